@@ -25,8 +25,8 @@ import pyarrow.parquet as pq
 
 from deltacli import open_table
 from deltacli.api.table import Table
+from deltacli.operations.vacuum.full_plan import plan_vacuum
 from deltacli.operations.vacuum.plan import VacuumPlan
-from deltacli.operations.vacuum.planning import plan_vacuum
 from deltacli.operations.vacuum.request import make_request
 from deltacli.storage import WalkEntry, open_storage
 

@@ -10,7 +10,8 @@ from deltacli.errors import UsageError
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SIZE_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
-UNITS_MS = {"week": 604_800_000, "day": 86_400_000, "hour": 3_600_000, "minute": 60_000, "second": 1_000}
+DAY_MS = 86_400_000
+UNITS_MS = {"week": 7 * DAY_MS, "day": DAY_MS, "hour": 3_600_000, "minute": 60_000, "second": 1_000}
 """The units of durations and intervals, the longest first; a month and a year have no fixed length."""
 
 _DURATIONS = tuple((unit[0], length) for unit, length in UNITS_MS.items())
@@ -68,7 +69,7 @@ def format_age(timestamp_ms: int, now_ms: int) -> str:
     return "now"
 
 
-LONGEST_MS = 365_000 * 86_400_000
+LONGEST_MS = 365_000 * DAY_MS
 """What is subtracted from a time is one afterwards."""
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from deltacli.operations.table.arguments import optional_count, optional_version, version_number
+from deltacli.operations.table.api_arguments import optional_count, optional_version, version_number
+from deltacli.operations.table.api_hints import named
 from deltacli.operations.table.handle import TableHandle
-from deltacli.operations.table.naming import named
 from deltacli.storage.base import require_writable
 
 if TYPE_CHECKING:

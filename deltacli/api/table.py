@@ -14,14 +14,14 @@ from deltacli.delta.log.commit_metadata import NO_METADATA, require_free
 from deltacli.errors import (
     UsageError,
 )
-from deltacli.operations.table.arguments import (
+from deltacli.operations.table.api_arguments import (
     count_number,
     moment_ms,
     optional_count,
     optional_version,
     version_number,
 )
-from deltacli.operations.table.naming import name_table, named
+from deltacli.operations.table.api_hints import name_table, named
 from deltacli.operations.table.version import Snapshot
 from deltacli.progress import SILENT, Progress
 from deltacli.storage import NOTHING, Allowed, open_storage
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from deltacli.operations.change.table_features import FeaturesOutcome
     from deltacli.operations.change.table_properties import PropertiesOutcome
     from deltacli.operations.change.widen_type import WideningOutcome
-    from deltacli.operations.checkpoint.write import CheckpointResult
+    from deltacli.operations.checkpoint.execute import CheckpointResult
     from deltacli.operations.read.changes import Changes
     from deltacli.operations.read.history import History
     from deltacli.operations.table.time_travel import VersionTime
@@ -240,8 +240,8 @@ class Table(LogCare):
         with nothing published where the file does not read back as expected (`checkpoint.not-proven`); and what
         `snapshot` raises.
         """
+        from deltacli.operations.checkpoint.execute import write_checkpoint
         from deltacli.operations.checkpoint.plan import make_request, plan_checkpoint
-        from deltacli.operations.checkpoint.write import write_checkpoint
 
         self.require_writable(dry_run=dry_run)
         request = make_request(
@@ -322,8 +322,8 @@ class Table(LogCare):
         Spec: Add File and Remove File; VACUUM Protocol Check.
         """
         from deltacli.operations.vacuum.execute import ExecuteOptions, execute_vacuum, require_done
+        from deltacli.operations.vacuum.full_plan import plan_vacuum
         from deltacli.operations.vacuum.plan import VacuumResult
-        from deltacli.operations.vacuum.planning import plan_vacuum
         from deltacli.operations.vacuum.request import make_request
 
         self.require_writable(dry_run=dry_run)

@@ -10,16 +10,7 @@ from typing import Any
 import typer
 
 from deltacli import __version__
-from deltacli.cli.errors import report_details, report_error, say_document, wants_json
-from deltacli.cli.formats import AnyFormat
-from deltacli.cli.help import HelpCommand, HelpGroup
-from deltacli.cli.invocation import invocation
-from deltacli.cli.options.shared import ReaderGoneError, with_shared_options
-from deltacli.cli.terminal.interrupts import Interrupted, signals_raise
-from deltacli.cli.terminal.libraries import libraries_muted
-from deltacli.cli.terminal.streams import give_up
-from deltacli.cli.terminal.term import PagerQuitError, close_live_line, say, visible
-from deltacli.cli.tree import (
+from deltacli.cli.command_tree import (
     COMMANDS,
     GROUPS,
     WITHOUT_TABLE,
@@ -32,8 +23,17 @@ from deltacli.cli.tree import (
     path_in,
     path_of,
 )
+from deltacli.cli.errors import report_details, report_error, say_document, wants_json
+from deltacli.cli.formats import AnyFormat
+from deltacli.cli.help import HelpCommand, HelpGroup
+from deltacli.cli.invocation import invocation
+from deltacli.cli.options.run import ReaderGoneError, with_shared_options
+from deltacli.cli.terminal.interrupts import Interrupted, signals_raise
+from deltacli.cli.terminal.libraries import libraries_muted
+from deltacli.cli.terminal.streams import give_up
+from deltacli.cli.terminal.term import PagerQuitError, close_live_line, say, visible
 from deltacli.errors import EXIT_BUG, EXIT_CODES, DeltacliError, MemoryExhausted, StorageFailed, Unreadable, UsageError
-from deltacli.memory import choose_allocator, exhausted_by, is_exhaustion, require_room
+from deltacli.memory_limit import choose_allocator, exhausted_by, is_exhaustion, require_room
 
 _READER_GONE = 128 + 13  # SIGPIPE, which some systems do not name
 _ASK_FOR_HELP = ["-h", "--help"]

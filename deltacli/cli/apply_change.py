@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from deltacli.cli.confirmation import require_confirmation
 from deltacli.cli.invocation import invocation
-from deltacli.cli.options.shared import Run
+from deltacli.cli.options.run import Run
 from deltacli.cli.terminal.interrupts import telling_commit
 from deltacli.cli.terminal.shell import again_without, quoted_table
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 def show_plan(run: Run, plan: Outcome, *, has_next: bool) -> None:
     """Write a plan that is not executed; with `has_next` name the command that executes it."""
-    from deltacli.cli.render.settings import write_change
+    from deltacli.cli.render.properties_and_features import write_change
 
     write_change(run, plan, is_done=False)
     if has_next:
@@ -29,7 +29,7 @@ def show_plan(run: Run, plan: Outcome, *, has_next: bool) -> None:
 
 def carry_out(run: Run, table: str, what: str, plan: Outcome, change: Callable[[], Outcome], *, yes: bool) -> None:
     """Ask, commit, and write what was done. Raises Refused without confirmation, and what `change` raises."""
-    from deltacli.cli.render.settings import write_change
+    from deltacli.cli.render.properties_and_features import write_change
 
     require_confirmation(run, what, yes=yes, show_plan=lambda: write_change(run, plan, is_done=False))
     with telling_commit():

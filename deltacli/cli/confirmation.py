@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable
 
 from deltacli.cli.invocation import invocation
-from deltacli.cli.options.shared import Run
+from deltacli.cli.options.run import Run
 from deltacli.cli.terminal.shell import again_with
 from deltacli.cli.terminal.term import close_live_line, for_screen, write_stderr
 from deltacli.cli.terminal.waiting import read_line

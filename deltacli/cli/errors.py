@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from types import MappingProxyType
 
 from deltacli.cli.invocation import invocation
+from deltacli.cli.options.configuration import Variable
 from deltacli.cli.render.json import dumps
 from deltacli.cli.terminal.shell import again_with, fill_hint
 from deltacli.cli.terminal.term import say, say_json, visible
@@ -94,4 +94,4 @@ def wants_json(arguments: Sequence[str]) -> bool:
             said[name] = value if separator else following
     if said["--log-format"]:
         return said["--log-format"] == "json"
-    return (said["--format"] or os.environ.get("DELTACLI_FORMAT")) in ("json", "ndjson")
+    return (said["--format"] or Variable.FORMAT.read()) in ("json", "ndjson")

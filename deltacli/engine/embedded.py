@@ -10,7 +10,7 @@ from contextlib import suppress
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from deltacli.memory import threads_within_limit
+from deltacli.memory_limit import threads_within_limit
 from deltacli.work.task import NOTHING_SHARED, Piece, Result, TableStores, Task, TaskContext
 
 if TYPE_CHECKING:
@@ -21,7 +21,8 @@ class EmbeddedEngine:
     """Runs pieces in `threads` threads, with at most two pieces per thread in flight.
 
     Default: one thread per processor, fewer if the address space is limited. Pieces that wait for a store get as many
-    threads as they can use instead, with one piece per thread in flight.
+    threads as they can use instead, with one piece per thread in flight: `at_once`, of a remote store
+    `PARALLEL_READS` in `storage/base.py`.
     """
 
     may_repeat = False

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Protocol, Self
 
 from deltacli.errors import NoAtomicCreate, PermissionRefused
 
-MANY_READS = 16
+PARALLEL_READS = 16
 """Concurrent reads on a remote store: more than processors because reads wait, but limited by file descriptors."""
 
 

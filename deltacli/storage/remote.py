@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 from deltacli.errors import FileMissing, UsageError
 from deltacli.storage.base import (
-    MANY_READS,
+    PARALLEL_READS,
     Capabilities,
     Creation,
     Deletion,
@@ -88,7 +88,7 @@ class RemoteStorage:
 
     @property
     def capabilities(self) -> Capabilities:
-        return Capabilities(cheap_listing=False, parallel_reads=MANY_READS, atomic_create=False)
+        return Capabilities(cheap_listing=False, parallel_reads=PARALLEL_READS, atomic_create=False)
 
     @property
     def aliases(self) -> tuple[str, ...]:
@@ -174,7 +174,7 @@ class RemoteStorage:
             modified_ms = _modified_ms(entry)
             return (int(entry["size"] or 0), modified_ms) if _is_plain(entry) and modified_ms else (-1, -1)
 
-        with ThreadPoolExecutor(MANY_READS) as pool:
+        with ThreadPoolExecutor(PARALLEL_READS) as pool:
             found = list(pool.map(look, paths))
         return [size for size, _ in found], [modified_ms for _, modified_ms in found]
 

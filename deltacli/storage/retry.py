@@ -1,7 +1,8 @@
 """Retries of calls of a store that failed temporarily, within a time budget, with notes on stderr about delays.
 
-Only idempotent calls are retried here: reads, deletes, and writes that replace. A conditional create must not be: the
-second request would find the file of the first and take it for another writer's.
+Only idempotent calls are retried by `Retry.call`: reads, deletes, and writes that replace. A conditional create must
+not be: the second request would find the file of the first and take it for another writer's. It is retried in `rounds`,
+and only after an answer that nothing was done; so are the objects of a bulk deletion that the store was too busy for.
 """
 
 from __future__ import annotations
@@ -16,6 +17,12 @@ from typing import NamedTuple, TypeVar
 Answer = TypeVar("Answer")
 
 DEFAULT_BUDGET_SECONDS = 60.0
+BODY_ATTEMPTS = 3
+"""Requests for a file whose content breaks off, before the fault counts as one of the call."""
+CREATE_FIRST_WAIT = 0.1
+DELETE_FIRST_WAIT = 0.2
+"""Seconds before the second round; each further wait is twice as long."""
+_ROUNDS = 5
 _FIRST_WAIT = 0.1
 _LONGEST_WAIT = 5.0
 _QUIET_SECONDS = 5.0
@@ -69,9 +76,12 @@ class Retry:
         self._last_fault = 0.0
         self._noted_at: float | None = None
 
-    def pause(self, seconds: float) -> None:
-        """Wait for a number of seconds, or until the run is interrupted."""
-        self._wait(seconds)
+    def rounds(self, first_wait: float) -> Iterator[int]:
+        """Yield the numbers of a few rounds of a request that the caller judges itself, waiting longer after each."""
+        for number in range(_ROUNDS):
+            if number:
+                self._wait(first_wait * 2 ** (number - 1))
+            yield number
 
     def call(
         self,

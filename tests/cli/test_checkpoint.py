@@ -235,10 +235,10 @@ def test_an_interruption_says_what_was_done(home: Path) -> None:
     program = """
 import os, signal, sys
 from deltacli.cli.app import run
-from deltacli.operations.checkpoint import write
+from deltacli.operations.checkpoint import execute
 def interrupt(*_):
     os.kill(os.getpid(), signal.SIGTERM)
-write.update_last_checkpoint = interrupt
+execute.update_last_checkpoint = interrupt
 sys.exit(run(sys.argv[1:]))
 """
     command = [sys.executable, "-c", program, "checkpoint", "tbl", "--json"]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from deltacli.cli.tree import COMMANDS, first_argument, move_shared_options, path_in, path_of
+from deltacli.cli.command_tree import COMMANDS, first_argument, move_shared_options, path_in, path_of
 from tests.cli.support import ROOT, deltacli
 
 

@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deltacli.cli.formats import FORMATS, parquet
-from deltacli.cli.render import pieces as render_pieces
+from deltacli.cli.render import row_pieces
 from deltacli.cli.render.data.rows import Rows, RowsResult, Written
 from deltacli.cli.terminal.output import open_sink
 from deltacli.cli.terminal.term import Terminal
@@ -134,8 +134,8 @@ def test_rows_are_the_same_in_whatever_pieces_they_are_written(
 ) -> None:
     many = [batch().slice(1), batch(), batch(TABLE * 5).slice(2, 9)]
     whole = {form: write(form, *many) for form in ("ndjson", "json", "csv")}
-    monkeypatch.setattr(render_pieces, "_ROWS_PER_PIECE", pieces[0])
-    monkeypatch.setattr(render_pieces, "_BYTES_PER_PIECE", pieces[1])
+    monkeypatch.setattr(row_pieces, "_ROWS_PER_PIECE", pieces[0])
+    monkeypatch.setattr(row_pieces, "_BYTES_PER_PIECE", pieces[1])
 
     for form in ("ndjson", "csv"):
         assert whole[form] == write(form, *many)

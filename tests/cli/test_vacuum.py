@@ -21,7 +21,7 @@ from deltacli.cli.app import run
 from deltacli.cli.terminal.interrupts import Interrupted
 from deltacli.errors import Refused
 from deltacli.operations.vacuum.plan import Amount, Kept, Mode, VacuumOutcome, VacuumPlan
-from deltacli.operations.vacuum.request import Limit, VacuumRequest
+from deltacli.operations.vacuum.request import DeletionLimit, VacuumRequest
 from deltacli.operations.vacuum.saved.plan_file import read_plan, save_plan
 from tests.cli.pty_session import Session
 from tests.cli.support import Result, deltacli
@@ -258,7 +258,7 @@ def test_every_option_reaches_the_plan(core: Core, vacuum: Vacuum) -> None:
             keep_versions=(5, 7, 9, 10, 11),
             protect_from=("s3://a/b", "../c"),
             inventory="m.json",
-            max_delete=Limit(size_bytes=10 << 30, text="10GiB"),
+            max_delete=DeletionLimit(size_bytes=10 << 30, text="10GiB"),
             include_foreign=True,
             skip_nested_tables=True,
         ),

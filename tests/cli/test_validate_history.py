@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from deltacli.cli.trend import comparison
+from deltacli.cli.trend_file import comparison
 from deltacli.operations.validate.trend import Entry, TableTally, Tally, last_like, read_history
 from tests.cli.conftest import BAD, Run
 from tests.cli.pty_session import Session
@@ -145,7 +145,7 @@ def test_a_place_for_no_history_is_refused(name: str, said: str, lake: Path, val
 def test_runs_that_end_together_do_not_mix_their_lines(tmp_path: Path) -> None:
     path = tmp_path / "trend.ndjson"
     program = (
-        "import sys\nfrom deltacli.cli.trend import Trend\nfrom tests.cli.test_validate_history import entry\n"
+        "import sys\nfrom deltacli.cli.trend_file import Trend\nfrom tests.cli.test_validate_history import entry\n"
         "trend = Trend(sys.argv[1])\nfor _ in range(200): trend.append(entry(*map('area.{}'.format, range(500))))\n"
     )
 

@@ -10,8 +10,8 @@ import pytest
 
 from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.errors import DeltacliError
+from deltacli.operations.checkpoint.execute import write_checkpoint
 from deltacli.operations.checkpoint.plan import StatsForm
-from deltacli.operations.checkpoint.write import write_checkpoint
 from deltacli.operations.read.snapshot import summarize
 from deltacli.operations.table.version import Snapshot
 from deltacli.operations.validate.validate import validate_table

@@ -20,7 +20,7 @@ from deltacli.delta.log.commit import (
 )
 from deltacli.delta.log.commit_lines import read_actions
 from deltacli.delta.log.state import read_metadata, read_protocol
-from deltacli.delta.protocol.protocol import require_committable
+from deltacli.delta.protocol.protocol_action import require_committable
 from deltacli.errors import ProtocolUnsupported, Refused
 from tests.support.actions import Line, add, commit_info, domain, metadata, protocol, remove, txn
 

@@ -12,7 +12,7 @@ from deltacli.delta.log.state import read_protocol
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.protocol.feature_changes import FeaturesPlan, plan_features, show_features
 from deltacli.delta.protocol.features import FEATURES, FeatureKind
-from deltacli.delta.protocol.protocol import require_committable, require_readable
+from deltacli.delta.protocol.protocol_action import require_committable, require_readable
 from deltacli.errors import Refused, UsageError
 from tests.delta.test_property_changes import config, raw
 

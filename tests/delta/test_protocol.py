@@ -7,7 +7,7 @@ from typing import cast
 import pytest
 
 from deltacli.delta.protocol.features import FEATURES, Feature, FeatureKind, Support
-from deltacli.delta.protocol.protocol import Protocol, require_readable, require_writable
+from deltacli.delta.protocol.protocol_action import Protocol, require_readable, require_writable
 from deltacli.errors import ProtocolUnsupported, Refused
 
 

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from deltacli.cli.options.global_options import TAKES_VALUE
-from deltacli.delta.schema.widening import INTEGER_DIGITS, WIDER
-from deltacli.operations.table.problems import EXPLAINED
+from deltacli.delta.schema.allowed_widenings import INTEGER_DIGITS, WIDER
+from deltacli.operations.table.snapshot_problems import EXPLAINED
 from tests.cli.support import ROOT, deltacli, make_sample
 from tools.command_tree import read_tree
 from tools.environment import read_environment

@@ -15,8 +15,8 @@ import pyarrow as pa
 import pytest
 
 from deltacli.errors import CheckpointUnreadable, MemoryExhausted
-from deltacli.memory import is_exhaustion, stop_if_exhausted
-from deltacli.storage.memory import MemoryStorage
+from deltacli.memory_limit import is_exhaustion, stop_if_exhausted
+from deltacli.storage.in_memory import MemoryStorage
 from tests.support.actions import add, birth
 from tests.support.builder import TableBuilder
 from tests.support.reading import open_at

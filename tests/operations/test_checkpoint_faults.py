@@ -15,12 +15,12 @@ import pytest
 
 from deltacli.delta.checkpoint.hint import Hint, read_hint
 from deltacli.errors import FileMissing, NoSpace, StorageFailed
-from deltacli.operations.checkpoint import files as checkpoint_files
+from deltacli.operations.checkpoint import file_writer
+from deltacli.operations.checkpoint.execute import write_checkpoint
 from deltacli.operations.checkpoint.plan import CheckpointPlan, make_request, plan_checkpoint
 from deltacli.operations.checkpoint.verify import CheckpointVerdict, verify_checkpoints
-from deltacli.operations.checkpoint.write import write_checkpoint
 from deltacli.storage import Created, Storage
-from deltacli.storage.memory import MemoryStorage
+from deltacli.storage.in_memory import MemoryStorage
 from deltacli.work.checkpoints import writing as checkpoint_writing
 from tests.support.builder import HINT, LOG, TableBuilder
 from tests.support.checkpointing import FORMS, Form, any_form_table, expired, left_alone, log_names, write
@@ -210,7 +210,7 @@ def test_a_byte_that_flips_in_the_json_top_is_found(monkeypatch: pytest.MonkeyPa
         flip(place, 40)
         return data
 
-    monkeypatch.setattr(checkpoint_files, "write_lines", write_and_damage)
+    monkeypatch.setattr(file_writer, "write_lines", write_and_damage)
 
     with pytest.raises(StorageFailed) as caught:
         write_checkpoint(plan)
@@ -263,7 +263,7 @@ def test_a_full_disk_is_a_fault_of_the_store(form: Form, monkeypatch: pytest.Mon
         pytest.skip("no /dev/full here")
     encoder = checkpoint_writing.FileEncoder
     monkeypatch.setattr(
-        checkpoint_files, "FileEncoder", lambda _, *arguments, **others: encoder("/dev/full", *arguments, **others)
+        file_writer, "FileEncoder", lambda _, *arguments, **others: encoder("/dev/full", *arguments, **others)
     )
     inner, _, plan = plan_with(form, any_form_table(form))
     before = sorted(inner._files)

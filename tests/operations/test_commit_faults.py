@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from deltacli.errors import ConflictLost, DeltacliError, OutcomeUnknown, StorageFailed
 from deltacli.operations.change.commit import Committed
 from deltacli.storage import Created, Creation, Existed, FileStat, Storage, Unknown, open_storage
-from deltacli.storage.memory import MemoryStorage
+from deltacli.storage.in_memory import MemoryStorage
 from tests.support.actions import add, commit_info, domain, metadata, to_bytes
 from tests.support.builder import commit_path
 from tests.support.committing import (

@@ -14,7 +14,7 @@ from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.errors import PathExternal, UsageError
 from deltacli.operations.validate.validate import Validation, validate_table
 from deltacli.storage import LocalStorage, Storage, open_storage
-from deltacli.storage.memory import MemoryStorage
+from deltacli.storage.in_memory import MemoryStorage
 from deltacli.work.rows.table_files import TableFiles, read_prefixes
 from tests.support.external import add, listening, put_commit, put_rows, write_table
 

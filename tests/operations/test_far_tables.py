@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from deltacli.operations.table.log import find_log
+from deltacli.operations.table.find_log import find_log
 from deltacli.storage import Existed, Storage, open_storage
 from tests.cli.support import deltacli
 from tests.support.actions import commit_info, to_bytes

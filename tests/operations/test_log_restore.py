@@ -25,7 +25,7 @@ from deltacli.operations.log.log_files import at_once
 from deltacli.operations.log.log_restore import Action, RestorePlan, plan_restore
 from deltacli.operations.log.restore_execute import execute_restore
 from deltacli.storage import Creation, LocalStorage
-from deltacli.storage.memory import MemoryStorage
+from deltacli.storage.in_memory import MemoryStorage
 from tests.operations.log_copies import ENGINE, back_up, builder_of, how_it_reads, log_of, restore, without
 from tests.storage import stores
 from tests.support import faulty

@@ -8,7 +8,7 @@ import pytest
 
 import deltacli
 from deltacli.errors import NotATable, UsageError
-from deltacli.operations.table.log import table_around
+from deltacli.operations.table.find_log import table_around
 from deltacli.storage import open_storage
 from tests.support.builder import TableBuilder
 

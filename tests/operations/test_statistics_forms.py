@@ -17,9 +17,9 @@ import pytest
 
 from deltacli import open_table
 from deltacli.engine.embedded import EmbeddedEngine
+from deltacli.operations.checkpoint.execute import write_checkpoint
 from deltacli.operations.checkpoint.plan import CheckpointRequest, StatsForm, plan_checkpoint
 from deltacli.operations.checkpoint.verify import CheckpointVerdict, verify_checkpoints
-from deltacli.operations.checkpoint.write import write_checkpoint
 from deltacli.operations.validate.validate import validate_table
 from deltacli.storage import open_storage
 

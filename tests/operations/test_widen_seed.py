@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import pyarrow as pa
 
-from deltacli.storage.memory import MemoryStorage
+from deltacli.storage.in_memory import MemoryStorage
 from tests.support.actions import add, metadata, protocol
 from tests.support.builder import TableBuilder
 from tests.support.reading import open_at

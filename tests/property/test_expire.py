@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from deltacli.api.table import Table
 from deltacli.clock import fixed_clock
 from deltacli.errors import Refused, Unreadable
+from deltacli.operations.checkpoint.execute import write_checkpoint
 from deltacli.operations.checkpoint.plan import CheckpointRequest, plan_checkpoint
-from deltacli.operations.checkpoint.write import write_checkpoint
 from deltacli.operations.log.expire import ExpiryPlan, ExpiryRequest, execute_expiry, plan_expiry
-from deltacli.storage.memory import MemoryStorage
+from deltacli.storage.in_memory import MemoryStorage
 from tests.support import strategies as some
 from tests.support.actions import add, commit_info, metadata, protocol, remove
 from tests.support.builder import EPOCH_MS, TableBuilder, commit_path

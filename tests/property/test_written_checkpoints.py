@@ -13,7 +13,7 @@ from deltacli.delta.checkpoint.hint import Hint, read_hint
 from deltacli.errors import Refused
 from deltacli.operations.checkpoint.plan import make_request
 from deltacli.operations.table.version import Snapshot
-from deltacli.storage.memory import MemoryStorage
+from deltacli.storage.in_memory import MemoryStorage
 from tests.support import strategies
 from tests.support.actions import Action, metadata, protocol
 from tests.support.builder import EPOCH_MS, HINT, TableBuilder

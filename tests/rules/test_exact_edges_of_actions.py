@@ -9,12 +9,14 @@ from typing import Any
 
 import pytest
 
+from deltacli.clock_skew import WRITER_SKEW_MS
 from deltacli.delta.protocol.feature_use import Use, property_uses
-from deltacli.delta.rules.actions.file_changes import live_rows
-from deltacli.delta.rules.actions.file_fields import DAY_MS, OLDEST_MS, SKEW_MS
+from deltacli.delta.rules.actions.adds_and_removes import live_rows
+from deltacli.delta.rules.actions.file_fields import OLDEST_MS
 from deltacli.delta.rules.expressions.texts import column_type, unknown_column
 from deltacli.delta.rules.log.hint_schema import difference
 from deltacli.delta.schema.types import ArrayType, PrimitiveType, parse_schema
+from deltacli.units import DAY_MS
 from tests.rules.corruptions_actions import INLINE_VECTOR
 from tests.rules.corruptions_compactions import Actions, compact, healthy
 from tests.rules.corruptions_deletion_vectors import inline, table_with_a_vector, vector_protocol
@@ -221,10 +223,10 @@ def test_of_files_on_both_sides_of_an_edge_those_beyond_it_are_told(tmp_path: Pa
     removes: list[dict[str, Any]] = [
         {"size": 0},
         {"size": -1},
-        {"deletionTimestamp": told + SKEW_MS},
-        {"deletionTimestamp": told + SKEW_MS + 1},
-        {"deletionTimestamp": made - SKEW_MS},
-        {"deletionTimestamp": made - SKEW_MS - 1},
+        {"deletionTimestamp": told + WRITER_SKEW_MS},
+        {"deletionTimestamp": told + WRITER_SKEW_MS + 1},
+        {"deletionTimestamp": made - WRITER_SKEW_MS},
+        {"deletionTimestamp": made - WRITER_SKEW_MS - 1},
     ]
     for number, changes in enumerate(removes, start=20):
         table.commits[1].append(table.new_add("b", number, 1))

@@ -14,7 +14,7 @@ import pytest
 from deltacli.delta.log.file_actions import action_schemas
 from deltacli.delta.log.state import read_metadata
 from deltacli.delta.log.table_configuration import TableConfiguration
-from deltacli.delta.protocol.protocol import Protocol
+from deltacli.delta.protocol.protocol_action import Protocol
 from deltacli.delta.rules.files import deletion_vectors
 from deltacli.delta.rules.framework.base import Area, Finding
 from deltacli.delta.rules.framework.views import FilesView, StateView

@@ -20,7 +20,7 @@ from deltacli.delta.log.file_actions import action_schemas
 from deltacli.delta.log.place import Place
 from deltacli.delta.log.state import read_metadata
 from deltacli.delta.log.table_configuration import TableConfiguration
-from deltacli.delta.protocol.protocol import Protocol
+from deltacli.delta.protocol.protocol_action import Protocol
 from deltacli.delta.rules.files import data_columns, data_layout, data_types
 from deltacli.delta.rules.framework.base import Finding
 from deltacli.delta.rules.framework.file_views import AllFootersView, FileSchemaView, FootersView, LiveAdds

@@ -16,7 +16,7 @@ from deltacli.delta.rules.partitions.partitions import (
     SMALL_BYTES,
     partitions_that_are_too_small,
 )
-from deltacli.delta.rules.paths.compared import paths_that_differ_in_case
+from deltacli.delta.rules.paths.path_collisions import paths_that_differ_in_case
 
 PARTITIONED = TableConfiguration(metadata=read_metadata({"id": "x", "format": {}, "partitionColumns": ["p"]}, ""))
 

@@ -14,8 +14,8 @@ import pyarrow as pa
 import pytest
 
 from deltacli.delta.checkpoint.spark_hash import parts_of, spark_hash
+from deltacli.operations.checkpoint.execute import CheckpointResult
 from deltacli.operations.checkpoint.plan import StatsForm
-from deltacli.operations.checkpoint.write import CheckpointResult
 from tests.corpus.test_checkpoints import known_versions
 from tests.support import corpus
 from tests.support.corpus import CorpusTable

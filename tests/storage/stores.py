@@ -10,7 +10,7 @@ import fsspec
 import pytest
 
 from deltacli.storage import LocalStorage, Storage, open_storage
-from deltacli.storage.memory import MemoryStorage
+from deltacli.storage.in_memory import MemoryStorage
 from tests.support.s3 import S3Server
 
 Files = Mapping[str, bytes]

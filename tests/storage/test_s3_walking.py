@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from deltacli.errors import PermissionRefused
 from deltacli.storage import WalkEntry
-from deltacli.storage.base import MANY_READS
+from deltacli.storage.base import PARALLEL_READS
 from deltacli.storage.s3.answers import Entry, ListedPage
 from deltacli.storage.s3.store import S3Storage
 from deltacli.storage.s3.walk import walk
@@ -106,17 +106,17 @@ def test_pages_that_overlap_tell_each_file_once(s3: S3Server, bucket: str, store
 
 
 def test_sixteen_parts_are_asked_for_at_a_time(s3: S3Server, bucket: str, store: S3Storage) -> None:
-    together = Barrier(MANY_READS, timeout=60)
-    for number in range(MANY_READS):
+    together = Barrier(PARALLEL_READS, timeout=60)
+    for number in range(PARALLEL_READS):
         s3.put(bucket, f"t/p={number:02d}/file", b"")
 
     def waits(server: S3Server, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         together.wait()
         return server.answer(environ, start_response)
 
-    s3.fail("GET", bucket, answered, *[waits] * MANY_READS)
+    s3.fail("GET", bucket, answered, *[waits] * PARALLEL_READS)
 
-    assert MANY_READS == len(paths(store.walk("", everything)))
+    assert PARALLEL_READS == len(paths(store.walk("", everything)))
 
 
 def test_an_abandoned_walk_asks_no_more_and_leaves_no_thread(s3: S3Server, bucket: str, store: S3Storage) -> None:
@@ -128,7 +128,7 @@ def test_an_abandoned_walk_asks_no_more_and_leaves_no_thread(s3: S3Server, bucke
     found.close()  # type: ignore[attr-defined]
 
     assert [] == listing_threads()
-    assert len(listed(s3)) <= 1 + 2 * MANY_READS
+    assert len(listed(s3)) <= 1 + 2 * PARALLEL_READS
 
 
 def test_a_fault_ends_the_walk_and_every_thread(s3: S3Server, bucket: str, store: S3Storage) -> None:
@@ -140,7 +140,7 @@ def test_a_fault_ends_the_walk_and_every_thread(s3: S3Server, bucket: str, store
         list(store.walk("", everything))
 
     assert [] == listing_threads()
-    assert len(listed(s3)) <= 2 + 2 * MANY_READS
+    assert len(listed(s3)) <= 2 + 2 * PARALLEL_READS
 
 
 def test_one_head_a_file_and_denied_is_not_missing(s3: S3Server, bucket: str, store: S3Storage) -> None:

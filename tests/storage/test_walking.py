@@ -10,7 +10,7 @@ import pytest
 
 from deltacli.errors import FileMissing
 from deltacli.storage import Deleted, Missing, PathKind, Storage, WalkEntry, folds_names
-from deltacli.storage.memory import MemoryStorage
+from deltacli.storage.in_memory import MemoryStorage
 from tests.storage.stores import READABLE, WRITABLE, Place
 from tests.support.storage import FAR, RecordingStorage
 

@@ -14,8 +14,8 @@ from deltacli.api.table import Table
 from deltacli.clock import fixed_clock
 from deltacli.delta.checkpoint.layout import Layout, TopFile
 from deltacli.delta.log.log_path import parse_log_path
+from deltacli.operations.checkpoint.execute import CheckpointResult, write_checkpoint
 from deltacli.operations.checkpoint.plan import CheckpointPlan, CheckpointRequest, StatsForm, plan_checkpoint
-from deltacli.operations.checkpoint.write import CheckpointResult, write_checkpoint
 from deltacli.operations.table.version import Snapshot
 from deltacli.storage import open_storage
 from tests.support.corpus import CorpusTable, Document

@@ -14,12 +14,12 @@ from typing import Any, TypeVar
 
 from deltacli.operations.vacuum import deleting
 from deltacli.operations.vacuum.execute import ExecuteOptions, execute_vacuum
+from deltacli.operations.vacuum.full_plan import plan_vacuum
 from deltacli.operations.vacuum.plan import VacuumOutcome
-from deltacli.operations.vacuum.planning import plan_vacuum
 from deltacli.operations.vacuum.request import VacuumRequest, make_request
 from deltacli.operations.vacuum.saved.applicable import require_applicable
 from deltacli.operations.vacuum.saved.plan_file import read_plan, save_plan
-from deltacli.operations.vacuum.saved.record import ProgressRecord
+from deltacli.operations.vacuum.saved.progress_record import ProgressRecord
 from deltacli.storage import Creation, Deletion, LocalStorage, Storage
 from tests.support.actions import add, commit_info, deletion_vector, metadata, protocol, remove
 from tests.support.builder import EPOCH_MS, LOG, TableBuilder

@@ -15,7 +15,7 @@ from pyarrow import orc, parquet
 
 from deltacli.errors import Unreadable
 from deltacli.storage import Storage, open_storage
-from deltacli.storage.memory import MemoryStorage
+from deltacli.storage.in_memory import MemoryStorage
 from deltacli.work.inventory.inventory import Inventory, open_inventory
 from tests.work.test_inventory import MOMENT, TIME, Found, read
 

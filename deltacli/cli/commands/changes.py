@@ -9,9 +9,18 @@ import typer
 from deltacli.cli.formats import RowFormat
 from deltacli.cli.invocation import invocation
 from deltacli.cli.options.chosen_version import note_findings
+from deltacli.cli.options.common_options import TableArgument
 from deltacli.cli.options.moments import parse_moment
-from deltacli.cli.options.rows import WhereOption, note_what_is_missing, require_file, split_columns
-from deltacli.cli.options.shared import ColumnsOption, LimitOption, Run, TableArgument
+from deltacli.cli.options.rows import (
+    ColumnsOption,
+    LimitOption,
+    WhereOption,
+    note_what_is_missing,
+    require_file,
+    settle_limit,
+    split_columns,
+)
+from deltacli.cli.options.run import Run
 
 if TYPE_CHECKING:
     from deltacli.operations.table.time_travel import VersionTime
@@ -74,7 +83,7 @@ def changes(
     begin, end = _parse_end("--from", first), None if last is None else _parse_end("--to", last)
     require_file(run)
     chosen = split_columns(columns)
-    most = run.limit(limit)
+    most = settle_limit(run, limit)
     opened = run.open_table(table)
     span = find_range(opened, begin, end)
     found = read_range(opened, span, columns=chosen, where=where, limit=most + 1 if most else None)

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from deltacli.cli.invocation import invocation
-from deltacli.cli.options.shared import Run, TableArgument, VersionOption
+from deltacli.cli.options.common_options import TableArgument, VersionOption
+from deltacli.cli.options.run import Run
 from deltacli.cli.results import Outcome
 from deltacli.cli.terminal.interrupts import Interrupted
 from deltacli.cli.terminal.shell import again_without, quoted_table
@@ -20,8 +21,8 @@ from deltacli.units import plural
 
 if TYPE_CHECKING:
     from deltacli.api.table import Table
+    from deltacli.operations.checkpoint.execute import CheckpointResult
     from deltacli.operations.checkpoint.plan import CheckpointPlan, CheckpointRequest
-    from deltacli.operations.checkpoint.write import CheckpointResult
 
 EXIT_CODES = (0, 1, 2, 3, 4, 7, 70)
 
@@ -193,8 +194,8 @@ def _show(run: Run, opened: Table, result: CheckpointResult) -> None:
 
 
 def _write(run: Run, opened: Table, table: str, request: CheckpointRequest, *, dry_run: bool) -> None:
+    from deltacli.operations.checkpoint.execute import write_checkpoint
     from deltacli.operations.checkpoint.plan import plan_checkpoint
-    from deltacli.operations.checkpoint.write import write_checkpoint
 
     try:
         plan = plan_checkpoint(opened, request)
@@ -221,7 +222,7 @@ def _write(run: Run, opened: Table, table: str, request: CheckpointRequest, *, d
 
 
 def _note(run: Run, plan: CheckpointPlan) -> None:
-    from deltacli.operations.table.problems import EXPLAINED
+    from deltacli.operations.table.snapshot_problems import EXPLAINED
 
     for problem in plan.snapshot.problems:
         run.note(f"note: {problem}: {EXPLAINED[problem]}")

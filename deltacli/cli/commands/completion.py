@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from deltacli.cli.options.shared import Run
+from deltacli.cli.options.run import Run
 from deltacli.errors import UsageError
 
 EXIT_CODES = (0, 2, 70)

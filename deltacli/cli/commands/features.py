@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from deltacli.cli.apply_change import carry_out, show_plan
-from deltacli.cli.options.shared import CommitMetadataOption, DryRunOption, Run, TableArgument, YesOption
+from deltacli.cli.options.common_options import CommitMetadataOption, DryRunOption, TableArgument, YesOption
+from deltacli.cli.options.run import Run
 from deltacli.errors import DeltacliError, Refused, UsageError
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ def features(
     if change is None:
         if dry_run or yes or commit_metadata:
             raise UsageError("--commit-metadata, --dry-run and --yes require add")
-        from deltacli.cli.render.settings import features_result
+        from deltacli.cli.render.properties_and_features import features_result
         from deltacli.operations.change.table_features import list_features
 
         snapshot = opened.snapshot()

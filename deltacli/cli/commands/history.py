@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 import typer
 
 from deltacli.cli.invocation import invocation
-from deltacli.cli.options.shared import ColumnsOption, LimitOption, Run, TableArgument
+from deltacli.cli.options.common_options import TableArgument
+from deltacli.cli.options.rows import ColumnsOption, LimitOption, settle_limit
+from deltacli.cli.options.run import Run
 from deltacli.cli.render.columns import DRAWN_ROWS, Column, choose, unknown_column, usual
 from deltacli.cli.render.commit_metrics import changes_of, in_words
 from deltacli.cli.render.json import envelope
@@ -18,6 +20,7 @@ from deltacli.cli.render.text_form import write_table
 from deltacli.cli.results import Document, Emit, Grid, Result, RowGrid, emit_lines
 from deltacli.cli.terminal.shell import again_without_limit, quoted_table
 from deltacli.cli.terminal.term import Style, Terminal
+from deltacli.did_you_mean import nearest_name
 from deltacli.units import format_age, format_count, format_moment, format_size
 
 if TYPE_CHECKING:
@@ -55,7 +58,9 @@ def history(
     available = _columns(run, counts=counts)
     others = _keys_of_commit_info(columns, available)
     chosen = choose([*available, *others], columns)
-    found = read_history(run.open(table), run.engine, limit=run.limit(limit), counts=counts, progress=run.progress)
+    found = read_history(
+        run.open(table), run.engine, limit=settle_limit(run, limit), counts=counts, progress=run.progress
+    )
     run.write(HistoryResult(found, chosen if columns else available, is_chosen=bool(columns)))
     _note_absent(run, found, others)
     _say_what_next(run, table, found)
@@ -198,12 +203,10 @@ def _keys_of_commit_info(wanted: str | None, available: Sequence[Column[_Line]])
 
     Raises UsageError for a name that is nearly one of a column.
     """
-    from difflib import get_close_matches
-
     known = [column.name.lower() for column in available]
     others = [name for name in map(str.strip, (wanted or "").split(",")) if name and name.lower() not in known]
     for name in others:
-        if get_close_matches(name.lower(), known, 1, _NEARLY_THE_SAME):
+        if nearest_name(name, known, ignores_case=True, alike=_NEARLY_THE_SAME) is not None:
             raise unknown_column(name, [column.name for column in available])
     return [_key_column(name) for name in others]
 

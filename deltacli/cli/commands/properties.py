@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from deltacli.cli.apply_change import carry_out, show_plan
-from deltacli.cli.options.shared import CommitMetadataOption, DryRunOption, Run, TableArgument, YesOption
+from deltacli.cli.options.common_options import CommitMetadataOption, DryRunOption, TableArgument, YesOption
+from deltacli.cli.options.run import Run
 from deltacli.errors import DeltacliError, Refused, UsageError
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ def properties(
     if change is None:
         if force or dry_run or yes or commit_metadata:
             raise UsageError("--force, --commit-metadata, --dry-run and --yes require set or unset")
-        from deltacli.cli.render.settings import properties_result
+        from deltacli.cli.render.properties_and_features import properties_result
         from deltacli.operations.change.table_properties import show_properties
 
         snapshot = opened.snapshot()

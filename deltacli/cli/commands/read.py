@@ -9,15 +9,17 @@ import typer
 
 from deltacli.cli.formats import RowFormat
 from deltacli.cli.options.chosen_version import note_findings, parse_moment_of
-from deltacli.cli.options.rows import WhereOption, note_what_is_missing, require_file, split_columns
-from deltacli.cli.options.shared import (
+from deltacli.cli.options.common_options import TableArgument, TimestampOption, VersionOption
+from deltacli.cli.options.rows import (
     ColumnsOption,
     LimitOption,
-    Run,
-    TableArgument,
-    TimestampOption,
-    VersionOption,
+    WhereOption,
+    note_what_is_missing,
+    require_file,
+    settle_limit,
+    split_columns,
 )
+from deltacli.cli.options.run import Run
 
 if TYPE_CHECKING:
     from deltacli.operations.table.version import Snapshot
@@ -61,7 +63,7 @@ def read(
     at_ms = parse_moment_of(version, timestamp)
     require_file(run)
     chosen = split_columns(columns)
-    most = run.limit(limit)
+    most = settle_limit(run, limit)
     opened = run.open_table(table)
     found = opened.snapshot(version=version, timestamp_ms=at_ms)
     # One row more than is shown, to find out whether there are more.

@@ -10,14 +10,9 @@ import typer
 
 from deltacli.cli.invocation import invocation
 from deltacli.cli.options.chosen_version import note_findings, parse_moment_of
-from deltacli.cli.options.shared import (
-    ColumnsOption,
-    LimitOption,
-    Run,
-    TableArgument,
-    TimestampOption,
-    VersionOption,
-)
+from deltacli.cli.options.common_options import TableArgument, TimestampOption, VersionOption
+from deltacli.cli.options.rows import ColumnsOption, LimitOption, settle_limit
+from deltacli.cli.options.run import Run
 from deltacli.cli.terminal.shell import again_without_limit, quoted_table
 from deltacli.errors import UsageError
 
@@ -83,11 +78,7 @@ def snapshot(
             hint=f"deltacli snapshot {quoted_table(table)} --files",
         )
     if schema:
-        from deltacli.cli.render.schema import SchemaResult
-
-        found = opened.snapshot(version=version, timestamp_ms=at_ms)
-        note_findings(run, found, at_ms)
-        run.write(SchemaResult(found, with_mapping=mapping))
+        _show_schema(run, opened.snapshot(version=version, timestamp_ms=at_ms), at_ms, with_mapping=mapping)
         return
     from deltacli.cli.render.snapshot import SnapshotResult
     from deltacli.operations.read.snapshot import summarize
@@ -96,6 +87,13 @@ def snapshot(
     note_findings(run, summary.snapshot, at_ms)
     run.write(SnapshotResult(summary, only_counts=counts))
     run.say_next(f"deltacli snapshot {quoted_table(table)} --schema")
+
+
+def _show_schema(run: Run, found: Snapshot, at_ms: int | None, *, with_mapping: bool) -> None:
+    from deltacli.cli.render.schema import SchemaResult
+
+    note_findings(run, found, at_ms)
+    run.write(SchemaResult(found, with_mapping=with_mapping))
 
 
 def _list_files(
@@ -111,7 +109,7 @@ def _list_files(
     from deltacli.cli.render.data.file_list import FileListing, FilesResult
 
     listing = FileListing.choose(columns, files=files, tombstones=tombstones)
-    most = run.limit(limit)
+    most = settle_limit(run, limit)
     found = rebuild()
     note_findings(run, found, at_ms)
     result = FilesResult(found, listing, most)

@@ -8,13 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.cli.confirmation import require_confirmation, require_now_is_not_ahead
 from deltacli.cli.invocation import invocation
-from deltacli.cli.options.shared import (
-    CommitMetadataOption,
-    DryRunOption,
-    Run,
-    TableArgument,
-    YesOption,
-)
+from deltacli.cli.options.common_options import CommitMetadataOption, DryRunOption, TableArgument, YesOption
+from deltacli.cli.options.run import Run
 from deltacli.cli.options.targets import require_target
 from deltacli.cli.options.vacuum import (
     AllowBelow,
@@ -209,7 +204,7 @@ class _VacuumCommand:
 
     def _go_on(self, plan: VacuumPlan, path: str) -> None:
         """Execute what the record next to the plan file does not list as done, and write the report there."""
-        from deltacli.operations.vacuum.saved.record import ProgressRecord, describe
+        from deltacli.operations.vacuum.saved.progress_record import ProgressRecord, describe
         from deltacli.operations.vacuum.saved.report import write_report
 
         with ProgressRecord(path, plan, table=self.table.uri) as record:
@@ -237,7 +232,7 @@ class _VacuumCommand:
         self.run.write(Outcome("vacuum-explain", uri, content, lambda: explanation_sections(uri, found), rows, columns))
 
     def _plan(self, request: VacuumRequest) -> VacuumPlan:
-        from deltacli.operations.vacuum.planning import plan_vacuum
+        from deltacli.operations.vacuum.full_plan import plan_vacuum
 
         plan = plan_vacuum(self.table, request)
         self._say_notes(plan)

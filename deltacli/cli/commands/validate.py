@@ -11,13 +11,14 @@ import typer
 
 from deltacli.cli.formats import Content, FindingFormat
 from deltacli.cli.invocation import invocation
-from deltacli.cli.options.shared import Run
+from deltacli.cli.options.run import Run
 from deltacli.cli.terminal.shell import again_with, quoted
+from deltacli.did_you_mean import nearest_name
 from deltacli.errors import EXIT_FINDINGS, DeltacliError, UsageError
 
 if TYPE_CHECKING:
     from deltacli.cli.render.validate.report import ValidationReport
-    from deltacli.cli.trend import Trend
+    from deltacli.cli.trend_file import Trend
     from deltacli.cli.validate_runner import ValidateOptions
     from deltacli.delta.rules.framework.base import Rule
     from deltacli.operations.validate.validate import FileLimits
@@ -213,10 +214,8 @@ def validate(
     )
     if list_rules:
         _list_rules(run, _choose_rules(run, wanted, (level,) if level else list(LevelChoice)))
-    elif not tables:
-        raise UsageError("missing argument TABLE", code="usage.table", hint="deltacli validate --help")
-    elif code := _check(run, wanted, tables, exit_zero=exit_zero):
-        raise typer.Exit(code)
+    else:
+        _check_tables(run, wanted, tables, exit_zero=exit_zero)
 
 
 def _list_rules(run: Run, rules: Sequence[Rule]) -> None:
@@ -224,6 +223,14 @@ def _list_rules(run: Run, rules: Sequence[Rule]) -> None:
 
     require_list_format(run.format)
     run.write(RulesResult(rules))
+
+
+def _check_tables(run: Run, wanted: ValidateOptions, tables: Sequence[str] | None, *, exit_zero: bool) -> None:
+    """Check the tables. Raises typer.Exit where the exit code is not 0, and UsageError where no table is given."""
+    if not tables:
+        raise UsageError("missing argument TABLE", code="usage.table", hint="deltacli validate --help")
+    if code := _check(run, wanted, tables, exit_zero=exit_zero):
+        raise typer.Exit(code)
 
 
 def _check(run: Run, wanted: ValidateOptions, tables: Sequence[str], *, exit_zero: bool) -> int:
@@ -284,7 +291,7 @@ def _open_trend(run: Run, wanted: ValidateOptions) -> Trend | None:
     """Return the trend to append to. Raises UsageError where the file is not a trend, or is named twice."""
     if wanted.trend is None:
         return None
-    from deltacli.cli.trend import Trend
+    from deltacli.cli.trend_file import Trend
 
     others = {"--output": run.output, "--baseline": wanted.baseline, "--write-baseline": wanted.write_baseline}
     for option, name in others.items():
@@ -341,11 +348,9 @@ def _require_known(run: Run, wanted: ValidateOptions, known: Sequence[str]) -> N
 
 
 def _unknown_rule(pattern: str, known: Sequence[str]) -> UsageError:
-    from difflib import get_close_matches
-
-    nearest = get_close_matches(pattern, known, 1)
+    nearest = nearest_name(pattern, known)
     return UsageError(
-        f"no rule matches {pattern!r}" + (f"; did you mean {nearest[0]!r}?" if nearest else ""),
+        f"no rule matches {pattern!r}" + (f"; did you mean {nearest!r}?" if nearest else ""),
         code="usage.rule",
         hint="deltacli validate --list-rules",
     )

@@ -10,7 +10,7 @@ from deltacli.errors import UsageError
 from deltacli.units import format_timestamp
 
 if TYPE_CHECKING:
-    from deltacli.cli.options.shared import Run
+    from deltacli.cli.options.run import Run
     from deltacli.operations.table.version import Snapshot
 
 
@@ -39,7 +39,7 @@ def parse_versions(text: str, option: str) -> tuple[int, ...]:
 
 def note_findings(run: Run, found: Snapshot, at_ms: int | None) -> None:
     """Note which problems were worked around, and that a time is later than the newest version."""
-    from deltacli.operations.table.problems import EXPLAINED
+    from deltacli.operations.table.snapshot_problems import EXPLAINED
 
     for problem in found.problems:
         files = ", ".join(name for name, rule in found.set_aside.items() if rule == problem)

@@ -1,12 +1,28 @@
-"""Other sources of the shared options: the configuration file, environment variables and files with secrets."""
+"""Other sources of the shared options: the configuration file, the variables DELTACLI_…, and files with secrets."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
+from enum import StrEnum
 from typing import Any
 
 from deltacli.errors import UsageError
 from deltacli.units import parse_duration
+
+
+class Variable(StrEnum):
+    """The environment variables of deltacli's own. Each is read through this class."""
+
+    CONFIG = "DELTACLI_CONFIG"
+    FORMAT = "DELTACLI_FORMAT"
+    PAGER = "DELTACLI_PAGER"
+    PROGRESS = "DELTACLI_PROGRESS"
+    RETRY_BUDGET = "DELTACLI_RETRY_BUDGET"
+
+    def read(self, environment: Mapping[str, str] = os.environ) -> str | None:
+        """Return the value, None where it is not set."""
+        return environment.get(self)
 
 
 def read_configuration(path: str | None) -> dict[str, Any]:  # Any: TOML values
@@ -116,7 +132,7 @@ def retry_budget_of(option: str | None, key: object, configuration: str) -> int 
     """
     places = (
         (option, "--retry-budget"),
-        (os.environ.get("DELTACLI_RETRY_BUDGET"), "DELTACLI_RETRY_BUDGET"),
+        (Variable.RETRY_BUDGET.read(), Variable.RETRY_BUDGET),
         (key, f"retry_budget {configuration}"),
     )
     return next((parse_duration(str(value), where) for value, where in places if value not in (None, "")), None)

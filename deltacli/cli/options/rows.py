@@ -1,4 +1,4 @@
-"""Options of the commands that return rows of a table: condition, columns, and the notes at the end."""
+"""Options of the commands that list rows: condition, columns, number of rows, and the notes at the end."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import typer
 
 from deltacli.cli.formats import PARQUET
 from deltacli.cli.invocation import invocation
-from deltacli.cli.options.shared import Run
+from deltacli.cli.options.run import Run
 from deltacli.cli.terminal.shell import again_with, again_without_limit
 from deltacli.errors import UsageError
 
@@ -19,10 +19,38 @@ if TYPE_CHECKING:
 _NAMED = 5
 _NAME = re.compile(r"\s*`(?:[^`]|``)*`\s*(?=,|$)|[^,]+")
 
+DEFAULT_ROWS = 20
+"Rows shown on a terminal without --limit."
+
+LimitOption = Annotated[
+    int | None,
+    typer.Option(
+        "--limit",
+        metavar="N",
+        help=f"Number of rows shown; 0 shows all.  [default: {DEFAULT_ROWS} on a terminal, else 0]",
+        show_default=False,
+    ),
+]
+ColumnsOption = Annotated[
+    str | None,
+    typer.Option("--columns", metavar="A,B,…", help="Show only these columns, in this order.", show_default=False),
+]
 WhereOption = Annotated[
     str | None,
     typer.Option("--where", metavar="SQL", help="Return only rows that match this condition.", show_default=False),
 ]
+
+
+def settle_limit(run: Run, wanted: int | None) -> int:
+    """Return the number of rows to show, 0 for all: the requested one, else the default of a table on a terminal.
+
+    Raises UsageError for a negative number.
+    """
+    if wanted is not None:
+        if wanted < 0:
+            raise UsageError(f"--limit {wanted} is negative", facts={"expected": "0 (all) or more"})
+        return wanted
+    return DEFAULT_ROWS if run.is_on_screen else 0
 
 
 def require_file(run: Run) -> None:

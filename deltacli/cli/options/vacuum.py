@@ -154,7 +154,7 @@ class PlanningOptions:
 
     def request(self) -> VacuumRequest:
         """Return the request for a plan. Raises UsageError for invalid values and combinations."""
-        from deltacli.operations.vacuum.request import DEFAULT_LIMIT, make_request
+        from deltacli.operations.vacuum.request import DEFAULT_MAX_DELETE, make_request
 
         texts = [("--where", self.where), ("--inventory", self.inventory)]
         for option, value in [*texts, *(("--protect-from", uri) for uri in self.protect_from)]:
@@ -170,7 +170,7 @@ class PlanningOptions:
             keep_versions=parse_versions(",".join(self.keep_version), "--keep-version") if self.keep_version else (),
             protect_from=self.protect_from,
             inventory=self.inventory,
-            max_delete=DEFAULT_LIMIT.text if self.max_delete is None else self.max_delete,
+            max_delete=DEFAULT_MAX_DELETE.text if self.max_delete is None else self.max_delete,
             include_foreign=self.include_foreign,
             skip_nested_tables=self.skip_nested_tables,
         )

@@ -13,8 +13,8 @@ from deltacli.units import format_count, format_size, plural
 
 if TYPE_CHECKING:
     from deltacli.cli.render.terminal.console import Canvas
+    from deltacli.operations.checkpoint.execute import CheckpointResult
     from deltacli.operations.checkpoint.verify import Verification
-    from deltacli.operations.checkpoint.write import CheckpointResult
 
 _LISTED = 10
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from deltacli.cli.render.json import dumps
 from deltacli.cli.terminal.term import Style, Terminal, cells, for_screen, visible
+from deltacli.did_you_mean import nearest_name
 from deltacli.errors import UsageError
 
 if TYPE_CHECKING:
@@ -106,12 +107,9 @@ def choose(columns: Sequence[Column[Row]], wanted: str | None) -> list[Column[Ro
 
 def unknown_column(name: str, known: Sequence[str]) -> UsageError:
     """The error for a column nobody has, with the nearest one that exists."""
-    from difflib import get_close_matches
-
-    lowered = {candidate.lower(): candidate for candidate in known}
-    nearest = get_close_matches(name.lower(), lowered, 1)
+    nearest = nearest_name(name, known, ignores_case=True)
     return UsageError(
-        f"there is no column {name!r}" + (f"; did you mean {lowered[nearest[0]]!r}?" if nearest else ""),
+        f"there is no column {name!r}" + (f"; did you mean {nearest!r}?" if nearest else ""),
         code="usage.column",
         facts={"columns": ", ".join(known)},
     )

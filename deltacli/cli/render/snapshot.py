@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from deltacli.cli.render.columns import Column
 from deltacli.cli.render.json import envelope
 from deltacli.cli.render.sections import Section
-from deltacli.cli.render.state import state_sections
+from deltacli.cli.render.snapshot_sections import state_sections
 from deltacli.cli.results import Document, Emit, Grid, Result, RowGrid, line_of
 from deltacli.cli.terminal.term import Terminal
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import BinaryIO
 
+from deltacli.cli.options.configuration import Variable
 from deltacli.cli.terminal.interrupts import Interrupted, pager_in_front
 from deltacli.cli.terminal.term import CONTROL, Cleaning, PagerQuitError, cells, close_live_line, escaped_json
 from deltacli.cli.terminal.waiting import wait_for_end, write_all
@@ -28,7 +29,8 @@ def choose_pager(environment: Mapping[str, str], which: Callable[[str], str | No
     """Return the command of the pager: `DELTACLI_PAGER`, then `PAGER`, else less; None for `cat`, an empty value or
     one that is not installed.
     """
-    wanted = environment.get("DELTACLI_PAGER", environment.get("PAGER", "less")).strip()
+    own = Variable.PAGER.read(environment)
+    wanted = (environment.get("PAGER", "less") if own is None else own).strip()
     if wanted in ("", "cat") or environment.get("TERM") == "dumb":
         return None
     if _SHELL.search(wanted):

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 
 from deltacli.delta.log.log_path import LOG_DIRECTORY, SIDECAR_DIRECTORY, LogFileKind
-from deltacli.delta.protocol.protocol import Protocol
+from deltacli.delta.protocol.protocol_action import Protocol
 from deltacli.errors import Refused
 
 CHECKPOINT_POLICY = "delta.checkpointPolicy"

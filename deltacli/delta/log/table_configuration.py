@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.state import Metadata
 from deltacli.delta.protocol.properties import InCommitKeys, in_commit_keys, is_true
-from deltacli.delta.protocol.protocol import WRITER_FEATURES_VERSION, Protocol
+from deltacli.delta.protocol.protocol_action import WRITER_FEATURES_VERSION, Protocol
 from deltacli.delta.schema.types import StructField, StructType
 
 if TYPE_CHECKING:

@@ -5,7 +5,6 @@ are refused. Spec: Table Features for New and Existing Tables; the sections of e
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from difflib import get_close_matches
 from typing import NamedTuple
 
 from deltacli.delta.log.commit_lines import Action
@@ -14,6 +13,7 @@ from deltacli.delta.protocol.feature_use import constraint_uses, property_uses, 
 from deltacli.delta.protocol.features import FEATURES, TYPE_WIDENING, stable_name
 from deltacli.delta.protocol.upgrade import upgraded
 from deltacli.delta.schema.readable_rows import refused_change
+from deltacli.did_you_mean import nearest_name
 from deltacli.errors import Refused, UsageError
 
 
@@ -138,10 +138,9 @@ def _uses(config: TableConfiguration) -> Iterator[tuple[str, str]]:
 def _require_known(name: str) -> None:
     if name in FEATURES:
         return
-    lowered = {known.lower(): known for known in FEATURES}
-    nearest = get_close_matches(name.lower(), lowered, 1)
+    nearest = nearest_name(name, FEATURES, ignores_case=True)
     raise UsageError(
-        f"there is no feature {name!r}" + (f"; did you mean {lowered[nearest[0]]}?" if nearest else ""),
+        f"there is no feature {name!r}" + (f"; did you mean {nearest}?" if nearest else ""),
         code="usage.feature",
         facts={"features": ", ".join(sorted(name for name, feature in FEATURES.items() if feature.obstacle is None))},
     )

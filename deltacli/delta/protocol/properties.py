@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping, Set
 from typing import NamedTuple
 
-from deltacli.units import LONGEST_MS, UNITS_MS
+from deltacli.units import DAY_MS, LONGEST_MS, UNITS_MS
 
 DELETED_FILE_RETENTION = "delta.deletedFileRetentionDuration"
 TRANSACTION_RETENTION = "delta.setTransactionRetentionDuration"
@@ -41,8 +41,8 @@ LOG_CLEANUP = "delta.enableExpiredLogCleanup"
 CHECKPOINT_PROTECTION = "delta.requireCheckpointProtectionBeforeVersion"
 
 DEFAULT_CHECKPOINT_INTERVAL = 10
-DEFAULT_LOG_RETENTION_MS = 30 * 86_400_000
-DEFAULT_DELETED_FILE_RETENTION_MS = 7 * 86_400_000
+DEFAULT_LOG_RETENTION_MS = 30 * DAY_MS
+DEFAULT_DELETED_FILE_RETENTION_MS = 7 * DAY_MS
 
 _UNIT_MICROSECONDS = {unit: length * 1_000 for unit, length in UNITS_MS.items()} | {
     "millisecond": 1_000,

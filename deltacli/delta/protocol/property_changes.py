@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from difflib import get_close_matches
 from typing import NamedTuple
 
 from deltacli.delta.encoding.value_text import has_bytes
@@ -25,6 +24,7 @@ from deltacli.delta.protocol.properties import (
 )
 from deltacli.delta.protocol.property_guards import cautions_of, require_legal, require_ours
 from deltacli.delta.protocol.property_values import expected_of, normal_form
+from deltacli.did_you_mean import nearest_name
 from deltacli.errors import Refused, UsageError
 
 
@@ -129,12 +129,12 @@ def _require_key(key: str, *, force: bool) -> None:
         raise Refused(message, code="property.protocol-in-config", hint=hint)
     _require_spelling(key)
     if kind_of(key) is None and not force:
-        nearest = get_close_matches(key, known_keys(), 1)
+        nearest = nearest_name(key, known_keys())
         raise Refused(
-            f"no known engine recognizes the property {key}" + (f"; did you mean {nearest[0]}?" if nearest else ""),
+            f"no known engine recognizes the property {key}" + (f"; did you mean {nearest}?" if nearest else ""),
             code="properties.unknown-key",
             facts={"to set it anyway": "--force"},
-            hint=f"deltacli properties {{table}} set {nearest[0]}=…" if nearest else None,
+            hint=f"deltacli properties {{table}} set {nearest}=…" if nearest else None,
         )
 
 

@@ -23,6 +23,7 @@ from deltacli.delta.protocol.properties import (
     log_retention_ms,
 )
 from deltacli.errors import Refused
+from deltacli.units import DAY_MS
 
 _MAPPING_MODE = "delta.columnMapping.mode"
 _VECTORS = "delta.enableDeletionVectors"
@@ -37,7 +38,7 @@ _ICEBERG_WRITERS = {
 }
 "Compatibility of writers -> the compatibility that it requires."
 _CHANGE_COLUMNS = ("_change_type", "_commit_version", "_commit_timestamp")
-_SHORTEST_RETENTION_MS = 86_400_000
+_SHORTEST_RETENTION_MS = DAY_MS
 
 _INTERNAL = frozenset(
     {

@@ -11,7 +11,11 @@ from collections.abc import Iterable, Sequence
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.state import read_protocol
 from deltacli.delta.protocol.features import FEATURES, FeatureKind
-from deltacli.delta.protocol.protocol import NEWEST_READER_VERSION, READER_FEATURES_VERSION, WRITER_FEATURES_VERSION
+from deltacli.delta.protocol.protocol_action import (
+    NEWEST_READER_VERSION,
+    READER_FEATURES_VERSION,
+    WRITER_FEATURES_VERSION,
+)
 from deltacli.errors import Refused
 
 

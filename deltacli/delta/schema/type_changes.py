@@ -6,8 +6,13 @@ from collections.abc import Collection, Iterator
 from typing import Any, NamedTuple
 
 from deltacli.delta.protocol.features import TYPE_WIDENING, TYPE_WIDENING_PREVIEW
+from deltacli.delta.schema.allowed_widenings import (
+    canonical_name,
+    is_allowed_change,
+    is_primitive_name,
+    was_allowed_in_preview,
+)
 from deltacli.delta.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType
-from deltacli.delta.schema.widening import canonical_name, is_allowed_change, is_primitive_name, was_allowed_in_preview
 
 TYPE_CHANGES_KEY = "delta.typeChanges"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from deltacli.delta.schema.widening import (
+from deltacli.delta.schema.allowed_widenings import (
     INTEGER_DIGITS,
     MAX_DECIMAL_PRECISION,
     WIDER,

@@ -15,12 +15,12 @@ from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.protocol.features import NTZ_FEATURES, TYPE_WIDENING, TYPE_WIDENING_PREVIEW
 from deltacli.delta.protocol.properties import TYPE_WIDENING_ENABLED
 from deltacli.delta.protocol.upgrade import added_features, upgraded
+from deltacli.delta.schema.allowed_widenings import canonical_name
 from deltacli.delta.schema.column_path import ColumnFinder, ColumnPlace
 from deltacli.delta.schema.readable_rows import refused_change
 from deltacli.delta.schema.type_text import parse_type
 from deltacli.delta.schema.types import PrimitiveType, StructType, parse_schema, simple_name
-from deltacli.delta.schema.widen import Widened, widened_schema
-from deltacli.delta.schema.widening import canonical_name
+from deltacli.delta.schema.widened_schema import Widened, widened_schema
 from deltacli.delta.schema.widening_guards import (
     Caution,
     Ground,

@@ -30,8 +30,8 @@ from deltacli.delta.log.commit_metadata import NO_METADATA, require_free
 from deltacli.delta.log.log_path import LOG_DIRECTORY, commit_name
 from deltacli.delta.log.timestamps import TimestampSource
 from deltacli.errors import CommitCorrupt, ConflictLost, DeltacliError, OutcomeUnknown, Refused, StorageFailed
+from deltacli.operations.table.find_log import list_log
 from deltacli.operations.table.handle import TableHandle
-from deltacli.operations.table.log import list_log
 from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.operations.table.version import Snapshot
 from deltacli.release import VERSION

@@ -7,8 +7,8 @@ from deltacli.delta.log.log_path import HINT_NAME, LOG_DIRECTORY
 from deltacli.delta.log.segment import LogListing
 from deltacli.delta.schema.of_arrow import table_schema
 from deltacli.errors import FileMissing
-from deltacli.operations.checkpoint.files import WrittenCheckpoint
-from deltacli.operations.table.log import list_log
+from deltacli.operations.checkpoint.file_writer import WrittenCheckpoint
+from deltacli.operations.table.find_log import list_log
 from deltacli.storage import Storage
 
 

@@ -21,10 +21,10 @@ from deltacli.delta.checkpoint.parsed import partition_type, stats_type
 from deltacli.delta.log.segment import CheckpointInstance, LogListing
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.protocol.properties import is_true
-from deltacli.delta.protocol.protocol import require_writable
+from deltacli.delta.protocol.protocol_action import require_writable
 from deltacli.errors import DeltacliError, Refused, Unreadable, UsageError
+from deltacli.operations.table.find_log import Log, list_log
 from deltacli.operations.table.handle import TableHandle
-from deltacli.operations.table.log import Log, list_log
 from deltacli.operations.table.rebuild import read_snapshot, rebuild
 from deltacli.operations.table.version import Snapshot
 from deltacli.work.checkpoints.writing import Encoding

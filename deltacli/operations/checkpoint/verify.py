@@ -14,8 +14,8 @@ from deltacli.delta.protocol.properties import TRANSACTION_RETENTION, is_true
 from deltacli.errors import Unreadable, VersionAbsent
 from deltacli.operations.checkpoint.plan import STATS_AS_JSON, STATS_AS_STRUCT
 from deltacli.operations.read.snapshot import SnapshotSummary, count_and_digest
+from deltacli.operations.table.find_log import Log, list_log
 from deltacli.operations.table.handle import TableHandle
-from deltacli.operations.table.log import Log, list_log
 from deltacli.operations.table.rebuild import rebuild
 
 _ANOTHER = "checkpoint.unreadable"

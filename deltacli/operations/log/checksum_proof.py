@@ -12,8 +12,8 @@ from deltacli.delta.log.segment import CheckpointInstance, LogListing
 from deltacli.delta.protocol.properties import TRANSACTION_RETENTION
 from deltacli.delta.rules.log.configuration_differences import metadata_differences, protocol_differences
 from deltacli.errors import Refused, Unreadable
+from deltacli.operations.table.find_log import Log, list_log
 from deltacli.operations.table.handle import TableHandle
-from deltacli.operations.table.log import Log, list_log
 from deltacli.operations.table.rebuild import rebuild
 from deltacli.operations.table.version import Snapshot
 

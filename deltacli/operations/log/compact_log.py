@@ -17,7 +17,7 @@ from deltacli.delta.log.commit_lines import Action, read_actions
 from deltacli.delta.log.log_path import LOG_DIRECTORY
 from deltacli.delta.log.replay import file_key
 from deltacli.delta.log.segment import LogFile
-from deltacli.delta.protocol.protocol import require_writable
+from deltacli.delta.protocol.protocol_action import require_writable
 from deltacli.errors import FileMissing, Refused, StorageFailed, UsageError, VersionAbsent
 from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.table.rebuild import read_snapshot

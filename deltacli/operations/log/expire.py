@@ -23,7 +23,7 @@ from deltacli.delta.protocol.properties import (
     log_retention_ms,
     parse_integer,
 )
-from deltacli.delta.protocol.protocol import require_writable
+from deltacli.delta.protocol.protocol_action import require_writable
 from deltacli.errors import CheckpointUnreadable, FileMissing, PartlyDone, Refused, Unreadable, VersionAbsent
 from deltacli.operations.checkpoint.verify import CheckpointVerdict, facts_of, verify_checkpoint
 from deltacli.operations.log.checksum_guard import contradiction
@@ -31,17 +31,16 @@ from deltacli.operations.log.file_history import RULE as MISSING_ADD
 from deltacli.operations.log.file_history import count_lost_files
 from deltacli.operations.read.snapshot import count_and_digest
 from deltacli.operations.table.denials import Denials
+from deltacli.operations.table.find_log import Log
 from deltacli.operations.table.handle import TableHandle
-from deltacli.operations.table.log import Log
 from deltacli.operations.table.rebuild import read_snapshot, rebuild
 from deltacli.operations.table.time_travel import version_at
 from deltacli.operations.table.version import Snapshot
 from deltacli.operations.validate.inspect_storage import WholeLog, list_log_whole
 from deltacli.storage import Deleted, Failed, Missing
-from deltacli.units import format_duration, format_ranges, format_timestamp, plural, ranges_of
+from deltacli.units import DAY_MS, format_duration, format_ranges, format_timestamp, plural, ranges_of
 from deltacli.work.checkpoints.reading import open_checkpoint
 
-_DAY_MS = 86_400_000
 _UNPROVEN = "nothing was deleted: "
 _NOT_PROVEN = "expire.not-proven"
 _VALIDATE, _PROPERTIES, _FEATURES = (f"deltacli {name} {{table}}" for name in ("validate", "properties", "features"))
@@ -172,7 +171,7 @@ def plan_expiry(table: TableHandle, request: ExpiryRequest) -> ExpiryPlan:
     now_ms = table.clock()
     own_retention = log_retention_ms(snapshot.properties)
     retention = own_retention if request.retention_ms is None else request.retention_ms
-    cutoff = (now_ms - retention) // _DAY_MS * _DAY_MS
+    cutoff = (now_ms - retention) // DAY_MS * DAY_MS
     whole = list_log_whole(table.storage, table.progress)
     listing = whole.listing
     limit, notes = _limit(table, listing, cutoff, request.keep_versions)
@@ -262,7 +261,7 @@ def _expired(
             gone = ExpiredFile(path, stored.size_bytes, stored.modified_ms, ExpiryReason.STAGED)
             found.append((version, -2, stored.path, gone))
     yield from (entry[-1] for entry in sorted(found, key=lambda entry: entry[:3]))
-    grace = now_ms // _DAY_MS * _DAY_MS - _DAY_MS
+    grace = now_ms // DAY_MS * DAY_MS - DAY_MS
     yield from _unnamed_sidecars(table, whole, boundary, grace, notes)
     for file in whole.files:
         if file.name.startswith(".") and file.name.endswith(".tmp") and file.modified_ms < grace:

@@ -16,20 +16,20 @@ from deltacli.clock import Clock
 from deltacli.delta.log.log_path import HINT_NAME, LOG_DIRECTORY, LogFileKind
 from deltacli.engine.base import Engine
 from deltacli.errors import ConflictLost, FileMissing, NotATable, Refused, StorageFailed, UsageError
+from deltacli.operations.log.backup_contents import copying_order
 from deltacli.operations.log.backup_list import LIST_NAME, BackedUp, BackupList, differing, read_list
 from deltacli.operations.log.log_files import (
     Journal,
     LogAmount,
     StoredFile,
     at_once,
-    copying_order,
     digest,
     find_table_id,
     list_whole_log,
     log_location,
     versioned,
 )
-from deltacli.operations.table.log import list_log
+from deltacli.operations.table.find_log import list_log
 from deltacli.progress import SILENT, Progress, reported, weighed
 from deltacli.storage import Existed, Storage, is_inside
 from deltacli.storage.base import require_writable
@@ -142,7 +142,7 @@ def plan_backup(
             facts={"missing": LIST_NAME, "found": f"{len(backup.files)} files in {LOG_DIRECTORY}"},
         )
     table_id = find_table_id(storage)
-    in_order = sorted(files.values(), key=copying_order)
+    in_order = sorted(files.values(), key=lambda file: copying_order(file.name))
     judge = partial(_judge, storage, backup, hint, full=full)
     judged = list(
         reported(

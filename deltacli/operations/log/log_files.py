@@ -7,10 +7,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from deltacli.delta.log.log_path import HINT_NAME, LOG_DIRECTORY, LogFileKind, LogPath, parse_log_path
+from deltacli.delta.log.log_path import LOG_DIRECTORY, LogPath, parse_log_path
 from deltacli.delta.log.segment import LogListing, make_log_file, read_listing
 from deltacli.errors import CommitCorrupt, FileMissing, Unreadable
-from deltacli.operations.table.log import list_log
+from deltacli.operations.log.backup_contents import is_left_over
+from deltacli.operations.table.find_log import list_log
 from deltacli.progress import SILENT, Progress, Step
 from deltacli.storage import Storage
 from deltacli.work.commits.reading import stream_commit
@@ -21,7 +22,6 @@ _DEEPEST = 8
 _MOST_BYTES_READ = 256 << 20
 """Bytes of several files at a time; a single one may be larger, because stores create files from one buffer."""
 
-_LEFTOVERS = (".tmp", ".probe")
 _COMMITS_LOOKED_AT = 20
 
 
@@ -85,7 +85,7 @@ def _files_below(storage: Storage, directory: str, deeper: int, step: Step) -> I
     place = LOG_DIRECTORY + (f"/{directory}" if directory else "")
     prefix = f"{directory}/" if directory else ""
     for stat in storage.list_from(place):
-        if not (stat.name.startswith(".") and stat.name.endswith(_LEFTOVERS)):
+        if not is_left_over(stat.name):
             step.advance()
             yield StoredFile(prefix + stat.name, stat.size_bytes, stat.modified_ms)
     for name in storage.list_directories(place) if deeper else ():
@@ -102,24 +102,6 @@ def versioned(files: Iterable[StoredFile]) -> LogListing:
     return read_listing(
         make_log_file(file.name, file.size_bytes, file.modified_ms) for file in files if "/" not in file.name
     )
-
-
-def copying_order(file: StoredFile) -> tuple[int, int, int, str]:
-    """Return the sort key of the order in which a log grew, so that every prefix of a copy is a valid log.
-
-    Sidecars come before checkpoints, the commit of a version before its other files, and the hint last.
-    """
-    path = file.path
-    match path.kind:
-        case LogFileKind.COMMIT:
-            return (1, path.version, 0, file.name)
-        case LogFileKind.CHECKSUM:
-            return (1, path.version, 1, file.name)
-        case LogFileKind.COMPACTED_COMMIT:
-            return (1, path.last_version, 2, file.name)
-        case LogFileKind.CLASSIC_CHECKPOINT | LogFileKind.MULTI_PART_CHECKPOINT | LogFileKind.UUID_CHECKPOINT:
-            return (1, path.version, 3, file.name)
-    return (2 if file.name == HINT_NAME else 0, 0, 0, file.name)
 
 
 def find_table_id(storage: Storage) -> str | None:

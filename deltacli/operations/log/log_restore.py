@@ -322,8 +322,8 @@ def _wrong_checkpoints(source: Storage, names: set[str]) -> set[str]:
     Raises what reading the backup raises, because a checkpoint that could not be compared may be wrong.
     """
     from deltacli.operations.checkpoint.verify import CheckpointVerdict, verify_checkpoint
+    from deltacli.operations.table.find_log import list_log
     from deltacli.operations.table.handle import TableHandle
-    from deltacli.operations.table.log import list_log
 
     table, listing = TableHandle(source), list_log(source)
     wrong: set[str] = set()

@@ -16,7 +16,7 @@ import orjson
 from deltacli.delta.log.action_faults import wrong_type
 from deltacli.delta.log.log_path import LOG_DIRECTORY
 from deltacli.delta.log.state import has_in_commit_timestamps, read_metadata, read_protocol
-from deltacli.delta.protocol.protocol import require_writable
+from deltacli.delta.protocol.protocol_action import require_writable
 from deltacli.errors import CommitCorrupt, FileMissing, Refused, StorageFailed
 from deltacli.operations.log.checksum_proof import other_state, require_same_state
 from deltacli.operations.table.handle import TableHandle

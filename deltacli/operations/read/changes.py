@@ -23,16 +23,16 @@ from deltacli.delta.log.state import has_in_commit_timestamps, read_metadata, re
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.log.timestamps import MAX_TIME_MS, file_times, is_representable
 from deltacli.delta.partitions.values import are_lacking_values_null, lacking_values, with_values
-from deltacli.delta.paths.paths import canonical, canonical_column
+from deltacli.delta.paths.canonical_path import canonical, canonical_column
 from deltacli.delta.protocol.properties import is_true
-from deltacli.delta.protocol.protocol import require_readable
+from deltacli.delta.protocol.protocol_action import require_readable
 from deltacli.delta.schema.readable_rows import require_readable_rows
 from deltacli.delta.schema.types import PrimitiveType, StructField, StructType, parse_schema
 from deltacli.delta.vectors.descriptor import unique_id
 from deltacli.errors import CommitCorrupt, LogIncomplete, UsageError, VersionAbsent
 from deltacli.operations.read.scan import Selection, data_files, first_rows, reader_of, stream_files, table_of
-from deltacli.operations.table.log import list_log
-from deltacli.operations.table.naming import named_items
+from deltacli.operations.table.api_hints import named_items
+from deltacli.operations.table.find_log import list_log
 from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.storage.secrets import without_secrets
 from deltacli.work.commits.reading import stream_commit

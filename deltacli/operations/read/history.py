@@ -17,7 +17,7 @@ from deltacli.delta.log.segment import LogFile, LogListing
 from deltacli.delta.log.timestamps import CommitTime, TimestampSource, file_times
 from deltacli.engine.base import Engine
 from deltacli.errors import CommitCorrupt, FileMissing
-from deltacli.operations.table.log import list_log
+from deltacli.operations.table.find_log import list_log
 from deltacli.progress import SILENT, Progress, weighed
 from deltacli.storage import Storage
 from deltacli.units import format_timestamp, ranges_of

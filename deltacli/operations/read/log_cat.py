@@ -14,7 +14,7 @@ from deltacli.delta.log.commit_lines import KNOWN_ACTIONS
 from deltacli.delta.log.log_path import LOG_DIRECTORY, version_prefix
 from deltacli.delta.log.segment import CheckpointInstance, LogFile, LogListing, make_log_file, read_listing
 from deltacli.errors import FileMissing, NotATable, UsageError, VersionAbsent
-from deltacli.operations.table.log import list_log
+from deltacli.operations.table.find_log import list_log
 from deltacli.progress import SILENT, Progress, reported
 from deltacli.storage import Storage
 from deltacli.units import format_ranges

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from difflib import get_close_matches
 from functools import cached_property, partial
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
@@ -21,9 +20,10 @@ from deltacli.delta.schema.readable_rows import require_readable_rows
 from deltacli.delta.schema.to_arrow import arrow_schema
 from deltacli.delta.schema.types import StructField, StructType
 from deltacli.delta.stats.record_counts import num_records_column
+from deltacli.did_you_mean import nearest_name
 from deltacli.engine.base import Engine
 from deltacli.errors import UsageError
-from deltacli.operations.table.naming import named_items
+from deltacli.operations.table.api_hints import named_items
 from deltacli.progress import SILENT, Progress
 from deltacli.storage.secrets import without_secrets
 from deltacli.work.rows.data_files import DataFile, ReadSpec, split_file
@@ -269,11 +269,11 @@ def _find_column(schema: StructType, index: NameIndex, name: str) -> StructField
     alike = index.places_of(name)
     if len(alike) == 1:
         return schema.fields[alike[0]]
-    near = get_close_matches(name, [column.name for column in schema.fields], n=1)
+    near = nearest_name(name, (column.name for column in schema.fields))
     raise UsageError(
         f"the table has no column {name}",
         code="usage.column",
-        facts={"did you mean": near[0]} if near else {"columns": _names(schema)},
+        facts={"did you mean": near} if near else {"columns": _names(schema)},
         hint="deltacli snapshot {table} --schema",
     )
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow import compute as pc
 from deltacli.delta.log.counts import FileCounts, TombstoneCounts, count_adds, count_removes
-from deltacli.delta.paths.paths import decode_column
+from deltacli.delta.paths.canonical_path import decode_column
 from deltacli.delta.protocol.properties import deleted_file_retention_ms
 from deltacli.errors import CheckpointUnreadable, Unreadable
 from deltacli.operations.table.handle import TableHandle

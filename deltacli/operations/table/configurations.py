@@ -11,7 +11,7 @@ from deltacli.delta.log.log_path import LOG_DIRECTORY, commit_name
 from deltacli.delta.log.place import Place
 from deltacli.delta.log.state import Metadata, read_metadata, read_protocol
 from deltacli.delta.log.table_configuration import TableConfiguration
-from deltacli.delta.protocol.protocol import Protocol
+from deltacli.delta.protocol.protocol_action import Protocol
 from deltacli.delta.rules.framework.views import LocatedAction
 from deltacli.delta.schema.types import StructType, parse_schema
 from deltacli.errors import DeltacliError

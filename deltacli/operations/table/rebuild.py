@@ -7,9 +7,9 @@ from types import MappingProxyType
 
 from deltacli.delta.log.segment import CheckpointInstance, choose_segment, hint_readable
 from deltacli.errors import CheckpointUnreadable, CommitCorrupt, FileMissing, LogIncomplete, Unreadable, VersionAbsent
+from deltacli.operations.table.api_hints import named
+from deltacli.operations.table.find_log import Log, find_log, list_log
 from deltacli.operations.table.handle import TableHandle
-from deltacli.operations.table.log import Log, find_log, list_log
-from deltacli.operations.table.naming import named
 from deltacli.operations.table.version import Snapshot, read_state
 
 

@@ -10,10 +10,10 @@ from deltacli.delta.log.segment import LogListing
 from deltacli.delta.log.timestamps import file_times
 from deltacli.delta.protocol.properties import in_commit_keys, parse_integer
 from deltacli.errors import NotATable, Unreadable, UsageError, VersionAbsent
-from deltacli.operations.table.arguments import moment_ms, optional_version
+from deltacli.operations.table.api_arguments import moment_ms, optional_version
+from deltacli.operations.table.api_hints import named
+from deltacli.operations.table.find_log import Log, list_log
 from deltacli.operations.table.handle import TableHandle
-from deltacli.operations.table.log import Log, list_log
-from deltacli.operations.table.naming import named
 from deltacli.operations.table.rebuild import read_snapshot, rebuild
 from deltacli.operations.table.version import Snapshot
 from deltacli.units import format_timestamp

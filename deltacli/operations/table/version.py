@@ -24,12 +24,12 @@ from deltacli.delta.log.state import (
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.log.timestamps import CommitTime, TimestampSource, file_times
 from deltacli.delta.protocol.properties import deleted_file_retention_ms
-from deltacli.delta.protocol.protocol import Protocol, require_readable
+from deltacli.delta.protocol.protocol_action import Protocol, require_readable
 from deltacli.errors import CheckpointUnreadable, CommitCorrupt, Unreadable
-from deltacli.operations.table.arguments import optional_count
+from deltacli.operations.table.api_arguments import optional_count
+from deltacli.operations.table.api_hints import named, named_items
+from deltacli.operations.table.find_log import Log, list_log
 from deltacli.operations.table.handle import TableHandle
-from deltacli.operations.table.log import Log, list_log
-from deltacli.operations.table.naming import named, named_items
 from deltacli.operations.table.replay import LogTail, read_tail, replay_batches, whole_batch
 from deltacli.progress import reported
 from deltacli.storage.secrets import without_secrets

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import pyarrow
 
     from deltacli.operations.table.version import Snapshot
-    from deltacli.operations.vacuum.setting import PlanContext
+    from deltacli.operations.vacuum.plan_context import PlanContext
 
 
 def doubts(setting: PlanContext, files: pyarrow.Array) -> Doubts:

@@ -12,17 +12,17 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from deltacli.clock import system_clock
+from deltacli.clock_skew import CLOCK_SKEW_MS
 from deltacli.delta.log.commit import CommitRequest
 from deltacli.delta.log.commit_metadata import require_free
 from deltacli.delta.log.log_path import LOG_DIRECTORY, commit_name
 from deltacli.delta.vacuum.keys import PathKeys
 from deltacli.errors import DeltacliError, NoSpace, PartlyDone, Refused, StorageFailed, Unreadable
 from deltacli.operations.change.commit import Committed, commit
-from deltacli.operations.table.log import list_log
+from deltacli.operations.table.find_log import list_log
 from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.operations.vacuum.deleting import Deletions, Pause, Record, Ticks, is_fresh
-from deltacli.operations.vacuum.guards import SKEW_MS
-from deltacli.operations.vacuum.info import write_last_vacuum
+from deltacli.operations.vacuum.last_vacuum_info import write_last_vacuum
 from deltacli.operations.vacuum.plan import VacuumOutcome, VacuumPlan
 from deltacli.operations.vacuum.rechecking import NewerCommits
 from deltacli.operations.vacuum.surroundings.other_tables import tables_above
@@ -105,7 +105,7 @@ def _require_store_clock(table: TableHandle, plan: VacuumPlan, outcome: VacuumOu
         return
     now_ms = max(plan.now_ms, table.clock())
     written_ms = table.storage.stat(f"{LOG_DIRECTORY}/{commit_name(version)}").modified_ms
-    if 0 < written_ms < now_ms - SKEW_MS:
+    if 0 < written_ms < now_ms - CLOCK_SKEW_MS:
         raise Refused(
             f"the store's clock is {format_timestamp(written_ms)}, the local clock {format_timestamp(now_ms)}: one is "
             "wrong, and files may be newer than they appear",

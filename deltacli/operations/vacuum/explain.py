@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow import compute as pc
 from deltacli.delta.log.log_path import LOG_DIRECTORY
-from deltacli.delta.paths.paths import decode
+from deltacli.delta.paths.canonical_path import decode
 from deltacli.delta.paths.stored_paths import locate_all
 from deltacli.delta.vacuum.keys import binary_paths
 from deltacli.delta.vacuum.names import HiddenNames
@@ -16,13 +16,13 @@ from deltacli.operations.log.file_history import RULE
 from deltacli.operations.log.named_files import named_files
 from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.operations.table.time_travel import committed_at
+from deltacli.operations.vacuum.assemble_plan import choice_of
 from deltacli.operations.vacuum.candidates import CandidateClassifier, Candidates, ListedFiles, choose
+from deltacli.operations.vacuum.full_plan import plan_vacuum
 from deltacli.operations.vacuum.lost_notes import missing_commits, removed_in_gap
 from deltacli.operations.vacuum.plan import Reason
-from deltacli.operations.vacuum.plan_parts import choice_of
-from deltacli.operations.vacuum.planning import plan_vacuum
+from deltacli.operations.vacuum.plan_context import PlanContext, prepare
 from deltacli.operations.vacuum.request import VacuumRequest
-from deltacli.operations.vacuum.setting import PlanContext, prepare
 from deltacli.operations.vacuum.surroundings.links import spare_linked
 from deltacli.operations.vacuum.surroundings.other_tables import kind_at
 from deltacli.storage import PathKind

@@ -5,15 +5,13 @@ from __future__ import annotations
 import shlex
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
+from deltacli.clock_skew import CLOCK_SKEW_MS
 from deltacli.delta.protocol.properties import DELETED_FILE_RETENTION, parse_interval
 from deltacli.operations.table.version import Snapshot
 from deltacli.operations.vacuum.plan import Amount, Refusal
 from deltacli.operations.vacuum.references import References
 from deltacli.operations.vacuum.request import VacuumRequest
 from deltacli.units import format_duration, format_size, format_timestamp, plural
-
-SKEW_MS = 5 * 60_000
-"""Maximum difference of clocks."""
 
 _MISSING_SHARE = 0.1
 _NAMED = 3
@@ -80,7 +78,7 @@ def clock_refusals(snapshot: Snapshot, references: References, now_ms: int) -> I
         (newest_ms, "the newest file of the log was written"),
         (snapshot.time.timestamp_ms if snapshot.time else 0, f"version {snapshot.version} was committed"),
     ):
-        if moment > now_ms + SKEW_MS:
+        if moment > now_ms + CLOCK_SKEW_MS:
             yield Refusal(
                 "vacuum.clock-skew",
                 f"{what} at {format_timestamp(moment)}, but it is {format_timestamp(now_ms)} now: one clock is wrong, "

@@ -16,14 +16,14 @@ from deltacli.delta.log.log_path import LogFileKind
 from deltacli.delta.log.segment import CheckpointInstance
 from deltacli.errors import Refused, StorageFailed, Unreadable
 from deltacli.operations.log.file_history import RULE, NamedKeys, live_keys
-from deltacli.operations.table.log import Log
+from deltacli.operations.table.find_log import Log
 from deltacli.operations.table.rebuild import rebuild
 from deltacli.units import format_ranges, format_spans, gaps_in, plural
 
 if TYPE_CHECKING:
     import pyarrow
 
-    from deltacli.operations.vacuum.setting import PlanContext
+    from deltacli.operations.vacuum.plan_context import PlanContext
 
 _COMMANDS = 5
 

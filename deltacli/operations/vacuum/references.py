@@ -17,7 +17,7 @@ from deltacli.delta.vacuum.keys import LogKeys, PathKeys
 from deltacli.errors import CommitCorrupt
 from deltacli.operations.log.file_history import FileHistory, NamedKeys, logical_keys
 from deltacli.operations.log.named_files import named_files
-from deltacli.operations.table.log import list_log
+from deltacli.operations.table.find_log import list_log
 from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.operations.table.time_travel import last_commit_before
 from deltacli.operations.vacuum.plan import Amount, Reason
@@ -414,7 +414,7 @@ def _protect_table(other: Snapshot, heap: Collector, cutoff_ms: int) -> None:
     """
     import pyarrow as pa
 
-    from deltacli.operations.table.log import list_log
+    from deltacli.operations.table.find_log import list_log
 
     uri = other.table.uri
     cutoff_ms = min(cutoff_ms, other.table.clock() - deleted_file_retention_ms(other.properties))

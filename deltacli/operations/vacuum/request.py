@@ -15,7 +15,7 @@ from deltacli.units import parse_size
 _PERCENT = re.compile(r"(\d{1,3}(?:\.\d+)?)\s*%")
 
 
-class Limit(NamedTuple):
+class DeletionLimit(NamedTuple):
     """The limit of a deletion: a share of the files and of the bytes, or bytes."""
 
     share: float | None = None
@@ -23,7 +23,7 @@ class Limit(NamedTuple):
     text: str = ""
 
     @classmethod
-    def parse(cls, text: str) -> Limit:
+    def parse(cls, text: str) -> DeletionLimit:
         """Parse `20%` or `10GiB`. Raises UsageError."""
         if match := _PERCENT.fullmatch(text.strip()):
             share = float(match[1]) / 100
@@ -36,7 +36,7 @@ class Limit(NamedTuple):
         )
 
 
-DEFAULT_LIMIT = Limit(share=0.5, text="50%")
+DEFAULT_MAX_DELETE = DeletionLimit(share=0.5, text="50%")
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class VacuumRequest:
     keep_versions: tuple[int, ...] = ()
     protect_from: tuple[str, ...] = ()
     inventory: str | None = None
-    max_delete: Limit = DEFAULT_LIMIT
+    max_delete: DeletionLimit = DEFAULT_MAX_DELETE
     include_foreign: bool = False
     skip_nested_tables: bool = False
 
@@ -69,7 +69,7 @@ def make_request(
     where: str | None = None,
     keep_versions: Sequence[int] = (),
     protect_from: Sequence[str] = (),
-    max_delete: str = DEFAULT_LIMIT.text,
+    max_delete: str = DEFAULT_MAX_DELETE.text,
     inventory: str | None = None,
     include_foreign: bool = False,
     retention_ms: int | None = None,
@@ -98,7 +98,7 @@ def make_request(
         where=where,
         keep_versions=tuple(keep_versions),
         protect_from=tuple(protect_from),
-        max_delete=Limit.parse(max_delete),
+        max_delete=DeletionLimit.parse(max_delete),
         inventory=inventory,
         include_foreign=include_foreign,
         **others,

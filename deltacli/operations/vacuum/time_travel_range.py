@@ -12,7 +12,7 @@ from deltacli.operations.vacuum.plan import TimeTravelRange
 
 if TYPE_CHECKING:
     from deltacli.operations.vacuum.candidates import CandidateClassifier
-    from deltacli.operations.vacuum.setting import PlanContext
+    from deltacli.operations.vacuum.plan_context import PlanContext
 
 _CHANGE_FEED = "delta.enableChangeDataFeed"
 

@@ -11,7 +11,7 @@ from deltacli.delta.log.place import Place
 from deltacli.delta.rules.framework.base import Check, Finding, Fix, Level, Rule, Severity
 from deltacli.delta.rules.framework.catalogue import catalogue
 from deltacli.delta.rules.framework.file_views import UNREAD, FileFault, FileFaultView
-from deltacli.memory import stop_if_exhausted
+from deltacli.memory_limit import stop_if_exhausted
 
 MOST_COUNTED = 10_000
 """Maximum number of findings above the limit that are counted; beyond it a rule reports `10,000 or more`."""

@@ -31,7 +31,7 @@ from deltacli.delta.rules.framework.file_views import (
 from deltacli.delta.rules.framework.views import LocatedAction
 from deltacli.engine.base import Engine
 from deltacli.errors import Unreadable
-from deltacli.memory import stop_if_exhausted
+from deltacli.memory_limit import stop_if_exhausted
 from deltacli.operations.read.file_selection import FileSelection
 from deltacli.operations.validate.findings import Collector
 from deltacli.operations.validate.inspect_changes import ChangeInspector

@@ -32,13 +32,13 @@ from deltacli.delta.rules.framework.views import (
 from deltacli.delta.rules.log.commit_lines import EMPTY
 from deltacli.engine.base import Engine
 from deltacli.errors import FileMissing, PathExternal
-from deltacli.memory import stop_if_exhausted
+from deltacli.memory_limit import stop_if_exhausted
 from deltacli.operations.read.file_rows import FileRows
 from deltacli.operations.table.configurations import next_config
 from deltacli.operations.validate.findings import CHECK_CRASHED, FILE_UNREADABLE, Collector
 from deltacli.operations.validate.inspect_checkpoint import CheckpointInspector
 from deltacli.operations.validate.inspect_storage import WholeLog
-from deltacli.operations.validate.log_reader import FAULTS, Fault, LogReader, Scan
+from deltacli.operations.validate.lenient_log_reader import FAULTS, Fault, LogReader, Scan
 from deltacli.operations.validate.refused_log_files import RefusedLogFiles
 from deltacli.progress import Progress, weighed
 from deltacli.storage import Storage

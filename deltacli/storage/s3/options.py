@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from deltacli.errors import UsageError
-from deltacli.storage.base import MANY_READS
+from deltacli.storage.base import PARALLEL_READS
 from deltacli.storage.secrets import remember_secrets
 
 _CANONICAL: Mapping[str, str] = {
@@ -101,7 +101,7 @@ def read_options(options: Mapping[str, str]) -> S3Options:
     client |= {name: _truth(given, name) for name in ("use_ssl",) if name in given}
     if "verify" in given:
         client["verify"] = _TRUTH.get(given["verify"].lower(), given["verify"])  # or a file of certificates
-    config: dict[str, Any] = {"max_pool_connections": 2 * MANY_READS, "connect_timeout": _CONNECT_SECONDS}
+    config: dict[str, Any] = {"max_pool_connections": 2 * PARALLEL_READS, "connect_timeout": _CONNECT_SECONDS}
     config |= _json(given, "config_kwargs")
     if "AWS_REQUEST_CHECKSUM_CALCULATION" not in os.environ:
         # S3-compatible stores often do not support the newer checksum trailers, and every request is signed anyway.

@@ -17,7 +17,7 @@ from uuid import uuid4
 
 from deltacli.errors import FileMissing, PermissionRefused, StorageFailed, UsageError
 from deltacli.storage.base import (
-    MANY_READS,
+    PARALLEL_READS,
     Capabilities,
     Created,
     Creation,
@@ -35,7 +35,7 @@ from deltacli.storage.base import (
     no_atomic_create,
 )
 from deltacli.storage.object_reader import ObjectReader
-from deltacli.storage.retry import Retry
+from deltacli.storage.retry import BODY_ATTEMPTS, CREATE_FIRST_WAIT, DELETE_FIRST_WAIT, Retry
 from deltacli.storage.s3.answers import (
     ListedPage,
     is_stored,
@@ -55,9 +55,7 @@ Answer = TypeVar("Answer")
 _BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,254}")
 _AWS = re.compile(r"\.(?:amazonaws\.com(?:\.cn)?|api\.aws|c2s\.ic\.gov|sc2s\.sgov\.gov)$")
 _DELETES_A_REQUEST = 1_000
-_ATTEMPTS = 5
 _AGAIN = {"SlowDown", "InternalError", "ServiceUnavailable", "OperationAborted"}
-_BODY_ATTEMPTS = 3
 _NO_CONTENT = 204
 _TAIL_BYTES = 64 << 10
 _READ_AHEAD_BYTES = 1 << 20
@@ -102,7 +100,7 @@ class S3Storage:
     def capabilities(self) -> Capabilities:
         """`atomic_create` is assumed until a probe before the first write shows otherwise."""
         return Capabilities(
-            cheap_listing=False, parallel_reads=MANY_READS, atomic_create=self._honours_condition is not False
+            cheap_listing=False, parallel_reads=PARALLEL_READS, atomic_create=self._honours_condition is not False
         )
 
     @property
@@ -197,7 +195,7 @@ class S3Storage:
                 return -1, -1
             return found.size_bytes, found.modified_ms
 
-        with ThreadPoolExecutor(MANY_READS) as pool:
+        with ThreadPoolExecutor(PARALLEL_READS) as pool:
             found = list(pool.map(look, paths))
         return [size for size, _ in found], [modified_ms for _, modified_ms in found]
 
@@ -223,7 +221,7 @@ class S3Storage:
         return ScratchDraft(send)
 
     def delete_many(self, paths: Iterable[str]) -> Iterator[tuple[str, Deletion]]:
-        """Delete a thousand per request. S3 does not report whether an object existed; Deleted means that it does
+        """Delete in bulk requests. S3 does not report whether an object existed; Deleted means that it does
         not now.
         """
         if self._honours_condition is False:
@@ -254,9 +252,7 @@ class S3Storage:
         require_one_put(self._place(path), body.size)
         client = self._client()
         fault: BaseException | None = None
-        for attempt in range(_ATTEMPTS):
-            if attempt:
-                self._retry.pause(0.05 * 2**attempt)
+        for _ in self._retry.rounds(CREATE_FIRST_WAIT):
             try:
                 with body.opened() as content, self._retry.watched(self._host):
                     answer = client.put_object(
@@ -319,11 +315,9 @@ class S3Storage:
         )
 
     def _delete(self, paths: list[str]) -> dict[str, Deletion]:
-        """Delete up to a thousand objects in one request, and throttled ones in further requests."""
+        """Delete the objects in one request, and throttled ones in further requests."""
         outcomes: dict[str, Deletion] = {}
-        for attempt in range(_ATTEMPTS):
-            if attempt:
-                self._retry.pause(0.1 * 2**attempt)
+        for _ in self._retry.rounds(DELETE_FIRST_WAIT):
             found, again = self._delete_at_once(paths)
             outcomes |= found
             if not (paths := again):
@@ -388,7 +382,7 @@ class S3Storage:
         asked |= ({"Range": span} if span else {}) | ({"IfMatch": tag} if tag else {})
 
         def send(client: Any) -> tuple[bytes, dict[str, Any]]:  # Any: botocore has no types
-            for left in reversed(range(_BODY_ATTEMPTS)):
+            for left in reversed(range(BODY_ATTEMPTS)):
                 answer: dict[str, Any] = client.get_object(**asked)
                 try:
                     return answer["Body"].read(), answer

@@ -7,7 +7,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from itertools import islice
 from typing import NamedTuple
 
-from deltacli.storage.base import MANY_READS, ShouldDescend, WalkEntry
+from deltacli.storage.base import PARALLEL_READS, ShouldDescend, WalkEntry
 from deltacli.storage.s3.answers import Entry, ListedPage
 
 Ask = Callable[[str, str, str], ListedPage]
@@ -37,7 +37,7 @@ def walk(
     ask: Ask, prefix_of: Callable[[str], str], directory: str, enter: ShouldDescend
 ) -> Generator[WalkEntry, None, bool]:
     """Yield the entries below a directory, and return whether there are any."""
-    pool = ThreadPoolExecutor(MANY_READS, thread_name_prefix="deltacli-list")
+    pool = ThreadPoolExecutor(PARALLEL_READS, thread_name_prefix="deltacli-list")
     try:
         return (yield from _walk(pool, ask, _Part(prefix_of(directory), directory, prefix_of(directory)), enter))
     finally:
@@ -63,7 +63,7 @@ def _walk(pool: ThreadPoolExecutor, ask: Ask, root: _Part, enter: ShouldDescend)
             entered = enter(part.directory, [name for name in names if name])
             below += [_below(part, name) for name in entered]
         level = below
-        if len(level) >= MANY_READS:
+        if len(level) >= PARALLEL_READS:
             break
     for listed in _list(pool, ask, level + flat, ""):
         yield from _tell(listed)
@@ -84,7 +84,7 @@ def _list(pool: ThreadPoolExecutor, ask: Ask, parts: Iterable[_Part], delimiter:
     def begin(part: _Part, token: str = "") -> None:
         running[pool.submit(ask, part.prefix, delimiter, token)] = part
 
-    for part in islice(waiting, MANY_READS):
+    for part in islice(waiting, PARALLEL_READS):
         begin(part)
     while running:
         done, _ = wait(running, return_when=FIRST_COMPLETED)

@@ -22,7 +22,7 @@ from deltacli.delta.log.segment import CheckpointInstance, LogFile
 from deltacli.delta.stats.record_counts import num_records_column
 from deltacli.delta.vectors.descriptor import no_vector_ids, unique_id_column
 from deltacli.errors import CheckpointUnreadable, CommitCorrupt, FileMissing
-from deltacli.memory import stop_if_exhausted
+from deltacli.memory_limit import stop_if_exhausted
 from deltacli.storage import Storage
 from deltacli.work.checkpoints.limits import (
     BUFFER_BYTES,

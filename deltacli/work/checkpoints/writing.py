@@ -16,7 +16,7 @@ from deltacli.delta.checkpoint.content import counted_leaves, dictionary_leaves
 from deltacli.delta.checkpoint.row_digest import digest_rows
 from deltacli.delta.log.action_faults import wrong_type
 from deltacli.errors import StorageFailed
-from deltacli.memory import stop_if_exhausted
+from deltacli.memory_limit import stop_if_exhausted
 from deltacli.storage.disk_faults import disk_fault
 from deltacli.work.task_tracker import POLL_SECONDS, TaskTracker
 

@@ -21,7 +21,7 @@ from deltacli.delta.rules.framework.base import Finding
 from deltacli.delta.rules.framework.raw_lines import LineScanner, ScannedLines
 from deltacli.delta.rules.log.commit_lines import MISSING_REQUIRED, report_field
 from deltacli.errors import CheckpointUnreadable, CommitCorrupt
-from deltacli.memory import stop_if_exhausted
+from deltacli.memory_limit import stop_if_exhausted
 from deltacli.storage import Storage
 from deltacli.work.checkpoints.reading import (
     MAX_JSON_BYTES,

@@ -10,7 +10,7 @@ from urllib.parse import unquote
 
 from deltacli.arrow.parquet import ParquetReader
 from deltacli.errors import FileMissing, Unreadable
-from deltacli.memory import stop_if_exhausted
+from deltacli.memory_limit import stop_if_exhausted
 from deltacli.storage import Storage
 from deltacli.work.checkpoints.limits import BUFFER_BYTES
 from deltacli.work.inventory.columns import CODE, InventoryColumns

@@ -15,7 +15,7 @@ from deltacli.delta.schema.required import column_with_null
 from deltacli.delta.schema.types import StructField, StructType
 from deltacli.delta.vectors.roaring import DeletedRows
 from deltacli.errors import DataUnreadable
-from deltacli.memory import stop_if_exhausted
+from deltacli.memory_limit import stop_if_exhausted
 from deltacli.work.checkpoints.limits import read_footer
 from deltacli.work.rows.data_files import DataFile, OpenDataFile, ReadSpec, open_data_file
 from deltacli.work.rows.deletion_vectors import read_vector

@@ -14,7 +14,7 @@ from deltacli.delta.log.state import Metadata
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.predicate import parse_predicate
 from deltacli.delta.predicate.prune import Pruned, prune_files
-from deltacli.delta.protocol.protocol import Protocol
+from deltacli.delta.protocol.protocol_action import Protocol
 from deltacli.delta.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType
 
 

@@ -16,7 +16,7 @@ from deltacli.errors import Refused, UsageError
 from deltacli.operations.vacuum.execute import execute_vacuum
 from deltacli.operations.vacuum.plan import VacuumOutcome, VacuumPlan
 from deltacli.storage import LocalStorage, PathKind, Storage
-from deltacli.storage.memory import MemoryStorage
+from deltacli.storage.in_memory import MemoryStorage
 from deltacli.storage.s3.store import S3Storage
 from tests.support.actions import add, commit_info, metadata, protocol, remove, to_bytes
 from tests.support.builder import LOG, TableBuilder, commit_path

@@ -12,7 +12,7 @@ from deltacli.clock import system_clock
 from deltacli.errors import CommitCorrupt, DeltacliError, PartlyDone, Refused, Unreadable
 from deltacli.operations.vacuum.execute import ExecuteOptions, execute_vacuum
 from deltacli.storage import Creation, Deletion, Failed, FileStat, Storage
-from deltacli.storage.memory import MemoryStorage
+from deltacli.storage.in_memory import MemoryStorage
 from tests.support.actions import Line, add, commit_info, metadata, protocol, remove
 from tests.support.builder import TableBuilder, commit_path
 from tests.support.committing import infos

@@ -8,7 +8,7 @@ from pathlib import Path
 from deltacli.operations.vacuum.execute import execute_vacuum
 from deltacli.operations.vacuum.plan import Amount
 from deltacli.operations.vacuum.saved.plan_file import read_plan, save_plan
-from deltacli.operations.vacuum.saved.record import ProgressRecord
+from deltacli.operations.vacuum.saved.progress_record import ProgressRecord
 from deltacli.storage import Deletion, Failed
 from tests.support.builder import TableBuilder
 from tests.support.reading import NOW_MS, open_at

@@ -22,10 +22,10 @@ from deltacli.cli.terminal.interrupts import Interrupted, signals_raise
 from deltacli.errors import ConflictLost, DeltacliError, NoSpace, OutcomeUnknown, PartlyDone, Refused, StorageFailed
 from deltacli.operations.vacuum import deleting
 from deltacli.operations.vacuum.execute import ExecuteOptions, execute_vacuum, require_done
+from deltacli.operations.vacuum.full_plan import plan_vacuum
 from deltacli.operations.vacuum.plan import Amount, VacuumOutcome
-from deltacli.operations.vacuum.planning import plan_vacuum
 from deltacli.operations.vacuum.saved.plan_file import read_plan
-from deltacli.operations.vacuum.saved.record import ProgressRecord
+from deltacli.operations.vacuum.saved.progress_record import ProgressRecord
 from deltacli.storage import Creation, Deletion, Existed, Failed, LocalStorage, Unknown
 from tests.cli.support import ROOT
 from tests.support.actions import Line, commit_info, metadata, protocol, to_bytes

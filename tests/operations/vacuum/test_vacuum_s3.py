@@ -12,8 +12,8 @@ import pytest
 from deltacli.api.table import Table
 from deltacli.clock import fixed_clock
 from deltacli.errors import PermissionRefused
+from deltacli.operations.vacuum.full_plan import plan_vacuum
 from deltacli.operations.vacuum.plan import VacuumPlan
-from deltacli.operations.vacuum.planning import plan_vacuum
 from deltacli.storage import open_storage
 from tests.support.actions import add, birth, commit_info, remove, to_bytes
 from tests.support.builder import LOG, TableBuilder, commit_path

@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from deltacli.cli.options.shared import Run, TableArgument
+from deltacli.cli.options.common_options import TableArgument
+from deltacli.cli.options.run import Run
 from deltacli.cli.terminal.interrupts import Interrupted
 from deltacli.cli.terminal.shell import quoted_table
 from deltacli.units import plural

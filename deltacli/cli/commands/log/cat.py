@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from deltacli.cli.formats import JSON
-from deltacli.cli.options.shared import Run, TableArgument
+from deltacli.cli.options.common_options import TableArgument
+from deltacli.cli.options.run import Run
 from deltacli.errors import UsageError
 from deltacli.units import plural
 

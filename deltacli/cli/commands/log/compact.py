@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from deltacli.cli.options.shared import Run, TableArgument
+from deltacli.cli.options.common_options import TableArgument
+from deltacli.cli.options.run import Run
 from deltacli.cli.render.sections import Section
 from deltacli.cli.results import Outcome
 from deltacli.units import format_count, format_size, plural

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from deltacli.cli.options.shared import Run, TableArgument, VersionOption
+from deltacli.cli.options.common_options import TableArgument, VersionOption
+from deltacli.cli.options.run import Run
 from deltacli.cli.render.json import dumps
 from deltacli.cli.render.sections import Section
 from deltacli.cli.results import Outcome

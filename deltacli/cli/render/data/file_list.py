@@ -169,7 +169,7 @@ def _chosen(listing: FileListing, batch: Any) -> Any:  # Any: RecordBatch
 
 def _json_block(kind: str, batch: Any, *, end: str) -> EncodedItems:  # Any: RecordBatch
     """Encode a batch in columns, `{"type":"add","path":…}` a row, absent fields left out; the rows lie end to end."""
-    from deltacli.cli.render.pieces import block_of
+    from deltacli.cli.render.row_pieces import block_of
     from deltacli.delta.encoding.arrow_json import json_lines
 
     return block_of(json_lines(batch, f'{{"type":"{kind}"', end))

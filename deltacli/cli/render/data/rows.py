@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from deltacli.cli.render.aligned import ROWS_PER_SCREEN, write_aligned
 from deltacli.cli.render.columns import Column
 from deltacli.cli.render.json import EncodedItems, envelope
-from deltacli.cli.render.pieces import block_of, pieces
+from deltacli.cli.render.row_pieces import block_of, pieces
 from deltacli.cli.render.text_form import write_table
 from deltacli.cli.results import Document, Emit, Grid, Result, grid_of
 from deltacli.cli.terminal.term import Style, Terminal, encoded

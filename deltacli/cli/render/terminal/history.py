@@ -15,12 +15,11 @@ from deltacli.cli.render.terminal.console import Canvas
 from deltacli.cli.render.terminal.tables import draw_table
 from deltacli.cli.render.terminal.theme import Role
 from deltacli.cli.terminal.term import Terminal
-from deltacli.units import format_count, format_moment
+from deltacli.units import DAY_MS, format_count, format_moment
 
 if TYPE_CHECKING:
     from deltacli.operations.read.history import History, HistoryItem
 
-_DAY_MS = 86_400_000
 _MANY_COMMITS = 20
 _NARROW = 100
 _USUAL = 80
@@ -57,13 +56,13 @@ def draw_history(
 
 def commits_per_day(canvas: Canvas, times_ms: Sequence[int]) -> Text:
     """Return one line: how many commits each day had, several days to a mark where there are many."""
-    first, last = min(times_ms) // _DAY_MS, max(times_ms) // _DAY_MS
-    span = " to ".join(format_moment(day * _DAY_MS)[:10] for day in (first, last))
+    first, last = min(times_ms) // DAY_MS, max(times_ms) // DAY_MS
+    span = " to ".join(format_moment(day * DAY_MS)[:10] for day in (first, last))
     room = max(min(canvas.width - len(f"commits per 1,000 days    {span}"), _SPARKS), 10)
     days = -(-(last - first + 1) // room)
     counts = [0] * ((last - first) // days + 1)
     for time_ms in times_ms:
-        counts[(time_ms // _DAY_MS - first) // days] += 1
+        counts[(time_ms // DAY_MS - first) // days] += 1
     most = f", at most {format_count(max(counts))}" if canvas.width >= _NARROW else ""
     return canvas.joined(
         [

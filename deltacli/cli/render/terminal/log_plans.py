@@ -24,7 +24,7 @@ from deltacli.units import format_count, format_size, plural, ranges_of
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from deltacli.operations.checkpoint.write import CheckpointResult
+    from deltacli.operations.checkpoint.execute import CheckpointResult
     from deltacli.operations.log.expire import ExpiryOutcome, ExpiryPlan
 
 _FILES = 10

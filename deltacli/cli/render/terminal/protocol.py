@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
+from deltacli.cli.render.properties_and_features_change import change_sections
 from deltacli.cli.render.sections import Section
-from deltacli.cli.render.settings_change import change_sections
 from deltacli.cli.render.terminal.console import Canvas
 from deltacli.cli.render.terminal.plans import draw_parts, refusal_rows, section_rows
 from deltacli.cli.render.terminal.sections import change

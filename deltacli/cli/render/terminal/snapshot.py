@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, BinaryIO
 from rich.text import Text
 
 from deltacli.cli.render.sections import Section
-from deltacli.cli.render.state import state_sections
+from deltacli.cli.render.snapshot_sections import state_sections
 from deltacli.cli.render.terminal.bars import bar
 from deltacli.cli.render.terminal.console import Canvas
 from deltacli.cli.render.terminal.sections import PANEL_WIDTH, grid, panel

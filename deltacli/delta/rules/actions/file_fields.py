@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from deltacli.arrow import compute as pc
-from deltacli.delta.log.place import Place
+from deltacli.clock_skew import WRITER_SKEW_MS
 from deltacli.delta.rules.actions.commit_contents import AREA
+from deltacli.delta.rules.actions.places import name_of, place_of
 from deltacli.delta.rules.framework.base import Finding, Fix, Level, Severity
 from deltacli.delta.rules.framework.views import CommitView, FilesView, LocatedAction, TouchedFile
-from deltacli.units import format_timestamp
+from deltacli.units import DAY_MS, format_timestamp
 
-DAY_MS = 86_400_000
-SKEW_MS = 3_600_000
-"Allowed difference between the clocks of a store and of a writer."
 OLDEST_MS = 100_000_000_000
 "3 March 1973 in milliseconds, or the year 5138 in seconds. Smaller values were most likely meant as seconds."
 
@@ -195,8 +193,8 @@ def files_younger_than_their_commit(view: CommitView) -> Iterator[Finding]:
         time = placed.action.get("modificationTime")
         if type(time) is int and time > latest:
             yield BAD_MODIFICATION_TIME.at(
-                _place(view, placed),
-                f"{_name(placed)} has modificationTime {format_timestamp(time)}, more than a day after its commit",
+                place_of(view, placed),
+                f"{name_of(placed)} has modificationTime {format_timestamp(time)}, more than a day after its commit",
                 seen=time,
                 expected=f"at most {latest}",
             )
@@ -219,10 +217,10 @@ def tags_are_text(view: CommitView) -> Iterator[Finding]:
                 continue
             odd = [str(name) for name, value in tags.items() if not isinstance(value, str)]
             if odd:
-                message = f"tag {odd[0]} of the {kind} of {_name(placed)} is not a string"
+                message = f"tag {odd[0]} of the {kind} of {name_of(placed)} is not a string"
                 seen = tags[odd[0]]
                 yield TAGS_NULL_VALUE.at(
-                    _place(view, placed), message, seen="null" if seen is None else seen, expected="a string"
+                    place_of(view, placed), message, seen="null" if seen is None else seen, expected="a string"
                 )
 
 
@@ -237,34 +235,34 @@ def tags_are_text(view: CommitView) -> Iterator[Finding]:
 )
 def fields_of_removes(view: CommitView) -> Iterator[Finding]:
     """Check the fields of removes."""
-    latest = commit_time(view) + SKEW_MS
+    latest = commit_time(view) + WRITER_SKEW_MS
     for file in view.removed:
         placed, remove = file.placed, file.placed.action
         size, time = remove.get("size"), remove.get("deletionTimestamp")
         if remove.get("path") == "":
             message = "the path of a remove is empty"
-            yield PATH_EMPTY.at(_place(view, placed), message, seen='""', expected="the path of a file")
+            yield PATH_EMPTY.at(place_of(view, placed), message, seen='""', expected="the path of a file")
         if size is None or remove.get("partitionValues") is None:
             yield from _incomplete(view, placed)
         if type(size) is int and size < 0:
-            message = f"the remove of {_name(placed)} has size {size}"
-            yield NEGATIVE_SIZE.at(_place(view, placed), message, seen=size, expected="above 0")
+            message = f"the remove of {name_of(placed)} has size {size}"
+            yield NEGATIVE_SIZE.at(place_of(view, placed), message, seen=size, expected="above 0")
         if time is None:
-            message = f"the remove of {_name(placed)} has no deletionTimestamp and counts as expired at once"
-            yield DELETION_TIMESTAMP_MISSING.at(_place(view, placed), message, expected="milliseconds since 1970")
+            message = f"the remove of {name_of(placed)} has no deletionTimestamp and counts as expired at once"
+            yield DELETION_TIMESTAMP_MISSING.at(place_of(view, placed), message, expected="milliseconds since 1970")
         elif type(time) is int:
             if time > latest:
                 yield DELETION_TIMESTAMP_ODD.at(
-                    _place(view, placed),
-                    f"{_name(placed)} was removed at {format_timestamp(time)}, later than its commit",
+                    place_of(view, placed),
+                    f"{name_of(placed)} was removed at {format_timestamp(time)}, later than its commit",
                     seen=time,
                     expected=f"at most {latest}",
                 )
-            elif (made := _made(file)) is not None and time < made - SKEW_MS:
+            elif (made := _made(file)) is not None and time < made - WRITER_SKEW_MS:
                 removed_at, made_at = format_timestamp(time), format_timestamp(made)
                 yield DELETION_TIMESTAMP_ODD.at(
-                    _place(view, placed),
-                    f"{_name(placed)} was removed at {removed_at}, before its creation at {made_at}",
+                    place_of(view, placed),
+                    f"{name_of(placed)} was removed at {removed_at}, before its creation at {made_at}",
                     seen=time,
                     expected=f"at least {made}",
                 )
@@ -274,13 +272,13 @@ def _incomplete(view: CommitView, placed: LocatedAction) -> Iterator[Finding]:
     remove = placed.action
     lacks = [name for name in ("partitionValues", "size") if remove.get(name) is None]
     if remove.get("extendedFileMetadata") is True:
-        message = f"the remove of {_name(placed)} has extendedFileMetadata=true but lacks {' and '.join(lacks)}"
+        message = f"the remove of {name_of(placed)} has extendedFileMetadata=true but lacks {' and '.join(lacks)}"
         yield EXTENDED_METADATA_LIE.at(
-            _place(view, placed), message, seen="extendedFileMetadata true", expected=" and ".join(lacks)
+            place_of(view, placed), message, seen="extendedFileMetadata true", expected=" and ".join(lacks)
         )
     elif "size" in lacks:
-        message = f"the remove of {_name(placed)} has no size"
-        yield REMOVE_SIZE_MISSING.at(_place(view, placed), message, expected="the size of the file")
+        message = f"the remove of {name_of(placed)} has no size"
+        yield REMOVE_SIZE_MISSING.at(place_of(view, placed), message, expected="the size of the file")
 
 
 def _made(file: TouchedFile) -> int | None:
@@ -296,22 +294,12 @@ def fields_of_change_files(view: CommitView) -> Iterator[Finding]:
     for placed in view.of_kind("cdc"):
         size = placed.action.get("size")
         if placed.action.get("dataChange") is True:
-            message = f"the change data file {_name(placed)} has dataChange=true"
-            yield CDC_DATACHANGE_TRUE.at(_place(view, placed), message, seen="true", expected="false")
+            message = f"the change data file {name_of(placed)} has dataChange=true"
+            yield CDC_DATACHANGE_TRUE.at(place_of(view, placed), message, seen="true", expected="false")
         if type(size) is int and size <= 0:
             severity = Severity.WARNING if size == 0 else None
-            message = f"the change data file {_name(placed)} has size {size}"
-            yield NEGATIVE_SIZE.at(_place(view, placed), message, seen=size, expected="above 0", severity=severity)
+            message = f"the change data file {name_of(placed)} has size {size}"
+            yield NEGATIVE_SIZE.at(place_of(view, placed), message, seen=size, expected="above 0", severity=severity)
         if placed.action.get("path") == "":
             message = "the path of a change data file is empty"
-            yield PATH_EMPTY.at(_place(view, placed), message, seen='""', expected="the path of a file")
-
-
-def _name(placed: LocatedAction) -> str:
-    path = placed.action.get("path")
-    return path if isinstance(path, str) and path else "the file"
-
-
-def _place(view: CommitView, placed: LocatedAction) -> Place:
-    path = placed.action.get("path")
-    return view.place(placed.line, path if isinstance(path, str) else None)
+            yield PATH_EMPTY.at(place_of(view, placed), message, seen='""', expected="the path of a file")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from deltacli.delta.log.action_faults import shown
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.protocol.features import IDENTITY_COLUMNS
-from deltacli.delta.rules.actions.replaced import replaces_all_files
+from deltacli.delta.rules.actions.old_schema_files import replaces_all_files
 from deltacli.delta.rules.expressions.texts import AREA
 from deltacli.delta.rules.framework.base import Finding, Fix, Level, Severity
 from deltacli.delta.rules.framework.views import MetadataView, TableConfigurationView

@@ -16,13 +16,13 @@ from deltacli.delta.rules.files.file_match import FileMatch, MatchedPart, match_
 from deltacli.delta.rules.framework.base import Finding, Rule, Severity
 from deltacli.delta.rules.framework.file_views import FileFaultView, FileSchemaView
 from deltacli.delta.rules.protocol.iceberg import active
+from deltacli.delta.schema.allowed_widenings import canonical_name, decimal_of
 from deltacli.delta.schema.conversion import fits
 from deltacli.delta.schema.file_columns import is_list, is_struct
 from deltacli.delta.schema.kinds import WHOLE_BITS
 from deltacli.delta.schema.to_arrow import plain_type
 from deltacli.delta.schema.type_changes import TypeChange, read_type_changes
 from deltacli.delta.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructType, simple_name
-from deltacli.delta.schema.widening import canonical_name, decimal_of
 
 _UNITS = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}
 _ICEBERG_UNIT = "INT64 in microseconds"

@@ -10,13 +10,13 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from deltacli.arrow import compute as pc
+from deltacli.clock_skew import CLOCK_SKEW_MS
 from deltacli.delta.log.place import Place
-from deltacli.delta.paths.paths import decode
+from deltacli.delta.paths.canonical_path import decode
 from deltacli.delta.paths.stored_paths import are_absolute, is_hidden, locate, locate_all, text_of
 from deltacli.delta.protocol.properties import deleted_file_retention_ms
 from deltacli.delta.rules.files import storage_rows as rows
 from deltacli.delta.rules.framework.base import Finding
-from deltacli.delta.rules.framework.clock import SKEW_MS
 from deltacli.delta.rules.framework.stored_files import newest_removals, place_of
 from deltacli.delta.rules.framework.views import StateView, StorageView
 from deltacli.delta.rules.log.log_times import is_copied
@@ -199,11 +199,11 @@ def _overwritten(compared: Compared) -> Iterator[Finding]:
     if not commits:
         return
     versions = pa.array([commit.version for commit in commits], pa.int64())
-    latest = pa.array([commit.modified_ms + SKEW_MS for commit in commits], pa.int64())
+    latest = pa.array([commit.modified_ms + CLOCK_SKEW_MS for commit in commits], pa.int64())
     bounds = pc.take(latest, pc.index_in(compared.view.live_adds.column("version"), value_set=versions))
     times = compared.stored(file.modified_ms for file in compared.view.files.values())
     # What is of the future, `log.mtime-future` reports.
-    odd = pc.and_(pc.greater(times, bounds), pc.less_equal(times, compared.view.now_ms + SKEW_MS))
+    odd = pc.and_(pc.greater(times, bounds), pc.less_equal(times, compared.view.now_ms + CLOCK_SKEW_MS))
     found = _rows_of(odd)
     by_version = {commit.version: commit.modified_ms for commit in commits}
     modified = pc.take(times, found).to_pylist() if found else []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from deltacli.clock_skew import CLOCK_SKEW_MS
 from deltacli.delta.log.timestamps import MAX_TIME_MS
 from deltacli.delta.protocol.features import CATALOG_FEATURES
 from deltacli.delta.protocol.properties import (
@@ -13,7 +14,6 @@ from deltacli.delta.protocol.properties import (
     parse_integer,
 )
 from deltacli.delta.rules.framework.base import Finding, Severity
-from deltacli.delta.rules.framework.clock import SKEW_MS
 from deltacli.delta.rules.framework.views import CommitView, HistoryView, ListingView, TableConfigurationView
 from deltacli.delta.rules.log import commit_time_rows as rows
 from deltacli.delta.rules.log.log_files import gaps_of
@@ -58,7 +58,7 @@ def in_commit_timestamp_of_a_commit(view: CommitView) -> Iterator[Finding]:
         )
         place = view.place(line)
         yield rows.FUTURE.at(place, message, seen=found, expected=f"< {MAX_TIME_MS}", severity=Severity.ERROR)
-    elif found > view.now_ms + SKEW_MS:
+    elif found > view.now_ms + CLOCK_SKEW_MS:
         message = f"the in-commit timestamp of version {view.version} is in the future"
         expected = f"<= {format_timestamp(view.now_ms)}"
         yield rows.FUTURE.at(view.place(line), message, seen=format_timestamp(found), expected=expected)

@@ -6,8 +6,8 @@ import json
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from deltacli.delta.schema.allowed_widenings import decimal_of
 from deltacli.delta.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructType, parse_schema
-from deltacli.delta.schema.widening import decimal_of
 from deltacli.errors import DeltacliError
 
 if TYPE_CHECKING:

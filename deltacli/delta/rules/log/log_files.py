@@ -11,13 +11,17 @@ from deltacli.delta.log.place import Place
 from deltacli.delta.log.segment import LogFile, LogListing
 from deltacli.delta.log.timestamps import file_times
 from deltacli.delta.protocol.features import CATALOG_FEATURES
-from deltacli.delta.protocol.properties import DEFAULT_CHECKPOINT_INTERVAL, parse_integer, parse_interval
+from deltacli.delta.protocol.properties import (
+    DEFAULT_CHECKPOINT_INTERVAL,
+    DEFAULT_LOG_RETENTION_MS,
+    parse_integer,
+    parse_interval,
+)
 from deltacli.delta.rules.framework.base import Finding, Severity
-from deltacli.delta.rules.framework.clock import DAY_MS
 from deltacli.delta.rules.framework.views import ListingView, StorageView
 from deltacli.delta.rules.log import log_file_rows as rows
 from deltacli.delta.rules.log import log_times
-from deltacli.units import format_ranges, format_timestamp, plural, ranges_of
+from deltacli.units import DAY_MS, format_ranges, format_timestamp, plural, ranges_of
 
 AREA = rows.AREA
 __all__ = ["AREA", "log_times"]  # its checks belong to this area
@@ -26,7 +30,6 @@ KNOWN_NAMES = frozenset({HINT_NAME, "_last_vacuum_info"})
 KNOWN_DIRECTORIES = frozenset({"_sidecars", "_staged_commits", "_commits"})
 LARGEST_JUMP = 1_000_000
 "A gap larger than this was not caused by writers counting up."
-DEFAULT_LOG_RETENTION_MS = 30 * DAY_MS
 
 _VERSIONED = re.compile(r"([0-9]+)\.(?:([0-9]+)\.compacted\.json|json|crc|checkpoint\..+)")
 _TEMPORARY = re.compile(r"\..+\.crc|.*[._]tmp|.*\.json#[0-9]+|\..*\.tmp\..*", re.DOTALL)

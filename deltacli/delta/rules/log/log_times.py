@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 
+from deltacli.clock_skew import CLOCK_SKEW_MS
 from deltacli.delta.log.place import Place
 from deltacli.delta.paths.stored_paths import is_hidden
 from deltacli.delta.protocol.properties import parse_integer
 from deltacli.delta.rules.framework.base import Finding
-from deltacli.delta.rules.framework.clock import DAY_MS, SKEW_MS
 from deltacli.delta.rules.framework.views import CommitView, HistoryView, ListingView, StorageView
 from deltacli.delta.rules.log import log_file_rows as rows
-from deltacli.units import format_timestamp, plural
+from deltacli.units import DAY_MS, format_timestamp, plural
 
 AREA = rows.AREA
 
@@ -50,14 +50,14 @@ def commit_files_of_the_future(view: ListingView) -> Iterator[Finding]:
     """Vacuum and time travel compare these times with the clock."""
     for version in sorted(view.listing.commits):
         file = view.listing.commits[version]
-        if file.modified_ms > view.now_ms + SKEW_MS:
+        if file.modified_ms > view.now_ms + CLOCK_SKEW_MS:
             yield _future(view.place(file.name, version), f"commit {version}", file.modified_ms, view.now_ms)
 
 
 @AREA.check(StorageView, rows.MTIME_FUTURE)
 def data_files_of_the_future(view: StorageView) -> Iterator[Finding]:
     """Vacuum compares these times with the clock."""
-    latest = view.now_ms + SKEW_MS
+    latest = view.now_ms + CLOCK_SKEW_MS
     for path, file in view.files.items():
         if file.modified_ms > latest and not is_hidden(path):
             yield _future(Place(path), path, file.modified_ms, view.now_ms)

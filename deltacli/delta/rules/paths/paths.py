@@ -1,7 +1,7 @@
 """Rules about how the paths of files are written.
 
 Spec: Add File and Remove File (RFC 2396); Data Files. Single paths are checked here, several paths against each other
-in `paths_compared`.
+in `path_collisions`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from deltacli.arrow import compute as pc
 from deltacli.delta.log.place import Place
 from deltacli.delta.rules.framework.base import Finding
 from deltacli.delta.rules.framework.views import CommitView, FilesView
-from deltacli.delta.rules.paths import compared as paths_compared
+from deltacli.delta.rules.paths import path_collisions
 from deltacli.delta.rules.paths.spelling import (
     ABSOLUTE,
     ABSOLUTE_INSIDE_ROOT,
@@ -28,7 +28,7 @@ from deltacli.delta.rules.paths.spelling import (
     suspicious,
 )
 
-__all__ = ["AREA", "paths_compared"]
+__all__ = ["AREA", "path_collisions"]
 
 
 @AREA.check(

@@ -10,7 +10,7 @@ from deltacli.delta.log.place import Place
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.protocol.feature_use import Use, constraint_uses, property_uses, schema_uses
 from deltacli.delta.protocol.features import FEATURES, GENERATED_COLUMNS, IDENTITY_COLUMNS, stable_name
-from deltacli.delta.protocol.protocol import (
+from deltacli.delta.protocol.protocol_action import (
     NEWEST_READER_VERSION,
     READER_FEATURES_VERSION,
     WRITER_FEATURES_VERSION,

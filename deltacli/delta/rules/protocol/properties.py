@@ -18,9 +18,9 @@ from deltacli.delta.protocol.known_properties import (
 )
 from deltacli.delta.protocol.properties import DELETED_FILE_RETENTION, parse_interval
 from deltacli.delta.rules.framework.base import Finding
-from deltacli.delta.rules.framework.clock import DAY_MS
 from deltacli.delta.rules.framework.views import ListingView, MetadataView, TableConfigurationView
 from deltacli.delta.rules.protocol import property_rows as rows
+from deltacli.units import DAY_MS
 
 AREA = rows.AREA
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from deltacli.delta.log.log_path import LOG_DIRECTORY, commit_name
 from deltacli.delta.log.place import Place
 from deltacli.delta.protocol.features import FEATURES, FeatureKind, stable_name
-from deltacli.delta.protocol.protocol import (
+from deltacli.delta.protocol.protocol_action import (
     NEWEST_READER_VERSION,
     READER_FEATURES_VERSION,
     WRITER_FEATURES_VERSION,

@@ -11,10 +11,11 @@ from typing import NamedTuple
 
 from deltacli.delta.log.place import Place
 from deltacli.delta.log.table_configuration import TableConfiguration
-from deltacli.delta.rules.actions.replaced import replaces_all_files
+from deltacli.delta.rules.actions.old_schema_files import replaces_all_files
 from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Severity
 from deltacli.delta.rules.framework.views import MetadataView
 from deltacli.delta.rules.schema.schema_walk import decimal_digits, is_type_name, joined, same_name, shown_path
+from deltacli.delta.schema.allowed_widenings import decimal_of, is_allowed_change
 from deltacli.delta.schema.types import (
     ArrayType,
     DataType,
@@ -24,7 +25,6 @@ from deltacli.delta.schema.types import (
     StructType,
     simple_name,
 )
-from deltacli.delta.schema.widening import decimal_of, is_allowed_change
 
 AREA = Area("schema")
 

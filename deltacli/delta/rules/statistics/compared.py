@@ -18,7 +18,7 @@ from deltacli.delta.footers.bounds import comparable_type
 from deltacli.delta.rules.framework.base import Finding
 from deltacli.delta.rules.framework.file_views import LiveAdds
 from deltacli.delta.rules.statistics.evidence import ColumnEvidence
-from deltacli.delta.rules.statistics.told import (
+from deltacli.delta.rules.statistics.messages import (
     BoundFault,
     bound_findings,
     loose_bound_findings,

@@ -12,6 +12,11 @@ from deltacli.delta.protocol.properties import TYPE_WIDENING_ENABLED
 from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Severity
 from deltacli.delta.rules.framework.views import MetadataView, TableConfigurationView
 from deltacli.delta.rules.schema.schema_walk import fresh
+from deltacli.delta.schema.allowed_widenings import (
+    canonical_name,
+    is_allowed_change,
+    is_iceberg_change,
+)
 from deltacli.delta.schema.readable_rows import BAD_ENTRY as BAD_ENTRY_ID
 from deltacli.delta.schema.readable_rows import NOT_ALLOWED, changed_fields
 from deltacli.delta.schema.type_changes import (
@@ -27,11 +32,6 @@ from deltacli.delta.schema.type_changes import (
     type_at,
 )
 from deltacli.delta.schema.types import PrimitiveType
-from deltacli.delta.schema.widening import (
-    canonical_name,
-    is_allowed_change,
-    is_iceberg_change,
-)
 
 AREA = Area("widening")
 

@@ -12,6 +12,7 @@ from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.rules.framework.base import Finding, Fix, Level, Severity
 from deltacli.delta.rules.framework.views import MetadataView, StateView
 from deltacli.delta.rules.widening.entries import AREA, ENABLED, changes_of
+from deltacli.delta.schema.allowed_widenings import canonical_name, is_allowed_change
 from deltacli.delta.schema.readable_rows import changed_fields
 from deltacli.delta.schema.type_changes import (
     NamedField,
@@ -22,7 +23,6 @@ from deltacli.delta.schema.type_changes import (
     type_at,
 )
 from deltacli.delta.schema.types import PrimitiveType
-from deltacli.delta.schema.widening import canonical_name, is_allowed_change
 
 LOST_HISTORY = AREA.rule(
     "typewidening.lost-history",

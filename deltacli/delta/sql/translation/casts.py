@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from deltacli.delta.predicate.columns import TIMES
+from deltacli.delta.schema.allowed_widenings import canonical_name
 from deltacli.delta.schema.kinds import WHOLE_BITS, Kind, decimal_parts, value_kind
 from deltacli.delta.schema.types import PrimitiveType
-from deltacli.delta.schema.widening import canonical_name
 from deltacli.delta.sql.translation.moments import date_text
 from deltacli.delta.sql.translation.values import (
     BINARY,

@@ -14,7 +14,7 @@ from deltacli.arrow import compute as pc
 from deltacli.arrow.parquet import ParquetReader
 from deltacli.delta.checkpoint.row_digest import sha256_rows
 from deltacli.errors import PermissionRefused, Unreadable, UsageError
-from deltacli.memory import stop_if_exhausted
+from deltacli.memory_limit import stop_if_exhausted
 from deltacli.operations.vacuum.plan import Reason, VacuumPlan
 from deltacli.operations.vacuum.saved.header import FORMAT_VERSION, header_of, plan_of
 from deltacli.storage.replacement import replacement, unwritable

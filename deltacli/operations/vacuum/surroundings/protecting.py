@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from deltacli.arrow import compute as pc
-from deltacli.delta.paths.paths import canonical
-from deltacli.delta.protocol.protocol import require_committable
+from deltacli.delta.paths.canonical_path import canonical
+from deltacli.delta.protocol.protocol_action import require_committable
 from deltacli.errors import DeltacliError, Refused
 from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.table.rebuild import read_snapshot

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from deltacli.delta.schema.allowed_widenings import canonical_name
 from deltacli.delta.schema.column_path import ColumnPlace
 from deltacli.delta.schema.exact_json import read_exactly, write_exactly
 from deltacli.delta.schema.type_changes import (
@@ -17,7 +18,6 @@ from deltacli.delta.schema.type_changes import (
     type_at,
 )
 from deltacli.delta.schema.types import PrimitiveType, StructField
-from deltacli.delta.schema.widening import canonical_name
 from deltacli.errors import Unreadable
 
 

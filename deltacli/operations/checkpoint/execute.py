@@ -15,7 +15,7 @@ from deltacli.delta.checkpoint.layout import (
 )
 from deltacli.delta.checkpoint.retention import live_transactions
 from deltacli.errors import CheckpointUnreadable, Refused, Unreadable, UsageError
-from deltacli.operations.checkpoint.files import CheckpointFile, CheckpointWriter, WrittenCheckpoint
+from deltacli.operations.checkpoint.file_writer import CheckpointFile, CheckpointWriter, WrittenCheckpoint
 from deltacli.operations.checkpoint.last_checkpoint import update_last_checkpoint
 from deltacli.operations.checkpoint.plan import DEFAULT_ROWS_A_SIDECAR, CheckpointPlan, plan_of
 from deltacli.operations.checkpoint.rows import StateRows

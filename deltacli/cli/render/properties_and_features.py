@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from deltacli.cli.render.columns import Column
 from deltacli.cli.render.json import envelope
+from deltacli.cli.render.properties_and_features_change import change_sections, protocol_line
 from deltacli.cli.render.sections import Section
-from deltacli.cli.render.settings_change import change_sections, protocol_line
 from deltacli.cli.render.text_form import write_sections, write_table
 from deltacli.cli.results import Listing, Outcome
 from deltacli.cli.terminal.term import Style, Terminal
 
 if TYPE_CHECKING:
-    from deltacli.cli.options.shared import Run
+    from deltacli.cli.options.run import Run
     from deltacli.cli.render.terminal.console import Canvas
     from deltacli.delta.protocol.feature_changes import ShownFeature
-    from deltacli.delta.protocol.protocol import Protocol
+    from deltacli.delta.protocol.protocol_action import Protocol
     from deltacli.operations.change.table_features import FeaturesOutcome
     from deltacli.operations.change.table_properties import PropertiesOutcome, ShownProperty
 

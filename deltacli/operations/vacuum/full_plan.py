@@ -17,6 +17,13 @@ from deltacli.delta.vacuum.names import HiddenNames
 from deltacli.engine.ahead import ReadAhead
 from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.table.rebuild import read_snapshot
+from deltacli.operations.vacuum.assemble_plan import (
+    choice_of,
+    common_refusals,
+    contradiction_refusals,
+    log_notes,
+    make_plan,
+)
 from deltacli.operations.vacuum.candidates import (
     CandidateClassifier,
     Candidates,
@@ -33,15 +40,8 @@ from deltacli.operations.vacuum.guards import (
 )
 from deltacli.operations.vacuum.lost_notes import lost_notes, unread_note
 from deltacli.operations.vacuum.plan import Amount, Mode, Refusal, VacuumPlan
-from deltacli.operations.vacuum.plan_parts import (
-    choice_of,
-    common_refusals,
-    contradiction_refusals,
-    log_notes,
-    make_plan,
-)
+from deltacli.operations.vacuum.plan_context import PlanContext, hidden_names, own_formats, prepare
 from deltacli.operations.vacuum.request import VacuumRequest
-from deltacli.operations.vacuum.setting import PlanContext, hidden_names, own_formats, prepare
 from deltacli.operations.vacuum.surroundings.links import spare_linked
 from deltacli.operations.vacuum.surroundings.other_tables import tables_above
 from deltacli.operations.vacuum.surroundings.walk import TableWalk
@@ -65,7 +65,7 @@ def plan_vacuum(table: TableHandle, request: VacuumRequest) -> VacuumPlan:
     prevents deltacli from writing; UsageError for a prefix or a condition that does not fit this table.
     """
     if request.mode is Mode.LITE:
-        from deltacli.operations.vacuum.lite import plan_lite
+        from deltacli.operations.vacuum.lite_plan import plan_lite
 
         return plan_lite(table, request)
     begun = monotonic()

@@ -17,7 +17,7 @@ from deltacli.operations.vacuum.guards import (
     retention_refusals,
 )
 from deltacli.operations.vacuum.plan import Refusal, VacuumPlan
-from deltacli.operations.vacuum.setting import PlanContext
+from deltacli.operations.vacuum.plan_context import PlanContext
 from deltacli.operations.vacuum.surroundings.other_tables import tables_around
 from deltacli.units import format_duration, format_timestamp
 

@@ -9,13 +9,13 @@ from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.state import read_metadata
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.protocol.properties import deleted_file_retention_ms, portable_file_retention_ms
-from deltacli.delta.protocol.protocol import require_committable
+from deltacli.delta.protocol.protocol_action import require_committable
 from deltacli.delta.schema.types import parse_schema
 from deltacli.delta.vacuum.keys import PathKeys
 from deltacli.delta.vacuum.names import HiddenNames
 from deltacli.errors import DeltacliError, Unreadable
+from deltacli.operations.table.find_log import list_log
 from deltacli.operations.table.handle import TableHandle
-from deltacli.operations.table.log import list_log
 from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.operations.table.time_travel import last_commit_before
 from deltacli.operations.table.version import Snapshot

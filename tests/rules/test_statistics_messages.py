@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from deltacli.delta.rules.actions.file_fields import OLDEST_MS, SKEW_MS
+from deltacli.clock_skew import WRITER_SKEW_MS
+from deltacli.delta.rules.actions.file_fields import OLDEST_MS
 from deltacli.delta.rules.framework.base import Finding
 from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.operations.validate.validate import validate_table
@@ -331,7 +332,7 @@ def tag_with_a_number() -> TableBuilder:
 def file_removed_before_the_oldest_time_at_which_it_was_made() -> TableBuilder:
     table = TableBuilder().derive(checkpoint=False)
     table.add(1)["modificationTime"] = OLDEST_MS
-    table.action(2, "remove")["deletionTimestamp"] = OLDEST_MS - SKEW_MS - 1
+    table.action(2, "remove")["deletionTimestamp"] = OLDEST_MS - WRITER_SKEW_MS - 1
     return table
 
 

@@ -1,4 +1,4 @@
-"""Options shared by all commands: declared once, merged with each command's own."""
+"""The run of a command: the settled values of the options that all commands share."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ import typer
 from deltacli.cli.formats import FORMATS, TABLE, AnyFormat, EveryFormat, Format
 from deltacli.cli.invocation import invocation
 from deltacli.cli.options.configuration import (
+    Variable,
     one_of,
     parse_storage_option,
     read_configuration,
@@ -45,51 +46,6 @@ if TYPE_CHECKING:
     from deltacli.cli.results import Result
     from deltacli.engine.base import Engine
     from deltacli.storage import Allowed, Storage
-
-DEFAULT_LIMIT = 20
-
-
-TableArgument = Annotated[
-    str, typer.Argument(metavar="TABLE", help="Table directory: a path or URI.", show_default=False)
-]
-VersionOption = Annotated[
-    int | None, typer.Option("--version", metavar="N", help="Use the snapshot of this version.", show_default=False)
-]
-TimestampOption = Annotated[
-    str | None,
-    typer.Option(
-        "--timestamp",
-        metavar="T",
-        help="Use the newest version committed at or before T (RFC 3339 with offset, or a date: midnight UTC).",
-        show_default=False,
-    ),
-]
-LimitOption = Annotated[
-    int | None,
-    typer.Option(
-        "--limit",
-        metavar="N",
-        help=f"Number of rows shown; 0 shows all.  [default: {DEFAULT_LIMIT} on a terminal, else 0]",
-        show_default=False,
-    ),
-]
-ColumnsOption = Annotated[
-    str | None,
-    typer.Option("--columns", metavar="A,B,…", help="Show only these columns, in this order.", show_default=False),
-]
-DryRunOption = Annotated[
-    bool, typer.Option("--dry-run", help="Show what would be done and change nothing; overrides --yes.")
-]
-YesOption = Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")]
-CommitMetadataOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--commit-metadata",
-        metavar="K=V",
-        help="Key to add to the commitInfo; userMetadata=V sets that field. Repeatable.",
-        show_default=False,
-    ),
-]
 
 
 def _format_options(formats: type[StrEnum]) -> dict[str, Any]:  # Any: annotations
@@ -186,7 +142,7 @@ class Run:
         Raises UsageError, also where the table's format is ambiguous and was not given, and NoAtomicCreate where a
         command writes to a read-only store, before any request is sent.
         """
-        from deltacli.operations.table.log import require_delta
+        from deltacli.operations.table.find_log import require_delta
 
         storage = self.open_other(table, writes=writes)
         if not self.format_is_given:
@@ -232,14 +188,6 @@ class Run:
         if not self.progress_is_asked_for and self.output in (None, "-") and _is_pipe(sys.stdout):
             close_live_line()  # the reader of the pipe may draw on the same terminal
         return open_sink(self.output)
-
-    def limit(self, wanted: int | None) -> int:
-        """Return the row limit: the requested one, else 20 for a table on a terminal, else none."""
-        if wanted is not None:
-            if wanted < 0:
-                raise UsageError(f"--limit {wanted} is negative", facts={"expected": "0 (all) or more"})
-            return wanted
-        return DEFAULT_LIMIT if self.is_on_screen else 0
 
 
 def _is_spoiled(text: str) -> bool:
@@ -298,7 +246,7 @@ def make_run(
     verbose: int,
 ) -> Run:
     """Settle the shared options: option, then environment, then configuration file, then default. Raises UsageError."""
-    path = config or os.environ.get("DELTACLI_CONFIG")
+    path = config or Variable.CONFIG.read()
     settings = read_configuration(path)
     configuration = f"in the configuration {path}"
     _require_readable(formats, output_format, table_format, as_json=as_json)
@@ -349,7 +297,7 @@ def _progress_choice(
     """Return the kind of progress from the option, the environment or the configuration file. Raises UsageError."""
     return (
         given
-        or one_of(ProgressChoice, os.environ.get("DELTACLI_PROGRESS"), "DELTACLI_PROGRESS")
+        or one_of(ProgressChoice, Variable.PROGRESS.read(), Variable.PROGRESS)
         or one_of(ProgressChoice, settings.get("progress"), f"progress {configuration}")
         or ProgressChoice.AUTO
     )
@@ -370,7 +318,7 @@ def _wished_format(
         "json"
         if as_json
         else given
-        or one_of(defaults, os.environ.get("DELTACLI_FORMAT"), "DELTACLI_FORMAT")
+        or one_of(defaults, Variable.FORMAT.read(), Variable.FORMAT)
         or one_of(defaults, settings.get("format"), f"format {configuration}")
         or "table"
     )

@@ -21,7 +21,7 @@ from typing import Any, Self
 
 from deltacli.errors import Refused, UsageError
 from deltacli.operations.vacuum.plan import VacuumOutcome, VacuumPlan
-from deltacli.operations.vacuum.saved.record_lines import RecordState, counts_as_json, read_record
+from deltacli.operations.vacuum.saved.progress_lines import RecordState, counts_as_json, read_record
 from deltacli.storage.replacement import unwritable
 from deltacli.units import plural, ranges_of
 

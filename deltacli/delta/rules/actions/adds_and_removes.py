@@ -5,47 +5,18 @@ Spec: Add File and Remove File; Action Reconciliation.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from deltacli.delta.log.commit_lines import Action
-from deltacli.delta.log.place import Place
 from deltacli.delta.rules.actions.commit_contents import AREA
+from deltacli.delta.rules.actions.places import name_of, place_of
 from deltacli.delta.rules.framework.base import Finding, Fix, Level, Severity
-from deltacli.delta.rules.framework.views import CommitView, LocatedAction, TouchedFile
+from deltacli.delta.rules.framework.views import CommitView, TouchedFile
 from deltacli.units import format_count, plural
 
 Key = tuple[str, str | None]
 "Canonical path and deletion vector id, which identify a logical file."
 
-DUPLICATE_PATH = AREA.rule(
-    "action.duplicate-path",
-    Severity.ERROR,
-    Level.LOG,
-    "A commit adds or removes the same path twice.",
-    seed="000: Add File and Remove File",
-    spec="Add File and Remove File",
-    fix=Fix(
-        broken="the order within a commit is undefined: readers may apply either add, or both",
-        mend="commit the intended add again, and a remove of any other deletion vector of the path",
-        loss="nothing",
-    ),
-    example='two lines {"add":{"path":"part-0.parquet",…}} in one commit',
-)
-ADD_REMOVE_SAME_KEY = AREA.rule(
-    "action.add-remove-same-key",
-    Severity.ERROR,
-    Level.LOG,
-    "A commit adds and removes the same logical file.",
-    seed="000: Delta Log Entries",
-    spec="Requirements for Writers: Delta Log Entries",
-    fix=Fix(
-        broken="the order within a commit is undefined: some readers have the file, others do not",
-        mend="commit the intended add or remove again",
-        loss="nothing",
-    ),
-    example='{"add":{"path":"part-0.parquet",…}} and {"remove":{"path":"part-0.parquet",…}} in one commit',
-)
 READD_WITHOUT_REMOVE = AREA.rule(
     "action.readd-without-remove",
     Severity.ERROR,
@@ -129,33 +100,6 @@ CDC_ONLY = AREA.rule(
 )
 
 
-@AREA.check(CommitView, DUPLICATE_PATH, ADD_REMOVE_SAME_KEY)
-def paths_of_one_commit(view: CommitView) -> Iterator[Finding]:
-    """Check that a path is added at most once and removed at most once, with different vectors."""
-    for kind, files in (("adds", view.added), ("removes", view.removed)):
-        if len({file.path for file in files}) == len(files):
-            continue
-        by_path: defaultdict[str, list[LocatedAction]] = defaultdict(list)
-        for file in files:
-            by_path[file.path].append(file.placed)
-        for found in by_path.values():
-            if len(found) > 1:
-                lines = ", ".join(str(placed.line) for placed in found[:5])
-                yield DUPLICATE_PATH.at(
-                    _place(view, found[1]),
-                    f"the commit {kind} {_name(found[1])} {len(found)} times (lines {lines})",
-                    seen=len(found),
-                    expected="once",
-                )
-    removed = {file.key: file.placed for file in view.removed if file.dv_id is not None}
-    if not removed:
-        return
-    for key in {file.key: None for file in view.added if file.key in removed}:
-        placed = removed[key]
-        message = f"the commit both adds and removes {_name(placed)}; whether it is live afterwards is undefined"
-        yield ADD_REMOVE_SAME_KEY.at(_place(view, placed), message, expected="only the add or only the remove")
-
-
 @AREA.check(CommitView, READD_WITHOUT_REMOVE, REMOVE_OF_UNKNOWN, REMOVE_DV_MISMATCH)
 def vectors_of_live_files(view: CommitView) -> Iterator[Finding]:
     """Check that an action which removes a file, or gives it a new deletion vector, names the old one."""
@@ -166,13 +110,13 @@ def vectors_of_live_files(view: CommitView) -> Iterator[Finding]:
     for file in odd:
         if file.key in added or not file.live:
             if file.key not in added:
-                message = f"{_name(file.placed)} is removed but was not live: it was never added or already removed"
-                yield REMOVE_OF_UNKNOWN.at(_place(view, file.placed), message)
+                message = f"{name_of(file.placed)} is removed but was not live: it was never added or already removed"
+                yield REMOVE_OF_UNKNOWN.at(place_of(view, file.placed), message)
         elif not any((file.path, live.dv_id) in removed for live in file.live):
             missed.add(file.path)
             yield REMOVE_DV_MISMATCH.at(
-                _place(view, file.placed),
-                f"the remove of {_name(file.placed)} names a different deletion vector than the live file has",
+                place_of(view, file.placed),
+                f"the remove of {name_of(file.placed)} names a different deletion vector than the live file has",
                 seen=file.dv_id or "no deletion vector",
                 expected=file.live[0].dv_id or "no deletion vector",
             )
@@ -181,8 +125,8 @@ def vectors_of_live_files(view: CommitView) -> Iterator[Finding]:
             continue
         if not any((file.path, live.dv_id) in removed for live in file.live):
             yield READD_WITHOUT_REMOVE.at(
-                _place(view, file.placed),
-                f"{_name(file.placed)} is live with a different deletion vector and was not removed, so the file is "
+                place_of(view, file.placed),
+                f"{name_of(file.placed)} is live with a different deletion vector and was not removed, so the file is "
                 "in the table twice",
                 seen=file.dv_id or "no deletion vector",
                 expected=f"a remove with {file.live[0].dv_id or 'no deletion vector'}",
@@ -201,7 +145,7 @@ def data_changes(view: CommitView) -> Iterator[Finding]:
         changes = view.of_kind("cdc")
         if changes and view.is_readable:
             message = f"the commit has {plural(len(changes), 'change data file')} but adds or removes no file"
-            yield CDC_ONLY.at(_place(view, changes[0]), message, seen=len(changes), expected="an add or a remove")
+            yield CDC_ONLY.at(place_of(view, changes[0]), message, seen=len(changes), expected="an add or a remove")
         return
     flags = {placed.action.get("dataChange") for placed in (*view.adds, *view.removes)}
     if flags == {False}:
@@ -226,8 +170,8 @@ def _rearranged(view: CommitView) -> Iterator[Finding]:
     first_new = next((file.placed for file in view.added if not file.live), None)
     if first_new is not None and not view.removes:
         yield FALSE_NEW_DATA.at(
-            _place(view, first_new),
-            f"{_name(first_new)} is added with dataChange=false but nothing is removed, so its rows are new",
+            place_of(view, first_new),
+            f"{name_of(first_new)} is added with dataChange=false but nothing is removed, so its rows are new",
             seen="dataChange=false",
             expected="dataChange=true",
         )
@@ -274,13 +218,3 @@ def live_rows(adds: Sequence[Action]) -> int | None:
     except UnicodeEncodeError:
         return None
     return None if counts.null_count else total + sum(counts.to_pylist())
-
-
-def _name(placed: LocatedAction) -> str:
-    path = placed.action.get("path")
-    return path if isinstance(path, str) and path else "the file"
-
-
-def _place(view: CommitView, placed: LocatedAction) -> Place:
-    path = placed.action.get("path")
-    return view.place(placed.line, path if isinstance(path, str) else None)

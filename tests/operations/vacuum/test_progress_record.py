@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from deltacli.errors import Refused, StorageFailed
 from deltacli.operations.vacuum.plan import Amount, VacuumOutcome, VacuumPlan
-from deltacli.operations.vacuum.saved.record import ProgressRecord, describe
+from deltacli.operations.vacuum.saved.progress_record import ProgressRecord, describe
 from tests.support.vacuum_plans import plan_of_paths
 
 FILES = 20
