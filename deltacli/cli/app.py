@@ -73,9 +73,13 @@ def build_app(at: Path | None = None) -> typer.Typer:
         if above and at == ():
             continue
         module = import_module(COMMANDS[name])
-        groups[tuple(above)].command(
-            last, cls=HelpCommand, epilog=_exits(module.EXIT_CODES), context_settings=_CONTEXT
-        )(with_shared_options(getattr(module, last.replace("-", "_")), getattr(module, "FORMATS", AnyFormat)))
+        command = with_shared_options(
+            getattr(module, last.replace("-", "_")),
+            getattr(module, "FORMATS", AnyFormat),
+            runs_on_cluster=getattr(module, "RUNS_ON_CLUSTER", False),
+        )
+        group, ending = groups[tuple(above)], _exits(module.EXIT_CODES)
+        group.command(last, cls=HelpCommand, epilog=ending, context_settings=_CONTEXT)(command)
     return app
 
 

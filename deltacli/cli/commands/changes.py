@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 EXIT_CODES = (0, 2, 3, 7, 70)
 FORMATS = RowFormat
+RUNS_ON_CLUSTER = True
 _LONGEST_VERSION = 19
 """Digits of the largest version, 2^63 - 1."""
 _CHANGE = ("_change_type", "_commit_version", "_commit_timestamp")

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from deltacli.operations.checkpoint.plan import CheckpointPlan, CheckpointRequest
 
 EXIT_CODES = (0, 1, 2, 3, 4, 7, 70)
+RUNS_ON_CLUSTER = True
 
 
 class LayoutChoice(StrEnum):

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 EXIT_CODES = (0, 2, 3, 7, 70)
 FORMATS = RowFormat
+RUNS_ON_CLUSTER = True
 _COUNTED_BYTES = 64 << 20
 """Of a checkpoint that is read once more to count its rows: a fraction of a second."""
 

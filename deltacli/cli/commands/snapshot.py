@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from deltacli.operations.table.version import Snapshot
 
 EXIT_CODES = (0, 2, 3, 7, 70)
+RUNS_ON_CLUSTER = True
 
 Files = Annotated[bool, typer.Option("--files", help="List the live files instead.")]
 Tombstones = Annotated[bool, typer.Option("--tombstones", help="List the tombstones instead, including expired ones.")]

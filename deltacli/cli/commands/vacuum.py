@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from deltacli.operations.vacuum.request import VacuumRequest
 
 EXIT_CODES = (0, 2, 3, 4, 5, 6, 7, 8, 70)
+RUNS_ON_CLUSTER = True
 
 _SAVE_AGAIN = "deltacli vacuum {{table}} --save-plan FILE {override}"
 

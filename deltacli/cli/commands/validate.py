@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 EXIT_CODES = (0, 1, 2, 3, 7, 70)
 FORMATS = FindingFormat
+RUNS_ON_CLUSTER = True
 DEFAULT_MOST = 100
 _NAMED = 5
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from deltacli.operations.change.widen_type import WideningOutcome, WidenRequest
 
 EXIT_CODES = (0, 1, 2, 3, 4, 6, 7, 8, 70)
+RUNS_ON_CLUSTER = True
 _CSV = ("column", "fromType", "toType", "allowed")
 
 Changes = Annotated[

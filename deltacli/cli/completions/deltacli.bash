@@ -45,6 +45,10 @@ widen-type;-;again;Give columns wider types without rewriting data, in one commi
 --columns;TEXT;once;Show only these columns, in this order.
 --where;TEXT;once;Return only rows that match this condition.
 --limit;TEXT;once;Number of rows shown; 0 shows all.
+--engine;embedded spark;once;Where the work runs: in this process, or on a Spark cluster.
+--master;TEXT;once;Spark master, such as local[4] or spark://HOST:7077.
+--remote;TEXT;once;Spark Connect server, such as sc://HOST:15002; @FILE reads the URL from a file.
+--spark-conf;TEXT;again;Setting of the Spark session; K=@FILE reads the value from a file. Repeatable.
 --format;table json ndjson csv markdown parquet;once;Format of stdout.
 --json;-;once;The same as --format json.
 --output;FILE;once;Write the result to this file, atomically, instead of to stdout.
@@ -77,6 +81,10 @@ widen-type;-;again;Give columns wider types without rewriting data, in one commi
 --force;-;once;Write it even if a complete one of this version and layout exists.
 --verify;-;once;Compare existing checkpoints with the log; write nothing.
 --dry-run;-;once;Show what would be written; write nothing.
+--engine;embedded spark;once;Where the work runs: in this process, or on a Spark cluster.
+--master;TEXT;once;Spark master, such as local[4] or spark://HOST:7077.
+--remote;TEXT;once;Spark Connect server, such as sc://HOST:15002; @FILE reads the URL from a file.
+--spark-conf;TEXT;again;Setting of the Spark session; K=@FILE reads the value from a file. Repeatable.
 --format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
 --output;FILE;once;Write the result to this file, atomically, instead of to stdout.
@@ -301,6 +309,10 @@ once;TEXT
 --allow-retention-below;TEXT;once;Allow a shorter retention than the table'\''s; repeat the table'\''s value.
 --dry-run;-;once;Show what would be done and change nothing; overrides --yes.
 --yes;-;once;Do not ask for confirmation.
+--engine;embedded spark;once;Where the work runs: in this process, or on a Spark cluster.
+--master;TEXT;once;Spark master, such as local[4] or spark://HOST:7077.
+--remote;TEXT;once;Spark Connect server, such as sc://HOST:15002; @FILE reads the URL from a file.
+--spark-conf;TEXT;again;Setting of the Spark session; K=@FILE reads the value from a file. Repeatable.
 --format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
 --output;FILE;once;Write the result to this file, atomically, instead of to stdout.
@@ -383,6 +395,10 @@ again;TEXT
 --version;TEXT;once;Use the snapshot of this version.
 --timestamp;TEXT;once;Use the newest version committed at or before T (RFC 3339 with offset, or a date: midnight UTC).
 --explain;-;once;List the files that would be read instead, and why others are skipped.
+--engine;embedded spark;once;Where the work runs: in this process, or on a Spark cluster.
+--master;TEXT;once;Spark master, such as local[4] or spark://HOST:7077.
+--remote;TEXT;once;Spark Connect server, such as sc://HOST:15002; @FILE reads the URL from a file.
+--spark-conf;TEXT;again;Setting of the Spark session; K=@FILE reads the value from a file. Repeatable.
 --format;table json ndjson csv markdown parquet;once;Format of stdout.
 --json;-;once;The same as --format json.
 --output;FILE;once;Write the result to this file, atomically, instead of to stdout.
@@ -415,6 +431,10 @@ again;TEXT
 --digest;-;once;Add SHA-256 digests of the live files and tombstones.
 --limit;TEXT;once;Number of rows shown; 0 shows all.
 --columns;TEXT;once;Show only these columns, in this order.
+--engine;embedded spark;once;Where the work runs: in this process, or on a Spark cluster.
+--master;TEXT;once;Spark master, such as local[4] or spark://HOST:7077.
+--remote;TEXT;once;Spark Connect server, such as sc://HOST:15002; @FILE reads the URL from a file.
+--spark-conf;TEXT;again;Setting of the Spark session; K=@FILE reads the value from a file. Repeatable.
 --format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
 --output;FILE;once;Write the result to this file, atomically, instead of to stdout.
@@ -458,6 +478,10 @@ again;TEXT
 --explain;TEXT;once;Show why one file is kept or deleted; change nothing.
 --dry-run;-;once;Show what would be done and change nothing; overrides --yes.
 --yes;-;once;Do not ask for confirmation.
+--engine;embedded spark;once;Where the work runs: in this process, or on a Spark cluster.
+--master;TEXT;once;Spark master, such as local[4] or spark://HOST:7077.
+--remote;TEXT;once;Spark Connect server, such as sc://HOST:15002; @FILE reads the URL from a file.
+--spark-conf;TEXT;again;Setting of the Spark session; K=@FILE reads the value from a file. Repeatable.
 --format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
 --output;FILE;once;Write the result to this file, atomically, instead of to stdout.
@@ -495,6 +519,10 @@ again;TEXT
 --brief;-;once;Show one line per finding, without values and fixes.
 --group;rule path;once;Order of findings on a terminal: grouped by severity and rule, or one by one in the order of the files.
 --list-rules;-;once;List the rules instead; takes no TABLE.
+--engine;embedded spark;once;Where the work runs: in this process, or on a Spark cluster.
+--master;TEXT;once;Spark master, such as local[4] or spark://HOST:7077.
+--remote;TEXT;once;Spark Connect server, such as sc://HOST:15002; @FILE reads the URL from a file.
+--spark-conf;TEXT;again;Setting of the Spark session; K=@FILE reads the value from a file. Repeatable.
 --format;table json ndjson csv markdown sarif junit github;once;Format of stdout.
 --json;-;once;The same as --format json.
 --output;FILE;once;Write the result to this file, atomically, instead of to stdout.
@@ -524,6 +552,10 @@ again;TEXT
 --commit-metadata;TEXT;again;Key to add to the commitInfo; userMetadata=V sets that field. Repeatable.
 --dry-run;-;once;Show what would be done and change nothing; overrides --yes.
 --yes;-;once;Do not ask for confirmation.
+--engine;embedded spark;once;Where the work runs: in this process, or on a Spark cluster.
+--master;TEXT;once;Spark master, such as local[4] or spark://HOST:7077.
+--remote;TEXT;once;Spark Connect server, such as sc://HOST:15002; @FILE reads the URL from a file.
+--spark-conf;TEXT;again;Setting of the Spark session; K=@FILE reads the value from a file. Repeatable.
 --format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
 --output;FILE;once;Write the result to this file, atomically, instead of to stdout.

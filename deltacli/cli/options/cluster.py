@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from deltacli.cli.options.configuration import Variable, one_of
 from deltacli.errors import UsageError
 
 if TYPE_CHECKING:
@@ -87,7 +88,6 @@ def settle_engine(
     master: str | None,
     remote: str | None,
     spark_conf: list[str] | None,
-    environment: Mapping[str, str],
     settings: Mapping[str, Any],  # Any: TOML values
     configuration: str,
 ) -> EngineSettings:
@@ -96,11 +96,9 @@ def settle_engine(
     A master, a server or a setting of Spark on the command line needs `--engine spark`; elsewhere they are defaults for
     runs that choose it.
     """
-    from deltacli.cli.options.configuration import one_of
-
     choice = (
         engine
-        or one_of(EngineChoice, environment.get("DELTACLI_ENGINE"), "DELTACLI_ENGINE")
+        or one_of(EngineChoice, Variable.ENGINE.read(), Variable.ENGINE)
         or one_of(EngineChoice, settings.get("engine"), f"engine {configuration}")
         or EngineChoice.EMBEDDED
     )
@@ -117,8 +115,8 @@ def settle_engine(
         return EngineSettings(choice, master, _remote_of(remote), conf)
     default = EngineSettings(
         choice,
-        environment.get("DELTACLI_SPARK_MASTER") or settings.get("spark_master"),
-        environment.get("DELTACLI_SPARK_REMOTE") or settings.get("spark_remote"),
+        Variable.MASTER.read() or settings.get("master"),
+        Variable.REMOTE.read() or settings.get("remote"),
         conf,
     )
     if default.master and default.remote:
@@ -128,21 +126,17 @@ def settle_engine(
 
 def _remote_of(given: str | None) -> str | None:
     """Return the URL of a server. Raises UsageError for one with a token on the command line."""
+    from deltacli.storage.secrets import holds_secret
+
     if given is None or not given.startswith("@"):
-        if given is not None and _holds_token(given):
+        if given is not None and holds_secret(given):
             raise UsageError(
                 "--remote has a token, which is visible in the process list",
                 code="usage.secret",
-                facts={"instead": "--remote @FILE, or the variable DELTACLI_SPARK_REMOTE"},
+                facts={"instead": "--remote @FILE, or the variable DELTACLI_REMOTE"},
             )
         return given
     return _read(given[1:], "--remote")
-
-
-def _holds_token(url: str) -> bool:
-    from deltacli.storage.secrets import holds_secret
-
-    return ";token=" in url.lower() or "authorization=" in url.lower() or holds_secret(url)
 
 
 def _parse_conf(text: str) -> tuple[str, str]:

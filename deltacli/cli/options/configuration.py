@@ -10,14 +10,22 @@ from typing import Any
 from deltacli.errors import UsageError
 from deltacli.units import parse_duration
 
+_KEYS = frozenset(
+    {"format", "color", "progress", "quiet", "retry_budget", "storage_options", "allow_external"}
+    | {"engine", "master", "remote", "spark_conf"}
+)
+
 
 class Variable(StrEnum):
     """The environment variables of deltacli's own. Each is read through this class."""
 
     CONFIG = "DELTACLI_CONFIG"
+    ENGINE = "DELTACLI_ENGINE"
     FORMAT = "DELTACLI_FORMAT"
+    MASTER = "DELTACLI_MASTER"
     PAGER = "DELTACLI_PAGER"
     PROGRESS = "DELTACLI_PROGRESS"
+    REMOTE = "DELTACLI_REMOTE"
     RETRY_BUDGET = "DELTACLI_RETRY_BUDGET"
 
     def read(self, environment: Mapping[str, str] = os.environ) -> str | None:
@@ -40,20 +48,24 @@ def read_configuration(path: str | None) -> dict[str, Any]:  # Any: TOML values
         ) from fault
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as fault:
         raise UsageError(f"the configuration {path} is not TOML: {fault}", code="usage.config") from fault
-    known = {"format", "color", "progress", "quiet", "retry_budget", "storage_options", "allow_external"}
-    if unknown := sorted(set(settings) - known):
+    if unknown := sorted(set(settings) - _KEYS):
         raise UsageError(
             f"the configuration {path} has an unknown key: {unknown[0]}",
             code="usage.config",
-            facts={"known": ", ".join(sorted(known))},
+            facts={"known": ", ".join(sorted(_KEYS))},
         )
     if not isinstance(settings.get("quiet", False), bool):
         raise UsageError(f"quiet in the configuration {path} is neither true nor false", code="usage.config")
-    options = settings.get("storage_options", {})
-    if not isinstance(options, dict):
-        raise UsageError(f"storage_options in {path} is not a table", code="usage.config")
     _check_prefixes(path, settings.get("allow_external", []))
-    return {**settings, "storage_options": {key: str(value) for key, value in options.items()}}
+    return {**settings, **{name: _texts(settings, name, path) for name in ("storage_options", "spark_conf")}}
+
+
+def _texts(settings: Mapping[str, Any], name: str, path: str) -> dict[str, str]:  # Any: TOML values
+    """Return a table of the configuration with its values as text. Raises UsageError where it is not a table."""
+    values = settings.get(name, {})
+    if not isinstance(values, dict):
+        raise UsageError(f"{name} in {path} is not a table", code="usage.config")
+    return {key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in values.items()}
 
 
 def _check_prefixes(path: str, prefixes: object) -> None:

@@ -16,6 +16,7 @@ import typer
 
 from deltacli.cli.formats import FORMATS, TABLE, AnyFormat, EveryFormat, Format
 from deltacli.cli.invocation import invocation
+from deltacli.cli.options.cluster import CLUSTER_OPTIONS, EngineSettings, settle_engine
 from deltacli.cli.options.configuration import (
     Variable,
     one_of,
@@ -87,17 +88,21 @@ class Run:
     allow_external: tuple[str, ...] = ()
     colours_notes: bool = False
     """Notes go to a terminal that shows colour."""
+    engine_settings: EngineSettings = field(default_factory=EngineSettings)
     _stores: list[Stores] = field(default_factory=list)
     _engines: list[Engine] = field(default_factory=list)
 
     @property
     def engine(self) -> Engine:
-        """Return the engine of this run, the same one for all of its operations."""
+        """Return the engine of this run, the same one for all of its operations. Raises what opening it raises."""
         if not self._engines:
-            from deltacli.engine.embedded import EmbeddedEngine
-
-            self._engines.append(EmbeddedEngine())
+            self._engines.append(self.engine_settings.open())
         return self._engines[0]
+
+    def close(self) -> None:
+        """Release the engine, such as a session of a cluster."""
+        while self._engines:
+            self._engines.pop().close()
 
     @property
     def allowed(self) -> Allowed:
@@ -197,15 +202,20 @@ def _is_spoiled(text: str) -> bool:
     return text.startswith("next: ") and without_secrets(text) != text
 
 
-def with_shared_options(command: Callable[..., None], formats: type[StrEnum] = AnyFormat) -> Callable[..., None]:
-    """Add the shared options to a command, after its own. Its first parameter is `run`; it writes `formats`."""
+def with_shared_options(
+    command: Callable[..., None], formats: type[StrEnum] = AnyFormat, *, runs_on_cluster: bool = False
+) -> Callable[..., None]:
+    """Add the shared options to a command, after its own. Its first parameter is `run`; it writes `formats`.
+
+    `runs_on_cluster` adds the options that choose the engine.
+    """
     hints = get_type_hints(command, include_extras=True)
     own = [
         parameter.replace(annotation=hints[name])
         for name, parameter in inspect.signature(command).parameters.items()
         if name != "run"
     ]
-    declared = {**_format_options(formats), **GLOBAL_OPTIONS}
+    declared = {**(CLUSTER_OPTIONS if runs_on_cluster else {}), **_format_options(formats), **GLOBAL_OPTIONS}
     shared = [
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=DEFAULTS.get(name), annotation=annotation)
         for name, annotation in declared.items()
@@ -217,6 +227,8 @@ def with_shared_options(command: Callable[..., None], formats: type[StrEnum] = A
             command(run, **options)
         except BrokenPipeError as closed:  # typer would turn it into exit 1
             raise ReaderGoneError from closed
+        finally:
+            run.close()
 
     invoke.__name__, invoke.__doc__ = command.__name__, command.__doc__
     invoke.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
@@ -244,6 +256,7 @@ def make_run(
     no_pager: bool,
     quiet: bool,
     verbose: int,
+    **engine: Any,  # Any: the values of CLUSTER_OPTIONS
 ) -> Run:
     """Settle the shared options: option, then environment, then configuration file, then default. Raises UsageError."""
     path = config or Variable.CONFIG.read()
@@ -276,6 +289,9 @@ def make_run(
         retry_budget_ms=retry_budget_of(retry_budget, settings.get("retry_budget"), configuration),
         allow_external=(*settings.get("allow_external", ()), *(allow_external or ())),
         colours_notes=colours_stderr(colours),
+        engine_settings=settle_engine(**engine, settings=settings, configuration=configuration)
+        if engine
+        else EngineSettings(),
     )
 
 

@@ -23,8 +23,8 @@ _OPTIONS: Mapping[Section, str] = {
         --apply --explain --full
     """,
     Section.EXECUTION: """
-        --layout --parts --rows-per-file --v2-top --stats --if-behind --threads --rate --no-log-entries
-        --commit-metadata --enable --upgrade-protocol
+        --engine --master --remote --spark-conf --layout --parts --rows-per-file --v2-top --stats --if-behind --threads
+        --rate --no-log-entries --commit-metadata --enable --upgrade-protocol
     """,
     Section.OUTPUT: """
         --columns --limit --counts --files --tombstones --schema --mapping --digest --brief --group --max-findings

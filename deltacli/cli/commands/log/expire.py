@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from deltacli.operations.log.expire import ExpiryOutcome, ExpiryPlan
 
 EXIT_CODES = (0, 2, 3, 4, 5, 7, 70)
+RUNS_ON_CLUSTER = True
 
 Retention = Annotated[
     str | None,

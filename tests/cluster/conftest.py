@@ -1,0 +1,34 @@
+"""A cluster for the tests of the Spark engine: `DELTACLI_CLUSTER` chooses which; run by `python3 dev.py cluster`.
+
+`local`: a driver with executors in its own JVM. `connect`: a Connect server. `standalone`: a master and two workers.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from importlib.util import find_spec
+
+import pytest
+
+from deltacli.engine.spark.engine import SparkEngine
+from tests.support.clusters import Cluster, running_cluster
+
+collect_ignore_glob = [] if find_spec("pyspark") is not None else ["test_*.py"]
+
+
+@pytest.fixture(scope="session")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """The cluster of this run, one for all tests."""
+    with running_cluster(os.environ.get("DELTACLI_CLUSTER", "local"), tmp_path_factory.mktemp("cluster")) as started:
+        yield started
+
+
+@pytest.fixture(scope="session")
+def spark_engine(cluster: Cluster) -> Iterator[SparkEngine]:
+    """An engine on a session of the cluster, one for all tests."""
+    from deltacli.engine.spark.session import open_engine
+
+    engine = open_engine(cluster.settings)
+    yield engine
+    engine.close()
