@@ -343,7 +343,7 @@ class Table(LogCare):
     ) -> PropertiesOutcome:
         """Commit properties and return what changed; nothing is committed where they have these values already.
 
-        `force` also sets `delta.` keys that no engine is known to know, `commit_metadata` are keys for the commitInfo,
+        `force` also sets `delta.` keys that no known engine recognizes, `commit_metadata` are keys for the commitInfo,
         where `userMetadata` is that field. `dry_run` only plans. Of the result,
         `committed_version` is the version that was made, None where there was nothing to do.
 

@@ -91,7 +91,7 @@ def _draw(canvas: Canvas, table: str, content: Mapping[str, Any], *, is_done: bo
 def _meaning(one: ShownProperty) -> str | None:
     if not one.is_valid:
         return f"not valid: expected {one.expected}"
-    return "no engine is known to know it" if one.is_known is False else one.meaning
+    return "not recognized by any known engine" if one.is_known is False else one.meaning
 
 
 def _style(one: ShownProperty) -> Style:

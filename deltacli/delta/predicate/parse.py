@@ -116,7 +116,7 @@ def _not_understood(text: str, position: int) -> UsageError:
     rest = text[position:].lower()
     if rest.startswith(("select", "with", "values", "table")):
         return refuse(text, position, "subqueries are not supported")
-    return refuse(text, position, "it is not understood")
+    return refuse(text, position, "it could not be parsed")
 
 
 class _Binder:

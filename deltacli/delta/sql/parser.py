@@ -168,7 +168,7 @@ class _Parser:
                 return Node(Form.CONDITION, "is", parts=(left,), word=what, negated=negated)
             case "in":
                 if not self.is_operator("("):
-                    raise SqlFault("IN has no list in brackets")
+                    raise SqlFault("IN has no list in parentheses")
                 return Node(Form.CONDITION, "in", parts=(left, *self.arguments()), negated=negated)
             case "between":
                 low = self.expression(COMPARISON_STRENGTH)
@@ -210,7 +210,7 @@ class _Parser:
         if token.text == "(":
             return self.in_brackets()
         if token.text in BINARY_ONLY or token.text in (",", ")", "]"):
-            raise SqlFault(f"{token.text} is found where a value is expected")
+            raise SqlFault(f"{token.text} was found where a value is expected")
         raise NotUnderstood
 
     def in_brackets(self) -> Node:
@@ -219,7 +219,7 @@ class _Parser:
         if names is not None:
             return self.lambda_body(names)
         if self.is_operator(")"):
-            raise SqlFault("the brackets are empty")
+            raise SqlFault("the parentheses are empty")
         if self.is_word("select", "with", "values", "table"):
             raise NotUnderstood
         inner = [self.expression(0)]
@@ -425,7 +425,7 @@ class _Parser:
     def type_name(self) -> str:
         """Take a type, as text without blanks: `decimal(10,2)`, `map<string,array<int>>`."""
         if self.token.kind is not TokenKind.WORD:
-            raise SqlFault("a cast names no type")
+            raise SqlFault("CAST has no type")
         parts = [self.take().lower]
         angles, rounds = 0, 0
         while True:
@@ -482,7 +482,7 @@ class _Parser:
                 self.take()
                 if not self.is_kind(TokenKind.WORD, TokenKind.QUOTED):
                     if self.is_kind(TokenKind.END):
-                        raise SqlFault("it ends after a point")
+                        raise SqlFault("it ends after a period")
                     raise NotUnderstood
                 field = self.take().text
                 if self.is_operator("("):

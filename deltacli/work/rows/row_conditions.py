@@ -76,7 +76,7 @@ class StoredConditions:
         if stored.kind is StoredKind.GENERATION:
             place = places_of(stored.name, names)
             if len(place) != 1:
-                self.not_evaluated[stored] = "it makes a field within a column"
+                self.not_evaluated[stored] = "it generates a nested field"
                 return
             column = schema.fields[place[0]]
             found = compile_expression(stored.text, schema, column.data_type)

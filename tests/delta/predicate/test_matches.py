@@ -349,7 +349,7 @@ REFUSED = {
     "s = i": ("they cannot be compared", "character 1"),
     "i = 1 and": ("it ends where a value is expected", "the end"),
     "i = (1": ("a ( is never closed", "character 5"),
-    "i = 1 limit": ("it is not understood", "character 7"),
+    "i = 1 limit": ("it could not be parsed", "character 7"),
     "": ("it is empty", "the end"),
     "s = '\ud800'": ("half a character", "character 5"),
     "s = 1::blob": ("a cast to blob is not supported", "character 5"),

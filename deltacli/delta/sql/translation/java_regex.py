@@ -58,7 +58,7 @@ class _Reader:
         return Regex("".join(pieces), self.minds_lines)
 
     def odd(self, what: str) -> NotTranslated:
-        return NotTranslated(f"the regular expression '{self.pattern[:60]}' is in it, with {what[:20]}")
+        return NotTranslated(f"the regular expression '{self.pattern[:60]}' contains unsupported syntax: {what[:20]}")
 
     def take(self, count: int = 1) -> str:
         found = self.pattern[self.at : self.at + count]

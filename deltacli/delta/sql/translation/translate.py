@@ -59,7 +59,7 @@ def translate_generated(text: str, schema: StructType, data_type: DataType) -> T
     Raises NotTranslated.
     """
     if not isinstance(data_type, PrimitiveType):
-        raise NotTranslated(f"a generated column is of type {simple_name(data_type)}")
+        raise NotTranslated(f"a generated column has the unsupported type {simple_name(data_type)}")
     translator = _Translator(text, schema)
     root = _parsed(text)
 
@@ -81,14 +81,14 @@ _MOST_TEXT = 65_536
 
 def _parsed(text: str) -> Node:
     if len(text) > _MOST_TEXT:
-        raise NotTranslated(f"it is longer than {_MOST_TEXT:,} characters")
+        raise NotTranslated(f"the expression is longer than {_MOST_TEXT:,} characters")
     expression = parse_expression(text)
     if expression.fault is not None:
         raise NotTranslated(expression.fault)
     if expression.root is None:
-        raise NotTranslated("it is not understood")
+        raise NotTranslated("the expression could not be parsed")
     if any(token.kind is TokenKind.OPERATOR and token.text == "=>" for token in tokens_of(text)):
-        raise NotTranslated("arguments are given by their names")
+        raise NotTranslated("named arguments are not supported")
     return expression.root
 
 
@@ -106,7 +106,7 @@ class _Translator:
         try:
             value = make()
         except RecursionError:
-            raise NotTranslated("it is nested too deeply") from None
+            raise NotTranslated("the expression is nested too deeply") from None
         return Translation(value.sql, tuple(self._columns.asked), self.assumes_utc, self.is_plain)
 
     def note(self, pair: Pair) -> None:
@@ -141,7 +141,7 @@ class _Translator:
     def _string(self, node: Node) -> Value:
         is_double_quoted = self._text[node.position : node.position + 1] == '"'
         if is_double_quoted and node.value.lower() in self._names:
-            raise NotTranslated(f'"{node.value}" is a string in Spark and a column elsewhere')
+            raise NotTranslated(f'"{node.value}" is a string in Spark and a column in other engines')
         return text_literal(node.value)
 
     def _operation(self, node: Node) -> Value:
@@ -154,7 +154,7 @@ class _Translator:
             value, is_zoned = typed_literal(node)
             self.assumes_utc |= is_zoned
             return value
-        raise NotTranslated(f"{_named(node)} is in it")
+        raise NotTranslated(f"{_named(node)} is not supported")
 
     def _signed(self, node: Node) -> Value:
         (part,) = node.parts
@@ -166,7 +166,7 @@ class _Translator:
         if node.name == "~":
             return operators.inverted_bits(value)
         if value.kind not in (Kind.WHOLE, Kind.DECIMAL, Kind.FLOAT):
-            raise NotTranslated(f"+ stands before a value of type {value.type_name}")
+            raise NotTranslated(f"unary + is not supported for type {value.type_name}")
         return value
 
     # -- conditions ---------------------------------------------------------------------------------------------------
@@ -197,7 +197,7 @@ class _Translator:
                 left, right = (self.value(part) for part in node.parts)
                 return self._compared(name, left, right)
             case _:
-                raise NotTranslated(f"{_named(node)} is in it")
+                raise NotTranslated(f"{_named(node)} is not supported")
         return made(f"(NOT {found.sql})", BOOLEAN, found) if node.negated else found
 
     def _compared(self, name: str, left: Value, right: Value) -> Value:
@@ -232,7 +232,7 @@ class _Translator:
     def _cast(self, node: Node) -> Value:
         value, is_zoned = cast(self.value(node.parts[0]), node.name)
         if node.word == "try_cast" and value.can_fail:
-            raise NotTranslated(f"try_cast to {node.name[:40]} is in it")
+            raise NotTranslated(f"try_cast to {node.name[:40]} is not supported")
         self.assumes_utc |= is_zoned
         return value
 
@@ -242,7 +242,7 @@ class _Translator:
         is_known = node.name in moments.FUNCTIONS or node.name in texts.FUNCTIONS or node.name in choices.FUNCTIONS
         if not is_known or node.path or node.word not in ("", "both"):
             raise NotTranslated(
-                f"the function {node.name[:60]} is in it" + (f", with {node.word}" if node.word else "")
+                f"the function {node.name[:60]} is not supported" + (f" with {node.word}" if node.word else "")
             )
         arguments = [self.value(part) for part in node.parts]
         if node.name in moments.FUNCTIONS:
@@ -261,7 +261,7 @@ class _Translator:
         if node.name == "item":
             value, index = (self.value(part) for part in node.parts)
             return choices.item(value, index)
-        raise NotTranslated(f"{_named(node)} is in it")
+        raise NotTranslated(f"{_named(node)} is not supported")
 
     def _case(self, node: Node) -> Value:
         parts = list(node.parts)
@@ -306,7 +306,7 @@ _CALLED = re.compile("[A-Za-z]+")
 def _named(node: Node) -> str:
     """Return what a node is, in words."""
     if node.form is Form.OTHER or not _CALLED.match(node.name):
-        return {"item": "an item", "field": "a field of a value", "lambda": "a function of its own"}.get(
+        return {"item": "an element by index", "field": "a field of a struct", "lambda": "a lambda function"}.get(
             node.name, node.name
         )
     return node.name.upper() + (f" {node.word.upper()}" if node.word in ("any", "some", "all") else "")
