@@ -113,9 +113,9 @@ class Table(LogCare):
         from deltacli.operations.read.history import read_history
 
         most = count_number(limit, "limit")
-        found = read_history(self.storage, self.engine, limit=most, counts=counts, progress=self.progress)
-        self.note_version(found.items[0].version if found.items else None)
-        return found
+        history = read_history(self.storage, self.engine, limit=most, counts=counts, progress=self.progress)
+        self.note_version(history.items[0].version if history.items else None)
+        return history
 
     @named
     def snapshot(

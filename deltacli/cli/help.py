@@ -85,7 +85,9 @@ def _page() -> Page:
 
 
 def _usage(command: Any, context: Any) -> list[str]:  # Any: typer's own click
-    arguments = [_spelled(found) for found in command.get_params(context) if found.param_type_name == "argument"]
+    arguments = [
+        _spelled(argument) for argument in command.get_params(context) if argument.param_type_name == "argument"
+    ]
     rest = ["COMMAND", "..."] if hasattr(command, "commands") else arguments
     return [" ".join(["Usage:", context.command_path, "[OPTIONS]", *rest])]
 
@@ -100,8 +102,8 @@ def _sections(command: Any, context: Any) -> dict[str, list[Entry]]:  # Any: typ
 
 
 def _arguments(command: Any, context: Any) -> list[Entry]:  # Any: typer's own click
-    found = [parameter for parameter in command.get_params(context) if parameter.param_type_name == "argument"]
-    return [Entry(_spelled(parameter), parameter.help or "") for parameter in found]
+    parameters = [parameter for parameter in command.get_params(context) if parameter.param_type_name == "argument"]
+    return [Entry(_spelled(parameter), parameter.help or "") for parameter in parameters]
 
 
 def _spelled(argument: Any) -> str:  # Any: typer's own click

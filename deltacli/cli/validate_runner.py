@@ -150,12 +150,12 @@ class Checker:
 
         if self._wanted.write_baseline is not None:
             require_target(self._wanted.write_baseline, "--write-baseline")
-        found = find_tables(names, self._run.open, progress=self._run.progress)
-        for name in found.passed_over:
+        tables = find_tables(names, self._run.open, progress=self._run.progress)
+        for name in tables.passed_over:
             self._run.note(f"note: {name} is a file next to tables and was skipped")
-        self._failures += [(without_secrets(name), fault) for name, fault in found.failures]
-        self._tell_failures(found.failures, is_last=not found.tables)
-        report = self._check_and_write(found.tables)
+        self._failures += [(without_secrets(name), fault) for name, fault in tables.failures]
+        self._tell_failures(tables.failures, is_last=not tables.tables)
+        report = self._check_and_write(tables.tables)
         self._keep_baseline(report)
         return report
 
@@ -237,7 +237,7 @@ class Checker:
         sieve = _FindingFilter(wanted, label, self._baseline, tell)
         gc.disable()  # actions are millions of objects and no cycles: a tenth of the time, no more memory
         try:
-            found = validate_table(
+            validation = validate_table(
                 target.storage,
                 EmbeddedEngine(),
                 level=wanted.level,
@@ -256,23 +256,27 @@ class Checker:
             raise failed.fault from None
         finally:
             gc.enable()
-        suppressed = Counter(found.suppressed) + sieve.suppressed
-        fails = sieve.fails or self._may_fail(found)
-        kept = tuple(finding for finding in found.findings if id(finding) in sieve.kept)
-        self._tables.append(CheckedTable(without_secrets(target.name), found, kept, suppressed, sieve.accepted, fails))
+        suppressed = Counter(validation.suppressed) + sieve.suppressed
+        fails = sieve.fails or self._may_fail(validation)
+        kept = tuple(finding for finding in validation.findings if id(finding) in sieve.kept)
+        self._tables.append(
+            CheckedTable(without_secrets(target.name), validation, kept, suppressed, sieve.accepted, fails)
+        )
         self._labels.append(label)
-        self._stores[found.table] = target.storage
+        self._stores[validation.table] = target.storage
         if wanted.write_baseline is not None:
             own = _label(target, wanted.write_baseline)
-            self._to_accept += [(own, finding) for finding in found.findings]
+            self._to_accept += [(own, finding) for finding in validation.findings]
         if wanted.trend is not None:
-            self._tallies.append(_tally(_label(target, wanted.trend), found, sieve))
+            self._tallies.append(_tally(_label(target, wanted.trend), validation, sieve))
 
-    def _may_fail(self, found: Validation) -> bool:
+    def _may_fail(self, validation: Validation) -> bool:
         """Return True if a finding above the limit of shown ones may reach `--fail-on`."""
         from deltacli.cli.render.validate.report import reaches
 
-        return any(reaches(rule.severity, self._wanted.fail_on) for rule in self._rules if rule.id in found.suppressed)
+        return any(
+            reaches(rule.severity, self._wanted.fail_on) for rule in self._rules if rule.id in validation.suppressed
+        )
 
     def _check_as_it_goes(self, targets: Sequence[Target], emit: Emit) -> bool:
         """Write findings as they are found and a summary after each table; return whether the result is complete."""
@@ -323,10 +327,10 @@ class Checker:
             )
 
 
-def _tally(label: str, found: Validation, sieve: _FindingFilter) -> TableTally:
+def _tally(label: str, validation: Validation, sieve: _FindingFilter) -> TableTally:
     from deltacli.operations.validate.trend import TableTally
 
-    return TableTally(label, found.version, len(found.not_checked), sieve.tally())
+    return TableTally(label, validation.version, len(validation.not_checked), sieve.tally())
 
 
 def _label(target: Target, baseline: str | None) -> str:

@@ -175,8 +175,8 @@ class RemoteStorage:
             return (int(entry["size"] or 0), modified_ms) if _is_plain(entry) and modified_ms else (-1, -1)
 
         with ThreadPoolExecutor(MANY_READS) as pool:
-            found = list(pool.map(look, paths))
-        return [size for size, _ in found], [modified_ms for _, modified_ms in found]
+            stats = list(pool.map(look, paths))
+        return [size for size, _ in stats], [modified_ms for _, modified_ms in stats]
 
     def put_if_absent(self, path: str, data: bytes, *, modified_ms: int | None = None) -> Creation:  # noqa: ARG002
         self._refuse()

@@ -78,9 +78,9 @@ def count_types(files: TableFiles, path: str) -> ChangeTypes | None:
 
 
 def _count(values: Any, kind: str, counts: Counter[str]) -> int:  # Any: an array of strings
-    found: int = pc.sum(pc.equal(values, kind)).as_py() or 0
-    counts[kind] += found
-    return found
+    count: int = pc.sum(pc.equal(values, kind)).as_py() or 0
+    counts[kind] += count
+    return count
 
 
 def _example(values: Any) -> str:  # Any: an array of strings

@@ -123,10 +123,10 @@ class FooterFiles:
         if self._files.is_refused(path):
             return None, REFUSED
         try:
-            found = self.place(path)
-            if found is None:
+            place = self.place(path)
+            if place is None:
                 return None, None
-            storage, inner, size = found
+            storage, inner, size = place
             return read_footer(storage, inner, size, reader)
         except FileMissing:
             return None, FileFault("data.file-missing", f"{path} not found", "no such file")

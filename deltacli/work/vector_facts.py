@@ -83,29 +83,29 @@ class VectorReader:
 
     def read(self, vectors: Sequence[Numbered]) -> list[VectorRead]:
         """Read some vectors."""
-        found: list[VectorRead] = []
+        reads: list[VectorRead] = []
         by_file: dict[tuple[int, str], list[tuple[Numbered, VectorPlace]]] = {}
         for row, descriptor in vectors:
             text = descriptor.get("pathOrInlineDv")
             if descriptor.get("storageType") == "p" and isinstance(text, str) and self._files.is_refused(text):
-                found.append(VectorRead(VectorFacts(row, None, "its file is outside the table", None, None), None))
+                reads.append(VectorRead(VectorFacts(row, None, "its file is outside the table", None, None), None))
                 continue
             try:
                 place = find_vector(self._files, descriptor)
                 if place is None:
-                    found.append(self._inline(row, descriptor))
+                    reads.append(self._inline(row, descriptor))
                 else:
                     by_file.setdefault((id(place.storage), place.path), []).append(((row, descriptor), place))
             except VectorFaultError as fault:
-                found.append(_faulty(row, fault))
+                reads.append(_faulty(row, fault))
             except PathExternal as refusal:
-                found.append(VectorRead(VectorFacts(row, None, refusal.message, None, None), None))
+                reads.append(VectorRead(VectorFacts(row, None, refusal.message, None, None), None))
             except (StorageFailed, UsageError) as fault:
                 code = UNREAD if isinstance(fault, StorageFailed) else UNREACHABLE
-                found.append(VectorRead(VectorFacts(row, code, fault.message, None, None), None))
+                reads.append(VectorRead(VectorFacts(row, code, fault.message, None, None), None))
         for of_file in by_file.values():
-            found += self._of_file(of_file)
-        return found
+            reads += self._of_file(of_file)
+        return reads
 
     def _inline(self, row: int, descriptor: Descriptor) -> VectorRead:
         data, size = inline_data(descriptor), descriptor.get("sizeInBytes")
@@ -128,7 +128,7 @@ class VectorReader:
             size = self._sizes.get(path) if is_own else storage.stat(path).size_bytes
             if size is None:
                 return _unread(vectors, None, "its file is missing")
-            version, found = self._read_file(vectors, size)
+            version, reads = self._read_file(vectors, size)
         except FileMissing:
             was_told = not is_own and self._was_told(vectors[0][1].shown)
             return _unread(vectors, None if was_told else "dv.file-missing", "its file is missing")
@@ -137,13 +137,13 @@ class VectorReader:
             return _unread(vectors, None, refusal.message)
         except StorageFailed as fault:
             return _unread(vectors, UNREAD, fault.message)
-        return found if not version or version[0] == _VERSION else _of_version(found, version[0])
+        return reads if not version or version[0] == _VERSION else _of_version(reads, version[0])
 
     def _read_file(self, vectors: Sequence[tuple[Numbered, VectorPlace]], size: int) -> tuple[bytes, list[VectorRead]]:
         """Return the first byte of a file of `size` bytes, and its vectors. Raises StorageFailed."""
         storage, path = vectors[0][1].storage, vectors[0][1].path
         version = None
-        found: list[VectorRead] = []
+        reads: list[VectorRead] = []
         for start, end, members in _ranges(sorted(vectors, key=lambda one: one[1].offset), size):
             data = storage.read_range(path, start, min(end, size) - start) if start < size else b""
             if start == 0:
@@ -154,8 +154,8 @@ class VectorReader:
                     read = self._parsed(row, descriptor, stored_data(place, stored, size))
                 except VectorFaultError as fault:
                     read = _faulty(row, fault)
-                found.append(read)
-        return (storage.read_range(path, 0, 1) if version is None else version), found
+                reads.append(read)
+        return (storage.read_range(path, 0, 1) if version is None else version), reads
 
     def _parsed(self, row: int, descriptor: Descriptor, data: bytes) -> VectorRead:
         try:
@@ -202,12 +202,12 @@ def _unread(vectors: Sequence[tuple[Numbered, VectorPlace]], code: str | None, r
     return [VectorRead(VectorFacts(row, code, reason, None, None), None) for (row, _), _ in vectors]
 
 
-def _of_version(found: list[VectorRead], version: int) -> list[VectorRead]:
+def _of_version(reads: list[VectorRead], version: int) -> list[VectorRead]:
     """Return the vectors of a file with an invalid version byte. The fault is reported for the first of them."""
-    first = min(read.facts.row for read in found)
-    more = f", and so for {plural(len(found) - 1, 'more vector')} of it" if len(found) > 1 else ""
+    first = min(read.facts.row for read in reads)
+    more = f", and so for {plural(len(reads) - 1, 'more vector')} of it" if len(reads) > 1 else ""
     reason = f"its file begins with version {version}{more}"
-    silent = [VectorRead(read.facts._replace(code=None, reason=""), read.rows) for read in found]
+    silent = [VectorRead(read.facts._replace(code=None, reason=""), read.rows) for read in reads]
     return [
         read
         if read.facts.row != first

@@ -56,12 +56,12 @@ def history(
     available = _columns(run, counts=counts)
     others = _keys_of_commit_info(columns, available)
     chosen = choose([*available, *others], columns)
-    found = read_history(
+    table_history = read_history(
         run.open(table), EmbeddedEngine(), limit=run.limit(limit), counts=counts, progress=run.progress
     )
-    run.write(HistoryResult(found, chosen if columns else available, is_chosen=bool(columns)))
-    _note_absent(run, found, others)
-    _say_what_next(run, table, found)
+    run.write(HistoryResult(table_history, chosen if columns else available, is_chosen=bool(columns)))
+    _note_absent(run, table_history, others)
+    _say_what_next(run, table, table_history)
 
 
 @dataclass
@@ -114,9 +114,9 @@ class _Line:
     gap: str | None = None
 
 
-def _lines(found: History) -> Iterator[_Line]:
-    gaps = {last: (first, last) for first, last in found.gaps}
-    for item in found.items:
+def _lines(table_history: History) -> Iterator[_Line]:
+    gaps = {last: (first, last) for first, last in table_history.gaps}
+    for item in table_history.items:
         yield _Line(item)
         if item.version - 1 in gaps:
             first, last = gaps[item.version - 1]
@@ -124,18 +124,18 @@ def _lines(found: History) -> Iterator[_Line]:
             yield _Line(None, f"{'':>7}  {span} missing from the log")
 
 
-def _items(found: History, chosen: Sequence[Column[_Line]] | None) -> list[dict[str, Any]]:
+def _items(table_history: History, chosen: Sequence[Column[_Line]] | None) -> list[dict[str, Any]]:
     if chosen is None:
-        return [item.as_json() for item in found.items]
-    return [_chosen(item, {column.name for column in chosen}) for item in found.items]
+        return [item.as_json() for item in table_history.items]
+    return [_chosen(item, {column.name for column in chosen}) for item in table_history.items]
 
 
 def _chosen(item: HistoryItem, names: set[str]) -> dict[str, Any]:
     """Return the chosen fields; keys of commitInfo that have the name of a field stay in the object `commitInfo`."""
     whole = item.as_json()
     shadowed = {key: value for key, value in whole.get("commitInfo", {}).items() if key in names}
-    found = {name: value for name, value in whole.items() if name in names}
-    return {**found, "commitInfo": shadowed} if shadowed and "commitInfo" not in names else found
+    chosen = {name: value for name, value in whole.items() if name in names}
+    return {**chosen, "commitInfo": shadowed} if shadowed and "commitInfo" not in names else chosen
 
 
 def _field(name: str, item: HistoryItem) -> object:
@@ -152,7 +152,7 @@ def _columns(run: Run, *, counts: bool) -> list[Column[_Line]]:
         return Column(name, lambda line: _field(name, line.item) if line.item else None, **looks)
 
     hidden = {"on_screen": False}
-    found = [
+    columns = [
         column("version", right=True, priority=1, least=7),
         column(
             "timestamp",
@@ -178,22 +178,22 @@ def _columns(run: Run, *, counts: bool) -> list[Column[_Line]]:
         column("operationParameters", text=_parameters, priority=6, least=20, title="parameters"),
         column("operationMetrics", text=_changes, priority=3, least=16, title="changes"),
     ]
-    found += [
+    columns += [
         column(name, **({"priority": 7, "least": 12, "title": title} if (title := _SHORT.get(name)) else hidden))
         for name in PROVENANCE_FIELDS
         if name not in ("operation", "operationParameters", "operationMetrics")
     ]
     if counts:
-        found += [
+        columns += [
             column("actions", text=_action_counts, priority=5, least=20),
             column("addedFiles", text=_number("addedFiles"), right=True, priority=3, least=5, title="files +"),
             column("removedFiles", text=_number("removedFiles"), right=True, priority=3, least=5, title="files -"),
             column("addedBytes", text=_size("addedBytes"), right=True, priority=4, least=9, title="bytes +"),
             column("removedBytes", text=_size("removedBytes"), right=True, priority=4, least=9, title="bytes -"),
         ]
-    found.append(column("problem", style=lambda _: Style.PROBLEM, priority=1, least=12))
-    found.append(column("commitInfo", on_screen=False, in_pipe=False))
-    return found
+    columns.append(column("problem", style=lambda _: Style.PROBLEM, priority=1, least=12))
+    columns.append(column("commitInfo", on_screen=False, in_pipe=False))
+    return columns
 
 
 def _keys_of_commit_info(wanted: str | None, available: Sequence[Column[_Line]]) -> list[Column[_Line]]:
@@ -220,10 +220,10 @@ def _key(name: str, item: HistoryItem) -> object:
     return (item.commit_info or {}).get(name)
 
 
-def _note_absent(run: Run, found: History, others: Sequence[Column[_Line]]) -> None:
+def _note_absent(run: Run, table_history: History, others: Sequence[Column[_Line]]) -> None:
     """Report the columns that are empty because no commit shown has such a key."""
     for column in others:
-        if found.items and all(_key(column.name, item) is None for item in found.items):
+        if table_history.items and all(_key(column.name, item) is None for item in table_history.items):
             run.note(f"note: no commit shown has the key {column.name} in its commitInfo")
 
 
@@ -293,26 +293,26 @@ def _versions(spans: Sequence[tuple[int, int]]) -> str:
     return f"version {text}" if text.isdigit() else f"versions {text}"
 
 
-def _missing(found: History) -> str:
+def _missing(table_history: History) -> str:
     """Return which commits are missing from the log, and which versions cannot be rebuilt as a result."""
-    named = _versions(found.missing)
+    named = _versions(table_history.missing)
     text = f"{named} {'are' if named.startswith('versions') else 'is'} missing from the log"
-    return f"{text}, so {_versions(found.lost)} cannot be rebuilt" if found.lost else text
+    return f"{text}, so {_versions(table_history.lost)} cannot be rebuilt" if table_history.lost else text
 
 
-def _say_what_next(run: Run, table: str, found: History) -> None:
+def _say_what_next(run: Run, table: str, table_history: History) -> None:
     """Write notes on omitted rows, and the next command."""
     name = quoted_table(table)
-    if found.missing:
-        run.note(f"{_missing(found)}: deltacli validate {name}")
-    if not found.is_complete:
+    if table_history.missing:
+        run.note(f"{_missing(table_history)}: deltacli validate {name}")
+    if not table_history.is_complete:
         command = again_without_limit(invocation.arguments)
-        run.note(f"showing {len(found.items):,} of {found.total:,} versions; all: {command}")
+        run.note(f"showing {len(table_history.items):,} of {table_history.total:,} versions; all: {command}")
     elif run.is_on_screen:
-        if not found.items:
+        if not table_history.items:
             run.note("the log has checkpoints but no commits")
-        if found.newest_readable is None:
+        if table_history.newest_readable is None:
             run.note(f"next: deltacli validate {name}")
         else:
-            newest = f" --version {found.newest_readable}" if found.items else ""
+            newest = f" --version {table_history.newest_readable}" if table_history.items else ""
             run.note(f"next: deltacli snapshot {name}{newest}")

@@ -66,10 +66,10 @@ def read(
     opened = Table(
         run.open(table), clock=run.clock, progress=run.progress, open_other=run.open_other, allowed=run.allowed
     )
-    found = opened.snapshot(version=version, timestamp_ms=at_ms)
+    snapshot = opened.snapshot(version=version, timestamp_ms=at_ms)
     # One row more than is shown, to find out whether there are more.
-    scan = found.scan(columns=chosen, where=where, limit=most + 1 if most and not explain else None)
-    note_findings(run, found, at_ms)
+    scan = snapshot.scan(columns=chosen, where=where, limit=most + 1 if most and not explain else None)
+    note_findings(run, snapshot, at_ms)
     if explain:
         from deltacli.cli.render.data.scan_files import ScanResult
 
@@ -77,7 +77,7 @@ def read(
     else:
         types = [{"name": column.name, "type": type_json(column.data_type)} for column in scan.columns]
         about = {"version": scan.version, "columns": types}
-        count = partial(_count_rows, found) if where is None else lambda: None
+        count = partial(_count_rows, snapshot) if where is None else lambda: None
         rows = Rows("deltacli.read", "row", opened.uri, about, scan.schema, scan, count=count)
         result = RowsResult(rows, most)
     run.write(result)

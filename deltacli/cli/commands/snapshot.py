@@ -86,9 +86,9 @@ def snapshot(
     if schema:
         from deltacli.cli.render.schema import SchemaResult
 
-        found = opened.snapshot(version=version, timestamp_ms=at_ms)
-        note_findings(run, found, at_ms)
-        run.write(SchemaResult(found, with_mapping=mapping))
+        table_snapshot = opened.snapshot(version=version, timestamp_ms=at_ms)
+        note_findings(run, table_snapshot, at_ms)
+        run.write(SchemaResult(table_snapshot, with_mapping=mapping))
         return
     from deltacli.cli.render.snapshot import SnapshotResult
     from deltacli.operations.read.snapshot import summarize
@@ -113,9 +113,9 @@ def _list_files(
 
     listing = FileListing.choose(columns, files=files, tombstones=tombstones)
     most = run.limit(limit)
-    found = rebuild()
-    note_findings(run, found, at_ms)
-    result = FilesResult(found, listing, most)
+    rebuilt = rebuild()
+    note_findings(run, rebuilt, at_ms)
+    result = FilesResult(rebuilt, listing, most)
     run.write(result)
     if result.was_cut:
         run.note(f"showing the first {most:,}; to show all: {again_without_limit(invocation.arguments)}")

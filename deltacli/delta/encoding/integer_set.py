@@ -79,8 +79,8 @@ class IntegerSet:
         repeated = Repeated()
         fewer, more = sorted((self._chunks, other._chunks), key=len)
         for number, bits in fewer.items():
-            if (found := bits & more.get(number, 0)) != 0:
-                repeated = repeated.plus(_told(number, found))
+            if (shared := bits & more.get(number, 0)) != 0:
+                repeated = repeated.plus(_told(number, shared))
         return repeated
 
     def _has_room(self, number: int) -> bool:

@@ -147,19 +147,19 @@ def leaf_columns(footers: Sequence[Footer], leaf: int) -> LeafColumns:
     by_plan: dict[int, list[int]] = {}
     for number, footer in enumerate(footers):
         by_plan.setdefault(id(footer._plan), []).append(number)
-    found = LeafColumns([], [[] for _ in ChunkFacts._fields])
+    columns = LeafColumns([], [[] for _ in ChunkFacts._fields])
     for numbers in by_plan.values():
         of_plan = [footers[number]._values for number in numbers]
         for _, chunks, _ in footers[numbers[0]]._plan.groups:
             if leaf < len(chunks):
-                found.footers.extend(numbers)
-                for place, column in enumerate(found.fields, chunks[leaf]):
+                columns.footers.extend(numbers)
+                for place, column in enumerate(columns.fields, chunks[leaf]):
                     column += [values[place] for values in of_plan]
-    if found.footers == sorted(found.footers):
-        return found
-    order = sorted(range(len(found.footers)), key=found.footers.__getitem__)
+    if columns.footers == sorted(columns.footers):
+        return columns
+    order = sorted(range(len(columns.footers)), key=columns.footers.__getitem__)
     return LeafColumns(
-        [found.footers[row] for row in order], [[column[row] for row in order] for column in found.fields]
+        [columns.footers[row] for row in order], [[column[row] for row in order] for column in columns.fields]
     )
 
 
@@ -187,10 +187,10 @@ class FooterReader:
         for field, kind in reader.fields():
             reader.skip(kind)
             if field == 2:
-                found = _OfSchema(data[: reader.position], self._learn_after)
-                self._schemas.insert(0, found)
+                schema = _OfSchema(data[: reader.position], self._learn_after)
+                self._schemas.insert(0, schema)
                 del self._schemas[_MOST_SCHEMAS:]
-                return found
+                return schema
         raise ThriftFaultError("the footer has no schema")
 
 
@@ -211,11 +211,11 @@ class _OfSchema:
         start, length = len(self.schema), len(data)
         likely = self._by_length.get(length)
         for plan in self._plans if likely is None else (likely, *self._plans):
-            found = plan.shape.match(data, start)
-            if found is not None and found[1] == length:
+            match = plan.shape.match(data, start)
+            if match is not None and match[1] == length:
                 if plan is not likely:
                     self._remember(length, plan)
-                return Footer(self.schema, plan, found[0])
+                return Footer(self.schema, plan, match[0])
         return self._by_parts(data, start)
 
     def _remember(self, length: int, plan: _Plan) -> None:

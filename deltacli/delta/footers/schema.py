@@ -111,19 +111,19 @@ def _read_nodes(schema: bytes) -> tuple[FileNode, ...]:
 
 
 def _read_element(reader: CompactReader) -> _Element:
-    found: dict[int, Any] = {}  # Any: numbers and bytes
+    fields: dict[int, Any] = {}  # Any: numbers and bytes
     is_annotated = False
     for field, kind in reader.fields():
         if kind in INTEGERS:
-            found[field] = reader.integer()
+            fields[field] = reader.integer()
         elif kind == BINARY:
-            found[field] = reader.binary()
+            fields[field] = reader.binary()
         elif field == 10 and kind == STRUCT:
             for logical, inner in reader.fields():
                 is_annotated = is_annotated or logical in _NESTED_LOGICAL
                 reader.skip(inner)
         else:
             reader.skip(kind)
-    name = found.get(4, b"").decode("utf-8", "replace")
-    is_annotated = is_annotated or found.get(6) in _NESTED_CONVERTED
-    return _Element(name, found.get(3) == _REPEATED, is_annotated, max(found.get(5, 0), 0))
+    name = fields.get(4, b"").decode("utf-8", "replace")
+    is_annotated = is_annotated or fields.get(6) in _NESTED_CONVERTED
+    return _Element(name, fields.get(3) == _REPEATED, is_annotated, max(fields.get(5, 0), 0))

@@ -79,8 +79,8 @@ def with_values(remove: Action, names: Sequence[str], of_add: Mapping[str, str |
     if own is None and of_add is None:
         return remove
     known = of_add or {}
-    found = {name: next((known[key] for key in _alike(name, known)), None) for name in lacking_values(remove, names)}
-    return {**remove, "partitionValues": {**(own or {}), **found}}
+    values = {name: next((known[key] for key in _alike(name, known)), None) for name in lacking_values(remove, names)}
+    return {**remove, "partitionValues": {**(own or {}), **values}}
 
 
 def _alike(name: str, known: Mapping[str, str | None]) -> list[str]:

@@ -86,18 +86,18 @@ class FileColumns:
         added after the file. `path` are the fields from the top-level column on.
         """
         fields = self._top_fields(schema)
-        found: tuple[int, Any] | None = None
+        match: tuple[int, Any] | None = None
         for depth, field in enumerate(path):
-            if found is not None:
-                first, kind = found
+            if match is not None:
+                first, kind = match
                 if not is_struct(kind):
                     return None
                 fields = _FileFields(kind, first, by_id=self._by_id)
             position = self._position(fields, field, ".".join(each.name for each in path[: depth + 1]))
             if position < 0:
                 return None
-            found = fields.firsts[position], fields.kind(position)
-        return found
+            match = fields.firsts[position], fields.kind(position)
+        return match
 
     def _top_fields(self, schema: pyarrow.Schema) -> _FileFields:
         """Return the top-level columns of a file; those of the last file are cached."""
@@ -110,8 +110,8 @@ class FileColumns:
         position = self._position(fields, column, column.name)
         if position < 0 or _is_void(column.data_type):
             return None
-        found = self._read(fields.kind(position), fields.firsts[position], column.data_type, column.name)
-        return FileColumn(position, *found)
+        part = self._read(fields.kind(position), fields.firsts[position], column.data_type, column.name)
+        return FileColumn(position, *part)
 
     def _position(self, fields: _FileFields, column: StructField, path: str) -> int:
         """Return the position of a field among its siblings in the file, or -1."""

@@ -75,10 +75,10 @@ class _Parser:
         return self.token.kind is TokenKind.WORD and self.token.lower in words
 
     def accept_word(self, *words: str) -> bool:
-        found = self.is_word(*words)
-        if found:
+        is_accepted = self.is_word(*words)
+        if is_accepted:
             self.take()
-        return found
+        return is_accepted
 
     def expect(self, text: str) -> None:
         """Consume a required operator. Brackets are known to match, so anything else is an unknown word."""
@@ -383,21 +383,21 @@ class _Parser:
             self.expect("(")
         if self.is_word("select", "with", "values") and self.peek().text not in (",", ")"):
             raise NotUnderstood
-        found: list[Node] = []
+        arguments: list[Node] = []
         if self.is_operator(")"):
             self.take()
             return ()
         if self.is_word("distinct", "all") and not self._is_name_here():
             self.take()
         while True:
-            found.append(self.argument())
+            arguments.append(self.argument())
             if not self.is_operator(","):
                 break
             self.take()
         self.expect(")")
         if self.is_word("over", "filter", "within", "ignore", "respect"):
             raise NotUnderstood
-        return tuple(found)
+        return tuple(arguments)
 
     def argument(self) -> Node:
         if self.is_operator("*") and self.peek().text in (")", ","):
@@ -406,10 +406,10 @@ class _Parser:
         if self.token.kind is TokenKind.WORD and self.peek().text == "=>":
             self.take()
             self.take()
-        found = self.expression(0)
+        expression = self.expression(0)
         if self.accept_word("as"):
             self.take()
-        return found
+        return expression
 
     def cast(self) -> Node:
         self.expect("(")

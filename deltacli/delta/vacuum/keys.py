@@ -153,15 +153,15 @@ class PathKeys:
         """Return the hashes of the last components of absolute paths, decoded and not, because the same table may be
         reached by another name.
         """
-        found: list[Any] = []  # Any: arrays
+        suffixes: list[Any] = []  # Any: arrays
         for length in range(_LONGEST_SUFFIX):
             cut = pc.struct_field(pc.extract_regex(paths, f"(?P<end>(?:[^/]+/+){{{length}}}[^/]+)$"), ["end"])
             ends = pc.filter(cut, pc.is_valid(cut))
             if not len(ends):
                 break
             keys = self._below(ends)
-            found += [self.of_listing(pc.drop_null(keys)), *self._as_written(ends, keys)[1]]
-        return found
+            suffixes += [self.of_listing(pc.drop_null(keys)), *self._as_written(ends, keys)[1]]
+        return suffixes
 
     def _folded(self, paths: pyarrow.Array) -> Sequence[bytes | None]:
         keys: list[bytes | None] = paths.to_pylist()
@@ -190,10 +190,10 @@ def binary_paths(paths: Sequence[str]) -> Any:  # Any: a binary array
 
 def is_among(hashes: pyarrow.Array, known: pyarrow.Array) -> pyarrow.Array:
     """Return which hashes are among the known ones, looked up in parts to limit the size of hash tables."""
-    found = pc.is_in(hashes, value_set=known.slice(0, _ROWS_LOOKED_UP))
+    mask = pc.is_in(hashes, value_set=known.slice(0, _ROWS_LOOKED_UP))
     for start in range(_ROWS_LOOKED_UP, len(known), _ROWS_LOOKED_UP):
-        found = pc.or_(found, pc.is_in(hashes, value_set=known.slice(start, _ROWS_LOOKED_UP)))
-    return found
+        mask = pc.or_(mask, pc.is_in(hashes, value_set=known.slice(start, _ROWS_LOOKED_UP)))
+    return mask
 
 
 class _VectorPlace(NamedTuple):

@@ -58,11 +58,11 @@ class HiddenNames:
             odd = pc.or_(odd, _matches(paths, f"^{_METADATA}/"))
         if not _any(odd):
             return odd
-        found = pc.filter(paths, odd)
-        directories = directories_of(found)
+        matched = pc.filter(paths, odd)
+        directories = directories_of(matched)
         below = [path is None or self._hides_path(path) for path in directories.dictionary.to_pylist()]
         hidden = pc.or_(
-            pc.fill_null(pc.take(pa.array(below, pa.bool_()), directories.indices), True), self._names(found)
+            pc.fill_null(pc.take(pa.array(below, pa.bool_()), directories.indices), True), self._names(matched)
         )
         return pc.replace_with_mask(odd, odd, hidden)
 
@@ -126,10 +126,10 @@ def kinds(paths: pyarrow.BinaryArray) -> pyarrow.Int8Array:
     """Return the `FileKind` of each path. Unrecognized names are FOREIGN."""
     import pyarrow as pa
 
-    found = pa.repeat(pa.scalar(int(FileKind.FOREIGN), pa.int8()), len(paths))
+    kinds = pa.repeat(pa.scalar(int(FileKind.FOREIGN), pa.int8()), len(paths))
     for kind, pattern in _KINDS:
-        found = pc.if_else(_matches(paths, pattern), pa.scalar(int(kind), pa.int8()), found)
-    return found
+        kinds = pc.if_else(_matches(paths, pattern), pa.scalar(int(kind), pa.int8()), kinds)
+    return kinds
 
 
 _ROOT = "(?s)^(?P<root>(?:.*?/)?)"

@@ -80,8 +80,8 @@ class PartitionSelector:
         if not self._needed:
             values = [sure]  # a batch without columns has no rows
         rows = pa.RecordBatch.from_arrays(values, names=[column.name for _, column in self._needed] or ["_"])
-        found: list[bool] = pc.and_(sure, self._predicate.matches(rows)).to_pylist()
-        return found
+        mask: list[bool] = pc.and_(sure, self._predicate.matches(rows)).to_pylist()
+        return mask
 
     def _texts(self, directories: bytes) -> Texts:
         """Return the values in a path for the columns of the condition, without ambiguous ones."""

@@ -92,7 +92,7 @@ class WideningOutcome:
     def as_json(self, *, dry_run: bool) -> dict[str, Any]:  # Any: JSON values
         """Return the content of the document `deltacli.widen-type`."""
         plan = self.plan
-        found: dict[str, Any] = {
+        document: dict[str, Any] = {
             "readVersion": self.read_version,
             "changes": [change.as_json() for change in plan.changes],
             "refusals": [_as_json(refusal) for refusal in (*plan.refusals, *self.refused_files)],
@@ -106,13 +106,13 @@ class WideningOutcome:
         }
         if self.impact is not None:
             files = self.impact.files
-            found["impact"] = {
+            document["impact"] = {
                 "files": files.count,
                 "sizeBytes": files.size_bytes,
                 "rows": files.rows,
                 "partitionValues": self.impact.partition_values,
             }
-        return found
+        return document
 
 
 def _as_json(refusal: WideningRefusal) -> dict[str, str]:
@@ -200,8 +200,8 @@ def _partition_values(snapshot: Snapshot, name: str) -> frozenset[str | None]:
 
     def texts(adds: pyarrow.RecordBatch) -> list[str | None]:
         values = pc.map_lookup(adds.column("partitionValues"), query_key=pa.scalar(name), occurrence="first")
-        found: list[str | None] = pc.unique(values).to_pylist()
-        return found
+        distinct: list[str | None] = pc.unique(values).to_pylist()
+        return distinct
 
     batches = snapshot.map_actions("add", texts, fields=["partitionValues"])
     return frozenset(text for batch in batches for text in batch)
@@ -227,11 +227,11 @@ def _request(plan: WideningPlan, snapshot: Snapshot) -> CommitRequest:
 
 def _described(change: PlannedChange, schema: Any) -> dict[str, Any]:  # Any: JSON values
     """Return a changed field as in the history of the table."""
-    found = schema
+    part = schema
     for step in change.place.field_address:
-        found = found[step]
+        part = part[step]
     name = ".".join(each.name for each in change.place.fields)
-    return {"column": name, "type": found["type"], "nullable": found["nullable"], "metadata": found.get("metadata", {})}
+    return {"column": name, "type": part["type"], "nullable": part["nullable"], "metadata": part.get("metadata", {})}
 
 
 def _clients(plan: WideningPlan) -> tuple[ClientAccess, ...]:
@@ -270,7 +270,7 @@ def _file_refusals(snapshot: Snapshot, changes: Sequence[PlannedChange]) -> Iter
     adds = snapshot.map_actions("add", lambda batch: data_files(batch, snapshot.config, ()))
     with snapshot.table.progress.step("checking data files", unit="files") as step:
         pieces = (replace(file, vector=None) for batch in adds for file in batch)
-        for found in snapshot.table.engine.run(look, pieces, at_once=reads if reads > 1 else None):
+        for each in snapshot.table.engine.run(look, pieces, at_once=reads if reads > 1 else None):
             step.advance(1)
-            if found is not None:
-                yield found
+            if each is not None:
+                yield each

@@ -216,13 +216,13 @@ class CheckpointWriter:
         self._require_proven(draft, path, encoded)
         return encoded.size_bytes, schema
 
-    def _write_sidecars(self, rows_a_sidecar: int, found: list[tuple[Action, CheckpointFile]]) -> dict[str, int]:
+    def _write_sidecars(self, rows_a_sidecar: int, written: list[tuple[Action, CheckpointFile]]) -> dict[str, int]:
         """Publish sidecars, adding each to `found`; return the number of actions of each kind."""
         schema = checkpoint_schema(self._columns, kinds=FILE_KINDS)
         pieces = _Pieces(self._rows.cut(rows_a_sidecar))
         counts: dict[str, int] = {}
         while pieces:
-            name = sidecar_name(self._snapshot.version, len(found) + 1, self._unique)
+            name = sidecar_name(self._snapshot.version, len(written) + 1, self._unique)
             path = sidecar_path(name)
             with self._storage.draft(path) as draft:
                 with FileEncoder(draft.place, schema, self._encoding, name=path) as encoder:
@@ -232,7 +232,7 @@ class CheckpointWriter:
                 self._require_proven(draft, path, encoded)
                 file = CheckpointFile(path, encoded.size_bytes, encoded.rows)
                 action: Action = {"path": name, "sizeInBytes": encoded.size_bytes}
-                found.append((action, file))
+                written.append((action, file))
                 self._named(draft, path, encoded.size_bytes)
             action["modificationTime"] = self._storage.stat(path).modified_ms
             counts = _summed([counts, encoded.actions])
@@ -382,8 +382,8 @@ def _by_part(actions: Any, parts: int) -> Iterator[tuple[int, Any]]:  # Any: str
 
 
 def _summed(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
-    found: dict[str, int] = {}
+    sums: dict[str, int] = {}
     for one in counts:
         for kind, count in one.items():
-            found[kind] = found.get(kind, 0) + count
-    return found
+            sums[kind] = sums.get(kind, 0) + count
+    return sums

@@ -45,17 +45,17 @@ class StateRows:
     def small(self) -> list[tuple[str, Action]]:
         """Return protocol, metadata, unexpired transactions and domains, in this order."""
         snapshot = self._snapshot
-        found: list[tuple[str, Action]] = [
+        actions: list[tuple[str, Action]] = [
             ("protocol", snapshot.protocol.as_json()),
             ("metaData", snapshot.metadata.as_json()),
         ]
         for txn in live_transactions(snapshot.transactions, snapshot.properties, self._now_ms):
             action: Action = {"appId": txn.app_id, "version": txn.version}
-            found.append(("txn", action if txn.last_updated is None else action | {"lastUpdated": txn.last_updated}))
+            actions.append(("txn", action if txn.last_updated is None else action | {"lastUpdated": txn.last_updated}))
         for domain in snapshot.domains:
             action = {"domain": domain.domain, "configuration": domain.configuration, "removed": False}
-            found.append(("domainMetadata", action))
-        return found
+            actions.append(("domainMetadata", action))
+        return actions
 
     def batches(self) -> Iterator[RowBatch]:
         """Yield live files and unexpired tombstones."""

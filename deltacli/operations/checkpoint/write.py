@@ -134,8 +134,10 @@ def _part_count(plan: CheckpointPlan) -> int:
                 f"{rows} rows fit into one file; a multi-part checkpoint has two or more",
                 hint="deltacli checkpoint {table} --layout classic",
             )
-    complete = (found for found in plan.listing.checkpoints if found.version == plan.snapshot.version)
-    if any(found.kind is Layout.MULTI_PART.file_kind and len(found.files) == parts for found in complete):
+    complete = (checkpoint for checkpoint in plan.listing.checkpoints if checkpoint.version == plan.snapshot.version)
+    if any(
+        checkpoint.kind is Layout.MULTI_PART.file_kind and len(checkpoint.files) == parts for checkpoint in complete
+    ):
         raise Refused(
             f"version {plan.snapshot.version} has a checkpoint of {parts} parts, which cannot be replaced at "
             "once: readers would see a mixture",
@@ -165,7 +167,7 @@ def _counted(plan: CheckpointPlan, *, sidecars: int = 0, with_expired: bool = Fa
     snapshot = plan.snapshot
     files, tombstones = snapshot.counts(now_ms=plan.now_ms)
     transactions = live_transactions(snapshot.transactions, snapshot.properties, plan.now_ms)
-    found = {
+    counted = {
         "add": files.count,
         "remove": tombstones.count - (0 if with_expired else tombstones.expired),
         "txn": len(snapshot.transactions) if with_expired else len(transactions),
@@ -175,4 +177,4 @@ def _counted(plan: CheckpointPlan, *, sidecars: int = 0, with_expired: bool = Fa
         "checkpointMetadata": 1 if plan.layout is Layout.V2 else 0,
         "sidecar": sidecars,
     }
-    return {kind: count for kind, count in found.items() if count}
+    return {kind: count for kind, count in counted.items() if count}

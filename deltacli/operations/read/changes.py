@@ -242,12 +242,12 @@ def read_commits(table: TableHandle, listing: LogListing, end: Snapshot, first: 
     config = _read_as(end.config, TableConfiguration(protocol=protocol, metadata=metadata, schema=start.schema))
     for version in range(first, end.version + 1):
         file = listing.commits[version]
-        found: dict[str, list[Action]] = {"add": [], "remove": [], "cdc": []}
+        actions: dict[str, list[Action]] = {"add": [], "remove": [], "cdc": []}
         stamp = None
         before, was = config, metadata
         for kind, action in stream_commit(table.storage, file):
-            if kind in found and (kind == "cdc" or action.get("dataChange") is not False):
-                found[kind].append(action)
+            if kind in actions and (kind == "cdc" or action.get("dataChange") is not False):
+                actions[kind].append(action)
             elif kind == "protocol":
                 protocol = read_protocol(action, file.name)
                 require_readable(protocol, version)
@@ -262,9 +262,9 @@ def read_commits(table: TableHandle, listing: LogListing, end: Snapshot, first: 
         time_ms = stamp if is_stamped and stamp is not None else times[version].timestamp_ms
         _require_representable(time_ms, version, file.name)
         is_recorded = is_true(metadata.configuration, ENABLED)
-        if version == first and metadata is not was and found["remove"] and first > 0:
+        if version == first and metadata is not was and actions["remove"] and first > 0:
             before = _read_as(end.config, read_snapshot(table, version=first - 1).config)
-        yield Commit(version, time_ms, before, config, is_recorded, found["add"], found["remove"], found["cdc"])
+        yield Commit(version, time_ms, before, config, is_recorded, actions["add"], actions["remove"], actions["cdc"])
 
 
 def _require_representable(time_ms: int, version: int, name: str) -> None:
@@ -359,12 +359,12 @@ def _values_of_adds(table: TableHandle, version: int, paths: set[str]) -> dict[s
     wanted = pa.array([path.encode("utf-8", "surrogateescape") for path in sorted(paths)], pa.binary())
 
     def values_of(adds: pyarrow.RecordBatch) -> dict[str, Any]:
-        found = pc.filter(adds, pc.is_in(canonical_column(adds.column("path")), value_set=wanted))
-        maps = found.column("partitionValues").to_pylist(maps_as_pydicts="strict")
-        return dict(zip(map(canonical, found.column("path").to_pylist()), maps, strict=True))
+        rows = pc.filter(adds, pc.is_in(canonical_column(adds.column("path")), value_set=wanted))
+        maps = rows.column("partitionValues").to_pylist(maps_as_pydicts="strict")
+        return dict(zip(map(canonical, rows.column("path").to_pylist()), maps, strict=True))
 
     known: dict[str, Any] = {}
     with suppress(VersionAbsent, LogIncomplete):  # the log may begin here: only the values in the removes are available
-        for found in read_snapshot(table, version=version).map_actions("add", values_of):
-            known |= found
+        for each in read_snapshot(table, version=version).map_actions("add", values_of):
+            known |= each
     return known

@@ -77,8 +77,8 @@ class HistoryItem:
     @property
     def operation(self) -> str | None:
         """The operation, as named by the writer."""
-        found = (self.commit_info or {}).get("operation")
-        return None if found is None else str(found)
+        operation = (self.commit_info or {}).get("operation")
+        return None if operation is None else str(operation)
 
     def as_json(self) -> dict[str, Any]:
         """Return the item as in the document `deltacli.history`, without unknown fields."""
@@ -113,8 +113,8 @@ class HistoryItem:
             if value is not None and key not in PROVENANCE_FIELDS and key not in _RENAMED
         }
         shadowed = {key: value for key, value in others.items() if key in _TAKEN}
-        found = {key: value for key, value in others.items() if key not in shadowed}
-        return found | ({"commitInfo": shadowed} if shadowed else {})
+        other_info = {key: value for key, value in others.items() if key not in shadowed}
+        return other_info | ({"commitInfo": shadowed} if shadowed else {})
 
 
 @dataclass(frozen=True, slots=True)

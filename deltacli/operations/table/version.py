@@ -184,11 +184,11 @@ class Snapshot:
             fields = {field.name: field for field in self.schema.fields}
         except Unreadable:
             fields = {}
-        found = []
+        columns = []
         for name in self.metadata.partition_columns:
             physical = fields[name].metadata.get("delta.columnMapping.physicalName") if name in fields else None
-            found.append(physical if isinstance(physical, str) else name)
-        return tuple(found)
+            columns.append(physical if isinstance(physical, str) else name)
+        return tuple(columns)
 
     @property
     def checkpoint_has_parsed_statistics(self) -> bool:
@@ -377,7 +377,7 @@ def read_state(
         unit="files",
         total=len(sidecars),
     )
-    pieces = [*(contents.pieces if contents else ()), *(piece for found in planned for piece in found)]
+    pieces = [*(contents.pieces if contents else ()), *(piece for each in planned for piece in each)]
     return Snapshot(
         table=table,
         version=segment.version,
@@ -424,12 +424,12 @@ def _layout(checkpoint: CheckpointInstance | None, contents: CheckpointContents 
 def _problems(
     log: Log, segment: LogSegment, state: StateBuilder, rejected: Mapping[CheckpointInstance, str]
 ) -> frozenset[str]:
-    found = {*log.hint_problems, *segment.problems, *rejected.values()}
+    problems = {*log.hint_problems, *segment.problems, *rejected.values()}
     if state.protocol is not None and state.protocol.is_catalog_managed:
-        found.add("catalog.unpublished-possible")
+        problems.add("catalog.unpublished-possible")
     if state.metadata is not None and state.metadata.schema_string is None:
-        found.add("action.missing-required")  # metaData without schemaString, read as an empty schema
-    return frozenset(found)
+        problems.add("action.missing-required")  # metaData without schemaString, read as an empty schema
+    return frozenset(problems)
 
 
 def _commit_time(snapshot: Snapshot) -> tuple[CommitTime | None, str | None]:

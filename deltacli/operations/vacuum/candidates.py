@@ -81,8 +81,11 @@ class CandidateClassifier:
     def __post_init__(self) -> None:
         import pyarrow as pa
 
-        found = self.references
-        parts = [found.protected, *([] if found.live_written is found.live else [found.live_written])]
+        references = self.references
+        parts = [
+            references.protected,
+            *([] if references.live_written is references.live else [references.live_written]),
+        ]
         self._others = pa.concat_arrays(parts)
         self._live_hits = 0
 
@@ -138,19 +141,19 @@ class CandidateClassifier:
 
         names = ["path", "sizeBytes", "modificationTimeMs", "hash"]
         types = [pa.binary(), pa.int64(), pa.int64(), pa.int64()]
-        found = pa.Table.from_batches(self._old, pa.schema(list(zip(names, types, strict=True))))
+        files = pa.Table.from_batches(self._old, pa.schema(list(zip(names, types, strict=True))))
         if not self.may_repeat:
-            return found
-        paths = found.column("path").combine_chunks()
-        return found.take(pc.index_in(pc.unique(paths), value_set=paths))
+            return files
+        paths = files.column("path").combine_chunks()
+        return files.take(pc.index_in(pc.unique(paths), value_set=paths))
 
     @cached_property
     def needed(self) -> pyarrow.Array:
         """Return the hashes of the listed files that are needed."""
         import pyarrow as pa
 
-        found = pa.concat_arrays([*self.hits, pa.array([], pa.int64())])
-        return pc.unique(found) if self.may_repeat else found
+        rows = pa.concat_arrays([*self.hits, pa.array([], pa.int64())])
+        return pc.unique(rows) if self.may_repeat else rows
 
     @property
     def young_files(self) -> int:
@@ -173,11 +176,11 @@ class CandidateClassifier:
         is_found = is_among(live, self.needed)
         if written is not live:
             is_found = pc.or_(is_found, is_among(written, self.needed))
-        found = pc.filter(sizes, is_found)
+        live_sizes = pc.filter(sizes, is_found)
         if len(self.references.unlisted):
             is_new = pc.is_in(live, value_set=self.references.unlisted)
             sizes = pc.filter(sizes, pc.or_(is_found, pc.invert(is_new)))
-        return Amount(len(sizes), pc.sum(sizes).as_py() or 0), Amount(len(found), pc.sum(found).as_py() or 0)
+        return Amount(len(sizes), pc.sum(sizes).as_py() or 0), Amount(len(live_sizes), pc.sum(live_sizes).as_py() or 0)
 
     @cached_property
     def removed_stays(self) -> pyarrow.Array:
@@ -238,10 +241,10 @@ def choose(old: pyarrow.Table, nested: Sequence[str], references: References, ch
     foreign, examples = Amount(), ()
     if not choice.include_foreign:
         is_foreign = pc.equal(rows.column("reason"), Reason.FOREIGN.value)
-        found = pc.filter(rows, is_foreign)
-        foreign = Amount(found.num_rows, pc.sum(found.column("sizeBytes")).as_py() or 0)
+        chosen = pc.filter(rows, is_foreign)
+        foreign = Amount(chosen.num_rows, pc.sum(chosen.column("sizeBytes")).as_py() or 0)
         examples = tuple(
-            path.decode("utf-8", "surrogateescape") for path in found.column("path").slice(0, _EXAMPLES).to_pylist()
+            path.decode("utf-8", "surrogateescape") for path in chosen.column("path").slice(0, _EXAMPLES).to_pylist()
         )
         rows = pc.filter(rows, pc.invert(is_foreign))
     before = rows.num_rows
@@ -272,11 +275,11 @@ def _without_doubtful(
     """
     if choice.find_doubts is None or not rows.num_rows:
         return rows, rows.slice(0, 0), rows.slice(0, 0), None
-    found = choice.find_doubts(rows.column("hash").combine_chunks())
-    is_unread = pc.and_not(found.unread, pc.equal(rows.column("reason"), Reason.CHANGE_DATA.value))
-    is_unread = pc.and_not(is_unread, found.lost)
-    stays = pc.or_(found.lost, is_unread)
-    return pc.filter(rows, pc.invert(stays)), pc.filter(rows, found.lost), pc.filter(rows, is_unread), found.fault
+    doubts = choice.find_doubts(rows.column("hash").combine_chunks())
+    is_unread = pc.and_not(doubts.unread, pc.equal(rows.column("reason"), Reason.CHANGE_DATA.value))
+    is_unread = pc.and_not(is_unread, doubts.lost)
+    stays = pc.or_(doubts.lost, is_unread)
+    return pc.filter(rows, pc.invert(stays)), pc.filter(rows, doubts.lost), pc.filter(rows, is_unread), doubts.fault
 
 
 def outside_of(rows: pyarrow.Table, directories: Sequence[str]) -> pyarrow.Table:
@@ -324,7 +327,7 @@ def _with_reasons(rows: pyarrow.Table, references: References) -> pyarrow.Table:
     )
 
 
-def kept_files(judge: CandidateClassifier, found: Candidates, walk: Walk, nested: Sequence[str]) -> Kept:
+def kept_files(judge: CandidateClassifier, candidates: Candidates, walk: Walk, nested: Sequence[str]) -> Kept:
     """The listed files that are kept."""
     _, live = judge.live_found
     vectors = judge.references.live_vectors
@@ -333,13 +336,13 @@ def kept_files(judge: CandidateClassifier, found: Candidates, walk: Walk, nested
         live=Amount(live.files + of_vectors, live.size_bytes),
         retained=max(0, len(judge.needed) - live.files - of_vectors),
         young=judge.young_files,
-        foreign=found.foreign,
+        foreign=candidates.foreign,
         hidden=judge.hidden + len(walk.hidden_directories),
         links=len(walk.links),
-        unproven=found.unproven,
-        outside_selection=found.outside_selection,
+        unproven=candidates.unproven,
+        outside_selection=candidates.outside_selection,
         nested_tables=tuple(sorted(nested)),
-        foreign_examples=found.foreign_examples,
+        foreign_examples=candidates.foreign_examples,
     )
 
 

@@ -141,8 +141,8 @@ class Deletions:
         def work(batch: _Batch) -> DeltacliError | None:
             return batch.delete(storage, advance)
 
-        found = self.table.engine.run(work, batches, at_once=self._at_once)
-        return [fault for fault in found if fault is not None]
+        outcomes = self.table.engine.run(work, batches, at_once=self._at_once)
+        return [fault for fault in outcomes if fault is not None]
 
     def _settle(self, wave: _Wave) -> None:
         """Count the outcomes of a wave, up to the first file without one."""

@@ -63,36 +63,36 @@ def execute_vacuum(
     StorageFailed. On any error END is committed with the status FAILED where that is still possible.
     """
     chosen = options or ExecuteOptions()
-    found = outcome if outcome is not None else record.counts if record is not None else VacuumOutcome()
+    counts = outcome if outcome is not None else record.counts if record is not None else VacuumOutcome()
     require_free(chosen.commit_metadata)
     require_executable(plan)
     if not plan.files and not plan.directories:
         _note_horizon(table, plan)
-        return found
+        return counts
     if plan.looked_at is None or (table.storage.capabilities.cheap_listing and not is_fresh(plan, ticks)):
         _require_no_new_tables(table, plan)
     keys = PathKeys((table.uri, *table.storage.aliases), folds_case=folds_names(table.storage))
     newer = NewerCommits(table, keys, plan)
-    deletions = Deletions(table, plan, found, newer, record, chosen.threads, chosen.rate, pause, ticks)
+    deletions = Deletions(table, plan, counts, newer, record, chosen.threads, chosen.rate, pause, ticks)
     logs = chosen.log_entries and plan.files > 0
     if logs:
-        found.start_version = _commit_start(table, plan, newer, chosen.commit_metadata)
+        counts.start_version = _commit_start(table, plan, newer, chosen.commit_metadata)
     else:
         newer.require_same(read_snapshot(table))
     status = "FAILED"
     try:
-        _require_store_clock(table, plan, found)
+        _require_store_clock(table, plan, counts)
         deletions.run()
-        _remove_directories(table, plan, found)
-        status = "FAILED" if found.failures else "COMPLETED"
+        _remove_directories(table, plan, counts)
+        status = "FAILED" if counts.failures else "COMPLETED"
     finally:
         if logs:
-            _commit_end(table, found, status, chosen.commit_metadata)
-    if not found.failures and not found.spared:  # LITE would skip files that were spared for their age
+            _commit_end(table, counts, status, chosen.commit_metadata)
+    if not counts.failures and not counts.spared:  # LITE would skip files that were spared for their age
         _note_horizon(table, plan)  # before the record is marked as complete
     if record is not None:
-        record.finish(found, completed=not found.failures)
-    return found
+        record.finish(counts, completed=not counts.failures)
+    return counts
 
 
 def _require_store_clock(table: TableHandle, plan: VacuumPlan, outcome: VacuumOutcome) -> None:
@@ -116,8 +116,8 @@ def _require_store_clock(table: TableHandle, plan: VacuumPlan, outcome: VacuumOu
 
 def _require_no_new_tables(table: TableHandle, plan: VacuumPlan) -> None:
     """Raise Refused where another table was created in a directory that a plan deletes from."""
-    found = tables_above(table, plan.candidates.column("path").combine_chunks())
-    new = sorted(directory for directory in found if directory)
+    tables = tables_above(table, plan.candidates.column("path").combine_chunks())
+    new = sorted(directory for directory in tables if directory)
     if new:
         raise Refused(
             f"{new[0]} has become a table of its own, whose files would be deleted",

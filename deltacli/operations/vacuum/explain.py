@@ -111,8 +111,8 @@ def explain_file(table: TableHandle, request: VacuumRequest, path: str) -> Expla
     judge = CandidateClassifier(table.storage, setting.references, setting.keys, names, setting.cutoff_ms)
     judge.take(ListedFiles(binary_paths([name]), None, None))
     old = spare_linked(judge, None, names_hidden=True)
-    found = choose(old, (), setting.references, choice_of(setting))
-    verdict, why = _verdict(setting, judge, found, commits)
+    candidates = choose(old, (), setting.references, choice_of(setting))
+    verdict, why = _verdict(setting, judge, candidates, commits)
     if verdict == "goes" and not setting.is_listed and not _is_candidate(table, request, name):
         verdict, why = "kept", _WHY_UNSEEN["inventory" if request.inventory else "lite"]
     return Explanation(name, verdict, why, tuple(facts), commits)
@@ -125,29 +125,29 @@ def _is_candidate(table: TableHandle, request: VacuumRequest, name: str) -> bool
 
 
 def _verdict(
-    setting: PlanContext, judge: CandidateClassifier, found: Candidates, commits: tuple[ExplainedCommit, ...]
+    setting: PlanContext, judge: CandidateClassifier, candidates: Candidates, commits: tuple[ExplainedCommit, ...]
 ) -> tuple[str, str]:
-    if found.rows.num_rows:
-        return "goes", _WHY_IT_GOES[Reason(found.rows.column("reason")[0].as_py())]
+    if candidates.rows.num_rows:
+        return "goes", _WHY_IT_GOES[Reason(candidates.rows.column("reason")[0].as_py())]
     if len(judge.needed):
         return "kept", _why_needed(setting, judge, commits)
     if judge.young_files:
         return "kept", "it is newer than the retention, and a writer may be about to commit it"
-    if found.lost.num_rows:
-        return "kept", _why_lost(setting, found)
-    if found.unread.num_rows:
-        code = found.fault.code if found.fault else "checkpoint.unreadable"
+    if candidates.lost.num_rows:
+        return "kept", _why_lost(setting, candidates)
+    if candidates.unread.num_rows:
+        code = candidates.fault.code if candidates.fault else "checkpoint.unreadable"
         return "kept", f"the log does not name it, but an older checkpoint that may name it is damaged [{code}]"
-    if found.foreign.files:
+    if candidates.foreign.files:
         return "kept", "it is not part of a Delta table; --include-foreign would delete it"
-    if found.outside_selection:
+    if candidates.outside_selection:
         return "kept", f"the condition {setting.request.where} does not select it"
     return "kept", "the log does not reach back far enough to prove that it was not removed within the retention"
 
 
-def _why_lost(setting: PlanContext, found: Candidates) -> str:
+def _why_lost(setting: PlanContext, candidates: Candidates) -> str:
     version = setting.snapshot.version
-    if pc.any(removed_in_gap(setting, found.lost.column("hash").combine_chunks())).as_py():
+    if pc.any(removed_in_gap(setting, candidates.lost.column("hash").combine_chunks())).as_py():
         missing = missing_commits(setting)
         return f"version {version} lacks it, but it is not known whether {missing} removed it [log.gap]"
     return (
@@ -217,9 +217,9 @@ def _name_of(table: TableHandle, path: str) -> str:
         return plain if is_there or decode(plain) == plain else decode(plain)
     for uri in (table.uri, *table.storage.aliases):
         for spelling in (path.replace("%", "%25"), path):
-            found = locate_all([spelling], uri)[0]
-            if found is not None and (spelling == path or table.storage.kind_of(found) is not PathKind.MISSING):
-                return found
+            name = locate_all([spelling], uri)[0]
+            if name is not None and (spelling == path or table.storage.kind_of(name) is not PathKind.MISSING):
+                return name
     raise UsageError(f"--explain {path} is outside this table", facts={"table": table.uri})
 
 
@@ -227,11 +227,11 @@ def _commits_of(setting: PlanContext, name: str) -> Iterator[ExplainedCommit]:
     """Return the commits that name the file, oldest first."""
     wanted = setting.keys.of_listing(binary_paths([name]))
     faults: list[CommitCorrupt] = []
-    found: set[tuple[int, str, str]] = set()
+    commits: set[tuple[int, str, str]] = set()
     for rows in named_files(setting.table, setting.references.listing, faults, []):
-        found |= set(_matches(setting, rows, wanted))
+        commits |= set(_matches(setting, rows, wanted))
     listing = setting.references.listing
-    for version, action, detail in sorted(found):
+    for version, action, detail in sorted(commits):
         info = read_provenance(setting.table.storage, listing.commits[version]).commit_info or {}
         operation = info.get("operation")
         yield ExplainedCommit(

@@ -92,15 +92,15 @@ def plan_vacuum(table: TableHandle, request: VacuumRequest) -> VacuumPlan:
     old = spare_linked(judge, walk if is_whole else None, names_hidden=scope.hides)
     above = {} if inventory is None else tables_above(table, old.column("path").combine_chunks())
     tables = judge.tables | walk.tables | above
-    found = choose(old, _below(tables), setting.references, choice_of(setting))
-    judge.lost = found.lost.column("hash").combine_chunks()
+    candidates = choose(old, _below(tables), setting.references, choice_of(setting))
+    judge.lost = candidates.lost.column("hash").combine_chunks()
     notes = [
-        *lost_notes(setting, found.lost),
-        *([unread_note(setting, found.unread, found.fault)] if found.unread.num_rows else ()),
+        *lost_notes(setting, candidates.lost),
+        *([unread_note(setting, candidates.unread, candidates.fault)] if candidates.unread.num_rows else ()),
         *log_notes(setting),
         *(inventory.notes() if inventory is not None else ()),
     ]
-    plan = _plan(setting, judge, walk, found, tables, notes)
+    plan = _plan(setting, judge, walk, candidates, tables, notes)
     return replace(plan, by_inventory=inventory is not None, looked_at=begun)
 
 
@@ -130,30 +130,30 @@ def _plan(
     setting: PlanContext,
     judge: CandidateClassifier,
     walk: TableWalk,
-    found: Candidates,
+    candidates: Candidates,
     tables: Mapping[str, str],
     notes: Sequence[str],
 ) -> VacuumPlan:
     request = setting.request
     own = own_formats(setting)
     expected, live = judge.live_found
-    amount = Amount(found.rows.num_rows, pc.sum(found.rows.column("sizeBytes")).as_py() or 0)
+    amount = Amount(candidates.rows.num_rows, pc.sum(candidates.rows.column("sizeBytes")).as_py() or 0)
     refusals: list[Refusal] = [
         *common_refusals(setting),
         *listing_refusals(judge.listed, expected, live),
-        *contradiction_refusals(setting, found.rows),
+        *contradiction_refusals(setting, candidates.rows),
         *shared_refusals({*judge.tables.items(), *tables.items()}, own),
-        *nested_refusals(request, _below(tables), found.in_nested),
+        *nested_refusals(request, _below(tables), candidates.in_nested),
         *limit_refusals(request, amount, live),
     ]
     return make_plan(
         setting,
-        found.rows,
-        kept=kept_files(judge, found, walk, _below(tables)),
+        candidates.rows,
+        kept=kept_files(judge, candidates, walk, _below(tables)),
         refusals=tuple(refusals),
         notes=tuple(notes),
         directories=() if request.where else _removable(judge, walk, _below(tables)),
-        reach=find_reach(setting, judge, found.hashes),
+        reach=find_reach(setting, judge, candidates.hashes),
         horizon=find_horizon(setting, judge) if setting.is_whole else None,
     )
 

@@ -135,7 +135,9 @@ def _least_own_ms(snapshot: Snapshot, references: References, first: TableConfig
     if first is None:
         return 0
     configurations = [snapshot.properties, first.properties]
-    configurations += [found for one in references.metadata if isinstance(found := one.get("configuration"), dict)]
+    configurations += [
+        configuration for one in references.metadata if isinstance(configuration := one.get("configuration"), dict)
+    ]
     return min(map(portable_file_retention_ms, configurations))
 
 
@@ -173,7 +175,7 @@ def _own_formats(snapshot: Snapshot, metadata: Sequence[Action], first: TableCon
     regimes = [snapshot.config] if first is None else [snapshot.config, first]
     configurations = [*(one.properties for one in regimes), *(action.get("configuration") for action in metadata)]
     texts = [one.get(_UNIVERSAL) for one in configurations if isinstance(one, Mapping)]
-    found = {name.strip().lower() for text in texts if isinstance(text, str) for name in text.split(",")}
+    formats = {name.strip().lower() for text in texts if isinstance(text, str) for name in text.split(",")}
     if any(not one.features.isdisjoint(_ICEBERG_FEATURES) for one in regimes):
-        found.add("iceberg")
-    return found
+        formats.add("iceberg")
+    return formats

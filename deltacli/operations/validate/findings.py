@@ -137,16 +137,16 @@ class Collector:
 
     def findings_of(self, view: object, place: Place) -> list[Finding]:
         """Return the findings of every check for such a view, not yet collected; may be called in several threads."""
-        found: list[Finding] = []
+        findings: list[Finding] = []
         for check in self._checks[type(view)]:
             if self._is_done(check):
                 continue
             try:
-                found.extend(self._heard(check, view))
+                findings.extend(self._heard(check, view))
             except Exception as fault:  # noqa: BLE001  (a failing check must not affect the others)
                 stop_if_exhausted(fault)
-                found.extend(self._crash(check, fault, place))
-        return found
+                findings.extend(self._crash(check, fault, place))
+        return findings
 
     def _heard(self, check: Check, view: object) -> Iterator[Finding]:
         """Yield a check's findings of selected rules, until the limit of each of them is reached."""

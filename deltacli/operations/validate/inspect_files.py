@@ -194,11 +194,11 @@ class FileInspector:
         paths: list[str] = live.adds.column("path").to_pylist()
         each = _NEAR_FILES_A_PIECE if self._is_near else _FAR_FILES_A_PIECE
         pieces = [paths[start : start + each] for start in range(0, len(paths), each)]
-        found: list[FileFacts] = []
+        facts: list[FileFacts] = []
         for part in self._parts_of(pieces):
-            found += [FileFacts(len(found) + row, *one) for row, one in enumerate(part)]
+            facts += [FileFacts(len(facts) + row, *one) for row, one in enumerate(part)]
             step.advance(len(part), weight=len(part))
-        return found
+        return facts
 
     def _parts_of(self, pieces: Sequence[Sequence[str]]) -> Iterator[list[tuple[Footer | None, FileFault | None]]]:
         """Read footers in order: one after the other as long as each is fast, else several at once."""
@@ -209,21 +209,21 @@ class FileInspector:
             return
         for number, piece in enumerate(pieces):
             begun = monotonic()
-            found = self._footers.read(piece)
+            read = self._footers.read(piece)
             is_quick = monotonic() - begun <= _QUICK_SECONDS * len(piece)
-            yield found
+            yield read
             if not is_quick:
                 yield from self.engine.run(self._footers.read, pieces[number + 1 :])
                 return
 
     def _rows_of(self, live: LiveAdds, vectors: Mapping[int, VectorRead], step: WeighedStep) -> list[FileFacts]:
         assert self._questions is not None
-        found: list[FileFacts] = []
+        facts: list[FileFacts] = []
         weights = self._weights(live)
         for fact in self.engine.run(partial(self._read, vectors), self._questions.files(live, self._footers)):
-            found.append(self._questions.settled(fact))
+            facts.append(self._questions.settled(fact))
             step.advance(weight=weights[fact.row])
-        return found
+        return facts
 
     def _read(
         self,

@@ -72,19 +72,19 @@ class VectorInspector:
         is_near = self.table.storage.capabilities.cheap_listing
         pieces = in_pieces(numbered, _NEAR_VECTORS_A_PIECE if is_near else _FAR_VECTORS_A_PIECE)
         at_once = None if is_near else self.table.storage.capabilities.parallel_reads
-        found = {
+        reads = {
             read.facts.row: read
             for part in self.engine.run(self._reader.read, pieces, at_once=at_once)
             for read in part
         }
-        self._unread_files += sum(read.rows is None for read in found.values()) if self.with_rows else 0
-        lost = [read.facts for _, read in sorted(found.items()) if read.facts.code in (UNREACHABLE, UNREAD)]
+        self._unread_files += sum(read.rows is None for read in reads.values()) if self.with_rows else 0
+        lost = [read.facts for _, read in sorted(reads.items()) if read.facts.code in (UNREACHABLE, UNREAD)]
         self._unreachable += [facts.reason for facts in lost]
         for facts in (facts for facts in lost if facts.code == UNREAD):
             place = live.place(facts.row)
             message = f"the deletion vector of {place.key} cannot be read: {facts.reason}"
             self.collector.take([FILE_UNREADABLE.at(place, message)])
-        return found
+        return reads
 
     def show(self, live: LiveAdds, vectors: Mapping[int, VectorRead], footers: Sequence[Footer | None]) -> None:
         """Pass them to the checks, with the numbers of rows of the files."""

@@ -44,8 +44,8 @@ class RefusedLogFiles:
         """Return whether a commit after the newest checkpoint was refused, or a file of each form of that
         checkpoint.
         """
-        newest = max((found.version for found in listing.checkpoints), default=-1)
-        forms = [found.files for found in listing.checkpoints if found.version == newest]
+        newest = max((checkpoint.version for checkpoint in listing.checkpoints), default=-1)
+        forms = [checkpoint.files for checkpoint in listing.checkpoints if checkpoint.version == newest]
         commits = (file.name for version, file in listing.commits.items() if version > newest)
         return any(name in self.refused for name in commits) or (
             bool(forms) and all(any(file.name in self.refused for file in files) for files in forms)
@@ -53,7 +53,7 @@ class RefusedLogFiles:
 
     def _hold_actions(self, listing: LogListing) -> bool:
         """Return whether a commit or a checkpoint was refused, so that an older start has to be used."""
-        checkpoints = (file.name for found in listing.checkpoints for file in found.files)
+        checkpoints = (file.name for checkpoint in listing.checkpoints for file in checkpoint.files)
         commits = (file.name for file in listing.commits.values())
         return not self.refused.keys().isdisjoint([*checkpoints, *commits])
 

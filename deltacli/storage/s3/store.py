@@ -130,13 +130,13 @@ class S3Storage:
             raise FileMissing(f"{self._place(directory)} does not exist")
 
     def list_directories(self, directory: str) -> list[str]:
-        prefix, found, is_there = self._prefix(directory), set[str](), False
+        prefix, names, is_there = self._prefix(directory), set[str](), False
         for page in self._pages(prefix, ""):
             is_there = is_there or bool(page.entries or page.prefixes)
-            found.update(below.removeprefix(prefix).rstrip("/") for below in page.prefixes)
+            names.update(below.removeprefix(prefix).rstrip("/") for below in page.prefixes)
         if prefix and not is_there:
             raise FileMissing(f"{self._place(directory)} does not exist")
-        return sorted(found - {""})
+        return sorted(names - {""})
 
     def walk(self, directory: str, enter: ShouldDescend) -> Iterator[WalkEntry]:
         from deltacli.storage.s3.walk import walk
@@ -192,14 +192,14 @@ class S3Storage:
 
         def look(path: str) -> tuple[int, int]:
             try:
-                found = self.stat(path)
+                stat = self.stat(path)
             except FileMissing:
                 return -1, -1
-            return found.size_bytes, found.modified_ms
+            return stat.size_bytes, stat.modified_ms
 
         with ThreadPoolExecutor(MANY_READS) as pool:
-            found = list(pool.map(look, paths))
-        return [size for size, _ in found], [modified_ms for _, modified_ms in found]
+            stats = list(pool.map(look, paths))
+        return [size for size, _ in stats], [modified_ms for _, modified_ms in stats]
 
     def put_if_absent(self, path: str, data: bytes, *, modified_ms: int | None = None) -> Creation:  # noqa: ARG002
         self._require_condition(path)
@@ -324,8 +324,8 @@ class S3Storage:
         for attempt in range(_ATTEMPTS):
             if attempt:
                 self._retry.pause(0.1 * 2**attempt)
-            found, again = self._delete_at_once(paths)
-            outcomes |= found
+            deletions, again = self._delete_at_once(paths)
+            outcomes |= deletions
             if not (paths := again):
                 break
         return outcomes

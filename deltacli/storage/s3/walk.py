@@ -49,15 +49,15 @@ def _walk(pool: ThreadPoolExecutor, ask: Ask, root: _Part, enter: ShouldDescend)
     level, flat, is_there = [root], list[_Part](), False
     for _ in range(_LEVELS):
         below: list[_Part] = []
-        found: dict[_Part, set[str]] = {part: set() for part in level}
+        directories: dict[_Part, set[str]] = {part: set() for part in level}
         for listed in _list(pool, ask, level, "/"):
             part = listed.part
-            found[part].update(listed.directories)
+            directories[part].update(listed.directories)
             is_there = is_there or bool(listed.objects or listed.directories)
             yield from _tell(listed)
             if not listed.is_last:
                 continue
-            names = sorted(found.pop(part))
+            names = sorted(directories.pop(part))
             if "" in names:  # two slashes in a row: a path cannot name such a directory
                 flat.append(_Part(f"{part.prefix}/", part.directory, part.base))
             entered = enter(part.directory, [name for name in names if name])

@@ -165,16 +165,16 @@ class OpenParquet(NamedTuple):
         if self.is_near:
             require_sound(self.file.metadata, group, columns)
             rows = min(rows, rows_a_batch(self.source, self.file.metadata, group, columns, self.path))
-        found, expected = 0, self.file.metadata.row_group(group).num_rows
+        count, expected = 0, self.file.metadata.row_group(group).num_rows
         for batch in self.file.read_columns(rows, group, columns):
-            found += batch.num_rows
+            count += batch.num_rows
             yield with_utc(batch, self.file.int96_paths)
-        if found != expected:  # Arrow stops where the pages end, without an error
+        if count != expected:  # Arrow stops where the pages end, without an error
             raise CheckpointUnreadable(
                 f"{self.path} cannot be read as a checkpoint",
                 facts={
                     "file": self.path,
-                    "reason": f"row group {group} has {expected} rows, but its pages have {found}",
+                    "reason": f"row group {group} has {expected} rows, but its pages have {count}",
                 },
             )
 
@@ -273,8 +273,8 @@ def plan_pieces(storage: Storage, path: str) -> list[CheckpointPiece]:
 
 
 def _pieces(parquet: OpenParquet) -> list[CheckpointPiece]:
-    found = (group for group in parquet.columns.row_groups() if group.has_adds or group.has_removes)
-    return [CheckpointPiece(parquet.path, group, parquet.tag, parquet.file.metadata) for group in found]
+    groups = (group for group in parquet.columns.row_groups() if group.has_adds or group.has_removes)
+    return [CheckpointPiece(parquet.path, group, parquet.tag, parquet.file.metadata) for group in groups]
 
 
 def read_narrow(

@@ -39,8 +39,8 @@ class IdentityCheck:
 
 def identity_check(config: TableConfiguration) -> IdentityCheck | None:
     """Return the check for the tables of a regime; None if there is nothing to check."""
-    found = tuple(each for each in identities(config) if each.is_judged)
-    return IdentityCheck(found) if found else None
+    columns = tuple(each for each in identities(config) if each.is_judged)
+    return IdentityCheck(columns) if columns else None
 
 
 @dataclass

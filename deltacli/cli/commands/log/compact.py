@@ -41,19 +41,21 @@ def compact(
     from deltacli.operations.log.compact_log import compact_log
 
     opened = Table(run.open(table, writes=not dry_run), clock=run.clock, progress=run.progress)
-    found = compact_log(opened, first, last, dry_run=dry_run)
-    content = found.as_json()
+    compaction = compact_log(opened, first, last, dry_run=dry_run)
+    content = compaction.as_json()
     columns = ("path", "sizeBytes")
-    run.write(Outcome("log-compact", opened.uri, content, lambda: _sections(opened.uri, found), [content], columns))
+    run.write(
+        Outcome("log-compact", opened.uri, content, lambda: _sections(opened.uri, compaction), [content], columns)
+    )
 
 
-def _sections(uri: str, found: Compaction) -> list[Section]:
-    outcome = "would be written" if found.dry_run else "already exists" if found.skipped else "written"
-    commits = plural(found.last - found.first + 1, "commit")
+def _sections(uri: str, compaction: Compaction) -> list[Section]:
+    outcome = "would be written" if compaction.dry_run else "already exists" if compaction.skipped else "written"
+    commits = plural(compaction.last - compaction.first + 1, "commit")
     return [
         Section("table", [uri]),
-        Section("compaction", [f"{found.path}, {outcome}"]),
-        Section("stands for", [f"{commits}, {format_size(found.commit_bytes)}"]),
-        Section("size", [format_size(found.size_bytes)]),
-        Section("actions", [", ".join(f"{format_count(n)} {kind}" for kind, n in sorted(found.actions.items()))]),
+        Section("compaction", [f"{compaction.path}, {outcome}"]),
+        Section("stands for", [f"{commits}, {format_size(compaction.commit_bytes)}"]),
+        Section("size", [format_size(compaction.size_bytes)]),
+        Section("actions", [", ".join(f"{format_count(n)} {kind}" for kind, n in sorted(compaction.actions.items()))]),
     ]

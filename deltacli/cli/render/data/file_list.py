@@ -255,16 +255,16 @@ def _number_column(
     title: str | None = None,
 ) -> Column[dict[str, Any]]:
     def text(row: dict[str, Any]) -> str:
-        found = value(row)
-        return "" if found is None else written(found)
+        number = value(row)
+        return "" if number is None else written(number)
 
     return Column(name, value, text=text, right=True, priority=priority, least=least, title=title)
 
 
 def _moment_column(name: str, title: str) -> Column[dict[str, Any]]:
     def text(row: dict[str, Any]) -> str:
-        found = row.get(name)
-        return "" if found is None else format_moment(found)
+        moment = row.get(name)
+        return "" if moment is None else format_moment(moment)
 
     return Column(
         name, lambda row: row.get(name), text=text, priority=5, least=19, title=title, style=lambda _: Style.QUIET
@@ -279,8 +279,8 @@ def _records(row: dict[str, Any]) -> int | None:
 
 def _deleted(row: dict[str, Any]) -> int | None:
     vector = row.get("deletionVector")
-    found = vector.get("cardinality") if vector else None
-    return found if isinstance(found, int) else None
+    cardinality = vector.get("cardinality") if vector else None
+    return cardinality if isinstance(cardinality, int) else None
 
 
 def _texts(columns: Sequence[Column[Any]], kind: str, batch: Any) -> Any:  # Any: RecordBatches

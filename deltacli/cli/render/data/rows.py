@@ -215,14 +215,14 @@ def _screen_columns(rows: Rows) -> list[Column[tuple[str | None, ...]]]:
     """The columns of a table; numbers and times keep every digit: half of one would be another."""
     import pyarrow as pa
 
-    found: list[Column[tuple[str | None, ...]]] = []
+    columns: list[Column[tuple[str | None, ...]]] = []
     kinds = {column["name"]: _type_name(column["type"]) for column in rows.about.get("columns", ())}
     change = rows.schema.names.index(_CHANGE_TYPE) if _is_change(rows) else None
     for index, column in enumerate(rows.schema):
         kind = column.type
         is_number = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
         is_whole = is_number or pa.types.is_temporal(kind) or pa.types.is_boolean(kind)
-        found.append(
+        columns.append(
             Column(
                 column.name,
                 partial(_shown, index),
@@ -233,7 +233,7 @@ def _screen_columns(rows: Rows) -> list[Column[tuple[str | None, ...]]]:
                 subtitle=kinds.get(column.name),
             )
         )
-    return found
+    return columns
 
 
 def _shown(index: int, row: tuple[str | None, ...]) -> str:

@@ -46,12 +46,12 @@ Parts = Sequence[tuple[int, str, Role]]
 
 
 def draw_history(
-    sink: BinaryIO, terminal: Terminal, found: History, columns: Sequence[Column[AnyLine]], rows: Sequence[AnyLine]
+    sink: BinaryIO, terminal: Terminal, history: History, columns: Sequence[Column[AnyLine]], rows: Sequence[AnyLine]
 ) -> None:
     """Draw the history; `columns` are those of the screen, of which the metrics become numbers and bars."""
     canvas = Canvas(sink, terminal)
-    if len(found.times_ms) > _MANY_COMMITS:
-        canvas.draw(commits_per_day(canvas, found.times_ms), Text(""))
+    if len(history.times_ms) > _MANY_COMMITS:
+        canvas.draw(commits_per_day(canvas, history.times_ms), Text(""))
     draw_table(canvas, _drawn_columns(canvas, columns, rows), rows, note=lambda line: line.gap)
 
 

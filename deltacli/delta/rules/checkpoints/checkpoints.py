@@ -385,11 +385,11 @@ def protected_checkpoints_remain(view: ListingView) -> Iterator[Finding]:
 def _multi_part_sets(view: ListingView) -> dict[int, dict[int, list[LogFile]]]:
     """Return version -> number of parts -> the files with such names, including empty ones, which another rule "
     "reports."""
-    found: dict[int, dict[int, list[LogFile]]] = {}
+    multi_part_sets: dict[int, dict[int, list[LogFile]]] = {}
     for file in view.files:
         if file.path.kind is LogFileKind.MULTI_PART_CHECKPOINT:
-            found.setdefault(file.version, {}).setdefault(file.path.parts, []).append(file)
-    return found
+            multi_part_sets.setdefault(file.version, {}).setdefault(file.path.parts, []).append(file)
+    return multi_part_sets
 
 
 def _is_complete(parts: int, files: list[LogFile]) -> bool:

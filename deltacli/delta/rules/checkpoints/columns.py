@@ -225,8 +225,10 @@ def parsed_columns(view: CheckpointView) -> Iterator[Parsed]:
         for name in ("minValues", "maxValues"):
             path = f"add.stats_parsed.{name}"
             yield from _parsed_fields(view.config, file, path, parts.get(name), top, seen)
-        for found in _parsed_fields(view.config, file, "add.stats_parsed.nullCount", parts.get("nullCount"), top, seen):
-            yield found._replace(arrow_type=None)
+        for parsed_field in _parsed_fields(
+            view.config, file, "add.stats_parsed.nullCount", parts.get("nullCount"), top, seen
+        ):
+            yield parsed_field._replace(arrow_type=None)
 
 
 def _parsed_fields(
@@ -299,13 +301,13 @@ def _has_statistics(view: CheckpointView, columns: dict[str, dict[str, Any]]) ->
 def _add_columns(view: CheckpointView) -> dict[str, dict[str, Any]]:  # Any: pyarrow has no type stubs
     """Return Parquet file -> the fields of its `add`, for the files that may hold adds (the sidecars, if any)."""
     files = [file for file in view.schemas if is_sidecar(file)] if not view.inline_file_actions else list(view.schemas)
-    found = {}
+    columns = {}
     for file in files or view.schemas:
         schema = view.schemas[file]
         index = schema.get_field_index("add")
         if index >= 0 and (fields := _inner_fields(schema.field(index).type)):
-            found[file] = fields
-    return found
+            columns[file] = fields
+    return columns
 
 
 def _inner_fields(arrow_type: Any) -> dict[str, Any]:  # Any: pyarrow has no type stubs
@@ -325,25 +327,25 @@ def _judge_type(
 ) -> Iterator[Finding]:
     from pyarrow import types
 
-    found = fields.get(path.rpartition(".")[2])
-    if found is None or types.is_null(found):
+    field = fields.get(path.rpartition(".")[2])
+    if field is None or types.is_null(field):
         return
     if isinstance(known, _Known):
-        if not known.fits(found):
-            yield _wrong_type(view, file, path, found, known.words)
-    elif not types.is_struct(found):
-        yield _wrong_type(view, file, path, found, "a struct")
+        if not known.fits(field):
+            yield _wrong_type(view, file, path, field, known.words)
+    elif not types.is_struct(field):
+        yield _wrong_type(view, file, path, field, "a struct")
     else:
-        inner = _inner_fields(found)
+        inner = _inner_fields(field)
         for name, part in known.items():
             yield from _judge_type(view, file, f"{path}.{name}", inner, part)
 
 
-def _wrong_type(view: CheckpointView, file: str, path: str, found: object, expected: str) -> Finding:
+def _wrong_type(view: CheckpointView, file: str, path: str, actual: object, expected: str) -> Finding:
     return SCHEMA_TYPE.at(
         view.place(file, path),
-        f"the column {path} of the checkpoint has the type {found}",
-        seen=found,
+        f"the column {path} of the checkpoint has the type {actual}",
+        seen=actual,
         expected=expected,
     )
 
@@ -401,21 +403,21 @@ def _known_columns() -> dict[str, dict[str, _Known | dict[str, _Known]]]:
     }
 
 
-def _is_text(found: Any) -> bool:  # Any: pyarrow has no type stubs
+def _is_text(kind: Any) -> bool:  # Any: pyarrow has no type stubs
     from pyarrow import types
 
-    if types.is_dictionary(found):
-        return _is_text(found.value_type)
-    return bool(types.is_string(found) or types.is_large_string(found)) or str(found) == "string_view"
+    if types.is_dictionary(kind):
+        return _is_text(kind.value_type)
+    return bool(types.is_string(kind) or types.is_large_string(kind)) or str(kind) == "string_view"
 
 
-def _is_texts(found: Any) -> bool:  # Any: pyarrow has no type stubs
+def _is_texts(kind: Any) -> bool:  # Any: pyarrow has no type stubs
     from pyarrow import types
 
-    return bool(types.is_list(found) or types.is_large_list(found)) and _is_text(found.value_type)
+    return bool(types.is_list(kind) or types.is_large_list(kind)) and _is_text(kind.value_type)
 
 
-def _is_text_map(found: Any) -> bool:  # Any: pyarrow has no type stubs
+def _is_text_map(kind: Any) -> bool:  # Any: pyarrow has no type stubs
     from pyarrow import types
 
-    return bool(types.is_map(found)) and _is_text(found.key_type) and _is_text(found.item_type)
+    return bool(types.is_map(kind)) and _is_text(kind.key_type) and _is_text(kind.item_type)

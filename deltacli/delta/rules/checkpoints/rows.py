@@ -175,4 +175,4 @@ def is_sidecar(path: str) -> bool:
 
 def small_actions(view: CheckpointView, kind: str) -> list[Action]:
     """Return the rows of a kind in the checkpoint's own files, without those in sidecars."""
-    return [row for found, row, file in view.small if found == kind and not is_sidecar(file)]
+    return [row for each, row, file in view.small if each == kind and not is_sidecar(file)]

@@ -187,14 +187,14 @@ def the_configuration_is_that_of_replay(view: CheckpointView) -> Iterator[Findin
     expected = _comparable(view)
     if expected is None:
         return
-    found, wanted = view.config, expected.config
-    if found.protocol and wanted.protocol and len(small_actions(view, "protocol")) == 1:
-        for name in protocol_differences(found.protocol, wanted.protocol, with_null_lists=False):
-            one, other = found.protocol.as_json(), wanted.protocol.as_json()
+    actual, wanted = view.config, expected.config
+    if actual.protocol and wanted.protocol and len(small_actions(view, "protocol")) == 1:
+        for name in protocol_differences(actual.protocol, wanted.protocol, with_null_lists=False):
+            one, other = actual.protocol.as_json(), wanted.protocol.as_json()
             yield _differs(view, "protocol", name, one.get(name), other.get(name))
-    if found.metadata and wanted.metadata and len(small_actions(view, "metaData")) == 1:
-        one, other = found.metadata.as_json(), wanted.metadata.as_json()
-        for name in metadata_differences(found.metadata, wanted.metadata):
+    if actual.metadata and wanted.metadata and len(small_actions(view, "metaData")) == 1:
+        one, other = actual.metadata.as_json(), wanted.metadata.as_json()
+        for name in metadata_differences(actual.metadata, wanted.metadata):
             top = name.partition(".")[0]
             yield _differs(view, "metaData", name, one.get(top), other.get(top))
 
@@ -207,9 +207,9 @@ def transactions_are_those_of_replay(view: CheckpointView) -> Iterator[Finding]:
     expected = _comparable(view)
     if expected is None:
         return
-    found = {row.get("appId"): row.get("version") for row in small_actions(view, "txn")}
+    actual = {row.get("appId"): row.get("version") for row in small_actions(view, "txn")}
     for application, (version, updated) in expected.transactions.items():
-        if application not in found:
+        if application not in actual:
             if not _may_have_expired(view, updated):
                 yield MISSING_TXN.at(
                     view.place(key=application),
@@ -217,12 +217,12 @@ def transactions_are_those_of_replay(view: CheckpointView) -> Iterator[Finding]:
                     seen="none",
                     expected=version,
                 )
-        elif found[application] != version:
+        elif actual[application] != version:
             yield MISSING_TXN.at(
                 view.place(key=application),
                 f"the checkpoint of version {view.version} has a different transaction of {application} than the "
                 "commits",
-                seen=found[application],
+                seen=actual[application],
                 expected=version,
             )
 
@@ -234,23 +234,25 @@ def domains_are_those_of_replay(view: CheckpointView) -> Iterator[Finding]:
     if expected is None:
         return
     rows = small_actions(view, "domainMetadata")
-    found = {row.get("domain"): row.get("configuration") or "" for row in rows if row.get("removed") is not True}
+    actual = {row.get("domain"): row.get("configuration") or "" for row in rows if row.get("removed") is not True}
     for domain, configuration in expected.domains.items():
-        if domain not in found:
+        if domain not in actual:
             message = f"the checkpoint of version {view.version} lacks the domain {domain}"
-        elif found[domain] != configuration:
+        elif actual[domain] != configuration:
             message = (
                 f"the checkpoint of version {view.version} has a different configuration of the domain {domain} than "
                 "the commits"
             )
         else:
             continue
-        yield MISSING_DOMAIN.at(view.place(key=domain), message, seen=found.get(domain, "none"), expected=configuration)
-    for extra in found.keys() - expected.domains.keys():
+        yield MISSING_DOMAIN.at(
+            view.place(key=domain), message, seen=actual.get(domain, "none"), expected=configuration
+        )
+    for extra in actual.keys() - expected.domains.keys():
         yield MISSING_DOMAIN.at(
             view.place(key=str(extra)),
             f"the checkpoint of version {view.version} has the domain {extra}, which the commits do not have",
-            seen=found[extra],
+            seen=actual[extra],
             expected="none",
         )
 
@@ -284,10 +286,10 @@ def _may_have_expired(view: CheckpointView, updated_ms: int | None) -> bool:
     return updated_ms is None or updated_ms <= view.modified_ms - retention_ms
 
 
-def _differs(view: CheckpointView, kind: str, name: str, found: object, expected: object) -> Finding:
+def _differs(view: CheckpointView, kind: str, name: str, actual: object, expected: object) -> Finding:
     return METADATA_DIFFERS.at(
         view.place(key=name),
         f"{name} of the {kind} in the checkpoint of version {view.version} differs from the commits",
-        seen="none" if found is None else found,
+        seen="none" if actual is None else actual,
         expected="none" if expected is None else expected,
     )

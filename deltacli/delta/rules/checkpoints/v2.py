@@ -255,13 +255,13 @@ def tags_count_what_is_there(view: CheckpointView) -> Iterator[Finding]:
         "numOfAddFiles": view.counts.get("add", 0),
     }
     for tag, number in counted.items():
-        found = tags.get(tag)
-        if found is not None and str(found) != str(number):
+        value = tags.get(tag)
+        if value is not None and str(value) != str(number):
             yield V2_TAGS.at(
                 view.place(key=tag),
-                f"the tag {tag} of the checkpoint of version {view.version} is {found}, but the checkpoint has "
+                f"the tag {tag} of the checkpoint of version {view.version} is {value}, but the checkpoint has "
                 f"{number}",
-                seen=found,
+                seen=value,
                 expected=number,
             )
 
@@ -306,11 +306,11 @@ def sidecars_are_as_described(view: CheckpointView) -> Iterator[Finding]:
 @AREA.check(CheckpointView, SIDECAR_CONTENT)
 def sidecars_hold_file_actions(view: CheckpointView) -> Iterator[Finding]:
     """Report one finding per kind and sidecar."""
-    found: dict[tuple[str, str], int] = {}
+    counts: dict[tuple[str, str], int] = {}
     for kind, _, file in view.small:
         if is_sidecar(file):
-            found[file, kind] = found.get((file, kind), 0) + 1
-    for (file, kind), count in found.items():
+            counts[file, kind] = counts.get((file, kind), 0) + 1
+    for (file, kind), count in counts.items():
         yield SIDECAR_CONTENT.at(
             view.place(file, kind),
             f"a sidecar of the checkpoint of version {view.version} has {plural(count, f'{kind} action')}",

@@ -122,8 +122,8 @@ def nulls_that_are_not_allowed(view: AnswersView) -> Iterator[Finding]:
 def rows_that_break_conditions(view: AnswersView) -> Iterator[Finding]:
     """Constraints, invariants and generated columns, file by file. What failed on the way is remembered for the end."""
     for row, answers in enumerate(view.answers):
-        found: list[Violations] = answers.get(CONDITIONS) or []
-        for each in found:
+        violations: list[Violations] = answers.get(CONDITIONS) or []
+        for each in violations:
             if each.fault is not None:
                 view.memory.setdefault(NOT_EVALUATED_MEMORY, {}).setdefault(each.stored, each.fault)
                 view.memory.setdefault(UNJUDGED_MEMORY, Counter())[each.stored] += each.unjudged
@@ -131,23 +131,23 @@ def rows_that_break_conditions(view: AnswersView) -> Iterator[Finding]:
                 yield _violation(view, row, each)
 
 
-def _violation(view: AnswersView, row: int, found: Violations) -> Finding:
-    place, rule = view.place(row), RULE_OF[found.stored.kind]
-    rows = plural(found.rows, "row")
+def _violation(view: AnswersView, row: int, violations: Violations) -> Finding:
+    place, rule = view.place(row), RULE_OF[violations.stored.kind]
+    rows = plural(violations.rows, "row")
     what = (
-        f"the {found.stored.kind} {found.stored.name}"
+        f"the {violations.stored.kind} {violations.stored.name}"
         if rule is not INVARIANT_VIOLATED
-        else (f"the invariant of {found.stored.name}")
+        else (f"the invariant of {violations.stored.name}")
     )
-    verb = "break" if found.rows > 1 else "breaks"
+    verb = "break" if violations.rows > 1 else "breaks"
     message = f"{rows} of {place.key} {verb} {what}"
     if rule is GENERATED_VIOLATED:
-        verb = "differ" if found.rows > 1 else "differs"
-        message = f"{rows} of {place.key} {verb} from what {found.stored.name} is generated as"
-    if found.assumes_utc:
+        verb = "differ" if violations.rows > 1 else "differs"
+        message = f"{rows} of {place.key} {verb} from what {violations.stored.name} is generated as"
+    if violations.assumes_utc:
         message += ", if the session's time zone is UTC"
-    severity = Severity.WARNING if found.assumes_utc else None
-    return rule.at(place, message, seen=found.first, expected=found.stored.text, severity=severity)
+    severity = Severity.WARNING if violations.assumes_utc else None
+    return rule.at(place, message, seen=violations.first, expected=violations.stored.text, severity=severity)
 
 
 @AREA.check(AllRowsView, NOT_EVALUATED)

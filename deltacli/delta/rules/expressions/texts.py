@@ -248,29 +248,29 @@ def unknown_column(schema: StructType, path: tuple[str, ...]) -> str | None:
     """The path where no column can be meant by it. A first name may be that of the table; what is in arrays, maps and
     variants is not looked at.
     """
-    found: DataType = schema
+    data_type: DataType = schema
     for position, name in enumerate(path):
-        if not isinstance(found, StructType):
+        if not isinstance(data_type, StructType):
             return None
-        field = next((field for field in found.fields if field.name.lower() == name.lower()), None)
+        field = next((field for field in data_type.fields if field.name.lower() == name.lower()), None)
         if field is None:
             is_qualified = position == 0 and any(unknown_column(schema, path[n:]) is None for n in range(1, len(path)))
             return None if is_qualified else ".".join(path)
-        found = field.data_type
+        data_type = field.data_type
     return None
 
 
 def column_type(schema: StructType, path: tuple[str, ...]) -> DataType | None:
     """The type of a column, None where the path leads to none or into a part of an array, map or variant."""
-    found: DataType = schema
+    data_type: DataType = schema
     for name in path:
-        if not isinstance(found, StructType):
+        if not isinstance(data_type, StructType):
             return None
-        field = next((field for field in found.fields if field.name.lower() == name.lower()), None)
+        field = next((field for field in data_type.fields if field.name.lower() == name.lower()), None)
         if field is None:
             return None
-        found = field.data_type
-    return found
+        data_type = field.data_type
+    return data_type
 
 
 def _is_no_condition(schema: StructType, node: Node) -> bool:

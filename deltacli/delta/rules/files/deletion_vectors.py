@@ -36,12 +36,12 @@ class _Vectors:
     def __init__(self, view: FilesView) -> None:
         column = view.adds.column("deletionVector")
         self.rows = pc.indices_nonzero(pc.is_valid(column))
-        found = pc.filter(column, pc.is_valid(column))
-        self.kind = pc.struct_field(found, ["storageType"])
-        self.text = pc.struct_field(found, ["pathOrInlineDv"])
-        self.offset = pc.struct_field(found, ["offset"])
-        self.size = pc.struct_field(found, ["sizeInBytes"])
-        self.cardinality = pc.struct_field(found, ["cardinality"])
+        present = pc.filter(column, pc.is_valid(column))
+        self.kind = pc.struct_field(present, ["storageType"])
+        self.text = pc.struct_field(present, ["pathOrInlineDv"])
+        self.offset = pc.struct_field(present, ["offset"])
+        self.size = pc.struct_field(present, ["sizeInBytes"])
+        self.cardinality = pc.struct_field(present, ["cardinality"])
 
     def row(self, index: int) -> int:
         """The row of the view."""
@@ -56,10 +56,10 @@ class _Vectors:
 def _vectors_of(view: FilesView) -> _Vectors | None:
     if not view.rows_with_vectors:
         return None
-    found = view.memory.get("vectors")
-    if not isinstance(found, _Vectors):
-        found = view.memory["vectors"] = _Vectors(view)
-    return found
+    vectors = view.memory.get("vectors")
+    if not isinstance(vectors, _Vectors):
+        vectors = view.memory["vectors"] = _Vectors(view)
+    return vectors
 
 
 @AREA.check(FilesView, rules.BAD_DESCRIPTOR, rules.EMPTY)
@@ -220,5 +220,5 @@ def _is_new(view: CommitView, add: Mapping[str, Any], vector: dict[str, Any]) ->
 
 
 def _indices(mask: Any) -> list[int]:  # Any: a boolean array
-    found: list[int] = pc.indices_nonzero(mask).to_pylist()
-    return found
+    indices: list[int] = pc.indices_nonzero(mask).to_pylist()
+    return indices

@@ -121,13 +121,13 @@ class Compared:
         """The place of each of the rows, and its values."""
         live = self.view.live_adds
         for start in range(0, len(rows), 10_000):
-            for found in pc.take(live, rows[start : start + 10_000]).to_pylist():
-                yield place_of(found), found
+            for row in pc.take(live, rows[start : start + 10_000]).to_pylist():
+                yield place_of(row), row
 
 
 def _rows_of(mask: Any) -> list[int]:  # Any: a boolean array
-    found: list[int] = pc.indices_nonzero(mask).to_pylist()
-    return found
+    rows: list[int] = pc.indices_nonzero(mask).to_pylist()
+    return rows
 
 
 @AREA.check(
@@ -165,10 +165,10 @@ def _elsewhere(compared: Compared) -> Iterator[Finding]:
     """Absolute paths outside the table: some can be asked for, of the others only their number is told."""
     unknown: Counter[str] = Counter()
     first: dict[str, Place] = {}
-    for place, found in compared.at(compared.outside):
-        is_there = compared.view.exists(found["path"])
+    for place, path in compared.at(compared.outside):
+        is_there = compared.view.exists(path["path"])
         if is_there is None:
-            store = match[0] if (match := _STORE.match(found["path"])) else "/"
+            store = match[0] if (match := _STORE.match(path["path"])) else "/"
             unknown[store] += 1
             first.setdefault(store, place)
         elif not is_there:

@@ -222,19 +222,19 @@ def the_configuration_is_that_of_replay(view: ChecksumView) -> Iterator[Finding]
         except CommitCorrupt as fault:
             yield METADATA_DIFFERS.at(view.place(key="metadata"), fault.message, seen=value["metadata"])
         else:
-            found, wanted = metadata.as_json(), expected.config.metadata.as_json()
+            actual, wanted = metadata.as_json(), expected.config.metadata.as_json()
             for name in metadata_differences(metadata, expected.config.metadata):
                 top = name.partition(".")[0]
-                yield differs(view, METADATA_DIFFERS, f"metadata.{name}", found.get(top), wanted.get(top))
+                yield differs(view, METADATA_DIFFERS, f"metadata.{name}", actual.get(top), wanted.get(top))
     if isinstance(value.get("protocol"), dict) and expected.config.protocol is not None:
         try:
             protocol = read_protocol(value["protocol"], view.path)
         except CommitCorrupt as fault:
             yield PROTOCOL_DIFFERS.at(view.place(key="protocol"), fault.message, seen=value["protocol"])
         else:
-            found, wanted = protocol.as_json(), expected.config.protocol.as_json()
+            actual, wanted = protocol.as_json(), expected.config.protocol.as_json()
             for name in protocol_differences(protocol, expected.config.protocol):
-                yield differs(view, PROTOCOL_DIFFERS, f"protocol.{name}", found.get(name), wanted.get(name))
+                yield differs(view, PROTOCOL_DIFFERS, f"protocol.{name}", actual.get(name), wanted.get(name))
 
 
 @AREA.check(ChecksumView, COMMIT_TIME)
@@ -243,20 +243,20 @@ def the_time_is_that_of_the_commit(view: ChecksumView) -> Iterator[Finding]:
     value, expected = comparable(view)
     if expected is None or expected.config.protocol is None or expected.config.metadata is None:
         return
-    name, found = "inCommitTimestampOpt", value.get("inCommitTimestampOpt")
-    if (found is not None) is not expected.config.has_ict:
+    name, actual = "inCommitTimestampOpt", value.get("inCommitTimestampOpt")
+    if (actual is not None) is not expected.config.has_ict:
         yield COMMIT_TIME.at(
             view.place(key=name),
-            f"the checksum of version {view.version} has {'no' if found is None else 'an'} in-commit timestamp, and "
-            f"the table {'has them' if found is None else 'does not use them'}",
-            seen="none" if found is None else found,
-            expected=expected.in_commit_timestamp if found is None else "none",
+            f"the checksum of version {view.version} has {'no' if actual is None else 'an'} in-commit timestamp, and "
+            f"the table {'has them' if actual is None else 'does not use them'}",
+            seen="none" if actual is None else actual,
+            expected=expected.in_commit_timestamp if actual is None else "none",
         )
-    elif found is not None and expected.in_commit_timestamp not in (None, found):
+    elif actual is not None and expected.in_commit_timestamp not in (None, actual):
         yield COMMIT_TIME.at(
             view.place(key=name),
             f"{name} of the checksum of version {view.version} differs from the timestamp of its commit",
-            seen=found,
+            seen=actual,
             expected=expected.in_commit_timestamp,
         )
 
@@ -274,12 +274,12 @@ def transactions_are_those_of_replay(view: ChecksumView) -> Iterator[Finding]:
     if rows is None:
         yield differs(view, TRANSACTIONS, "setTransactions", listed, "a list of transactions")
         return
-    found = {str(row.get("appId")): row.get("version") for row in rows}
+    actual = {str(row.get("appId")): row.get("version") for row in rows}
     wanted = {application: version for application, (version, _) in expected.transactions.items()}
-    names = found.keys() & wanted.keys()
+    names = actual.keys() & wanted.keys()
     if TRANSACTION_RETENTION not in expected.config.properties:
-        names = found.keys() | wanted.keys()
-    yield from differences(view, TRANSACTIONS, "the transaction of", names, found, wanted)
+        names = actual.keys() | wanted.keys()
+    yield from differences(view, TRANSACTIONS, "the transaction of", names, actual, wanted)
 
 
 @AREA.check(ChecksumView, DOMAINS)
@@ -293,12 +293,12 @@ def domains_are_those_of_replay(view: ChecksumView) -> Iterator[Finding]:
     if rows is None:
         yield differs(view, DOMAINS, "domainMetadata", listed, "a list of domains")
         return
-    found = {
+    actual = {
         str(row.get("domain")): "removed: true" if row.get("removed") is True else row.get("configuration") or ""
         for row in rows
     }
-    names = found.keys() | expected.domains.keys()
-    yield from differences(view, DOMAINS, "the domain", names, found, expected.domains)
+    names = actual.keys() | expected.domains.keys()
+    yield from differences(view, DOMAINS, "the domain", names, actual, expected.domains)
 
 
 @AREA.check(ListingView, WITHOUT_COMMIT)

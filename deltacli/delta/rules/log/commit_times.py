@@ -31,8 +31,8 @@ def in_commit_timestamp_of_a_commit(view: CommitView) -> Iterator[Finding]:
     """Spec: In-Commit Timestamps."""
     if not view.after.has_ict or not view.is_readable:
         return
-    found = view.in_commit_timestamp
-    if found is None:
+    in_commit_timestamp = view.in_commit_timestamp
+    if in_commit_timestamp is None:
         seen = "no commitInfo" if view.commit_info is None else (view.commit_info.get("inCommitTimestamp") or "none")
         message = f"version {view.version} has no in-commit timestamp, although they are on"
         yield rows.MISSING.at(view.place(), message, seen=seen, expected="commitInfo.inCommitTimestamp")
@@ -44,37 +44,39 @@ def in_commit_timestamp_of_a_commit(view: CommitView) -> Iterator[Finding]:
         yield rows.NOT_FIRST.at(view.place(1), message, seen=view.first_kind, expected="commitInfo")
     line = next(placed.line for placed in view.others if placed.kind == "commitInfo")
     before = view.previous.in_commit_timestamp if view.previous and view.previous.after.has_ict else None
-    if found < -MAX_TIME_MS:
+    if in_commit_timestamp < -MAX_TIME_MS:
         message = f"the in-commit timestamp of version {view.version} does not fit 64 bits in microseconds"
-        yield rows.NOT_MONOTONE.at(view.place(line), message, seen=found, expected=f">= {-MAX_TIME_MS}")
-    elif before is not None and found <= before:
+        yield rows.NOT_MONOTONE.at(view.place(line), message, seen=in_commit_timestamp, expected=f">= {-MAX_TIME_MS}")
+    elif before is not None and in_commit_timestamp <= before:
         message = (
             f"the in-commit timestamp of version {view.version} is not later than that of version {view.version - 1}"
         )
-        yield rows.NOT_MONOTONE.at(view.place(line), message, seen=found, expected=f"> {before}")
-    if found >= MAX_TIME_MS:
+        yield rows.NOT_MONOTONE.at(view.place(line), message, seen=in_commit_timestamp, expected=f"> {before}")
+    if in_commit_timestamp >= MAX_TIME_MS:
         message = (
             f"no timestamp can follow that of version {view.version}: it is the last one that fits 64 bits, or above"
         )
         place = view.place(line)
-        yield rows.FUTURE.at(place, message, seen=found, expected=f"< {MAX_TIME_MS}", severity=Severity.ERROR)
-    elif found > view.now_ms + SKEW_MS:
+        yield rows.FUTURE.at(
+            place, message, seen=in_commit_timestamp, expected=f"< {MAX_TIME_MS}", severity=Severity.ERROR
+        )
+    elif in_commit_timestamp > view.now_ms + SKEW_MS:
         message = f"the in-commit timestamp of version {view.version} is in the future"
         expected = f"<= {format_timestamp(view.now_ms)}"
-        yield rows.FUTURE.at(view.place(line), message, seen=format_timestamp(found), expected=expected)
+        yield rows.FUTURE.at(view.place(line), message, seen=format_timestamp(in_commit_timestamp), expected=expected)
 
 
 @AREA.check(CommitView, rows.ENABLE_BEFORE_MTIME)
 def enabling_is_older_than_the_file_before(view: CommitView) -> Iterator[Finding]:
     """Spec: In-Commit Timestamps, writer requirement 5. The file times of a copied log are ignored."""
-    found, previous = view.in_commit_timestamp, view.previous
-    if found is None or previous is None or not view.after.has_ict or view.before.has_ict or is_copied(previous):
+    moment, previous = view.in_commit_timestamp, view.previous
+    if moment is None or previous is None or not view.after.has_ict or view.before.has_ict or is_copied(previous):
         return
-    if found <= previous.modified_ms:
+    if moment <= previous.modified_ms:
         message = (
             f"version {view.version} turns in-commit timestamps on with a timestamp not later than the previous file"
         )
-        seen, expected = format_timestamp(found), f"> {format_timestamp(previous.modified_ms)}"
+        seen, expected = format_timestamp(moment), f"> {format_timestamp(previous.modified_ms)}"
         yield rows.ENABLE_BEFORE_MTIME.at(view.place(), message, seen=seen, expected=expected)
 
 
@@ -119,10 +121,10 @@ def _enablement_of(
     else:
         version = parse_integer(config.properties, keys.version)
         timestamp = parse_integer(config.properties, keys.timestamp)
-        found = times.get(version) if version is not None else None
-        if found is not None and timestamp is not None and found != timestamp:
+        time = times.get(version) if version is not None else None
+        if time is not None and timestamp is not None and time != timestamp:
             message = f"{keys.timestamp} is not the in-commit timestamp of version {version}"
-            yield rule.at(place._replace(key=keys.timestamp), message, seen=timestamp, expected=found)
+            yield rule.at(place._replace(key=keys.timestamp), message, seen=timestamp, expected=time)
 
 
 @AREA.check(TableConfigurationView, rows.WITHOUT_FEATURE)

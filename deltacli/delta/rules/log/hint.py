@@ -186,20 +186,22 @@ def _start(data: bytes) -> str:
 
 
 def _checksum_faults(view: HintView, hint: Mapping[str, Any]) -> Iterator[Finding]:
-    found = hint.get("checksum")
-    if found is None:
+    checksum = hint.get("checksum")
+    if checksum is None:
         return
     try:
         known = checksums(dict(hint))
     except ValueError:
         return  # too large to be totalled
-    if not isinstance(found, str) or found.lower() not in known:
+    if not isinstance(checksum, str) or checksum.lower() not in known:
         message = "the checksum of the hint does not match its content"
-        yield CHECKSUM_BAD.at(view.place("checksum"), message, seen=found, expected=" or ".join(sorted(known)))
+        yield CHECKSUM_BAD.at(view.place("checksum"), message, seen=checksum, expected=" or ".join(sorted(known)))
     elif len(known) > 1:
         message = "the checksum of the hint matches only one of the two orders in which engines put its parts"
-        other = ", ".join(sorted(known - {found.lower()}))
-        yield CHECKSUM_ORDER.at(view.place("checksum"), message, seen=found, expected=f"a checksum other than {other}")
+        other = ", ".join(sorted(known - {checksum.lower()}))
+        yield CHECKSUM_ORDER.at(
+            view.place("checksum"), message, seen=checksum, expected=f"a checksum other than {other}"
+        )
 
 
 def _place_faults(view: HintView, hint: Mapping[str, Any], version: int) -> Iterator[Finding]:
@@ -270,8 +272,8 @@ def _form_fault(view: HintView, hint: Mapping[str, Any], here: list[CheckpointIn
 
 def _v2_name(hint: Mapping[str, Any]) -> str | None:
     """Return the name of the top-level file of a V2 checkpoint, which Spark adds to the hint."""
-    found = hint.get("v2Checkpoint")
-    path = found.get("path") if isinstance(found, dict) else None
+    v2_checkpoint = hint.get("v2Checkpoint")
+    path = v2_checkpoint.get("path") if isinstance(v2_checkpoint, dict) else None
     return path.rsplit("/", 1)[-1] if isinstance(path, str) else None
 
 
@@ -286,10 +288,10 @@ def _content_faults(view: HintView, hint: Mapping[str, Any], checkpoint: Checkpo
         ("sizeInBytes", "bytes", sum(checkpoint.file_sizes.values())),
     )
     for key, what, right in numbers:
-        found = hint.get(key)
-        if type(found) is int and found >= 0 and found != right:
-            message = f"the hint records {found:,} {what} for the checkpoint of version {checkpoint.version}"
-            yield SIZE_WRONG.at(view.place(key), message, seen=found, expected=right)
+        content = hint.get(key)
+        if type(content) is int and content >= 0 and content != right:
+            message = f"the hint records {content:,} {what} for the checkpoint of version {checkpoint.version}"
+            yield SIZE_WRONG.at(view.place(key), message, seen=content, expected=right)
     schema = hint.get("checkpointSchema")
     if schema is not None and checkpoint.schemas:
         faults = [difference(schema, stored) for stored in checkpoint.schemas.values()]

@@ -84,9 +84,9 @@ def statistics_have_physical_names(view: FilesView) -> Iterator[Finding]:
     """
     if view.config.mapping_mode == "none" or view.config.schema is None:
         return
-    found = stats_of(view)
-    for path, unknown in found.unknown.items():
-        if found.schema.is_logical(path):
+    stats = stats_of(view)
+    for path, unknown in stats.unknown.items():
+        if stats.schema.is_logical(path):
             logical, physical = _names_of(path, view.config.schema)
             where = f" in {unknown.files:,} files" if unknown.files > 1 else ""
             message = f"the statistics of {logical} have its logical name instead of the physical one{where}"

@@ -255,13 +255,13 @@ def _faults(view: MetadataView) -> Iterator[Finding]:
 
 
 def _stray(view: MetadataView, fields: Sequence[MappedField]) -> Iterator[Finding]:
-    found = [one for one in fields if any(key.startswith("delta.columnMapping.") for key in one.field.metadata)]
-    if found:
-        first = shown_path(found[0].path)
-        message = f"{len(found)} fields have ids or physical names although column mapping is off; the first is {first}"
-        if len(found) == 1:
+    stray = [one for one in fields if any(key.startswith("delta.columnMapping.") for key in one.field.metadata)]
+    if stray:
+        first = shown_path(stray[0].path)
+        message = f"{len(stray)} fields have ids or physical names although column mapping is off; the first is {first}"
+        if len(stray) == 1:
             message = f"the field {first} has an id or a physical name although column mapping is off"
-        yield STRAY_ANNOTATIONS.at(_at(view, found[0]), message, seen=len(found), expected=0)
+        yield STRAY_ANNOTATIONS.at(_at(view, stray[0]), message, seen=len(stray), expected=0)
 
 
 def _field_faults(view: MetadataView, fields: Sequence[MappedField]) -> Iterator[Finding]:
@@ -312,7 +312,7 @@ def _counter_faults(view: MetadataView, fields: Sequence[MappedField]) -> Iterat
         yield MAX_ID_MISSING.at(place, f"column mapping is on, but {MAX_COLUMN_ID} is missing")
         return
     limit = parse_integer(properties, MAX_COLUMN_ID)
-    nested = [found for one in fields for found in one.nested_ids.values() if type(found) is int]
+    nested = [number for one in fields for number in one.nested_ids.values() if type(number) is int]
     used = max([*nested, *(one.id for one in fields if one.id is not None)], default=0)
     if limit is not None and limit < used <= _MAX_ID:
         message = f"{MAX_COLUMN_ID} is below the highest id in use"
@@ -335,12 +335,12 @@ def _nested_id_faults(view: MetadataView, fields: Sequence[MappedField]) -> Iter
             message = f"the field {column} has ids for parts that do not exist: {', '.join(strange)}"
             yield NESTED_IDS_WRONG.at(place, message, seen=", ".join(strange), expected=", ".join(wanted) or "none")
         for way in wanted:
-            found = one.nested_ids.get(way)
-            if type(found) is int:
-                if found in taken:
-                    message = f"the id {found} of {way} is already used by {shown_path(taken[found])}"
-                    yield NESTED_IDS_WRONG.at(place, message, seen=found, expected="a unique id")
-                taken[found] = way
+            number = one.nested_ids.get(way)
+            if type(number) is int:
+                if number in taken:
+                    message = f"the id {number} of {way} is already used by {shown_path(taken[number])}"
+                    yield NESTED_IDS_WRONG.at(place, message, seen=number, expected="a unique id")
+                taken[number] = way
 
 
 def _is_on(config: TableConfiguration, features: Sequence[str]) -> bool:

@@ -52,9 +52,9 @@ def are_materialised(config: TableConfiguration) -> bool:
 def partition_columns_of_files(view: AnswersView) -> Iterator[Finding]:
     """Check each column of each file."""
     for row, answers in enumerate(view.answers):
-        found: PartitionDifference
-        for found in answers.get(QUESTION, ()):
+        difference: PartitionDifference
+        for difference in answers.get(QUESTION, ()):
             place = view.place(row)
-            message = f"{plural(found.rows, 'row')} of {place.key} have another value in the partition column "
-            message += f"{found.column} than the log says"
-            yield DIFFERS.at(place, message, seen=found.seen, expected=found.expected)
+            message = f"{plural(difference.rows, 'row')} of {place.key} have another value in the partition column "
+            message += f"{difference.column} than the log says"
+            yield DIFFERS.at(place, message, seen=difference.seen, expected=difference.expected)

@@ -227,12 +227,12 @@ def paths_encoded_twice(view: StorageView) -> Iterator[Finding]:
         if name in view.files or name.startswith("/") or ":" in name:
             continue
         path = paths[row].as_py()
-        found = next((other for other in (decode(name), path) if other != name and other in view.files), None)
-        if found is not None:
-            reading = "as it stands" if found == path else "decoded twice"
+        other_path = next((other for other in (decode(name), path) if other != name and other in view.files), None)
+        if other_path is not None:
+            reading = "as it stands" if other_path == path else "decoded twice"
             yield DOUBLE_ENCODED.at(
                 place_of(view.live_adds.slice(row, 1).to_pylist()[0]),
                 f"there is no file {name}, but there is one at the path {path} {reading}",
                 seen=name,
-                expected=found,
+                expected=other_path,
             )

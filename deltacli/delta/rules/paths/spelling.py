@@ -168,14 +168,14 @@ def suspicious(paths: Any) -> Any:  # Any: a string array in, a boolean one out
     """Return which paths need to be checked one by one: all that violate a rule, and few others."""
     import pyarrow as pa
 
-    found: Any = pc.match_substring_regex(paths, _SUSPICIOUS)
+    mask: Any = pc.match_substring_regex(paths, _SUSPICIOUS)
     escaped = pc.match_substring_regex(paths, _NOT_ASCII_ESCAPE)
     if pc.any(escaped).as_py():
         try:
             pc.cast(decode_column(paths), pa.string())
         except pa.ArrowInvalid:
-            found = pc.or_(found, escaped)
-    return found
+            mask = pc.or_(mask, escaped)
+    return mask
 
 
 def faults_of_path(path: str, uri: str) -> Iterator[Fault]:
@@ -254,9 +254,9 @@ def _odd_part(rest: str) -> str | None:
 
 def _absolute_fault(path: str, scheme: str | None, uri: str) -> Fault:
     root = _canonical_root(uri)
-    found = canonical(path)
-    if found.startswith(f"{root}/"):
-        inside = found[len(root) + 1 :].encode("utf-8", "replace").decode()
+    key = canonical(path)
+    if key.startswith(f"{root}/"):
+        inside = key[len(root) + 1 :].encode("utf-8", "replace").decode()
         return Fault(ABSOLUTE_INSIDE_ROOT, f"{path} is absolute but points into the table itself", path, inside)
     if scheme is None:
         message = f"{path} is absolute without a scheme, so each engine uses its own default store"

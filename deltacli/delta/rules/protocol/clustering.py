@@ -198,15 +198,15 @@ def find_column(config: TableConfiguration, schema: StructType, path: tuple[str,
 
 def _type_at(schema: StructType, names: Sequence[str], name_of: Callable[[StructField], str]) -> DataType | None:
     """Return the type at a path of names through structs only. Clustering columns are never in arrays or maps."""
-    found: DataType = schema
+    data_type: DataType = schema
     for name in names:
-        if not isinstance(found, StructType):
+        if not isinstance(data_type, StructType):
             return None
-        field = next((field for field in found.fields if name_of(field).lower() == name.lower()), None)
+        field = next((field for field in data_type.fields if name_of(field).lower() == name.lower()), None)
         if field is None:
             return None
-        found = field.data_type
-    return found
+        data_type = field.data_type
+    return data_type
 
 
 def is_skippable(data_type: DataType) -> bool:

@@ -110,7 +110,7 @@ _WRITER_COMPATIBILITIES = (
 
 def active(config: TableConfiguration, known: tuple[Compatibility, ...] = COMPATIBILITIES) -> list[Compatibility]:
     """Return the versions that are supported and on."""
-    return [found for found in known if found.feature in config.features and config.is_on(found.enabled_by)]
+    return [each for each in known if each.feature in config.features and config.is_on(each.enabled_by)]
 
 
 @AREA.check(TableConfigurationView, MAPPING_OFF, TYPE_NOT_ALLOWED, VERSIONS_CONFLICT)
@@ -129,14 +129,14 @@ def _config_findings(view: TableConfigurationView) -> Iterator[Finding]:
         place = view.place._replace(key=on[0].enabled_by)
         yield MAPPING_OFF.at(place, message, seen=config.mapping_mode, expected="name or id")
     if len(on) > 1:
-        names = ", ".join(found.feature for found in on)
+        names = ", ".join(each.feature for each in on)
         message = f"{len(on)} versions of Iceberg compatibility are on at the same time: {names}"
         place = view.place._replace(key=on[-1].enabled_by)
         yield VERSIONS_CONFLICT.at(place, message, seen=names, expected="one of them")
-    for found in (*on, *active(config, _WRITER_COMPATIBILITIES)):
+    for each in (*on, *active(config, _WRITER_COMPATIBILITIES)):
         for path, name in _types(config.schema or StructType(()), ""):
-            if name in found.refuses or (found.allows is not None and name not in found.allows):
-                message = f"column {path} is of type {name}, which {found.feature} does not allow"
+            if name in each.refuses or (each.allows is not None and name not in each.allows):
+                message = f"column {path} is of type {name}, which {each.feature} does not allow"
                 yield TYPE_NOT_ALLOWED.at(view.place._replace(key=path), message, seen=name)
 
 

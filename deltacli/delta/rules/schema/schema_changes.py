@@ -222,8 +222,8 @@ class _Comparison:
 
 
 def _mapped_key(field: StructField) -> object:
-    found = field.metadata.get("delta.columnMapping.id")
-    return found if type(found) is int else field.name
+    number = field.metadata.get("delta.columnMapping.id")
+    return number if type(number) is int else field.name
 
 
 def _may_become(before: DataType, after: DataType) -> bool:

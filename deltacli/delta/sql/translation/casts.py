@@ -58,8 +58,8 @@ def cast(value: Value, type_name: str) -> tuple[Value, bool]:
         return convert(value, wanted), False
     zones = {value.type_name, name}
     assumes_utc = "timestamp" in zones and bool(zones & {"date", "string", "timestamp_ntz"})
-    found = _cast(value, wanted)
-    return found._replace(number=None, text=None), assumes_utc
+    converted = _cast(value, wanted)
+    return converted._replace(number=None, text=None), assumes_utc
 
 
 _PLAIN = frozenset(
@@ -106,7 +106,7 @@ def _read(value: Value, wanted: PrimitiveType) -> Value:
     options = ", 'i'" if wanted.name == "boolean" else ""
     odd = f"NOT regexp_full_match({value.sql}, '{pattern}'{options})"
     reason = f"a string is not a value of type {wanted.name} in every engine"
-    found = f"CAST({value.sql} AS {duck_type(wanted)})"
+    sql = f"CAST({value.sql} AS {duck_type(wanted)})"
     if wanted in (DATE, TIMESTAMP, NTZ):
         odd = f"{odd} OR {value.sql} < '0001'"
-    return made(failing(odd, found, reason), wanted, value, can_fail=True)
+    return made(failing(odd, sql, reason), wanted, value, can_fail=True)

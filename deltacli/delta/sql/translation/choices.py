@@ -119,12 +119,12 @@ def _rounded(name: str) -> Callable[[list[Value]], Value]:
         (value,) = _counted(name, arguments, 1)
         if value.kind is Kind.DECIMAL:
             precision, scale = digits_of(value)
-            found = decimal_type(precision - scale + 1, 0)
+            data_type = decimal_type(precision - scale + 1, 0)
         elif value.kind in (Kind.WHOLE, Kind.FLOAT):
-            found = LONG
+            data_type = LONG
         else:
             raise NotTranslated(f"{name} is not supported for type {value.type_name}")
-        return made(f"CAST({name}({value.sql}) AS {duck_type(found)})", found, value, can_fail=True)
+        return made(f"CAST({name}({value.sql}) AS {duck_type(data_type)})", data_type, value, can_fail=True)
 
     return change
 
@@ -136,8 +136,8 @@ def _round(arguments: list[Value]) -> Value:
         raise NotTranslated("round is supported for decimals with a constant, non-negative number of digits only")
     precision, scale = digits_of(value)
     kept = min(scale, count)
-    found = decimal_type(precision - scale + kept + 1, kept)
-    return made(f"CAST({value.sql} AS {duck_type(found)})", found, value, can_fail=True)
+    data_type = decimal_type(precision - scale + kept + 1, kept)
+    return made(f"CAST({value.sql} AS {duck_type(data_type)})", data_type, value, can_fail=True)
 
 
 def _sqrt(arguments: list[Value]) -> Value:
@@ -201,18 +201,22 @@ def _array_contains(arguments: list[Value]) -> Value:
 
 def item(value: Value, index: Value) -> Value:
     """`value[index]`: of an array by a constant, of a map by a key. Raises NotTranslated."""
-    found = value.data_type
-    if isinstance(found, ArrayType) and isinstance(found.element, PrimitiveType):
+    data_type = value.data_type
+    if isinstance(data_type, ArrayType) and isinstance(data_type.element, PrimitiveType):
         if index.number is None or index.kind is not Kind.WHOLE or index.number < 0:
             raise NotTranslated("the index of an array element is not a non-negative constant")
         place = int(index.number) + 1
         odd = f"len({value.sql}) < {place}"
         sql = failing(odd, f"{value.sql}[{place}]", f"an array has fewer than {place} elements")
-        return made(sql, found.element, value, can_fail=True)
-    if isinstance(found, MapType) and isinstance(found.value, PrimitiveType) and index.data_type == found.key:
+        return made(sql, data_type.element, value, can_fail=True)
+    if (
+        isinstance(data_type, MapType)
+        and isinstance(data_type.value, PrimitiveType)
+        and index.data_type == data_type.key
+    ):
         if index.kind is Kind.FLOAT:
             raise NotTranslated("a map with floating-point keys is not supported")
-        return made(f"map_extract_value({value.sql}, {index.sql})", found.value, value, index)
+        return made(f"map_extract_value({value.sql}, {index.sql})", data_type.value, value, index)
     raise NotTranslated(f"indexing a value of type {value.type_name} is not supported")
 
 

@@ -65,13 +65,13 @@ class ColumnNames:
         """Return True for CHAR(n), at the column or around it."""
         if _PADDED.match(column.type_name):
             return True
-        found: DataType = self._schema
+        data_type: DataType = self._schema
         for name in column.path:
-            assert isinstance(found, StructType)
-            field = next(field for field in found.fields if field.name == name)
+            assert isinstance(data_type, StructType)
+            field = next(field for field in data_type.fields if field.name == name)
             if _PADDED.search(str(field.metadata.get(_CHAR_KEY, ""))):
                 return True
-            found = field.data_type
+            data_type = field.data_type
         return False
 
 

@@ -140,10 +140,10 @@ def days_added(sign: str) -> Callable[[list[Value]], Zoned]:
         value, days = _two("date_add", arguments)
         if value.kind is not Kind.DATE or days.type_name not in ("byte", "short", "integer"):
             raise NotTranslated("date_add requires a date and an integer")
-        found = f"({value.sql} {sign} {convert(days, INTEGER).sql})"
+        sql = f"({value.sql} {sign} {convert(days, INTEGER).sql})"
         # Beyond the years that dates are written with, engines part.
-        odd = f"NOT ({found} BETWEEN CAST('0001-01-01' AS DATE) AND CAST('9999-12-31' AS DATE))"
-        guarded = failing(odd, found, "a date is after the year 9999")
+        odd = f"NOT ({sql} BETWEEN CAST('0001-01-01' AS DATE) AND CAST('9999-12-31' AS DATE))"
+        guarded = failing(odd, sql, "a date is after the year 9999")
         return joined_by_null(guarded, DATE, value, days, can_fail=True), False
 
     return add

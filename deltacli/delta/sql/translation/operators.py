@@ -52,15 +52,15 @@ def arithmetic(name: str, left: Value, right: Value) -> Value:
 def _decimal(name: str, left: Value, right: Value) -> Value:
     (precision, scale), (other_precision, other_scale) = digits_of(left), digits_of(right)
     if name == "*":
-        found = decimal_type(precision + other_precision + 1, scale + other_scale)
+        data_type = decimal_type(precision + other_precision + 1, scale + other_scale)
         sides = [convert(side, decimal_type(*digits_of(side))) for side in (left, right)]
     else:
         widest = max(scale, other_scale)
         before = max(precision - scale, other_precision - other_scale)
-        found = decimal_type(before + widest + 1, widest)
-        sides = [convert(side, found) for side in (left, right)]
-    sql = f"CAST(({sides[0].sql} {name} {sides[1].sql}) AS {duck_type(found)})"
-    return joined_by_null(sql, found, *sides, can_fail=True)
+        data_type = decimal_type(before + widest + 1, widest)
+        sides = [convert(side, data_type) for side in (left, right)]
+    sql = f"CAST(({sides[0].sql} {name} {sides[1].sql}) AS {duck_type(data_type)})"
+    return joined_by_null(sql, data_type, *sides, can_fail=True)
 
 
 def _divided(name: str, left: Value, right: Value) -> Value:

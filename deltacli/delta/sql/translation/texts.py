@@ -123,8 +123,8 @@ def _place(name: str, *, is_turned: bool) -> Callable[[list[Value]], Value]:
         text, sought = reversed(arguments) if is_turned else arguments
         if not sought.text:
             raise NotTranslated(f"{name} requires a constant, non-empty search string")
-        found = _text(name, text)
-        return made(f"CAST(instr({found.sql}, {sought.sql}) AS INTEGER)", INTEGER, found)
+        haystack = _text(name, text)
+        return made(f"CAST(instr({haystack.sql}, {sought.sql}) AS INTEGER)", INTEGER, haystack)
 
     return find
 

@@ -183,22 +183,22 @@ class _Translator:
             case "is":
                 return self._is(node)
             case "in":
-                found = self._in(node)
+                condition = self._in(node)
             case "between":
                 value, low, high = (self.value(part) for part in node.parts)
-                found = _all_or_any("and", [self._compared(">=", value, low), self._compared("<=", value, high)])
+                condition = _all_or_any("and", [self._compared(">=", value, low), self._compared("<=", value, high)])
             case "like" if not node.word:
                 value, *patterns = (self.value(part) for part in node.parts)
-                found = texts.like(value, patterns)
+                condition = texts.like(value, patterns)
             case "rlike" | "regexp" if not node.word and len(node.parts) == 2:
                 value, pattern = (self.value(part) for part in node.parts)
-                found = texts.regex_match(value, pattern)
+                condition = texts.regex_match(value, pattern)
             case name if name in NAMES:
                 left, right = (self.value(part) for part in node.parts)
                 return self._compared(name, left, right)
             case _:
                 raise NotTranslated(f"{_named(node)} is not supported")
-        return made(f"(NOT {found.sql})", BOOLEAN, found) if node.negated else found
+        return made(f"(NOT {condition.sql})", BOOLEAN, condition) if node.negated else condition
 
     def _compared(self, name: str, left: Value, right: Value) -> Value:
         pair = Pair(left, right)
@@ -222,10 +222,10 @@ class _Translator:
         value, *items = (self.value(part) for part in node.parts)
         if not items:
             raise NotTranslated("IN has an empty list")
-        found, assumes_utc, is_exact = contained(value, items)
+        condition, assumes_utc, is_exact = contained(value, items)
         self.assumes_utc |= assumes_utc
         self.is_plain &= is_exact
-        return found
+        return condition
 
     # -- casts, calls and the rest ------------------------------------------------------------------------------------
 
@@ -250,8 +250,8 @@ class _Translator:
         make = texts.FUNCTIONS.get(node.name) or choices.FUNCTIONS[node.name]
         return make(arguments)
 
-    def _zoned(self, found: moments.Zoned) -> Value:
-        value, is_zoned = found
+    def _zoned(self, zoned: moments.Zoned) -> Value:
+        value, is_zoned = zoned
         self.assumes_utc |= is_zoned
         return value
 
@@ -269,8 +269,8 @@ class _Translator:
         otherwise = self.value(parts.pop()) if len(parts) % 2 else Value("NULL", VOID)
         branches: list[tuple[Value, Value]] = []
         for when, then in zip(parts[::2], parts[1::2], strict=True):
-            found = self.value(when)
-            condition = found if operand is None else self._compared("=", operand, found)
+            value = self.value(when)
+            condition = value if operand is None else self._compared("=", operand, value)
             choices.require_condition(condition)
             branches.append((condition, self.value(then)))
         if not branches:

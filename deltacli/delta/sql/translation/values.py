@@ -98,9 +98,9 @@ def joined_by_null(sql: str, data_type: DataType, *parts: Value, can_fail: bool 
 def duck_type(data_type: DataType) -> str:
     """Return DuckDB's name of a type. Raises NotTranslated for unsupported types."""
     if isinstance(data_type, PrimitiveType):
-        found = _NAMES.get(data_type.name)
-        if found is not None:
-            return found
+        name = _NAMES.get(data_type.name)
+        if name is not None:
+            return name
         if parts := decimal_parts(data_type.name):
             return f"DECIMAL({parts[0]},{parts[1]})"
         if value_kind(data_type) is Kind.TEXT:
@@ -158,13 +158,13 @@ def mismatch(left: Value, right: Value) -> NotTranslated:
 
 def branch_type(values: Sequence[Value]) -> DataType:
     """Return the type of a value that is one of several. Raises NotTranslated."""
-    found = Value("", VOID)
+    common = Value("", VOID)
     for value in values:
-        kinds = {found.kind, value.kind}
-        if kinds == {Kind.FLOAT, Kind.WHOLE} and "float" in (found.type_name, value.type_name):
-            raise mismatch(found, value)  # a float or a double, by Spark's settings
-        found = Value("", common_type(found, value))
-    return found.data_type
+        kinds = {common.kind, value.kind}
+        if kinds == {Kind.FLOAT, Kind.WHOLE} and "float" in (common.type_name, value.type_name):
+            raise mismatch(common, value)  # a float or a double, by Spark's settings
+        common = Value("", common_type(common, value))
+    return common.data_type
 
 
 def _is_small(whole: Value) -> bool:

@@ -48,9 +48,9 @@ def spare_linked(judge: CandidateClassifier, walk: TableWalk | None, *, names_hi
 
     def is_needed(names: pyarrow.Array) -> pyarrow.Array:
         hashes = judge.keys.of_listing(names)
-        found = judge.is_needed(hashes)
-        judge.hits.append(pc.filter(hashes, found))
-        return found
+        mask = judge.is_needed(hashes)
+        judge.hits.append(pc.filter(hashes, mask))
+        return mask
 
     return pc.filter(old, pc.invert(_has_needed_name(old, ways, is_needed)))
 
@@ -60,8 +60,8 @@ def is_live_by_links(
 ) -> pyarrow.Array:
     """Return which files are live by another name, because the path of one of these directories contains a link."""
     names = [name for name in directories if "\0" not in name]
-    found = link_targets(storage, names)
-    ways = [(_encoded(target), _encoded(name)) for target, name in found if target != name]
+    targets = link_targets(storage, names)
+    ways = [(_encoded(target), _encoded(name)) for target, name in targets if target != name]
     return _has_needed_name(rows, ways, is_live)
 
 

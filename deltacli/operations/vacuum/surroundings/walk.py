@@ -49,12 +49,12 @@ class TableWalk:
             yield held.flush()
 
     def _enter(self, path: str, directories: Sequence[str]) -> Iterable[str]:
-        found = [name for name in directories if path or name != LOG_DIRECTORY]
-        if self._note_table(path, found) and path:
+        names = [name for name in directories if path or name != LOG_DIRECTORY]
+        if self._note_table(path, names) and path:
             return ()
         below = f"{path}/" if path else ""
-        visible = [name for name in found if "=" in name or not self.names.hides_directory(below + name)]
-        self.hidden_directories += [below + name for name in set(found).difference(visible)]
+        visible = [name for name in names if "=" in name or not self.names.hides_directory(below + name)]
+        self.hidden_directories += [below + name for name in set(names).difference(visible)]
         return visible
 
     def _note_table(self, directory: str, names: Sequence[str]) -> bool:
@@ -130,11 +130,11 @@ class _Held:
     def flush(self) -> ListedFiles:
         import pyarrow as pa
 
-        found = ListedFiles(
+        listed_files = ListedFiles(
             self._paths,
             None if self._sizes is None else pa.array(self._sizes, pa.int64()),
             None if self._times is None else pa.array(self._times, pa.int64()),
             self._is_plain,
         )
         self._paths, self._sizes, self._times, self._is_plain = [], [], [], True
-        return found
+        return listed_files
