@@ -94,11 +94,11 @@ def _usage(command: Any, context: Any) -> list[str]:  # Any: typer's own click
 
 def _sections(command: Any, context: Any) -> dict[str, list[Entry]]:  # Any: typer's own click
     """Return the options of a command by section, those without a section first."""
-    found: dict[str, list[Entry]] = {"Options": [], **{section: [] for section in Section}}
+    sections: dict[str, list[Entry]] = {"Options": [], **{section: [] for section in Section}}
     for parameter in command.get_params(context):
         if parameter.param_type_name == "option" and (record := parameter.get_help_record(context)) is not None:
-            found[section_of(parameter.opts) or "Options"].append(Entry(*record))
-    return {heading: entries for heading, entries in found.items() if entries}
+            sections[section_of(parameter.opts) or "Options"].append(Entry(*record))
+    return {heading: entries for heading, entries in sections.items() if entries}
 
 
 def _arguments(command: Any, context: Any) -> list[Entry]:  # Any: typer's own click

@@ -80,17 +80,17 @@ def changes(
         run.open(table), clock=run.clock, progress=run.progress, open_other=run.open_other, allowed=run.allowed
     )
     span = find_range(opened, begin, end)
-    found = read_range(opened, span, columns=chosen, where=where, limit=most + 1 if most else None)
-    note_findings(run, found.snapshot, None)
+    changed_rows = read_range(opened, span, columns=chosen, where=where, limit=most + 1 if most else None)
+    note_findings(run, changed_rows.snapshot, None)
     about = {
         "fromVersion": span.first,
         "toVersion": span.last,
-        "columns": [{"name": column.name, "type": type_json(column.data_type)} for column in found.columns],
+        "columns": [{"name": column.name, "type": type_json(column.data_type)} for column in changed_rows.columns],
     }
-    rows = Rows("deltacli.changes", "change", opened.uri, about, found.schema, found, first=_CHANGE)
+    rows = Rows("deltacli.changes", "change", opened.uri, about, changed_rows.schema, changed_rows, first=_CHANGE)
     result = RowsResult(rows, most)
     run.write(result)
-    for note in found.notes:
+    for note in changed_rows.notes:
         run.note(f"note: {note}")
     note_what_is_missing(run, result.written, most)
 

@@ -46,4 +46,4 @@ def rows_that_may_repeat(keys: Iterable[Any]) -> Any:  # Any: binary arrays in, 
     if not prints:
         return pa.chunked_array([], pa.bool_())
     often = repeated(pa.concat_arrays(prints))
-    return pa.chunked_array([pc.is_in(found, value_set=often) for found in prints], pa.bool_())
+    return pa.chunked_array([pc.is_in(prints_of_chunk, value_set=often) for prints_of_chunk in prints], pa.bool_())

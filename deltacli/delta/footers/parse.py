@@ -230,11 +230,11 @@ class _OfSchema:
 
         def take(part: tuple[Values, int, Shape | None]) -> tuple[Values, int]:
             nonlocal position
-            found, position, shape = part
+            facts, position, shape = part
             offset = len(values)
-            values.extend(found)
+            values.extend(facts)
             shapes.append(shape)
-            return found, offset
+            return facts, offset
 
         head, _ = take(self._head.read(data, position, _PART_PLACES, _walk_head))
         for _ in range(head[_COUNT] or 0):

@@ -64,7 +64,7 @@ def read_schema(schema: bytes) -> FileSchema:
     footer = schema + _NO_ROWS
     data = b"".join((_MAGIC, footer, len(footer).to_bytes(4, "little"), _MAGIC))
     file = ParquetReader(pa.BufferReader(data))
-    found = file.metadata.schema
+    parquet_schema = file.metadata.schema
     leaves = tuple(
         FileLeaf(
             leaf.path,
@@ -77,7 +77,7 @@ def read_schema(schema: bytes) -> FileSchema:
             leaf.max_definition_level,
             leaf.max_repetition_level,
         )
-        for leaf in (found.column(index) for index in range(len(found)))
+        for leaf in (parquet_schema.column(index) for index in range(len(parquet_schema)))
     )
     return FileSchema(file.schema_arrow, leaves, _read_nodes(schema))
 

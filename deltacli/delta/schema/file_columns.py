@@ -161,8 +161,8 @@ class FileColumns:
             if position < 0 or _is_void(field.data_type):
                 parts.append((-1, Found((), None)))
             else:
-                found = self._read(inside.kind(position), inside.firsts[position], field.data_type, place)
-                parts.append((position, found))
+                child = self._read(inside.kind(position), inside.firsts[position], field.data_type, place)
+                parts.append((position, child))
         read = sorted({position for position, _ in parts if position >= 0})
         # Of a struct without fields of the table, one field shows which structs are null.
         leaves = tuple(leaf for _, part in parts for leaf in part.leaves) or (first,)

@@ -197,8 +197,8 @@ def _roots(paths: Any, pattern: str) -> set[bytes]:
     some = _matches(paths, f"(?:^|/){pattern}")
     if not _any(some):
         return set()
-    found = pc.extract_regex(pc.filter(paths, some), pattern=_ROOT + pattern)
-    roots = pc.unique(pc.struct_field(found, [0])).to_pylist()
+    parts = pc.extract_regex(pc.filter(paths, some), pattern=_ROOT + pattern)
+    roots = pc.unique(pc.struct_field(parts, [0])).to_pylist()
     return {root.removesuffix(b"/") for root in roots if not root.startswith(_OWN_LOG)}
 
 

@@ -319,10 +319,10 @@ class CheckpointWriter:
         self._tell(path)
 
     def _require_size(self, path: str, size: int, cause: str) -> None:
-        found = self._size_of(path)
-        if found != size:
+        actual_size = self._size_of(path)
+        if actual_size != size:
             raise StorageFailed(
-                f"{path} has {found} bytes, expected {size}",
+                f"{path} has {actual_size} bytes, expected {size}",
                 facts={"why": cause},
                 hint="deltacli validate {table}",
             )

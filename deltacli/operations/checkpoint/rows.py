@@ -76,15 +76,15 @@ class StateRows:
     def _converted(self, batch: FileBatch) -> RowBatch:
         """Runs in the reading threads."""
         types = {field.name: field.type for field in checkpoint_schema(self._columns, kinds=FILE_KINDS)}
-        found = RowBatch()
+        converted = RowBatch()
         if batch.removes is not None:
             kept = unexpired(batch.removes, self._cutoff_ms)
-            found.expired = batch.removes.num_rows - kept.num_rows
+            converted.expired = batch.removes.num_rows - kept.num_rows
             if kept.num_rows:
-                found.actions["remove"] = struct_of_actions(kept, types["remove"], {})
+                converted.actions["remove"] = struct_of_actions(kept, types["remove"], {})
         if batch.adds is not None and batch.adds.num_rows:
             adds = batch.adds
             extra = parsed_columns(adds, self._config, self._columns.partition_values, self._columns.stats)
-            found.actions["add"] = struct_of_actions(adds, types["add"], extra)
-            found.add_bytes = pc.sum(adds.column("size")).as_py() or 0
-        return found
+            converted.actions["add"] = struct_of_actions(adds, types["add"], extra)
+            converted.add_bytes = pc.sum(adds.column("size")).as_py() or 0
+        return converted

@@ -312,10 +312,10 @@ def changed_files(table: TableHandle, commit: Commit, needed: Sequence[StructFie
 
 
 def _by_path(actions: Iterable[Action]) -> dict[str, list[Action]]:
-    found: dict[str, list[Action]] = {}
+    by_path: dict[str, list[Action]] = {}
     for action in actions:
-        found.setdefault(canonical(str(action.get("path"))), []).append(action)
-    return found
+        by_path.setdefault(canonical(str(action.get("path"))), []).append(action)
+    return by_path
 
 
 def _files(commit: Commit, kind: str, actions: Sequence[Action], needed: Sequence[StructField]) -> list[DataFile]:

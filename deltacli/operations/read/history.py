@@ -155,8 +155,8 @@ def read_history(
     chosen = newest_first[:limit] if limit else newest_first
     read = partial(_read_item, storage, times=times, counts=counts)
     files = [listing.commits[version] for version in chosen]
-    found = engine.run(read, files, at_once=storage.capabilities.parallel_reads)
-    items = _told(found, files, progress, counts=counts)
+    history_items = engine.run(read, files, at_once=storage.capabilities.parallel_reads)
+    items = _told(history_items, files, progress, counts=counts)
     gaps = gaps_of(listing)
     lost = tuple(ranges_of(listing.commits.keys() - set(listing.reconstructable)))
     first = min(listing.commits, default=0)
@@ -170,15 +170,15 @@ def read_history(
 
 
 def _told(
-    found: Iterator[HistoryItem], files: Sequence[LogFile], progress: Progress, *, counts: bool
+    history_items: Iterator[HistoryItem], files: Sequence[LogFile], progress: Progress, *, counts: bool
 ) -> tuple[HistoryItem, ...]:
     """Collect the commits and report progress; a commit is read whole where actions are counted."""
     if progress is SILENT:
-        return tuple(found)
+        return tuple(history_items)
     weights = [file.size_bytes if counts else 1 for file in files]
     items = []
     with weighed(progress, "reading the history", unit="commits", total=len(files), weight=sum(weights)) as step:
-        for item, weight in zip(found, weights, strict=True):
+        for item, weight in zip(history_items, weights, strict=True):
             items.append(item)
             step.advance(weight=weight)
     return tuple(items)

@@ -130,8 +130,8 @@ class CandidateClassifier:
 
         if files.sizes is not None and files.modified_ms is not None:
             return files.sizes, files.modified_ms
-        found: Any = files.paths
-        paths = [path.decode("utf-8", "surrogateescape") for path in found.to_pylist()]
+        all_paths: Any = files.paths
+        paths = [path.decode("utf-8", "surrogateescape") for path in all_paths.to_pylist()]
         sizes, times = self.storage.stat_many(paths)
         return pa.array(sizes, pa.int64()), pa.array(times, pa.int64())
 

@@ -303,22 +303,22 @@ class Collector:
     def _take_removed(self, paths: Any, vectors: Any, versions: Any, *, is_protected: bool) -> None:
         import pyarrow as pa
 
-        found = self._of_log(paths)
-        keys = logical_keys(found.hashes, _flat(vectors))
+        removed_keys = self._of_log(paths)
+        keys = logical_keys(removed_keys.hashes, _flat(vectors))
         if versions is None:
             self.history.take_tombstones(keys)
         else:
-            self.history.take_removes(NamedKeys(found.hashes, keys, versions))
-        self.history.take_other_spellings(found.spare, are_added=False)
-        is_here = pc.is_valid(found.hashes)
-        hashes = pc.filter(found.hashes, is_here)
+            self.history.take_removes(NamedKeys(removed_keys.hashes, keys, versions))
+        self.history.take_other_spellings(removed_keys.spare, are_added=False)
+        is_here = pc.is_valid(removed_keys.hashes)
+        hashes = pc.filter(removed_keys.hashes, is_here)
         known = pa.nulls(len(paths), pa.int64()) if versions is None else versions
         self.removed.add(hashes)
         self.removed_versions.add(pc.filter(known, is_here))
         if is_protected:
-            self.protected.add(hashes, found.spare)
+            self.protected.add(hashes, removed_keys.spare)
         else:
-            self.named.add(found.spare)
+            self.named.add(removed_keys.spare)
         if pc.any(pc.not_equal(vectors, "")).as_py():
             files = self._vector_files(vectors)
             self.removed.add(pc.drop_null(files))

@@ -150,11 +150,11 @@ def hidden_names(
     columns = _partition_names(snapshot.config) | (_partition_names(first) if first is not None else set())
     for action in metadata:
         try:
-            found = read_metadata(action, "a commit")
-            schema = parse_schema(found.schema_string) if found.schema_string else None
+            parsed = read_metadata(action, "a commit")
+            schema = parse_schema(parsed.schema_string) if parsed.schema_string else None
         except DeltacliError:
             continue  # an unreadable older metaData protects nothing
-        columns |= _partition_names(TableConfiguration(snapshot.protocol, found, schema))
+        columns |= _partition_names(TableConfiguration(snapshot.protocol, parsed, schema))
     return HiddenNames(sorted(columns), hides_metadata="iceberg" in _own_formats(snapshot, metadata, first))
 
 

@@ -183,8 +183,8 @@ class _Columns:
         self.schema = pa.schema([kind for _, kind in columns])
         stored = [column for column, _ in columns if column.name not in file.constants]
         own = [column for column in stored if column.name not in wanted.beside]
-        found = wanted.file_columns.find(opened.schema, own)
-        self._found = dict(zip((column.name for column in own), found, strict=True))
+        leaves = wanted.file_columns.find(opened.schema, own)
+        self._found = dict(zip((column.name for column in own), leaves, strict=True))
         for column in stored:
             if column.name in wanted.beside:
                 self._found[column.name] = find_beside(wanted, column, opened.schema)

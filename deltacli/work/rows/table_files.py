@@ -26,16 +26,16 @@ def read_prefixes(prefixes: Iterable[str]) -> Allowed:
 
     Raises UsageError.
     """
-    found: list[str] = []
+    allowed: list[str] = []
     for prefix in prefixes:
         if prefix[:5].lower() == "file:":
-            found.append(canonical(prefix))
+            allowed.append(canonical(prefix))
         elif "://" in prefix:
             # Only the store can decide whether a `%` in its URI is an escape or a literal character.
-            found += dict.fromkeys((canonical(prefix), canonical(prefix.replace("%", "%25"))))
+            allowed += dict.fromkeys((canonical(prefix), canonical(prefix.replace("%", "%25"))))
         else:
-            found.append(os.path.abspath(os.path.expanduser(prefix)) if prefix else "")
-    return Allowed.of(found)
+            allowed.append(os.path.abspath(os.path.expanduser(prefix)) if prefix else "")
+    return Allowed.of(allowed)
 
 
 _MOST_KNOWN = 1 << 14

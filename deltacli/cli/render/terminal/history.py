@@ -80,24 +80,24 @@ def _drawn_columns(
     canvas: Canvas, columns: Sequence[Column[AnyLine]], rows: Sequence[AnyLine]
 ) -> list[Column[AnyLine]]:
     changes = {line.item.version: changes_of(line.item.commit_info) for line in rows if line.item is not None}
-    found: list[Column[AnyLine]] = []
+    drawn: list[Column[AnyLine]] = []
     has_counts = any(column.name == "addedFiles" for column in columns)
     for column in columns:
         match column.name:
             case "timestamp" if canvas.width < _NARROW and not canvas.never_cuts:
-                found.append(replace(column, text=_to_the_minute, least=16))
+                drawn.append(replace(column, text=_to_the_minute, least=16))
             case "operation":
                 least = _OPERATION_CELLS if canvas.width >= _USUAL else column.least
-                found.append(replace(column, least=least))
+                drawn.append(replace(column, least=least))
             case "operationMetrics":
-                found += _change_columns(canvas, changes, with_files=not has_counts)
+                drawn += _change_columns(canvas, changes, with_files=not has_counts)
             case "addedFiles" | "removedFiles":
-                found.append(replace(column, least=len(column.heading())))
+                drawn.append(replace(column, least=len(column.heading())))
             case "age":
-                found.append(replace(column, style=lambda _: Role.TIME))
+                drawn.append(replace(column, style=lambda _: Role.TIME))
             case _:
-                found.append(column)
-    return found
+                drawn.append(column)
+    return drawn
 
 
 def _to_the_minute(line: Line) -> str:

@@ -287,11 +287,11 @@ def v1_checkpoints_have_one_form(view: ListingView) -> Iterator[Finding]:
     """
     if not view.config.features.isdisjoint(checkpoint_v2.ADAPTIVE_METADATA):
         return
-    found: dict[int, list[CheckpointInstance]] = {}
+    by_version: dict[int, list[CheckpointInstance]] = {}
     for instance in view.listing.checkpoints:
         if instance.is_v1:
-            found.setdefault(instance.version, []).append(instance)
-    for version, instances in found.items():
+            by_version.setdefault(instance.version, []).append(instance)
+    for version, instances in by_version.items():
         if len(instances) > 1:
             forms = " and ".join(sorted(instance.form for instance in instances))
             yield SEVERAL.at(

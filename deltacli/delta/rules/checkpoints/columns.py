@@ -118,13 +118,13 @@ def columns_have_their_types(view: CheckpointView) -> Iterator[Finding]:
     for file, schema in view.schemas.items():
         fields = {field.name: field.type for field in schema}
         for kind, columns in _known_columns().items():
-            found = fields.get(kind)
-            if found is None or types.is_null(found):
+            group = fields.get(kind)
+            if group is None or types.is_null(group):
                 continue
-            if not types.is_struct(found):
-                yield _wrong_type(view, file, kind, found, "a struct")
+            if not types.is_struct(group):
+                yield _wrong_type(view, file, kind, group, "a struct")
                 continue
-            inner = {field.name: field.type for field in found}
+            inner = {field.name: field.type for field in group}
             for name, known in columns.items():
                 yield from _judge_type(view, file, f"{kind}.{name}", inner, known)
 

@@ -141,16 +141,16 @@ def _bad_texts(view: FilesView, vectors: _Vectors) -> Iterator[Finding]:
     """Texts that do not decode; those of the usual form surely do."""
     sure = pc.and_(vectors.of_kind("u"), pc.match_substring_regex(vectors.text, _SURE_UUID))
     for index in _indices(pc.and_not(pc.and_(vectors.of_kind("u", "i"), pc.is_valid(vectors.text)), sure)):
-        found = vectors.text[index].as_py()
+        descriptor = vectors.text[index].as_py()
         place = view.place(vectors.row(index))
         if vectors.kind[index].as_py() == "i":
-            if not found or decode_z85(found) is None:
+            if not descriptor or decode_z85(descriptor) is None:
                 text = "the inline deletion vector is not z85 text"
-                yield rules.BAD_Z85.at(place, text, seen=found, expected="z85, five characters for four bytes")
-        elif len(found) < UUID_LENGTH or decode_z85(found[-UUID_LENGTH:]) is None:
+                yield rules.BAD_Z85.at(place, text, seen=descriptor, expected="z85, five characters for four bytes")
+        elif len(descriptor) < UUID_LENGTH or decode_z85(descriptor[-UUID_LENGTH:]) is None:
             text = "the name of the deletion vector's file is not a UUID in z85"
             expected = f"{UUID_LENGTH} characters of z85, after a prefix if there is one"
-            yield rules.BAD_Z85.at(place, text, seen=found, expected=expected)
+            yield rules.BAD_Z85.at(place, text, seen=descriptor, expected=expected)
 
 
 @AREA.check(FilesView, rules.NUM_RECORDS_MISSING, rules.ALL_ROWS)

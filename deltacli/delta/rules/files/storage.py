@@ -56,9 +56,9 @@ class Compared:
         outside: list[int] = []
         start = 0
         for chunk in self.view.live_adds.column("path").chunks:
-            found = locate(chunk, self.view.uri)
-            keys.append(found.keys)
-            outside.extend(start + row for row in found.outside)
+            located = locate(chunk, self.view.uri)
+            keys.append(located.keys)
+            outside.extend(start + row for row in located.outside)
             start += len(chunk)
         return pa.chunked_array(keys, pa.binary()), outside
 
@@ -184,9 +184,9 @@ def _of_other_size(compared: Compared) -> Iterator[Finding]:
     stored = compared.stored(file.size_bytes for file in compared.view.files.values())
     told = compared.view.live_adds.column("size")
     wrong = pc.and_(pc.not_equal(stored, told), pc.greater_equal(told, 0))
-    found = _rows_of(wrong)
-    sizes = pc.take(stored, found).to_pylist() if found else []
-    for (place, add), size in zip(compared.at(found), sizes, strict=True):
+    wrong_rows = _rows_of(wrong)
+    sizes = pc.take(stored, wrong_rows).to_pylist() if wrong_rows else []
+    for (place, add), size in zip(compared.at(wrong_rows), sizes, strict=True):
         message = f"{place.key} has {size:,} bytes, the log says {add['size']:,}"
         yield rows.SIZE_MISMATCH.at(place, message, seen=size, expected=add["size"])
 
@@ -204,10 +204,10 @@ def _overwritten(compared: Compared) -> Iterator[Finding]:
     times = compared.stored(file.modified_ms for file in compared.view.files.values())
     # What is of the future, `log.mtime-future` reports.
     odd = pc.and_(pc.greater(times, bounds), pc.less_equal(times, compared.view.now_ms + SKEW_MS))
-    found = _rows_of(odd)
+    odd_rows = _rows_of(odd)
     by_version = {commit.version: commit.modified_ms for commit in commits}
-    modified = pc.take(times, found).to_pylist() if found else []
-    for (place, _), time in zip(compared.at(found), modified, strict=True):
+    modified = pc.take(times, odd_rows).to_pylist() if odd_rows else []
+    for (place, _), time in zip(compared.at(odd_rows), modified, strict=True):
         message = f"{place.key} was modified after version {place.version} had added it: it was overwritten"
         expected = f"<= {format_timestamp(by_version[place.version or 0])}"
         yield rows.MODIFIED_AFTER_ADD.at(place, message, seen=format_timestamp(time), expected=expected)

@@ -311,12 +311,12 @@ def checksums_have_their_commits(view: ListingView) -> Iterator[Finding]:
     versions = _versions_with_checksum(view)
     below = [version for version in versions if version < oldest]
     above = [version for version in versions if version > newest]
-    for found, words in ((below, f"the oldest commit is {oldest}"), (above, f"the newest commit is {newest}")):
-        if found:
+    for outside, words in ((below, f"the oldest commit is {oldest}"), (above, f"the newest commit is {newest}")):
+        if outside:
             yield WITHOUT_COMMIT.at(
-                view.place(f"{found[0]:020d}.crc", found[0]),
-                f"there is no commit for the checksum of version {format_ranges(found)}: {words}",
-                seen=format_ranges(found),
+                view.place(f"{outside[0]:020d}.crc", outside[0]),
+                f"there is no commit for the checksum of version {format_ranges(outside)}: {words}",
+                seen=format_ranges(outside),
                 expected=f"{oldest}-{newest}",
             )
 

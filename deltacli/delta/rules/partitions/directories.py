@@ -27,9 +27,9 @@ def directories_of_other_values(view: FilesView) -> Iterator[Finding]:
     """Report directories `column=value` that differ from partitionValues. Once per directory."""
     if view.config.metadata is None or not view.config.partition_columns:
         return
-    found = keys_of(view)
-    columns = found.columns()
-    if not found.are_regular or not columns:
+    partition_keys = keys_of(view)
+    columns = partition_keys.columns()
+    if not partition_keys.are_regular or not columns:
         return
     paths = view.adds.column("path")
     rows = pc.indices_nonzero(pc.and_not(pc.match_substring(paths, "="), _as_usual(paths, columns)))

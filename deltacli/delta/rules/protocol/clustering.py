@@ -173,13 +173,13 @@ def read_clustering_columns(configuration: str) -> list[tuple[str, ...]] | None:
     columns = value.get("clusteringColumns") if isinstance(value, dict) else None
     if not isinstance(columns, list):
         return None
-    found: list[tuple[str, ...]] = []
+    paths: list[tuple[str, ...]] = []
     for column in columns:
         names = [column] if isinstance(column, str) else column
         if not isinstance(names, list) or not names or not all(isinstance(name, str) and name for name in names):
             return None
-        found.append(tuple(names))
-    return found
+        paths.append(tuple(names))
+    return paths
 
 
 def find_column(config: TableConfiguration, schema: StructType, path: tuple[str, ...]) -> ClusteringColumn:

@@ -69,12 +69,12 @@ def known_from_footers(view: FootersView, column: StatColumn, path: ColumnPath) 
     if fields is None or (column.kind is StatKind.OTHER and not _is_plain(column)):
         return None
     try:
-        found = view.columns.leaf(view.schema.arrow, fields)
+        file_leaf = view.columns.leaf(view.schema.arrow, fields)
     except DataUnreadable:
         return None
-    if found is None:
+    if file_leaf is None:
         return _absent(view, column, is_nested=len(path) > 1)
-    index, kind = found
+    index, kind = file_leaf
     leaf = view.schema.leaves[index] if index < len(view.schema.leaves) else None
     if leaf is None or leaf.max_repetition_level or _is_nested(kind):
         return None
