@@ -25,7 +25,7 @@ CHECK_CRASHED = Rule(
     "deltacli",
     Fix(
         broken="deltacli, not the table",
-        mend="report it with the message; the other checks were run",
+        repair="report it with the message; the other checks were run",
         loss="nothing",
     ),
     "",
@@ -41,7 +41,7 @@ FILE_UNREADABLE = Rule(
     "deltacli",
     Fix(
         broken="the content of this file is not checked",
-        mend="grant permission to read it, or check the disk or store that contains it, and run the same command again",
+        repair="grant permission to read it, or check the disk or store that contains it, and run the command again",
         loss="nothing",
     ),
     "a commit that only its owner may read",
@@ -57,7 +57,7 @@ FILE_OUTSIDE = Rule(
     "deltacli",
     Fix(
         broken="deltacli does not open the table, and the content of these files is not checked",
-        mend="if you trust the table, allow their location with --allow-external PREFIX",
+        repair="if you trust the table, allow their location with --allow-external PREFIX",
         loss="nothing",
     ),
     "a _delta_log that is a link to a directory outside the table",

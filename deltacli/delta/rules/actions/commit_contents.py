@@ -18,7 +18,7 @@ AREA = Area("actions")
 MOST_BYTES = 1_000_000_000
 MOST_ACTIONS = 1_000_000
 
-_IGNORED = Fix(broken="nothing: readers ignore it", mend="no repair needed", loss="nothing")
+_IGNORED = Fix(broken="nothing: readers ignore it", repair="no repair needed", loss="nothing")
 
 CHECKPOINT_ONLY_ACTION = AREA.rule(
     "commit.checkpoint-only-action",
@@ -28,7 +28,7 @@ CHECKPOINT_ONLY_ACTION = AREA.rule(
     spec="Action Reconciliation",
     fix=Fix(
         broken="the writer treated a commit as a checkpoint; files that only the sidecar names are not in the table",
-        mend="no repair of the log needed; readers ignore the action",
+        repair="no repair of the log needed; readers ignore the action",
         loss="nothing, unless the writer intended to add the files of the sidecar",
     ),
     example='{"sidecar":{"path":"3a0d65cd.parquet","sizeInBytes":2304512,"modificationTime":1512909768000}}',
@@ -42,7 +42,7 @@ DUPLICATE_METADATA = AREA.rule(
     spec="Requirements for Writers: Delta Log Entries",
     fix=Fix(
         broken="readers disagree about which schema and properties apply from this version on",
-        mend="commit the intended metaData once",
+        repair="commit the intended metaData once",
         loss="nothing",
     ),
     example='two lines {"metaData":{…}} in 00000000000000000003.json',
@@ -56,7 +56,7 @@ DUPLICATE_PROTOCOL = AREA.rule(
     spec="Requirements for Writers: Delta Log Entries",
     fix=Fix(
         broken="readers disagree about which protocol applies from this version on",
-        mend="commit the intended protocol once",
+        repair="commit the intended protocol once",
         loss="nothing",
     ),
     example='two lines {"protocol":{…}} in 00000000000000000003.json',
@@ -70,7 +70,7 @@ DUPLICATE_TXN = AREA.rule(
     spec="Requirements for Writers: Delta Log Entries",
     fix=Fix(
         broken="readers disagree about the progress of the application; a batch may be written twice or skipped",
-        mend="let the application commit its correct version",
+        repair="let the application commit its correct version",
         loss="nothing",
     ),
     example='{"txn":{"appId":"stream-1","version":7}} and {"txn":{"appId":"stream-1","version":8}} in one commit',
@@ -83,7 +83,7 @@ DUPLICATE_DOMAIN = AREA.rule(
     spec="Domain Metadata",
     fix=Fix(
         broken="readers disagree about the configuration of the domain",
-        mend="commit the intended domainMetadata once",
+        repair="commit the intended domainMetadata once",
         loss="nothing",
     ),
     example='two lines {"domainMetadata":{"domain":"app.settings",…}} in one commit',
@@ -97,7 +97,7 @@ FIRST_WITHOUT_PROTOCOL = AREA.rule(
     spec="Action Reconciliation",
     fix=Fix(
         broken="versions before the first protocol cannot be read, and some engines refuse the whole table",
-        mend="commit a protocol action if no later commit has one",
+        repair="commit a protocol action if no later commit has one",
         loss="time travel to the versions before it",
     ),
     example='00000000000000000000.json with {"metaData":{…}} and no {"protocol":{…}}',
@@ -111,7 +111,7 @@ FIRST_WITHOUT_METADATA = AREA.rule(
     spec="Change Metadata",
     fix=Fix(
         broken="versions before the first metaData have no schema, and some engines refuse the whole table",
-        mend="commit a metaData action if no later commit has one",
+        repair="commit a metaData action if no later commit has one",
         loss="time travel to the versions before it",
     ),
     example='00000000000000000000.json with {"protocol":{…}} and no {"metaData":{…}}',
@@ -134,7 +134,7 @@ HUGE = AREA.rule(
     spec="Delta Log Entries",
     fix=Fix(
         broken="readers hold a commit in memory; those with little memory fail until a checkpoint covers it",
-        mend="write a checkpoint; split such writes into several commits",
+        repair="write a checkpoint; split such writes into several commits",
         loss="nothing",
     ),
     example="00000000000000000007.json of 3.1 GiB",
@@ -148,7 +148,7 @@ INFO_MISSING = AREA.rule(
     spec="Commit Provenance Information",
     fix=Fix(
         broken="the history does not show who wrote the version, when, and how",
-        mend="no repair needed; writers should add commitInfo",
+        repair="no repair needed; writers should add commitInfo",
         loss="nothing",
     ),
     example='00000000000000000003.json with only {"add":{…}}',
@@ -162,7 +162,7 @@ INFO_SEVERAL = AREA.rule(
     spec="Action Reconciliation",
     fix=Fix(
         broken="engines differ in which one they show",
-        mend="no repair needed; the commit is left unchanged",
+        repair="no repair needed; the commit is left unchanged",
         loss="nothing",
     ),
     example='two lines {"commitInfo":{…}} in one commit',
@@ -176,7 +176,7 @@ INFO_NOT_OBJECT = AREA.rule(
     spec="Commit Provenance Information",
     fix=Fix(
         broken="engines that expect fields fail on the commit or show none of its information",
-        mend="no repair needed; the commit is left unchanged",
+        repair="no repair needed; the commit is left unchanged",
         loss="nothing",
     ),
     example='{"commitInfo":"WRITE"}',

@@ -25,7 +25,7 @@ SCHEMA_TYPE = AREA.rule(
     spec="Checkpoint Schema",
     fix=Fix(
         broken="readers that request the right type fail or read nulls",
-        mend="rewrite the checkpoint",
+        repair="rewrite the checkpoint",
         loss="nothing",
     ),
     example="add.size is int32 in 00000000000000000010.checkpoint.parquet",
@@ -40,7 +40,7 @@ STATS_POLICY = AREA.rule(
     spec="Checkpoints",
     fix=Fix(
         broken="nothing is read wrongly; engines that need the other form skip fewer files",
-        mend="rewrite the checkpoint with a writer that follows the properties, or change the properties",
+        repair="rewrite the checkpoint with a writer that follows the properties, or change the properties",
         loss="nothing",
     ),
     example='"delta.checkpoint.writeStatsAsJson":"false" and a column add.stats in the checkpoint',
@@ -56,7 +56,7 @@ PARSED_PARTITION_MISSING = AREA.rule(
     spec="Checkpoints",
     fix=Fix(
         broken="engines that prune partitions by this column have to read the maps of all files",
-        mend="rewrite the checkpoint with a writer that follows the property",
+        repair="rewrite the checkpoint with a writer that follows the property",
         loss="nothing",
     ),
     example='"delta.checkpoint.writeStatsAsStruct":"true" and no add.partitionValues_parsed',
@@ -71,7 +71,7 @@ PARSED_NAMES = AREA.rule(
     spec="Checkpoint Schema",
     fix=Fix(
         broken="engines search for the physical name, do not find the column and skip no files",
-        mend="rewrite the checkpoint",
+        repair="rewrite the checkpoint",
         loss="nothing",
     ),
     example="add.stats_parsed.minValues.id where the physical name is col-1f2e",
@@ -85,7 +85,7 @@ PARSED_TYPES_OLD = AREA.rule(
     spec="Type Widening",
     fix=Fix(
         broken="engines must widen the values on read, or ignore them",
-        mend="no repair needed; the next checkpoint has the new type",
+        repair="no repair needed; the next checkpoint has the new type",
         loss="nothing",
     ),
     example="add.stats_parsed.minValues.id is int32 and the column id is a long",

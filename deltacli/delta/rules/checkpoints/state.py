@@ -21,7 +21,7 @@ NO_PROTOCOL = AREA.rule(
     spec="Checkpoints",
     fix=Fix(
         broken="readers that start at this checkpoint fail, or do not know whether they can read the table",
-        mend="rewrite the checkpoint",
+        repair="rewrite the checkpoint",
         loss="nothing, as long as an older checkpoint or commit 0 and all later commits exist",
     ),
     example="00000000000000000010.checkpoint.parquet without a protocol row",
@@ -36,7 +36,7 @@ NO_METADATA = AREA.rule(
     spec="Checkpoints",
     fix=Fix(
         broken="readers that start at this checkpoint fail: they have no schema, or two",
-        mend="rewrite the checkpoint",
+        repair="rewrite the checkpoint",
         loss="nothing, as long as an older checkpoint or commit 0 and all later commits exist",
     ),
     example="00000000000000000010.checkpoint.parquet without a metaData row",
@@ -50,7 +50,7 @@ FORBIDDEN_ACTION = AREA.rule(
     spec="Checkpoints",
     fix=Fix(
         broken="readers should ignore them; a strict reader may refuse the checkpoint",
-        mend="rewrite the checkpoint",
+        repair="rewrite the checkpoint",
         loss="nothing",
     ),
     example='{"commitInfo":{"operation":"WRITE",…}} in a checkpoint',
@@ -65,7 +65,7 @@ METADATA_DIFFERS = AREA.rule(
     spec="Checkpoints",
     fix=Fix(
         broken="the schema, the properties or the protocol of the table depend on where a reader starts",
-        mend="delete the checkpoint and write a new one while the commits it summarizes still exist",
+        repair="delete the checkpoint and write a new one while the commits it summarizes still exist",
         loss="nothing",
     ),
     example='"partitionColumns":["p"] in the commit, ["q"] in the checkpoint',
@@ -80,7 +80,7 @@ MISSING_TXN = AREA.rule(
     spec="Checkpoints",
     fix=Fix(
         broken="a stream that reads its progress from the table writes batches twice or skips some",
-        mend="rewrite the checkpoint while the commits it summarizes still exist",
+        repair="rewrite the checkpoint while the commits it summarizes still exist",
         loss="nothing",
     ),
     example='{"txn":{"appId":"stream-1","version":42}} in a commit, version 41 in the checkpoint',
@@ -94,7 +94,7 @@ MISSING_DOMAIN = AREA.rule(
     spec="Checkpoints",
     fix=Fix(
         broken="features that keep their state in domains go wrong: row ids are assigned twice, clustering is lost",
-        mend="rewrite the checkpoint while the commits it summarizes still exist",
+        repair="rewrite the checkpoint while the commits it summarizes still exist",
         loss="nothing",
     ),
     example='{"domainMetadata":{"domain":"delta.rowTracking",…}} in a commit and not in the checkpoint',
@@ -108,7 +108,7 @@ DOMAIN_TOMBSTONE = AREA.rule(
     spec="Checkpoints",
     fix=Fix(
         broken="nothing is read wrongly; the row should be omitted",
-        mend="no repair needed; the next checkpoint may omit it",
+        repair="no repair needed; the next checkpoint may omit it",
         loss="nothing",
     ),
     example='{"domainMetadata":{"domain":"app.a","configuration":"","removed":true}} in a checkpoint',
@@ -122,7 +122,7 @@ FEATURES_NULL = AREA.rule(
     spec="Checkpoint Schema",
     fix=Fix(
         broken="readers that start at this checkpoint refuse the protocol, or miss the features it requires",
-        mend="rewrite the checkpoint",
+        repair="rewrite the checkpoint",
         loss="nothing",
     ),
     example='"minReaderVersion":3 with "readerFeatures":null',

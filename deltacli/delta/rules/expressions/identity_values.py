@@ -28,7 +28,7 @@ HIGH_WATER_MARK = AREA.rule(
     spec="Identity Columns",
     fix=Fix(
         broken="the next values that a writer makes may be taken, and a key is not a key",
-        mend="commit a metaData with the farthest value as delta.identity.highWaterMark; rewrite rows of one value",
+        repair="commit a metaData with the farthest value as delta.identity.highWaterMark; rewrite rows of one value",
         loss="nothing",
     ),
     example='a row with id 12, and "delta.identity.highWaterMark":10',

@@ -27,7 +27,7 @@ NOT_NULL_VIOLATED = AREA.rule(
     spec="Struct Field",
     fix=Fix(
         broken="readers that believe the schema fail, or take what is there for a value",
-        mend="rewrite the rows with an engine, or make the column nullable",
+        repair="rewrite the rows with an engine, or make the column nullable",
         loss="nothing",
     ),
     example='a row without an id, where id has "nullable":false',
@@ -38,7 +38,7 @@ CONSTRAINT_VIOLATED = AREA.rule(
     Level.DATA,
     "A row does not satisfy a CHECK constraint: the condition is false or null.",
     spec="CHECK Constraints",
-    fix=Fix(broken="queries and writers that rely on the constraint are misled", mend=_REWRITE, loss="nothing"),
+    fix=Fix(broken="queries and writers that rely on the constraint are misled", repair=_REWRITE, loss="nothing"),
     example='a row with id = -1, where "delta.constraints.positive":"id > 0"',
 )
 INVARIANT_VIOLATED = AREA.rule(
@@ -48,7 +48,7 @@ INVARIANT_VIOLATED = AREA.rule(
     "A row does not satisfy the invariant of a column: the condition is false or null.",
     seed="000: Column Invariants",
     spec="Column Invariants",
-    fix=Fix(broken="queries and writers that rely on the invariant are misled", mend=_REWRITE, loss="nothing"),
+    fix=Fix(broken="queries and writers that rely on the invariant are misled", repair=_REWRITE, loss="nothing"),
     example='a row with id = -1, where id has "delta.invariants":"{\\"expression\\":{\\"expression\\":\\"id > 0\\"}}"',
 )
 GENERATED_VIOLATED = AREA.rule(
@@ -60,7 +60,7 @@ GENERATED_VIOLATED = AREA.rule(
     spec="Generated Columns",
     fix=Fix(
         broken="engines skip files by what the expression gives, and lose the row",
-        mend="rewrite the rows with an engine",
+        repair="rewrite the rows with an engine",
         loss="nothing",
     ),
     example="a row with day = 2026-01-02 and time = 2026-01-01 12:00, where day is CAST(time AS DATE)",
@@ -73,7 +73,7 @@ NOT_EVALUATED = AREA.rule(
     spec="CHECK Constraints; Column Invariants; Generated Columns",
     fix=Fix(
         broken="nothing that is known",
-        mend="install deltacli[constraints] where that is the reason; else let an engine evaluate it",
+        repair="install deltacli[constraints] where that is the reason; else let an engine evaluate it",
         loss="nothing",
     ),
     example='"delta.constraints.known":"my_function(id)"',

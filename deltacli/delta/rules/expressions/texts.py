@@ -35,7 +35,7 @@ CONSTRAINT_BAD_SQL = AREA.rule(
     spec="CHECK Constraints",
     fix=Fix(
         broken="every write to the table fails",
-        mend="drop the constraint, then add it again: ALTER TABLE … DROP CONSTRAINT …",
+        repair="drop the constraint, then add it again: ALTER TABLE … DROP CONSTRAINT …",
         loss="nothing",
     ),
     example='"delta.constraints.positive":"id >"',
@@ -49,7 +49,7 @@ INVARIANT_BAD_JSON = AREA.rule(
     spec="Column Invariants",
     fix=Fix(
         broken="writers cannot check it: some fail, some ignore it",
-        mend='commit a metaData whose delta.invariants is {"expression":{"expression":"…"}}',
+        repair='commit a metaData whose delta.invariants is {"expression":{"expression":"…"}}',
         loss="nothing",
     ),
     example='"delta.invariants":"{\\"expression\\":\\"id > 0\\"}"',
@@ -62,7 +62,7 @@ GENERATED_BAD_SQL = AREA.rule(
     spec="Generated Columns",
     fix=Fix(
         broken="writes to the table fail, or rows that were right are refused",
-        mend="commit a metaData with a right expression, or without delta.generationExpression",
+        repair="commit a metaData with a right expression, or without delta.generationExpression",
         loss="nothing",
     ),
     example='"delta.generationExpression":"CAST(gone AS DATE)"',
@@ -75,7 +75,7 @@ DEFAULT_BAD_SQL = AREA.rule(
     spec="Default Columns",
     fix=Fix(
         broken="inserts that leave the column out fail",
-        mend="set the default again: ALTER TABLE … ALTER COLUMN … SET DEFAULT …",
+        repair="set the default again: ALTER TABLE … ALTER COLUMN … SET DEFAULT …",
         loss="nothing",
     ),
     example='"CURRENT_DEFAULT":"unknown" where \'unknown\' was meant',

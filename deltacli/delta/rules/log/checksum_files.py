@@ -33,7 +33,7 @@ NUM_FILES = AREA.rule(
     spec="State Validation",
     fix=Fix(
         broken="the checksum is wrong, or the log was changed later; engines that compare refuse the table",
-        mend="check that no commit was changed, then delete the checksum",
+        repair="check that no commit was changed, then delete the checksum",
         loss="nothing",
     ),
     example='"numFiles":4 where 3 files are live',
@@ -47,7 +47,7 @@ TABLE_SIZE = AREA.rule(
     spec="State Validation",
     fix=Fix(
         broken="the checksum is wrong, or the log was changed later; engines that compare refuse the table",
-        mend="check that no commit was changed, then delete the checksum",
+        repair="check that no commit was changed, then delete the checksum",
         loss="nothing",
     ),
     example='"tableSizeBytes":4096 where the live files sum up to 3072 bytes',
@@ -61,7 +61,7 @@ HISTOGRAM = AREA.rule(
     spec="File Size Histogram Schema",
     fix=Fix(
         broken="engines that plan by the histogram plan wrongly; some refuse a malformed one",
-        mend=DELETE,
+        repair=DELETE,
         loss="nothing",
     ),
     example='"fileSizeHistogram":{"sortedBinBoundaries":[0,1024],"fileCounts":[3],"totalBytes":[2048]}',
@@ -75,7 +75,7 @@ DELETED_HISTOGRAM = AREA.rule(
     spec="Deleted Record Counts Histogram Schema",
     fix=Fix(
         broken="engines that plan by the histogram plan wrongly; some refuse a malformed one",
-        mend=DELETE,
+        repair=DELETE,
         loss="nothing",
     ),
     example='"deletedRecordCountsHistogramOpt":{"deletedRecordCounts":[3,0,0]}',
@@ -89,7 +89,7 @@ ALL_FILES = AREA.rule(
     spec="State Validation",
     fix=Fix(
         broken="engines that take the files from the checksum read different rows",
-        mend="delete the checksum at once",
+        repair="delete the checksum at once",
         loss="nothing",
     ),
     example='"allFiles":[] where 3 files are live',
@@ -104,7 +104,7 @@ DV_COUNTS = AREA.rule(
     spec="State Validation",
     fix=Fix(
         broken="engines that count rows by the checksum count wrongly",
-        mend=DELETE,
+        repair=DELETE,
         loss="nothing",
     ),
     example='"numDeletionVectorsOpt":0 where one live file has a deletion vector',

@@ -35,7 +35,7 @@ BAD_JSON = AREA.rule(
     spec="Version Checksum File Schema",
     fix=Fix(
         broken="engines that read it ignore it or fail on it",
-        mend=DELETE,
+        repair=DELETE,
         loss="nothing",
     ),
     example='00000000000000000004.crc holds {"tableSizeBytes":20',
@@ -49,7 +49,7 @@ MISSING_REQUIRED = AREA.rule(
     spec="Version Checksum File Schema",
     fix=Fix(
         broken="engines that need the field ignore the checksum or fail on it",
-        mend=DELETE,
+        repair=DELETE,
         loss="nothing",
     ),
     example='{"tableSizeBytes":2048,"numFiles":3} without protocol and metadata',
@@ -63,7 +63,7 @@ METADATA_DIFFERS = AREA.rule(
     spec="State Validation",
     fix=Fix(
         broken="engines that take the metadata from the checksum read and write with a wrong schema or properties",
-        mend="delete the checksum at once",
+        repair="delete the checksum at once",
         loss="nothing",
     ),
     example='"metadata":{"partitionColumns":["q"],…} where the commits say ["p"]',
@@ -77,7 +77,7 @@ PROTOCOL_DIFFERS = AREA.rule(
     spec="State Validation",
     fix=Fix(
         broken="engines that take the protocol from the checksum miss features, and read or write wrongly",
-        mend="delete the checksum at once",
+        repair="delete the checksum at once",
         loss="nothing",
     ),
     example='"protocol":{"minReaderVersion":1,…} where the commits say 3',
@@ -91,7 +91,7 @@ COUNTS_NOT_ONE = AREA.rule(
     spec="Version Checksum File Schema",
     fix=Fix(
         broken="engines that verify checksums refuse the table or ignore the checksum",
-        mend=DELETE,
+        repair=DELETE,
         loss="nothing",
     ),
     example='"numProtocol":2',
@@ -105,7 +105,7 @@ COMMIT_TIME = AREA.rule(
     spec="Version Checksum File Schema",
     fix=Fix(
         broken="engines that take the time of the version from the checksum time travel to the wrong version",
-        mend=DELETE,
+        repair=DELETE,
         loss="nothing",
     ),
     example='"inCommitTimestampOpt":1768003200000 where the commit says 1768003200001',
@@ -119,7 +119,7 @@ TRANSACTIONS = AREA.rule(
     spec="Version Checksum File Schema",
     fix=Fix(
         broken="a stream that reads its progress from the checksum writes batches twice or skips some",
-        mend=DELETE,
+        repair=DELETE,
         loss="nothing",
     ),
     example='"setTransactions":[{"appId":"stream-1","version":41}] where the commits say 42',
@@ -133,7 +133,7 @@ DOMAINS = AREA.rule(
     spec="Version Checksum File Schema",
     fix=Fix(
         broken="engines that take domains from the checksum assign row ids twice or lose clustering",
-        mend=DELETE,
+        repair=DELETE,
         loss="nothing",
     ),
     example='"domainMetadata":[] where the commits have the domain delta.rowTracking',
@@ -149,7 +149,7 @@ WITHOUT_COMMIT = AREA.rule(
         broken=(
             "nothing if the commit was cleaned up; above the newest commit it describes a version that does not exist"
         ),
-        mend="delete the checksum",
+        repair="delete the checksum",
         loss="nothing",
     ),
     example="00000000000000000007.crc where the newest commit is 6",
@@ -163,7 +163,7 @@ MISSING = AREA.rule(
     spec="Version Checksum File: Writer Requirements",
     fix=Fix(
         broken="nothing; these versions cannot be compared with the state their writer assumed",
-        mend="no repair needed",
+        repair="no repair needed",
         loss="nothing",
     ),
     example="checksums of the versions 0-4 and 6-9",

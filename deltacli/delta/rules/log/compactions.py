@@ -21,7 +21,7 @@ AREA = Area("compactions")
 
 _DELETE = Fix(
     broken="engines that read compactions instead of commits get a different state of the table",
-    mend="delete the compaction; the commits have all its data",
+    repair="delete the compaction; the commits have all its data",
     loss="nothing",
 )
 
@@ -33,7 +33,7 @@ BAD_NAME = AREA.rule(
     spec="Log Compaction Files",
     fix=Fix(
         broken="no reader recognizes it",
-        mend="delete the compaction; the commits have all its data",
+        repair="delete the compaction; the commits have all its data",
         loss="nothing",
     ),
     example="00000000000000000007.00000000000000000004.compacted.json",
@@ -82,7 +82,7 @@ FORBIDDEN_ACTION = AREA.rule(
     spec="Action Reconciliation",
     fix=Fix(
         broken="readers of history or changes may treat it as an action of its last version",
-        mend="delete the compaction; the commits have all its data",
+        repair="delete the compaction; the commits have all its data",
         loss="nothing",
     ),
     example='{"commitInfo":{…}} in 00000000000000000004.00000000000000000006.compacted.json',
@@ -93,7 +93,7 @@ STALE = AREA.rule(
     Level.LOG,
     "A log compaction begins at or below the oldest checkpoint of a log that was cleaned up, so it is not used.",
     spec="Metadata Cleanup",
-    fix=Fix(broken="nothing but the space it takes", mend="delete the compaction", loss="nothing"),
+    fix=Fix(broken="nothing but the space it takes", repair="delete the compaction", loss="nothing"),
     example="00000000000000000004.00000000000000000006.compacted.json with the oldest checkpoint at 40",
 )
 

@@ -18,8 +18,8 @@ from deltacli.delta.rules.log.hint_schema import difference
 AREA = Area("hint")
 
 _REWRITE = "write a checkpoint of the newest version, which also rewrites the hint; or delete _last_checkpoint"
-_SLOW = Fix(broken="readers cannot use the hint and list the log from its start", mend=_REWRITE, loss="nothing")
-_MISLED = Fix(broken="engines that trust the hint fail or read the wrong state", mend=_REWRITE, loss="nothing")
+_SLOW = Fix(broken="readers cannot use the hint and list the log from its start", repair=_REWRITE, loss="nothing")
+_MISLED = Fix(broken="engines that trust the hint fail or read the wrong state", repair=_REWRITE, loss="nothing")
 
 MISSING = AREA.rule(
     "hint.missing",
@@ -30,7 +30,7 @@ MISSING = AREA.rule(
     spec="Last Checkpoint File",
     fix=Fix(
         broken="readers list the log from its start, or search backwards for a checkpoint",
-        mend="write a checkpoint of the newest version, which writes the hint",
+        repair="write a checkpoint of the newest version, which writes the hint",
         loss="nothing",
     ),
     example="_delta_log/00000000000000000010.checkpoint.parquet without _delta_log/_last_checkpoint",
@@ -72,7 +72,7 @@ STALE = AREA.rule(
     "The log has a newer checkpoint than the one in the hint.",
     seed="002: Checkpoints",
     spec="Last Checkpoint File",
-    fix=Fix(broken="nothing: readers find the newer one by listing", mend="no repair needed", loss="nothing"),
+    fix=Fix(broken="nothing: readers find the newer one by listing", repair="no repair needed", loss="nothing"),
     example='{"version":10,"size":13} beside a checkpoint of version 20',
 )
 SIZE_WRONG = AREA.rule(
@@ -82,7 +82,7 @@ SIZE_WRONG = AREA.rule(
     "The numbers of actions, files or bytes in the hint differ from its checkpoint.",
     seed="000: Checkpoints",
     spec="Last Checkpoint File Schema",
-    fix=Fix(broken="engines plan with wrong numbers", mend=_REWRITE, loss="nothing"),
+    fix=Fix(broken="engines plan with wrong numbers", repair=_REWRITE, loss="nothing"),
     example='{"version":10,"size":12} for a checkpoint of 13 actions',
 )
 PARTS_ON_CLASSIC = AREA.rule(
@@ -112,7 +112,7 @@ CHECKSUM_ORDER = AREA.rule(
     spec="JSON checksum",
     fix=Fix(
         broken="engines that use only the other order treat the hint as corrupt and list the log",
-        mend="write the hint without the list of more than ten values that causes the difference",
+        repair="write the hint without the list of more than ten values that causes the difference",
         loss="nothing",
     ),
     example='a hint whose "v2Checkpoint" holds a protocol with eleven writer features',
@@ -134,7 +134,7 @@ AHEAD_OF_LOG = AREA.rule(
     spec="Last Checkpoint File",
     fix=Fix(
         broken="engines that list from the hint on find no table",
-        mend="delete _last_checkpoint, or restore the newer files of the log if they were lost",
+        repair="delete _last_checkpoint, or restore the newer files of the log if they were lost",
         loss="nothing, unless commits were lost",
     ),
     example='{"version":99,"size":13} in a log that ends at version 20',

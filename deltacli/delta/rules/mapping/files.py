@@ -21,7 +21,7 @@ FILE_WITHOUT_FIELD_IDS = AREA.rule(
     spec="Reader Requirements for Column Mapping",
     fix=Fix(
         broken="readers refuse the file, or read null for its columns",
-        mend=_REWRITE,
+        repair=_REWRITE,
         loss="nothing",
     ),
     example="a file written before delta.columnMapping.mode became id",
@@ -34,7 +34,7 @@ FIELD_ID_MISMATCH = AREA.rule(
     spec="Writer Requirements for Column Mapping",
     fix=Fix(
         broken="readers that use ids and readers that use names read different columns",
-        mend=_REWRITE,
+        repair=_REWRITE,
         loss="nothing",
     ),
     example="the column col-3 has field_id 5 in a file, and the id 3 in the table",

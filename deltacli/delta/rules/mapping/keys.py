@@ -24,7 +24,7 @@ PARTITION_KEY_LOGICAL = AREA.rule(
     spec="Writer Requirements for Column Mapping",
     fix=Fix(
         broken="readers search for the value under the physical name and do not find it",
-        mend="commit the add again with physical names in partitionValues and dataChange=false",
+        repair="commit the add again with physical names in partitionValues and dataChange=false",
         loss="nothing",
     ),
     example='"partitionValues":{"country":"de"} for a column with the physical name "col-3"',
@@ -38,7 +38,7 @@ STATS_KEY_LOGICAL = AREA.rule(
     spec="Writer Requirements for Column Mapping",
     fix=Fix(
         broken="the statistics are not found, so no query can skip the file",
-        mend="commit the add again with physical names in stats and dataChange=false",
+        repair="commit the add again with physical names in stats and dataChange=false",
         loss="nothing",
     ),
     example='"stats":"{\\"minValues\\":{\\"price\\":1}}" for a column with the physical name "col-2"',

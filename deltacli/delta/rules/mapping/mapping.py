@@ -28,17 +28,17 @@ from deltacli.delta.rules.schema.schema_walk import fresh, shown_path
 
 _COLUMN_LOST = Fix(
     broken="engines refuse the table, or cannot find the column in its files",
-    mend="commit a metaData in which the field has the id and the physical name that its files have",
+    repair="commit a metaData in which the field has the id and the physical name that its files have",
     loss="nothing, if they are known; the footer of a data file shows both",
 )
 _TWINS = Fix(
     broken="readers return the values of one column for the other, or refuse the table",
-    mend="commit a metaData in which the newer of the two has a unique id and physical name",
+    repair="commit a metaData in which the newer of the two has a unique id and physical name",
     loss="the values of the newer column in files written since the change",
 )
 _COUNTER = Fix(
     broken="the next new column may get an id that is already used",
-    mend="commit a metaData with delta.columnMapping.maxColumnId set to the highest id ever assigned",
+    repair="commit a metaData with delta.columnMapping.maxColumnId set to the highest id ever assigned",
     loss="nothing",
 )
 
@@ -51,7 +51,7 @@ MODE_INVALID = AREA.rule(
     spec="Column Mapping",
     fix=Fix(
         broken="engines refuse the table, or read it without column mapping",
-        mend="set delta.columnMapping.mode to the mode with which the files were written",
+        repair="set delta.columnMapping.mode to the mode with which the files were written",
         loss="nothing",
     ),
     example='"delta.columnMapping.mode":"names"',
@@ -65,7 +65,7 @@ MODE_WITHOUT_PROTOCOL = AREA.rule(
     spec="Column Mapping",
     fix=Fix(
         broken="engines disagree about whether files have physical or logical names",
-        mend="commit a protocol with columnMapping (reader 2 and writer 5, or the feature)",
+        repair="commit a protocol with columnMapping (reader 2 and writer 5, or the feature)",
         loss="access by readers and writers without support for column mapping",
     ),
     example='"delta.columnMapping.mode":"name" under {"minReaderVersion":1,"minWriterVersion":2}',
@@ -148,7 +148,7 @@ STRAY_ANNOTATIONS = AREA.rule(
     spec="Delta Kernel: column mapping annotations",
     fix=Fix(
         broken="some engines refuse the table; others use the physical names when mapping is turned on",
-        mend="commit a metaData without the ids and names, or with the intended mode",
+        repair="commit a metaData without the ids and names, or with the intended mode",
         loss="nothing",
     ),
     example='"metadata":{"delta.columnMapping.id":1,…} without delta.columnMapping.mode',
@@ -161,7 +161,7 @@ NESTED_IDS_WRONG = AREA.rule(
     spec="Iceberg Compatibility V2",
     fix=Fix(
         broken="the table cannot be read as an Iceberg table",
-        mend="commit a metaData in which delta.columnMapping.nested.ids gives every part a unique id",
+        repair="commit a metaData in which delta.columnMapping.nested.ids gives every part a unique id",
         loss="nothing, if files already have the ids; otherwise they must be rewritten",
     ),
     example='an array column "col-1" without {"delta.columnMapping.nested.ids":{"col-1.element":7}}',
@@ -174,7 +174,7 @@ COMPAT_PHYSICAL_NAME = AREA.rule(
     spec="IcebergWriterCompatV1 (proposal)",
     fix=Fix(
         broken="Iceberg writers cannot find the column by its id",
-        mend="turn the compatibility off, or recreate the table with such names",
+        repair="turn the compatibility off, or recreate the table with such names",
         loss="nothing",
     ),
     example='"delta.columnMapping.id":1,"delta.columnMapping.physicalName":"id"',

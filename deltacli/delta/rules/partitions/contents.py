@@ -22,7 +22,7 @@ DIFFERS = AREA.rule(
     spec="Writer Requirements for IcebergCompatV1 and V2",
     fix=Fix(
         broken="Delta readers see the value in the log; readers of Iceberg or of the bare file see the other one",
-        mend="find out which of the two is right, then rewrite the file with an engine",
+        repair="find out which of the two is right, then rewrite the file with an engine",
         loss="nothing",
     ),
     example='"partitionValues":{"p":"a"}, and a file whose column p is "b"',

@@ -20,7 +20,7 @@ CLUSTERING_MISSING = AREA.rule(
     spec="Writer Requirements for Clustered Table",
     fix=Fix(
         broken="engines that use statistics to place files skip this one, or fail on it",
-        mend="commit the same add again with complete statistics and dataChange=false, or rewrite the file",
+        repair="commit the same add again with complete statistics and dataChange=false, or rewrite the file",
         loss="nothing",
     ),
     example='{"add":{"path":"part-0.parquet","stats":"{\\"numRecords\\":5}",…}} in a table clustered by id',

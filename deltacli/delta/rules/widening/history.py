@@ -33,7 +33,7 @@ LOST_HISTORY = AREA.rule(
     spec="Type Widening: Writer Requirements for Type Widening",
     fix=Fix(
         broken="readers do not expect the older type in those files, and fail or read wrong values",
-        mend="commit a metaData with the missing type changes",
+        repair="commit a metaData with the missing type changes",
         loss="nothing",
     ),
     example="metaData without the delta.typeChanges that the metaData before it had",
@@ -47,7 +47,7 @@ PROPERTY_MISSING = AREA.rule(
     spec="Type Widening",
     fix=Fix(
         broken="a writer changed a type although the table did not allow it",
-        mend="no repair needed if the change was intended; set delta.enableTypeWidening to true",
+        repair="no repair needed if the change was intended; set delta.enableTypeWidening to true",
         loss="nothing",
     ),
     example='metaData with a new entry in delta.typeChanges, "configuration":{}',
