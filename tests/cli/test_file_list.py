@@ -59,7 +59,7 @@ def row_by_row(snapshot: Snapshot) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("form", ["csv", "table"])
-def test_lists_of_files_are_written_in_columns_with_the_text_of_rows(
+def test_lists_of_files_have_the_same_text_written_by_columns_or_by_rows(
     form: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     snapshot = make_snapshot(5)

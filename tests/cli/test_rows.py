@@ -55,7 +55,7 @@ def write(form: str, *batches: Any, limit: int = 0, terminal: Terminal = PIPE) -
     return sink.getvalue(), result.written
 
 
-def test_ndjson_holds_every_row_and_ends() -> None:
+def test_ndjson_contains_every_row_and_an_end() -> None:
     out, _ = write("ndjson", batch(), batch([]), batch(TABLE[:1]))
 
     *lines, end = [json.loads(line) for line in out.splitlines()]
@@ -64,7 +64,7 @@ def test_ndjson_holds_every_row_and_ends() -> None:
     assert {"type": "end", "complete": True, "count": 5} == end
 
 
-def test_a_document_holds_every_row_and_says_what_it_is() -> None:
+def test_a_document_contains_every_row_and_its_schema() -> None:
     out, _ = write("json", batch(), batch(TABLE[:1]))
     empty, _ = write("json", batch([]))
 
@@ -76,7 +76,7 @@ def test_a_document_holds_every_row_and_says_what_it_is() -> None:
     assert [] == json.loads(empty)["items"]
 
 
-def test_csv_tells_null_from_an_empty_text() -> None:
+def test_csv_distinguishes_null_from_an_empty_string() -> None:
     out, _ = write("csv", batch())
 
     assert out.decode().startswith(
@@ -129,9 +129,7 @@ def test_rows_without_columns_are_rows(form: str) -> None:
 
 
 @pytest.mark.parametrize("pieces", [(1, 1 << 20), (32_768, 1), (3, 64)])
-def test_rows_are_the_same_in_whatever_pieces_they_are_written(
-    pieces: tuple[int, int], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rows_do_not_depend_on_the_batches_written(pieces: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
     many = [batch().slice(1), batch(), batch(TABLE * 5).slice(2, 9)]
     whole = {form: write(form, *many) for form in ("ndjson", "json", "csv")}
     monkeypatch.setattr(render_pieces, "_ROWS_PER_PIECE", pieces[0])
@@ -143,7 +141,7 @@ def test_rows_are_the_same_in_whatever_pieces_they_are_written(
 
 
 @pytest.mark.parametrize(("limit", "shown", "is_cut"), [(0, 8, False), (3, 3, True), (4, 4, True), (8, 8, False)])
-def test_a_limit_cuts_and_is_told(limit: int, shown: int, is_cut: bool) -> None:
+def test_a_limit_is_applied_and_reported(limit: int, shown: int, is_cut: bool) -> None:
     lines, of_lines = write("ndjson", batch(), batch(), limit=limit)
     document, of_document = write("json", batch(), batch(), limit=limit)
     _, of_csv = write("csv", batch(), batch(), limit=limit)
@@ -154,7 +152,7 @@ def test_a_limit_cuts_and_is_told(limit: int, shown: int, is_cut: bool) -> None:
 
 
 @pytest.mark.parametrize("form", ["ndjson", "json", "csv", "parquet", "table"])
-def test_text_that_is_none_is_refused_by_the_name_of_its_column(form: str) -> None:
+def test_text_that_is_not_utf8_is_refused_with_the_name_of_its_column(form: str) -> None:
     texts = pa.StringArray.from_buffers(2, pa.array([0, 1, 3], pa.int32()).buffers()[1], pa.py_buffer(b"a\xff\xfe"))
     nested = pa.ListArray.from_arrays([0, 2], texts)
 
@@ -200,7 +198,7 @@ def test_row_groups_are_bounded(most_rows: int, most_bytes: int, monkeypatch: py
     assert groups[0] > 1
 
 
-def test_parquet_is_whole_or_not_there(tmp_path: Path) -> None:
+def test_parquet_is_written_completely_or_not_at_all(tmp_path: Path) -> None:
     def failing() -> Iterator[Any]:  # Any: batches
         yield batch(TABLE * 100)
         raise OSError("the store is gone")
@@ -214,7 +212,7 @@ def test_parquet_is_whole_or_not_there(tmp_path: Path) -> None:
     assert b"before" == (tmp_path / "before").read_bytes()
 
 
-def test_half_a_parquet_file_in_a_pipe_is_none() -> None:
+def test_an_incomplete_parquet_file_in_a_pipe_is_unreadable() -> None:
     def failing() -> Iterator[Any]:  # Any: batches
         yield batch()
         yield batch()
@@ -230,7 +228,7 @@ def test_half_a_parquet_file_in_a_pipe_is_none() -> None:
         pq.ParquetFile(io.BytesIO(data))
 
 
-def test_a_type_that_parquet_has_not_is_named() -> None:
+def test_a_type_that_parquet_lacks_is_named() -> None:
     empty = pa.record_batch([pa.array([{}], pa.struct([]))], names=["nothing"])
 
     with pytest.raises(UsageError, match="cannot be written as Parquet") as caught:
@@ -254,7 +252,7 @@ def test_a_table_in_a_pipe_is_uncut() -> None:
     ]
 
 
-def test_a_narrow_screen_leaves_columns_out_and_says_which() -> None:
+def test_a_narrow_screen_omits_columns_and_names_them() -> None:
     narrow = Terminal(is_terminal=True, width=30, colour=True)
     out, written = write("table", batch(TABLE[1:3]), terminal=narrow)
 
@@ -266,7 +264,7 @@ def test_a_narrow_screen_leaves_columns_out_and_says_which() -> None:
     assert "\x1b[2m2 rows\x1b[0m" == footer
 
 
-def test_the_columns_of_a_change_stay_longest() -> None:
+def test_the_columns_of_a_change_are_omitted_last() -> None:
     found = pa.record_batch(
         [pa.array(["x" * 40]), pa.array([2**62]), pa.array(["insert"]), pa.array([7])],
         names=["a", "b", "_type", "_version"],
@@ -290,7 +288,7 @@ def test_control_characters_are_escaped_and_wide_ones_aligned() -> None:
     assert lines == out.decode().splitlines()
 
 
-def test_screens_of_more_rows_than_are_drawn_look_alike_and_say_how_many_rows_there_are() -> None:
+def test_screens_with_more_rows_than_are_drawn_look_alike_and_show_the_row_count() -> None:
     found = pa.record_batch({"n": pa.array(range(2_500)), "t": pa.array(["x"] * 2_499 + [None])})
     about = {
         "columns": [{"name": "n", "type": "long"}, {"name": "t", "type": {"type": "array", "elementType": "date"}}]

@@ -245,7 +245,7 @@ def patched_locale(name: str) -> Iterator[None]:
         yield
 
 
-def test_colours_say_what_an_operation_does(tables: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_colours_show_the_kind_of_operation(tables: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tables)
 
     screen = screen_of(monkeypatch, "history", "busy", "--limit", "12", colour="auto")
@@ -305,7 +305,7 @@ def test_forced_colour_draws_into_a_pipe_and_cuts_nothing(
         ((), {"FORCE_COLOR": "0"}),
     ],
 )
-def test_what_wins_over_forced_colour_gives_the_text_of_a_pipe(
+def test_options_that_override_forced_colour_give_the_text_of_a_pipe(
     options: tuple[str, ...],
     environment: dict[str, str],
     tables: Path,

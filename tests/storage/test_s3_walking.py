@@ -50,7 +50,7 @@ def listing_threads() -> list[str]:
     return [thread.name for thread in threads() if thread.name.startswith("deltacli-list")]
 
 
-def test_more_than_a_page_is_told_whole(s3: S3Server, bucket: str, store: S3Storage) -> None:
+def test_more_than_one_page_is_listed_completely(s3: S3Server, bucket: str, store: S3Storage) -> None:
     files = [f"{place}{number:05d}" for place in ("", "p=1/", "p=1/q=1/r=1/") for number in range(1_500)]
     for path in files:
         s3.put(bucket, f"t/{path}", b"12")
@@ -88,7 +88,7 @@ def test_few_partitions_are_listed_flat_after_two_levels(s3: S3Server, bucket: s
     assert [("", ["p=1", "p=2"]), ("p=1", ["_delta_log", "q=1"]), ("p=2", ["q=1"])] == sorted(asked)
 
 
-def test_markers_are_odd_and_no_files(s3: S3Server, bucket: str, store: S3Storage) -> None:
+def test_markers_are_not_files(s3: S3Server, bucket: str, store: S3Storage) -> None:
     for key in ("", "p=1/", "p=1/q=1/", "p=1/q=1/r=1/", "p=1/q=1/r=1/file"):
         s3.put(bucket, f"t/{key}", b"")
 
@@ -99,13 +99,13 @@ def test_markers_are_odd_and_no_files(s3: S3Server, bucket: str, store: S3Storag
     assert not any(each.is_empty or each.directory_modified_ms for each in found)
 
 
-def test_pages_that_overlap_tell_each_file_once(s3: S3Server, bucket: str, store: S3Storage) -> None:
+def test_pages_that_overlap_yield_each_file_once(s3: S3Server, bucket: str, store: S3Storage) -> None:
     s3.fail("GET", bucket, page("a", "b", "c", token="1"), page("b", "c", "d", token="2"), page("d", "e"))
 
     assert ["a", "b", "c", "d", "e"] == paths(store.walk("", everything))
 
 
-def test_sixteen_parts_are_asked_for_at_a_time(s3: S3Server, bucket: str, store: S3Storage) -> None:
+def test_sixteen_parts_are_requested_at_a_time(s3: S3Server, bucket: str, store: S3Storage) -> None:
     together = Barrier(MANY_READS, timeout=60)
     for number in range(MANY_READS):
         s3.put(bucket, f"t/p={number:02d}/file", b"")
@@ -119,7 +119,9 @@ def test_sixteen_parts_are_asked_for_at_a_time(s3: S3Server, bucket: str, store:
     assert MANY_READS == len(paths(store.walk("", everything)))
 
 
-def test_an_abandoned_walk_asks_no_more_and_leaves_no_thread(s3: S3Server, bucket: str, store: S3Storage) -> None:
+def test_an_abandoned_walk_sends_no_more_requests_and_leaves_no_thread(
+    s3: S3Server, bucket: str, store: S3Storage
+) -> None:
     for number in range(100):
         s3.put(bucket, f"t/p={number:03d}/file", b"")
     found = store.walk("", everything)
@@ -143,7 +145,7 @@ def test_a_fault_ends_the_walk_and_every_thread(s3: S3Server, bucket: str, store
     assert len(listed(s3)) <= 2 + 2 * MANY_READS
 
 
-def test_one_head_a_file_and_denied_is_not_missing(s3: S3Server, bucket: str, store: S3Storage) -> None:
+def test_one_head_request_per_file_and_denied_is_not_missing(s3: S3Server, bucket: str, store: S3Storage) -> None:
     for number in range(40):
         s3.put(bucket, f"t/{number}", b"x" * number)
 
@@ -179,7 +181,7 @@ class Listing:
 
 
 @given(KEYS, st.integers(1, 4), st.sets(PARTS, max_size=2))
-def test_each_key_is_told_once_whatever_it_is_called(names: set[str], size: int, left_out: set[str]) -> None:
+def test_each_key_is_yielded_once_whatever_its_name(names: set[str], size: int, left_out: set[str]) -> None:
     """
     What is left out may still be told where the store lists flat, but nothing else is ever missing.
     """
