@@ -62,7 +62,7 @@ def test_the_configuration_of_the_user_allows_prefixes_too(clone: Path) -> None:
         ("deltacli.toml", '["s3://"]', "does not name a directory, host or bucket"),
     ],
 )
-def test_a_configuration_of_the_wrong_owner_is_refused(place: str, prefixes: str, words: str, clone: Path) -> None:
+def test_an_unsuitable_configuration_is_refused(place: str, prefixes: str, words: str, clone: Path) -> None:
     settings = clone.parent / place
     settings.write_text(f"allow_external = {prefixes}\n")
 

@@ -61,7 +61,7 @@ def test_the_same_command_again_keeps_every_option_but_the_limit() -> None:
     assert "deltacli snapshot --files --version 3 --columns=path --limit 0 -- '-t b'" == again_without_limit(arguments)
 
 
-def test_the_hint_for_a_table_below_is_not_a_separate_command(tmp_path: Path) -> None:
+def test_the_hint_for_a_table_below_quotes_its_path(tmp_path: Path) -> None:
     (tmp_path / "a; touch b #" / "_delta_log").mkdir(parents=True)
     (tmp_path / "a; touch b #" / "_delta_log" / f"{0:020d}.json").write_text("{}\n")
 

@@ -221,7 +221,7 @@ def test_formats_of_findings_belong_to_validate_alone(lake: Path, validate: Run)
     assert "sarif" in deltacli("validate", "lake/bad", *ONLY, cwd=lake, DELTACLI_FORMAT="sarif").out
 
 
-def test_a_finding_without_a_severity_has_that_of_its_rule(
+def test_findings_above_the_limit_have_the_severity_of_their_rule(
     lake: Path, validate: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A rule may report a light case first, and what lies above the limit is counted only."""

@@ -135,7 +135,7 @@ def test_a_file_that_is_not_a_trend_is_refused_before_anything_is_checked(text: 
         ("known.json", "the same file"),
     ],
 )
-def test_an_unwritable_trend_path_is_refused(name: str, said: str, lake: Path, validate: Run) -> None:
+def test_an_unsuitable_trend_path_is_refused(name: str, said: str, lake: Path, validate: Run) -> None:
     result = validate("lake", *ONLY, "--write-baseline", "known.json", "--trend", name)
 
     assert (2, "") == (result.code, result.out)

@@ -71,7 +71,7 @@ def test_a_signal_right_before_the_system_call_ends_the_wait(
     assert 1 == len(ready)
 
 
-def test_a_line_is_read_and_the_end_of_the_input_is_none(pipe: tuple[int, int]) -> None:
+def test_a_line_is_read_and_the_end_of_the_input_is_empty(pipe: tuple[int, int]) -> None:
     reading, writing = pipe
     os.write(writing, b"yes\n")
     line = read_line(reading)

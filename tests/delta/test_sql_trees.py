@@ -360,12 +360,12 @@ def test_an_expression_has_its_tree(text: str, tree: str) -> None:
 
 
 @pytest.mark.parametrize(("text", "fault"), FAULTS)
-def test_a_text_that_cannot_work_says_why(text: str, fault: str) -> None:
+def test_an_invalid_text_states_the_reason(text: str, fault: str) -> None:
     assert (fault, None) == (parse_expression(text).fault, parse_expression(text).root)
 
 
 @pytest.mark.parametrize("text", NOT_KNOWN)
-def test_a_text_that_may_work_is_left_alone(text: str) -> None:
+def test_a_possibly_valid_text_has_no_fault(text: str) -> None:
     found = parse_expression(text)
 
     assert (None, None, False) == (found.root, found.fault, found.is_certain)

@@ -124,7 +124,7 @@ def sample(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("name", sorted(SCHEMAS))
-def test_every_schema_is_indexed_and_closed_and_says_what_a_field_is(name: str) -> None:
+def test_every_schema_is_indexed_and_closed_and_describes_its_fields(name: str) -> None:
     Draft202012Validator.check_schema(SCHEMAS[name])
 
     assert f"[{name}]({name}.json)" in (HOME / "README.md").read_text(encoding="utf-8")
@@ -164,7 +164,7 @@ WIDENINGS = (
 
 
 @pytest.mark.parametrize("words", WIDENINGS)
-def test_what_widening_types_says_matches(words: str, sample: Path, tmp_path: Path, capsysbinary: Capture) -> None:
+def test_widening_documents_match_their_schema(words: str, sample: Path, tmp_path: Path, capsysbinary: Capture) -> None:
     found = []
     for form in ("json", "ndjson"):
         shutil.copytree(sample, tmp_path / form)

@@ -95,7 +95,9 @@ def test_the_calls_that_can_fail(form: Form) -> None:
     ids=lambda form: form.name,
 )
 @pytest.mark.parametrize("fault", [Fault.BEFORE, Fault.AFTER])
-def test_a_fault_at_any_call_changes_nothing_and_a_rerun_mends_it(form: Form, fault: Fault, scratch: Path) -> None:
+def test_a_fault_at_any_call_changes_nothing_and_a_second_run_repairs_it(
+    form: Form, fault: Fault, scratch: Path
+) -> None:
     builder = any_form_table(form)
     for at in range(1, len(calls_of(form)) + 1):
         inner, storage, plan = plan_with(form, builder)
@@ -111,7 +113,7 @@ def test_a_fault_at_any_call_changes_nothing_and_a_rerun_mends_it(form: Form, fa
 
 @form_of
 @pytest.mark.parametrize("fault", [Fault.LOST, Fault.UNSENT])
-def test_a_creation_without_an_answer_is_looked_at(form: Form, fault: Fault, scratch: Path) -> None:
+def test_a_creation_without_an_answer_is_verified(form: Form, fault: Fault, scratch: Path) -> None:
     builder = any_form_table(form)
     places = [number for number, (verb, _) in enumerate(calls_of(form), 1) if verb == "publish"]
     for at in places:
@@ -276,7 +278,7 @@ def test_a_full_disk_is_a_fault_of_the_store(form: Form, monkeypatch: pytest.Mon
     assert [] == list(scratch.iterdir())
 
 
-def test_what_another_writer_made_meanwhile_stays() -> None:
+def test_files_written_concurrently_are_kept() -> None:
     form = FORMS[0]
     builder = any_form_table(form)
     inner, _, plan = plan_with(form, builder)
@@ -296,7 +298,7 @@ def test_what_another_writer_made_meanwhile_stays() -> None:
 
 @pytest.mark.parametrize("parts_there", [(1,), (3,), (1, 3), (1, 2)])
 @pytest.mark.parametrize("content", ["ours", "others", "nothing", "noise"])
-def test_parts_that_were_left_over_are_kept_or_replaced(parts_there: tuple[int, ...], content: str) -> None:
+def test_leftover_parts_are_kept_or_replaced(parts_there: tuple[int, ...], content: str) -> None:
     """A set that is not whole is no checkpoint: what another writer spread otherwise must not become a part of ours."""
     form = FORMS[1]
     builder = any_form_table(form)

@@ -239,7 +239,7 @@ def test_a_version_that_was_named_is_named_anew() -> None:
 
 
 @pytest.mark.parametrize("winner", [HARMLESS[0], CHANGING[0]])
-def test_who_always_loses_says_to_whom(winner: list[Line]) -> None:
+def test_repeated_conflicts_name_the_winners(winner: list[Line]) -> None:
     storage = table_of_commits(3).in_memory()
     pauses: list[int] = []
     rounds = [[commit_info("WRITE", engineInfo="Other/1"), *winner[1:]] for _ in range(5)]
@@ -320,7 +320,7 @@ class Answering(Rivals):
         return self._answer(path, data)
 
 
-def test_what_stays_unknown_is_said_with_what_to_look_for() -> None:
+def test_an_unknown_outcome_is_reported_with_how_to_verify_it() -> None:
     storage = table_of_commits(3).in_memory()
 
     with pytest.raises(OutcomeUnknown) as raised:
@@ -364,7 +364,7 @@ def test_a_version_that_was_taken_back_is_tried_again() -> None:
     assert (3, [2, 2]) == (done.version, made)
 
 
-def test_a_creation_that_failed_for_certain_is_told_at_once() -> None:
+def test_a_creation_that_certainly_failed_is_reported_at_once() -> None:
     storage = table_of_commits(3).in_memory()
     sent: list[str] = []
 
@@ -409,7 +409,7 @@ def test_pauses_grow_to_half_a_second_and_never_repeat(monkeypatch: pytest.Monke
         (False, False, "version 3 may have been committed: it was if 00000000000000000003.json contains ours"),
     ],
 )
-def test_an_interruption_in_flight_says_what_it_left(is_done: bool, is_lost: bool, note: str) -> None:
+def test_an_interruption_in_flight_reports_what_it_left(is_done: bool, is_lost: bool, note: str) -> None:
     class Stop(BaseException):
         pass
 

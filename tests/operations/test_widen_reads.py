@@ -76,7 +76,7 @@ def test_a_partition_column_needs_its_values_and_the_keys_of_files(built: TableB
         widened(built, "day", "timestamp_ntz", readable=("path", "size", "deletionVector"))
 
 
-def test_a_plan_on_a_read_only_store_says_that_nothing_can_be_committed() -> None:
+def test_a_plan_on_a_read_only_store_reports_that_nothing_can_be_committed() -> None:
     schema = compact(struct(field("id", "integer")))
     builder = TableBuilder().commit(protocol(1, 2), metadata(schema_string=schema))
     storage = RecordingStorage(builder.in_memory(), capabilities=NEAR._replace(atomic_create=False))

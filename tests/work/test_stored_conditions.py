@@ -157,7 +157,7 @@ RAISES: tuple[tuple[str, dict[str, Any], str], ...] = (
 
 
 @pytest.mark.parametrize(("text", "row", "reason"), RAISES)
-def test_what_depends_on_sparks_settings_is_not_evaluated(text: str, row: dict[str, Any], reason: str) -> None:
+def test_values_that_depend_on_settings_of_spark_are_not_evaluated(text: str, row: dict[str, Any], reason: str) -> None:
     with pytest.raises(NotEvaluated) as caught:
         condition(text).violations(batch_of([row]))
 
@@ -172,7 +172,7 @@ def test_a_date_beyond_the_years_is_not_evaluated() -> None:
         condition("year(dt) > 1", schema).violations(far)
 
 
-def test_a_string_that_is_no_text_is_not_evaluated() -> None:
+def test_a_string_that_is_not_utf8_is_not_evaluated() -> None:
     schema = schema_of({"s": "string"})
     broken = pa.Array.from_buffers(pa.string(), 1, pa.array([b"\xff"]).buffers())
     batch = pa.record_batch([broken], schema=arrow_schema(schema.fields))
@@ -207,11 +207,11 @@ UNCHECKED = (
 
 
 @pytest.mark.parametrize(("text", "reason"), UNCHECKED)
-def test_what_is_not_surely_the_same_is_unchecked(text: str, reason: str) -> None:
+def test_expressions_that_may_differ_between_engines_are_unchecked(text: str, reason: str) -> None:
     assert Unchecked(reason) == compile_condition(text, SCHEMA)
 
 
-def test_names_that_collide_are_unchecked_and_odd_ones_are_not() -> None:
+def test_ambiguous_names_are_unchecked_and_unusual_ones_are_not() -> None:
     schema = schema_of(
         {"Id": "integer", "id": "integer", 'select "x"; --': "integer", "c1": "integer", "c0": "integer"}
     )
@@ -250,7 +250,7 @@ def test_strings_with_rules_of_their_own_are_unchecked(metadata: dict[str, Any],
         ("dt > '2020-01-01'", False),
     ),
 )
-def test_what_depends_on_a_sessions_zone_says_so(text: str, expected: bool) -> None:
+def test_dependence_on_the_session_time_zone_is_marked(text: str, expected: bool) -> None:
     assert expected is condition(text).assumes_utc
 
 
@@ -272,7 +272,7 @@ def test_a_generated_column_with_parts_is_unchecked() -> None:
 # -- DuckDB ---------------------------------------------------------------------------------------------------------
 
 
-def test_nothing_imports_duckdb_before_it_is_asked() -> None:
+def test_duckdb_is_imported_only_when_needed() -> None:
     code = "import deltacli.work.rows.stored_conditions, sys; sys.exit('duckdb' in sys.modules)"
 
     assert 0 == subprocess.run([sys.executable, "-c", code], check=False).returncode

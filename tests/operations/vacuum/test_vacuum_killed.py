@@ -73,7 +73,7 @@ def check_rerun(table: Path, plan: str | None, data: set[str], info: bytes) -> N
         assert 0 == again.failures
 
 
-def test_a_run_that_nobody_disturbs(tmp_path: Path) -> None:
+def test_a_run_without_disturbance_succeeds(tmp_path: Path) -> None:
     data, _, verbs = undisturbed(tmp_path / "t", False)
 
     assert set(NEEDED) == files_of(tmp_path / "t")
