@@ -126,7 +126,7 @@ def test_the_tables_of_exceptions_name_tables_of_the_corpus(root: Path) -> None:
 
 
 @each_table()
-def test_every_version_is_what_the_manifest_says(table: CorpusTable, root: Path) -> None:
+def test_every_version_matches_the_manifest(table: CorpusTable, root: Path) -> None:
     opened = open_corpus(table, root)
 
     for version in table.versions:
@@ -208,7 +208,7 @@ def test_the_newest_files_and_tombstones_are_those_of_the_manifest(table: Corpus
 
 
 @each_table()
-def test_history_is_what_the_manifest_says(table: CorpusTable, root: Path) -> None:
+def test_history_matches_the_manifest(table: CorpusTable, root: Path) -> None:
     opened = open_corpus(table, root)
 
     if table.id in NO_LOG:

@@ -156,7 +156,7 @@ def each_table() -> pytest.MarkDecorator:
 
 
 @each_table()
-def test_as_many_rows_as_the_manifest_knows_or_a_clear_refusal(table: CorpusTable, root: Path) -> None:
+def test_the_row_count_matches_the_manifest_or_is_clearly_refused(table: CorpusTable, root: Path) -> None:
     newest = sound_versions(table)[-1]
     scan = open_table(str(table.path(root))).snapshot(version=newest).scan()
 

@@ -122,7 +122,7 @@ def test_every_table_that_may_be_written_is_looked_at(root: Path) -> None:
 
 
 @each([table for table in TABLES if table.id not in LARGE])
-def test_what_goes_is_what_the_manifest_calls_not_live(table: CorpusTable, root: Path) -> None:
+def test_deleted_files_match_the_manifest(table: CorpusTable, root: Path) -> None:
     plan = vacuum(open_at(table.path(root)), dry_run=True).plan
 
     assert not_live(table) == goes(plan)
@@ -131,7 +131,7 @@ def test_what_goes_is_what_the_manifest_calls_not_live(table: CorpusTable, root:
 
 @pytest.mark.soak
 @each([table for table in TABLES if table.id in LARGE])
-def test_what_goes_of_a_large_table_is_what_the_manifest_calls_not_live(table: CorpusTable, root: Path) -> None:
+def test_deleted_files_of_a_large_table_match_the_manifest(table: CorpusTable, root: Path) -> None:
     assert not_live(table) == goes(vacuum(open_at(table.path(root)), dry_run=True).plan)
 
 

@@ -150,7 +150,7 @@ def said(answer: PeerRows) -> str:
     return re.sub(r"\[.*(TypeWidening\w*).*\]", r"[\1]", answer.refusal or "")
 
 
-def test_what_is_said_of_these_clients_is_what_they_do() -> None:
+def test_statements_about_these_clients_are_true() -> None:
     found = {one.name: (one.reads, one.writes) for one in access_of(["typeWidening", "timestampNtz"])}
 
     assert (False, False) == found["deltalake (delta-rs)"]

@@ -100,7 +100,7 @@ def test_memory_errors_are_distinguished_from_invalid_bytes(fault: BaseException
     assert expected == is_exhaustion(fault)
 
 
-def test_an_error_of_invalid_bytes_is_passed_on() -> None:
+def test_an_error_of_invalid_bytes_does_not_end_the_run() -> None:
     stop_if_exhausted(CheckpointUnreadable("damaged"))
 
 

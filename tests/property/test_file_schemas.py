@@ -245,7 +245,7 @@ def is_refused(data: bytes, config: TableConfiguration) -> bool:
 
 @examples(100)
 @given(cases())
-def test_files_that_are_refused_have_an_error_and_no_others(case: tuple[TableConfiguration, Any]) -> None:
+def test_exactly_the_refused_files_have_an_error(case: tuple[TableConfiguration, Any]) -> None:
     config, schema = case
     data = parquet_of(schema)
     view = view_of(data, config)

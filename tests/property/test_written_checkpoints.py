@@ -178,7 +178,7 @@ def names(schema: dict[str, Any]) -> set[str]:
 
 @examples(7)
 @given(strategies.described_logs(max_commits=3), st.sampled_from(["struct", "both"]))
-def test_parsed_statistics_say_what_the_texts_say(builder: TableBuilder, stats: str) -> None:
+def test_parsed_statistics_equal_those_of_the_texts(builder: TableBuilder, stats: str) -> None:
     builder.commit(protocol(), metadata())
     storage = builder.in_memory()
     result = write(open_at(storage), make_request(stats=stats))

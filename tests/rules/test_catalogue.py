@@ -44,7 +44,7 @@ def test_every_rule_has_a_damage() -> None:
     assert [] == sorted({damage.rule for damage in DAMAGES} - set(RULES))
 
 
-def test_ids_are_told_apart_and_rows_are_filled() -> None:
+def test_ids_are_distinguished_and_rows_are_filled() -> None:
     ids = Counter(rule.id for rule in RULES.values())
 
     assert [] == [rule for rule, count in ids.items() if count > 1]

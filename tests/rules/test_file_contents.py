@@ -34,7 +34,7 @@ def test_a_sound_table_is_silent(make: type[DataTable], level: str, tmp_path: Pa
     assert () == found.not_checked
 
 
-def test_a_faulty_version_is_told_once_for_the_file_of_two_vectors(tmp_path: Path) -> None:
+def test_a_faulty_version_is_reported_once_for_the_file_of_two_vectors(tmp_path: Path) -> None:
     found = inspect(vector_file_of_another_version().write(tmp_path / "t"), "footers")
 
     assert 1 == len(found.findings)
@@ -50,7 +50,7 @@ def test_a_file_of_vectors_is_opened_once(level: str, tmp_path: Path) -> None:
     assert [vector_path(UUID_OF_FILE)] == [path for path in storage.touched("read_range") if path.endswith(".bin")]
 
 
-def test_vectors_that_lie_far_apart_are_read_by_themselves(tmp_path: Path) -> None:
+def test_vectors_that_are_far_apart_are_read_separately(tmp_path: Path) -> None:
     table = VectorTable()
     offset = table.vector(1)["offset"]
     table.vector_file[offset:offset] = bytes(100_000)
@@ -75,7 +75,7 @@ def test_vectors_that_are_large_together_are_read_a_few_at_a_time(
     assert 2 == len([path for path in storage.touched("read_range") if path.endswith(".bin")])
 
 
-def test_rows_behind_a_broken_vector_are_not_judged_and_the_run_says_so(tmp_path: Path) -> None:
+def test_rows_of_a_broken_vector_are_not_checked_and_this_is_reported(tmp_path: Path) -> None:
     table = VectorTable()
     table.vector_file[-1] ^= 1
 
@@ -87,7 +87,7 @@ def test_rows_behind_a_broken_vector_are_not_judged_and_the_run_says_so(tmp_path
     assert 10 + 10 - 2 == found.files.rows  # part 3 whole, part 2 without two rows, part 4 not at all
 
 
-def test_where_the_footer_is_unknown_the_log_says_how_many_rows_there_are(tmp_path: Path) -> None:
+def test_without_a_footer_the_row_count_comes_from_the_log(tmp_path: Path) -> None:
     table = VectorTable()
     table.store([[1, 2], [10]])
     table.bytes[table.add(4, 1)["path"]] = bytes(table.add(4, 1)["size"])
@@ -132,7 +132,7 @@ def test_images_are_counted_over_all_files_of_a_version(tmp_path: Path) -> None:
     assert [] == told(inspect(table.write(tmp_path / "t"), "data"))
 
 
-def test_images_are_not_counted_where_a_file_is_gone(tmp_path: Path) -> None:
+def test_images_are_not_counted_if_a_file_is_missing(tmp_path: Path) -> None:
     table = ChangedTable()
     table.add_changes(1, changes_of(("update_preimage",)))
     table.drop(table.action(2, "cdc", 0)["path"])
@@ -147,7 +147,7 @@ def test_images_are_not_counted_where_a_file_is_gone(tmp_path: Path) -> None:
         (FileLimits(share=0.5), "1 of 2 files of change data, which a sample leaves out"),
     ],
 )
-def test_limits_leave_change_data_out_and_say_so(limits: FileLimits, expected: str, tmp_path: Path) -> None:
+def test_limits_skip_change_data_and_this_is_reported(limits: FileLimits, expected: str, tmp_path: Path) -> None:
     table = ChangedTable()
     table.add_changes(1, changes_of(("update_preimage",)))
     storage = open_storage(str(table.write(tmp_path / "t")))

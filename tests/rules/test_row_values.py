@@ -95,7 +95,7 @@ def test_rows_are_counted_from_row_group_to_row_group(tmp_path: Path) -> None:
     assert [(DUPLICATE, "38")] == [(finding.rule.id, finding.seen) for finding in found.findings]
 
 
-def test_values_beyond_the_mark_are_told_once(tmp_path: Path) -> None:
+def test_values_beyond_the_high_water_mark_are_reported_once(tmp_path: Path) -> None:
     found = inspect(IdentityTable(mark=25).write(tmp_path / "t"), "data")
 
     assert [(MARK, "the identity column id has values up to 49 in 3 files, beyond its high-water mark 25")] == told(
@@ -123,7 +123,7 @@ def test_a_column_may_go_down(mark_at: int, rules: set[str], tmp_path: Path) -> 
     assert rules == rules_of(inspect(table.write(tmp_path / "t"), "data"))
 
 
-def test_steps_that_cant_be_counted_are_said_not_to_be(tmp_path: Path) -> None:
+def test_uncountable_steps_are_reported_as_such(tmp_path: Path) -> None:
     found = inspect(IdentityTable(mark=0, step=1 << 62).write(tmp_path / "t"), "data")
 
     assert set() == rules_of(found)
@@ -190,7 +190,7 @@ def _with_id(name: str, kind: pa.DataType, number: int) -> pa.Field:
 
 
 @pytest.mark.parametrize(("text", "rules"), [("2026-01-01 01:00:00", set()), ("2026-01-01T01:00:00Z", {DIFFERS})])
-def test_a_time_without_a_zone_is_no_other_time(text: str, rules: set[str], tmp_path: Path) -> None:
+def test_a_time_without_a_zone_is_not_another_time(text: str, rules: set[str], tmp_path: Path) -> None:
     """The writer's zone may be an hour behind UTC, or before it."""
     features = ["materializePartitionColumns"]
     table = DataTable(
@@ -219,7 +219,7 @@ def test_a_time_without_a_zone_is_no_other_time(text: str, rules: set[str], tmp_
         ([column("x", "decimal(40,2)")], "decimal(40,2)"),
     ],
 )
-def test_where_a_schema_keeps_rows_from_being_read_footers_are_judged(
+def test_footers_are_checked_if_the_schema_prevents_reading_rows(
     fields: list[dict[str, Any]], said: str, tmp_path: Path
 ) -> None:
     table = DataTable(schema=struct(column("id", "long"), *fields, column("p", "string")))

@@ -120,7 +120,7 @@ def evaluated(
 
 
 @pytest.mark.long
-def test_what_is_evaluated_is_what_spark_makes_of_it(tmp_path: Path) -> None:
+def test_evaluated_expressions_equal_those_of_spark(tmp_path: Path) -> None:
     outcome = compared(EXPRESSIONS, tmp_path)
 
     assert [] == outcome.faults
