@@ -185,7 +185,7 @@ def test_columns_outside_the_specification_are_written_too(tmp_path: Path, capsy
     ] == [json.loads(line) for line in out.splitlines()]
 
 
-def test_without_a_commit_the_checkpoint_is_taken_and_a_note_says_so(tmp_path: Path, capsysbinary: Capture) -> None:
+def test_without_a_commit_the_checkpoint_is_read_and_a_note_reports_it(tmp_path: Path, capsysbinary: Capture) -> None:
     table = TableBuilder().commits(4).checkpoint(2).write(tmp_path / "t")
     (table / commit_path(2)).unlink()
 

@@ -1,4 +1,4 @@
-"""Where a result goes: into the file that is meant, and into nothing else's place."""
+"""Where a result is written: into the intended file, never over another one."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ SCHEMA = json.loads((ROOT / "docs" / "schemas" / "progress.json").read_text())
 
 
 class Watch:
-    """A clock that moves when told."""
+    """A clock that is advanced by hand."""
 
     def __init__(self) -> None:
         self.seconds = 100.0
@@ -349,7 +349,7 @@ def test_progress_as_json_lines_is_separate_from_the_result(sample: Path) -> Non
 
 
 @pytest.mark.parametrize("was_asked_for", [True, False])
-def test_the_line_ends_when_the_result_flows_into_a_pipe_unless_it_was_asked_for(
+def test_progress_ends_when_the_result_is_written_into_a_pipe_unless_requested(
     was_asked_for: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """

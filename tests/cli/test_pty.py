@@ -416,7 +416,7 @@ def test_quitting_the_pager_early_is_not_an_error(many_files: Path) -> None:
     assert 2 == len(found[1].splitlines())
 
 
-def test_control_c_belongs_to_the_pager(sample: Path, tmp_path: Path) -> None:
+def test_control_c_is_handled_by_the_pager(sample: Path, tmp_path: Path) -> None:
     pager = tmp_path / "pager"
     pager.write_text(WAITING_PAGER)
     pager.chmod(0o755)

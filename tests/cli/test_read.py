@@ -179,7 +179,7 @@ def test_impossible_options_are_refused_before_anything_is_written(
     assert code == done.error["code"]
 
 
-def test_parquet_goes_into_a_file_or_a_pipe(sample: Path, tmp_path: Path) -> None:
+def test_parquet_is_written_into_a_file_or_a_pipe(sample: Path, tmp_path: Path) -> None:
     nowhere = deltacli("read", sample, "--format", "parquet", "--limit", "5")
     code, seen = on_screen("read", sample, "--format", "parquet", "--output", "-")
     os.mkfifo(tmp_path / "pipe")

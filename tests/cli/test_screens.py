@@ -332,7 +332,7 @@ def test_forced_colour_leaves_documents_and_files_alone(
 def piped(
     monkeypatch: pytest.MonkeyPatch, captured: pytest.CaptureFixture[bytes], *arguments: str | Path, **environment: str
 ) -> str:
-    """Run a command in this process with a stdout that is no terminal, and return what it writes."""
+    """Run a command in this process with a stdout that is not a terminal, and return its output."""
     from deltacli.cli.app import run
 
     for name in ("NO_COLOR", "FORCE_COLOR", "COLUMNS"):

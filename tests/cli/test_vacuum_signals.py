@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM in the middle of `vacuum`: what is under way is finished and told, and the next run goes on."""
+"""Ctrl-C and SIGTERM during `vacuum`: deletions in flight are finished and reported, and the next run resumes."""
 
 from __future__ import annotations
 

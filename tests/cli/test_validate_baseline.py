@@ -1,4 +1,4 @@
-"""`validate --baseline` and `--write-baseline`: what was there is accepted, what is new is told."""
+"""`validate --baseline` and `--write-baseline`: known findings are accepted, new ones are reported."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ def written(form: str, report: ValidationReport, terminal: Terminal = PIPE) -> b
 
 @pytest.fixture
 def bad(sample: Path, tmp_path: Path) -> Path:
-    """A table with a torn commit and a gap, in lake/ beside a good one."""
+    """A table with a torn commit and a gap, in lake/ next to a good one."""
     shutil.copytree(sample, tmp_path / "lake" / "good")
     table = Path(shutil.copytree(sample, tmp_path / "lake" / "bad"))
     (table / "_delta_log" / f"{3:020d}.json").unlink()

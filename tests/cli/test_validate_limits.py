@@ -1,4 +1,4 @@
-"""`validate --sample` and `--where`: which data files are looked into, and how it is told."""
+"""`validate --sample` and `--where`: which data files are read, and how this is reported."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ TABLES = corpus.tables()
 
 
 def each_table(chosen_from: Iterable[CorpusTable] = TABLES, *, long: Iterable[str] = ()) -> pytest.MarkDecorator:
-    """One case a table; one that skips where there is no corpus. Some are left to the long suite."""
+    """Return one case per table, or one that skips if there is no corpus. Some are left to the long suite."""
     chosen = [
         pytest.param(table, id=table.id, marks=[pytest.mark.long] if table.id in long else []) for table in chosen_from
     ]

@@ -42,7 +42,7 @@ def found_in(place: Path, select: str) -> set[str]:
 
 
 def is_odd(table: CorpusTable, version: int) -> bool:
-    """True for versions without a commit file, and those of which the log tells two states."""
+    """Return True for versions without a commit file, and those with two contradictory states in the log."""
     return (table.id, version) in REFUSED or (table.id, version) in TWO_STATES
 
 

@@ -63,7 +63,7 @@ EXPECTATIONS = every_expectation()
 
 
 def each_expectation(*, large: bool) -> pytest.MarkDecorator:
-    """One case a version; one that skips where there is no corpus."""
+    """Return one case per version, or one that skips if there is no corpus."""
     chosen = [
         pytest.param(expected, id=expected.id) for expected in EXPECTATIONS if (expected.table.id in LARGE) == large
     ]
@@ -150,7 +150,7 @@ TABLES = [table for table in corpus.tables() if sound_versions(table)]
 
 
 def each_table() -> pytest.MarkDecorator:
-    """One case a table; one that skips where there is no corpus."""
+    """Return one case per table, or one that skips if there is no corpus."""
     chosen = [pytest.param(table, id=table.id) for table in TABLES]
     return pytest.mark.parametrize("table", chosen or [pytest.param(None, id="no-corpus")])
 

@@ -1,4 +1,4 @@
-"""`vacuum` on every real table: what goes is what the manifest calls not live, and every row stays.
+"""`vacuum` on every real table: exactly the files that the manifest calls not live are deleted, and every row is kept.
 
 Retention 0 is asked for, foreign files included, so that nothing but what the table needs is left.
 """
@@ -67,7 +67,7 @@ CHANGED = [table for table in SOUND if not_live(table)]
 
 
 def each(tables: Sequence[CorpusTable]) -> pytest.MarkDecorator:
-    """One case a table; one that skips where there is no corpus."""
+    """Return one case per table, or one that skips if there is no corpus."""
     chosen = [pytest.param(table, id=table.id) for table in tables]
     return pytest.mark.parametrize("table", chosen or [pytest.param(None, id="no-corpus")])
 

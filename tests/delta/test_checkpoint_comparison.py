@@ -39,7 +39,7 @@ def compared(found: list[dict[str, Any]], expected: list[dict[str, Any]]) -> Com
 
 
 def fields_that_differ(found: dict[str, Any], expected: dict[str, Any]) -> list[str]:
-    """The fields of one file that are told, the same whichever of the two is the checkpoint's."""
+    """Return the reported fields of one file, which do not depend on which of the two is the checkpoint's."""
     one, other = compared([add_of(**found)], [add_of(**expected)]), compared([add_of(**expected)], [add_of(**found)])
     assert ([], []) == (one.missing, one.extra) == (other.missing, other.extra)
     fields = [difference.field for difference in one.different]

@@ -1,4 +1,4 @@
-"""Keys that a user adds to the commitInfo, and those that nobody may set."""
+"""Keys that a user adds to the commitInfo, and reserved keys."""
 
 from __future__ import annotations
 

@@ -103,7 +103,7 @@ def test_a_known_shape_is_read_as_an_unknown_one(made: list[bytes], learn_after:
 
 
 def test_a_footer_that_is_nested_too_deeply_is_one_however_many_came_before_it() -> None:
-    """Structs in structs, then lists in lists, in a field that nobody knows, behind the rows."""
+    """Structs in structs, then lists in lists, in an unknown field after the rows."""
     sink = io.BytesIO()
     pq.write_table(pa.table({"a": [1, 2]}), sink)
     sound = footer_of(sink.getvalue())

@@ -1,4 +1,4 @@
-"""`_last_checkpoint`: believed as far as it goes, never an error."""
+"""`_last_checkpoint`: used as far as it is valid, never an error."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ def known_of(adds: list[Action], removes: list[Action] | None = None) -> KnownFi
 
 
 def touched(kind: str, action: Action) -> TouchedFile:
-    """A file of a commit that nobody looked up before."""
+    """A file of a commit that was not looked up before."""
     return TouchedFile(LocatedAction(kind, action, 1), action["path"], "", None)
 
 

@@ -1,4 +1,4 @@
-"""`stats_parsed` and `partitionValues_parsed` at the edges of their types: a value is exact, or there is none."""
+"""`stats_parsed` and `partitionValues_parsed` at the edges of their types: a value is exact or missing."""
 
 from __future__ import annotations
 

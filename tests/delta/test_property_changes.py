@@ -1,4 +1,4 @@
-"""Planning changes of properties: each refusal once, and silence beside it."""
+"""Planning changes of properties: each refusal occurs once, without other messages."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Action = dict[str, Any]  # Any: JSON values
 
 
 def raw(configuration: Mapping[str, Any] | None = None, schema: str = SCHEMA) -> Action:
-    """A metaData with a field that nobody knows."""
+    """A metaData with an unknown field."""
     return {
         "id": "one",
         "format": {"provider": "parquet", "options": {}},

@@ -1,4 +1,4 @@
-"""Lines of a commit with all their faults: each is told where it stands, and sound actions are kept."""
+"""Lines of a commit with all their faults: each is reported at its line, and sound actions are kept."""
 
 from __future__ import annotations
 

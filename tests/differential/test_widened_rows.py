@@ -81,7 +81,7 @@ def answers_of(peer: str, tasks: list[Task], directory: Path) -> list[PeerRows]:
 
 
 def difference(answer: PeerRows, chosen: tuple[Candidate, ...] = ()) -> str | None:
-    """What tells the peer's rows from ours: None where they agree, in the types of the columns chosen, too."""
+    """Return how the peer's rows or types differ from ours; None if they agree."""
     if answer.place is None:
         return f"refuses: {answer.refusal}"
     try:

@@ -46,7 +46,7 @@ DOCUMENTS = (
 )
 
 OPEN = ("field", "commit")
-"""Items that hold keys of the table's writers beside their own fields."""
+"""Items that contain keys of the table's writers in addition to their own fields."""
 
 TABLES = (
     "dask/empty1",
@@ -190,7 +190,7 @@ def test_a_damaged_plan_of_wider_types_is_refused(sample: Path, capsysbinary: Ca
 
 PROTOCOLS = ("protocolBefore", "protocolAfter")
 VERSIONS_AND_FEATURES = ("minReaderVersion", "minWriterVersion", "readerFeatures", "writerFeatures")
-"""Beside these a protocol in the log may have fields that nobody knows."""
+"""In addition to these, a protocol in the log may have unknown fields."""
 
 
 def check_findings(table: Path, capture: Capture) -> list[str]:
@@ -242,7 +242,7 @@ BAD_SCHEMAS = ("no json", "[]", '"long"', '{"type":"struct"}', '{"type":"struct"
 
 
 @pytest.mark.parametrize("text", BAD_SCHEMAS)
-def test_a_schema_that_can_not_be_parsed_is_refused_in_every_format(
+def test_a_schema_that_cannot_be_parsed_is_refused_in_every_format(
     text: str, tmp_path: Path, capsysbinary: Capture
 ) -> None:
     log = tmp_path / "_delta_log"

@@ -1,4 +1,4 @@
-"""The GitHub Action and the pre-commit hook: what they run, with inputs as they are and as nobody should send them."""
+"""The GitHub Action and the pre-commit hook: what they run, with usual and hostile inputs."""
 
 from __future__ import annotations
 

@@ -162,7 +162,7 @@ def test_a_protocol_of_another_world_is_refused(reader: int) -> None:
 
 
 def put(kind: str, place: Path) -> None:
-    """Something that is no file."""
+    """Something that is not a regular file."""
     match kind:
         case "pipe":
             os.mkfifo(place)

@@ -55,7 +55,7 @@ def calls_of(form: Form) -> list[tuple[str, str]]:
 
 
 def check_table(storage: Storage, builder: TableBuilder) -> None:
-    """The newest version is the model's, every complete checkpoint tells it, and the hint names one that is there."""
+    """Check the newest version, every complete checkpoint of it, and that the hint names an existing one."""
     state = builder.states[-1]
     wanted = [found.document(now_ms=NOW_MS) for found in (state, expired(state))]
     table = open_at(storage)
@@ -331,7 +331,7 @@ def test_a_classic_file_of_no_bytes_is_replaced() -> None:
 
 
 @pytest.mark.parametrize("data", [b"PAR1 noise PAR1", b"x" * 50], ids=["footer", "noise"])
-def test_a_classic_checkpoint_that_can_not_be_read_is_replaced(data: bytes) -> None:
+def test_a_classic_checkpoint_that_cannot_be_read_is_replaced(data: bytes) -> None:
     form = FORMS[0]
     builder = any_form_table(form)
     inner = builder.in_memory()

@@ -146,7 +146,7 @@ def test_unknown_words_are_usage_errors(name: str) -> None:
     assert 2 == caught.value.exit_code
 
 
-def test_a_store_that_can_not_create_atomically_is_read_only(tmp_path: Path) -> None:
+def test_a_store_that_cannot_create_atomically_is_read_only(tmp_path: Path) -> None:
     system, root = fsspec.filesystem("memory"), f"/{tmp_path.name}"
     for path, file in TableBuilder().commits(3).files.items():
         system.pipe_file(f"{root}/{path}", file.data)

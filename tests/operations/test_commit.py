@@ -45,7 +45,7 @@ def commits_of(storage: Storage) -> list[str]:
     return [stat.name for stat in storage.list_from(LOG)]
 
 
-def test_a_request_becomes_the_next_version() -> None:
+def test_a_request_is_committed_as_the_next_version() -> None:
     storage = table_of_commits(3).in_memory()
 
     done = run(storage, count_up())
@@ -144,7 +144,7 @@ def test_after_harmless_winners_the_same_request_follows(winner: list[Line], rou
 
 
 @pytest.mark.parametrize("winner", CHANGING[:2])
-def test_after_a_change_of_what_was_read_the_request_is_made_anew(winner: list[Line]) -> None:
+def test_after_a_change_of_what_was_read_the_request_is_planned_again(winner: list[Line]) -> None:
     storage = table_of_commits(3).in_memory()
     made: list[int] = []
 
@@ -225,7 +225,7 @@ def test_a_winner_of_many_commits_is_followed_at_its_end() -> None:
     assert (9, 1) == (done.version, done.lost)
 
 
-def test_a_version_that_was_named_is_named_anew() -> None:
+def test_a_version_in_the_request_follows_the_snapshot() -> None:
     storage = table_of_commits(3).in_memory()
 
     def make(snapshot: Snapshot) -> CommitRequest:
@@ -310,7 +310,7 @@ def test_a_timestamp_that_a_winner_lacks_stops_the_log() -> None:
 
 
 class Answering(Rivals):
-    """A store that answers every creation as it is told to."""
+    """A store that answers every creation as configured."""
 
     def __init__(self, inner: Storage, answer: Callable[[str, bytes], Creation]) -> None:
         super().__init__(inner)

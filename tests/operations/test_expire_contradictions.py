@@ -1,4 +1,4 @@
-"""`log expire` deletes no commit that tells of files better than the checkpoint that would be left."""
+"""`log expire` deletes no commit with better information about files than the remaining checkpoint."""
 
 from __future__ import annotations
 

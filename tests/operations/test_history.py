@@ -176,7 +176,7 @@ def test_features_do_not_matter(table_builder: TableBuilder) -> None:
         (damage.commit_line(1, 2, b'{"add":{"path":'), "commit.bad-json", "WRITE"),
     ],
 )
-def test_a_commit_that_can_not_be_read_is_an_item_with_a_problem(
+def test_a_commit_that_cannot_be_read_is_an_item_with_a_problem(
     harm: Damage, problem: str, operation: str | None, table_builder: TableBuilder
 ) -> None:
     history = open_built(table_builder.commits(3).damaged(harm)).history(counts=True)
@@ -266,7 +266,7 @@ def test_history_of_nothing_is_refused(table_builder: TableBuilder) -> None:
         ((damage.truncate_commit(0),), None),
     ],
 )
-def test_history_knows_the_newest_version_that_can_be_rebuilt(
+def test_history_has_the_newest_version_that_can_be_rebuilt(
     corruptions: tuple[Damage, ...], newest: int | None, table_builder: TableBuilder
 ) -> None:
     """

@@ -170,7 +170,7 @@ def test_table_and_backup_must_not_contain_each_other() -> None:
     assert plan_backup(table, MemoryStorage("table2"), ENGINE).copies
 
 
-def test_a_table_that_can_not_be_opened_is_backed_up_too(destination: MemoryStorage) -> None:
+def test_a_table_that_cannot_be_opened_is_backed_up_too(destination: MemoryStorage) -> None:
     table = TableBuilder().commit(*birth(table_id="t"), add("a")).file(commit_path(4), b"{torn").in_memory()
 
     result = back_up(table, destination)

@@ -306,7 +306,7 @@ def test_every_file_is_checked_before_the_first_is_written(spoil: str) -> None:
     assert {} == log_of(table)
 
 
-def test_a_log_that_can_be_read_is_not_made_one_that_can_not() -> None:
+def test_a_log_that_can_be_read_is_not_made_one_that_cannot() -> None:
     builder = TableBuilder().commits(9)
     with_gap = MemoryStorage("backup")
     back_up(without(builder.in_memory(), *commits(6)), with_gap)
@@ -406,7 +406,7 @@ def test_versions_keep_their_times_on_a_local_disk(tmp_path: Path) -> None:
     assert before == [(item.version, item.time) for item in open_at(backup).history().items]
 
 
-def test_a_store_that_can_not_create_atomically_is_not_restored_into() -> None:
+def test_a_store_that_cannot_create_atomically_is_not_restored_into() -> None:
     class ReadOnly(FaultyStorage):
         @property
         def capabilities(self):  # type: ignore[no-untyped-def]
@@ -500,7 +500,7 @@ class Unverified(faulty.FaultyStorage):
 
 
 @pytest.mark.parametrize("fault", [StorageFailed("down"), MemoryExhausted("no memory"), PathExternal("outside")])
-def test_a_checkpoint_that_can_not_be_compared_replaces_none(fault: DeltacliError) -> None:
+def test_a_checkpoint_that_cannot_be_compared_replaces_none(fault: DeltacliError) -> None:
     builder = TableBuilder().commits(5)
     backup = saved(lossy(builder, 4))
     table = builder.checkpoint().in_memory()

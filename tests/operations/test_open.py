@@ -1,4 +1,4 @@
-"""What lies at a path that is no table, said in words that help."""
+"""Errors for paths that are not tables, with helpful messages."""
 
 from __future__ import annotations
 

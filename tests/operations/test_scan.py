@@ -244,7 +244,7 @@ def test_a_limit_stops_reading() -> None:
 
 
 @pytest.mark.parametrize("columns", [["nobody"], [], ["id", "ID"]])
-def test_columns_that_can_not_be_given_are_a_usage_error(columns: list[str]) -> None:
+def test_columns_that_cannot_be_given_are_a_usage_error(columns: list[str]) -> None:
     builder = table_of({"part-0.parquet": parquet_bytes(ROWS)}, schema_of(ROWS))
 
     with pytest.raises(UsageError) as refused:

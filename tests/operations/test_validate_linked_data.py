@@ -1,4 +1,4 @@
-"""Files below a link that leads outside the table: whether they are there is not known, so nothing is said of them."""
+"""Files below a link that leads outside the table: whether they exist is unknown, so nothing is reported about them."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ def widened(builder: TableBuilder, column: str, to_type: str, *, readable: tuple
 
 
 def without_pages(data: bytes, readable: tuple[str, ...]) -> bytes:
-    """A checkpoint in which the pages of adds are no pages, but for some fields; its footer is whole."""
+    """A checkpoint in which the pages of adds are invalid except for some fields; its footer is intact."""
     found, metadata = bytearray(data), pq.ParquetFile(io.BytesIO(data)).metadata
     for group in range(metadata.num_row_groups):
         for place in range(metadata.num_columns):

@@ -1,4 +1,4 @@
-"""What is said of the columns of a data file, against how its rows are read: what is refused is told, and no more."""
+"""Findings about the columns of a data file match how its rows are read: exactly the refused ones are reported."""
 
 from __future__ import annotations
 

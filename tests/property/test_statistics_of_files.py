@@ -17,7 +17,7 @@ from tests.support.claimed_statistics import ClaimedTable, make_table
 NOW_MS = 1_768_003_200_000
 SELECT = ("stats.*", "typewidening.float-bounds")
 IGNORE = ("stats.tight-with-dv",)
-"""It tells of what may be wrong."""
+"""It describes what may be wrong."""
 
 
 def told(table: ClaimedTable, root: Path, level: str) -> dict[str, list[str]]:

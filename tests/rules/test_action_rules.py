@@ -152,7 +152,7 @@ def files_put_together_without_statistics() -> TableBuilder:
 
 
 def hidden_rows_purged() -> TableBuilder:
-    """The rows that a deletion vector hides are no rows."""
+    """Rows hidden by a deletion vector do not count."""
     table = with_vectors()
     table.commit(
         table.new_remove("b", 2, 5, dataChange=False, deletionVector=INLINE_VECTOR),

@@ -1,4 +1,4 @@
-"""What stands in a checkpoint beside its files: the small actions, and the names and sizes of sidecars."""
+"""Checkpoint contents other than files: the small actions, and the names and sizes of sidecars."""
 
 from __future__ import annotations
 

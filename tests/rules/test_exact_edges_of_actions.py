@@ -134,7 +134,7 @@ def vector_of_no_row_for_a_file_without_rows() -> TableBuilder:
 
 
 def generated(text: str, *more: Action) -> TableBuilder:
-    """A text column that is generated, beside others."""
+    """A generated text column among others."""
     made = field("c", "string", delta__generationExpression=text)
     schema = struct(column("id", "long"), column("name", "string"), made, *more, column("p", "string"))
     return TableBuilder(schema=schema, protocol=features("generatedColumns"))

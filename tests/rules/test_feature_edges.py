@@ -34,7 +34,7 @@ def partitioning_of_a_mapped_table_changes() -> TableBuilder:
 
 @EDGES.reports("schema.bad-json")
 def mapped_table_changes_its_partitioning_and_loses_its_schema() -> TableBuilder:
-    """Which columns the files know by the old names can't be told."""
+    """It is unknown which columns have the old names in files."""
     table = MappedTable()
     table.commit(table.change_metadata(partitionColumns=["p", "name"], schemaString="[]"))
     return table

@@ -1,4 +1,4 @@
-"""Deletion vectors, change data and row ids in the files of a table: what is silent, and how findings are told."""
+"""Deletion vectors, change data and row ids in the files of a table: valid cases, and the text of findings."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def length_beyond_the_page() -> bytes:
         (length_beyond_the_page, "is not a Parquet file: column name cannot be read"),
     ],
 )
-def test_a_column_that_cant_be_read_is_named(make: Callable[[], bytes], message: str, tmp_path: Path) -> None:
+def test_a_column_that_cannot_be_read_is_named(make: Callable[[], bytes], message: str, tmp_path: Path) -> None:
     """Its file has a footer, and ends as it should."""
     table = DataTable()
     table.replace_bytes(3, make())

@@ -1,4 +1,4 @@
-"""The edges of rules about the columns of data files: what is told, of which column, how severely."""
+"""Edges of rules about the columns of data files: what is reported, for which column, with which severity."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def short(found: Sequence[Finding]) -> set[str]:
 
 
 def pair(data_type: Any, kind: pa.DataType, **options: Any) -> set[str]:
-    """What is told of a column `x` of a type that a file has in another."""
+    """Return the findings of a column `x` whose type differs in a file."""
     config = config_of(column("x", data_type))
     return short(told(config, [pa.field("x", kind)], **options))
 
@@ -392,7 +392,7 @@ def test_nulls_may_be_in_the_deleted_rows(deleted: int, is_told: bool) -> None:
 
 
 def nulls_told(config: TableConfiguration, rows: pa.Table, deleted: int | None) -> list[Finding]:
-    """What is told of a file of two row groups with some rows deleted."""
+    """Return the findings of a file of two row groups with some rows deleted."""
     data = encoded(rows, row_group_size=2)
     footer = FooterReader().read(data[-8 - int.from_bytes(data[-8:-4], "little") : -8])
     add = {"path": "part-0", "deletionVector": None if deleted is None else {"cardinality": deleted}}

@@ -23,7 +23,7 @@ def test_a_finding_has_only_the_known_parts_of_its_location() -> None:
 @pytest.mark.parametrize(
     ("value", "text"), [("x" * 300, "x" * 300), ("x" * 301, "x" * 299 + "…"), (["a"], "['a']"), ("", ""), (None, None)]
 )
-def test_what_was_seen_is_shown_up_to_a_length(value: object, text: str | None) -> None:
+def test_the_seen_value_is_shown_up_to_a_length(value: object, text: str | None) -> None:
     found = UNKNOWN_FIELD.at(Place("a"), "x", seen=value, expected=value)
 
     assert (text, text) == (found.seen, found.expected)

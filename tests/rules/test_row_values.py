@@ -1,4 +1,4 @@
-"""Row ids, identity columns and partition values in files: what is silent, and how findings are told."""
+"""Row ids, identity columns and partition values in files: valid cases, and the text of findings."""
 
 from __future__ import annotations
 
@@ -232,7 +232,7 @@ def test_footers_are_checked_if_the_schema_prevents_reading_rows(
 
 
 @pytest.mark.parametrize("how", ["no Parquet", "a partition value that is none"])
-def test_files_whose_rows_can_not_be_read_are_counted(how: str, tmp_path: Path) -> None:
+def test_files_whose_rows_cannot_be_read_are_counted(how: str, tmp_path: Path) -> None:
     schema = struct(column("id", "long"), column("name", "string"), column("p", "date" if "value" in how else "string"))
     table = DataTable(schema=schema)
     table.set_stats(3, table.stats(3) | {"numRecords": 7})

@@ -175,7 +175,7 @@ def test_a_footer_proves(case: str) -> None:
         ({"nullCount": 4}, 1, set()),
     ],
 )
-def test_a_deletion_vector_leaves_only_what_it_can_not_have_deleted(
+def test_a_deletion_vector_leaves_only_what_it_cannot_have_deleted(
     claimed: dict[str, Any], deleted: int, expected: set[str]
 ) -> None:
     facts = chunk(nulls=3, low=whole(2), high=whole(9))
@@ -193,7 +193,7 @@ def test_int96_times_have_no_bounds() -> None:
 
 
 def test_arrow_counts_what_null_structs_hide_in_dictionaries(tmp_path: Path) -> None:
-    """Its footer says that there is no null, and that "" occurs."""
+    """Its footer records that there is no null, and that "" occurs."""
     texts = pa.array([None, {"y": "b"}, {"y": "b"}], pa.struct([("y", pa.dictionary(pa.int32(), pa.string()))]))
     table = with_column(struct(column("y", "string")), texts, {"y": "b"}, {"y": "b"}, nulls={"y": 1})
 

@@ -1,4 +1,4 @@
-"""What rows say of statistics, beside the named damages: what is in order, and the words."""
+"""Statistics compared with rows, beyond the named damages: valid cases, and the text of findings."""
 
 from __future__ import annotations
 

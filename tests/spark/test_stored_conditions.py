@@ -97,7 +97,7 @@ def prove(text: str, kind: str, found: pa.Table, name: str, outcome: Outcome) ->
 def evaluated(
     compiled: Any, condition: Any, found: pa.Table, name: str
 ) -> Iterator[tuple[int, bool | None, bool | None]]:
-    """For each row whether the value differs and whether it is a violation; None where nothing is said."""
+    """For each row whether the value differs and whether it is a violation; None if unknown."""
     batch = found.combine_chunks().to_batches()[0]
     is_condition = isinstance(condition, Condition)
 

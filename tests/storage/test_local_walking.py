@@ -20,7 +20,7 @@ DAY_NS = 86_400 * 10**9
 
 @pytest.fixture
 def store(tmp_path: Path) -> LocalStorage:
-    """A store with one file, beside things that don't belong to it."""
+    """A store with one file, next to files outside it."""
     (tmp_path / "table" / "d").mkdir(parents=True)
     (tmp_path / "table" / "d" / "file").write_bytes(b"123")
     (tmp_path / "outside" / "deep").mkdir(parents=True)

@@ -109,7 +109,7 @@ def test_a_store_that_is_not_known_to_create_atomically_is_read_only(verb: str) 
 
 
 class Timeless:
-    """A file system that tells no times, and holds a file, a link and a directory's marker."""
+    """A file system without modification times that contains a file, a link and a directory marker."""
 
     def ls(self, place: str, detail: bool) -> list[dict[str, object]]:  # noqa: ARG002  (of fsspec)
         return [self.info(f"{place}/{name}") for name in ("file", "link")] + [self.info(f"{place}/")]

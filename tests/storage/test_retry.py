@@ -187,7 +187,7 @@ def test_missing_credentials_end_the_run_at_once(s3: S3Server, monkeypatch: pyte
     assert ("storage.credentials", []) == (raised.value.code, clock.waits)
 
 
-def test_the_environment_limits_attempts_unless_the_budget_was_asked_for(s3: S3Server) -> None:
+def test_the_environment_limits_attempts_unless_the_budget_is_set(s3: S3Server) -> None:
     bucket, found = s3.make_bucket(), list[object]()
 
     for is_explicit in (False, True):

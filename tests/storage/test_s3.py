@@ -1,4 +1,4 @@
-"""S3 and its oddities: pages, lost answers, conditions that nobody keeps, credentials, and what must not be printed."""
+"""Peculiarities of S3: pages, lost answers, ignored conditions, credentials, and secrets that must not be printed."""
 
 from __future__ import annotations
 

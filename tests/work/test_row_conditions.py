@@ -1,4 +1,4 @@
-"""Conditions asked of a whole file: what breaks them is counted, whatever has no sure value beside it."""
+"""Conditions evaluated for a whole file: violations are counted, even next to rows without a certain value."""
 
 from __future__ import annotations
 

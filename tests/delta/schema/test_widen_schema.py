@@ -83,7 +83,7 @@ def test_without_the_preview_older_versions_stay_and_no_new_one_is_written() -> 
 
 
 @pytest.mark.parametrize("metadata", ["text", ["list"], {"delta.typeChanges": "[]x"}, {"delta.typeChanges": {"a": 1}}])
-def test_a_history_that_can_not_be_continued_is_an_error(metadata: Any) -> None:  # Any: JSON values
+def test_a_history_that_cannot_be_continued_is_an_error(metadata: Any) -> None:  # Any: JSON values
     schema = {"type": "struct", "fields": [{"name": "a", "type": "byte", "nullable": True, "metadata": metadata}]}
 
     with pytest.raises(Unreadable, match="the history of a cannot be continued"):

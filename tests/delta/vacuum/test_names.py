@@ -1,4 +1,4 @@
-"""What a vacuum does not see, what kind of file a name tells of, and which directories are other tables."""
+"""Hidden names, kinds of files by name, and directories that are other tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What lies beside, around and behind a table: other tables, links, old inventories, plans of yesterday."""
+"""Surroundings of a table: other tables, links, old inventories, outdated plans."""
 
 from __future__ import annotations
 

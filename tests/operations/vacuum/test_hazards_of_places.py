@@ -309,7 +309,7 @@ def test_a_file_that_was_written_again_since_a_plan_is_spared(tmp_path: Path) ->
 
 
 def execute(storage: Storage, plan: VacuumPlan) -> VacuumOutcome:
-    """Execute a plan that is no longer fresh: its files are looked at once more."""
+    """Execute a plan that is no longer fresh: its files are checked once more."""
     return execute_vacuum(open_at(storage), plan, ticks=lambda: monotonic() + 5.1)
 
 

@@ -44,7 +44,7 @@ NEAR_OR_FAR = pytest.mark.parametrize("is_far", [False, True], ids=["near", "far
 
 
 def with_orphans(count: int = 1, **fields: Any) -> TableBuilder:
-    """A table of one file, and so many that nobody needs: f-0.parquet and so on."""
+    """A table of one file and `count` unneeded ones: f-0.parquet and so on."""
     return with_files(table_of("a.parquet", **fields), *(f"f-{number}.parquet" for number in range(count)))
 
 

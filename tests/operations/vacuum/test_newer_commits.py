@@ -45,7 +45,7 @@ class Cloned:
         return open_at(storage or self.storage, open_other=open_storage)
 
     def commit(self, *lines: Line | bytes) -> None:
-        """The clone goes on."""
+        """The clone commits another version."""
         data = b"".join(line if isinstance(line, bytes) else to_bytes([line]) for line in lines)
         (self.clone / commit_path(2)).write_bytes(data)
 

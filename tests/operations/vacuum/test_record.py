@@ -317,7 +317,7 @@ def test_of_more_failures_than_are_named_every_row_is_tried_again(tmp_path: Path
     assert [1, *range(8, FILES)] == seen(tmp_path)["pending"]
 
 
-def test_a_record_that_can_not_be_written_stops_the_run_before_it_begins(tmp_path: Path) -> None:
+def test_a_record_that_cannot_be_written_stops_the_run_before_it_begins(tmp_path: Path) -> None:
     record_file(tmp_path).mkdir()
 
     with pytest.raises(StorageFailed, match="cannot be written: is a directory"):

@@ -1,4 +1,4 @@
-"""The report beside a plan is the document that the command prints."""
+"""The report next to a plan is the document that the command prints."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`vacuum` on a store that fails, or whose process is interrupted: nothing needed goes, what is said is true, END says
+"""`vacuum` on a store that fails, or whose process ends: nothing needed is deleted, reports are true, END says
 FAILED, and a rerun does the rest.
 """
 
@@ -53,7 +53,7 @@ Delete = Callable[[str], None]
 
 @pytest.fixture(autouse=True)
 def small_and_quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Batches are small, and nobody waits between attempts."""
+    """Batches are small, and there is no wait between attempts."""
     monkeypatch.setattr(deleting, "FILES_A_BATCH", FILES_A_BATCH)
     monkeypatch.setattr("deltacli.operations.change.commit._LONGEST_PAUSE", 0)
 

@@ -54,7 +54,7 @@ def make(place: Path, saved: bool) -> tuple[Path, str | None]:
 
 
 def undisturbed(place: Path, saved: bool) -> tuple[set[str], bytes, list[str]]:
-    """What a run leaves that nobody kills: the data, `_last_vacuum_info`; and the verbs of its calls."""
+    """Return what an undisturbed run leaves: the data, `_last_vacuum_info`, and the verbs of its calls."""
     table, plan = make(place, saved)
     storage = MortalStorage(LocalStorage(str(table)))
     outcome = vacuum(storage, plan)

@@ -31,7 +31,7 @@ def path_of(number: int) -> str:
 
 
 def lake() -> TableBuilder:
-    """4,000 live files, 5,000 removed ones and 1,000 that nobody committed, in eight partitions."""
+    """4,000 live files, 5,000 removed ones and 1,000 uncommitted ones, in eight partitions."""
     builder = TableBuilder()
     builder.commit(commit_info(), *birth(partition_columns=("day",)), *(add(path_of(n)) for n in range(LIVE + GONE)))
     builder.commit(commit_info(), *(remove(path_of(n)) for n in range(LIVE, LIVE + GONE)))
@@ -129,7 +129,7 @@ def busy_once(server: S3Server, environ: dict[str, Any], start_response: Callabl
 def test_throttled_requests_are_retried_and_files_added_again_are_kept(
     s3: S3Server, uri: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One commit comes before START, which goes to the next version; one between two waves of two batches."""
+    """One commit comes before START, which takes the next version; another between two waves of two batches."""
     monkeypatch.setenv("AWS_MAX_ATTEMPTS", "3")
     bucket = bucket_of(uri)
     s3.fail("POST", bucket, SLOW_DOWN)
