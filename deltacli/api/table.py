@@ -360,7 +360,7 @@ class Table(LogCare):
     def unset_properties(
         self, keys: Sequence[str], *, commit_metadata: Mapping[str, str] = NO_METADATA, dry_run: bool = False
     ) -> PropertiesOutcome:
-        """Commit the removal of properties; those that are not there are left out. As `set_properties` otherwise."""
+        """Commit the removal of properties; missing ones are skipped. As `set_properties` otherwise."""
         from deltacli.operations.change.table_properties import PropertyEdits, change_properties, plan_properties
 
         self.require_writable(dry_run=dry_run)

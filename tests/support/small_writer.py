@@ -255,7 +255,7 @@ class SmallTable:
         self, deleted: Mapping[str, frozenset[int]], *, how: str, uuid: UUID, prefix: str = "",
         run_keys: frozenset[int] | None = frozenset(),
     ) -> dict[str, Descriptor | None]:  # fmt: skip
-        """Descriptors of vectors: inline (`i`), or all in one file that `u` or `p` finds; None if nothing is deleted."""
+        """Descriptors of vectors: inline (`i`), or all in one file that `u` or `p` finds; None without vectors."""
         chosen = [path for path, rows in deleted.items() if rows]
         found: dict[str, Descriptor | None] = dict.fromkeys(deleted)
         if how == "i":

@@ -185,7 +185,7 @@ def files_of(place: Path) -> set[str]:
 
 
 def check_table(place: Path) -> None:
-    """Check that nothing needed is deleted, no other file appeared, and the log is complete and describes the same table."""
+    """Check that nothing needed is deleted, no other file appeared, and the log has the same table."""
     found = files_of(place)
     assert set(NEEDED) <= found <= {*NEEDED, *GARBAGE}
     storage = LocalStorage(str(place))

@@ -15,7 +15,7 @@ from deltacli.delta.predicate.patterns import Pattern
 from deltacli.delta.schema.kinds import Kind
 
 Columns: TypeAlias = Callable[[Column], Any]  # Any: Arrow arrays
-"""Gives the values of a column; raises KeyError for one that is not there."""
+"""Returns the values of a column; raises KeyError for a missing one."""
 
 
 @dataclass(frozen=True)

@@ -123,7 +123,7 @@ SEVERAL = AREA.rule(
         repair="write a checkpoint of a newer version, or delete the form that `_last_checkpoint` does not describe",
         loss="nothing",
     ),
-    example="00000000000000000010.checkpoint.parquet beside both parts of a checkpoint of version 10",
+    example="00000000000000000010.checkpoint.parquet next to both parts of a checkpoint of version 10",
 )
 
 ZERO_LENGTH = AREA.rule(

@@ -128,7 +128,7 @@ PARSED_PARTITION_DIFFERS = AREA.rule(
         repair="rewrite the checkpoint",
         loss="nothing",
     ),
-    example='partitionValues {"year":"2024"} beside partitionValues_parsed {"year":2023}',
+    example='partitionValues {"year":"2024"} with partitionValues_parsed {"year":2023}',
 )
 
 PARSED_STATS_DIFFERS = AREA.rule(
@@ -143,7 +143,7 @@ PARSED_STATS_DIFFERS = AREA.rule(
         repair="rewrite the checkpoint",
         loss="nothing",
     ),
-    example='stats {"numRecords":10} beside stats_parsed {"numRecords":9}',
+    example='stats {"numRecords":10} with stats_parsed {"numRecords":9}',
 )
 
 STATS_IN_CHECKPOINTED_REMOVE = AREA.rule(

@@ -72,7 +72,7 @@ V2_MIXED = AREA.rule(
         repair="rewrite the checkpoint",
         loss="nothing",
     ),
-    example="an add row beside a sidecar row in the same checkpoint",
+    example="an add row and a sidecar row in the same checkpoint",
 )
 
 V2_TAGS = AREA.rule(

@@ -25,7 +25,7 @@ INCOMPLETE = AREA.rule(
     "An identity column lacks its start, its step, or whether values may be inserted.",
     spec="Identity Columns",
     fix=Fix(
-        broken="writers cannot tell the next value, and fail",
+        broken="writers cannot determine the next value, and fail",
         repair="commit a metaData with delta.identity.start, step and allowExplicitInsert of the column",
         loss="nothing",
     ),

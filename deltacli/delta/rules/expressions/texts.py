@@ -31,7 +31,7 @@ CONSTRAINT_BAD_SQL = AREA.rule(
     "constraint.bad-sql",
     Severity.ERROR,
     Level.LOG,
-    "A CHECK constraint is not SQL, names a column that is not there, or is not a condition.",
+    "A CHECK constraint is not SQL, names a missing column, or is not a condition.",
     spec="CHECK Constraints",
     fix=Fix(
         broken="every write to the table fails",
@@ -58,7 +58,7 @@ GENERATED_BAD_SQL = AREA.rule(
     "generated.bad-sql",
     Severity.ERROR,
     Level.LOG,
-    "The expression of a generated column is not SQL, names a column that is not there, or is not repeatable.",
+    "The expression of a generated column is not SQL, names a missing column, or is not repeatable.",
     spec="Generated Columns",
     fix=Fix(
         broken="writes to the table fail, or rows that were right are refused",

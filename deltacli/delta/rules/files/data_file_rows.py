@@ -138,7 +138,7 @@ COLUMN_UNKNOWN = AREA.rule(
     seed="000: Consistency Between Table Metadata and Data Files",
     spec="Consistency Between Table Metadata and Data Files",
     fix=Fix(
-        broken="nothing: nobody reads it",
+        broken="nothing: no reader uses it",
         repair=_REWRITE,
         loss="the values of the column",
     ),
@@ -153,7 +153,7 @@ VOID_MATERIALISED = AREA.rule(
     fix=Fix(
         broken="readers differ: some drop the column, some fail",
         repair=_REWRITE,
-        loss="the values, which nobody reads",
+        loss="the values, which no reader uses",
     ),
     example="a column in a file, void in the table",
 )

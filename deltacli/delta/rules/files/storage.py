@@ -74,7 +74,7 @@ class Compared:
 
     @cached_property
     def positions(self) -> pyarrow.ChunkedArray:
-        """Position in the listing of each live file; null where it is not there."""
+        """Position in the listing of each live file; null if the file is missing."""
         return pc.index_in(self.keys, value_set=self.names)
 
     def stored(self, values: Iterable[int]) -> pyarrow.ChunkedArray:

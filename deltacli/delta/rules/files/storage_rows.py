@@ -10,7 +10,7 @@ FILE_MISSING = AREA.rule(
     "data.file-missing",
     Severity.ERROR,
     Level.LISTING,
-    "A live file is not there.",
+    "A live file is missing.",
     seed="000: Add File and Remove File",
     spec="Add File and Remove File",
     fix=Fix(
@@ -40,7 +40,7 @@ SIZE_MISMATCH = AREA.rule(
     "data.size-mismatch",
     Severity.ERROR,
     Level.LISTING,
-    "A live file has another size than its add says.",
+    "The size of a live file differs from the size in its add.",
     seed="000: Add File and Remove File",
     spec="Add File and Remove File",
     fix=Fix(

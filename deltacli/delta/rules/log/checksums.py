@@ -108,7 +108,7 @@ COMMIT_TIME = AREA.rule(
         repair=DELETE,
         loss="nothing",
     ),
-    example='"inCommitTimestampOpt":1768003200000 where the commit says 1768003200001',
+    example='"inCommitTimestampOpt":1768003200000 where the commit has 1768003200001',
 )
 
 TRANSACTIONS = AREA.rule(

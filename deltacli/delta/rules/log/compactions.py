@@ -93,7 +93,7 @@ STALE = AREA.rule(
     Level.LOG,
     "A log compaction begins at or below the oldest checkpoint of a log that was cleaned up, so it is not used.",
     spec="Metadata Cleanup",
-    fix=Fix(broken="nothing but the space it takes", repair="delete the compaction", loss="nothing"),
+    fix=Fix(broken="only the space it takes", repair="delete the compaction", loss="nothing"),
     example="00000000000000000004.00000000000000000006.compacted.json with the oldest checkpoint at 40",
 )
 

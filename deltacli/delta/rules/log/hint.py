@@ -73,7 +73,7 @@ STALE = AREA.rule(
     seed="002: Checkpoints",
     spec="Last Checkpoint File",
     fix=Fix(broken="nothing: readers find the newer one by listing", repair="no repair needed", loss="nothing"),
-    example='{"version":10,"size":13} beside a checkpoint of version 20',
+    example='{"version":10,"size":13} with a checkpoint of version 20',
 )
 SIZE_WRONG = AREA.rule(
     "hint.size-wrong",

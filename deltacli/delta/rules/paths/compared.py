@@ -56,7 +56,7 @@ CASE_COLLISION = AREA.rule(
         repair="rewrite one of the files with an engine",
         loss="nothing",
     ),
-    example='"P=1/part-0.parquet" beside "p=1/part-0.parquet"',
+    example='"P=1/part-0.parquet" next to "p=1/part-0.parquet"',
 )
 SHARED_WITH_CDC = AREA.rule(
     "path.shared-with-cdc",
