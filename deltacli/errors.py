@@ -14,7 +14,7 @@
 # ├── PartlyDone                   5   run again
 # ├── ConflictLost                 6   other writers won every retry
 # ├── StorageFailed                7   network, permission, credentials, throttling, no space
-# │   ├── FileMissing                  a file that something names is not there
+# │   ├── FileMissing                  a referenced file is missing
 # │   ├── PermissionRefused            access denied
 # │   ├── CredentialsMissing           nothing to ask for access with
 # │   └── NoSpace                      the disk, or the quota, is full

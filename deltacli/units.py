@@ -78,14 +78,14 @@ def parse_duration(text: str, where: str) -> int:
 
     Raises UsageError, which names the option or key in `where`.
     """
-    found = re.fullmatch(r"\s*([0-9]{1,15})\s*(w|d|h|m|s|ms)\s*", text.lower())
-    if found is None:
+    match = re.fullmatch(r"\s*([0-9]{1,15})\s*(w|d|h|m|s|ms)\s*", text.lower())
+    if match is None:
         raise UsageError(
             f"{where}: {text!r} is not a duration",
             code="usage.duration",
             facts={"expected": "a number and one of w, d, h, m, s, ms, as in 30d or 168h"},
         )
-    duration = int(found[1]) * {**dict(_DURATIONS), "ms": 1}[found[2]]
+    duration = int(match[1]) * {**dict(_DURATIONS), "ms": 1}[match[2]]
     if duration > LONGEST_MS:
         raise UsageError(f"{where}: {text!r} is longer than a thousand years", code="usage.duration")
     return duration
@@ -101,14 +101,14 @@ def parse_share(text: str) -> float:
 
 def parse_size(text: str) -> int:
     """Return the bytes of a size: `10GiB`, `1.5 TB`, `4096`. Raises UsageError."""
-    found = re.fullmatch(r"\s*([0-9]{1,15}(?:\.[0-9]{1,9})?)\s*(?:([KMGTP])(i?)B?|B)?\s*", text, re.IGNORECASE)
-    if found is None:
+    match = re.fullmatch(r"\s*([0-9]{1,15}(?:\.[0-9]{1,9})?)\s*(?:([KMGTP])(i?)B?|B)?\s*", text, re.IGNORECASE)
+    if match is None:
         raise UsageError(
             f"{text!r} is not a size", code="usage.size", facts={"expected": "bytes, or 10GiB, 500MB and the like"}
         )
-    unit = (found[2] or "").upper()
-    factor: int = (1024 if found[3] else 1000) ** (" KMGTP".index(unit) if unit else 0)
-    return round(float(found[1]) * factor)
+    unit = (match[2] or "").upper()
+    factor: int = (1024 if match[3] else 1000) ** (" KMGTP".index(unit) if unit else 0)
+    return round(float(match[1]) * factor)
 
 
 def format_duration(duration_ms: int) -> str:

@@ -96,7 +96,7 @@ def test_a_time_without_an_offset_is_a_usage_error_that_gives_one_with_it(text: 
         "01.02.1970",
     ],
 )
-def test_what_is_no_time_is_a_usage_error(text: str) -> None:
+def test_an_invalid_time_is_a_usage_error(text: str) -> None:
     with pytest.raises(UsageError) as raised:
         parse_timestamp(text)
 

@@ -30,7 +30,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 def render_reference(root: Command, environment: Mapping[str, str]) -> str:
     """Return the command reference in Markdown."""
-    lines = ["# Commands", "", "Generated from the command tree; `deltacli COMMAND --help` says the same.", ""]
+    lines = ["# Commands", "", "Generated from the command tree; `deltacli COMMAND --help` prints the same text.", ""]
     for command in root.walk():
         if command.children:
             continue

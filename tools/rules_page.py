@@ -13,7 +13,7 @@ from deltacli.delta.rules.framework.catalogue import AREAS, catalogue
 _HEAD = """\
 # Rules
 
-What `deltacli validate` checks. Generated from the catalogue; `deltacli validate --list-rules` says the same.
+What `deltacli validate` checks. Generated from the catalogue; `deltacli validate --list-rules` prints the same list.
 
 An **error** violates a MUST, loses or duplicates rows, or makes some engine fail; a **warning** violates a SHOULD, or
 engines disagree about it; an **info** is an observation. `--level` is the least one that checks the rule. The old draft
@@ -47,11 +47,11 @@ def _anchor(title: str) -> str:
 def _rule(rule: Rule) -> list[str]:
     rows = [
         ("severity", f"{rule.severity}, level `{LEVEL_NAMES[rule.level]}`"),
-        ("old draft", _text(rule.seed) or "silent"),
+        ("old draft", _text(rule.seed) or "not covered"),
         ("current text", _text(rule.spec)),
         ("broken", _text(rule.fix.broken)),
-        ("mend", _text(rule.fix.mend)),
-        ("lost by that", _text(rule.fix.loss)),
+        ("repair", _text(rule.fix.repair)),
+        ("lost by the repair", _text(rule.fix.loss)),
         ("example", _code(rule.example) if rule.example else ""),
     ]
     table = [f"| {name} | {text} |" for name, text in rows if text]

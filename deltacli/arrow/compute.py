@@ -103,9 +103,9 @@ _FUNCTIONS: Mapping[str, tuple[str, int, str | None]] = {
 
 
 def __getattr__(name: str) -> Any:
-    found = _bound(name)
-    globals()[name] = found
-    return found
+    bound = _bound(name)
+    globals()[name] = bound
+    return bound
 
 
 def cast(values: Any, target: Any, *, safe: bool = True) -> Any:

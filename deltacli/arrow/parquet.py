@@ -87,11 +87,11 @@ class ParquetReader:
     @cached_property
     def _leaves(self) -> dict[str, list[int]]:
         """Map the name of each column or nested field to its leaf indexes."""
-        found: dict[str, list[int]] = {}
+        leaves: dict[str, list[int]] = {}
         for leaf, path in enumerate(self._reader.column_paths):
             for name in accumulate(path, "{}.{}".format):
-                found.setdefault(name, []).append(leaf)
-        return found
+                leaves.setdefault(name, []).append(leaf)
+        return leaves
 
 
 def _open(source: Any, settings: dict[str, Any]) -> Any:

@@ -241,5 +241,5 @@ def _valued_options(path: Path) -> set[str]:
     command: Any = typer.main.get_command(build_app(path))  # Any: typer's own click
     for word in path:
         command = command.commands[word]
-    options = [found for found in command.params if found.param_type_name == "option"]
-    return {name for found in options if not (found.is_flag or found.count) for name in found.opts}
+    options = [option for option in command.params if option.param_type_name == "option"]
+    return {name for option in options if not (option.is_flag or option.count) for name in option.opts}

@@ -85,23 +85,25 @@ def _page() -> Page:
 
 
 def _usage(command: Any, context: Any) -> list[str]:  # Any: typer's own click
-    arguments = [_spelled(found) for found in command.get_params(context) if found.param_type_name == "argument"]
+    arguments = [
+        _spelled(argument) for argument in command.get_params(context) if argument.param_type_name == "argument"
+    ]
     rest = ["COMMAND", "..."] if hasattr(command, "commands") else arguments
     return [" ".join(["Usage:", context.command_path, "[OPTIONS]", *rest])]
 
 
 def _sections(command: Any, context: Any) -> dict[str, list[Entry]]:  # Any: typer's own click
     """Return the options of a command by section, those without a section first."""
-    found: dict[str, list[Entry]] = {"Options": [], **{section: [] for section in Section}}
+    sections: dict[str, list[Entry]] = {"Options": [], **{section: [] for section in Section}}
     for parameter in command.get_params(context):
         if parameter.param_type_name == "option" and (record := parameter.get_help_record(context)) is not None:
-            found[section_of(parameter.opts) or "Options"].append(Entry(*record))
-    return {heading: entries for heading, entries in found.items() if entries}
+            sections[section_of(parameter.opts) or "Options"].append(Entry(*record))
+    return {heading: entries for heading, entries in sections.items() if entries}
 
 
 def _arguments(command: Any, context: Any) -> list[Entry]:  # Any: typer's own click
-    found = [parameter for parameter in command.get_params(context) if parameter.param_type_name == "argument"]
-    return [Entry(_spelled(parameter), parameter.help or "") for parameter in found]
+    parameters = [parameter for parameter in command.get_params(context) if parameter.param_type_name == "argument"]
+    return [Entry(_spelled(parameter), parameter.help or "") for parameter in parameters]
 
 
 def _spelled(argument: Any) -> str:  # Any: typer's own click

@@ -114,15 +114,15 @@ class LocalBounds:
         parts = directory.split("/") if directory else []
         for count, name in enumerate(parts, 1):
             above = "/".join(parts[:count])
-            if (found := self._real.get(above)) is None:
-                found = f"{place.rstrip('/')}/{name}"
-                if name in ("", ".", "..") or os.path.islink(found):
-                    found = os.path.realpath(found)
-                    self._require(found, path, is_directory=True)
+            if (real := self._real.get(above)) is None:
+                real = f"{place.rstrip('/')}/{name}"
+                if name in ("", ".", "..") or os.path.islink(real):
+                    real = os.path.realpath(real)
+                    self._require(real, path, is_directory=True)
                 if len(self._real) >= _MOST_KNOWN:
                     self._real.clear()
-                self._real[above] = found
-            place = found
+                self._real[above] = real
+            place = real
         return place
 
     def _require(self, real: str, path: str, *, is_directory: bool = False) -> None:

@@ -75,11 +75,11 @@ def sweep(directory: str, prefix: str, now_ns: int) -> int:
     pattern = re.compile(re.escape(prefix) + _TAIL)
     try:
         with os.scandir(directory) as entries:
-            found = [match for entry in entries if (match := pattern.fullmatch(entry.name))]
+            matches = [match for entry in entries if (match := pattern.fullmatch(entry.name))]
     except OSError:
         return 0
     removed = 0
-    for match in found:
+    for match in matches:
         with suppress(OSError):
             removed += _remove_abandoned(directory, match[0], match["tag"], now_ns)
     return removed

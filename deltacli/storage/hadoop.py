@@ -23,8 +23,8 @@ def require_hadoop(scheme: str, environment: Mapping[str, str] = os.environ) -> 
 
 def unloadable_library(scheme: str, fault: BaseException) -> UsageError | None:
     """Return the error for a fault caused by a missing library; None for any other fault."""
-    found = _UNLOADABLE.search(str(fault)) if scheme in SCHEMES else None
-    return None if found is None else _unavailable(scheme, f"{found[1]} cannot be loaded")
+    match = _UNLOADABLE.search(str(fault)) if scheme in SCHEMES else None
+    return None if match is None else _unavailable(scheme, f"{match[1]} cannot be loaded")
 
 
 def _unavailable(scheme: str, why: str) -> UsageError:

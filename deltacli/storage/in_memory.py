@@ -76,8 +76,8 @@ class MemoryStorage:
     def delete_many(self, paths: Iterable[str]) -> Iterator[tuple[str, Deletion]]:
         for path in paths:
             with self._lock:
-                found = self._files.pop(path, None)
-            yield path, Missing() if found is None else Deleted()
+                file = self._files.pop(path, None)
+            yield path, Missing() if file is None else Deleted()
 
     def remove_directory(self, path: str) -> Deletion:  # noqa: ARG002  (of the port)
         return Missing()
@@ -88,9 +88,9 @@ class MemoryStorage:
 
     def stat_many(self, paths: Sequence[str]) -> tuple[list[int], list[int]]:
         with self._lock:
-            found = [self._files.get(path) for path in paths]
-        return [-1 if file is None else len(file[0]) for file in found], [
-            -1 if file is None else file[1] for file in found
+            files = [self._files.get(path) for path in paths]
+        return [-1 if file is None else len(file[0]) for file in files], [
+            -1 if file is None else file[1] for file in files
         ]
 
     def list_from(self, directory: str, start: str = "") -> Iterator[FileStat]:
@@ -131,10 +131,10 @@ class MemoryStorage:
         waiting = [directory]
         while waiting:
             path = waiting.pop()
-            found = [file for file in files[path] if file[0]]
+            own = [file for file in files[path] if file[0]]
             if files[path]:
-                names, sizes, times = (list(column) for column in zip(*found, strict=True)) if found else ([], [], [])
-                yield WalkEntry(path, names, sizes, times, [""] * (len(files[path]) - len(found)))
+                names, sizes, times = (list(column) for column in zip(*own, strict=True)) if own else ([], [], [])
+                yield WalkEntry(path, names, sizes, times, [""] * (len(files[path]) - len(own)))
             waiting += [f"{path}/{name}" if path else name for name in enter(path, sorted(below[path]))]
 
     def read(self, path: str) -> bytes:

@@ -77,11 +77,11 @@ def stat_many(root: str, paths: Sequence[str]) -> tuple[list[int], list[int]]:
     times: list[int] = []
     for start in range(0, len(paths), _FILES_AT_ONCE):
         some = paths[start : start + _FILES_AT_ONCE]
-        found = _stat_plain(root, some)
-        if found is None:
-            found = [_stat_one(root, path) for path in some]
-        sizes += [size for size, _ in found]
-        times += [modified_ms for _, modified_ms in found]
+        stats = _stat_plain(root, some)
+        if stats is None:
+            stats = [_stat_one(root, path) for path in some]
+        sizes += [size for size, _ in stats]
+        times += [modified_ms for _, modified_ms in stats]
     return sizes, times
 
 
@@ -90,12 +90,12 @@ def _stat_plain(root: str, paths: Sequence[str]) -> list[tuple[int, int]] | None
     try:
         if any(leads_elsewhere(root, directory) for directory in {path.rpartition("/")[0] for path in paths}):
             return None
-        found = list(map(os.lstat, [f"{root}/{path}" for path in paths]))
+        stats = list(map(os.lstat, [f"{root}/{path}" for path in paths]))
     except (OSError, ValueError):
         return None
-    if not all(stat_module.S_ISREG(status.st_mode) for status in found):
+    if not all(stat_module.S_ISREG(status.st_mode) for status in stats):
         return None
-    return [(status.st_size, status.st_mtime_ns // 1_000_000) for status in found]
+    return [(status.st_size, status.st_mtime_ns // 1_000_000) for status in stats]
 
 
 def _stat_one(root: str, path: str) -> tuple[int, int]:

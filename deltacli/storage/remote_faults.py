@@ -59,7 +59,7 @@ def _judge(fault: BaseException, place: str, extra: str | None, said: StoreFault
         return CredentialsMissing(
             f"{place} cannot be read: no usable credentials", facts=facts, hint=_HINTS.get(extra or "")
         )
-    if any(type(found).__name__ in _AUTHENTICATION_NAMES for found in _behind(fault)):
+    if any(type(error).__name__ in _AUTHENTICATION_NAMES for error in _behind(fault)):
         return PermissionRefused(f"{place} cannot be read: the store refuses access", facts=facts)
     if _is_unreachable(fault):
         return unreachable(place, facts)
@@ -80,12 +80,12 @@ def passing(fault: Exception) -> str | None:
     """Return the cause of a temporary fault; None for a permanent one."""
     if isinstance(fault, FileNotFoundError | PermissionError) or _lacks_credentials(fault) or _is_unreachable(fault):
         return None
-    for found in _behind(fault):
-        if (status := _status(found)) in _PASSING_STATUS:
+    for error in _behind(fault):
+        if (status := _status(error)) in _PASSING_STATUS:
             return f"HTTP {status}"
-        if isinstance(found, TimeoutError):
+        if isinstance(error, TimeoutError):
             return "no answer in time"
-        if isinstance(found, _BREAKS) or type(found).__name__ in _BREAK_NAMES:
+        if isinstance(error, _BREAKS) or type(error).__name__ in _BREAK_NAMES:
             return "connection broken"
     return None
 
@@ -144,27 +144,27 @@ def _gcs_host(options: Mapping[str, str], environment: Mapping[str, str]) -> tup
 
 def _behind(fault: BaseException) -> Iterator[BaseException]:
     """Yield a fault and its causes, up to a depth."""
-    found: BaseException | None = fault
+    error: BaseException | None = fault
     for _ in range(_DEEPEST_CAUSE):
-        if found is None:
+        if error is None:
             return
-        yield found
-        inner = getattr(found, "os_error", None)  # aiohttp stores the system error in this attribute
-        found = inner if isinstance(inner, OSError) else found.__cause__ or found.__context__
+        yield error
+        inner = getattr(error, "os_error", None)  # aiohttp stores the system error in this attribute
+        error = inner if isinstance(inner, OSError) else error.__cause__ or error.__context__
 
 
 def _lacks_credentials(fault: BaseException) -> bool:
     return any(
-        type(found).__name__ in _CREDENTIAL_NAMES or any(word in str(found).lower() for word in _CREDENTIAL_WORDS)
-        for found in _behind(fault)
+        type(error).__name__ in _CREDENTIAL_NAMES or any(word in str(error).lower() for word in _CREDENTIAL_WORDS)
+        for error in _behind(fault)
     )
 
 
 def _is_unreachable(fault: BaseException) -> bool:
     return any(
-        isinstance(found, socket.gaierror | ConnectionRefusedError)
-        or (isinstance(found, OSError) and found.errno in _NO_WAY)
-        for found in _behind(fault)
+        isinstance(error, socket.gaierror | ConnectionRefusedError)
+        or (isinstance(error, OSError) and error.errno in _NO_WAY)
+        for error in _behind(fault)
     )
 
 

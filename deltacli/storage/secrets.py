@@ -75,7 +75,7 @@ def _secrets_in(value: object, name: str = "") -> Iterator[str]:
         case str() if is_secret_name(name) or name.lower() in ("key", "username", "aws_access_key_id", "access_key_id"):
             yield value
         case str():
-            yield from (found[0].partition(":")[2].removesuffix("@") for found in _PASSWORD.finditer(value))
+            yield from (match[0].partition(":")[2].removesuffix("@") for match in _PASSWORD.finditer(value))
 
 
 def _of_environment() -> Iterator[str]:

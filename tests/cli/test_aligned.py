@@ -17,7 +17,7 @@ from deltacli.cli.terminal.term import cells, visible
     "texts",
     [["a", "bcd"], ["größe", "straße", "é"], ["Жук", "ab"], ["漢字", "a"], ["e\u0301", "ab"], ["\x07é", "\u202ea"]],
 )
-def test_every_text_takes_the_cells_of_the_widest(texts: list[str], right: bool) -> None:
+def test_every_text_is_padded_to_the_widest(texts: list[str], right: bool) -> None:
     sink = io.BytesIO()
     columns = [Column("p", str, right=right), Column("q", str)]
 

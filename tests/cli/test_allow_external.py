@@ -62,7 +62,7 @@ def test_the_configuration_of_the_user_allows_prefixes_too(clone: Path) -> None:
         ("deltacli.toml", '["s3://"]', "does not name a directory, host or bucket"),
     ],
 )
-def test_a_configuration_that_must_not_decide_is_refused(place: str, prefixes: str, words: str, clone: Path) -> None:
+def test_an_unsuitable_configuration_is_refused(place: str, prefixes: str, words: str, clone: Path) -> None:
     settings = clone.parent / place
     settings.write_text(f"allow_external = {prefixes}\n")
 
@@ -90,7 +90,9 @@ def test_the_command_of_the_hint_opens_a_linked_directory(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(("target", "ends"), [("/etc", ["--allow-external /etc"]), ("/", [])])
-def test_the_hint_for_a_linked_directory_names_nothing_around_it(target: str, ends: list[str], tmp_path: Path) -> None:
+def test_the_hint_for_a_linked_directory_does_not_name_its_parents(
+    target: str, ends: list[str], tmp_path: Path
+) -> None:
     root = write_table(tmp_path / "t", add("sub dir/hostname"))
     (root / "sub dir").symlink_to(target)
 
@@ -100,7 +102,7 @@ def test_the_hint_for_a_linked_directory_names_nothing_around_it(target: str, en
     assert [f"hint: deltacli read {root} {end}" for end in ends] == hints
 
 
-def test_one_paste_opens_a_clone_with_partitions(tmp_path: Path) -> None:
+def test_one_suggested_command_opens_a_clone_with_partitions(tmp_path: Path) -> None:
     sources = [put_rows(tmp_path / "source" / f"p={number}" / "q=1" / "b.parquet", number) for number in (2, 3)]
     root = write_table(tmp_path / "t", *(add(source.as_uri(), source.stat().st_size) for source in sources))
 

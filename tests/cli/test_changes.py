@@ -18,7 +18,7 @@ from tests.cli.test_read import on_screen
 CHANGE = ["_change_type", "_commit_version", "_commit_timestamp"]
 
 
-def test_every_format_holds_the_same_changes(sample: Path, tmp_path: Path) -> None:
+def test_every_format_contains_the_same_changes(sample: Path, tmp_path: Path) -> None:
     wanted = ("changes", sample, "--from", "8", "--to", "10")
     document = deltacli(*wanted, "--json").document
     *lines, end = map(json.loads, deltacli(*wanted, "--format", "ndjson").out.splitlines())
@@ -59,7 +59,9 @@ def test_every_format_holds_the_same_changes(sample: Path, tmp_path: Path) -> No
         ("14", "2026-01-03T09:00:00Z", (14, 12)),
     ],
 )
-def test_an_end_is_a_version_or_a_moment(sample: Path, first: str, last: str | None, expected: tuple[int, int]) -> None:
+def test_a_bound_is_a_version_or_a_timestamp(
+    sample: Path, first: str, last: str | None, expected: tuple[int, int]
+) -> None:
     done = deltacli("changes", sample, "--from", first, *(("--to", last) if last else ()), "--limit", "1", "--json")
 
     assert (0, expected) == (done.code, (done.document["fromVersion"], done.document["toVersion"]))
@@ -84,15 +86,13 @@ def test_an_end_is_a_version_or_a_moment(sample: Path, first: str, last: str | N
         (("--from", "0", "--format", "parquet"), 2, "usage.output"),
     ],
 )
-def test_a_range_that_cannot_be_meant_is_refused(
-    sample: Path, arguments: tuple[str, ...], exit_code: int, code: str
-) -> None:
+def test_an_impossible_range_is_refused(sample: Path, arguments: tuple[str, ...], exit_code: int, code: str) -> None:
     done = deltacli("changes", sample, *arguments, "--log-format", "json")
 
     assert (exit_code, code, "") == (done.code, done.error["code"], done.out)
 
 
-def test_changes_of_commits_that_are_gone_are_not_passed_over_in_silence(sample: Path, tmp_path: Path) -> None:
+def test_changes_of_missing_commits_are_reported(sample: Path, tmp_path: Path) -> None:
     table = tmp_path / "t"
     (table / "_delta_log").mkdir(parents=True)
     for path in (sample / "_delta_log").iterdir():
@@ -109,7 +109,7 @@ def test_changes_of_commits_that_are_gone_are_not_passed_over_in_silence(sample:
     assert done.err.splitlines()[-1] == f"hint: deltacli changes {table} --from 10"
 
 
-def test_a_narrow_terminal_keeps_what_became_of_a_row(sample: Path) -> None:
+def test_a_narrow_terminal_keeps_the_change_of_a_row(sample: Path) -> None:
     code, seen = on_screen("changes", sample, "--from", "9", "--to", "9", "--no-pager", "--color", "never", width=60)
 
     lines = seen.splitlines()

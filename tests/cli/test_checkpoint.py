@@ -63,7 +63,7 @@ def test_a_checkpoint_in_a_pipe(home: Path) -> None:
     assert 14 == json.loads((home / LOG / "_last_checkpoint").read_text())["version"]
 
 
-def test_the_second_time_nothing_is_done(home: Path) -> None:
+def test_a_second_run_does_nothing(home: Path) -> None:
     checkpoint(home)
     before = [(path.name, path.stat().st_mtime_ns) for path in sorted((home / LOG).iterdir())]
 
@@ -101,7 +101,7 @@ def test_on_a_terminal_the_next_command_is_named(home: Path) -> None:
 
 
 @pytest.mark.parametrize("options", [(), ("--dry-run",), ("--if-behind", "5"), ("--version", "3"), ("--stats", "both")])
-def test_json_ndjson_and_csv_say_the_same(options: tuple[str, ...], home: Path) -> None:
+def test_json_ndjson_and_csv_have_the_same_content(options: tuple[str, ...], home: Path) -> None:
     shutil.copytree(home / "tbl", home / "other" / "tbl")
     shutil.copytree(home / "tbl", home / "third" / "tbl")
 
@@ -118,7 +118,7 @@ def test_json_ndjson_and_csv_say_the_same(options: tuple[str, ...], home: Path) 
     assert (document["hintVersion"] is None) == (options != () and options[0] != "--stats")
 
 
-def test_a_dry_run_writes_nothing_and_says_what_would_be_written(home: Path) -> None:
+def test_a_dry_run_writes_nothing_and_lists_what_would_be_written(home: Path) -> None:
     before = names(home)
 
     done = checkpoint(home, "--dry-run")
@@ -128,7 +128,7 @@ def test_a_dry_run_writes_nothing_and_says_what_would_be_written(home: Path) -> 
     assert "actions 21 add, 1 metaData, 1 protocol, 11 remove" in without_sizes(done.out)
 
 
-def test_what_is_not_due_is_left_in_few_words(home: Path) -> None:
+def test_a_checkpoint_that_is_not_due_is_skipped_with_a_short_message(home: Path) -> None:
     before = names(home)
 
     done = checkpoint(home, "--if-behind", "5", "-q")
@@ -140,7 +140,7 @@ def test_what_is_not_due_is_left_in_few_words(home: Path) -> None:
     assert before != names(home)
 
 
-def test_verification_tells_what_agrees_and_what_does_not(tmp_path: Path) -> None:
+def test_verification_reports_what_agrees_and_what_differs(tmp_path: Path) -> None:
     other = TableBuilder().commits(1).states[0].actions()
     builder = TableBuilder().commits(6).checkpoint(1).checkpoint(3, actions=other).checkpoint(4)
     builder.write(tmp_path / "tbl")
@@ -167,7 +167,7 @@ def test_verification_tells_what_agrees_and_what_does_not(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(("written", "verdict"), [("false", "agrees"), ("true", "differs")])
-def test_a_checkpoint_without_statistics_agrees_where_the_table_wants_none(
+def test_a_checkpoint_without_statistics_agrees_if_the_table_disables_them(
     written: str, verdict: str, tmp_path: Path
 ) -> None:
     settings = {"delta.checkpoint.writeStatsAsJson": written}
@@ -180,7 +180,7 @@ def test_a_checkpoint_without_statistics_agrees_where_the_table_wants_none(
     assert [verdict] == [one["verdict"] for one in done.document["checkpoints"]]
 
 
-def test_a_checkpoint_whose_log_is_gone_stands_alone(tmp_path: Path) -> None:
+def test_a_checkpoint_without_older_commits_cannot_be_compared(tmp_path: Path) -> None:
     TableBuilder().commits(4).checkpoint(2).write(tmp_path / "tbl")
     (tmp_path / LOG / f"{0:020d}.json").unlink()
 
@@ -204,7 +204,7 @@ USAGE: tuple[tuple[tuple[str, ...], str], ...] = (
 @pytest.mark.parametrize(
     ("options", "said"), USAGE, ids=lambda value: " ".join(value) if isinstance(value, tuple) else ""
 )
-def test_options_that_contradict_each_other(options: tuple[str, ...], said: str, home: Path) -> None:
+def test_contradictory_options_are_a_usage_error(options: tuple[str, ...], said: str, home: Path) -> None:
     before = names(home)
 
     done = checkpoint(home, *options, "--format", "json")
@@ -230,7 +230,7 @@ def test_notes_name_what_was_worked_around_and_what_is_lost(tmp_path: Path) -> N
     assert "" == checkpoint(tmp_path, "--force", "--stats", "json", "-q").err
 
 
-def test_an_interruption_says_what_was_done(home: Path) -> None:
+def test_an_interruption_reports_what_was_done(home: Path) -> None:
     """The first signal comes when the file has its name and the hint has not moved."""
     program = """
 import os, signal, sys

@@ -35,7 +35,7 @@ def arguments(name: str, table: Path) -> list[str | Path]:
 
 
 @pytest.mark.parametrize("name", COMMITTING)
-def test_the_keys_stand_in_the_commit_info_of_every_commit(name: str, table: Path) -> None:
+def test_the_keys_are_in_the_commit_info_of_every_commit(name: str, table: Path) -> None:
     added = ("--commit-metadata", "team=data", "--commit-metadata", "userMetadata=why not")
 
     done = deltacli(*arguments(name, table), *added, "--yes", "--json")
@@ -62,7 +62,7 @@ def test_metadata_without_a_commit_is_refused(table: Path) -> None:
     assert [2, 2, 2] == [*(done.code for done in shown), silent.code]
 
 
-def test_python_gives_the_keys_too(table: Path) -> None:
+def test_the_python_api_writes_the_keys_too(table: Path) -> None:
     opened = api.open_table(str(table))
 
     opened.set_properties({"owner": "ops"}, commit_metadata={"team": "a"})
@@ -74,7 +74,7 @@ def test_python_gives_the_keys_too(table: Path) -> None:
     assert ["d", "c", "b", "a"] == [(item.commit_info or {})["team"] for item in newest]
 
 
-def test_python_refuses_reserved_keys_also_where_it_only_plans(table: Path) -> None:
+def test_the_python_api_refuses_reserved_keys_even_for_a_plan(table: Path) -> None:
     opened = api.open_table(str(table))
     reserved = {"txnId": "x"}
 

@@ -24,7 +24,7 @@ def validate(document: object, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(SCHEMAS))
-def test_every_schema_is_a_schema(name: str) -> None:
+def test_every_schema_is_valid(name: str) -> None:
     Draft202012Validator.check_schema(SCHEMAS[name])
 
     assert SCHEMAS[name]["title"]
@@ -70,7 +70,7 @@ def lines_of(result: Result) -> tuple[list[dict[str, object]], dict[str, object]
     return items, end
 
 
-def test_ndjson_and_json_say_the_same(sample: Path) -> None:
+def test_ndjson_and_json_have_the_same_content(sample: Path) -> None:
     document = deltacli("history", sample, "--json").document
     items, end = lines_of(deltacli("history", sample, "--format", "ndjson"))
 
@@ -98,7 +98,7 @@ def test_a_list_of_files_is_the_same_in_every_format(sample: Path) -> None:
     assert first["partitionValues"] == json.loads(row["partitionValues"])
 
 
-def test_a_cut_list_says_so_in_every_format(sample: Path) -> None:
+def test_a_cut_list_is_marked_in_every_format(sample: Path) -> None:
     history = deltacli("history", sample, "--limit", "2", "--json")
     items, end = lines_of(deltacli("history", sample, "--limit", "2", "--format", "ndjson"))
     files = deltacli("snapshot", sample, "--files", "--limit", "4", "--json").document
@@ -113,7 +113,7 @@ def test_a_cut_list_says_so_in_every_format(sample: Path) -> None:
     assert f"showing 2 of 15 versions; all: deltacli history {sample} --limit 0" == table.err.strip()
 
 
-def test_history_says_what_is_missing(tmp_path: Path) -> None:
+def test_history_reports_missing_commits(tmp_path: Path) -> None:
     table = TableBuilder().commits(6).damaged(damage.head_cleaned(1), damage.gap(3, 4)).write(tmp_path / "t")
 
     result = deltacli("history", table, "--format", "ndjson", "--limit", "1")
@@ -142,7 +142,7 @@ def test_columns_choose_and_order(sample: Path) -> None:
     ][:2]
 
 
-def test_a_result_goes_to_a_file_whole_or_not_at_all(sample: Path, tmp_path: Path) -> None:
+def test_a_result_is_written_to_a_file_completely_or_not_at_all(sample: Path, tmp_path: Path) -> None:
     target = tmp_path / "out.json"
     target.write_text("before")
 
@@ -156,7 +156,7 @@ def test_a_result_goes_to_a_file_whole_or_not_at_all(sample: Path, tmp_path: Pat
     assert [target] == list(tmp_path.iterdir())
 
 
-def test_global_options_stand_before_or_after_the_command(sample: Path) -> None:
+def test_global_options_are_accepted_before_or_after_the_command(sample: Path) -> None:
     before = deltacli("--format", "json", "--now", "2026-01-04", "snapshot", sample)
     after = deltacli("snapshot", sample, "--format=json", "--now=2026-01-04")
     environment = deltacli("snapshot", sample, "--now", "2026-01-04", DELTACLI_FORMAT="json")
@@ -164,7 +164,7 @@ def test_global_options_stand_before_or_after_the_command(sample: Path) -> None:
     assert before.document == after.document == environment.document
 
 
-def test_the_clock_decides_which_tombstones_have_expired(sample: Path) -> None:
+def test_the_clock_determines_which_tombstones_have_expired(sample: Path) -> None:
     young = deltacli("snapshot", sample, "--counts", "--json", "--now", "2026-01-05T20:59:59.999Z").document
     old = deltacli("snapshot", sample, "--counts", "--json", "--now", "2026-01-05T21:00:00.000Z").document
 
@@ -172,7 +172,7 @@ def test_the_clock_decides_which_tombstones_have_expired(sample: Path) -> None:
     assert {"count": 11, "expired": 3} == old["tombstones"]
 
 
-def test_a_configuration_file_gives_defaults_and_options_beat_it(sample: Path, tmp_path: Path) -> None:
+def test_a_configuration_file_sets_defaults_and_options_override_it(sample: Path, tmp_path: Path) -> None:
     config = tmp_path / "deltacli.toml"
     config.write_text('format = "json"\n')
 

@@ -35,12 +35,12 @@ def assert_error(result: Result, code: int, *words: str) -> None:
         assert word in result.err
 
 
-def test_nothing_at_the_path(tmp_path: Path) -> None:
+def test_a_missing_path_is_an_error(tmp_path: Path) -> None:
     for command in ("history", "snapshot"):
         assert_error(deltacli(command, tmp_path / "none"), 3, f"error: {tmp_path / 'none'}: no such file or directory")
 
 
-def test_a_file_instead_of_a_directory(tmp_path: Path) -> None:
+def test_a_file_instead_of_a_directory_is_an_error(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_text("x")
 
@@ -57,7 +57,7 @@ def test_a_directory_without_a_log_names_the_tables_below(table: Path) -> None:
     )
 
 
-def test_an_empty_directory_and_an_empty_log(tmp_path: Path) -> None:
+def test_an_empty_directory_and_an_empty_log_are_errors(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     (tmp_path / "log" / "_delta_log").mkdir(parents=True)
 
@@ -70,11 +70,11 @@ def test_the_log_directory_itself(table: Path) -> None:
     assert_error(deltacli("snapshot", table / "_delta_log"), 3, "this is the log of a table")
 
 
-def test_a_version_that_never_was_names_those_that_are(table: Path) -> None:
+def test_a_version_that_never_existed_is_an_error_that_names_the_existing_ones(table: Path) -> None:
     assert_error(deltacli("snapshot", table, "--version", "15"), 3, "the newest is 14", "0-14", "--version 14")
 
 
-def test_a_version_whose_log_was_cleaned_names_those_that_are_left(table: Path) -> None:
+def test_a_version_removed_by_log_cleanup_is_an_error_that_names_the_remaining_ones(table: Path) -> None:
     for version in range(10):
         commit(table, version).unlink()
 
@@ -82,7 +82,7 @@ def test_a_version_whose_log_was_cleaned_names_those_that_are_left(table: Path) 
     assert 0 == deltacli("snapshot", table).code
 
 
-def test_a_gap_names_what_is_missing_and_the_last_good_version(table: Path) -> None:
+def test_a_gap_is_reported_with_the_missing_commits_and_the_last_good_version(table: Path) -> None:
     commit(table, 12).unlink()
 
     result = deltacli("snapshot", table)
@@ -132,7 +132,7 @@ def test_the_hint_of_a_damaged_log_names_the_newest_version_that_can_be_read(tab
     assert 0 == deltacli("snapshot", table, "--version", "11").code
 
 
-def test_a_corrupt_checkpoint_is_worked_around_until_nothing_older_helps(table: Path) -> None:
+def test_a_corrupt_checkpoint_is_an_error_only_without_an_older_one(table: Path) -> None:
     checkpoint = table / "_delta_log" / "00000000000000000010.checkpoint.parquet"
     checkpoint.write_bytes(checkpoint.read_bytes()[:-7] + b"garbage")
 
@@ -165,7 +165,7 @@ def test_a_time_without_an_offset_is_refused_with_the_command_that_has_one(
     assert hint == done.err.splitlines()[-1]
 
 
-def test_a_moment_before_the_table_and_one_after_it(table: Path) -> None:
+def test_timestamps_outside_the_history_are_refused(table: Path) -> None:
     before = deltacli("snapshot", table, "--timestamp", "2025-12-31")
     after = deltacli("snapshot", table, "--timestamp", "2030-01-01", "--counts", "--json")
 
@@ -196,7 +196,7 @@ def test_a_moment_before_the_table_and_one_after_it(table: Path) -> None:
         (("history", "t", "--config", "none.toml"), ("none.toml",)),
     ],
 )
-def test_a_wrong_command_line_is_exit_2_and_says_how_it_goes(
+def test_a_wrong_command_line_is_exit_2_and_shows_the_usage(
     arguments: tuple[str, ...], words: tuple[str, ...], tmp_path: Path
 ) -> None:
     result = deltacli(*arguments, cwd=tmp_path)
@@ -225,7 +225,7 @@ def test_help_on_an_unknown_command_is_a_usage_error(tmp_path: Path) -> None:
     assert "vacuum" in result.err
 
 
-def test_no_permission_is_a_fault_of_the_store(
+def test_missing_permission_is_a_storage_error(
     table: Path, monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.CaptureFixture[bytes]
 ) -> None:
     """In this process, because root may read whatever the modes say."""
@@ -244,7 +244,7 @@ def test_no_permission_is_a_fault_of_the_store(
     assert f"hint: ls -ld {table}/_delta_log" in err.decode()
 
 
-def test_a_hint_names_a_directory_that_is_there(
+def test_a_hint_names_an_existing_directory(
     sample: Path, monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.CaptureFixture[bytes], tmp_path: Path
 ) -> None:
     def refuse(path: str, *_: object, **__: object) -> None:
@@ -257,7 +257,7 @@ def test_a_hint_names_a_directory_that_is_there(
     assert capsysbinary.readouterr().err.decode().endswith(f"hint: ls -ld {tmp_path}\n")
 
 
-def test_log_files_that_stay_are_not_said_to_be_gone(
+def test_retained_log_files_are_not_reported_as_deleted(
     sample: Path, monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.CaptureFixture[bytes], tmp_path: Path
 ) -> None:
     def refuse(path: str, *_: object, **__: object) -> None:
@@ -288,7 +288,7 @@ def test_log_files_that_stay_are_not_said_to_be_gone(
         ("vacuum", 1, 5, "deltacli vacuum {table} --yes"),
     ],
 )
-def test_a_run_without_permission_is_to_be_repeated_only_where_it_deleted_something(
+def test_a_run_without_permission_suggests_a_retry_only_if_it_deleted_something(
     words: str,
     allowed: int,
     code: int,
@@ -317,7 +317,7 @@ def test_a_run_without_permission_is_to_be_repeated_only_where_it_deleted_someth
     assert error.splitlines()[-1].startswith("hint: " + hint.format(table=table))
 
 
-def test_a_result_that_cant_be_written_is_exit_7(sample: Path, tmp_path: Path) -> None:
+def test_a_result_that_cannot_be_written_is_exit_7(sample: Path, tmp_path: Path) -> None:
     absent = deltacli("history", sample, "--json", "--output", tmp_path / "none" / "x")
     full = subprocess.run(
         ["bash", "-c", f'"{sys.executable}" -m deltacli history "{sample}" > /dev/full'],

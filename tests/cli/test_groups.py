@@ -25,11 +25,11 @@ from tests.cli.support import ROOT, deltacli
         ("--format log history t", "history --format log t"),
     ],
 )
-def test_shared_options_move_behind_the_command(before: str, after: str) -> None:
+def test_shared_options_move_after_the_command(before: str, after: str) -> None:
     assert after.split() == move_shared_options(before.split())
 
 
-def test_words_say_which_command_is_meant() -> None:
+def test_unknown_words_suggest_the_intended_command() -> None:
     assert ("log", "cat") == path_of(["log", "cat", "snapshot", "3"])
     assert ("log",) == path_of(["log", "caat", "history"])
     assert () == path_of(["-q", "log", "cat"])
@@ -60,7 +60,7 @@ def test_an_error_names_the_table_whatever_options_stand_before_it(tmp_path: Pat
         ("--bad log cat t 3", "deltacli log cat --help"),
     ],
 )
-def test_a_fault_of_the_command_line_leads_to_the_help_of_its_command(arguments: str, hint: str) -> None:
+def test_a_usage_error_suggests_the_help_of_its_command(arguments: str, hint: str) -> None:
     result = deltacli(*arguments.split())
 
     assert (2, "", f"hint: {hint}") == (result.code, result.out, result.err.splitlines()[-1])
@@ -87,7 +87,7 @@ def modules_of(*arguments: str) -> set[str]:
     return set(done.stderr.split())
 
 
-def test_only_what_is_at_hand_is_imported(sample: Path) -> None:
+def test_only_the_modules_of_the_command_are_imported(sample: Path) -> None:
     in_group = {home for name, home in COMMANDS.items() if name.startswith("log ")}
     others = set(COMMANDS.values()) - in_group
 

@@ -30,7 +30,7 @@ def test_help_shows_examples_first_and_exit_codes_last(command: str) -> None:
     assert result.out.index("Examples:") < result.out.index("Output:")
 
 
-def test_the_version_is_answered_without_loading_the_house() -> None:
+def test_the_version_is_printed_without_loading_the_package() -> None:
     result = deltacli("--version")
     checked = [sys.executable, "-X", "importtime", "-m", "deltacli", "--version"]
 
@@ -61,14 +61,14 @@ def test_generated_files_are_up_to_date() -> None:
     assert [] == stale
 
 
-def test_the_completion_scripts_come_with_the_package() -> None:
+def test_the_package_contains_the_completion_scripts() -> None:
     for shell, name in SCRIPTS.items():
         result = deltacli("completion", shell)
 
         assert (0, (FILES / name).read_text(encoding="utf-8")) == (result.code, result.out)
 
 
-def test_completion_without_a_known_shell_names_those_there_are() -> None:
+def test_completion_without_a_known_shell_names_the_known_ones() -> None:
     none, unknown = deltacli("completion"), deltacli("completion", "tcsh")
 
     assert (2, "error: missing argument SHELL") == (none.code, none.err.splitlines()[0])
@@ -85,7 +85,7 @@ def test_every_option_has_a_section() -> None:
     assert [] == [spellings for spellings in options if section_of(spellings) is None]
 
 
-def test_help_is_as_wide_as_the_terminal_and_headed_in_bold() -> None:
+def test_help_has_the_width_of_the_terminal_and_bold_headings() -> None:
     with Session("vacuum", "--help", size=(120, 40)) as wide, Session("vacuum", "--help", size=(60, 40)) as narrow:
         (_, shown), (_, folded) = wide.finish(), narrow.finish()
 
@@ -95,7 +95,7 @@ def test_help_is_as_wide_as_the_terminal_and_headed_in_bold() -> None:
     assert max(map(len, prose)) <= 60
 
 
-def test_the_root_explains_the_global_options_that_commands_only_name() -> None:
+def test_the_root_help_explains_the_global_options_that_commands_only_list() -> None:
     root, command = deltacli("--help").out, deltacli("history", "--help").out
 
     assert "--retry-budget DURATION" in root

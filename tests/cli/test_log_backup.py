@@ -65,7 +65,7 @@ def test_documents_match_their_schemas_and_count_the_same(table: Path, tmp_path:
     assert (14, 17) == (done["version"], again["unchanged"]["count"])
 
 
-def test_lines_match_their_schemas_and_the_list_is_what_its_schema_says(table: Path, tmp_path: Path) -> None:
+def test_lines_and_the_list_match_their_schemas(table: Path, tmp_path: Path) -> None:
     copied, end = lines_of(deltacli("log", "backup", table, tmp_path / "safe", "--format", "ndjson"))
     commit(table, 3).unlink()
     planned, _ = lines_of(deltacli("log", "restore", table, tmp_path / "safe", "--dry-run", "--format", "ndjson"))
@@ -90,7 +90,7 @@ def test_lines_match_their_schemas_and_the_list_is_what_its_schema_says(table: P
     ]
 
 
-def test_the_text_says_what_was_done(table: Path, backup: Path) -> None:
+def test_the_text_reports_what_was_done(table: Path, backup: Path) -> None:
     (table / LOG / "_last_checkpoint").write_text("{}")
     commit(table, 14).unlink()
     size = format_size(commit(backup, 14).stat().st_size)
@@ -200,7 +200,7 @@ def test_bad_input(arguments: tuple[str, ...], code: int, words: str, table: Pat
     assert names(table) == names(table.parent / "other")
 
 
-def test_an_interruption_tells_how_far_it_came(
+def test_an_interruption_reports_the_progress(
     table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsysbinary: CAPTURE
 ) -> None:
     import signal

@@ -58,7 +58,7 @@ def test_a_missing_checksum_is_written_once_and_then_compared(home: Path) -> Non
     assert [] == validated(home, "crc.*")
 
 
-def test_a_checksum_that_lies_is_told_and_left_alone(home: Path) -> None:
+def test_a_wrong_checksum_is_reported_and_not_replaced(home: Path) -> None:
     path = home / LOG / f"{14:020d}.crc"
     deltacli("log", "crc", "tbl", cwd=home)
     wrong = json.loads(path.read_text()) | {"numFiles": 1}
@@ -96,7 +96,7 @@ def test_a_compaction_equals_its_commits(home: Path) -> None:
         ("log expire tbl --keep-versions 99 --yes", 3, "version 99 cannot be kept"),
     ],
 )
-def test_what_cannot_be_done_is_refused_and_nothing_changes(arguments: str, code: int, said: str, home: Path) -> None:
+def test_impossible_changes_are_refused_and_change_nothing(arguments: str, code: int, said: str, home: Path) -> None:
     before = names(home)
 
     result = deltacli(*arguments.split(), cwd=home)
@@ -105,7 +105,7 @@ def test_what_cannot_be_done_is_refused_and_nothing_changes(arguments: str, code
     assert before == names(home)
 
 
-def test_a_compaction_that_is_not_its_commits_is_never_replaced(home: Path) -> None:
+def test_a_compaction_that_differs_from_its_commits_is_never_replaced(home: Path) -> None:
     path = home / LOG / f"{2:020d}.{9:020d}.compacted.json"
     path.write_text('{"add":{"path":"ghost","partitionValues":{},"size":1,"modificationTime":0,"dataChange":true}}\n')
 
@@ -115,7 +115,7 @@ def test_a_compaction_that_is_not_its_commits_is_never_replaced(home: Path) -> N
     assert "ghost" in path.read_text()
 
 
-def test_expiry_needs_a_yes_and_shows_its_plan_without_one(home: Path) -> None:
+def test_expiry_requires_consent_and_shows_its_plan_without_it(home: Path) -> None:
     before = names(home)
 
     dry = document(deltacli("log", "expire", "tbl", "--dry-run", "--json", cwd=home), "log-expire")
@@ -131,7 +131,7 @@ def test_expiry_needs_a_yes_and_shows_its_plan_without_one(home: Path) -> None:
     assert [] == document(deltacli("log", "expire", "tbl", "--yes", "--json", cwd=home), "log-expire")["items"]
 
 
-def test_a_table_that_keeps_its_log_and_one_with_a_torn_commit_are_left_alone(home: Path) -> None:
+def test_expiry_skips_tables_that_keep_their_log_or_have_a_torn_commit(home: Path) -> None:
     torn = home / LOG / f"{3:020d}.json"
     written = torn.stat().st_mtime_ns
     torn.write_bytes(b"")
@@ -158,7 +158,7 @@ def test_a_log_without_a_checkpoint_below_the_cutoff_is_offered_one(home: Path) 
     assert (14, 14) == (done["boundaryVersion"], done["deleted"]["files"])
 
 
-def test_a_dry_run_of_expiry_shows_the_refusal_that_a_yes_meets(home: Path) -> None:
+def test_a_dry_run_of_expiry_shows_the_refusal_of_the_real_run(home: Path) -> None:
     drop_adds_of_checkpoint(home)
     before = names(home)
 
@@ -175,7 +175,7 @@ def test_a_dry_run_of_expiry_shows_the_refusal_that_a_yes_meets(home: Path) -> N
     assert before == names(home)
 
 
-def test_a_refused_plan_names_one_rule_a_reason(home: Path) -> None:
+def test_a_refused_plan_names_one_rule_per_reason(home: Path) -> None:
     crc = json.dumps({"numFiles": 99, "tableSizeBytes": 1, "numMetadata": 1, "numProtocol": 1})
     (home / LOG / f"{14:020d}.crc").write_text(crc)
 
@@ -230,7 +230,7 @@ def test_a_checksum_with_wrong_types_differs(field: str, value: str, home: Path)
     assert json.loads(dumps(report.as_json()))
 
 
-def test_a_checksum_with_wrong_types_is_told_by_the_command(home: Path) -> None:
+def test_a_checksum_with_wrong_types_is_reported_by_the_command(home: Path) -> None:
     path = home / LOG / f"{14:020d}.crc"
     deltacli("log", "crc", "tbl", cwd=home)
     path.write_text(json.dumps(json.loads(path.read_text()) | {"protocol": 7, "setTransactions": [1]}))

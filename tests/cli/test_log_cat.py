@@ -51,7 +51,7 @@ def test_a_commit_is_written_byte_for_byte(odd: Path, tmp_path: Path, capsysbina
 
 
 @pytest.mark.parametrize("block_bytes", [1, 7, 64, 1 << 20])
-def test_blocks_leave_no_trace(
+def test_block_boundaries_do_not_affect_the_output(
     odd: Path, block_bytes: int, monkeypatch: pytest.MonkeyPatch, capsysbinary: Capture
 ) -> None:
     monkeypatch.setattr("deltacli.work.commits.reading._BLOCK_BYTES", block_bytes)
@@ -64,7 +64,7 @@ def test_blocks_leave_no_trace(
     assert lines[0] == cat(capsysbinary, odd, 3, "--actions", "commitinfo")[1]
 
 
-def test_lines_are_selected_by_kind_and_what_nobody_can_judge_is_counted(odd: Path, capsysbinary: Capture) -> None:
+def test_lines_are_selected_by_kind_and_unparseable_ones_are_counted(odd: Path, capsysbinary: Capture) -> None:
     lines = ODD_LINES.split(b"\n")
 
     adds = cat(capsysbinary, odd, 3, "--actions", "add")
@@ -78,7 +78,7 @@ def test_lines_are_selected_by_kind_and_what_nobody_can_judge_is_counted(odd: Pa
     assert "future: not an action that deltacli recognizes" in future[2]
 
 
-def test_a_line_that_nobody_could_hold_is_passed_on_but_not_judged(
+def test_a_line_too_long_for_memory_is_copied_but_not_parsed(
     odd: Path, monkeypatch: pytest.MonkeyPatch, capsysbinary: Capture
 ) -> None:
     monkeypatch.setattr("deltacli.work.commits.reading._BLOCK_BYTES", 16)
@@ -90,7 +90,7 @@ def test_a_line_that_nobody_could_hold_is_passed_on_but_not_judged(
     assert "00000000000000000003.json has a line longer than" in err
 
 
-def test_an_empty_commit_says_so(tmp_path: Path, capsysbinary: Capture) -> None:
+def test_an_empty_commit_is_reported(tmp_path: Path, capsysbinary: Capture) -> None:
     table = TableBuilder().commits(2).file(commit_path(1), b"").write(tmp_path / "t")
 
     note = "note: the commit file is empty, which indicates an interrupted write\n"
@@ -156,7 +156,7 @@ def test_lines_of_a_json_checkpoint_are_byte_exact(tmp_path: Path, capsysbinary:
     assert {"add", "remove"} == {kind for line in rest for kind in json.loads(line)}
 
 
-def test_columns_that_no_specification_knows_are_written_too(tmp_path: Path, capsysbinary: Capture) -> None:
+def test_columns_outside_the_specification_are_written_too(tmp_path: Path, capsysbinary: Capture) -> None:
     table = TableBuilder().commits(1).write(tmp_path / "t")
     rows = pa.table(
         {
@@ -185,7 +185,7 @@ def test_columns_that_no_specification_knows_are_written_too(tmp_path: Path, cap
     ] == [json.loads(line) for line in out.splitlines()]
 
 
-def test_without_a_commit_the_checkpoint_is_taken_and_a_note_says_so(tmp_path: Path, capsysbinary: Capture) -> None:
+def test_without_a_commit_the_checkpoint_is_read_and_a_note_reports_it(tmp_path: Path, capsysbinary: Capture) -> None:
     table = TableBuilder().commits(4).checkpoint(2).write(tmp_path / "t")
     (table / commit_path(2)).unlink()
 
@@ -212,7 +212,7 @@ def test_without_a_commit_the_checkpoint_is_taken_and_a_note_says_so(tmp_path: P
         ((1, "--format", "ndjson"), 2, ("ndjson",)),
     ],
 )
-def test_what_is_not_there_is_said_with_what_is(
+def test_a_missing_version_is_reported_with_the_existing_ones(
     arguments: tuple[object, ...], code: int, words: tuple[str, ...], tmp_path: Path, capsysbinary: Capture
 ) -> None:
     table = TableBuilder().commits(4).checkpoint(3).write(tmp_path / "t")
@@ -225,14 +225,14 @@ def test_what_is_not_there_is_said_with_what_is(
         assert word.format(table) in err
 
 
-def test_a_log_of_nothing_and_no_log_are_told_apart(tmp_path: Path, capsysbinary: Capture) -> None:
+def test_an_empty_log_and_a_missing_log_are_distinguished(tmp_path: Path, capsysbinary: Capture) -> None:
     (tmp_path / "t" / LOG).mkdir(parents=True)
 
     assert "the log has no commit and no complete checkpoint" in cat(capsysbinary, tmp_path / "t", 0)[2]
     assert "no such file or directory" in cat(capsysbinary, tmp_path / "u", 0)[2]
 
 
-def test_a_sidecar_that_is_gone_is_named(tmp_path: Path, capsysbinary: Capture) -> None:
+def test_a_missing_sidecar_is_named(tmp_path: Path, capsysbinary: Capture) -> None:
     table = TableBuilder().commits(3).checkpoint(2, CheckpointKind.V2_PARQUET).write(tmp_path / "t")
     gone = sorted((table / LOG / "_sidecars").iterdir())[1]
     gone.unlink()
@@ -243,7 +243,7 @@ def test_a_sidecar_that_is_gone_is_named(tmp_path: Path, capsysbinary: Capture) 
     assert f"_sidecars/{gone.name} does not exist" in err
 
 
-def test_the_usual_format_means_nothing_here_but_errors_keep_to_it(
+def test_the_default_format_applies_to_errors_only(
     odd: Path, monkeypatch: pytest.MonkeyPatch, capsysbinary: Capture
 ) -> None:
     monkeypatch.setenv("DELTACLI_FORMAT", "json")

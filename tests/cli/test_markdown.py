@@ -34,7 +34,7 @@ def shown(cell_text: str) -> str:
 
 @given(TEXTS)
 @examples(200)
-def test_a_cell_shows_the_text_and_nothing_else(text: str) -> None:
+def test_a_cell_shows_exactly_the_text(text: str) -> None:
     written = cell(text)
 
     expected = "\n".join(re.split(r"\r\n|\r|\n", text))
@@ -52,7 +52,7 @@ def test_columns_are_written_as_single_values_are(texts: list[str | None]) -> No
     assert b"".join(MarkdownForm().row(["null" if text is None else text]) for text in texts) == bytes(block.data)
 
 
-def test_rows_of_a_table_stand_below_their_columns() -> None:
+def test_rows_of_a_table_are_aligned_with_their_columns() -> None:
     batch = pa.record_batch({"id": [1, None], "a|b": ["x\ny", "<i>"]})
     sink = io.BytesIO()
 
@@ -104,7 +104,7 @@ def test_every_command_writes_tables_whose_rows_have_as_many_cells(arguments: tu
         assert re.fullmatch(r"\|(?: -{3}:? \|)+", block[1])
 
 
-def test_what_a_report_leaves_out_and_what_a_log_lost_is_said(sample: Path, tmp_path: Path) -> None:
+def test_omitted_findings_and_missing_commits_are_reported(sample: Path, tmp_path: Path) -> None:
     tables = [Path(shutil.copytree(sample, tmp_path / name)) for name in ("a", "b")]
     for table in tables:
         (table / "_delta_log" / f"{3:020d}.json").unlink()

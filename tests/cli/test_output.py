@@ -1,4 +1,4 @@
-"""Where a result goes: into the file that is meant, and into nothing else's place."""
+"""Where a result is written: into the intended file, never over another one."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.cli.support import ROOT, deltacli
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}
 
 
-def test_a_link_is_followed_and_a_files_mode_stays(sample: Path, tmp_path: Path) -> None:
+def test_a_link_is_followed_and_the_file_mode_is_kept(sample: Path, tmp_path: Path) -> None:
     target = tmp_path / "target.json"
     target.write_text("before")
     target.chmod(0o640)
@@ -30,7 +30,7 @@ def test_a_link_is_followed_and_a_files_mode_stays(sample: Path, tmp_path: Path)
     assert "deltacli.snapshot" == json.loads(target.read_text())["kind"]
 
 
-def test_a_new_file_has_the_mode_that_any_program_gives_it(sample: Path, tmp_path: Path) -> None:
+def test_a_new_file_has_the_default_mode(sample: Path, tmp_path: Path) -> None:
     (tmp_path / "plain").write_text("")
 
     deltacli("snapshot", sample, "--output", tmp_path / "new")
@@ -38,7 +38,7 @@ def test_a_new_file_has_the_mode_that_any_program_gives_it(sample: Path, tmp_pat
     assert (tmp_path / "plain").stat().st_mode == (tmp_path / "new").stat().st_mode
 
 
-def test_a_pipe_is_written_to_and_stays_a_pipe(sample: Path, tmp_path: Path) -> None:
+def test_a_named_pipe_is_written_to_and_not_replaced(sample: Path, tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     read: list[str] = []
@@ -86,7 +86,7 @@ def test_a_file_on_a_disk_in_memory_is_replaced_like_any_other(sample: Path) -> 
 
 
 @pytest.mark.parametrize("name", ["", "_delta_log/00000000000000000015.json", "_delta_log/_sidecars/x.parquet"])
-def test_a_result_does_not_go_into_a_log_or_nowhere(name: str, sample: Path) -> None:
+def test_a_result_is_not_written_into_a_log_or_a_missing_directory(name: str, sample: Path) -> None:
     target = f"{sample}/{name}" if name else ""
 
     done = deltacli("snapshot", sample, "--json", "--output", target)
@@ -95,7 +95,7 @@ def test_a_result_does_not_go_into_a_log_or_nowhere(name: str, sample: Path) -> 
 
 
 @pytest.mark.parametrize(("name", "code"), [("pipe", 141), ("/dev/full", 7)])
-def test_a_version_that_nobody_can_read_is_no_crash(name: str, code: int) -> None:
+def test_an_unreadable_version_number_does_not_crash(name: str, code: int) -> None:
     if name == "pipe":
         reader, stdout = os.pipe()
         os.close(reader)
@@ -119,14 +119,14 @@ def test_a_version_that_nobody_can_read_is_no_crash(name: str, code: int) -> Non
         (("--log-format", "text", "--log-format=json"), True),
     ],
 )
-def test_the_last_format_decides_how_errors_look(arguments: tuple[str, ...], is_json: bool, sample: Path) -> None:
+def test_the_last_format_determines_the_form_of_errors(arguments: tuple[str, ...], is_json: bool, sample: Path) -> None:
     for wrong in (("--version", "99"), ("--version", "x")):
         done = deltacli("snapshot", sample, *arguments, *wrong)
 
         assert is_json == done.err.startswith("{")
 
 
-def test_the_configuration_decides_how_errors_look(sample: Path, tmp_path: Path) -> None:
+def test_the_configuration_determines_the_form_of_errors(sample: Path, tmp_path: Path) -> None:
     (tmp_path / "c.toml").write_text('format = "json"\n')
 
     done = deltacli("snapshot", sample, "--version", "99", "--config", tmp_path / "c.toml")
@@ -134,7 +134,7 @@ def test_the_configuration_decides_how_errors_look(sample: Path, tmp_path: Path)
     assert "table.version-absent" == done.error["code"]
 
 
-def test_a_path_that_is_no_utf8_is_read_like_any_other(sample: Path, tmp_path: Path) -> None:
+def test_a_path_that_is_not_utf8_is_read_like_any_other(sample: Path, tmp_path: Path) -> None:
     odd = Path(os.fsdecode(os.fsencode(tmp_path) + b"/odd\xff"))
     odd.symlink_to(sample, target_is_directory=True)
 
@@ -155,7 +155,7 @@ def test_a_checkpoint_that_was_set_aside_is_named(sample: Path, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("command", [("history",), ("snapshot", "--files")])
-def test_columns_must_name_one(command: tuple[str, ...], sample: Path) -> None:
+def test_columns_must_name_at_least_one(command: tuple[str, ...], sample: Path) -> None:
     assert 2 == deltacli(command[0], sample, *command[1:], "--columns", ",").code
 
 
@@ -169,7 +169,7 @@ def test_columns_must_name_one(command: tuple[str, ...], sample: Path) -> None:
         ("read {table} --format parquet", "--output"),
     ],
 )
-def test_no_result_is_written_into_a_table(command: str, option: str, sample: Path, tmp_path: Path) -> None:
+def test_a_result_is_never_written_into_a_table(command: str, option: str, sample: Path, tmp_path: Path) -> None:
     table = tmp_path / "t"
     shutil.copytree(sample, table)
     before = {path: path.read_bytes() for path in table.rglob("*") if path.is_file()}

@@ -20,7 +20,7 @@ from deltacli.cli.terminal.pager import Screen, with_heading
         ("most", "less 643", []),
     ],
 )
-def test_a_less_that_can_keeps_the_heading(name: str, prints: str, added: list[str], tmp_path: Path) -> None:
+def test_a_recent_less_keeps_the_heading(name: str, prints: str, added: list[str], tmp_path: Path) -> None:
     program = tmp_path / name
     program.write_text(f"#!/bin/sh\necho '{prints}'\n")
     program.chmod(0o755)
@@ -48,7 +48,7 @@ def test_the_pager_of_a_table_keeps_its_first_line(tmp_path: Path) -> None:
         assert expected == seen.read_text()
 
 
-def test_a_file_has_no_heading_to_keep() -> None:
+def test_a_file_without_a_heading_is_paged_without_one() -> None:
     sink = io.BytesIO()
 
     keep_heading(sink)

@@ -26,7 +26,7 @@ SCHEMA = json.loads((ROOT / "docs" / "schemas" / "progress.json").read_text())
 
 
 class Watch:
-    """A clock that moves when told."""
+    """A clock that is advanced by hand."""
 
     def __init__(self) -> None:
         self.seconds = 100.0
@@ -53,7 +53,7 @@ def line_on(paper: Paper, clock: Watch, *, width: int = 80) -> LiveProgress:
     return LiveProgress(BarPainter(paper, lambda: width, lambda: True, colour=False), clock=clock, ticking=False)
 
 
-def test_work_of_half_a_second_shows_nothing_and_longer_work_a_line() -> None:
+def test_work_of_half_a_second_shows_nothing_and_longer_work_shows_a_line() -> None:
     paper, clock = Paper(), Watch()
     progress = line_on(paper, clock)
 
@@ -72,7 +72,7 @@ def test_work_of_half_a_second_shows_nothing_and_longer_work_a_line() -> None:
     ]
 
 
-def test_at_most_ten_pictures_a_second() -> None:
+def test_progress_is_drawn_at_most_ten_times_per_second() -> None:
     paper, clock = Paper(), Watch()
     progress = line_on(paper, clock)
 
@@ -85,7 +85,7 @@ def test_at_most_ten_pictures_a_second() -> None:
     assert 10 <= len(paper.written) <= 16  # of the two seconds the first half is quiet
 
 
-def test_the_outermost_and_the_innermost_step_are_shown_and_the_lines_go_with_them() -> None:
+def test_the_outermost_and_the_innermost_step_are_shown_and_then_erased() -> None:
     paper, clock = Paper(), Watch()
     progress = line_on(paper, clock)
 
@@ -108,7 +108,7 @@ def test_the_outermost_and_the_innermost_step_are_shown_and_the_lines_go_with_th
     assert "\r\x1b[K" == paper.written[-1]
 
 
-def test_two_lines_are_taken_away_from_the_first_on() -> None:
+def test_two_lines_are_erased_from_the_first_one() -> None:
     paper, clock = Paper(), Watch()
     progress = line_on(paper, clock)
 
@@ -136,7 +136,7 @@ def test_half_of_the_bar_is_half_of_the_weight() -> None:
     assert "90% 1/2 files" in paper.shown
 
 
-def test_a_progress_that_only_counts_is_told_no_weights() -> None:
+def test_progress_that_only_counts_gets_no_weights() -> None:
     listener = Listener()
 
     with weighed(listener, "copying", unit="files", total=2, weight=1_000) as step:
@@ -146,7 +146,7 @@ def test_a_progress_that_only_counts_is_told_no_weights() -> None:
     assert [("copying", 1)] == [(state.what, state.done) for state in listener.steps[:1]]
 
 
-def test_the_time_left_is_told_once_it_is_stable() -> None:
+def test_the_time_left_is_shown_once_it_is_stable() -> None:
     steady, uneven, stuck = Eta(), Eta(), Eta()
 
     early = steady.remaining(0.5, 0.05)
@@ -160,7 +160,7 @@ def test_the_time_left_is_told_once_it_is_stable() -> None:
     assert [None] * 4 == jumping == standing
 
 
-def test_work_goes_on_while_the_terminal_takes_nothing() -> None:
+def test_work_continues_while_the_terminal_is_blocked() -> None:
     clock, drawing, released = Watch(), threading.Event(), threading.Event()
 
     def write(_: str) -> None:
@@ -182,7 +182,7 @@ def test_work_goes_on_while_the_terminal_takes_nothing() -> None:
     assert is_stuck
 
 
-def test_a_picture_that_a_signal_interrupts_is_taken_away() -> None:
+def test_a_drawing_interrupted_by_a_signal_is_erased() -> None:
     paper, clock = Paper(), Watch()
 
     def write(text: str) -> None:
@@ -200,7 +200,7 @@ def test_a_picture_that_a_signal_interrupts_is_taken_away() -> None:
     assert "\r\x1b[K" == paper.written[-1]
 
 
-def test_who_leaves_at_once_waits_a_moment_for_a_picture_that_is_just_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_immediate_exit_waits_briefly_for_a_drawing_in_progress(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(progress_module, "_A_MOMENT", 30)
     paper, clock, drawing, leaving = Paper(), Watch(), threading.Event(), threading.Event()
 
@@ -222,7 +222,7 @@ def test_who_leaves_at_once_waits_a_moment_for_a_picture_that_is_just_drawn(monk
     assert "\r\x1b[K" == paper.written[-1]
 
 
-def test_nothing_is_left_of_the_line() -> None:
+def test_the_line_is_erased_completely() -> None:
     paper, clock = Paper(), Watch()
     progress = line_on(paper, clock)
 
@@ -246,7 +246,7 @@ def test_nothing_is_left_of_the_line() -> None:
 
 
 @pytest.mark.parametrize("width", [10, 20, 40, 80, 200])
-def test_the_line_fits_the_terminal_and_keeps_what_tells_most(width: int) -> None:
+def test_the_line_fits_the_terminal_and_keeps_the_most_important_parts(width: int) -> None:
     from deltacli.cli.terminal.bars import Bars
 
     step = StepState("reading the log", "commits", 10_000, done=1_234)
@@ -258,7 +258,7 @@ def test_the_line_fits_the_terminal_and_keeps_what_tells_most(width: int) -> Non
     assert (width >= 80) == ("20/s" in line)
 
 
-def test_json_lines_come_first_last_and_twice_a_second(capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_lines_are_written_first_last_and_twice_per_second(capsys: pytest.CaptureFixture[str]) -> None:
     clock = Watch()
     progress = LiveProgress(JsonPainter(), clock=clock, ticking=False)
 
@@ -278,7 +278,7 @@ def test_json_lines_come_first_last_and_twice_a_second(capsys: pytest.CaptureFix
     assert {"reading the log"} == {line["step"] for line in lines}
 
 
-def test_silence_costs_not_even_a_generator() -> None:
+def test_disabled_progress_creates_no_generator() -> None:
     items = iter(range(3))
 
     assert items is reported(items, SILENT, "reading", unit="rows")
@@ -306,7 +306,7 @@ class _Remembered:
         self._steps.append(StepState("end of " + self._state.what, "", None))
 
 
-def test_operations_tell_what_they_do_and_finish_what_they_announce(sample: Path) -> None:
+def test_operations_report_their_steps_and_finish_each_of_them(sample: Path) -> None:
     from deltacli.operations.read.snapshot import summarize
 
     listener = Listener()
@@ -332,7 +332,7 @@ def test_operations_tell_what_they_do_and_finish_what_they_announce(sample: Path
     assert sorted(begun) == sorted(s.what.removeprefix("end of ") for s in listener.steps if s.what.startswith("end"))
 
 
-def test_progress_as_json_lines_beside_a_result(sample: Path) -> None:
+def test_progress_as_json_lines_is_separate_from_the_result(sample: Path) -> None:
     asked = deltacli("history", sample, "--progress", "json")
     by_environment = deltacli("history", sample, DELTACLI_PROGRESS="json")
     quiet = deltacli("history", sample, "--progress", "json", "-q")
@@ -349,7 +349,7 @@ def test_progress_as_json_lines_beside_a_result(sample: Path) -> None:
 
 
 @pytest.mark.parametrize("was_asked_for", [True, False])
-def test_the_line_ends_when_the_result_flows_into_a_pipe_unless_it_was_asked_for(
+def test_progress_ends_when_the_result_is_written_into_a_pipe_unless_requested(
     was_asked_for: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """

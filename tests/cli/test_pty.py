@@ -60,7 +60,7 @@ def many_files(tmp_path_factory: pytest.TempPathFactory) -> Path:
 # Progress
 
 
-def test_progress_appears_on_a_terminal_and_nothing_is_left_of_it(sample: Path) -> None:
+def test_progress_appears_on_a_terminal_and_is_erased(sample: Path) -> None:
     with gate(SLOW) as slow, Session("history", f"gated://{sample}", "--color", "never", gate=slow) as session:
         slow.wait_for(1)
         session.read_until("13% 2/15 commits")
@@ -73,7 +73,7 @@ def test_progress_appears_on_a_terminal_and_nothing_is_left_of_it(sample: Path) 
     assert rest.startswith("version  committed (UTC)")
 
 
-def test_progress_goes_beside_a_result_in_a_file_or_a_pipe(sample: Path, tmp_path: Path) -> None:
+def test_progress_is_shown_while_the_result_is_written_to_a_file_or_a_pipe(sample: Path, tmp_path: Path) -> None:
     arguments = ("snapshot", f"gated://{sample}", "--files", "--format", "ndjson")
     with gate(SLOW) as slow, Session(*arguments, "--output", tmp_path / "out", gate=slow) as session:
         slow.wait_for(1)
@@ -154,7 +154,7 @@ def test_one_control_c_finishes_what_is_in_flight_and_leaves_no_output(sample: P
     assert "before" == target.read_text()
 
 
-def test_a_second_control_c_leaves_at_once_though_a_thread_hangs(sample: Path, tmp_path: Path) -> None:
+def test_a_second_control_c_exits_at_once_even_if_a_thread_hangs(sample: Path, tmp_path: Path) -> None:
     arguments = ("snapshot", f"gated://{sample}", "--files", "--format", "csv", "--output", tmp_path / "out")
     with gate(SLOW) as slow, Session(*arguments, gate=slow) as session:
         slow.wait_for(1)
@@ -175,7 +175,7 @@ def test_a_second_control_c_leaves_at_once_though_a_thread_hangs(sample: Path, t
     ("number", "code", "words"),
     [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated"), (signal.SIGHUP, 129, "hung up")],
 )
-def test_every_signal_has_its_exit_code_and_in_json_its_object(
+def test_every_signal_has_its_exit_code_and_its_json_error(
     sample: Path, number: signal.Signals, code: int, words: str
 ) -> None:
     schema = json.loads((ROOT / "docs" / "schemas" / "error.json").read_text())
@@ -215,7 +215,7 @@ def test_a_signal_that_the_parent_ignores_stays_ignored(sample: Path) -> None:
     assert "showing 4 of 15 versions" in seen
 
 
-def test_an_interruption_that_falls_into_a_destructor_is_not_lost() -> None:
+def test_an_interruption_during_a_destructor_is_not_lost() -> None:
     script = """
 import os, signal, sys, threading
 from deltacli.cli.terminal.interrupts import Interrupted, signals_raise
@@ -234,7 +234,7 @@ except Interrupted as interruption:
     assert (143, b"") == (done.returncode, done.stderr)
 
 
-def test_what_interrupted_frames_hold_is_let_go_before_the_end_is_reported() -> None:
+def test_objects_of_interrupted_frames_are_released_before_the_end_is_reported() -> None:
     """
     A suspended generator of results, as when the signal falls between two of them: closing it waits for its pieces.
     """
@@ -289,7 +289,7 @@ def in_shell(command: str, *arguments: str | Path) -> tuple[int, str, str]:
     return done.returncode, done.stdout, done.stderr
 
 
-def test_streams_closed_from_the_start_are_no_crash(sample: Path, tmp_path: Path) -> None:
+def test_streams_closed_from_the_start_do_not_crash(sample: Path, tmp_path: Path) -> None:
     usual = in_shell('"$@"', "history", sample, "--columns", "version")
     without_stdin = in_shell('"$@" <&-', "history", sample, "--columns", "version")
     without_stderr = in_shell('"$@" 2>&-', "history", sample, "--columns", "version")
@@ -307,7 +307,7 @@ def test_streams_closed_from_the_start_are_no_crash(sample: Path, tmp_path: Path
     assert (7, False) == (version[0], "Traceback" in version[2])
 
 
-def test_a_stderr_that_nobody_reads_changes_no_exit_code(sample: Path) -> None:
+def test_an_unread_stderr_does_not_change_the_exit_code(sample: Path) -> None:
     read, write = os.pipe()
     os.close(read)
     done = subprocess.run(
@@ -318,7 +318,7 @@ def test_a_stderr_that_nobody_reads_changes_no_exit_code(sample: Path) -> None:
     assert 3 == done.returncode
 
 
-def test_help_whose_reader_has_left_is_141(sample: Path) -> None:
+def test_help_into_a_closed_pipe_exits_with_141(sample: Path) -> None:
     read, write = os.pipe()
     os.close(read)
     done = subprocess.run(
@@ -361,7 +361,7 @@ def on_screen(*arguments: str | Path, size: tuple[int, int] = (80, 10), **option
         return session.finish()
 
 
-def test_what_is_longer_than_the_screen_goes_through_the_pager_with_its_colours(sample: Path) -> None:
+def test_output_longer_than_the_screen_is_paged_with_its_colours(sample: Path) -> None:
     code, seen = on_screen("history", sample, "--limit", "0", DELTACLI_PAGER=_FAKE, PAGER="false")
     own = on_screen("history", sample, "--limit", "0", PAGER=_FAKE, LESS="SR")
     document = on_screen("snapshot", sample, "--json", PAGER=_FAKE)
@@ -388,7 +388,9 @@ def test_what_is_longer_than_the_screen_goes_through_the_pager_with_its_colours(
         (("--limit", "0"), {"TERM": "dumb"}),
     ],
 )
-def test_no_pager_where_it_would_not_help(sample: Path, arguments: tuple[str, ...], options: dict[str, str]) -> None:
+def test_the_pager_is_not_used_for_short_or_redirected_output(
+    sample: Path, arguments: tuple[str, ...], options: dict[str, str]
+) -> None:
     with Session("history", sample, *arguments, size=(80, 10), environment={"PAGER": _FAKE, **options}) as session:
         code, seen = session.finish()
 
@@ -397,7 +399,7 @@ def test_no_pager_where_it_would_not_help(sample: Path, arguments: tuple[str, ..
     assert "WRITE" in seen
 
 
-def test_no_pager_where_nobody_can_press_a_key(sample: Path) -> None:
+def test_the_pager_is_not_used_without_a_keyboard(sample: Path) -> None:
     with (
         open(os.devnull) as nothing,
         Session("history", sample, "--limit", "0", size=(80, 10), stdin=nothing.fileno(), environment=PAGED) as session,
@@ -407,14 +409,14 @@ def test_no_pager_where_nobody_can_press_a_key(sample: Path) -> None:
     assert (0, False) == (code, "[pager" in seen)
 
 
-def test_leaving_the_pager_early_is_quiet_and_fine(many_files: Path) -> None:
+def test_quitting_the_pager_early_is_not_an_error(many_files: Path) -> None:
     found = on_screen("snapshot", many_files, "--files", "--limit", "0", "--color", "never", PAGER="head -2")
 
     assert 0 == found[0]
     assert 2 == len(found[1].splitlines())
 
 
-def test_control_c_belongs_to_the_pager(sample: Path, tmp_path: Path) -> None:
+def test_control_c_is_handled_by_the_pager(sample: Path, tmp_path: Path) -> None:
     pager = tmp_path / "pager"
     pager.write_text(WAITING_PAGER)
     pager.chmod(0o755)
@@ -475,7 +477,7 @@ def worldly(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("width", [20, 40, 80, 200])
-def test_nothing_wraps_at_any_width_and_what_matters_stays(sample: Path, worldly: Path, width: int) -> None:
+def test_nothing_wraps_at_any_width_and_important_columns_are_kept(sample: Path, worldly: Path, width: int) -> None:
     for table, version in ((sample, "14"), (worldly, "6")):
         seen = {}
         for arguments in (("history",), ("snapshot",), ("snapshot", "--files"), ("snapshot", "--schema")):

@@ -28,7 +28,7 @@ def on_screen(*arguments: str | Path, width: int = 80, **environment: str) -> tu
         return session.finish()
 
 
-def test_every_format_holds_the_same_rows(sample: Path, tmp_path: Path) -> None:
+def test_every_format_contains_the_same_rows(sample: Path, tmp_path: Path) -> None:
     document = deltacli("read", sample, "--json").document
     *lines, end = map(json.loads, deltacli("read", sample, "--format", "ndjson").out.splitlines())
     header, *rows = csv.reader(io.StringIO(deltacli("read", sample, "--format", "csv").out))
@@ -64,7 +64,7 @@ def test_versions_and_columns_are_chosen(sample: Path) -> None:
 
 
 @pytest.mark.parametrize("form", ["json", "ndjson", "csv", "table"])
-def test_a_limit_is_told_with_the_way_to_all_rows(sample: Path, form: str) -> None:
+def test_a_limit_is_reported_with_the_command_for_all_rows(sample: Path, form: str) -> None:
     done = deltacli("read", sample, "--limit", "3", "--format", form)
     exact = deltacli("read", sample, "--version", "0", "--limit", "3", "--format", form)
 
@@ -97,7 +97,7 @@ def test_a_table_without_rows_has_columns(sample: Path, tmp_path: Path) -> None:
 # What a scan reads
 
 
-def test_explain_says_which_files_are_read_and_why_others_not(sample: Path, tmp_path: Path) -> None:
+def test_explain_lists_the_files_read_and_why_others_are_skipped(sample: Path, tmp_path: Path) -> None:
     wanted = ("read", sample, "--explain", "--where", "day = '2026-01-02' AND trip > 1840")
     document = deltacli(*wanted, "--json").document
     *lines, scan, end = map(json.loads, deltacli(*wanted, "--format", "ndjson").out.splitlines())
@@ -170,7 +170,7 @@ def test_a_condition_chooses_rows(sample: Path) -> None:
         (("--format", "sarif"), "usage"),
     ],
 )
-def test_what_cannot_be_meant_is_refused_before_anything_is_written(
+def test_impossible_options_are_refused_before_anything_is_written(
     sample: Path, tmp_path: Path, arguments: tuple[str, str], code: str
 ) -> None:
     done = deltacli("read", sample, *arguments, "--output", tmp_path / "x", "--log-format", "json")
@@ -179,7 +179,7 @@ def test_what_cannot_be_meant_is_refused_before_anything_is_written(
     assert code == done.error["code"]
 
 
-def test_parquet_goes_into_a_file_or_a_pipe(sample: Path, tmp_path: Path) -> None:
+def test_parquet_is_written_into_a_file_or_a_pipe(sample: Path, tmp_path: Path) -> None:
     nowhere = deltacli("read", sample, "--format", "parquet", "--limit", "5")
     code, seen = on_screen("read", sample, "--format", "parquet", "--output", "-")
     os.mkfifo(tmp_path / "pipe")
@@ -194,7 +194,7 @@ def test_parquet_goes_into_a_file_or_a_pipe(sample: Path, tmp_path: Path) -> Non
     assert (0, "", 1230) == (*piped, pq.read_metadata(tmp_path / "file").num_rows)
 
 
-def test_a_data_file_that_is_gone_is_named_and_no_output_appears(sample: Path, tmp_path: Path) -> None:
+def test_a_missing_data_file_is_named_and_no_output_is_written(sample: Path, tmp_path: Path) -> None:
     table = Path(shutil.copytree(sample, tmp_path / "t"))
     lost = next(table.glob("day=2026-01-02/part-00012-*.parquet"))
     lost.unlink()
@@ -248,5 +248,5 @@ def test_explain_fits_a_terminal(sample: Path) -> None:
         ("`", ["`"]),
     ],
 )
-def test_a_column_with_a_comma_in_its_name_stands_in_backticks(text: str, names: list[str]) -> None:
+def test_a_column_with_a_comma_in_its_name_is_quoted_with_backticks(text: str, names: list[str]) -> None:
     assert names == split_columns(text)

@@ -245,7 +245,7 @@ def patched_locale(name: str) -> Iterator[None]:
         yield
 
 
-def test_colours_say_what_an_operation_does(tables: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_colours_show_the_kind_of_operation(tables: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tables)
 
     screen = screen_of(monkeypatch, "history", "busy", "--limit", "12", colour="auto")
@@ -305,7 +305,7 @@ def test_forced_colour_draws_into_a_pipe_and_cuts_nothing(
         ((), {"FORCE_COLOR": "0"}),
     ],
 )
-def test_what_wins_over_forced_colour_gives_the_text_of_a_pipe(
+def test_options_that_override_forced_colour_give_the_text_of_a_pipe(
     options: tuple[str, ...],
     environment: dict[str, str],
     tables: Path,
@@ -332,7 +332,7 @@ def test_forced_colour_leaves_documents_and_files_alone(
 def piped(
     monkeypatch: pytest.MonkeyPatch, captured: pytest.CaptureFixture[bytes], *arguments: str | Path, **environment: str
 ) -> str:
-    """Run a command in this process with a stdout that is no terminal, and return what it writes."""
+    """Run a command in this process with a stdout that is not a terminal, and return its output."""
     from deltacli.cli.app import run
 
     for name in ("NO_COLOR", "FORCE_COLOR", "COLUMNS"):

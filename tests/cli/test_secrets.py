@@ -133,7 +133,7 @@ def run_all(place: Path, table: str, capture: CAPTURE) -> None:
 @pytest.mark.parametrize(
     "answer", [pytest.param(name, marks=[pytest.mark.long] if number else []) for number, name in enumerate(ANSWERS)]
 )
-def test_a_store_that_answers_with_what_it_was_sent(
+def test_a_store_that_echoes_the_request_leaks_no_secret(
     answer: str,
     echoing: tuple[str, dict[str, Any]],
     place: Path,
@@ -149,7 +149,7 @@ def test_a_store_that_answers_with_what_it_was_sent(
 
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\nx", " x", "\x7f"])
 @pytest.mark.parametrize("name", ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"])
-def test_credentials_that_no_header_takes(
+def test_credentials_with_invalid_header_characters_are_not_printed(
     name: str,
     end: str,
     echoing: tuple[str, dict[str, Any]],
@@ -184,7 +184,7 @@ def test_credentials_that_no_header_takes(
         f"file://me:{PASSWORD}@host/t",
     ],
 )
-def test_a_password_in_the_name_of_a_table(table: str, place: Path, capsysbinary: CAPTURE) -> None:
+def test_a_password_in_the_name_of_a_table_is_not_printed(table: str, place: Path, capsysbinary: CAPTURE) -> None:
     run_all(place, table, capsysbinary)
 
 

@@ -98,7 +98,7 @@ def test_features_are_added_by_one_commit_with_what_they_need(home: Path) -> Non
     assert "delta.checkpointPolicy is v2" == shown["v2Checkpoint"]["because"]
 
 
-def test_in_commit_timestamps_are_switched_on_with_since_when(home: Path) -> None:
+def test_in_commit_timestamps_are_enabled_with_version_and_time(home: Path) -> None:
     deltacli("features", "tbl", "add", "inCommitTimestamp", "--yes", cwd=home)
     deltacli("properties", "tbl", "set", "delta.enableInCommitTimestamps=true", "--yes", cwd=home)
     deltacli("properties", "tbl", "set", "owner=me", "--yes", cwd=home)
@@ -121,7 +121,7 @@ def test_in_commit_timestamps_are_switched_on_with_since_when(home: Path) -> Non
         ("features tbl add deletionVectors", "reader 1, writer 2 -> reader 3, writer 7"),
     ],
 )
-def test_nothing_changes_without_a_yes_and_the_plan_is_shown(arguments: str, words: str, home: Path) -> None:
+def test_nothing_changes_without_consent_and_the_plan_is_shown(arguments: str, words: str, home: Path) -> None:
     before = names(home)
 
     dry = deltacli(*arguments.split(), "--dry-run", "--yes", cwd=home)
@@ -155,7 +155,7 @@ def test_nothing_changes_without_a_yes_and_the_plan_is_shown(arguments: str, wor
         ("features nowhere", 3, "no such file or directory"),
     ],
 )
-def test_what_cannot_be_done_is_refused_and_nothing_changes(arguments: str, code: int, said: str, home: Path) -> None:
+def test_impossible_changes_are_refused_and_change_nothing(arguments: str, code: int, said: str, home: Path) -> None:
     before = names(home)
 
     result = deltacli(*arguments.split(), cwd=home)
@@ -172,7 +172,7 @@ def test_what_cannot_be_done_is_refused_and_nothing_changes(arguments: str, code
         "features tbl add appendOnly",
     ],
 )
-def test_what_is_so_already_makes_no_version(arguments: str, home: Path) -> None:
+def test_a_setting_that_is_already_in_effect_makes_no_version(arguments: str, home: Path) -> None:
     before = names(home)
     words = [word.replace("_", " ") for word in arguments.split()]
 
@@ -193,7 +193,7 @@ def test_properties_and_features_are_listed_in_every_format(home: Path) -> None:
     change = deltacli("properties", "tbl", "set", "x=y", "--dry-run", "--format", "ndjson", cwd=home).out.splitlines()
 
     assert "key,value,known,valid,default,meaning" == as_csv[0]
-    assert ["delta.mine,1,false,true,,no engine is known to know it", "owner,me,,true,,"] == as_csv[2:]
+    assert ["delta.mine,1,false,true,,not recognized by any known engine", "owner,me,,true,,"] == as_csv[2:]
     assert [True, False, None] == [checked(line, "property")["known"] for line in lines[:-1]]
     assert ["appendOnly", "invariants"] == [checked(json.loads(line), "feature")["name"] for line in features[:-1]]
     assert "x" == checked(json.loads(change[0]), "properties")["changes"][0]["key"]
@@ -202,7 +202,7 @@ def test_properties_and_features_are_listed_in_every_format(home: Path) -> None:
     assert ["key,before,after", "x,,y"] == changed.splitlines()
 
 
-def test_the_library_changes_tables_too(home: Path) -> None:
+def test_the_python_api_changes_tables_too(home: Path) -> None:
     table = api.open_table(str(home / "tbl"))
 
     planned = table.set_properties({"owner": "me"}, dry_run=True)
@@ -217,7 +217,7 @@ def test_the_library_changes_tables_too(home: Path) -> None:
 
 
 @pytest.mark.parametrize(("answer", "code", "is_done"), [("y\n", 0, True), ("\n", 4, False)])
-def test_on_a_terminal_somebody_is_asked(answer: str, code: int, is_done: bool, home: Path) -> None:
+def test_on_a_terminal_a_prompt_appears(answer: str, code: int, is_done: bool, home: Path) -> None:
     words = ("properties", home / "tbl", "set", "owner=me")
 
     with Session(*words, "--no-pager", "--color", "never", size=(200, 40)) as session:

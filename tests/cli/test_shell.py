@@ -60,7 +60,7 @@ def test_the_same_command_again_keeps_every_option_but_the_limit() -> None:
     assert "deltacli snapshot --files --version 3 --columns=path --limit 0 -- '-t b'" == again_without_limit(arguments)
 
 
-def test_the_hint_to_a_table_below_is_no_command_of_its_own(tmp_path: Path) -> None:
+def test_the_hint_for_a_table_below_quotes_its_path(tmp_path: Path) -> None:
     (tmp_path / "a; touch b #" / "_delta_log").mkdir(parents=True)
     (tmp_path / "a; touch b #" / "_delta_log" / f"{0:020d}.json").write_text("{}\n")
 
@@ -69,7 +69,7 @@ def test_the_hint_to_a_table_below_is_no_command_of_its_own(tmp_path: Path) -> N
     assert "hint: deltacli snapshot './a; touch b #'" == done.err.splitlines()[-1]
 
 
-def test_a_command_line_is_no_hint_with_places() -> None:
+def test_a_command_line_is_not_treated_as_a_hint_template() -> None:
     hint = again(["vacuum", "{table}/x y", "--apply={parent}"])
 
     assert "deltacli vacuum '{table}/x y' '--apply={parent}'" == fill_hint(hint, "/data/t")

@@ -87,7 +87,7 @@ def run_program(program: Path, *arguments: str) -> Result:
     return Result(done.returncode, done.stdout.decode(), done.stderr.decode())
 
 
-def test_what_libraries_log_and_trace_does_not_reach_stderr(talking: Callable[..., Result]) -> None:
+def test_library_logs_and_traces_do_not_reach_stderr(talking: Callable[..., Result]) -> None:
     done = talking("history", "talking://store/t")
 
     assert (3, "") == (done.code, done.out)
@@ -96,7 +96,7 @@ def test_what_libraries_log_and_trace_does_not_reach_stderr(talking: Callable[..
     )
 
 
-def test_at_vv_it_is_shown_as_the_log_format_says_and_without_secrets(talking: Callable[..., Result]) -> None:
+def test_with_vv_library_logs_use_the_log_format_and_contain_no_secrets(talking: Callable[..., Result]) -> None:
     text = talking("history", "talking://store/t", "-vv").err
     lines = [json.loads(line) for line in talking("history", "talking://store/t", "--json", "-vv").err.splitlines()[:4]]
 
@@ -135,7 +135,7 @@ def far(s3: S3Server, tmp_path: Path) -> str:
 
 
 @pytest.mark.parametrize("arguments", [["history"], ["snapshot", "--counts"], ["read"], ["validate"]])
-def test_commands_finish_where_answers_fail_now_and_then(
+def test_commands_succeed_when_some_requests_fail(
     arguments: list[str],
     s3: S3Server,
     tmp_path: Path,

@@ -65,7 +65,7 @@ def test_every_line_fits_the_terminal_at_every_width(sample: Path) -> None:
             assert [] == [line for line in lines if len(ESCAPE.sub("", line)) > width]
 
 
-def test_prose_goes_on_below_between_words_and_what_has_none_anywhere() -> None:
+def test_prose_wraps_between_words_and_long_words_wrap_anywhere() -> None:
     section = Section("why", ["one two three four", "x" * 25, "a " + "y" * 20], is_cut=False)
     sink = io.BytesIO()
 

@@ -107,7 +107,7 @@ def test_a_dry_run_shows_the_plan_and_exits_with_4_where_a_guard_would_stop_it(c
     assert "[vacuum.max-delete]; override with --max-delete 100%" in done.out
 
 
-def test_a_plan_that_a_guard_is_against_is_shown_and_refused_whatever_was_agreed_to(core: Core, vacuum: Vacuum) -> None:
+def test_a_plan_that_a_guard_refuses_is_shown_and_refused_despite_consent(core: Core, vacuum: Vacuum) -> None:
     core.plan = make_plan(refusals=(TOO_MUCH, TORN))
 
     done = vacuum("--yes")
@@ -124,7 +124,7 @@ def test_a_plan_that_a_guard_is_against_is_shown_and_refused_whatever_was_agreed
     assert ("vacuum.max-delete", True) == (document.error["code"], document.document["dryRun"])
 
 
-def test_a_guard_without_an_override_says_where_to_look(core: Core, vacuum: Vacuum) -> None:
+def test_a_guard_without_an_override_suggests_what_to_check(core: Core, vacuum: Vacuum) -> None:
     core.plan = make_plan(refusals=(TORN,))
 
     done = vacuum("--yes")
@@ -132,13 +132,13 @@ def test_a_guard_without_an_override_says_where_to_look(core: Core, vacuum: Vacu
     assert (4, "hint: deltacli validate trips --select 'commit.*'") == (done.code, done.err.splitlines()[-1])
 
 
-def test_a_listing_that_came_back_empty_is_refused_though_nothing_would_go(core: Core, vacuum: Vacuum) -> None:
+def test_an_empty_listing_is_refused_even_if_nothing_would_be_deleted(core: Core, vacuum: Vacuum) -> None:
     core.plan = make_plan((), kept=Kept(), refusals=(TOO_MUCH,))
 
     assert 4 == vacuum("--yes").code
 
 
-def test_without_candidates_nobody_is_asked_and_nothing_is_committed(core: Core, vacuum: Vacuum) -> None:
+def test_without_candidates_no_prompt_appears_and_nothing_is_committed(core: Core, vacuum: Vacuum) -> None:
     core.plan = make_plan((), kept=Kept())
 
     done = vacuum()
@@ -148,7 +148,7 @@ def test_without_candidates_nobody_is_asked_and_nothing_is_committed(core: Core,
     assert "delete       nothing" in done.out
 
 
-def test_nothing_is_deleted_before_somebody_said_yes(core: Core, vacuum: Vacuum) -> None:
+def test_nothing_is_deleted_before_consent(core: Core, vacuum: Vacuum) -> None:
     done = vacuum("--retention", "14d")
 
     assert (4, []) == (done.code, core.executed)
@@ -157,7 +157,7 @@ def test_nothing_is_deleted_before_somebody_said_yes(core: Core, vacuum: Vacuum)
     assert "hint: deltacli vacuum trips --retention 14d --yes" in done.err
 
 
-def test_a_yes_executes_and_says_what_became_of_it(core: Core, vacuum: Vacuum) -> None:
+def test_consent_executes_the_plan_and_reports_the_outcome(core: Core, vacuum: Vacuum) -> None:
     done = vacuum("--yes", "--threads", "3", "--rate", "500/s", "--no-log-entries")
 
     ((options, record),) = core.executed
@@ -167,7 +167,7 @@ def test_a_yes_executes_and_says_what_became_of_it(core: Core, vacuum: Vacuum) -
     assert "commits      VACUUM START: version 43\n" in done.out
 
 
-def test_files_that_are_still_there_are_named_and_exit_5(core: Core, vacuum: Vacuum) -> None:
+def test_files_that_could_not_be_deleted_are_named_with_exit_code_5(core: Core, vacuum: Vacuum) -> None:
     core.outcome = VacuumOutcome(Amount(5, 10), failed=[("a b.parquet", "permission denied")], failures=1)
 
     done = vacuum("--yes")
@@ -201,7 +201,7 @@ def test_files_that_are_still_there_are_named_and_exit_5(core: Core, vacuum: Vac
     ],
     ids=["before START", "in between", "no END", "no log entries", "after END"],
 )
-def test_an_interruption_says_how_far_it_came_and_how_to_go_on(
+def test_an_interruption_reports_progress_and_how_to_resume(
     outcome: VacuumOutcome, said: str, core: Core, vacuum: Vacuum
 ) -> None:
     core.ends_with, core.outcome = Interrupted(signal.SIGINT), outcome
@@ -224,7 +224,7 @@ def test_an_interruption_says_how_far_it_came_and_how_to_go_on(
     ],
     ids=["before START", "before the first", "in between"],
 )
-def test_what_stops_the_deletions_in_the_middle_says_how_far_they_came(
+def test_a_failure_during_deletion_reports_how_many_files_were_deleted(
     outcome: VacuumOutcome, code: int, so_far: str | None, core: Core, vacuum: Vacuum
 ) -> None:
     core.outcome = outcome
@@ -297,7 +297,7 @@ def test_every_option_reaches_the_plan(core: Core, vacuum: Vacuum) -> None:
         ("--save-plan trips/_delta_log/p", "is inside the log"),
     ],
 )
-def test_what_contradicts_itself_is_a_usage_error_and_nothing_is_planned(
+def test_contradictory_options_are_a_usage_error_and_nothing_is_planned(
     words: str, said: str, core: Core, vacuum: Vacuum
 ) -> None:
     done = vacuum(*words.split(), "--yes")
@@ -334,7 +334,7 @@ def test_a_damaged_document_is_refused(core: Core, vacuum: Vacuum) -> None:
     assert faults({**document, "items": [{**document["items"][0], "reason": "commit"}]}, "deltacli.vacuum")
 
 
-def test_csv_and_the_list_for_the_eye_name_every_candidate(core: Core, vacuum: Vacuum) -> None:
+def test_csv_and_the_screen_list_name_every_candidate(core: Core, vacuum: Vacuum) -> None:
     rows = list(csv.DictReader(io.StringIO(vacuum("--dry-run", "--format", "csv").out)))
     screen = vacuum("--dry-run", "--files").out
 
@@ -345,7 +345,7 @@ def test_csv_and_the_list_for_the_eye_name_every_candidate(core: Core, vacuum: V
     ]
 
 
-def test_names_that_are_no_utf8_come_back_with_the_bytes_they_have(core: Core, vacuum: Vacuum) -> None:
+def test_names_that_are_not_utf8_keep_their_bytes(core: Core, vacuum: Vacuum) -> None:
     core.plan = make_plan([(b"a\xff,b", 1, 2, "uncommitted", None, None), *ROWS])
 
     document = vacuum("--dry-run", "--files", "--json").document
@@ -370,7 +370,7 @@ def saved(core: Core, sample: Path, tmp_path: Path) -> str:
 NOW = ("--now", "2026-02-02T03:00:00Z")
 
 
-def test_a_plan_is_saved_and_shown_and_the_next_command_is_said(core: Core, vacuum: Vacuum, tmp_path: Path) -> None:
+def test_a_plan_is_saved_and_shown_with_the_next_command(core: Core, vacuum: Vacuum, tmp_path: Path) -> None:
     path = tmp_path / "a plan.parquet"
 
     done = vacuum("--save-plan", str(path), "--yes")
@@ -380,7 +380,7 @@ def test_a_plan_is_saved_and_shown_and_the_next_command_is_said(core: Core, vacu
     assert f"next: deltacli vacuum trips --apply '{path}' --yes\n" == done.err
 
 
-def test_a_plan_that_is_refused_is_saved_and_can_not_be_applied(core: Core, vacuum: Vacuum, saved: str) -> None:
+def test_a_refused_plan_is_saved_but_cannot_be_applied(core: Core, vacuum: Vacuum, saved: str) -> None:
     core.plan = replace(core.plan, refusals=(TOO_MUCH,))
 
     made = vacuum("--save-plan", saved)
@@ -408,7 +408,7 @@ def test_a_saved_plan_is_executed_once_and_reported(core: Core, vacuum: Vacuum, 
     assert core.executed[0][1].resume_at == 0
 
 
-def test_a_saved_plan_that_was_not_done_with_is_to_be_applied_again(core: Core, vacuum: Vacuum, saved: str) -> None:
+def test_an_unfinished_saved_plan_can_be_applied_again(core: Core, vacuum: Vacuum, saved: str) -> None:
     core.outcome = VacuumOutcome(Amount(5, 10), failed=[("a b.parquet", "permission denied")], failures=1)
 
     done = vacuum("--apply", saved, "--yes", *NOW)
@@ -417,9 +417,7 @@ def test_a_saved_plan_that_was_not_done_with_is_to_be_applied_again(core: Core, 
     assert (5, again) == (done.code, done.err.splitlines()[-1])
 
 
-def test_a_plan_that_does_not_fit_the_table_any_more_is_refused_also_where_it_is_only_looked_at(
-    core: Core, vacuum: Vacuum, saved: str
-) -> None:
+def test_an_outdated_plan_is_refused_even_in_a_dry_run(core: Core, vacuum: Vacuum, saved: str) -> None:
     save_plan(replace(core.plan, table_id="another"), saved)
 
     looked = vacuum("--apply", saved, "--dry-run", "--json", *NOW)
@@ -431,7 +429,7 @@ def test_a_plan_that_does_not_fit_the_table_any_more_is_refused_also_where_it_is
     assert ("vacuum.plan-other-table", "") == (done.error["code"], done.out)
 
 
-def test_a_real_table_loses_what_nothing_needs_and_keeps_its_rows(sample: Path, tmp_path: Path) -> None:
+def test_a_real_table_loses_only_unneeded_files_and_keeps_its_rows(sample: Path, tmp_path: Path) -> None:
     shutil.copytree(sample, tmp_path / "tbl")
     rows = deltacli("read", "tbl", "--format", "csv", cwd=tmp_path).out
     before = data_files(tmp_path)
@@ -463,7 +461,7 @@ def test_a_real_plan_is_applied_once(sample: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("answer", "code", "gone"), [("y\n", 0, 11), ("n\n", 4, 0)])
-def test_the_prompt_repeats_the_numbers_and_the_screen_says_what_to_run_next(
+def test_the_prompt_repeats_the_numbers_and_the_screen_shows_the_next_command(
     answer: str, code: int, gone: int, sample: Path, tmp_path: Path
 ) -> None:
     shutil.copytree(sample, tmp_path / "tbl")
@@ -483,7 +481,7 @@ def test_the_prompt_repeats_the_numbers_and_the_screen_says_what_to_run_next(
     assert seen.rstrip().endswith(said)
 
 
-def test_a_dry_run_on_a_terminal_says_how_to_do_it_and_every_line_fits(sample: Path) -> None:
+def test_a_dry_run_on_a_terminal_shows_the_real_command_and_every_line_fits(sample: Path) -> None:
     code, lines = on_terminal(80, "vacuum", sample, "--dry-run", "--files", "--no-pager")
     plain = [ESCAPE.sub("", line) for line in lines]
 
@@ -497,7 +495,7 @@ def data_files(home: Path) -> set[str]:
     return {path.relative_to(table).as_posix() for path in table.rglob("*.parquet") if "_delta_log" not in path.parts}
 
 
-def test_nothing_is_deleted_where_the_result_has_no_place(tmp_path: Path) -> None:
+def test_nothing_is_deleted_if_the_result_cannot_be_written(tmp_path: Path) -> None:
     table = write_table(tmp_path / "t")
     before = sorted(table.rglob("*"))
 

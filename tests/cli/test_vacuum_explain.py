@@ -57,7 +57,7 @@ def test_one_file_is_explained_with_the_commits_that_name_it(
     assert ("vacuum-explain", 1) == (whole["type"], end["count"])
 
 
-def test_a_real_file_that_goes_is_explained_by_the_commits_that_added_and_removed_it(
+def test_a_deletable_real_file_is_explained_by_the_commits_that_added_and_removed_it(
     sample: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     assert 0 == run(["vacuum", str(sample), "--dry-run", "--files", "--json"])

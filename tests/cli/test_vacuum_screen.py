@@ -97,7 +97,7 @@ def test_a_terminal_of_80_columns_gets_ages_and_every_word() -> None:
     assert "…" not in written + refused
 
 
-def test_what_nobody_knows_is_not_made_up() -> None:
+def test_unknown_values_are_not_invented() -> None:
     rows = [(b"a.parquet", 1, 0, "tombstone", 3, None)]
     plan = make_plan(rows, mode=Mode.LITE, kept=Kept(), reach=TimeTravelRange())
 
@@ -122,7 +122,7 @@ def test_what_nobody_knows_is_not_made_up() -> None:
         (tuple(range(12, 41)), None),
     ],
 )
-def test_versions_that_are_kept_are_not_lost(kept: tuple[int, ...], said: str | None) -> None:
+def test_retained_versions_are_not_reported_as_lost(kept: tuple[int, ...], said: str | None) -> None:
     reach = replace(make_plan().reach, kept_versions=kept)
 
     written = on_screen(vacuum_sections(make_plan(reach=reach), None, PIPE))
@@ -142,7 +142,7 @@ def on_screen(sections: Sequence[Section], terminal: Terminal = SCREEN) -> str:
     return sink.getvalue().decode()
 
 
-def test_candidates_by_the_hundred_thousand_come_in_columns_and_none_is_lost() -> None:
+def test_a_hundred_thousand_candidates_are_listed_completely() -> None:
     plan = replace(make_plan(), candidates=pa.concat_tables([make_plan(ROWS * 1000).candidates] * 20))
     sink = io.BytesIO()
     begun = time.process_time()

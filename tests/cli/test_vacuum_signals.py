@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM in the middle of `vacuum`: what is under way is finished and told, and the next run goes on."""
+"""Ctrl-C and SIGTERM during `vacuum`: deletions in flight are finished and reported, and the next run resumes."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def left(home: Path) -> int:
 
 
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
-def test_an_interruption_is_told_and_the_same_command_goes_on(name: str, home: Path) -> None:
+def test_an_interruption_is_reported_and_the_same_command_resumes(name: str, home: Path) -> None:
     done = interrupted(home, name, "--json")
 
     assert 128 + getattr(signal, name) == done.code, done.err
@@ -89,7 +89,9 @@ def test_an_interruption_is_told_and_the_same_command_goes_on(name: str, home: P
     ],
     ids=["in START", "in END", "after END"],
 )
-def test_what_an_interruption_says_of_start_and_end_is_in_the_log(moment: str, said: str, home: Path) -> None:
+def test_the_start_and_end_versions_reported_at_an_interruption_are_in_the_log(
+    moment: str, said: str, home: Path
+) -> None:
     done = interrupted(home, "SIGINT", "--json", moment=moment)
 
     assert (130, f"interrupted; {said}") == (done.code, done.error["message"])
@@ -98,7 +100,7 @@ def test_what_an_interruption_says_of_start_and_end_is_in_the_log(moment: str, s
     assert COMMITS - (0 if moment == START else REMOVED) == left(home)
 
 
-def test_an_interrupted_plan_is_gone_on_with(home: Path) -> None:
+def test_an_interrupted_plan_is_resumed(home: Path) -> None:
     assert 0 == deltacli("vacuum", "tbl", "--save-plan", "plan", cwd=home).code
 
     done = interrupted(home, "SIGINT", "--apply", "plan", "--json")

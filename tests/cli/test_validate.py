@@ -74,7 +74,7 @@ def test_a_finding_is_a_line_that_an_editor_can_jump_to(lake: Path, validate: Ru
         assert [name, "15", "1", "0", "0"] == rest[-3].split()
 
 
-def test_what_was_seen_and_the_fix_stand_below_the_finding_and_the_fix_once(lake: Path, validate: Run) -> None:
+def test_the_seen_value_and_the_fix_follow_the_finding_and_the_fix_appears_once(lake: Path, validate: Run) -> None:
     Path("lake/bad/_delta_log/00000000000000000016.json").write_text(BAD)
 
     full = validate("lake/bad", *ONLY).out
@@ -85,7 +85,7 @@ def test_what_was_seen_and_the_fix_stand_below_the_finding_and_the_fix_once(lake
     assert [line for line in full.splitlines() if not line.startswith("    ")] == brief.splitlines()
 
 
-def test_a_clean_table_is_its_line_of_the_summary(lake: Path, validate: Run) -> None:
+def test_a_clean_table_prints_only_its_summary_line(lake: Path, validate: Run) -> None:
     result = validate("lake/deep/good", *ONLY)
 
     assert (0, "") == (result.code, result.err)
@@ -123,7 +123,7 @@ def test_findings_above_the_limit_are_counted_and_the_next_command_shows_them(la
     assert last.endswith("--max-findings 0")
 
 
-def test_names_can_not_command_a_terminal(sample: Path, tmp_path: Path) -> None:
+def test_names_cannot_send_control_sequences_to_a_terminal(sample: Path, tmp_path: Path) -> None:
     odd = tmp_path / "a\x1b[31mb"
     shutil.copytree(sample, odd)
     (odd / "_delta_log" / f"{15:020d}.json").write_text(BAD)
@@ -134,7 +134,7 @@ def test_names_can_not_command_a_terminal(sample: Path, tmp_path: Path) -> None:
 # Exit codes
 
 
-def test_the_exit_code_says_whether_a_finding_weighs_enough(lake: Path, validate: Run) -> None:
+def test_the_exit_code_depends_on_the_severity_of_findings(lake: Path, validate: Run) -> None:
     gap = Path("lake/deep/good/_delta_log/00000000000000000003.json")
     gap.unlink()
     only = ("--select", "log.gap")
@@ -146,7 +146,7 @@ def test_the_exit_code_says_whether_a_finding_weighs_enough(lake: Path, validate
     ]
 
 
-def test_a_table_that_can_not_be_opened_is_findings(lake: Path, validate: Run) -> None:
+def test_a_table_that_cannot_be_opened_is_reported_as_findings(lake: Path, validate: Run) -> None:
     shutil.rmtree("lake/bad/_delta_log")
 
     result = validate("lake/bad", "--json")
@@ -221,7 +221,7 @@ def test_formats_of_findings_belong_to_validate_alone(lake: Path, validate: Run)
     assert "sarif" in deltacli("validate", "lake/bad", *ONLY, cwd=lake, DELTACLI_FORMAT="sarif").out
 
 
-def test_a_finding_that_nobody_has_seen_weighs_what_its_rule_does(
+def test_findings_above_the_limit_have_the_severity_of_their_rule(
     lake: Path, validate: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A rule may report a light case first, and what lies above the limit is counted only."""
@@ -273,7 +273,7 @@ def test_tables_are_found_below_directories_and_behind_patterns(
     assert (len(tables) == 1) == (result.document["table"] is not None)
 
 
-def test_what_a_shell_expands_inside_tables_is_passed_over_silently(lake: Path) -> None:
+def test_paths_that_a_shell_expands_inside_tables_are_skipped_silently(lake: Path) -> None:
     everything = [str(path.relative_to(lake)) for path in sorted(Path("lake").resolve().rglob("*"))]
 
     result = deltacli("validate", *everything, *ONLY, "--json", cwd=lake)
@@ -293,7 +293,7 @@ def test_a_path_inside_a_table_names_the_table(lake: Path, validate: Run) -> Non
     assert "this path is inside a table" in partition.err
 
 
-def test_a_file_beside_tables_is_passed_over_with_a_note_and_alone_it_is_an_error(lake: Path, validate: Run) -> None:
+def test_a_file_next_to_tables_is_skipped_with_a_note_and_alone_is_an_error(lake: Path, validate: Run) -> None:
     Path("lake/README").write_text("")
 
     beside = validate("lake/README", "lake/deep/good", *ONLY)
@@ -319,7 +319,7 @@ def test_a_pattern_below_nothing_is_nothing_at_a_path(pattern: str, lake: Path, 
     assert "no such file or directory" in result.err
 
 
-def test_several_tables_end_with_their_sum(lake: Path, validate: Run) -> None:
+def test_several_tables_end_with_a_total(lake: Path, validate: Run) -> None:
     rows = [line.split() for line in validate("lake", *ONLY, "--brief").out.splitlines()[-6:-3]]
 
     assert ["lake/bad", "15", "1", "0", "0"] == rows[0]
@@ -330,7 +330,7 @@ def test_several_tables_end_with_their_sum(lake: Path, validate: Run) -> None:
 # Ends
 
 
-def test_findings_flow_before_the_run_is_over(lake: Path) -> None:
+def test_findings_are_written_before_the_run_ends(lake: Path) -> None:
     with gate("00000000000000000015.json") as slow:
         out, inlet = os.pipe()
         arguments = ["lake/deep/good", f"gated://{lake}/lake/bad", "--select", "commit.*", "--format", "ndjson"]
@@ -366,7 +366,7 @@ def test_a_closed_pipe_ends_the_run_quietly(form: str, lake: Path) -> None:
 
 
 @pytest.mark.parametrize("form", ["table", "ndjson"])
-def test_an_interruption_says_that_nothing_was_changed(form: str, lake: Path) -> None:
+def test_an_interruption_reports_that_nothing_was_changed(form: str, lake: Path) -> None:
     with gate("00000000000000000015.json") as slow:
         arguments = [f"gated://{lake}/lake/bad", "--format", form, "--log-format", "text", "--output", "result"]
         with Session("validate", *arguments, gate=slow, environment={"DELTACLI_PROGRESS": "never"}) as session:
@@ -379,7 +379,7 @@ def test_an_interruption_says_that_nothing_was_changed(form: str, lake: Path) ->
     assert ["lake"] == [path.name for path in lake.iterdir()]
 
 
-def test_the_result_goes_to_a_file_whole(lake: Path, validate: Run) -> None:
+def test_the_result_is_written_to_a_file_completely(lake: Path, validate: Run) -> None:
     result = validate("lake", *ONLY, "--format", "sarif", "--output", "result.sarif")
 
     assert (1, "") == (result.code, result.out)

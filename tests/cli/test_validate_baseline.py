@@ -1,4 +1,4 @@
-"""`validate --baseline` and `--write-baseline`: what was there is accepted, what is new is told."""
+"""`validate --baseline` and `--write-baseline`: known findings are accepted, new ones are reported."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.cli.test_documents import validate as assert_valid
 ONLY = ("--select", "commit.*")
 
 
-def test_a_baseline_accepts_what_was_there_and_fails_on_what_is_new(lake: Path, validate: Run) -> None:
+def test_a_baseline_accepts_known_findings_and_fails_on_new_ones(lake: Path, validate: Run) -> None:
     written = validate("lake", *ONLY, "--write-baseline", "known.json")
     accepted = validate("lake", *ONLY, "--baseline", "known.json", "--json")
     Path("lake/deep/good/_delta_log/00000000000000000015.json").write_text(BAD)
@@ -26,9 +26,7 @@ def test_a_baseline_accepts_what_was_there_and_fails_on_what_is_new(lake: Path, 
     assert [0, 1] == [len(table["findings"]) for table in found.document["tables"]]
 
 
-def test_a_baseline_holds_wherever_both_are_moved_and_on_whatever_line_the_fault_lies(
-    lake: Path, validate: Run
-) -> None:
+def test_a_baseline_still_applies_after_a_move_or_on_another_line(lake: Path, validate: Run) -> None:
     commit = Path("lake/bad/_delta_log/00000000000000000015.json")
     validate("lake", *ONLY, "--write-baseline", "known.json")
     commit.write_text('{"txn":{"appId":"a","version":1}}\n' + BAD)
@@ -53,7 +51,7 @@ def test_the_second_of_two_equal_faults_is_new(lake: Path, validate: Run) -> Non
     assert {"accepted": 1, "stale": 0} == result.document["baseline"]
 
 
-def test_accepted_findings_that_are_gone_are_told_where_they_were_looked_for(lake: Path, validate: Run) -> None:
+def test_accepted_findings_that_disappeared_are_reported_if_they_were_checked(lake: Path, validate: Run) -> None:
     validate("lake", *ONLY, "--write-baseline", "known.json")
     Path("lake/bad/_delta_log/00000000000000000015.json").unlink()
 
@@ -67,7 +65,7 @@ def test_accepted_findings_that_are_gone_are_told_where_they_were_looked_for(lak
     assert ("", "") == (elsewhere.err, other.err)
 
 
-def test_what_is_accepted_takes_no_room_from_what_is_new(lake: Path, validate: Run) -> None:
+def test_accepted_findings_do_not_count_against_the_limit_of_new_ones(lake: Path, validate: Run) -> None:
     commit = Path("lake/bad/_delta_log/00000000000000000015.json")
     commit.write_text(BAD * 5)
     validate("lake/bad", *ONLY, "--write-baseline", "known.json", "--max-findings", "1")
@@ -82,7 +80,7 @@ def test_what_is_accepted_takes_no_room_from_what_is_new(lake: Path, validate: R
     assert {"commit.bad-json": 2} == table["suppressed"]
 
 
-def test_a_baseline_is_not_written_where_a_table_is_missing_in_it(lake: Path, validate: Run) -> None:
+def test_a_baseline_is_not_written_if_a_table_is_missing(lake: Path, validate: Run) -> None:
     result = validate("lake", "none", *ONLY, "--write-baseline", "known.json")
 
     assert (3, False) == (result.code, Path("known.json").exists())
@@ -92,7 +90,7 @@ def test_a_baseline_is_not_written_where_a_table_is_missing_in_it(lake: Path, va
 @pytest.mark.parametrize(
     "text", ["", "[]", "{}", '{"kind":"deltacli.baseline","schemaVersion":2,"findings":[]}', "\xff"]
 )
-def test_a_file_that_is_no_baseline_is_refused(text: str, lake: Path, validate: Run) -> None:
+def test_a_file_that_is_not_a_baseline_is_refused(text: str, lake: Path, validate: Run) -> None:
     Path("known.json").write_bytes(text.encode("latin-1"))
 
     result = validate("lake", "--baseline", "known.json", "--json")

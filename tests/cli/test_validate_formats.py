@@ -79,7 +79,7 @@ def written(form: str, report: ValidationReport, terminal: Terminal = PIPE) -> b
 
 @pytest.fixture
 def bad(sample: Path, tmp_path: Path) -> Path:
-    """A table with a torn commit and a gap, in lake/ beside a good one."""
+    """A table with a torn commit and a gap, in lake/ next to a good one."""
     shutil.copytree(sample, tmp_path / "lake" / "good")
     table = Path(shutil.copytree(sample, tmp_path / "lake" / "bad"))
     (table / "_delta_log" / f"{3:020d}.json").unlink()
@@ -110,7 +110,7 @@ def test_json_and_ndjson_match_their_schemas_and_each_other(bad: Path) -> None:
     assert {"errors": 1, "warnings": 1, "infos": 0, "rules": 2} == document["summary"]
 
 
-def test_a_finding_in_json_says_everything(bad: Path) -> None:
+def test_a_finding_in_json_is_complete(bad: Path) -> None:
     document = deltacli("validate", bad, "--select", "commit.bad-json", "--json").document
     (finding,) = document["tables"][0]["findings"]
 
@@ -130,7 +130,7 @@ def test_hostile_documents_match_their_schema(monkeypatch: pytest.MonkeyPatch) -
     assert not document["complete"]
 
 
-def test_csv_has_a_row_a_finding(bad: Path) -> None:
+def test_csv_has_one_row_per_finding(bad: Path) -> None:
     rows = list(csv.DictReader(io.StringIO(deltacli("validate", bad, *ONLY, "--format", "csv").out)))
 
     assert {"commit.bad-json": "1", "log.gap": ""} == {row["rule"]: row["line"] for row in rows}
@@ -178,7 +178,7 @@ def test_sarif_matches_the_schema_of_oasis(bad: Path) -> None:
     ]
 
 
-def test_a_fingerprint_stays_when_the_line_changes_and_differs_where_anything_else_does() -> None:
+def test_a_fingerprint_ignores_the_line_and_depends_on_everything_else() -> None:
     place = Place("_delta_log/x.json", 4, 3, "k")
     findings = [
         RULE.at(place, "message", seen=1),
@@ -218,7 +218,7 @@ def test_damaged_sarif_is_refused_by_the_schema() -> None:
 # JUnit
 
 
-def test_junit_has_a_suite_a_table_and_a_case_a_rule(bad: Path) -> None:
+def test_junit_has_one_suite_per_table_and_one_case_per_rule(bad: Path) -> None:
     result = deltacli("validate", "lake", "none", *ONLY, "--format", "junit", cwd=bad.parents[1])
     root = ElementTree.fromstring(result.out)
     suites = {suite.get("name"): suite for suite in root}
@@ -241,7 +241,7 @@ def test_junit_has_a_suite_a_table_and_a_case_a_rule(bad: Path) -> None:
     assert [] == list(cases["commit.empty"])
 
 
-def test_fail_on_decides_which_cases_fail(bad: Path) -> None:
+def test_fail_on_determines_which_cases_fail(bad: Path) -> None:
     root = ElementTree.fromstring(deltacli("validate", bad, *ONLY, "--format", "junit", "--fail-on", "warning").out)
 
     assert {"log.gap", "commit.bad-json"} == {
@@ -272,7 +272,7 @@ def unescaped(text: str, *, is_property: bool = False) -> str:
     return text
 
 
-def test_github_gets_an_annotation_a_finding(bad: Path) -> None:
+def test_github_gets_one_annotation_per_finding(bad: Path) -> None:
     result = deltacli("validate", "lake", *ONLY, "--format", "github", cwd=bad.parents[1])
     found = [COMMAND.fullmatch(line) for line in result.out.splitlines()]
 
@@ -284,7 +284,7 @@ def test_github_gets_an_annotation_a_finding(bad: Path) -> None:
     assert "note: 2 tables: 1 error, 1 warning, 0 notes" == result.err.strip()
 
 
-def test_no_text_ends_a_workflow_command() -> None:
+def test_text_cannot_end_a_workflow_command() -> None:
     lines = written("github", nasty()).decode().split("\n")[:-1]
     found = [COMMAND.fullmatch(line) for line in lines]
 
@@ -298,7 +298,7 @@ def test_no_text_ends_a_workflow_command() -> None:
     assert unescaped(first[3]).startswith("message 100%: a,b\\r\\n::error::x\\x1b[31m")
 
 
-def test_a_percent_sign_is_no_escape() -> None:
+def test_a_percent_sign_is_not_an_escape() -> None:
     finding = RULE.at(Place("100%2C"), "100%0A")
 
     (line, *_) = written("github", make_checkup(make_table(finding))).decode().splitlines()
@@ -351,7 +351,7 @@ def test_control_characters_and_line_ends_of_names_do_not_reach_a_pipe(form: str
     assert not any(line.lstrip().startswith("::error::x") for line in text.split("\n"))
 
 
-def test_sarif_keeps_what_a_name_was() -> None:
+def test_sarif_keeps_the_original_name() -> None:
     rule = RULE._replace(checks="", fix=Fix("", "", ""), example="")
     finding = rule.at(Place("x"), "message", seen=TRICKS)
     table = CheckedTable("t", Validation("file:///t", 3, "log", (finding,), {}, ()), (finding,), {}, 0, fails=True)
@@ -364,7 +364,7 @@ def test_sarif_keeps_what_a_name_was() -> None:
 
 
 @pytest.mark.parametrize("by_path", [False, True])
-def test_a_report_of_more_findings_than_are_drawn_is_a_line_for_each_errors_first(*, by_path: bool) -> None:
+def test_a_report_too_long_to_draw_has_one_line_per_finding_errors_first(*, by_path: bool) -> None:
     report = nasty()
     table = report.tables[0]
     note = table.findings[0]._replace(severity=Severity.INFO)

@@ -32,7 +32,7 @@ def entry(*rules: str, table: str = "t", level: str = "log", timestamp_ms: int =
     return Entry(timestamp_ms, level, {}, "error", [TableTally(table, 1, 0, tally)], [], 0)
 
 
-def test_each_run_adds_a_line_with_what_it_looked_at_and_what_it_found(lake: Path, validate: Run) -> None:
+def test_each_run_adds_a_line_with_its_scope_and_its_findings(lake: Path, validate: Run) -> None:
     Path("lake/bad/_delta_log/00000000000000000015.json").write_text(BAD * 3)
 
     codes = [
@@ -58,7 +58,7 @@ def test_each_run_adds_a_line_with_what_it_looked_at_and_what_it_found(lake: Pat
     assert ([], {}, "storage", "info") == (third["tables"], third["limits"], third["level"], third["failOn"])
 
 
-def test_what_a_baseline_accepts_is_counted_apart(lake: Path, validate: Run) -> None:
+def test_accepted_findings_are_counted_separately(lake: Path, validate: Run) -> None:
     validate("lake", *ONLY, "--write-baseline", "known.json", "--trend", str(FILE))
     validate("lake", *ONLY, "--baseline", "known.json", "--trend", str(FILE))
 
@@ -69,7 +69,7 @@ def test_what_a_baseline_accepts_is_counted_apart(lake: Path, validate: Run) -> 
     assert {"select": ["commit.*"], "baseline": True} == held["limits"]
 
 
-def test_what_limited_the_run_is_named(lake: Path, validate: Run) -> None:
+def test_the_limits_of_the_run_are_named(lake: Path, validate: Run) -> None:
     validate(
         "lake/deep", "--level", "data", "--sample", "5%", "--where", "trip > 1", "--profile", "draft", "--trend", "h"
     )
@@ -114,7 +114,7 @@ def test_a_last_line_without_its_end_gets_one(start: bytes, lake: Path, validate
         "[]",
     ],
 )
-def test_a_file_that_is_no_history_is_refused_before_anything_is_checked(text: str, lake: Path, validate: Run) -> None:
+def test_a_file_that_is_not_a_trend_is_refused_before_anything_is_checked(text: str, lake: Path, validate: Run) -> None:
     validate("lake", *ONLY, "--trend", str(FILE))
     content = FILE.read_bytes() + text.encode("latin-1")
     FILE.write_bytes(content)
@@ -135,7 +135,7 @@ def test_a_file_that_is_no_history_is_refused_before_anything_is_checked(text: s
         ("known.json", "the same file"),
     ],
 )
-def test_a_place_for_no_history_is_refused(name: str, said: str, lake: Path, validate: Run) -> None:
+def test_an_unsuitable_trend_path_is_refused(name: str, said: str, lake: Path, validate: Run) -> None:
     result = validate("lake", *ONLY, "--write-baseline", "known.json", "--trend", name)
 
     assert (2, "") == (result.code, result.out)
@@ -178,7 +178,7 @@ def test_a_comparison_is_one_line(before: Entry, now: Entry, said: str) -> None:
     assert said.replace("01-01", "01-01T00:00:00Z") == comparison(before, now)
 
 
-def test_a_terminal_is_told_what_changed_and_a_pipe_is_not(lake: Path, validate: Run) -> None:
+def test_a_terminal_shows_what_changed_and_a_pipe_does_not(lake: Path, validate: Run) -> None:
     assert "" == validate("lake", *ONLY, *NOW, "--trend", str(FILE)).err
     Path("lake/bad/_delta_log/00000000000000000015.json").unlink()
     options = ("lake", *ONLY, "--now", "2026-11-21", "--trend", str(FILE))

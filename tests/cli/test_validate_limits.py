@@ -1,4 +1,4 @@
-"""`validate --sample` and `--where`: which data files are looked into, and how it is told."""
+"""`validate --sample` and `--where`: which data files are read, and how this is reported."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def document(result: Result) -> dict[str, Any]:
     return found
 
 
-def test_every_file_is_looked_into(table: Path) -> None:
+def test_every_file_is_read(table: Path) -> None:
     found = document(validate(table, "--level", "data", "--json"))
 
     assert {"checked": 3, "live": 3, "rows": 20} == found["files"]
@@ -37,7 +37,7 @@ def test_every_file_is_looked_into(table: Path) -> None:
     assert [] == found["notChecked"]
 
 
-def test_footers_have_no_rows(table: Path) -> None:
+def test_a_footer_check_does_not_read_rows(table: Path) -> None:
     found = document(validate(table, "--level", "footers", "--json"))
 
     assert {"checked": 3, "live": 3, "rows": None} == found["files"]
@@ -71,7 +71,7 @@ def test_a_condition_chooses_files_by_partition_and_statistics(table: Path) -> N
         (("--level", "data", "--where", "nobody = 1"), ("nobody",)),
     ],
 )
-def test_limits_that_make_no_sense_are_exit_2(arguments: tuple[str, ...], words: tuple[str, ...], table: Path) -> None:
+def test_invalid_limits_are_exit_2(arguments: tuple[str, ...], words: tuple[str, ...], table: Path) -> None:
     result = validate(table, *arguments)
 
     assert 2 == result.code

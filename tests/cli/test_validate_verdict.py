@@ -60,11 +60,11 @@ def table(
         ),
     ],
 )
-def test_the_worst_comes_first_and_each_thing_once(rules: str, sentence: str) -> None:
+def test_the_worst_risk_is_first_and_each_risk_appears_once(rules: str, sentence: str) -> None:
     assert sentence == judge(table(found(*rules.split()))).sentence
 
 
-def test_what_was_not_asked_not_judged_or_is_accepted_is_not_claimed() -> None:
+def test_the_verdict_leaves_out_skipped_unjudged_and_accepted_rules() -> None:
     warned = found("log.mtime-order")
 
     sentences = [
@@ -87,7 +87,7 @@ def test_what_was_not_asked_not_judged_or_is_accepted_is_not_claimed() -> None:
     ]
 
 
-def test_a_rule_whose_cases_weigh_differently_is_told_once() -> None:
+def test_a_rule_with_several_severities_is_reported_once() -> None:
     light = catalogue().rules["hint.ahead-of-log"].at(Place(""), "", severity=Severity.WARNING)
 
     verdict = judge(table((light, *found("hint.ahead-of-log"))))
@@ -98,7 +98,7 @@ def test_a_rule_whose_cases_weigh_differently_is_told_once() -> None:
     ] == (verdict.as_json()["risks"])
 
 
-def test_text_ends_with_what_is_at_stake_and_silence_where_nothing_is(lake: Path, validate: Run) -> None:
+def test_text_ends_with_the_risks_if_there_are_any(lake: Path, validate: Run) -> None:
     both = validate("lake", "--select", "commit.*", "--brief").out
     good = validate("lake/deep/good", "--select", "commit.*").out
 
@@ -137,7 +137,7 @@ def test_a_narrow_terminal_gets_whole_words_and_errors_first_in_what_to_run_next
     assert "--select data.file-missing," in " ".join(lines[-3:])
 
 
-def test_the_page_has_the_classes_in_their_words() -> None:
+def test_the_page_quotes_the_names_of_the_classes() -> None:
     page = (ROOT / "docs" / "validate.md").read_text(encoding="utf-8")
 
     assert [(risk.value, says) for risk, says in SAYS.items()] == re.findall(

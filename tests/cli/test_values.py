@@ -148,7 +148,7 @@ def test_numbers_are_numbers_of_json(kind: Any, cases: list[tuple[Any, str]]) ->
 
 
 @pytest.mark.parametrize(("kind", "cases"), QUOTED, ids=[str(kind) for kind, _ in QUOTED])
-def test_what_json_could_round_or_refuse_is_a_string(kind: Any, cases: list[tuple[Any, str]]) -> None:
+def test_values_that_json_could_round_or_reject_are_strings(kind: Any, cases: list[tuple[Any, str]]) -> None:
     found = column(kind, [value for value, _ in cases])
 
     assert [text for _, text in cases] == texts(text_column(found))
@@ -169,7 +169,7 @@ def test_nested_values_are_json(kind: Any, value: Any, expected: str) -> None:
     assert [expected, None, expected] == text_column(found).to_pylist() == json_column(found).to_pylist()
 
 
-def test_types_beside_the_usual_ones_are_read_as_what_they_hold() -> None:
+def test_unusual_types_are_read_by_their_values() -> None:
     assert ["a", "b", "a"] == text_column(pa.array(["a", "b", "a"]).dictionary_encode()).to_pylist()
     assert ['"a"'] == json_column(pa.array(["a"], pa.large_string())).to_pylist()
     assert ['"a"'] == json_column(pa.array(["a"], pa.string_view())).to_pylist()
@@ -217,7 +217,7 @@ def test_columns_of_times_are_written_like_each_of_them(values: list[int | None]
     assert expected == text_column(pa.array(values, pa.int64()).view(NAIVE)).to_pylist()
 
 
-def test_a_day_is_so_long() -> None:
+def test_a_day_has_a_fixed_length() -> None:
     assert ("1970-01-02T00:00:00", "1969-12-31T00:00:00") == (
         moment_text(MICROSECONDS_A_DAY),
         moment_text(-MICROSECONDS_A_DAY),

@@ -71,7 +71,7 @@ def test_a_signal_right_before_the_system_call_ends_the_wait(
     assert 1 == len(ready)
 
 
-def test_a_line_is_read_and_the_end_of_the_input_is_no_line(pipe: tuple[int, int]) -> None:
+def test_a_line_is_read_and_the_end_of_the_input_is_empty(pipe: tuple[int, int]) -> None:
     reading, writing = pipe
     os.write(writing, b"yes\n")
     line = read_line(reading)
@@ -81,7 +81,7 @@ def test_a_line_is_read_and_the_end_of_the_input_is_no_line(pipe: tuple[int, int
     assert (b"yes\n", b"") == (line, at_the_end)
 
 
-def test_a_block_larger_than_a_pipe_arrives_whole() -> None:
+def test_a_block_larger_than_a_pipe_is_written_completely() -> None:
     process = subprocess.Popen(["wc", "-c"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert process.stdin is not None
     assert process.stdout is not None

@@ -88,7 +88,7 @@ def test_a_dry_run_shows_the_plan_and_changes_nothing(home: Path) -> None:
     assert "files     21 files, 32.7 KiB, 1,230 rows keep the older types" in done.out
 
 
-def test_a_dry_run_beats_a_yes(home: Path) -> None:
+def test_a_dry_run_overrides_consent(home: Path) -> None:
     before = content(home)
 
     done = widen(home, *FARE, *CONSENT, "--dry-run", "--yes", "--json")
@@ -116,7 +116,7 @@ def test_a_refused_plan_is_shown_and_names_the_options_that_are_missing(options:
 
 
 @pytest.mark.parametrize(("missing", "given"), [CONSENT, CONSENT[::-1]])
-def test_each_consent_is_needed_for_itself_also_with_a_yes(missing: str, given: str, home: Path) -> None:
+def test_each_consent_is_required_separately_even_with_yes(missing: str, given: str, home: Path) -> None:
     before = content(home)
 
     done = widen(home, *FARE, given, "--yes", "--json")
@@ -125,7 +125,7 @@ def test_each_consent_is_needed_for_itself_also_with_a_yes(missing: str, given: 
     assert missing == done.error["details"]["way out"]
 
 
-def test_without_a_yes_the_plan_is_shown_and_nothing_is_written(home: Path) -> None:
+def test_without_consent_the_plan_is_shown_and_nothing_is_written(home: Path) -> None:
     before = content(home)
 
     done = widen(home, *FARE, *CONSENT)
@@ -139,7 +139,7 @@ def test_without_a_yes_the_plan_is_shown_and_nothing_is_written(home: Path) -> N
     assert "hint: deltacli widen-type tbl ride.fare 'decimal(10,2)' --enable --upgrade-protocol --yes" in done.err
 
 
-def test_a_yes_commits_one_version_and_rows_stay_as_they_were(home: Path) -> None:
+def test_consent_commits_one_version_and_keeps_the_rows(home: Path) -> None:
     before = content(home)
     rows = deltacli("read", "tbl", "--format", "csv", cwd=home).out
 
@@ -173,7 +173,7 @@ def test_several_columns_are_one_commit(home: Path) -> None:
     )
 
 
-def test_one_refused_column_keeps_the_others_from_being_changed(home: Path) -> None:
+def test_one_refused_column_blocks_the_change_of_the_others(home: Path) -> None:
     before = content(home)
 
     dry = widen(home, *FARE, "trip", "double", *CONSENT, "--dry-run", "--json")
@@ -186,7 +186,7 @@ def test_one_refused_column_keeps_the_others_from_being_changed(home: Path) -> N
     assert "trip cannot become double" in done.err
 
 
-def test_a_check_tells_whether_a_change_is_due(home: Path) -> None:
+def test_a_check_reports_whether_a_change_is_due(home: Path) -> None:
     before = content(home)
     due = widen(home, *FARE, *CONSENT, "--check")
     refused = widen(home, *FARE, "--check")
@@ -200,7 +200,7 @@ def test_a_check_tells_whether_a_change_is_due(home: Path) -> None:
     assert before == untouched
 
 
-def test_what_has_its_type_already_is_left_alone_without_consent(home: Path) -> None:
+def test_a_column_that_already_has_the_type_needs_no_consent(home: Path) -> None:
     before = content(home)
 
     done = widen(home, "ride.fare", "DECIMAL( 8, 2 )")
@@ -211,7 +211,7 @@ def test_what_has_its_type_already_is_left_alone_without_consent(home: Path) -> 
     assert (None, [], []) == (found["committedVersion"], found["refusals"], found["clients"])
 
 
-def test_the_second_time_nothing_is_done(home: Path) -> None:
+def test_a_second_run_does_nothing(home: Path) -> None:
     widen(home, *FARE, *CONSENT, "--yes")
     before = content(home)
 
@@ -222,7 +222,7 @@ def test_the_second_time_nothing_is_done(home: Path) -> None:
 
 
 @pytest.mark.parametrize("options", [("--dry-run",), ("--yes",), ("--check",)], ids=lambda options: options[0])
-def test_json_ndjson_and_csv_say_the_same(options: tuple[str, ...], home: Path) -> None:
+def test_json_ndjson_and_csv_have_the_same_content(options: tuple[str, ...], home: Path) -> None:
     words = (*FARE, "trip", "decimal(22,0)", *CONSENT, *options)
     for other in ("second", "third"):
         shutil.copytree(home / "tbl", home / other / "tbl")
@@ -254,7 +254,7 @@ USAGE: tuple[tuple[tuple[str, ...], str, str], ...] = (
 
 
 @pytest.mark.parametrize(("words", "code", "said"), USAGE, ids=[" ".join(words) for words, _, _ in USAGE])
-def test_words_that_name_no_change_are_refused(words: tuple[str, ...], code: str, said: str, home: Path) -> None:
+def test_arguments_that_name_no_change_are_refused(words: tuple[str, ...], code: str, said: str, home: Path) -> None:
     before = content(home)
 
     done = widen(home, *words, *CONSENT, "--yes", "--json")
@@ -294,7 +294,7 @@ def test_the_prompt_repeats_columns_and_types(answer: str, code: int, home: Path
     assert (code == 0) == (before != content(home))
 
 
-def test_files_are_looked_into_where_asked_and_the_one_of_another_type_is_named(home: Path) -> None:
+def test_files_are_read_on_request_and_a_file_of_another_type_is_named(home: Path) -> None:
     agreed = widen(home, *FARE, *CONSENT, "--check-files", "--check")
     path = sorted(name for name in content(home) if "day=2026-01-02/part-00012" in name)[0]
     file = pq.ParquetFile(home / "tbl" / path).read()
@@ -316,7 +316,7 @@ def test_files_are_looked_into_where_asked_and_the_one_of_another_type_is_named(
     assert "ride.fare" in refusal["message"]
 
 
-def test_a_way_out_is_a_command_with_the_table_in_it(home: Path) -> None:
+def test_the_suggested_command_names_the_table(home: Path) -> None:
     metadata = commit(home, 5)["metaData"]
     schema = json.loads(metadata["schemaString"])
     schema["fields"][0]["metadata"] = {"delta.typeChanges": [{"fromType": "byte", "toType": "short"}]}

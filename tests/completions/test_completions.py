@@ -103,7 +103,7 @@ def test_a_table_is_a_directory_and_a_file_any_file(matches: Matches) -> None:
     assert ["my file"] == matches("deltacli snapshot tbl --output my\\ f")
 
 
-def test_columns_and_types_are_no_files(matches: Matches) -> None:
+def test_columns_and_types_are_not_completed_as_files(matches: Matches) -> None:
     assert ["my table", "tbl"] == matches("deltacli widen-type ")
     for line in ("deltacli widen-type tbl ", "deltacli widen-type tbl my", "deltacli widen-type tbl id long co"):
         assert [] == [name for name in matches(line) if not name.startswith("-")]
@@ -116,7 +116,7 @@ def test_one_table_is_enough(matches: Matches) -> None:
 
 
 @pytest.mark.parametrize("shell", SHELLS)
-def test_the_help_is_listed_beside_the_words(shell: str, home: Path) -> None:
+def test_the_help_is_listed_next_to_the_words(shell: str, home: Path) -> None:
     assert "Show the state of a table at a version." in listed(shell, "deltacli ", home, FILES)
     assert "List the tombstones instead, including expired ones." in listed(shell, "deltacli snapshot --t", home, FILES)
 

@@ -85,9 +85,7 @@ def compare(texts: Any, parsed: Any, kind: Any) -> None:  # Any: JSON values, a 
 
 
 @each(CHOSEN)
-def test_statistics_in_columns_alone_say_the_same_when_they_are_read(
-    table: CorpusTable, root: Path, tmp_path: Path
-) -> None:
+def test_statistics_only_in_columns_are_read_as_the_same_values(table: CorpusTable, root: Path, tmp_path: Path) -> None:
     number = known_versions(table)[-1]["version"]
     copy_log(table, root, tmp_path)
     planned = plan(tmp_path, number, CLASSIC, stats=StatsForm.STRUCT)

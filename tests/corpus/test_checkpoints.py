@@ -177,7 +177,7 @@ def prove_rows(rows: tuple[list[Document], list[Document]], snapshot: Snapshot, 
 
 
 def problems_of(facts: Document) -> list[str]:
-    """What is still worked around when nothing but a checkpoint is left."""
+    """Return what is still worked around when only a checkpoint is left."""
     features = facts["protocol"]["writerFeatures"] or ()
     is_catalog_managed = any(name.startswith("catalog") for name in features)
     has_no_schema = facts["metadata"]["schema"] is None

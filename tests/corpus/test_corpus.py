@@ -84,7 +84,7 @@ TABLES = corpus.tables()
 
 
 def each_table(chosen_from: Iterable[CorpusTable] = TABLES, *, long: Iterable[str] = ()) -> pytest.MarkDecorator:
-    """One case a table; one that skips where there is no corpus. Some are left to the long suite."""
+    """Return one case per table, or one that skips if there is no corpus. Some are left to the long suite."""
     chosen = [
         pytest.param(table, id=table.id, marks=[pytest.mark.long] if table.id in long else []) for table in chosen_from
     ]
@@ -126,7 +126,7 @@ def test_the_tables_of_exceptions_name_tables_of_the_corpus(root: Path) -> None:
 
 
 @each_table()
-def test_every_version_is_what_the_manifest_says(table: CorpusTable, root: Path) -> None:
+def test_every_version_matches_the_manifest(table: CorpusTable, root: Path) -> None:
     opened = open_corpus(table, root)
 
     for version in table.versions:
@@ -208,7 +208,7 @@ def test_the_newest_files_and_tombstones_are_those_of_the_manifest(table: Corpus
 
 
 @each_table()
-def test_history_is_what_the_manifest_says(table: CorpusTable, root: Path) -> None:
+def test_history_matches_the_manifest(table: CorpusTable, root: Path) -> None:
     opened = open_corpus(table, root)
 
     if table.id in NO_LOG:

@@ -42,7 +42,7 @@ def found_in(place: Path, select: str) -> set[str]:
 
 
 def is_odd(table: CorpusTable, version: int) -> bool:
-    """True for versions without a commit file, and those of which the log tells two states."""
+    """Return True for versions without a commit file, and those with two contradictory states in the log."""
     return (table.id, version) in REFUSED or (table.id, version) in TWO_STATES
 
 
@@ -80,7 +80,7 @@ def test_a_compaction_is_what_its_commits_come_to(table: CorpusTable, root: Path
 
 
 @each
-def test_a_log_that_is_cleaned_tells_the_same_newest_version(table: CorpusTable, root: Path, tmp_path: Path) -> None:
+def test_a_cleaned_log_has_the_same_newest_version(table: CorpusTable, root: Path, tmp_path: Path) -> None:
     place = copy_log(table, root, tmp_path / "t")
     opened = Table(open_storage(str(place)), clock=fixed_clock(YEARS_LATER_MS))
     before = summarize(opened, digest=True)

@@ -63,7 +63,7 @@ EXPECTATIONS = every_expectation()
 
 
 def each_expectation(*, large: bool) -> pytest.MarkDecorator:
-    """One case a version; one that skips where there is no corpus."""
+    """Return one case per version, or one that skips if there is no corpus."""
     chosen = [
         pytest.param(expected, id=expected.id) for expected in EXPECTATIONS if (expected.table.id in LARGE) == large
     ]
@@ -150,13 +150,13 @@ TABLES = [table for table in corpus.tables() if sound_versions(table)]
 
 
 def each_table() -> pytest.MarkDecorator:
-    """One case a table; one that skips where there is no corpus."""
+    """Return one case per table, or one that skips if there is no corpus."""
     chosen = [pytest.param(table, id=table.id) for table in TABLES]
     return pytest.mark.parametrize("table", chosen or [pytest.param(None, id="no-corpus")])
 
 
 @each_table()
-def test_as_many_rows_as_the_manifest_knows_or_a_clear_refusal(table: CorpusTable, root: Path) -> None:
+def test_the_row_count_matches_the_manifest_or_is_clearly_refused(table: CorpusTable, root: Path) -> None:
     newest = sound_versions(table)[-1]
     scan = open_table(str(table.path(root))).snapshot(version=newest).scan()
 

@@ -1,4 +1,4 @@
-"""`vacuum` on every real table: what goes is what the manifest calls not live, and every row stays.
+"""`vacuum` on every real table: exactly the files that the manifest calls not live are deleted, and every row is kept.
 
 Retention 0 is asked for, foreign files included, so that nothing but what the table needs is left.
 """
@@ -67,7 +67,7 @@ CHANGED = [table for table in SOUND if not_live(table)]
 
 
 def each(tables: Sequence[CorpusTable]) -> pytest.MarkDecorator:
-    """One case a table; one that skips where there is no corpus."""
+    """Return one case per table, or one that skips if there is no corpus."""
     chosen = [pytest.param(table, id=table.id) for table in tables]
     return pytest.mark.parametrize("table", chosen or [pytest.param(None, id="no-corpus")])
 
@@ -122,7 +122,7 @@ def test_every_table_that_may_be_written_is_looked_at(root: Path) -> None:
 
 
 @each([table for table in TABLES if table.id not in LARGE])
-def test_what_goes_is_what_the_manifest_calls_not_live(table: CorpusTable, root: Path) -> None:
+def test_deleted_files_match_the_manifest(table: CorpusTable, root: Path) -> None:
     plan = vacuum(open_at(table.path(root)), dry_run=True).plan
 
     assert not_live(table) == goes(plan)
@@ -131,7 +131,7 @@ def test_what_goes_is_what_the_manifest_calls_not_live(table: CorpusTable, root:
 
 @pytest.mark.soak
 @each([table for table in TABLES if table.id in LARGE])
-def test_what_goes_of_a_large_table_is_what_the_manifest_calls_not_live(table: CorpusTable, root: Path) -> None:
+def test_deleted_files_of_a_large_table_match_the_manifest(table: CorpusTable, root: Path) -> None:
     assert not_live(table) == goes(vacuum(open_at(table.path(root)), dry_run=True).plan)
 
 

@@ -91,7 +91,7 @@ WIDENED = [table for table in CHOSEN if table.id not in {*REFUSED, *NOTHING_TO_W
 
 
 def each(tables: list[CorpusTable]) -> pytest.MarkDecorator:
-    """One case a table; one that skips where there is no corpus."""
+    """Return one case per table, or one that skips if there is no corpus."""
     chosen = [pytest.param(table, id=table.id) for table in tables]
     return pytest.mark.parametrize("table", chosen or [pytest.param(None, id="no-corpus")])
 
@@ -174,7 +174,7 @@ def test_columns_on_which_something_depends_are_refused(table: CorpusTable, root
 
 
 @each([table for table in CHOSEN if table.id in REFUSED or table.id in NOTHING_TO_WIDEN])
-def test_tables_that_can_not_be_widened_are_refused_by_reason(table: CorpusTable, root: Path, tmp_path: Path) -> None:
+def test_tables_that_cannot_be_widened_are_refused_by_reason(table: CorpusTable, root: Path, tmp_path: Path) -> None:
     opened = open_copy(table, root, tmp_path / "t")
     before = digest_of(tmp_path / "t" / "_delta_log")
 

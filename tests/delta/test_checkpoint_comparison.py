@@ -39,7 +39,7 @@ def compared(found: list[dict[str, Any]], expected: list[dict[str, Any]]) -> Com
 
 
 def fields_that_differ(found: dict[str, Any], expected: dict[str, Any]) -> list[str]:
-    """The fields of one file that are told, the same whichever of the two is the checkpoint's."""
+    """Return the reported fields of one file, which do not depend on which of the two is the checkpoint's."""
     one, other = compared([add_of(**found)], [add_of(**expected)]), compared([add_of(**expected)], [add_of(**found)])
     assert ([], []) == (one.missing, one.extra) == (other.missing, other.extra)
     fields = [difference.field for difference in one.different]
@@ -90,11 +90,11 @@ def test_each_field_may_differ(one: dict[str, Any], other: dict[str, Any]) -> No
         ({"dataChange": True}, {"dataChange": False}),
     ],
 )
-def test_what_says_the_same_is_no_difference(one: dict[str, Any], other: dict[str, Any]) -> None:
+def test_equal_values_in_other_forms_are_not_a_difference(one: dict[str, Any], other: dict[str, Any]) -> None:
     assert [] == fields_that_differ(one, other)
 
 
-def test_what_a_checkpoint_lacks_is_told_as_nothing() -> None:
+def test_values_missing_in_a_checkpoint_are_reported_as_absent() -> None:
     found = compared([add_of(clusteringProvider=None)], [add_of(clusteringProvider="x")])
 
     assert [Difference("a", "clusteringProvider", None, "x")] == found.different
@@ -150,7 +150,7 @@ def test_parsed_partition_values_may_be_spelled_otherwise(kind: pa.DataType, par
         (pa.float64(), None, "1", None),
     ],
 )
-def test_parsed_partition_values_that_differ_are_told(
+def test_parsed_partition_values_that_differ_are_reported(
     kind: pa.DataType, parsed: Any, text: str | None, seen: str | None
 ) -> None:
     assert [(seen, text)] == partition_differences(kind, parsed, text)

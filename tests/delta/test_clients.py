@@ -1,4 +1,4 @@
-"""What is told of clients is also what a change does to a table that they could read so far."""
+"""Statements about clients match the effect of a change on a table that they could read before."""
 
 from __future__ import annotations
 

@@ -100,7 +100,7 @@ def test_a_timestamp_is_never_made_without_the_one_before() -> None:
         encoded(CommitRequest("X"), base(ICT))
 
 
-def test_switching_timestamps_on_says_since_when() -> None:
+def test_enabling_timestamps_records_version_and_time() -> None:
     request = with_configuration(enableInCommitTimestamps="true", other="x")
 
     text = encoded(request, base(committed_ms=2_000))
@@ -124,7 +124,7 @@ def test_switching_timestamps_off_writes_none() -> None:
     assert "inCommitTimestamp" not in encoded(with_configuration(other="x"), base(ICT))
 
 
-def test_rows_are_said_to_keep_their_ids_where_they_are_tracked() -> None:
+def test_commits_record_that_row_ids_are_kept_if_rows_are_tracked() -> None:
     tagged = first_action(CommitRequest("X", tags={"a": "b"}), base(ROWS))
 
     assert {"a": "b", "delta.rowTracking.preserved": "true"} == tagged["tags"]
@@ -133,7 +133,7 @@ def test_rows_are_said_to_keep_their_ids_where_they_are_tracked() -> None:
     assert "tags" in first_action(with_configuration(enableRowTracking="true"), base())
 
 
-def test_text_that_is_no_unicode_is_escaped_as_it_was() -> None:
+def test_text_that_is_not_unicode_keeps_its_escapes() -> None:
     request = CommitRequest("X", metadata={"id": "\ud800", "schemaString": "ü"})
 
     (_, (kind, action)) = read_actions(encoded(request, base()).encode(), "t")
@@ -174,7 +174,7 @@ def won(request: CommitRequest, version: int, *lines: Line, modified_ms: int = 0
 
 
 @pytest.mark.parametrize(("request_", "line"), GOES_ON)
-def test_what_changes_nothing_that_was_read_is_followed(request_: CommitRequest, line: Line) -> None:
+def test_commits_that_change_nothing_read_are_rebased_over(request_: CommitRequest, line: Line) -> None:
     winners = [won(request_, 8, commit_info(), line), won(request_, 9, line)]
 
     verdict = judge(request_, base(), winners)
@@ -184,7 +184,9 @@ def test_what_changes_nothing_that_was_read_is_followed(request_: CommitRequest,
 
 @pytest.mark.parametrize(("request_", "line"), MADE_ANEW)
 @pytest.mark.parametrize("is_first", [True, False])
-def test_what_may_change_what_was_read_is_looked_at_anew(request_: CommitRequest, line: Line, is_first: bool) -> None:
+def test_commits_that_may_change_what_was_read_require_a_new_plan(
+    request_: CommitRequest, line: Line, is_first: bool
+) -> None:
     harmless = won(request_, 8, commit_info(), txn("a", 1))
     winners = [won(request_, 8, line, commit_info())] if is_first else [harmless, won(request_, 9, txn("a", 2), line)]
 
@@ -192,7 +194,7 @@ def test_what_may_change_what_was_read_is_looked_at_anew(request_: CommitRequest
 
 
 @pytest.mark.parametrize("versions", [[], [9], [8, 10]])
-def test_a_log_that_is_not_what_it_was_is_looked_at_anew(versions: list[int]) -> None:
+def test_a_changed_log_requires_a_new_plan(versions: list[int]) -> None:
     request = CommitRequest("X")
 
     assert isinstance(judge(request, base(), [won(request, version) for version in versions]), Recompute)
@@ -205,7 +207,7 @@ def test_the_timestamp_of_the_last_winner_counts() -> None:
     assert Rebase(base(ICT)._replace(version=9, committed_ms=49)) == judge(request, base(ICT, committed_ms=5), winners)
 
 
-def test_a_winner_without_the_timestamp_it_needs_is_looked_at_anew() -> None:
+def test_a_winner_without_its_required_timestamp_requires_a_new_plan() -> None:
     request = CommitRequest("X")
     late = won(request, 8, txn("a", 1), commit_info(inCommitTimestamp=50))
 
@@ -261,11 +263,11 @@ def test_a_version_that_is_not_ours_to_follow_is_refused(line: Line, configurati
 
 
 @pytest.mark.parametrize("line", [protocol(1, 1), protocol(2, 5), protocol(1, 7, writer_features=FEATURES)])
-def test_a_version_that_deltacli_knows_is_followed(line: Line) -> None:
+def test_a_supported_version_is_rebased_over(line: Line) -> None:
     require_committable(read_protocol(line["protocol"], "t"), {"delta.appendOnly": "true"}, 12)
 
 
-def test_the_protocol_that_would_come_is_judged_as_well() -> None:
+def test_the_resulting_protocol_is_checked_as_well() -> None:
     unknown = CommitRequest("X", protocol=protocol(1, 7, writer_features=[*FEATURES, "futureOne"])["protocol"])
 
     with pytest.raises(Refused, match="version 8 has the writer feature futureOne"):
@@ -291,12 +293,12 @@ def test_domains_are_refused_where_they_are_not_supported() -> None:
         CommitRequest("X", protocol=protocol(1, 7, writer_features=["rowTracking"])["protocol"]),
     ],
 )
-def test_what_would_be_no_commit_is_our_own_fault(request_: CommitRequest) -> None:
+def test_an_invalid_commit_request_is_an_internal_error(request_: CommitRequest) -> None:
     with pytest.raises(ValueError):
         require_allowed(request_, base())
 
 
-def test_timestamps_are_not_switched_on_without_saying_since_when() -> None:
+def test_timestamps_are_not_enabled_without_version_and_time() -> None:
     adding = CommitRequest("X", protocol=protocol(1, 7, writer_features=FEATURES)["protocol"])
 
     with pytest.raises(ValueError):

@@ -119,7 +119,7 @@ def test_lines_are_put_together_across_blocks(size: int) -> None:
     "end",
     ['{"add":{"path":"a', '{"add":{"path":"a"', '{"add":', '{"add":{"dataChange":tr', "{", '{"add":{"path":"\udcc3'],
 )
-def test_a_commit_that_is_cut_off_is_said_to_be_incomplete(reader: str, end: str) -> None:
+def test_a_truncated_commit_is_reported_as_incomplete(reader: str, end: str) -> None:
     data = b'{"txn":{"appId":"a","version":1}}\n' + end.encode(errors="surrogateescape")
 
     with pytest.raises(CommitCorrupt) as raised:
@@ -131,6 +131,6 @@ def test_a_commit_that_is_cut_off_is_said_to_be_incomplete(reader: str, end: str
 @pytest.mark.parametrize(
     "data", [b"not json", b'{"add":{"path":"a\n{"txn":{}}\n', b'{"add":{"path":"a"}}}', b'{"a":1 "b":2}']
 )
-def test_a_commit_that_is_damaged_elsewhere_is_not_said_to_be_incomplete(data: bytes) -> None:
+def test_a_commit_damaged_elsewhere_is_not_reported_as_incomplete(data: bytes) -> None:
     with pytest.raises(CommitCorrupt, match=r"line 1 is not JSON: [a-z', ]+[a-z]$"):
         read_actions(data, NAME)

@@ -1,4 +1,4 @@
-"""Keys that a user adds to the commitInfo, and those that nobody may set."""
+"""Keys that a user adds to the commitInfo, and reserved keys."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def test_pairs_become_keys_and_texts() -> None:
 
 
 @pytest.mark.parametrize("key", [*RESERVED, "TXNID"])
-def test_what_the_protocol_and_engines_write_is_reserved(key: str) -> None:
+def test_keys_written_by_the_protocol_and_engines_are_reserved(key: str) -> None:
     with pytest.raises(UsageError) as raised:
         parse_commit_metadata([f"{key}=x"])
 
@@ -26,7 +26,7 @@ def test_what_the_protocol_and_engines_write_is_reserved(key: str) -> None:
 
 
 @pytest.mark.parametrize("texts", [["team"], ["=x"], ["team=a", "team=b"], ["team=\udcff"]])
-def test_what_is_no_pair_is_a_usage_error(texts: list[str]) -> None:
+def test_an_argument_that_is_not_a_pair_is_a_usage_error(texts: list[str]) -> None:
     with pytest.raises(UsageError) as raised:
         parse_commit_metadata(texts)
 

@@ -37,7 +37,7 @@ def plan(protocol: Action, *names: str, configuration: Mapping[str, str] | None 
 LEGACY = {"minReaderVersion": 1, "minWriterVersion": 2}
 
 
-def test_features_of_version_numbers_are_listed_beside_those_that_come() -> None:
+def test_features_implied_by_version_numbers_are_listed_with_the_new_ones() -> None:
     found = plan(LEGACY, "deletionVectors", "changeDataFeed")
 
     assert ["deletionVectors", "changeDataFeed"] == [one.name for one in found.added]
@@ -60,7 +60,7 @@ def test_a_feature_of_writers_leaves_readers_alone() -> None:
     assert "clients without support for domainMetadata lose access" == found.writers
 
 
-def test_what_a_feature_needs_comes_with_it_once() -> None:
+def test_required_features_are_added_once() -> None:
     found = plan(LEGACY, "icebergCompatV3", "rowTracking")
 
     assert [
@@ -81,7 +81,7 @@ def test_a_preview_is_enough_for_what_needs_the_feature() -> None:
     ("protocol", "names"),
     [(LEGACY, ["appendOnly"]), (listed(["deletionVectors"]), ["deletionVectors", "deletionVectors"])],
 )
-def test_what_is_supported_is_nothing_to_do(protocol: Action, names: list[str]) -> None:
+def test_a_supported_feature_needs_no_change(protocol: Action, names: list[str]) -> None:
     assert FeaturesPlan((), protocol, None) == plan(protocol, *names)
 
 
@@ -99,7 +99,7 @@ def test_what_is_supported_is_nothing_to_do(protocol: Action, names: list[str]) 
         ("protocol.reader3-needs-writer7", {"minReaderVersion": 3, "minWriterVersion": 2}, "domainMetadata", {}),
     ],
 )
-def test_what_can_not_be_added_is_refused(
+def test_features_that_cannot_be_added_are_refused(
     code: str, protocol: Action, name: str, configuration: dict[str, str]
 ) -> None:
     with pytest.raises(Refused) as refused:
@@ -119,11 +119,11 @@ def test_what_can_not_be_added_is_refused(
         (listed(["icebergCompatV1", "columnMapping", "deletionVectors"]), "v2Checkpoint", {}),
     ],
 )
-def test_what_can_be_added_is_planned(protocol: Action, name: str, configuration: dict[str, str]) -> None:
+def test_features_that_can_be_added_are_planned(protocol: Action, name: str, configuration: dict[str, str]) -> None:
     assert name in [one.name for one in plan(protocol, name, configuration=configuration).added]
 
 
-def test_an_unknown_name_is_told_with_the_nearest() -> None:
+def test_an_unknown_name_is_reported_with_the_nearest_one() -> None:
     with pytest.raises(UsageError, match=r"did you mean deletionVectors\?") as bad:
         plan(LEGACY, "DeletionVector")
 
@@ -152,7 +152,7 @@ def test_every_other_feature_makes_a_protocol_that_we_may_build_upon(name: str) 
 
 
 @pytest.mark.parametrize("name", sorted(REFUSED_ALONE))
-def test_what_would_be_wrong_alone_is_refused(name: str) -> None:
+def test_features_that_would_be_invalid_alone_are_refused(name: str) -> None:
     with pytest.raises(Refused) as refused:
         plan(LEGACY, name)
 

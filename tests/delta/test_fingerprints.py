@@ -9,7 +9,7 @@ from deltacli.delta.encoding.fingerprints import fingerprints, repeated, rows_th
 
 
 @pytest.mark.parametrize("length", [0, 1, 8, 47, 48, 49, 100])
-def test_equal_keys_have_equal_fingerprints_beside_keys_of_any_length(length: int) -> None:
+def test_equal_keys_have_equal_fingerprints_next_to_keys_of_any_length(length: int) -> None:
     key = bytes(range(65, 65 + 100))[100 - length :]
 
     alone = fingerprints(pa.array([key], pa.binary())).to_pylist()
@@ -18,7 +18,7 @@ def test_equal_keys_have_equal_fingerprints_beside_keys_of_any_length(length: in
     assert [*alone, *alone] == [beside[1], beside[3]]
 
 
-def test_each_of_the_last_bytes_tells_keys_apart() -> None:
+def test_each_of_the_last_bytes_distinguishes_keys() -> None:
     whole = b"a" * 60
     keys = [whole, *(whole[:-end] + b"b" + whole[len(whole) - end + 1 :] for end in range(1, 49))]
 
@@ -29,7 +29,7 @@ def test_each_of_the_last_bytes_tells_keys_apart() -> None:
     ("prints", "expected"),
     [([], []), ([1], []), ([2, 1], []), ([1, 1], [1]), ([3, 1, 2, 1, 3, 1], [1, 3]), ([-1, 5, -1, 4], [-1])],
 )
-def test_what_occurs_again_is_found_in_order(prints: list[int], expected: list[int]) -> None:
+def test_repeated_values_are_found_in_order(prints: list[int], expected: list[int]) -> None:
     assert expected == repeated(pa.array(prints, pa.int64())).to_pylist()
 
 

@@ -70,7 +70,7 @@ def facts(footer: Footer) -> Any:
 
 @given(files())
 @examples(50)
-def test_a_footer_says_what_pyarrow_says(made: list[bytes]) -> None:
+def test_a_footer_is_parsed_as_by_pyarrow(made: list[bytes]) -> None:
     reader = FooterReader(learn_after=0)
     for data in made:
         footer, metadata = reader.read(footer_of(data)), pq.read_metadata(io.BytesIO(data))
@@ -103,7 +103,7 @@ def test_a_known_shape_is_read_as_an_unknown_one(made: list[bytes], learn_after:
 
 
 def test_a_footer_that_is_nested_too_deeply_is_one_however_many_came_before_it() -> None:
-    """Structs in structs, then lists in lists, in a field that nobody knows, behind the rows."""
+    """Structs in structs, then lists in lists, in an unknown field after the rows."""
     sink = io.BytesIO()
     pq.write_table(pa.table({"a": [1, 2]}), sink)
     sound = footer_of(sink.getvalue())
@@ -127,7 +127,7 @@ def unknown(*, structs: int, lists: int) -> bytes:
 
 @given(files(), LEARNING, st.randoms(use_true_random=False))
 @examples(100)
-def test_bytes_that_are_no_footer_are_a_fault(made: list[bytes], learn_after: int, chance: random.Random) -> None:
+def test_bytes_that_are_not_a_footer_are_a_fault(made: list[bytes], learn_after: int, chance: random.Random) -> None:
     reader = FooterReader(learn_after=learn_after)
     for data in made:
         reader.read(footer_of(data))
@@ -147,7 +147,7 @@ def test_bytes_that_are_no_footer_are_a_fault(made: list[bytes], learn_after: in
     "data",
     [b"", b"\x00", b"\x15", b"\x15\x02\x19\xfc\xff\xff\xff\xff\x0f", b"\x19" * 100, b"\x1c" * 10_000, b"\x1b" * 100],
 )
-def test_a_footer_that_is_none_is_a_fault(data: bytes) -> None:
+def test_an_invalid_footer_is_a_fault(data: bytes) -> None:
     with pytest.raises(ThriftFaultError):
         FooterReader().read(data)
 
@@ -160,7 +160,7 @@ def test_a_footer_costs_what_it_has_not_what_it_claims() -> None:
             FooterReader().read(head + claim)
 
 
-def test_a_footer_whose_row_groups_have_other_rows_is_none() -> None:
+def test_a_footer_that_contradicts_its_row_groups_is_a_fault() -> None:
     sink = io.BytesIO()
     pq.write_table(pa.table({"a": [1, 2, 3]}), sink, row_group_size=2)
     data = sink.getvalue()

@@ -1,4 +1,4 @@
-"""`_last_checkpoint`: believed as far as it goes, never an error."""
+"""`_last_checkpoint`: used as far as it is valid, never an error."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_a_good_hint_names_a_version(text: str) -> None:
     ],
     ids=lambda value: repr(value)[:60],
 )
-def test_a_bad_hint_says_which_rule_it_breaks(data: bytes, rule: str) -> None:
+def test_a_bad_hint_names_the_rule_it_violates(data: bytes, rule: str) -> None:
     assert BadHint(rule) == read_hint(data)
 
 

@@ -28,7 +28,7 @@ def array(values: object) -> pa.Int64Array:
 
 @examples(50)
 @given(st.lists(VALUES, max_size=4))
-def test_what_comes_again_is_told(parts: list[list[int]]) -> None:
+def test_repeated_numbers_are_reported(parts: list[list[int]]) -> None:
     known = IntegerSet(PLENTY)
     before: set[int] = set()
     for values in parts:
@@ -57,7 +57,7 @@ def test_ranges_and_other_sets_are_as_their_integers(values: list[int], run: ran
 
 
 @pytest.mark.parametrize("count", [1, 20])
-def test_a_full_set_says_so(count: int) -> None:
+def test_a_full_set_is_reported(count: int) -> None:
     known = IntegerSet(3 * 8192)
 
     known.add(array([place + 65_536 * chunk for chunk in range(3) for place in range(0, 2 * count, 2)]))

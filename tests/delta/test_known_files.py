@@ -34,7 +34,7 @@ def known_of(adds: list[Action], removes: list[Action] | None = None) -> KnownFi
 
 
 def touched(kind: str, action: Action) -> TouchedFile:
-    """A file of a commit that nobody looked up before."""
+    """A file of a commit that was not looked up before."""
     return TouchedFile(LocatedAction(kind, action, 1), action["path"], "", None)
 
 
@@ -42,7 +42,7 @@ def live_paths(known: KnownFiles) -> list[str]:
     return sorted(file.path for file in known.live())
 
 
-def test_commits_may_name_files_that_nobody_looked_up() -> None:
+def test_commits_may_name_files_that_were_not_looked_up() -> None:
     known = known_of([add_of("a", 10), add_of("b", 20, deletionVector=VECTOR), add_of("c", 30)])
 
     known.apply(1, [touched("add", add_of("c", 31))], [touched("remove", remove_of("a"))])
@@ -51,7 +51,7 @@ def test_commits_may_name_files_that_nobody_looked_up() -> None:
     assert Totals(files=2, size_bytes=51, vectors=1, deleted_records=3) == known.totals
 
 
-def test_a_file_that_is_added_again_is_no_tombstone_of_the_checkpoint() -> None:
+def test_a_file_added_again_is_not_a_tombstone_of_the_checkpoint() -> None:
     known = known_of([], [remove_of("a"), remove_of("b", 2), remove_of("c", 3)])
 
     known.apply(1, [touched("add", add_of("a"))], [touched("remove", remove_of("b", 4))])
@@ -61,7 +61,7 @@ def test_a_file_that_is_added_again_is_no_tombstone_of_the_checkpoint() -> None:
     assert known.tombstone_of(("a", "")) is None
 
 
-def test_a_tombstone_of_the_checkpoint_goes_by_its_vector_too() -> None:
+def test_a_tombstone_of_the_checkpoint_is_identified_by_its_vector_too() -> None:
     known = known_of([], [remove_of("a") | {"deletionVector": VECTOR}, remove_of("a", 2)])
 
     known.apply(1, [touched("add", add_of("a"))], [])
@@ -69,7 +69,7 @@ def test_a_tombstone_of_the_checkpoint_goes_by_its_vector_too() -> None:
     assert [("a", 1)] == [(found["path"], found["deletionTimestamp"]) for found in known.tombstones()]
 
 
-def test_one_look_at_a_checkpoint_serves_many_commits(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_read_of_a_checkpoint_serves_many_commits(monkeypatch: pytest.MonkeyPatch) -> None:
     known = known_of([add_of("a b"), add_of("c")])
     known.prefetch(["a%20b", "x"])
     monkeypatch.setattr(known_files, "_is_in", None)
@@ -97,7 +97,7 @@ def test_many_files_leave_a_checkpoint_as_few_do() -> None:
         assert left == known.live_adds().column("path").to_pylist()
 
 
-def test_no_file_is_left_of_a_checkpoint() -> None:
+def test_temporary_files_of_a_checkpoint_are_deleted() -> None:
     known = known_of([add_of("a"), add_of("b", deletionVector=VECTOR)])
 
     known.apply(

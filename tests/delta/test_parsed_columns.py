@@ -1,4 +1,4 @@
-"""`stats_parsed` and `partitionValues_parsed` at the edges of their types: a value is exact, or there is none."""
+"""`stats_parsed` and `partitionValues_parsed` at the edges of their types: a value is exact or missing."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_a_bound_is_exact_or_absent(kind: str, values: list[Any], expected: list
     assert expected * 80 == bounds_of(kind, values * 80, others=odd)  # too many to be read one by one
 
 
-def test_statistics_that_are_no_json_are_null_and_the_others_stay_in_their_rows() -> None:
+def test_invalid_json_statistics_are_null_and_the_others_keep_their_rows() -> None:
     table = config({"c": "integer"})
     texts = pa.array([None, '{"numRecords":1}', "x", '{"numRecords":2,"nullCount":{"c":1}}', ""])
 

@@ -1,4 +1,4 @@
-"""Planning changes of properties: each refusal once, and silence beside it."""
+"""Planning changes of properties: each refusal occurs once, without other messages."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Action = dict[str, Any]  # Any: JSON values
 
 
 def raw(configuration: Mapping[str, Any] | None = None, schema: str = SCHEMA) -> Action:
-    """A metaData with a field that nobody knows."""
+    """A metaData with an unknown field."""
     return {
         "id": "one",
         "format": {"provider": "parquet", "options": {}},
@@ -78,7 +78,7 @@ def configuration_of(plan: PropertiesPlan) -> Any:  # Any: JSON values
     return plan.metadata["configuration"]
 
 
-def test_only_the_configuration_changes_and_nothing_in_it_but_what_was_asked_for() -> None:
+def test_only_the_requested_properties_change() -> None:
     before = raw({"mine": None, "flag": True, "gone": "x"})
     after = plan_set(config(before), before, {"delta.appendOnly": "True"})
     less = plan_unset(config(before), before, ["gone", "never"])
@@ -92,7 +92,7 @@ def test_only_the_configuration_changes_and_nothing_in_it_but_what_was_asked_for
     assert raw({"mine": None, "flag": True, "gone": "x"}) == before
 
 
-def test_what_is_so_already_is_nothing_to_do() -> None:
+def test_a_property_that_is_already_set_needs_no_change() -> None:
     plans = [
         put({"owner": "me", LOG: "30 days"}, {"owner": "me", LOG: "interval 30 days"}),
         put({"delta.constraints.c": "id > 0"}, {"delta.constraints.c": "id > 0"}),
@@ -161,7 +161,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("code", "values", "configuration", "features"), REFUSED)
-def test_what_the_table_can_not_have_is_refused(
+def test_properties_the_table_cannot_have_are_refused(
     code: str, values: dict[str, str], configuration: dict[str, str], features: Sequence[str] | str
 ) -> None:
     with pytest.raises(Refused) as refused:
@@ -205,7 +205,7 @@ def test_what_the_table_can_not_have_is_refused(
         ({"delta.dataSkippingStatsColumns": "id,`a,b`"}, {}, "1,2"),
     ],
 )
-def test_what_the_table_can_have_is_planned(
+def test_properties_the_table_can_have_are_planned(
     values: dict[str, str], configuration: dict[str, str], features: Sequence[str] | str
 ) -> None:
     assert configuration | values == configuration_of(put(values, configuration, features))
@@ -231,7 +231,7 @@ def test_unknown_keys_are_set_by_force_and_unset_without() -> None:
         ([LOG], {LOG: "interval 90 days", FILES: "interval 60 days"}, "property.retention-order"),
     ],
 )
-def test_what_a_table_must_keep_is_not_unset(keys: list[str], configuration: dict[str, str], code: str) -> None:
+def test_required_properties_cannot_be_unset(keys: list[str], configuration: dict[str, str], code: str) -> None:
     with pytest.raises(Refused) as refused:
         drop(keys, configuration, "2,5")
 
@@ -270,7 +270,7 @@ def test_a_change_feed_needs_its_column_names() -> None:
         ({"delta.dataSkippingStatsColumns": "id,nope"}, "id"),
     ],
 )
-def test_a_value_that_is_none_says_what_is_expected(values: dict[str, str], said: str) -> None:
+def test_an_invalid_value_is_refused_with_the_expected_form(values: dict[str, str], said: str) -> None:
     with pytest.raises(UsageError) as bad:
         put(values)
 
@@ -279,7 +279,7 @@ def test_a_value_that_is_none_says_what_is_expected(values: dict[str, str], said
 
 
 @pytest.mark.parametrize("texts", [["a"], ["=b"], ["a=1", "a=2"], ["a=\udcff"]])
-def test_what_is_no_property_is_a_fault_of_the_command_line(texts: list[str]) -> None:
+def test_an_invalid_property_argument_is_a_usage_error(texts: list[str]) -> None:
     with pytest.raises(DeltacliError) as bad:
         pairs_of(texts)
 
@@ -297,7 +297,7 @@ def test_what_is_no_property_is_a_fault_of_the_command_line(texts: list[str]) ->
         ({"appendOnly": "true"}, "delta.appendOnly"),
     ],
 )
-def test_what_may_surprise_is_said_beforehand(values: dict[str, str], said: str) -> None:
+def test_surprising_effects_are_announced(values: dict[str, str], said: str) -> None:
     (caution,) = put(values).cautions
 
     assert said in caution

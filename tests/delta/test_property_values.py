@@ -44,13 +44,13 @@ from tests.support.effort import examples
         ("owner", " any = thing ", " any = thing "),
     ],
 )
-def test_a_value_is_written_in_its_normal_form_or_is_none(key: str, value: str, written: str | None) -> None:
+def test_a_value_is_written_in_its_normal_form_or_invalid(key: str, value: str, written: str | None) -> None:
     assert written == normal_form(key, value)
 
 
 @given(st.lists(terms(), min_size=1, max_size=3))
 @examples(100)
-def test_every_interval_is_written_for_every_engine_and_stays_as_long(parts: list[tuple[str, object]]) -> None:
+def test_every_interval_is_written_for_every_engine_and_keeps_its_length(parts: list[tuple[str, object]]) -> None:
     text = " ".join(part for part, _ in parts)
     written = normal_form("delta.logRetentionDuration", text)
 

@@ -1,4 +1,4 @@
-"""Lines of a commit with all their faults: each is told where it stands, and sound actions are kept."""
+"""Lines of a commit with all their faults: each is reported at its line, and sound actions are kept."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def rules_at(found: ScannedLines) -> list[tuple[str, int | None]]:
 
 
 @pytest.mark.parametrize("extra", [-1, 0, 1])
-def test_a_line_may_be_as_long_as_readers_hold(extra: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_line_may_be_as_long_as_readers_support(extra: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(raw_lines, "MAX_LINE_BYTES", len(line_of(add_of())) + extra)
 
     found = scan({"txn": None, "x": {}}, add_of())
@@ -58,7 +58,7 @@ def test_a_line_may_be_as_long_as_readers_hold(extra: int, monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize("length", [59, 60, 61])
-def test_the_end_of_a_line_that_is_no_json_is_shown(length: int) -> None:
+def test_the_end_of_a_line_that_is_not_json_is_shown(length: int) -> None:
     text = '{"add":' + "x" * (length - 7)
 
     found = scan(text.encode())
@@ -67,7 +67,7 @@ def test_the_end_of_a_line_that_is_no_json_is_shown(length: int) -> None:
     assert [text if length <= 60 else f"…{text[1:]}"] == [finding.seen for finding in found.findings]
 
 
-def test_only_keys_that_stand_twice_are_told() -> None:
+def test_only_duplicate_keys_are_reported() -> None:
     found = scan(b'{"txn":{"appId":"a","version":1,"appId":"b","version":2,"lastUpdated":3}}')
 
     assert [("commit.duplicate-key", "appId"), ("commit.duplicate-key", "version")] == [
@@ -83,7 +83,7 @@ def test_blank_lines_and_carriage_returns_are_counted_once_a_file() -> None:
     assert [3, 4] == [placed.line for placed in found.actions]
 
 
-def test_the_end_of_a_file_is_no_blank_line() -> None:
+def test_the_end_of_a_file_is_not_a_blank_line() -> None:
     assert [] == told(LineScanner().scan(line_of(add_of()) + b"\n", PLACE))
     assert [] == told(LineScanner().scan(line_of(add_of()), PLACE))
 
@@ -103,7 +103,7 @@ def test_actions_spread_over_lines_are_taken_by_their_first_line(end: str, monke
 @pytest.mark.parametrize(
     "text", ['{\n"add":\n{}}\n[1]', '{\n"add":\n{}}\n{"add"', '{\n"x":' + "[" * 300 + "]" * 300 + "}"]
 )
-def test_lines_that_are_no_json_together_are_told_one_by_one(text: str) -> None:
+def test_lines_that_are_not_json_together_are_reported_one_by_one(text: str) -> None:
     found = LineScanner().scan(text.encode(), PLACE)
 
     assert ("commit.bad-json", 1) in rules_at(found)
@@ -124,7 +124,7 @@ def test_lines_that_are_no_json_together_are_told_one_by_one(text: str) -> None:
         ({"x": None, "y": None}, "the line has no actions, expected one"),
     ],
 )
-def test_a_line_holds_one_action(line: Action, message: str) -> None:
+def test_a_line_contains_one_action(line: Action, message: str) -> None:
     found = scan(line)
 
     assert [("commit.line-not-object", 1, message)] == told(found)
@@ -134,7 +134,7 @@ def test_a_line_holds_one_action(line: Action, message: str) -> None:
 @pytest.mark.parametrize(
     "line", [{"add": None, "commitInfo": {}}, {"commitInfo": {}, "x": {}}, {"x": {}, "y": 1}, {"x": 1}, {"x": {}}]
 )
-def test_what_nobody_knows_may_stand_beside_an_action(line: Action) -> None:
+def test_unknown_keys_may_appear_next_to_an_action(line: Action) -> None:
     found = scan(line)
 
     assert [] == told(found)
@@ -142,7 +142,7 @@ def test_what_nobody_knows_may_stand_beside_an_action(line: Action) -> None:
     assert [kind for kind, action in line.items() if action is not None] == [placed.kind for placed in found.actions]
 
 
-def test_an_action_that_is_no_object_is_broken() -> None:
+def test_an_action_that_is_not_an_object_is_invalid() -> None:
     found = scan({"add": 1}, {"commitInfo": "text"}, {"x": 1})
 
     assert [("action.wrong-type", 1)] == rules_at(found)
@@ -162,7 +162,7 @@ def test_an_action_is_broken_by_a_wrong_type_or_without_a_path() -> None:
     assert [2, 3] == [placed.line for placed in found.broken]
 
 
-def test_fields_nobody_knows_are_counted_by_kind_and_name() -> None:
+def test_unknown_fields_are_counted_by_kind_and_name() -> None:
     odd = add_of(x=1)
 
     found = scan(add_of(), odd, odd, {"txn": {"appId": "a", "version": 1, "x": 1}}, odd)

@@ -53,7 +53,7 @@ def test_ten_billion_parts_cost_nothing() -> None:
     assert ((), (None, [0, 1, 2])) == (found.checkpoints, chosen(choose_segment(found)))
 
 
-def test_the_commits_before_the_checkpoint_may_be_gone() -> None:
+def test_the_commits_before_the_checkpoint_may_be_missing() -> None:
     log = listing("9-12", "10.checkpoint.parquet")
 
     assert (10, [11, 12]) == chosen(choose_segment(log))
@@ -126,7 +126,7 @@ def test_a_zero_byte_commit_below_the_checkpoint_is_only_a_problem() -> None:
     assert ("commit.empty",) == segment.problems
 
 
-def test_a_zero_byte_commit_that_replay_needs_stays_in_the_segment() -> None:
+def test_a_zero_byte_commit_that_replay_needs_is_kept_in_the_segment() -> None:
     """
     Dropping it would be a wrong answer; reading it is an error (see `commit.empty` in the snapshot tests).
     """
@@ -184,7 +184,7 @@ def test_a_version_between_a_gap_and_the_checkpoint_after_it_is_a_gap(version: i
     assert "log.gap" == raised.value.code
 
 
-def test_a_log_without_its_beginning_is_an_error_that_says_what_is_needed() -> None:
+def test_a_log_without_its_beginning_is_an_error_that_names_what_is_missing() -> None:
     with pytest.raises(LogIncomplete) as raised:
         choose_segment(listing("3-8"))
 
@@ -193,7 +193,7 @@ def test_a_log_without_its_beginning_is_an_error_that_says_what_is_needed() -> N
     assert "00000000000000000000.json" in raised.value.facts["needed"]
 
 
-def test_a_version_below_the_first_checkpoint_of_a_cleaned_log_is_no_longer_there() -> None:
+def test_a_version_before_the_first_checkpoint_of_a_cleaned_log_is_unavailable() -> None:
     with pytest.raises(VersionAbsent) as raised:
         choose_segment(listing("10-12", "10.checkpoint.parquet"), 4)
 
@@ -208,6 +208,6 @@ def test_a_version_that_never_was_names_the_newest() -> None:
     assert "version 9 does not exist; the newest is 5" == raised.value.message
 
 
-def test_a_log_of_nothing_is_no_table() -> None:
+def test_an_empty_log_is_not_a_table() -> None:
     with pytest.raises(NotATable):
         choose_segment(read_listing([make_log_file("00000000000000000000.crc", 1, 0)]))

@@ -59,13 +59,13 @@ FAULTS = (
     ("-- nothing", "it is empty"),
     ("id >", "it ends where a value is expected"),
     ("id > 0 AND", "it ends where a value is expected"),
-    ("> 1", "> is found where a value is expected"),
-    ("id = = 1", "= is found where a value is expected"),
-    ("f(a,,b)", ", is found where a value is expected"),
+    ("> 1", "> was found where a value is expected"),
+    ("id = = 1", "= was found where a value is expected"),
+    ("f(a,,b)", ", was found where a value is expected"),
     ("(id > 0", "a ( is never closed"),
     ("id > 0)", "a ) has no opening bracket"),
     ("a[0)]", "a ) has no opening bracket"),
-    ("()", "the brackets are empty"),
+    ("()", "the parentheses are empty"),
     ("'abc", "a string is opened and never closed"),
     ("`abc", "a quoted name is opened and never closed"),
     ("a /* b", "a comment is opened and never closed"),
@@ -73,29 +73,29 @@ FAULTS = (
     ("CASE WHEN a THEN 1", "CASE has no END"),
     ("CASE WHEN a END", "CASE has a WHEN without THEN"),
     ("CAST(a)", "CAST has no AS"),
-    ("CAST(a AS )", "a cast names no type"),
+    ("CAST(a AS )", "CAST has no type"),
     ("a BETWEEN 1", "BETWEEN has no AND"),
-    ("a IN 1", "IN has no list in brackets"),
+    ("a IN 1", "IN has no list in parentheses"),
     ("a = \\x", "the character '\\\\' is not valid in SQL here"),
 )
 
 
 @pytest.mark.parametrize("text", UNDERSTOOD)
-def test_what_engines_take_has_no_fault(text: str) -> None:
+def test_text_that_engines_accept_has_no_fault(text: str) -> None:
     found = parse_expression(text)
 
     assert (None, True) == (found.fault, found.is_certain)
 
 
 @pytest.mark.parametrize("text", NOT_KNOWN, ids=lambda text: text[:20])
-def test_what_is_not_known_makes_the_answer_uncertain(text: str) -> None:
+def test_unknown_syntax_makes_the_result_uncertain(text: str) -> None:
     found = parse_expression(text)
 
     assert (None, False, []) == (found.fault, found.is_certain, found.columns)
 
 
 @pytest.mark.parametrize(("text", "fault"), FAULTS)
-def test_what_no_engine_takes_is_a_fault(text: str, fault: str) -> None:
+def test_text_that_no_engine_accepts_is_a_fault(text: str, fault: str) -> None:
     assert fault == parse_expression(text).fault
 
 
@@ -106,7 +106,7 @@ def test_columns_are_found_without_lambda_parameters_and_units() -> None:
     assert ["timestampadd", "now"] == found.functions
 
 
-def test_a_long_chain_is_no_deep_one() -> None:
+def test_a_long_chain_is_not_deeply_nested() -> None:
     found = parse_expression(" AND ".join(["a > 1"] * 20_000))
 
     assert 20_000 == len(found.columns)
@@ -131,7 +131,7 @@ def test_a_long_chain_is_no_deep_one() -> None:
     ("(a).b", "b", False),
     ("a:b", "b", False),
 ])  # fmt: skip
-def test_what_was_said_besides_the_operands_is_kept(text: str, word: str, negated: bool) -> None:
+def test_modifiers_besides_the_operands_are_kept(text: str, word: str, negated: bool) -> None:
     root = parse_expression(text).root
 
     assert root is not None

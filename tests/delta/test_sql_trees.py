@@ -205,7 +205,7 @@ TREES = (
 )
 
 FAULTS = (
-    ("a in", "IN has no list in brackets"),
+    ("a in", "IN has no list in parentheses"),
     ("(a, b", "a ( is never closed"),
     ("case when a then 1 else 2", "CASE has no END"),
     ("case when a", "CASE has a WHEN without THEN"),
@@ -213,33 +213,33 @@ FAULTS = (
     ("case when a then 1)", "a ) has no opening bracket"),
     ("f(case when a then 1, 2)", "CASE has no END"),
     ("a.1", ".1 follows a value without an operator"),
-    ("a.", "it ends after a point"),
-    ("(a).", "it ends after a point"),
+    ("a.", "it ends after a period"),
+    ("(a).", "it ends after a period"),
     ("a[1", "a [ is never closed"),
-    ("a::1", "a cast names no type"),
-    ("a::", "a cast names no type"),
+    ("a::1", "CAST has no type"),
+    ("a::", "CAST has no type"),
     ("cast(a)", "CAST has no AS"),
     ("cast(a, b)", "CAST has no AS"),
-    ("cast(a as)", "a cast names no type"),
+    ("cast(a as)", "CAST has no type"),
     ("cast(a as int", "a ( is never closed"),
     ("substring(a", "a ( is never closed"),
     ("f(a 1)", "1 follows a value without an operator"),
-    ("f(a,)", ") is found where a value is expected"),
-    ("f(,)", ", is found where a value is expected"),
+    ("f(a,)", ") was found where a value is expected"),
+    ("f(,)", ", was found where a value is expected"),
     ("f(a", "a ( is never closed"),
     ("a 1", "1 follows a value without an operator"),
     ("1 2", "2 follows a value without an operator"),
     ("a =", "it ends where a value is expected"),
-    ("= a", "= is found where a value is expected"),
-    ("a = = b", "= is found where a value is expected"),
-    ("a / / b", "/ is found where a value is expected"),
-    (", a", ", is found where a value is expected"),
+    ("= a", "= was found where a value is expected"),
+    ("a = = b", "= was found where a value is expected"),
+    ("a / / b", "/ was found where a value is expected"),
+    (", a", ", was found where a value is expected"),
     ("a ] b", "a ] has no opening bracket"),
     ("not)", "a ) has no opening bracket"),
     ("a or", "it ends where a value is expected"),
     ("-- c", "it is empty"),
     ("a /* b", "a comment is opened and never closed"),
-    ("a */ b", "/ is found where a value is expected"),
+    ("a */ b", "/ was found where a value is expected"),
     ("a # b", "the character '#' is not valid in SQL here"),
     ("a \\ b", "the character '\\\\' is not valid in SQL here"),
     ("a ' b", "a string is opened and never closed"),
@@ -360,12 +360,12 @@ def test_an_expression_has_its_tree(text: str, tree: str) -> None:
 
 
 @pytest.mark.parametrize(("text", "fault"), FAULTS)
-def test_a_text_that_cannot_work_says_why(text: str, fault: str) -> None:
+def test_an_invalid_text_states_the_reason(text: str, fault: str) -> None:
     assert (fault, None) == (parse_expression(text).fault, parse_expression(text).root)
 
 
 @pytest.mark.parametrize("text", NOT_KNOWN)
-def test_a_text_that_may_work_is_left_alone(text: str) -> None:
+def test_a_possibly_valid_text_has_no_fault(text: str) -> None:
     found = parse_expression(text)
 
     assert (None, None, False) == (found.root, found.fault, found.is_certain)

@@ -36,7 +36,7 @@ def test_a_jump_ahead_ends_the_pushing() -> None:
 
 @given(st.lists(st.integers(0, 30), min_size=1, max_size=20), st.integers(0, 5))
 @examples(50)
-def test_times_increase_and_never_lie_before_the_file(modified_ms: list[int], first: int) -> None:
+def test_times_increase_and_are_never_before_the_file(modified_ms: list[int], first: int) -> None:
     found = [time.timestamp_ms for time in times_of(modified_ms, first)]
 
     assert found == sorted(set(found))

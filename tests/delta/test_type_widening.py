@@ -52,7 +52,7 @@ def test_other_types(from_type: str, to_type: str) -> None:
     assert not is_allowed_change(from_type, to_type)
 
 
-def test_the_same_decimal_is_no_change_for_iceberg() -> None:
+def test_the_same_decimal_is_not_a_change_for_iceberg() -> None:
     assert not is_iceberg_change("decimal(10,2)", "decimal(10,2)")
 
 
@@ -64,5 +64,5 @@ def test_names_of_primitive_types(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["decimal(39,0)", "decimal(0,0)", "decimal(2,3)", "array", "whole number", ""])
-def test_what_is_no_primitive_type(name: str) -> None:
+def test_types_that_are_not_primitive_are_recognized(name: str) -> None:
     assert not is_primitive_name(name)

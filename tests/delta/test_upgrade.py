@@ -75,7 +75,7 @@ def test_a_feature_that_is_there_needs_no_upgrade() -> None:
     assert upgraded(action(1, 1), []) is None
 
 
-def test_a_feature_in_one_list_only_comes_into_the_other() -> None:
+def test_a_feature_in_one_list_is_added_to_the_other() -> None:
     for readers, writers in ((["typeWidening"], ["a"]), ([], ["a", "typeWidening"])):
         after = upgraded(action(3, 7, readers, writers), ["typeWidening"])
 
@@ -103,7 +103,7 @@ def test_a_feature_of_writers_leaves_readers_alone() -> None:
         (action(0, 2), "protocol.version-out-of-range"),
     ],
 )
-def test_a_protocol_that_is_none_is_refused(before: Action, code: str) -> None:
+def test_an_invalid_protocol_is_refused(before: Action, code: str) -> None:
     with pytest.raises(Refused) as refused:
         upgraded(before, ["typeWidening"])
 

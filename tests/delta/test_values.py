@@ -49,7 +49,7 @@ from deltacli.delta.vectors.z85 import decode_z85, vector_file
         ("variant", 7, WRONG_TYPE),
     ],
 )
-def test_bounds_are_those_that_their_type_holds(type_name: str, given: Any, expected: Any) -> None:
+def test_bounds_are_limited_by_their_type(type_name: str, given: Any, expected: Any) -> None:
     data_type = PrimitiveType(type_name)
 
     assert expected == read_bound(StatColumn("x", kind_of(data_type), data_type, is_partition=False), given)
@@ -161,7 +161,9 @@ def test_moments_are_microseconds_of_utc(text: str, expected: ParsedMoment | Non
         ("timestamp_ntz", "soon", Spelling.UNPARSABLE),
     ],
 )
-def test_partition_values_are_judged_by_the_type_of_their_column(type_name: str, text: str, expected: Spelling) -> None:
+def test_partition_values_are_checked_by_the_type_of_their_column(
+    type_name: str, text: str, expected: Spelling
+) -> None:
     assert expected is spelling_of(type_name, text)
 
 

@@ -61,7 +61,7 @@ def test_the_present_type_is_nothing_to_do_and_needs_no_consent() -> None:
 
 
 @pytest.mark.parametrize("change", [("b", "x"), ("b", "long"), ("m", "long")])
-def test_what_is_no_column_or_no_type_is_a_usage_error(change: tuple[str, str]) -> None:
+def test_an_unknown_column_or_type_is_a_usage_error(change: tuple[str, str]) -> None:
     with pytest.raises(UsageError):
         planned(FIELDS, change)
     with pytest.raises(UsageError):
@@ -74,7 +74,7 @@ def test_a_column_named_twice_is_a_usage_error(again: str) -> None:
         planned(FIELDS, ("a", "int"), (again, "long"))
 
 
-def test_one_refused_column_holds_back_all() -> None:
+def test_one_refused_column_blocks_all() -> None:
     plan = planned(FIELDS, ("a", "long"), ("d", "long"))
 
     assert [True, False] == [change.is_allowed for change in plan.changes]
@@ -146,7 +146,7 @@ def test_a_feature_in_one_list_only_needs_consent_too() -> None:
     assert protocol("typeWidening") == plan.protocol_after
 
 
-def test_a_protocol_that_is_none_is_refused() -> None:
+def test_an_invalid_protocol_is_refused() -> None:
     illegal = {"minReaderVersion": 3, "minWriterVersion": 5}
 
     plan = planned(FIELDS, ("a", "long"), protocol_action=illegal, upgrade_protocol=True)
@@ -180,7 +180,7 @@ def test_the_lists_of_a_protocol_keep_their_order_where_they_are_known() -> None
         (["typeWidening", "typeWidening-preview"], None),
     ],
 )
-def test_entries_carry_the_version_of_the_commit_with_nothing_but_the_preview(
+def test_entries_have_the_version_of_the_commit_only_with_the_preview_feature(
     features: list[str], version: int | None
 ) -> None:
     plan = planned(FIELDS, ("a", "long"), protocol_action=protocol(*features))
@@ -208,7 +208,7 @@ def test_another_version_of_the_commit_changes_new_entries_alone() -> None:
 # -- the rest --------------------------------------------------------------------------------------------------------
 
 
-def test_change_data_is_told_of() -> None:
+def test_change_data_is_reported() -> None:
     def cautions(value: str) -> list[str]:
         configuration = ENABLED | {"delta.enableChangeDataFeed": value}
         return [one.code for one in planned(FIELDS, ("a", "long"), configuration=configuration).warnings]
@@ -278,7 +278,7 @@ def test_a_type_with_thousands_of_digits_is_a_usage_error(type_text: str) -> Non
 
 
 @pytest.mark.parametrize("kind", ["decimal({},2)", "decimal(10,{})"])
-def test_a_column_with_thousands_of_digits_in_its_type_is_no_type_to_widen(kind: str) -> None:
+def test_a_type_with_thousands_of_digits_cannot_be_widened(kind: str) -> None:
     plan = planned([field("a", kind.format("9" * 100_000))], ("a", "decimal(38,2)"))
 
     assert ["widen.not-allowed"] == codes(plan)

@@ -76,7 +76,7 @@ def test_a_constraint_that_refers_to_the_column_or_may(text: str, column: str, t
         ("s.b2 > 'b'", "id", "long"),
     ],
 )
-def test_a_constraint_on_other_columns_is_no_reason(text: str, column: str, to_type: str) -> None:
+def test_a_constraint_on_other_columns_does_not_block(text: str, column: str, to_type: str) -> None:
     assert [] == constrained(text, column, to_type)
 
 
@@ -94,7 +94,7 @@ def test_the_refusal_names_the_column_the_types_and_the_way_out() -> None:
     assert "ALTER TABLE … DROP CONSTRAINT Positive, widen, add it again" == refusal.way_out
 
 
-def test_a_constraint_that_is_not_understood_says_so() -> None:
+def test_a_constraint_that_cannot_be_parsed_is_reported() -> None:
     configuration = ENABLED | {"delta.constraints.c": "(select 1) = 1"}
 
     (refusal,) = planned(FIELDS, ("id", "long"), configuration=configuration).all_refusals
@@ -143,7 +143,7 @@ def test_an_invariant_of_another_column(invariant: object, found: list[str]) -> 
     ],
 )
 @pytest.mark.parametrize("is_nested", [False, True])
-def test_a_column_or_what_holds_it_is_more_than_its_values(
+def test_a_column_or_its_parents_may_have_other_roles(
     metadata: dict[str, Any], found: list[str], is_nested: bool
 ) -> None:
     if is_nested:
@@ -197,7 +197,7 @@ def test_a_default_that_is_surely_a_value_of_the_wider_type(
 @pytest.mark.parametrize(
     ("default", "found"), [("null", []), ("array(1)", ["widen.default"]), ("1", ["widen.default"])]
 )
-def test_a_default_of_what_holds_the_column_may_only_be_null(default: str, found: list[str]) -> None:
+def test_a_default_of_a_parent_of_the_column_may_only_be_null(default: str, found: list[str]) -> None:
     assert found == refused([field("a", array("integer"), CURRENT_DEFAULT=default)], "a.element", "long")
 
 
@@ -239,13 +239,13 @@ def test_other_formats_allow_less(
         (("s.B2", "timestamp_ntz"), "turn the compatibility off and drop its feature"),
     ],
 )
-def test_what_another_format_allows_is_the_way_out(change: tuple[str, str], way_out: str) -> None:
+def test_the_hint_suggests_a_type_that_the_other_format_allows(change: tuple[str, str], way_out: str) -> None:
     (refusal,) = planned(FIELDS, change, protocol_action=protocol(*WIDENING, "icebergCompatV2")).all_refusals
 
     assert way_out == refusal.way_out
 
 
-def test_a_format_kept_beside_is_told_of() -> None:
+def test_metadata_of_another_format_is_reported() -> None:
     uniform = ENABLED | {"delta.universalFormat.enabledFormats": "iceberg"}
 
     (caution,) = planned(FIELDS, ("id", "long"), configuration=uniform).warnings
@@ -279,7 +279,7 @@ def test_partition_values_must_be_values_of_the_wider_type(
     assert found == refused(fields, "p", to_type, partition_columns=["P"], partition_values=lambda _: texts)
 
 
-def test_partition_values_are_asked_for_by_their_physical_name_and_only_where_needed() -> None:
+def test_partition_values_are_read_by_physical_name_and_only_if_needed() -> None:
     asked: list[str] = []
 
     def values(name: str) -> Iterable[str]:
@@ -301,11 +301,11 @@ def test_partition_values_are_asked_for_by_their_physical_name_and_only_where_ne
     assert ["col-1"] == asked
 
 
-def test_partition_values_that_nobody_looked_at_are_a_refusal() -> None:
+def test_unread_partition_values_are_a_refusal() -> None:
     assert ["widen.partition-value"] == refused([field("p", "integer")], "p", "long", partition_columns=["p"])
 
 
-def test_a_field_with_the_name_of_a_partition_column_is_none() -> None:
+def test_a_nested_field_with_the_name_of_a_partition_column_is_not_one() -> None:
     fields = [field("b", "integer"), field("s", NESTED)]
 
     assert [] == refused(fields, "s.b", "long", partition_columns=["b"])
@@ -352,7 +352,7 @@ def test_times_end_where_microseconds_do(text: str, is_value: bool) -> None:
         ("decimal(5,2)", "decimal(7,4)", "widen.partition-decimal"),
     ],
 )
-def test_partition_values_that_other_readers_see_differently_are_told_of(
+def test_partition_values_that_other_readers_read_differently_are_reported(
     from_type: str, to_type: str, caution: str
 ) -> None:
     def cautions(partition_columns: list[str]) -> list[str]:
@@ -371,7 +371,7 @@ def test_partition_values_that_other_readers_see_differently_are_told_of(
 @pytest.mark.parametrize(
     ("from_type", "to_type"), [("decimal(5,2)", "decimal(10,2)"), ("integer", "decimal(10,0)"), ("integer", "long")]
 )
-def test_partition_values_that_keep_their_decimal_places_are_not_told_of(from_type: str, to_type: str) -> None:
+def test_partition_values_that_keep_their_decimal_places_are_not_reported(from_type: str, to_type: str) -> None:
     plan = planned([field("p", from_type)], ("p", to_type), partition_columns=["p"], partition_values=lambda _: [])
 
     assert () == plan.warnings
@@ -407,7 +407,7 @@ def test_a_broken_history_is_not_continued() -> None:
 
 
 @pytest.mark.parametrize(("path", "found"), [("element.key", ["widen.history-path"]), ("element.value", [])])
-def test_a_history_in_the_wrong_place_is_told_of(path: str, found: list[str]) -> None:
+def test_a_history_in_the_wrong_place_is_reported(path: str, found: list[str]) -> None:
     entries = [{"fromType": "decimal(6, 2)", "toType": "decimal(10, 4)", "fieldPath": path}]
     column = field("e", array(map_of("string", "decimal(10, 4)")), **{"delta.typeChanges": entries})
 

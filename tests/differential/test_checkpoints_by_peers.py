@@ -96,7 +96,7 @@ def _is_of_newest(versions: str) -> bool:
 
 
 def difference(table: CorpusTable, answer: PeerAnswer, *, counts: bool) -> str | None:
-    """What tells a peer's answer from the manifest, records only for a peer that `counts`; None where they agree."""
+    """Return how a peer's answer differs from the manifest, or None; records only for a peer that `counts`."""
     facts = known_versions(table)[-1]
     if answer.crash is not None:
         return "crashes"

@@ -106,7 +106,7 @@ def describe(versions: list[int | None], asked: int) -> str:
 
 
 def difference(answer: PeerAnswer) -> str | None:
-    """What tells the peer's answer from ours; None where they agree, or both refuse."""
+    """Return how the peer's answer differs from ours; None if they agree or both refuse."""
     ours = our_files(answer.task)
     if answer.crash is not None:
         return "crashes"

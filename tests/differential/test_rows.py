@@ -28,7 +28,7 @@ from tests.support.row_counts import Rows, count_rows
 PEERS = {"deltalake": "rows_with_deltalake.py", "duckdb": "rows_with_duckdb.py"}
 
 TOO_LARGE = {"golden/parquet-decimal-dictionaries-v2", "kernel-rs/300k-add-files-100-col-partitioned"}
-"""A million rows, which are compared with what their source publishes; and a table that is nothing but a log."""
+"""A million rows, compared with the figures of their source, and a table that consists of a log only."""
 
 LARGE = {"delta-rs/COVID-19_NYT", "golden/parquet-decimal-type"}
 """Compared in the long suite."""
@@ -152,7 +152,7 @@ def differences(peer: str, asked: list[Task], directory: Path) -> dict[tuple[str
 
 
 def difference(answer: PeerRows) -> str | None:
-    """What tells the peer's rows from ours; None where they agree, or both refuse."""
+    """Return how the peer's rows differ from ours; None if they agree or both refuse."""
     ours = our_rows(answer.task)
     if answer.place is None:
         return None if ours is None else "refuses"

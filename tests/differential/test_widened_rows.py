@@ -81,7 +81,7 @@ def answers_of(peer: str, tasks: list[Task], directory: Path) -> list[PeerRows]:
 
 
 def difference(answer: PeerRows, chosen: tuple[Candidate, ...] = ()) -> str | None:
-    """What tells the peer's rows from ours: None where they agree, in the types of the columns chosen, too."""
+    """Return how the peer's rows or types differ from ours; None if they agree."""
     if answer.place is None:
         return f"refuses: {answer.refusal}"
     try:
@@ -150,7 +150,7 @@ def said(answer: PeerRows) -> str:
     return re.sub(r"\[.*(TypeWidening\w*).*\]", r"[\1]", answer.refusal or "")
 
 
-def test_what_is_said_of_these_clients_is_what_they_do() -> None:
+def test_statements_about_these_clients_are_true() -> None:
     found = {one.name: (one.reads, one.writes) for one in access_of(["typeWidening", "timestampNtz"])}
 
     assert (False, False) == found["deltalake (delta-rs)"]

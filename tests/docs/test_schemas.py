@@ -46,7 +46,7 @@ DOCUMENTS = (
 )
 
 OPEN = ("field", "commit")
-"""Items that hold keys of the table's writers beside their own fields."""
+"""Items that contain keys of the table's writers in addition to their own fields."""
 
 TABLES = (
     "dask/empty1",
@@ -124,7 +124,7 @@ def sample(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("name", sorted(SCHEMAS))
-def test_every_schema_is_indexed_and_closed_and_says_what_a_field_is(name: str) -> None:
+def test_every_schema_is_indexed_and_closed_and_describes_its_fields(name: str) -> None:
     Draft202012Validator.check_schema(SCHEMAS[name])
 
     assert f"[{name}]({name}.json)" in (HOME / "README.md").read_text(encoding="utf-8")
@@ -164,7 +164,7 @@ WIDENINGS = (
 
 
 @pytest.mark.parametrize("words", WIDENINGS)
-def test_what_widening_types_says_matches(words: str, sample: Path, tmp_path: Path, capsysbinary: Capture) -> None:
+def test_widening_documents_match_their_schema(words: str, sample: Path, tmp_path: Path, capsysbinary: Capture) -> None:
     found = []
     for form in ("json", "ndjson"):
         shutil.copytree(sample, tmp_path / form)
@@ -190,7 +190,7 @@ def test_a_damaged_plan_of_wider_types_is_refused(sample: Path, capsysbinary: Ca
 
 PROTOCOLS = ("protocolBefore", "protocolAfter")
 VERSIONS_AND_FEATURES = ("minReaderVersion", "minWriterVersion", "readerFeatures", "writerFeatures")
-"""Beside these a protocol in the log may have fields that nobody knows."""
+"""In addition to these, a protocol in the log may have unknown fields."""
 
 
 def check_findings(table: Path, capture: Capture) -> list[str]:
@@ -242,7 +242,7 @@ BAD_SCHEMAS = ("no json", "[]", '"long"', '{"type":"struct"}', '{"type":"struct"
 
 
 @pytest.mark.parametrize("text", BAD_SCHEMAS)
-def test_a_schema_that_can_not_be_parsed_is_refused_in_every_format(
+def test_a_schema_that_cannot_be_parsed_is_refused_in_every_format(
     text: str, tmp_path: Path, capsysbinary: Capture
 ) -> None:
     log = tmp_path / "_delta_log"

@@ -101,7 +101,7 @@ def test_every_variable_of_ours_that_the_docs_name_is_read() -> None:
 
 
 @pytest.mark.parametrize("number", range(len(BLOCKS)))
-def test_what_the_pages_show_runs_and_prints_what_it_says(number: int, tmp_path: Path) -> None:
+def test_examples_of_the_pages_run_and_print_the_shown_output(number: int, tmp_path: Path) -> None:
     language, text = BLOCKS[number]
     make_sample(tmp_path / "tbl")
     program = tmp_path / "bin" / "deltacli"

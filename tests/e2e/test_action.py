@@ -1,4 +1,4 @@
-"""The GitHub Action and the pre-commit hook: what they run, with inputs as they are and as nobody should send them."""
+"""The GitHub Action and the pre-commit hook: what they run, with usual and hostile inputs."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_a_table_may_have_blanks_and_lines_may_end_as_they_like(lake: Path, tmp_
     assert "note: 1 table: 0 errors" in done.err
 
 
-def test_sarif_goes_to_a_file_and_a_baseline_accepts(lake: Path, tmp_path: Path) -> None:
+def test_sarif_is_written_to_a_file_and_a_baseline_accepts_findings(lake: Path, tmp_path: Path) -> None:
     known = tmp_path / "known.json"
     known.write_text('{"kind":"deltacli.baseline","schemaVersion":1,"findings":[]}')
 
@@ -126,7 +126,7 @@ def test_extras_are_names(lake: Path, tmp_path: Path) -> None:
     assert (2, "::error::extras are names with commas between them\n") == (done.code, done.out)
 
 
-def test_the_hook_checks_what_lies_below_and_args_name_other_tables(lake: Path) -> None:
+def test_the_hook_checks_tables_below_and_arguments_name_others(lake: Path) -> None:
     (hook,) = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text(encoding="utf-8"))
     entry = [*shlex.split(hook["entry"]), "--select=commit.*"]
     settings = {**os.environ, "PATH": f"{lake / 'bin'}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT)}

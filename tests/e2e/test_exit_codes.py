@@ -15,7 +15,7 @@ from tests.cli.support import ROOT, make_sample
 
 
 @pytest.mark.long
-def test_each_exit_code_of_validate_is_what_the_page_says(tmp_path: Path) -> None:
+def test_each_exit_code_of_validate_matches_the_page(tmp_path: Path) -> None:
     sample = make_sample(tmp_path / "sample")
     work = tmp_path / "work"
     work.mkdir()

@@ -72,7 +72,7 @@ def test_the_first_piece_that_fails_ends_the_run(threads: int) -> None:
     assert len(done) < 100
 
 
-def test_an_interruption_waits_for_the_pieces_in_flight_and_begins_no_other() -> None:
+def test_an_interruption_waits_for_pieces_in_flight_and_starts_no_other() -> None:
     """
     Raised by a signal while the pieces are still being handed out, where a thread of the pool is easily forgotten.
     """
@@ -107,7 +107,7 @@ def test_an_interruption_waits_for_the_pieces_in_flight_and_begins_no_other() ->
 
 
 @pytest.mark.parametrize("threads", [1, 2, 5])
-def test_a_stream_holds_what_every_piece_yields_in_an_order_of_its_own(threads: int) -> None:
+def test_a_stream_contains_what_every_piece_yields_in_any_order(threads: int) -> None:
     def work(piece: int) -> Iterator[tuple[int, int]]:
         yield from ((piece, item) for item in range(piece))
 

@@ -14,7 +14,7 @@ INPUTS = 400
 
 @pytest.mark.long
 @pytest.mark.parametrize("target", TARGETS)
-def test_a_target_holds_for_hostile_inputs(target: str, tmp_path: Path) -> None:
+def test_a_target_survives_hostile_inputs(target: str, tmp_path: Path) -> None:
     outcome = run_target(target, tmp_path, inputs=INPUTS)
 
     assert (INPUTS, []) == (outcome.inputs, sorted(place.read_text() for place in tmp_path.glob("*.txt")))

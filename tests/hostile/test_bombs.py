@@ -119,7 +119,7 @@ def test_a_header_that_is_cut_asks_for_more(data: bytes) -> None:
 @pytest.mark.parametrize(
     "data", [b"\0", b"\x15\x00\x15\x01\x15\x02\0", b"\x15" + b"\xff" * 20, b"\x19\x00", b"\x1c" * 99]
 )
-def test_a_header_that_is_none_is_a_fault(data: bytes) -> None:
+def test_an_invalid_header_is_a_fault(data: bytes) -> None:
     with pytest.raises(ThriftFaultError):
         read_page_header(data)
 

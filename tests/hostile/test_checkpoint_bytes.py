@@ -28,7 +28,7 @@ SHORT = b"\x02\x01\x00\x18\x02\x01\x00"
 NAME = f"{LOG}/{2:020d}.checkpoint.parquet"
 
 
-def test_text_that_is_no_utf8_does_not_reach_the_output() -> None:
+def test_text_that_is_not_utf8_does_not_reach_the_output() -> None:
     builder = TableBuilder().commits(3).checkpoint(2, shape=Shape(compression="none"))
     builder.damaged(damage.head_cleaned(3))
     data = builder.files[NAME].data

@@ -30,7 +30,7 @@ def outcome(place: Path) -> object:
 
 
 @pytest.mark.parametrize("kind", ["pipe", "directory", "device", "circle", "dangling"])
-def test_what_is_no_file_is_no_commit_and_nobody_waits_for_it(kind: str, tmp_path: Path) -> None:
+def test_a_commit_that_is_not_a_regular_file_is_ignored_without_waiting(kind: str, tmp_path: Path) -> None:
     place = TableBuilder().commits(3).write(tmp_path)
     put(kind, place / commit_path(3))
 
@@ -39,7 +39,7 @@ def test_what_is_no_file_is_no_commit_and_nobody_waits_for_it(kind: str, tmp_pat
 
 
 @pytest.mark.parametrize("kind", ["pipe", "directory", "device", "circle"])
-def test_a_hint_that_is_no_file_costs_a_listing(kind: str, tmp_path: Path) -> None:
+def test_a_hint_that_is_not_a_file_requires_a_full_listing(kind: str, tmp_path: Path) -> None:
     place = TableBuilder().commits(3).write(tmp_path)
     put(kind, place / HINT)
 
@@ -50,7 +50,7 @@ def test_a_hint_that_is_no_file_costs_a_listing(kind: str, tmp_path: Path) -> No
 
 @pytest.mark.parametrize("verb", ["read", "read_range", "open"])
 @pytest.mark.parametrize("kind", ["pipe", "directory", "device"])
-def test_reading_what_is_no_file_is_refused_at_once(verb: str, kind: str, tmp_path: Path) -> None:
+def test_reading_anything_but_a_regular_file_is_refused_at_once(verb: str, kind: str, tmp_path: Path) -> None:
     put(kind, tmp_path / "x")
     storage = LocalStorage(str(tmp_path))
     read = {"read": storage.read, "read_range": lambda path: storage.read_range(path, 0, 9), "open": storage.open}[verb]
@@ -87,7 +87,7 @@ def test_a_table_below_itself_is_read_once(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "path", ["..", ".", "", "a%00b", "a\0b", "%ff", "x" * 300, "../../../etc/passwd", "https://example.org/x"]
 )
-def test_a_sidecar_path_leads_to_no_other_place(path: str, tmp_path: Path) -> None:
+def test_a_sidecar_path_cannot_leave_its_directory(path: str, tmp_path: Path) -> None:
     """
     Only its last segment counts, below `_sidecars`; what is not there makes the checkpoint unusable, no more.
     """
@@ -162,7 +162,7 @@ def test_a_protocol_of_another_world_is_refused(reader: int) -> None:
 
 
 def put(kind: str, place: Path) -> None:
-    """Something that is no file."""
+    """Something that is not a regular file."""
     match kind:
         case "pipe":
             os.mkfifo(place)

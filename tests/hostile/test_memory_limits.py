@@ -96,11 +96,11 @@ def test_validate_reports_no_finding_for_want_of_memory(level: str) -> None:
     ],
     ids=repr,
 )
-def test_faults_of_memory_are_told_from_faults_of_bytes(fault: BaseException, *, expected: bool) -> None:
+def test_memory_errors_are_distinguished_from_invalid_bytes(fault: BaseException, *, expected: bool) -> None:
     assert expected == is_exhaustion(fault)
 
 
-def test_a_fault_of_bytes_goes_on() -> None:
+def test_an_error_of_invalid_bytes_does_not_end_the_run() -> None:
     stop_if_exhausted(CheckpointUnreadable("damaged"))
 
 
@@ -134,7 +134,7 @@ def test_a_limit_that_is_too_low_is_reported_at_the_start(tmp_path: Path) -> Non
 
 @LINUX
 @pytest.mark.parametrize("arguments", [["history"], ["log", "cat"], ["snapshot", "--help"]], ids=" ".join)
-def test_what_needs_little_memory_runs_within_a_low_limit(tmp_path: Path, arguments: list[str]) -> None:
+def test_commands_with_little_data_run_within_a_low_memory_limit(tmp_path: Path, arguments: list[str]) -> None:
     table = TableBuilder().commits(3).write(tmp_path)
     rest = ["1"] if "cat" in arguments else []
 

@@ -68,7 +68,7 @@ def test_a_second_form_is_refused_without_force_and_warned_about_with_it(
 
 
 @pytest.mark.parametrize("request_", [{}, CLASSIC, {"if_behind": 1, **parts(2)}])
-def test_a_form_that_is_there_or_not_due_is_left_alone_without_a_word(request_: dict[str, Any]) -> None:
+def test_an_existing_form_or_one_that_is_not_due_is_skipped_silently(request_: dict[str, Any]) -> None:
     storage = TableBuilder().commits(4).checkpoint().in_memory()
 
     result = open_at(storage).checkpoint(**request_)

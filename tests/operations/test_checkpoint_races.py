@@ -67,7 +67,7 @@ def _tell(answers: Any, together: Barrier, work: Callable[[str, int], object], u
 
 
 def race(uris: list[str], *works: Callable[..., None]) -> list[list[object]]:
-    """Run these processes, all rounds behind a barrier; return what each told of each round."""
+    """Run these processes, each round behind a barrier; return the report of each process for each round."""
     context = multiprocessing.get_context("spawn")
     together, queues = context.Barrier(len(works), timeout=120), [context.SimpleQueue() for _ in works]
     processes = [
@@ -83,7 +83,7 @@ def race(uris: list[str], *works: Callable[..., None]) -> list[list[object]]:
 
 
 def check(storage: Storage, builder: TableBuilder) -> None:
-    """The newest state is right, every checkpoint tells it, and the hint names one that is there."""
+    """Check that the newest state is right, in every checkpoint, and that the hint names an existing one."""
     table = open_at(storage)
     state = builder.states[-1]
     assert state_document(table) in [found.document(now_ms=NOW_MS) for found in (state, expired(state))]
@@ -137,7 +137,7 @@ def check_one_commits(uris: list[str], builders: list[TableBuilder]) -> None:
 
 
 def check_peers(uris: list[str], builders: list[TableBuilder]) -> None:
-    """Every other engine at hand lists the live files of the model."""
+    """Every other installed engine lists the live files of the model."""
     python = peer_python()
     if python is None:
         return  # where they are not installed; the gate installs them

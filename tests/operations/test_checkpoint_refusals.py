@@ -98,7 +98,7 @@ CASES: dict[str, tuple[TableBuilder, dict[str, Any], int, str, str]] = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_what_is_refused_changes_nothing_and_says_why(name: str) -> None:
+def test_a_refusal_changes_nothing_and_states_the_reason(name: str) -> None:
     builder, request, code, rule, said = CASES[name]
 
     fault = refusal(builder.in_memory(), **request)
@@ -108,7 +108,7 @@ def test_what_is_refused_changes_nothing_and_says_why(name: str) -> None:
 
 
 @pytest.mark.parametrize("form", FORMS[2:], ids=lambda form: form.name)
-def test_values_that_no_file_can_hold_are_refused_in_v2_too(form: Any) -> None:
+def test_values_that_no_file_can_store_are_refused_in_v2_too(form: Any) -> None:
     builder = features(readers=("v2Checkpoint",)).commit(txn("app", 2**64))
 
     fault = refusal(builder.in_memory(), **form.request())
@@ -139,14 +139,14 @@ def test_contradictions_are_usage(request_: dict[str, Any], said: str, dry_run: 
 
 
 @pytest.mark.parametrize("name", ["layout", "v2_top", "stats"])
-def test_words_that_nobody_knows_are_usage(name: str) -> None:
+def test_unknown_words_are_usage_errors(name: str) -> None:
     with pytest.raises(DeltacliError, match=f"{name} is 'odd', expected") as caught:
         open_at(TableBuilder().commits(1).in_memory()).checkpoint(**{name: "odd"})  # type: ignore[arg-type]
 
     assert 2 == caught.value.exit_code
 
 
-def test_a_store_that_can_not_create_atomically_is_read_only(tmp_path: Path) -> None:
+def test_a_store_that_cannot_create_atomically_is_read_only(tmp_path: Path) -> None:
     system, root = fsspec.filesystem("memory"), f"/{tmp_path.name}"
     for path, file in TableBuilder().commits(3).files.items():
         system.pipe_file(f"{root}/{path}", file.data)
@@ -194,7 +194,7 @@ def test_a_checksum_file_that_counts_otherwise_stops_it(form: Any, name: str, ru
 
 
 @pytest.mark.parametrize("data", [b"", b"no json", b"[]", b'{"numFiles":"4"}', b'{"numFiles":true}', b"[" * 100_000])
-def test_a_checksum_file_that_says_nothing_stops_nothing(data: bytes) -> None:
+def test_an_empty_checksum_file_blocks_nothing(data: bytes) -> None:
     builder = TableBuilder().commits(3).file(f"{LOG}/{2:020d}.crc", data)
 
     assert 2 == open_at(builder.in_memory()).checkpoint().hint_version
@@ -217,7 +217,7 @@ def test_a_catalog_managed_table_gets_checkpoints_of_what_is_published() -> None
     assert 0 == open_at(builder.in_memory()).checkpoint().hint_version
 
 
-def test_force_writes_what_the_older_log_says_and_not_the_fault_again() -> None:
+def test_force_writes_the_state_of_the_older_log_and_not_the_fault() -> None:
     builder = TableBuilder().commits(3)
     storage = builder.checkpoint(2, actions=TableBuilder().commits(1).states[0].actions()).in_memory()
     table = open_at(storage)
@@ -235,7 +235,7 @@ def verdicts(storage: Storage) -> list[str]:
     return [found.verdict.value for found in verify_checkpoints(open_at(storage))]
 
 
-def test_expired_transactions_that_a_checkpoint_left_out_are_no_difference() -> None:
+def test_expired_transactions_missing_in_a_checkpoint_are_not_a_difference() -> None:
     properties = {"delta.setTransactionRetentionDuration": "interval 1 day"}
     builder = TableBuilder().commit(*birth(configuration=properties), txn("old", 1, last_updated=5), txn("timeless", 1))
     storage = builder.in_memory()
@@ -246,7 +246,7 @@ def test_expired_transactions_that_a_checkpoint_left_out_are_no_difference() -> 
     assert ["agrees"] == verdicts(storage)
 
 
-def test_transactions_that_another_engine_left_out_for_want_of_a_time_are_no_difference() -> None:
+def test_transactions_without_a_time_missing_in_a_checkpoint_are_not_a_difference() -> None:
     properties = {"delta.setTransactionRetentionDuration": "interval 1 day"}
     builder = TableBuilder().commit(
         *birth(configuration=properties), txn("timeless", 1), txn("new", 1, last_updated=NOW_MS)
@@ -276,7 +276,7 @@ def test_a_checkpoint_that_is_written_again_gets_its_size_into_the_hint() -> Non
     assert again.files[0].size_bytes == hint["sizeInBytes"] == storage.stat(again.files[0].path).size_bytes
 
 
-def test_a_hint_that_never_came_to_its_checkpoint_comes_when_it_is_run_again() -> None:
+def test_a_missing_hint_is_written_by_the_next_run() -> None:
     storage = TableBuilder().commits(3).checkpoint(2).in_memory()
     assert "_last_checkpoint" not in str(sorted(storage._files))
 
@@ -314,7 +314,7 @@ def test_a_dry_run_counts_what_will_be_written(form: Any) -> None:
 
 @pytest.mark.parametrize("stats", ["json", "both"])
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: form.name)
-def test_the_rules_have_nothing_to_say_of_a_checkpoint_that_was_written(form: Any, stats: str) -> None:
+def test_a_written_checkpoint_has_no_findings(form: Any, stats: str) -> None:
     properties = {"delta.checkpoint.writeStatsAsStruct": "true" if stats == "both" else "false"}
     storage = any_form_table(form).commit(metadata(configuration=properties)).in_memory()
 

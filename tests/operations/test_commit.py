@@ -45,7 +45,7 @@ def commits_of(storage: Storage) -> list[str]:
     return [stat.name for stat in storage.list_from(LOG)]
 
 
-def test_a_request_becomes_the_next_version() -> None:
+def test_a_request_is_committed_as_the_next_version() -> None:
     storage = table_of_commits(3).in_memory()
 
     done = run(storage, count_up())
@@ -144,7 +144,7 @@ def test_after_harmless_winners_the_same_request_follows(winner: list[Line], rou
 
 
 @pytest.mark.parametrize("winner", CHANGING[:2])
-def test_after_a_change_of_what_was_read_the_request_is_made_anew(winner: list[Line]) -> None:
+def test_after_a_change_of_what_was_read_the_request_is_planned_again(winner: list[Line]) -> None:
     storage = table_of_commits(3).in_memory()
     made: list[int] = []
 
@@ -225,7 +225,7 @@ def test_a_winner_of_many_commits_is_followed_at_its_end() -> None:
     assert (9, 1) == (done.version, done.lost)
 
 
-def test_a_version_that_was_named_is_named_anew() -> None:
+def test_a_version_in_the_request_follows_the_snapshot() -> None:
     storage = table_of_commits(3).in_memory()
 
     def make(snapshot: Snapshot) -> CommitRequest:
@@ -239,7 +239,7 @@ def test_a_version_that_was_named_is_named_anew() -> None:
 
 
 @pytest.mark.parametrize("winner", [HARMLESS[0], CHANGING[0]])
-def test_who_always_loses_says_to_whom(winner: list[Line]) -> None:
+def test_repeated_conflicts_name_the_winners(winner: list[Line]) -> None:
     storage = table_of_commits(3).in_memory()
     pauses: list[int] = []
     rounds = [[commit_info("WRITE", engineInfo="Other/1"), *winner[1:]] for _ in range(5)]
@@ -310,7 +310,7 @@ def test_a_timestamp_that_a_winner_lacks_stops_the_log() -> None:
 
 
 class Answering(Rivals):
-    """A store that answers every creation as it is told to."""
+    """A store that answers every creation as configured."""
 
     def __init__(self, inner: Storage, answer: Callable[[str, bytes], Creation]) -> None:
         super().__init__(inner)
@@ -320,7 +320,7 @@ class Answering(Rivals):
         return self._answer(path, data)
 
 
-def test_what_stays_unknown_is_said_with_what_to_look_for() -> None:
+def test_an_unknown_outcome_is_reported_with_how_to_verify_it() -> None:
     storage = table_of_commits(3).in_memory()
 
     with pytest.raises(OutcomeUnknown) as raised:
@@ -364,7 +364,7 @@ def test_a_version_that_was_taken_back_is_tried_again() -> None:
     assert (3, [2, 2]) == (done.version, made)
 
 
-def test_a_creation_that_failed_for_certain_is_told_at_once() -> None:
+def test_a_creation_that_certainly_failed_is_reported_at_once() -> None:
     storage = table_of_commits(3).in_memory()
     sent: list[str] = []
 
@@ -409,7 +409,7 @@ def test_pauses_grow_to_half_a_second_and_never_repeat(monkeypatch: pytest.Monke
         (False, False, "version 3 may have been committed: it was if 00000000000000000003.json contains ours"),
     ],
 )
-def test_an_interruption_in_flight_says_what_it_left(is_done: bool, is_lost: bool, note: str) -> None:
+def test_an_interruption_in_flight_reports_what_it_left(is_done: bool, is_lost: bool, note: str) -> None:
     class Stop(BaseException):
         pass
 

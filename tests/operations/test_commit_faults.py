@@ -118,7 +118,7 @@ def test_a_creation_without_an_answer_is_found_out(fault: Fault, rounds: list[An
 
 @pytest.mark.parametrize("rounds", SITUATIONS.values(), ids=SITUATIONS)
 @pytest.mark.parametrize("delay", range(1, 9))
-def test_a_creation_that_comes_late_comes_once(delay: int, rounds: list[Any]) -> None:
+def test_a_delayed_creation_happens_once(delay: int, rounds: list[Any]) -> None:
     for at in creations(calls_of(rounds)):
         inner = table_of_commits().in_memory()
         storage = FaultyStorage(Rivals(inner, *rounds), at, Fault.DELAYED, delay=delay)
@@ -131,7 +131,7 @@ def test_a_creation_that_comes_late_comes_once(delay: int, rounds: list[Any]) ->
         assert isinstance(found, Committed)
 
 
-def test_a_creation_that_comes_after_everything_was_given_up_comes_once() -> None:
+def test_a_creation_delayed_until_after_the_timeout_happens_once() -> None:
     inner = table_of_commits().in_memory()
     sent: list[Callable[[], Creation]] = []
 
@@ -157,7 +157,7 @@ def test_a_creation_that_comes_after_everything_was_given_up_comes_once() -> Non
     [(Unknown("no answer"), "no answer"), (Existed(), "the version exists, but its writer cannot be read")],
     ids=["lost", "sent twice"],
 )
-def test_what_can_never_be_looked_for_stays_unknown(answer: Creation, why: str) -> None:
+def test_an_outcome_that_cannot_be_verified_is_unknown(answer: Creation, why: str) -> None:
     inner = table_of_commits().in_memory()
 
     class Blind(Rivals):

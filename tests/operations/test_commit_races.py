@@ -86,7 +86,7 @@ def race(uri: str, *, racers: int, count: int) -> list[Any]:  # Any: (version, t
 
 
 def check_race(uri: str, told: list[Any], commits_made: int, before: int) -> None:  # Any: as in `race`
-    """Every success is in the log exactly once, nothing was lost, and nobody overwrote anybody."""
+    """Every success is in the log exactly once, nothing was lost, and no writer overwrote another."""
     storage = open_storage(uri)
     assert commits_made == len(told)
     found = infos(storage)

@@ -97,7 +97,7 @@ def test_failures_name_what_was_given(here: Path) -> None:
     ] == [(name, fault.code) for name, fault in found.failures]
 
 
-def test_a_directory_that_can_not_be_read_is_told_and_the_search_goes_on(
+def test_an_unreadable_directory_is_reported_and_the_search_continues(
     here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def open_guarded(name: str) -> Storage:

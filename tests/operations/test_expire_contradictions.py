@@ -1,4 +1,4 @@
-"""`log expire` deletes no commit that tells of files better than the checkpoint that would be left."""
+"""`log expire` deletes no commit with better information about files than the remaining checkpoint."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_a_refused_plan_keeps_the_hint_of_the_proof() -> None:
     assert "deltacli validate {table}" == refused.value.hint
 
 
-def test_a_proof_that_could_not_be_made_is_no_refusal_of_the_plan(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_impossible_proof_does_not_refuse_the_plan(monkeypatch: pytest.MonkeyPatch) -> None:
     opened = open_at(table())
     plan = plan_expiry(opened, REQUEST)
 
@@ -103,7 +103,7 @@ def test_a_proof_that_could_not_be_made_is_no_refusal_of_the_plan(monkeypatch: p
     ],
     ids=["expire_log", "compact_log", "write_checksum", "restore_log"],
 )
-def test_care_of_a_read_only_log_is_refused_before_the_store_is_asked(change: Callable[[Table], object]) -> None:
+def test_maintenance_of_a_read_only_log_is_refused_before_any_request(change: Callable[[Table], object]) -> None:
     storage = RecordingStorage(table().in_memory(), capabilities=NEAR._replace(atomic_create=False))
 
     with pytest.raises(NoAtomicCreate):

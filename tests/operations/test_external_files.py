@@ -131,7 +131,9 @@ def test_a_table_behind_a_link_and_links_inside_it_are_read_as_before(tmp_path: 
     "store", ["http://{0}/x.parquet", "http:/{0}/x.parquet", "s3://bucket/x.parquet", "ftp://{0}/x.parquet"]
 )
 @pytest.mark.parametrize("level", ["storage", "footers", "data"])
-def test_no_other_host_is_asked(store: str, level: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_request_is_sent_to_another_host(
+    store: str, level: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with listening() as (address, asked):
         monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://{address}")
         vector = {"storageType": "p", "pathOrInlineDv": store.format(address), "sizeInBytes": 40, "cardinality": 1}
@@ -155,7 +157,7 @@ def test_no_other_host_is_asked(store: str, level: str, tmp_path: Path, monkeypa
 
 @pytest.mark.parametrize("name", SPELLINGS.values(), ids=SPELLINGS)
 @pytest.mark.parametrize("level", ["storage", "footers", "data"])
-def test_validate_tells_what_it_was_not_allowed_to_open_and_goes_on(level: str, name: Names, tmp_path: Path) -> None:
+def test_validate_reports_files_it_may_not_open_and_continues(level: str, name: Names, tmp_path: Path) -> None:
     root = with_secret(tmp_path, name(tmp_path))
     before = validated(root, level, str(tmp_path / "outside"), str(tmp_path / "t-not"))
 
@@ -182,7 +184,7 @@ def test_vectors_outside_are_not_read(kind: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("inside", ["_delta_log", "_delta_log/00000000000000000001.json"])
-def test_a_log_that_leads_outside_is_not_read(inside: str, tmp_path: Path) -> None:
+def test_a_log_linked_outside_is_not_read(inside: str, tmp_path: Path) -> None:
     root = write_table(tmp_path / "t")
     put_commit(root, 1, add("x.parquet"))
     (root / inside).rename(tmp_path / "elsewhere")
@@ -196,7 +198,7 @@ def test_a_log_that_leads_outside_is_not_read(inside: str, tmp_path: Path) -> No
     assert open_table(str(root), allow_external=[str(tmp_path)]).snapshot().version == 1
 
 
-def test_a_hint_that_leads_outside_is_not_read_and_not_needed(tmp_path: Path) -> None:
+def test_a_hint_linked_outside_is_not_read_and_not_needed(tmp_path: Path) -> None:
     root = write_table(tmp_path / "t")
     (tmp_path / "elsewhere").write_text('{"version":0}')
     (root / "_delta_log" / "_last_checkpoint").symlink_to(tmp_path / "elsewhere")
@@ -208,7 +210,7 @@ def test_a_hint_that_leads_outside_is_not_read_and_not_needed(tmp_path: Path) ->
     assert ["_last_checkpoint"] == [sentence.partition(" ")[0] for sentence in found.not_checked]
 
 
-def test_nothing_is_written_or_deleted_through_a_link_that_leads_outside(tmp_path: Path) -> None:
+def test_nothing_is_written_or_deleted_through_a_link_to_the_outside(tmp_path: Path) -> None:
     (tmp_path / "outside").mkdir()
     (tmp_path / "outside" / "precious").write_bytes(b"1")
     (tmp_path / "t").mkdir()

@@ -98,7 +98,7 @@ def test_a_log_whose_newest_version_is_the_last_is_an_error() -> None:
 
 
 @pytest.mark.parametrize("last_ms", [2**63 - 1, -(2**63), MAX_TIME_MS + 1])
-def test_changes_of_a_version_whose_time_is_no_timestamp_are_refused_by_name(last_ms: int) -> None:
+def test_changes_of_a_version_with_an_invalid_timestamp_are_refused_by_name(last_ms: int) -> None:
     table = open_built(stamped(last_ms))
 
     with pytest.raises(CommitCorrupt) as raised:

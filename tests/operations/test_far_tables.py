@@ -122,7 +122,7 @@ def without_place(document: Any) -> Any:  # Any: JSON
     ],
     ids=" ".join,
 )
-def test_the_command_line_says_the_same_of_a_table_on_s3(
+def test_the_command_line_reports_the_same_for_a_table_on_s3(
     words: tuple[str, ...], hinted: TableBuilder, s3: S3Server, tmp_path: Path
 ) -> None:
     command, *options = words
@@ -133,7 +133,7 @@ def test_the_command_line_says_the_same_of_a_table_on_s3(
     assert without_place(near.document) == without_place(far.document)
 
 
-def test_nothing_there_is_no_table(s3: S3Server) -> None:
+def test_an_empty_place_is_not_a_table(s3: S3Server) -> None:
     bucket = s3.make_bucket()
 
     empty = deltacli("snapshot", f"s3://{bucket}/t", "--json")
@@ -144,7 +144,7 @@ def test_nothing_there_is_no_table(s3: S3Server) -> None:
 
 
 @pytest.mark.long
-def test_no_secret_is_printed_however_much_is_asked_for(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_secret_is_printed_at_any_verbosity(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
     secret = s3.environment["AWS_SECRET_ACCESS_KEY"]
     monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://me:{secret}@127.0.0.1:1")
 

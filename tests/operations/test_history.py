@@ -23,7 +23,7 @@ def test_commits_come_newest_first(table_builder: TableBuilder) -> None:
     assert history.is_complete
 
 
-def test_a_limit_cuts_and_says_so(table_builder: TableBuilder) -> None:
+def test_a_limit_is_applied_and_marked(table_builder: TableBuilder) -> None:
     history = open_built(table_builder.commits(12)).history(limit=3)
 
     assert [11, 10, 9] == [item.version for item in history.items]
@@ -123,7 +123,7 @@ def test_provenance_is_given_as_found(table_builder: TableBuilder) -> None:
     assert fields["unknownField"] == document["unknownField"]
 
 
-def test_the_in_commit_timestamp_is_the_time_where_it_comes_first(table_builder: TableBuilder) -> None:
+def test_the_in_commit_timestamp_is_the_time_if_it_is_the_first_action(table_builder: TableBuilder) -> None:
     builder = table_builder.commit(commit_info("WRITE", inCommitTimestamp=5), *birth())
 
     assert CommitTime(5, TimestampSource.IN_COMMIT) == open_built(builder).history().items[0].time
@@ -138,7 +138,7 @@ def test_holes_are_named_and_stop_nothing(table_builder: TableBuilder) -> None:
     assert [11, 10, 9, 8, 6, 5, 1, 0] == [item.version for item in history.items]
 
 
-def test_a_missing_head_is_no_hole(table_builder: TableBuilder) -> None:
+def test_a_missing_head_is_not_a_gap(table_builder: TableBuilder) -> None:
     history = open_built(table_builder.commits(5).damaged(damage.head_cleaned(3))).history()
 
     assert ((), ((0, 2),), ((3, 4),)) == (history.gaps, history.missing, history.lost)
@@ -176,7 +176,7 @@ def test_features_do_not_matter(table_builder: TableBuilder) -> None:
         (damage.commit_line(1, 2, b'{"add":{"path":'), "commit.bad-json", "WRITE"),
     ],
 )
-def test_a_commit_that_can_not_be_read_is_an_item_with_a_problem(
+def test_a_commit_that_cannot_be_read_is_an_item_with_a_problem(
     harm: Damage, problem: str, operation: str | None, table_builder: TableBuilder
 ) -> None:
     history = open_built(table_builder.commits(3).damaged(harm)).history(counts=True)
@@ -186,7 +186,7 @@ def test_a_commit_that_can_not_be_read_is_an_item_with_a_problem(
     assert history.items[1].counts is None
 
 
-def test_a_bad_line_in_the_middle_is_no_problem_where_nothing_is_counted(table_builder: TableBuilder) -> None:
+def test_a_bad_line_in_the_middle_is_ignored_if_nothing_is_counted(table_builder: TableBuilder) -> None:
     harm = damage.commit_line(1, 2, b'{"add":\n{"add":{"path":"a"}}')
 
     history = open_built(table_builder.commits(3).damaged(harm)).history()
@@ -266,7 +266,7 @@ def test_history_of_nothing_is_refused(table_builder: TableBuilder) -> None:
         ((damage.truncate_commit(0),), None),
     ],
 )
-def test_history_knows_the_newest_version_that_can_be_rebuilt(
+def test_history_has_the_newest_version_that_can_be_rebuilt(
     corruptions: tuple[Damage, ...], newest: int | None, table_builder: TableBuilder
 ) -> None:
     """

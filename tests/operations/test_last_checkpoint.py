@@ -19,7 +19,7 @@ def hinted(table: Table) -> int:
     return version
 
 
-def test_a_hint_to_a_newer_checkpoint_that_is_not_there_is_mended(table_builder: TableBuilder) -> None:
+def test_a_hint_to_a_missing_newer_checkpoint_is_repaired(table_builder: TableBuilder) -> None:
     table = open_built(table_builder.commits(4).hint(9))
 
     result = write_checkpoint(plan_checkpoint(table, CheckpointRequest()))
@@ -28,7 +28,7 @@ def test_a_hint_to_a_newer_checkpoint_that_is_not_there_is_mended(table_builder:
     assert () == table.validate(select=["hint.*"]).findings
 
 
-def test_a_hint_to_a_newer_checkpoint_that_was_made_meanwhile_stays(table_builder: TableBuilder) -> None:
+def test_a_hint_to_a_concurrent_newer_checkpoint_is_kept(table_builder: TableBuilder) -> None:
     table = open_built(table_builder.commits(4))
     planned = plan_checkpoint(table, CheckpointRequest(version=1))
     write_checkpoint(plan_checkpoint(table, CheckpointRequest(version=3)))
@@ -38,7 +38,7 @@ def test_a_hint_to_a_newer_checkpoint_that_was_made_meanwhile_stays(table_builde
     assert (None, 3) == (result.hint_version, hinted(table))
 
 
-def test_the_checkpoint_of_an_old_version_mends_a_hint_where_it_is_the_newest(table_builder: TableBuilder) -> None:
+def test_the_checkpoint_of_an_old_version_repairs_the_hint_if_it_is_the_newest(table_builder: TableBuilder) -> None:
     table = open_built(table_builder.commits(4).hint(3))
 
     result = write_checkpoint(plan_checkpoint(table, CheckpointRequest(version=1)))

@@ -23,7 +23,7 @@ def destination() -> MemoryStorage:
 
 
 @pytest.mark.parametrize("kind", [CheckpointKind.CLASSIC, CheckpointKind.MULTI_PART, CheckpointKind.V2_JSON])
-def test_a_backup_is_the_log_with_everything_in_it(kind: CheckpointKind, destination: MemoryStorage) -> None:
+def test_a_backup_contains_the_whole_log(kind: CheckpointKind, destination: MemoryStorage) -> None:
     table = builder_of(kind).in_memory()
 
     result = back_up(table, destination)
@@ -57,7 +57,7 @@ def test_a_second_run_copies_what_is_new_or_changed_and_reads_nothing_else(desti
     assert [] == back_up(builder.in_memory(), destination).items()
 
 
-def test_what_the_log_loses_the_backup_keeps(destination: MemoryStorage) -> None:
+def test_the_backup_keeps_what_the_log_loses(destination: MemoryStorage) -> None:
     table = builder_of().in_memory()
     back_up(table, destination)
     cleaned = without(table, f"{0:020d}.json", f"{1:020d}.json", "odd name")
@@ -147,7 +147,7 @@ def test_another_table_is_refused_but_not_a_table_with_another_id(destination: M
     assert (1, "other") == (len(result.copied), result.listed.table_id)
 
 
-def test_a_place_that_is_no_backup_is_left_alone(destination: MemoryStorage) -> None:
+def test_a_directory_that_is_not_a_backup_is_left_unchanged(destination: MemoryStorage) -> None:
     table = TableBuilder().commits(3).in_memory()
     destination.write(commit_path(0), b"another table's")
 
@@ -161,7 +161,7 @@ def test_a_place_that_is_no_backup_is_left_alone(destination: MemoryStorage) -> 
     assert b"another table's" == destination.read(commit_path(0))
 
 
-def test_table_and_backup_must_not_lie_in_each_other() -> None:
+def test_table_and_backup_must_not_contain_each_other() -> None:
     table = TableBuilder().commits(3).in_memory()
 
     for name in ("table", "table/backup"):
@@ -170,7 +170,7 @@ def test_table_and_backup_must_not_lie_in_each_other() -> None:
     assert plan_backup(table, MemoryStorage("table2"), ENGINE).copies
 
 
-def test_a_table_that_can_not_be_opened_is_backed_up_too(destination: MemoryStorage) -> None:
+def test_a_table_that_cannot_be_opened_is_backed_up_too(destination: MemoryStorage) -> None:
     table = TableBuilder().commit(*birth(table_id="t"), add("a")).file(commit_path(4), b"{torn").in_memory()
 
     result = back_up(table, destination)
@@ -197,7 +197,7 @@ def up_to(builder: TableBuilder, version: int) -> MemoryStorage:
     "kind", [CheckpointKind.MULTI_PART, pytest.param(CheckpointKind.V2_PARQUET, marks=pytest.mark.soak)]
 )
 @pytest.mark.long
-def test_a_backup_that_was_cut_is_a_log_of_its_own_and_is_mended_by_the_next(
+def test_an_interrupted_backup_is_a_valid_log_and_is_completed_by_the_next_run(
     kind: CheckpointKind, fault: Fault
 ) -> None:
     builder = builder_of(kind, commits=7)
@@ -255,7 +255,7 @@ def builder_names(builder: TableBuilder) -> list[str]:
     return [path.removeprefix(f"{LOG}/") for path in log_of(builder.in_memory())]
 
 
-def test_a_commit_that_comes_meanwhile_waits_for_the_next_run(destination: MemoryStorage) -> None:
+def test_a_concurrent_commit_is_left_for_the_next_run(destination: MemoryStorage) -> None:
     builder = builder_of()
     plan = plan_backup(builder.in_memory(), destination, ENGINE)
     later = builder.commits(1).checkpoint(9).hint(9).in_memory()

@@ -68,7 +68,7 @@ QUICK = ("the newest commit", "commits in the middle", "sidecars and odd names")
 
 @pytest.mark.parametrize("kind", [CheckpointKind.CLASSIC, CheckpointKind.MULTI_PART, CheckpointKind.V2_PARQUET])
 @pytest.mark.parametrize("loss", LOSSES)
-def test_what_was_lost_comes_back_byte_for_byte(loss: str, kind: CheckpointKind) -> None:
+def test_lost_files_are_restored_byte_for_byte(loss: str, kind: CheckpointKind) -> None:
     builder = builder_of(kind)
     table = LOSSES[loss](builder.in_memory())
     lost = log_of(builder.in_memory()).keys() - log_of(table).keys()
@@ -117,7 +117,7 @@ def test_a_restore_that_was_cut_reads_as_before_as_after_or_not_at_all(
         assert after == how_it_reads(table)
 
 
-def test_a_log_that_has_gone_on_keeps_what_it_has() -> None:
+def test_a_log_with_newer_commits_keeps_them() -> None:
     builder = builder_of()
     backup = saved(builder)
     table = builder.commits(3).checkpoint(11).hint(11).in_memory()
@@ -157,7 +157,7 @@ TEARS: dict[str, Callable[[bytes], bytes]] = {
 
 
 @pytest.mark.parametrize("tear", TEARS)
-def test_a_damaged_commit_is_replaced_if_that_is_asked_for(tear: str) -> None:
+def test_a_damaged_commit_is_replaced_on_request(tear: str) -> None:
     builder = builder_of()
     backup, table = saved(builder), without(builder.in_memory(), *commits(8))
     table.write(commit_path(7), TEARS[tear](table.read(commit_path(7))))
@@ -197,7 +197,7 @@ def test_a_replacement_that_was_cut_reads_as_before_as_after_or_not_at_all(fault
     assert at > 30
 
 
-def test_a_sound_commit_stays_where_the_backup_has_a_torn_one() -> None:
+def test_a_sound_commit_is_kept_if_the_backup_has_a_torn_one() -> None:
     builder = builder_of()
     torn = builder.in_memory()
     torn.write(commit_path(7), torn.read(commit_path(7))[:-9])
@@ -211,7 +211,7 @@ def test_a_sound_commit_stays_where_the_backup_has_a_torn_one() -> None:
     assert log_of(builder.in_memory()) == log_of(table)
 
 
-def test_the_hint_is_replaced_only_where_it_is_none() -> None:
+def test_the_hint_is_replaced_only_if_invalid() -> None:
     builder = builder_of()
     backup = saved(builder)
     newer, torn = builder.in_memory(), builder.in_memory()
@@ -273,7 +273,7 @@ def negative(lines: list[dict[str, object]]) -> None:
         (unfinish, "backup.unfinished"),
     ],
 )
-def test_a_backup_that_is_not_what_its_list_says_is_refused(
+def test_a_backup_that_contradicts_its_list_is_refused(
     spoil: Callable[[list[dict[str, object]]], None], code: str
 ) -> None:
     backup, table = saved(builder_of()), MemoryStorage("table")
@@ -306,7 +306,7 @@ def test_every_file_is_checked_before_the_first_is_written(spoil: str) -> None:
     assert {} == log_of(table)
 
 
-def test_a_log_that_can_be_read_is_not_made_one_that_can_not() -> None:
+def test_a_log_that_can_be_read_is_not_made_one_that_cannot() -> None:
     builder = TableBuilder().commits(9)
     with_gap = MemoryStorage("backup")
     back_up(without(builder.in_memory(), *commits(6)), with_gap)
@@ -336,7 +336,7 @@ RIVAL = to_bytes([commit_info("RIVAL"), add("rival")])
 
 
 @pytest.mark.parametrize("at", [0, 1])
-def test_a_writer_that_comes_first_wins_and_nothing_is_mixed_with_its_commit(at: int) -> None:
+def test_a_faster_writer_wins_and_its_commit_is_not_mixed_with_others(at: int) -> None:
     builder = TableBuilder().commits(9)
     backup, table = saved(builder), without(builder.in_memory(), *commits(5, 6, 7, 8))
     expected = without(table)
@@ -353,7 +353,7 @@ def test_a_writer_that_comes_first_wins_and_nothing_is_mixed_with_its_commit(at:
     assert "restore.diverged" == afterwards.value.code
 
 
-def test_a_writer_that_comes_second_is_refused_by_the_store() -> None:
+def test_a_slower_writer_is_refused_by_the_store() -> None:
     builder = TableBuilder().commits(9)
     table = without(builder.in_memory(), *commits(5, 6, 7, 8))
 
@@ -362,7 +362,7 @@ def test_a_writer_that_comes_second_is_refused_by_the_store() -> None:
     assert log_of(builder.in_memory()) == log_of(table)
 
 
-def test_a_writer_between_the_commits_is_told() -> None:
+def test_a_writer_between_the_commits_is_reported() -> None:
     builder = TableBuilder().commits(9).checkpoint(6)
     backup = MemoryStorage("backup")
     back_up(without(builder.in_memory(), *commits(4, 5, 6)), backup)
@@ -406,7 +406,7 @@ def test_versions_keep_their_times_on_a_local_disk(tmp_path: Path) -> None:
     assert before == [(item.version, item.time) for item in open_at(backup).history().items]
 
 
-def test_a_store_that_can_not_create_atomically_is_not_restored_into() -> None:
+def test_a_store_that_cannot_create_atomically_is_not_restored_into() -> None:
     class ReadOnly(FaultyStorage):
         @property
         def capabilities(self):  # type: ignore[no-untyped-def]
@@ -500,7 +500,7 @@ class Unverified(faulty.FaultyStorage):
 
 
 @pytest.mark.parametrize("fault", [StorageFailed("down"), MemoryExhausted("no memory"), PathExternal("outside")])
-def test_a_checkpoint_that_can_not_be_compared_replaces_none(fault: DeltacliError) -> None:
+def test_a_checkpoint_that_cannot_be_compared_replaces_none(fault: DeltacliError) -> None:
     builder = TableBuilder().commits(5)
     backup = saved(lossy(builder, 4))
     table = builder.checkpoint().in_memory()

@@ -1,4 +1,4 @@
-"""What lies at a path that is no table, said in words that help."""
+"""Errors for paths that are not tables, with helpful messages."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_a_paimon_table_is_at_the_path(tmp_path: Path) -> None:
     assert "table.format" == refusal(tmp_path).code
 
 
-def test_tables_lie_below_the_path(tmp_path: Path, table_builder: TableBuilder) -> None:
+def test_tables_below_the_path_are_named(tmp_path: Path, table_builder: TableBuilder) -> None:
     table_builder.commits(1).write(tmp_path / "sales")
     (tmp_path / "other").mkdir()
 
@@ -114,7 +114,7 @@ def test_an_empty_log_is_at_the_path(tmp_path: Path) -> None:
     assert "log.not-a-table" == refusal(tmp_path).code
 
 
-def test_a_log_of_other_files_alone_is_no_table(tmp_path: Path, table_builder: TableBuilder) -> None:
+def test_a_log_with_only_other_files_is_not_a_table(tmp_path: Path, table_builder: TableBuilder) -> None:
     place = (
         table_builder.file("_delta_log/00000000000000000000.crc", b"{}")
         .file("_delta_log/notes.txt", b"")

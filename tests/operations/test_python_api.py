@@ -38,7 +38,7 @@ def test_a_table_is_opened_by_a_path_too(sample: Path) -> None:
     assert 14 == deltacli.open_table(sample).snapshot().version
 
 
-def test_a_table_tells_its_path_and_the_newest_version_that_it_saw(table: Table, path: Path) -> None:
+def test_a_table_has_its_path_and_the_newest_version_read(table: Table, path: Path) -> None:
     """
     Nothing is read to show it.
     """
@@ -141,7 +141,7 @@ def test_hints_name_the_table_as_it_was_opened(path: Path, monkeypatch: pytest.M
     assert sum("./t" in (hint or "") for hint in hints) >= 5
 
 
-def test_a_scan_becomes_a_table_or_a_reader_of_arrow(table: Table) -> None:
+def test_a_scan_returns_an_arrow_table_or_reader(table: Table) -> None:
     scan = table.snapshot().scan(columns=["trip", "day"], where="trip < 370")
 
     whole, reader = scan.to_arrow(), scan.to_reader()

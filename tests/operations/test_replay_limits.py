@@ -9,7 +9,7 @@ from tests.support.builder import TableBuilder
 from tests.support.reading import open_built
 
 
-def test_commits_become_columns_when_they_hold_many_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_commits_are_converted_to_columns(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(replay, "_BYTES_A_BATCH", 1)
     table = TableBuilder().commits(2)
 

@@ -59,7 +59,7 @@ def test_a_missing_file_is_named() -> None:
     assert "part%201.parquet" == error.facts["in the log"]
 
 
-def test_a_path_that_its_writer_did_not_encode_is_tried_as_it_stands() -> None:
+def test_an_unencoded_path_is_tried_literally() -> None:
     builder = table_of({"a%20b.parquet": b"", "c%20d.parquet": b""}, schema_of(ROWS))
     builder.file("a%20b.parquet", parquet_bytes(ROWS))
     builder.file("c d.parquet", parquet_bytes(ROWS.slice(0, 3))).file("c%20d.parquet", parquet_bytes(ROWS))
@@ -143,7 +143,7 @@ def deleted(vector: Action, file: bytes | None) -> TableBuilder:
     return builder if file is None else builder.file(VECTOR_FILE, file)
 
 
-def test_rows_of_a_vector_are_left_out() -> None:
+def test_rows_deleted_by_a_vector_are_skipped() -> None:
     assert [0, 1, 2, 4, 6, 7, 8, 9] == [row["id"] for row in rows_of(deleted(*vector_file([3, 5])))]
 
 
@@ -161,7 +161,7 @@ def test_rows_of_a_vector_are_left_out() -> None:
         (inline([3]) | {"cardinality": 2}, None, "dv.cardinality-mismatch"),
     ],
 )
-def test_a_vector_that_is_not_what_it_says_is_refused(vector: Action, file: bytes | None, code: str) -> None:
+def test_a_vector_that_contradicts_its_descriptor_is_refused(vector: Action, file: bytes | None, code: str) -> None:
     error = refusal(deleted(vector, file))
 
     assert (code, 3) == (error.code, error.exit_code)
@@ -172,7 +172,7 @@ def test_a_vector_that_is_not_what_it_says_is_refused(vector: Action, file: byte
     ("values", "code"),
     [({"day": "20260109"}, "partition.unparsable"), ({"Tag": "2026-01-09"}, "partition.key-missing")],
 )
-def test_a_partition_value_that_is_none_is_not_null(values: dict[str, str | None], code: str) -> None:
+def test_an_invalid_partition_value_is_not_null(values: dict[str, str | None], code: str) -> None:
     schema = schema_of(ROWS.append_column("day", pa.array([None] * 10, pa.date32())))
     files, told = {"part-0.parquet": parquet_bytes(ROWS)}, {"part-0.parquet": values}
 
@@ -244,7 +244,7 @@ def test_a_limit_stops_reading() -> None:
 
 
 @pytest.mark.parametrize("columns", [["nobody"], [], ["id", "ID"]])
-def test_columns_that_can_not_be_given_are_a_usage_error(columns: list[str]) -> None:
+def test_columns_that_cannot_be_given_are_a_usage_error(columns: list[str]) -> None:
     builder = table_of({"part-0.parquet": parquet_bytes(ROWS)}, schema_of(ROWS))
 
     with pytest.raises(UsageError) as refused:
@@ -353,7 +353,7 @@ def test_lists_in_every_form_of_arrow_are_lists(kind: pa.DataType) -> None:
     assert [[1, 2], None, [3, 4]] == [row["a"] for row in rows_of(builder)]
 
 
-def test_pages_that_hold_fewer_rows_than_the_footer_says_are_no_end() -> None:
+def test_pages_with_fewer_rows_than_the_footer_records_are_an_error() -> None:
     rows = pa.table({"id": pa.array(range(100), pa.int64())})
     data = bytearray(parquet_bytes(rows, use_dictionary=False, compression="none"))
     start = pq.ParquetFile(io.BytesIO(data)).metadata.row_group(0).column(0).data_page_offset
@@ -384,7 +384,7 @@ def test_columns_are_found_by_name_and_never_compared_one_by_one(monkeypatch: py
     assert len(indexes) < 10
 
 
-def test_a_column_asked_for_twice_is_refused_in_whatever_case() -> None:
+def test_a_column_selected_twice_is_refused_in_any_case() -> None:
     builder = table_of({"a.parquet": parquet_bytes(ROWS)}, schema_of(ROWS))
 
     with pytest.raises(UsageError, match="column id is named twice"):

@@ -88,7 +88,7 @@ def test_a_text_that_was_cut_bounds_what_it_was_cut_from(tmp_path: Path) -> None
     assert 1 == kept(table, "c > 'aaaa\U0010fffe'")
 
 
-def test_wide_null_counts_tell_nothing_between_none_and_all(tmp_path: Path) -> None:
+def test_inexact_null_counts_prove_nothing_between_none_and_all(tmp_path: Path) -> None:
     table = with_statistics(tmp_path, "long", [None, 5, 5], nullCount=2)
     stats = {"numRecords": 3, "nullCount": {"c": 2}, "tightBounds": False}
     (live,) = table.live.values()
@@ -109,7 +109,7 @@ def test_bounds_stay_true_where_a_vector_deletes_the_least(tmp_path: Path) -> No
     assert 2 == kept(table, "c >= 1")
 
 
-def test_integers_beyond_doubles_are_told_apart(tmp_path: Path) -> None:
+def test_integers_beyond_the_precision_of_doubles_are_distinguished(tmp_path: Path) -> None:
     large = 2**53 + 1
     table = with_statistics(tmp_path, "long", [large], minValues=large, maxValues=large, nullCount=0)
 
@@ -135,7 +135,7 @@ def test_statistics_of_struct_fields_are_found_by_physical_names(tmp_path: Path)
     assert 1 == kept(table, "s.y = 100")
 
 
-def test_a_struct_can_be_asked_whether_it_is_null(tmp_path: Path) -> None:
+def test_a_struct_can_be_compared_with_null(tmp_path: Path) -> None:
     table = new_table(tmp_path, column("s", Struct((column("x", "long", 2),)), 1))
     table.append([table.new_file([{1: {2: None}}, {1: None}])])
 

@@ -68,7 +68,7 @@ def partitioned(root: Path, kind: str, texts: dict[str, str | None]) -> SmallTab
         ("timestamp_ntz", "2020-01-01", datetime(2020, 1, 1)),
     ],
 )
-def test_a_partition_value_is_what_its_text_says(tmp_path: Path, kind: str, text: str | None, value: Value) -> None:
+def test_a_partition_value_is_read_from_its_text(tmp_path: Path, kind: str, text: str | None, value: Value) -> None:
     assert [(1, value)] == read(partitioned(tmp_path, kind, {"p": text}))
 
 
@@ -89,7 +89,7 @@ def test_a_partition_value_is_what_its_text_says(tmp_path: Path, kind: str, text
         ("double", "1,5"),
     ],
 )
-def test_a_partition_value_that_is_none_of_its_type_is_refused_not_null(tmp_path: Path, kind: str, text: str) -> None:
+def test_a_partition_value_invalid_for_its_type_is_refused_and_not_null(tmp_path: Path, kind: str, text: str) -> None:
     table = partitioned(tmp_path, kind, {"p": text})
 
     error = error_of(table)
@@ -271,7 +271,7 @@ def test_int96_reaches_from_the_first_year_to_the_last(tmp_path: Path, kind: str
     assert [(instants,)] == read(table)
 
 
-def test_nanoseconds_are_cut_to_the_earlier_microsecond(tmp_path: Path) -> None:
+def test_nanoseconds_are_rounded_down_to_microseconds(tmp_path: Path) -> None:
     table = new_table(tmp_path, column("t", "timestamp_ntz", 1))
     put_table(table, pa.table({"t": pa.array([-(1 << 63), -1, 1_999, (1 << 63) - 1], pa.timestamp("ns"))}))
 
@@ -290,7 +290,7 @@ def test_a_zone_in_the_schema_that_arrow_keeps_does_not_move_instants(tmp_path: 
     assert [(datetime(1970, 1, 1, tzinfo=UTC),)] == read(table)
 
 
-def test_text_that_is_no_text_is_refused(tmp_path: Path) -> None:
+def test_text_that_is_not_utf8_is_refused(tmp_path: Path) -> None:
     table = new_table(tmp_path, column("s", "string", 1))
     put_table(table, pa.table({"s": pa.array([b"\xff"], pa.binary())}))
 
@@ -336,7 +336,7 @@ def test_a_column_that_may_not_be_null_and_is_not_there_is_refused(tmp_path: Pat
     assert "data.column-missing" == error_of(table).code
 
 
-def test_what_became_wider_is_exact_at_every_depth(tmp_path: Path) -> None:
+def test_widened_values_are_exact_at_every_depth(tmp_path: Path) -> None:
     old = Map("byte", Array(Struct((column("x", "decimal(5,2)", 2), column("y", "date", 3)))))
     new = Map("decimal(10,0)", Array(Struct((column("x", "decimal(20,10)", 2), column("y", "timestamp_ntz", 3)))))
     table = new_table(tmp_path, column("m", old, 1))

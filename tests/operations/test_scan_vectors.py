@@ -58,7 +58,7 @@ def test_a_vector_is_found_from_the_root_of_the_table_not_from_its_data_file(tmp
     assert 5 == len(read(table))
 
 
-def test_each_vector_of_a_file_belongs_to_its_own_data_file(tmp_path: Path) -> None:
+def test_each_vector_of_a_file_applies_to_its_own_data_file(tmp_path: Path) -> None:
     table = new_table(tmp_path, column("id", "long", 1))
     files = [table.new_file([{1: 10 * each + number} for number in range(3)]) for each in range(3)]
     table.append(files)

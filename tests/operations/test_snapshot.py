@@ -55,7 +55,7 @@ def test_an_empty_table_is_a_table(table_builder: TableBuilder) -> None:
 
 
 @pytest.mark.parametrize("kind", list(CheckpointKind))
-def test_the_segment_says_how_the_version_was_rebuilt(kind: CheckpointKind, table_builder: TableBuilder) -> None:
+def test_the_segment_shows_how_the_version_was_rebuilt(kind: CheckpointKind, table_builder: TableBuilder) -> None:
     builder = table_builder.commits(12).checkpoint(9, kind, shape=Shape(files=3))
 
     segment = document(open_built(builder))["logSegment"]
@@ -88,7 +88,7 @@ def test_struct_statistics_are_listed_as_json(stats: str, table_builder: TableBu
     assert {'{"numRecords":10,"nullCount":{"id":0}}'} == texts
 
 
-def test_rows_are_unknown_where_one_file_does_not_say_its_records(table_builder: TableBuilder) -> None:
+def test_the_row_count_is_unknown_if_one_file_does_not_record_it(table_builder: TableBuilder) -> None:
     vector = deletion_vector(rows=3)
     lines = [add("a", records=10, vector=vector), add("b", records=5), add("c")]
     builder = table_builder.commit(*birth(), *lines[:2]).commit(lines[2])
@@ -375,7 +375,7 @@ def test_listing_a_damaged_checkpoint_is_an_error_never_a_shorter_list(table_bui
     "broken",
     [{"add": {"size": 1}}, {"add": {"path": "a"}}, {"remove": {"deletionTimestamp": 1}}, {"txn": {"appId": "a"}}],
 )
-def test_a_checkpoint_that_holds_half_an_action_is_not_used(
+def test_a_checkpoint_with_an_incomplete_action_is_not_used(
     broken: Line, kind: CheckpointKind, table_builder: TableBuilder
 ) -> None:
     """
@@ -542,7 +542,7 @@ ICT = [
     ],
     ids=["in commit", "no commitInfo", "no in-commit timestamp", "commitInfo not first", "not enabled"],
 )
-def test_commit_time_is_in_the_commit_where_the_table_says_so(
+def test_the_commit_time_is_in_the_commit_if_the_table_enables_it(
     lines: list[Line], time: CommitTime, problems: tuple[str, ...], table_builder: TableBuilder
 ) -> None:
     snapshot = open_built(table_builder.commit(*lines)).snapshot()

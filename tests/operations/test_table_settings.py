@@ -28,7 +28,7 @@ def built(configuration: dict[str, Any] | None = None) -> TableBuilder:  # Any: 
     return TableBuilder().commit(*lines, add("part-0.parquet", records=1))
 
 
-def test_what_others_set_meanwhile_stays() -> None:
+def test_properties_set_concurrently_are_kept() -> None:
     storage = built({"mine": "1"}).in_memory()
     rivals = Rivals(storage, [metadata(configuration={"mine": "2", "theirs": "3"})], [add("part-1.parquet", records=1)])
 
@@ -38,7 +38,7 @@ def test_what_others_set_meanwhile_stays() -> None:
     assert [("mine", "2", "9")] == list(done.plan.changes)
 
 
-def test_what_others_did_already_is_not_done_again() -> None:
+def test_changes_already_made_by_others_are_not_repeated() -> None:
     storage = built().in_memory()
     rivals = Rivals(storage, [metadata(configuration={"owner": "me"})])
 
@@ -47,7 +47,7 @@ def test_what_others_did_already_is_not_done_again() -> None:
     assert (None, 2) == (done.committed_version, len(commits(storage)))
 
 
-def test_a_feature_comes_on_top_of_the_protocol_that_others_made_meanwhile() -> None:
+def test_a_feature_is_added_to_the_protocol_committed_concurrently() -> None:
     storage = built().in_memory()
     rivals = Rivals(
         storage, [protocol(1, 7, writer_features=["appendOnly", "invariants", "rowTracking", "domainMetadata"])]
@@ -60,7 +60,7 @@ def test_a_feature_comes_on_top_of_the_protocol_that_others_made_meanwhile() -> 
     assert "rowTracking" in open_at(storage).snapshot().protocol.supported_features
 
 
-def test_what_others_did_meanwhile_may_refuse_it() -> None:
+def test_a_concurrent_change_may_cause_a_refusal() -> None:
     storage = built().in_memory()
     rivals = Rivals(storage, [protocol(1, 7, writer_features=["catalogManaged", "inCommitTimestamp"])])
 
@@ -70,7 +70,7 @@ def test_what_others_did_meanwhile_may_refuse_it() -> None:
     assert 2 == len(commits(storage))
 
 
-def test_a_plan_on_a_read_only_store_says_so() -> None:
+def test_a_plan_on_a_read_only_store_reports_it() -> None:
     storage = RecordingStorage(built().in_memory(), capabilities=NEAR._replace(atomic_create=False))
 
     with pytest.raises(NoAtomicCreate):
@@ -79,7 +79,7 @@ def test_a_plan_on_a_read_only_store_says_so() -> None:
         open_at(storage).add_features(["domainMetadata"], dry_run=True)
 
 
-def test_what_nobody_knows_of_a_metadata_and_a_protocol_stays() -> None:
+def test_unknown_fields_of_metadata_and_protocol_are_kept() -> None:
     storage = (
         TableBuilder()
         .commit(
@@ -132,7 +132,7 @@ def test_a_state_out_of_a_checkpoint_is_committed_as_commits_have_it(kind: Check
     assert ["SET TBLPROPERTIES", "UPGRADE PROTOCOL"] == [info["operation"] for info in infos(storage)[1:]]
 
 
-def test_what_a_checkpoint_has_as_null_is_left_out_of_commits() -> None:
+def test_null_fields_of_a_checkpoint_are_omitted_from_commits() -> None:
     found = {
         "id": "one",
         "name": None,
@@ -143,7 +143,7 @@ def test_what_a_checkpoint_has_as_null_is_left_out_of_commits() -> None:
     assert {"id": "one", "format": {"provider": "parquet"}, "configuration": {"a": None}} == plain_action(found)
 
 
-def test_shown_properties_say_what_is_wrong_with_them() -> None:
+def test_shown_properties_state_what_is_invalid() -> None:
     table = open_at(built({"delta.appendOnly": "yes", "delta.appendonly": "true", "owner": "me"}).in_memory())
     shown = {one.key: (one.is_known, one.is_valid) for one in show_properties(table.snapshot())}
 

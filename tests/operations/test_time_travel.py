@@ -39,7 +39,7 @@ def test_a_moment_before_the_first_version_names_the_range(table_builder: TableB
     } == raised.value.facts
 
 
-def test_files_written_in_the_same_millisecond_are_told_apart(table_builder: TableBuilder) -> None:
+def test_files_written_in_the_same_millisecond_are_distinguished(table_builder: TableBuilder) -> None:
     builder = table_builder.commit(*birth(), modified_ms=EPOCH_MS)
     for number in range(3):
         builder.commit(txn("a", number), modified_ms=EPOCH_MS)
@@ -57,7 +57,7 @@ def test_a_cleaned_head_moves_the_first_version(table_builder: TableBuilder) -> 
     assert [5, 6] == [version_at(builder, EPOCH_MS + 5_000), version_at(builder, EPOCH_MS + 6_000)]
 
 
-def test_commits_left_below_the_first_checkpoint_are_no_versions(table_builder: TableBuilder) -> None:
+def test_leftover_commits_before_the_first_checkpoint_are_not_versions(table_builder: TableBuilder) -> None:
     """
     Commits 3 and 4 outlived the cleanup, but nothing rebuilds them.
     """
@@ -115,13 +115,13 @@ def test_versions_before_the_enablement_go_by_file_times(preview: str, table_bui
     assert [2, 2, 3] == [version_at(builder, late), version_at(builder, late + 49), version_at(builder, late + 50)]
 
 
-def test_a_commit_without_its_in_commit_timestamp_goes_by_its_file(table_builder: TableBuilder) -> None:
+def test_a_commit_without_an_in_commit_timestamp_has_the_time_of_its_file(table_builder: TableBuilder) -> None:
     builder = table_builder.commit(commit_info(inCommitTimestamp=EPOCH_MS), *enabled()).commit(txn("a", 1))
 
     assert [0, 1] == [version_at(builder, EPOCH_MS + 999), version_at(builder, EPOCH_MS + 1_000)]
 
 
-def test_a_newest_version_that_can_not_be_read_does_not_hide_older_ones(table_builder: TableBuilder) -> None:
+def test_an_unreadable_newest_version_does_not_hide_older_ones(table_builder: TableBuilder) -> None:
     builder = table_builder.commits(4).damaged(damage.truncate_commit(3))
 
     assert 2 == version_at(builder, EPOCH_MS + 2_000)

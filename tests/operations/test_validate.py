@@ -36,7 +36,7 @@ def damaged(tmp_path: Path) -> Table:
     return table_at(table.write(tmp_path / "t"))
 
 
-def test_the_level_decides_how_far_it_looks(damaged: Table) -> None:
+def test_the_level_determines_what_is_checked(damaged: Table) -> None:
     assert ["action.negative-size", "partition.key-missing"] == sorted(rules_of(damaged.validate()))
     assert "data.file-missing" in rules_of(damaged.validate(level="storage"))
     assert 3 == damaged.validate().version
@@ -48,7 +48,7 @@ def test_rules_are_chosen_by_globs(damaged: Table) -> None:
     assert [] == rules_of(damaged.validate(select=["action.*"], ignore=["*.negative-size"]))
 
 
-def test_the_draft_asks_only_what_it_says(tmp_path: Path) -> None:
+def test_the_draft_profile_checks_only_rules_of_the_draft(tmp_path: Path) -> None:
     table = TableBuilder()
     table.action(3, "commitInfo").pop("operation")
     root = table.write(tmp_path / "t")
@@ -94,7 +94,7 @@ def test_a_check_that_fails_is_reported_and_hides_nothing(tmp_path: Path, monkey
     assert rule.id in crash.message
 
 
-def test_unknown_features_are_told_as_not_checked(tmp_path: Path) -> None:
+def test_unknown_features_are_reported_as_not_checked(tmp_path: Path) -> None:
     features = ["fromTheFuture"]
     protocol = {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": features, "writerFeatures": features}
     root = TableBuilder(protocol=protocol).write(tmp_path / "t")

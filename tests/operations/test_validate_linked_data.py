@@ -1,4 +1,4 @@
-"""Files below a link that leads outside the table: whether they are there is not known, so nothing is said of them."""
+"""Files below a link that leads outside the table: whether they exist is unknown, so nothing is reported about them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ OF_ABSENT_FILES = {"history.time-travel-broken", "history.restore-risk", "data.f
 
 
 @pytest.mark.parametrize(("is_allowed", "is_gone", "told"), [(False, False, False), (True, False, False), (True,) * 3])
-def test_removed_files_behind_a_link_are_gone_only_where_one_may_look(
+def test_removed_files_behind_a_link_are_missing_only_if_access_is_allowed(
     is_allowed: bool, is_gone: bool, told: bool, tmp_path: Path
 ) -> None:
     source = put_rows(tmp_path / "source" / "b.parquet", 2)

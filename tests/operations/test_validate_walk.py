@@ -63,7 +63,7 @@ def comment(table: TableBuilder, version: int) -> None:
     table.commits[version].append(table.change_metadata(description="trips"))
 
 
-def test_commits_left_over_before_a_checkpoint_are_no_beginning(tmp_path: Path) -> None:
+def test_leftover_commits_before_a_checkpoint_do_not_start_the_log(tmp_path: Path) -> None:
     table = long_table()
     comment(table, 7)
     for version in range(6):
@@ -73,7 +73,7 @@ def test_commits_left_over_before_a_checkpoint_are_no_beginning(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("is_torn", [True, False])
-def test_what_a_lost_commit_said_is_not_held_against_checkpoints(tmp_path: Path, is_torn: bool) -> None:
+def test_the_actions_of_a_lost_commit_are_not_compared_with_checkpoints(tmp_path: Path, is_torn: bool) -> None:
     table = long_table()
     comment(table, 4)
     table.commits[4].append({"txn": {"appId": "loader", "version": 9}})
@@ -88,7 +88,7 @@ def test_what_a_lost_commit_said_is_not_held_against_checkpoints(tmp_path: Path,
     assert any("up to the next checkpoint" in sentence for sentence in found.not_checked)
 
 
-def test_commits_after_a_torn_one_are_not_judged_by_a_state_it_changed(tmp_path: Path) -> None:
+def test_commits_after_a_torn_one_are_not_compared_with_the_state(tmp_path: Path) -> None:
     table = TableBuilder().derive(checkpoint=False, checksums=False)
     vector: Action = {
         "storageType": "i",
@@ -175,9 +175,7 @@ def test_an_empty_partition_value_is_null(
         ('{"numRecords":1,"nullCount":{"a":0}}', '{"numRecords":1}', False),
     ],
 )
-def test_statistics_are_compared_by_what_they_say(
-    tmp_path: Path, in_log: str, in_checkpoint: str, differs: bool
-) -> None:
+def test_statistics_are_compared_by_value(tmp_path: Path, in_log: str, in_checkpoint: str, differs: bool) -> None:
     table = TableBuilder(schema=struct(column("id", "long"), column("t", "timestamp_ntz"), column("p", "string")))
     table.set_stats(2, in_log)
 
@@ -199,7 +197,7 @@ def test_statistics_are_compared_by_what_they_say(
         (b'{"add":null,"commitInfo":{}}', {"commitinfo.several"}),
     ],
 )
-def test_a_line_without_an_action_is_told_as_that(tmp_path: Path, line: bytes, rules: set[str]) -> None:
+def test_a_line_without_an_action_is_reported_as_such(tmp_path: Path, line: bytes, rules: set[str]) -> None:
     table = TableBuilder().derive(checkpoint=False, checksums=False)
     table.edit_lines(3, lambda data: data + line + b"\n")
 
@@ -284,7 +282,7 @@ def test_a_file_that_may_not_be_read_takes_nothing_from_the_others(
     assert "action.negative-size" in rules_of(found)
 
 
-def test_fields_nobody_knows_are_told_once_a_file(tmp_path: Path) -> None:
+def test_unknown_fields_are_reported_once_per_file(tmp_path: Path) -> None:
     table = TableBuilder().derive(checkpoint=False, checksums=False)
     for number in range(20, 40):
         table.commits[3].append(table.new_add("b", number, 3, rowGroups=number))

@@ -49,7 +49,7 @@ def widened(builder: TableBuilder, column: str, to_type: str, *, readable: tuple
 
 
 def without_pages(data: bytes, readable: tuple[str, ...]) -> bytes:
-    """A checkpoint in which the pages of adds are no pages, but for some fields; its footer is whole."""
+    """A checkpoint in which the pages of adds are invalid except for some fields; its footer is intact."""
     found, metadata = bytearray(data), pq.ParquetFile(io.BytesIO(data)).metadata
     for group in range(metadata.num_row_groups):
         for place in range(metadata.num_columns):
@@ -76,7 +76,7 @@ def test_a_partition_column_needs_its_values_and_the_keys_of_files(built: TableB
         widened(built, "day", "timestamp_ntz", readable=("path", "size", "deletionVector"))
 
 
-def test_a_plan_on_a_read_only_store_says_that_nothing_can_be_committed() -> None:
+def test_a_plan_on_a_read_only_store_reports_that_nothing_can_be_committed() -> None:
     schema = compact(struct(field("id", "integer")))
     builder = TableBuilder().commit(protocol(1, 2), metadata(schema_string=schema))
     storage = RecordingStorage(builder.in_memory(), capabilities=NEAR._replace(atomic_create=False))

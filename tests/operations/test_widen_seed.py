@@ -72,7 +72,7 @@ def test_the_slip_is_what_validate_finds_before_and_nothing_more_after() -> None
     assert before == {finding.rule.id for finding in opened.validate(select=["typewidening.*"]).findings}
 
 
-def test_fields_that_nobody_knows_stay_in_the_actions_of_a_commit() -> None:
+def test_unknown_fields_are_kept_in_the_actions_of_a_commit() -> None:
     """
     Whatever a newer writer has put into protocol and metaData is still there after a change of ours.
     """

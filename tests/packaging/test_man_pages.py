@@ -48,7 +48,7 @@ def test_mandoc_finds_nothing_to_complain_about(page: Path) -> None:
     assert [] == complaints(page)
 
 
-def test_man_shows_everything_the_help_says() -> None:
+def test_man_pages_contain_everything_in_the_help() -> None:
     need("man", "man-db")
 
     for command in read_commands():

@@ -109,7 +109,7 @@ def test_dots_in_a_column_are_those_of_each_path(paths: list[str]) -> None:
 
 @given(st.sampled_from(some.FILES), st.sampled_from(some.FILES), st.data())
 @examples(100)
-def test_canonical_tells_files_apart_and_spellings_together(first: str, second: str, data: st.DataObject) -> None:
+def test_canonical_paths_distinguish_files_and_unite_spellings(first: str, second: str, data: st.DataObject) -> None:
     spelled = [canonical(data.draw(some.spellings(first))), canonical(data.draw(some.spellings(second)))]
     absolute = [canonical(data.draw(some.absolute_spellings(name))) for name in (first, second)]
 
@@ -370,7 +370,7 @@ ROWS = {
 
 @given(st.data())
 @examples(300)
-def test_json_lines_hold_every_field_of_every_row_that_is_not_null(data: st.DataObject) -> None:
+def test_json_lines_contain_every_non_null_field_of_every_row(data: st.DataObject) -> None:
     """
     Whatever all rows share, and wherever texts in braces meet.
     """

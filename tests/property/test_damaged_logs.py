@@ -85,7 +85,7 @@ def inspect(root: Path) -> Validation:
 
 @examples(30)
 @given(seed=st.integers(0, 2**32), change=st.sampled_from(CHANGES), times=st.integers(1, 3))
-def test_a_damaged_log_is_told(seed: int, change: Change, times: int) -> None:
+def test_a_damaged_log_is_reported(seed: int, change: Change, times: int) -> None:
     chance = random.Random(seed)
     with TemporaryDirectory() as directory:
         table = TableBuilder()

@@ -1,4 +1,4 @@
-"""What is said of the columns of a data file, against how its rows are read: what is refused is told, and no more."""
+"""Findings about the columns of a data file match how its rows are read: exactly the refused ones are reported."""
 
 from __future__ import annotations
 
@@ -245,7 +245,7 @@ def is_refused(data: bytes, config: TableConfiguration) -> bool:
 
 @examples(100)
 @given(cases())
-def test_files_that_are_refused_have_an_error_and_no_others(case: tuple[TableConfiguration, Any]) -> None:
+def test_exactly_the_refused_files_have_an_error(case: tuple[TableConfiguration, Any]) -> None:
     config, schema = case
     data = parquet_of(schema)
     view = view_of(data, config)

@@ -93,7 +93,7 @@ def added_by(commit: CommitView) -> list[Action]:
 
 @given(st.data())
 @examples(30)
-def test_what_is_known_is_the_models_state_at_every_version(data: st.DataObject) -> None:
+def test_known_files_match_the_model_at_every_version(data: st.DataObject) -> None:
     builder = data.draw(some.described_logs())
     base = data.draw(st.integers(-1, builder.newest - 1))
     known = KnownFiles(is_known=True) if base < 0 else of_checkpoint(builder.states[base])
@@ -113,7 +113,7 @@ def test_what_is_known_is_the_models_state_at_every_version(data: st.DataObject)
         check(known, state, since)
 
 
-def test_nothing_is_known_where_the_log_is_gone() -> None:
+def test_nothing_is_known_without_a_log() -> None:
     known = KnownFiles(is_known=False)
 
     assert known.live_of(canonical("a")) is None

@@ -176,7 +176,7 @@ def test_large_commits_give_what_small_commits_give(data: st.DataObject, block_b
 
 @given(st.data())
 @examples(10)
-def test_history_counts_what_each_commit_holds(data: st.DataObject) -> None:
+def test_history_counts_the_actions_of_each_commit(data: st.DataObject) -> None:
     builder = data.draw(some.checkpointed(data.draw(some.described_logs())))
     table = open_built(builder)
 
@@ -215,7 +215,7 @@ def test_the_writing_of_a_commit_does_not_matter(lines: list[dict[str, object]],
 
 @given(st.sampled_from(some.FILES), st.data())
 @examples(75)
-def test_the_model_knows_all_spellings_of_a_file(name: str, data: st.DataObject) -> None:
+def test_the_model_recognizes_all_spellings_of_a_file(name: str, data: st.DataObject) -> None:
     """
     The generator knows which file it spells; the model must find it, or the other properties would prove nothing.
     """

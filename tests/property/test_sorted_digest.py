@@ -66,7 +66,7 @@ def test_runs_of_several_blocks_are_merged_across_block_ends(monkeypatch: pytest
         assert expected == digest.hexdigest()
 
 
-def test_temporary_files_are_gone_after_close(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_temporary_files_are_deleted_by_close(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     digest = SortedDigest(run_bytes=1)
     digest.add(pa.array([b"b", b"a"], pa.binary()))

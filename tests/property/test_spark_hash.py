@@ -57,5 +57,5 @@ def test_a_part_is_the_positive_remainder(texts: list[str], parts: int) -> None:
     assert [murmur(text.encode()) % parts for text in texts] == parts_of(pa.array(texts), parts).to_pylist()
 
 
-def test_actions_without_a_path_go_where_the_seed_goes() -> None:
+def test_actions_without_a_path_are_handled_as_in_the_seed() -> None:
     assert [0, 0, 2, 42] == [part_of_others(parts) for parts in (2, 3, 40, 43)]

@@ -17,7 +17,7 @@ from tests.support.claimed_statistics import ClaimedTable, make_table
 NOW_MS = 1_768_003_200_000
 SELECT = ("stats.*", "typewidening.float-bounds")
 IGNORE = ("stats.tight-with-dv",)
-"""It tells of what may be wrong."""
+"""It describes what may be wrong."""
 
 
 def told(table: ClaimedTable, root: Path, level: str) -> dict[str, list[str]]:
@@ -36,7 +36,7 @@ def told(table: ClaimedTable, root: Path, level: str) -> dict[str, list[str]]:
 @settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(seed=st.integers(0, (1 << 48) - 1))
 @example(seed=5_447_753_788)  # the smallest double above a maximum -Infinity
-def test_a_finding_is_an_engine_that_goes_wrong(seed: int, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_each_finding_means_that_an_engine_fails(seed: int, tmp_path_factory: pytest.TempPathFactory) -> None:
     root = tmp_path_factory.mktemp("t")
     table = make_table(seed)
     table.write(root)

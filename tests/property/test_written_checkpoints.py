@@ -126,7 +126,7 @@ def counted(lines: list[Action]) -> dict[str, int]:
 def test_every_version_that_can_be_rebuilt_survives_in_its_checkpoint_alone(
     builder: TableBuilder, data: st.DataObject
 ) -> None:
-    """Oldest first or not, one after the other: the hint never goes backwards, and names what is there."""
+    """In any order, one after the other: the hint never moves backwards, and names an existing checkpoint."""
     builder = data.draw(strategies.checkpointed(builder))
     storage = builder.in_memory()
     versions = data.draw(st.permutations(sorted(builder.reconstructable())))
@@ -150,7 +150,7 @@ def test_every_version_that_can_be_rebuilt_survives_in_its_checkpoint_alone(
 
 
 def check_hint(storage: MemoryStorage, before: int, told: int | None) -> int:
-    """The version that the hint names, which is not below `before`, has a checkpoint, and is the one that was told."""
+    """Check that the version of the hint is not below `before`, has a checkpoint, and is the reported one."""
     try:
         data = storage.read(HINT)
     except Exception:  # noqa: BLE001  (there is none)
@@ -178,7 +178,7 @@ def names(schema: dict[str, Any]) -> set[str]:
 
 @examples(7)
 @given(strategies.described_logs(max_commits=3), st.sampled_from(["struct", "both"]))
-def test_parsed_statistics_say_what_the_texts_say(builder: TableBuilder, stats: str) -> None:
+def test_parsed_statistics_equal_those_of_the_texts(builder: TableBuilder, stats: str) -> None:
     builder.commit(protocol(), metadata())
     storage = builder.in_memory()
     result = write(open_at(storage), make_request(stats=stats))

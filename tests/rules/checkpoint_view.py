@@ -50,7 +50,7 @@ def state(config: TableConfiguration, **fields: Any) -> ExpectedState:
 def opened(
     *small: tuple[str, Action], config: TableConfiguration | None = None, name: str = NAME, **fields: Any
 ) -> CheckpointView:
-    """A checkpoint with these small actions beside its protocol and metadata; those of a sidecar have its path as
+    """A checkpoint with these small actions besides its protocol and metadata; those of a sidecar have its path as
     `file`.
     """
     config = config or config_of()

@@ -162,7 +162,7 @@ def v2(form: str = "uuid-json", *, sidecars: int = 1, **others: Any) -> Checkpoi
 
 
 def parsed(*, partitions: bool = True, stats: bool = True, **others: Any) -> CheckpointBuilder:
-    """A healthy table whose checkpoint has parsed columns beside the others."""
+    """A healthy table whose checkpoint has parsed columns in addition to the others."""
     properties = {"delta.checkpoint.writeStatsAsStruct": "true"} | others.pop("properties", {})
     table = CheckpointBuilder(properties=properties, **others)
     fields = [

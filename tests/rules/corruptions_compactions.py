@@ -14,7 +14,7 @@ Actions = list[Action]
 
 
 def compact(table: TableBuilder, first: int, last: int, edit: Callable[[Actions], Any] | None = None) -> TableBuilder:
-    """Put a compaction beside the commits, after an edit of its actions in place."""
+    """Put a compaction next to the commits, after an edit of its actions in place."""
     state: dict[str, dict[Any, Action]] = {}
     for version in range(first, last + 1):
         for action in table.commits.get(version, ()):

@@ -10,7 +10,7 @@ from tests.rules.table_builder import DEFAULT_SCHEMA, START_MS, TableBuilder, co
 
 
 def partitioned_by(*columns: str, schema: Any = None, values: dict[str, str] | None = None) -> TableBuilder:
-    """The table with other partition columns from the start; every file gets `values` beside its `p`."""
+    """The table with other partition columns from the start; every file gets `values` in addition to its `p`."""
     table = TableBuilder(schema=schema)
     table.metadata["partitionColumns"] = list(columns)
     for actions in table.commits.values():

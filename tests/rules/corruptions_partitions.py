@@ -86,7 +86,7 @@ def null_in_a_partition_column_that_forbids_it() -> TableBuilder:
 
 @damage("partition.null-in-not-null")
 def empty_text_in_a_partition_column_of_integers() -> TableBuilder:
-    """An empty text is null for every type that is no text."""
+    """An empty text is null for every type except text."""
     table = table_by("year", "integer", "2026", nullable=False)
     table.add(3)["partitionValues"] = {"year": ""}
     return table

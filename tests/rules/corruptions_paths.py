@@ -20,7 +20,7 @@ def with_path(path: str) -> TableBuilder:
 
 
 def with_old_path(path: str) -> TableBuilder:
-    """A table whose file of version 1, removed in version 2, has a path like this: nobody looks for it any more."""
+    """A table whose file of version 1, removed in version 2, has a path like this; nothing looks for it any more."""
     table = TableBuilder()
     table.add(1)["path"] = path
     table.action(2, "remove")["path"] = path

@@ -50,13 +50,13 @@ def number_is_a_word() -> TableBuilder:
 
 @damage("property.bad-number")
 def file_size_in_unknown_units() -> TableBuilder:
-    """A size that nobody can read."""
+    """An unreadable size."""
     return having(targetFileSize="128 megas")
 
 
 @damage("property.bad-interval")
 def interval_in_months() -> TableBuilder:
-    """A month is no fixed time."""
+    """A month has no fixed length."""
     return having(logRetentionDuration="interval 1 month")
 
 
@@ -116,7 +116,7 @@ def statistics_as_columns_not_set() -> TableBuilder:
 
 @damage("property.checkpoint-policy")
 def policy_v2_without_the_feature() -> TableBuilder:
-    """Checkpoints that readers were not told of."""
+    """Checkpoints without the feature for readers."""
     return having(checkpointPolicy="v2")
 
 

@@ -101,19 +101,19 @@ def reader_features_at_version_two() -> TableBuilder:
 
 @damage("protocol.reader-only-feature")
 def feature_for_readers_only() -> TableBuilder:
-    """Writers are not told of a feature of both."""
+    """A feature of both lists is missing for writers."""
     return TableBuilder(protocol=protocol(3, 7, readerFeatures=["vacuumProtocolCheck"], writerFeatures=[]))
 
 
 @damage("protocol.rw-feature-not-in-reader")
 def feature_of_both_for_writers_only() -> TableBuilder:
-    """Readers of version 3 are not told of a feature of both."""
+    """A feature of both lists is missing for readers of version 3."""
     return TableBuilder(protocol=protocol(3, 7, readerFeatures=[], writerFeatures=["vacuumProtocolCheck"]))
 
 
 @damage("protocol.rw-feature-not-in-reader")
 def feature_of_both_at_reader_version_one() -> TableBuilder:
-    """Readers of version 1 have no list to be told by."""
+    """Readers of version 1 have no feature list."""
     return TableBuilder(protocol=protocol(1, 7, writerFeatures=["vacuumProtocolCheck"]))
 
 
@@ -125,7 +125,7 @@ def writer_feature_in_both_lists() -> TableBuilder:
 
 @damage("protocol.unknown-feature")
 def feature_of_the_future() -> TableBuilder:
-    """A name that nobody knows."""
+    """An unknown name."""
     return TableBuilder(protocol=with_features("futureFeature"))
 
 
@@ -198,20 +198,20 @@ def writer_version_lowered() -> TableBuilder:
 
 @damage("protocol.legacy-oddity")
 def writer_five_with_reader_one() -> TableBuilder:
-    """Writers map columns, readers don't: nobody does."""
+    """Writers map columns but readers do not, so mapping is off."""
     return TableBuilder(protocol=protocol(1, 5))
 
 
 @damage("protocol.legacy-oddity")
 def reader_two_with_writer_four() -> TableBuilder:
-    """Readers map columns, writers don't: nobody does."""
+    """Readers map columns but writers do not, so mapping is off."""
     return TableBuilder(protocol=protocol(2, 4))
 
 
 # The keys are unknown fields of the action as well.
 @damage("protocol.stray-keys", also=("commit.unknown-field",))
 def keys_of_the_samples() -> TableBuilder:
-    """The protocol under the keys of the samples, beside the right ones."""
+    """The protocol under the keys of the samples, in addition to the right ones."""
     return TableBuilder(protocol={"minReaderVersion": 1, "minWriterVersion": 2, "readerVersion": 1, "writerVersion": 2})
 
 
@@ -237,7 +237,7 @@ def constraint_at_writer_version_two() -> TableBuilder:
 
 @damage("feature.used-not-supported")
 def default_without_the_feature() -> TableBuilder:
-    """A default value that writers are not told of."""
+    """A default value without the feature for writers."""
     return TableBuilder(schema=struct(*DEFAULT_SCHEMA["fields"], column("n", "integer", CURRENT_DEFAULT="0")))
 
 
@@ -266,7 +266,7 @@ def deletion_vectors_on_at_version_two() -> TableBuilder:
 
 @damage("feature.property-without-feature")
 def checkpoint_protection_without_the_feature() -> TableBuilder:
-    """A boundary that no engine is told to respect."""
+    """A boundary without the feature that makes engines respect it."""
     return TableBuilder(properties={"delta.requireCheckpointProtectionBeforeVersion": "1"})
 
 

@@ -63,7 +63,7 @@ def file_without_row_commit_version() -> TableBuilder:
 
 @damage("rowtracking.overlap")
 def last_row_id_of_another_file() -> TableBuilder:
-    """Ids 29 to 38 beside 20 to 29: one id is there twice."""
+    """Ids 29 to 38 and 20 to 29: one id occurs twice."""
     table = tracked_table()
     table.add(3)["baseRowId"] = 29
     return table

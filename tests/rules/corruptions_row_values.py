@@ -37,7 +37,7 @@ class TrackedTable(DataTable):
 
 
 class IdentityTable(DataTable):
-    """Its `id` goes from 10 in steps of 1; the files that were written last have 20 to 49."""
+    """Its `id` starts at 10 in steps of 1; the files that were written last have 20 to 49."""
 
     def __init__(self, *, explicit: bool = False, mark: int | None = 49, step: int = 1) -> None:
         identity: Action = {

@@ -75,7 +75,7 @@ def vector_begins_behind_its_file() -> VectorTable:
 
 @damage("dv.file-version")
 def vector_file_of_another_version() -> VectorTable:
-    """Both of its vectors are at fault, which is told once."""
+    """Both of its vectors are at fault, which is reported once."""
     table = VectorTable()
     table.vector_file[0] = 2
     return table

@@ -31,7 +31,7 @@ def rows_of(number: int) -> Rows:
 
 
 class DataTable(TableBuilder):
-    """Partitioned by `p` unless told otherwise; level `data` is silent about it.
+    """Partitioned by `p` by default; level `data` reports nothing about it.
 
     `tables` has the rows of each file by the path of its add, `options` what `write_table` is told for it.
     """
@@ -61,14 +61,14 @@ class DataTable(TableBuilder):
         return add
 
     def rewrite(self, version: int, rows: Rows, *, number: int = 0, **options: Any) -> None:
-        """Other rows for a file, of which the log says nothing but the size."""
+        """Write other rows to a file; only the size in the log changes."""
         add = self.add(version, number)
         path = unquote(add["path"])
         self.bytes[path] = encoded(rows, **options)
         add["size"] = len(self.bytes[path])
 
     def replace_bytes(self, version: int, data: bytes, *, number: int = 0) -> None:
-        """Other bytes for a file, of which the log says nothing but the size."""
+        """Write other bytes to a file; only the size in the log changes."""
         add = self.add(version, number)
         self.bytes[unquote(add["path"])] = data
         add["size"] = len(data)

@@ -153,7 +153,7 @@ def files_put_together_without_statistics() -> TableBuilder:
 
 
 def hidden_rows_purged() -> TableBuilder:
-    """The rows that a deletion vector hides are no rows."""
+    """Rows hidden by a deletion vector do not count."""
     table = with_vectors()
     table.commit(
         table.new_remove("b", 2, 5, dataChange=False, deletionVector=INLINE_VECTOR),
@@ -264,7 +264,7 @@ def empty_file_of_a_table_of_csv() -> TableBuilder:
     ],
     ids=lambda make: make.__name__,
 )
-def test_what_is_in_order_is_not_reported(make: Callable[[], TableBuilder], tmp_path: Path) -> None:
+def test_valid_values_are_not_reported(make: Callable[[], TableBuilder], tmp_path: Path) -> None:
     """
     Only these areas count: other rules have their own opinion on such tables.
     """
@@ -290,7 +290,7 @@ PLAIN_PATHS = (
 
 
 @pytest.mark.parametrize("path", PLAIN_PATHS)
-def test_plain_paths_have_no_fault(path: str) -> None:
+def test_plain_paths_are_valid(path: str) -> None:
     assert [] == list(faults_of_path(path, "file:///t"))
 
 

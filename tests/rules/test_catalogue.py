@@ -1,4 +1,4 @@
-"""The catalogue: complete, told apart, and each rule proven by a damage."""
+"""The catalogue is complete, its rules are distinct, and each rule is proven by a damage."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ MILDER = {"schema.invalid-chars": Severity.WARNING}
 load_all()
 
 
-def test_every_rule_is_reported_by_somebody() -> None:
+def test_every_rule_is_reported_by_a_check() -> None:
     by_checks = {rule.id for check in catalogue().checks for rule in check.rules}
 
     assert set() == set(RULES) - by_checks - BY_READERS
@@ -44,7 +44,7 @@ def test_every_rule_has_a_damage() -> None:
     assert [] == sorted({damage.rule for damage in DAMAGES} - set(RULES))
 
 
-def test_ids_are_told_apart_and_rows_are_filled() -> None:
+def test_ids_are_distinguished_and_rows_are_filled() -> None:
     ids = Counter(rule.id for rule in RULES.values())
 
     assert [] == [rule for rule, count in ids.items() if count > 1]

@@ -33,7 +33,7 @@ from tests.rules.test_action_rules import a_commit, config_of
         ("UPDATE", {}, "rows"),
     ],
 )
-def test_copied_rows_without_change_data_are_told(operation: str, metrics: Any, words: str | None) -> None:
+def test_copied_rows_without_change_data_are_reported(operation: str, metrics: Any, words: str | None) -> None:
     config = config_of(TableBuilder(protocol=WITH_FEED, properties=FEED))
     info = LocatedAction("commitInfo", {"operation": operation, "operationMetrics": metrics}, 1)
     file = [LocatedAction("add", {"path": "a", "dataChange": True}, 2)]

@@ -165,7 +165,7 @@ def test_parsed_columns_go_by_physical_names_at_every_depth() -> None:
     assert [] == rules(with_columns(STATS, parsed, config=plain))
 
 
-def test_parsed_columns_of_older_types_are_told_at_every_depth() -> None:
+def test_parsed_columns_of_older_types_are_reported_at_every_depth() -> None:
     schema = struct(column("id", "long"), column("n", NESTED), column("p", "string"))
     bounds = pa.struct(
         [

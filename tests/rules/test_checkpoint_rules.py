@@ -120,7 +120,7 @@ def test_a_sidecar_of_a_day_may_belong_to_a_checkpoint_that_is_being_written(tmp
     assert set() == rules_of(table, tmp_path)
 
 
-def test_the_checksums_hadoop_lays_beside_sidecars_are_no_sidecars(tmp_path: Path) -> None:
+def test_hadoop_checksums_of_sidecars_are_not_sidecars(tmp_path: Path) -> None:
     table = v2()
     table.put("_delta_log/_sidecars/.old.parquet.crc", "x", modified_ms=NOW_MS - 2 * DAY_MS)
 
@@ -140,7 +140,7 @@ def test_a_path_may_lead_into_the_directory_of_sidecars(directory: str, tmp_path
     assert "sidecar.path-outside" not in rules_of(with_sidecar_path(directory), tmp_path)
 
 
-def test_a_classic_checkpoint_tells_old_clients_what_they_lack(tmp_path: Path) -> None:
+def test_a_classic_checkpoint_shows_old_clients_the_features_they_lack(tmp_path: Path) -> None:
     assert "checkpoint.v2-compat-missing" not in rules_of(begin_at_checkpoint(v2("classic")), tmp_path)
 
 
@@ -245,7 +245,7 @@ def test_parts_weigh_more_where_the_log_begins_after_them(
     assert [expected] == [finding.severity for finding in found]
 
 
-def test_a_checkpoint_without_columns_for_statistics_that_nobody_has_is_silent(tmp_path: Path) -> None:
+def test_missing_columns_for_absent_statistics_are_not_reported(tmp_path: Path) -> None:
     table = CheckpointBuilder()
     for version, number in ((1, 0), (1, 1), (2, 0), (3, 0)):
         del table.add(version, number)["stats"]

@@ -1,4 +1,4 @@
-"""What stands in a checkpoint beside its files: the small actions, and the names and sizes of sidecars."""
+"""Checkpoint contents other than files: the small actions, and the names and sizes of sidecars."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_the_configuration_is_compared_field_by_field() -> None:
         assert [] == told(opened(config=config, expected=state(plain)))
 
 
-def test_what_stands_there_twice_is_not_compared() -> None:
+def test_duplicate_entries_are_not_compared() -> None:
     plain, other = config_of(), config_of({"minReaderVersion": 1, "minWriterVersion": 1}, x="1")
     view = opened(config=other, expected=state(plain))
 
@@ -152,7 +152,7 @@ def test_domains_are_those_of_the_commits() -> None:
     assert ["domain-tombstone"] == rules(opened(domain(removed=True), expected=state(config_of())))
 
 
-def test_what_a_domain_is_not_is_said() -> None:
+def test_invalid_domains_are_described() -> None:
     known = state(config_of(), domains={"a": "{}"})
     views = (opened(expected=known), opened(domain("x"), expected=known))
 
@@ -229,13 +229,13 @@ def test_tags_count_what_is_there() -> None:
         ("/t/_sidecars/s.parquet", False),
     ],
 )
-def test_sidecars_lie_in_their_directory(path: str, is_inside: bool) -> None:
+def test_sidecars_must_be_in_their_directory(path: str, is_inside: bool) -> None:
     fields: dict[str, Any] = {"file_sizes": {SIDECAR: 10}, "config": V2}
 
     assert [("path-outside", path, "s.parquet")] * (not is_inside) == told(opened(about(), sidecar(path), **fields))
 
 
-def test_sidecars_have_the_size_that_is_told() -> None:
+def test_sidecars_have_the_recorded_size() -> None:
     def of_size(size: object, **fields: Any) -> list[tuple[str, str | None, str | None]]:
         others: dict[str, Any] = {"config": V2, "file_sizes": {SIDECAR: 10}} | fields
         return told(opened(about(), sidecar(sizeInBytes=size), **others))
@@ -252,7 +252,7 @@ def test_sidecars_have_the_size_that_is_told() -> None:
     assert [] == of_size(9, **tree)
 
 
-def test_sidecars_hold_files_alone() -> None:
+def test_sidecars_contain_only_file_actions() -> None:
     inside = txn("a", 7, file=SIDECAR)
 
     assert [("non-file-action", "txn", "add and remove only")] == told(opened(about(), inside, inside, config=V2))

@@ -78,7 +78,7 @@ def test_counts_and_sizes_are_those_of_the_live_files() -> None:
             assert [(rule, str(wrong), str(true[name]))] == told(true | {name: wrong}, files)
 
 
-def test_counts_that_are_no_numbers_are_compared_with_nothing() -> None:
+def test_counts_that_are_not_numbers_are_not_compared() -> None:
     assert ["crc.missing-required"] == rules({"numFiles": "1"}, state())
     assert ["crc.missing-required"] == rules({"numProtocol": True}, state())
     assert [] == told({"numDeletionVectorsOpt": None, "numDeletedRecordsOpt": None}, state())
@@ -158,7 +158,7 @@ def test_a_histogram_of_sizes_counts_the_live_files(claims: Action, expected: li
     assert [] == told(claims, None)
 
 
-def test_the_histogram_goes_by_its_newer_name() -> None:
+def test_the_newer_name_of_the_histogram_wins() -> None:
     files = state(live("a", size=9))
     old, new = histogram([0], [2], [9])["fileSizeHistogram"], histogram([0], [1], [9])
 
@@ -204,7 +204,7 @@ def test_sizes_that_are_not_known_are_not_counted() -> None:
 # -- files ------------------------------------------------------------------------------------------------------------
 
 
-def test_all_files_are_the_live_ones_by_path_and_vector() -> None:
+def test_all_files_are_the_live_files_by_path_and_vector() -> None:
     rows: list[Action] = [
         {"path": "a%20b", "size": 1, "partitionValues": {"p": ""}},
         {"path": "c", "size": 1, "partitionValues": {}, "deletionVector": VECTOR},

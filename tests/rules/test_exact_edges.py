@@ -203,7 +203,7 @@ def mapping_begins_with_another_name_and_another_type() -> TableBuilder:
 
 
 def widened(after: str, *changes: Action) -> TableBuilder:
-    """A table whose column `id` gets a type and tells of some changes."""
+    """A table whose column `id` gets a type and records some changes."""
     table = narrow_table(**{"delta.enableTypeWidening": "true"})
     table.commit(table.change_metadata(schemaString=schema_text(changed("id", after, *changes))))
     return without_statistics(table)

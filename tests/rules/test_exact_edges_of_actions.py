@@ -136,7 +136,7 @@ def vector_of_no_row_for_a_file_without_rows() -> TableBuilder:
 
 
 def generated(text: str, *more: Action) -> TableBuilder:
-    """A text column that is generated, beside others."""
+    """A generated text column among others."""
     made = field("c", "string", delta__generationExpression=text)
     schema = struct(column("id", "long"), column("name", "string"), made, *more, column("p", "string"))
     return TableBuilder(schema=schema, protocol=features("generatedColumns"))
@@ -209,7 +209,7 @@ def test_exactly_these_rules_report(rules: frozenset[str], make: Callable[[], Ta
     assert rules == rules_of(found), found.findings
 
 
-def test_of_files_on_both_sides_of_an_edge_those_beyond_it_are_told(tmp_path: Path) -> None:
+def test_only_files_beyond_a_threshold_are_reported(tmp_path: Path) -> None:
     table = TableBuilder().derive(checkpoint=False, checksums=False)
     table.touch(f"_delta_log/{3:020d}.json", table.time_of(2) + 1)  # older than its commitInfo says: that one counts
     told, made = table.time_of(3), table.add(1)["modificationTime"]

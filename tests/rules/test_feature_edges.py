@@ -34,7 +34,7 @@ def partitioning_of_a_mapped_table_changes() -> TableBuilder:
 
 @EDGES.reports("schema.bad-json")
 def mapped_table_changes_its_partitioning_and_loses_its_schema() -> TableBuilder:
-    """Which columns the files know by the old names can't be told."""
+    """It is unknown which columns have the old names in files."""
     table = MappedTable()
     table.commit(table.change_metadata(partitionColumns=["p", "name"], schemaString="[]"))
     return table
@@ -138,13 +138,13 @@ def test_exactly_these_rules_report(rules: frozenset[str], make: Make, tmp_path:
         ({"delta.logRetentionDuration": f"interval{' ' * 986}30 days"}, ["property.bad-interval"]),
     ],
 )
-def test_texts_of_more_than_a_thousand_characters_are_no_numbers(
+def test_texts_of_more_than_a_thousand_characters_are_not_numbers(
     properties: dict[str, str], expected: list[str], tmp_path: Path
 ) -> None:
     assert expected == [rule for rule, _ in found_in(TableBuilder(properties=properties), tmp_path)]
 
 
-def test_a_table_that_begins_without_statistics_in_checkpoints_is_told_once(tmp_path: Path) -> None:
+def test_a_table_that_begins_without_statistics_in_checkpoints_is_reported_once(tmp_path: Path) -> None:
     table = TableBuilder(properties={"delta.checkpoint.writeStatsAsJson": "false"}).derive(checkpoint=False)
     table.commit(table.change_metadata(name="new name"), operation="SET TBLPROPERTIES")
 

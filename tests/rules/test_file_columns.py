@@ -177,7 +177,7 @@ def test_texts_that_are_objects_only_together_are_none() -> None:
 
 
 @pytest.mark.parametrize("column_by_column", [True, False])
-def test_nested_decimals_with_too_many_digits_are_found_beside_others(
+def test_nested_decimals_with_too_many_digits_are_found_among_others(
     column_by_column: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(COLUMNS, "nested", struct(column("d", "decimal(3,2)")))
@@ -202,7 +202,7 @@ def test_one_faulty_file_among_sound_ones_is_found() -> None:
     assert [("stats.min-greater-max", "part-1.parquet")] == [(one.rule.id, one.place.key) for one in found]
 
 
-def test_a_column_nobody_knows_is_counted_by_its_fullest_statistic() -> None:
+def test_an_unknown_column_is_counted_by_its_fullest_statistic() -> None:
     both = '{"numRecords":1,"minValues":{"x":1},"nullCount":{"x":0}}'
     fewer = '{"numRecords":1,"minValues":{"x":1},"maxValues":{"x":1}}'
 
@@ -212,7 +212,7 @@ def test_a_column_nobody_knows_is_counted_by_its_fullest_statistic() -> None:
         assert [True] == [one.message.endswith(tail) for one in found]
 
 
-def test_a_column_nobody_knows_is_told_of_the_first_file_that_names_it() -> None:
+def test_an_unknown_column_is_reported_at_the_first_file_that_names_it() -> None:
     texts = ['{"numRecords":1,"nullCount":{"x":0}}', '{"numRecords":1,"minValues":{"x":1}}']
 
     for some in (texts, texts[::-1]):
@@ -261,7 +261,7 @@ def test_a_new_file_under_mapping_has_no_columns_but_those_of_the_schema() -> No
     assert ["stats.unknown-column"] == [one.rule.id for one in findings(statistics.AREA, view)]
 
 
-def test_without_mapping_no_column_goes_and_leaves_statistics() -> None:
+def test_without_mapping_dropped_columns_leave_no_statistics() -> None:
     view = view_of([OF_STRANGER % "col-1"], vector="^-aqEH.-t@S}K{vb[*k^")
 
     assert ["stats.unknown-column"] == [one.rule.id for one in findings(statistics.AREA, view)]
@@ -301,7 +301,7 @@ def with_features(view: FilesView, features: Sequence[str], properties: dict[str
         ([], {"delta.enableIcebergCompatV2": "true"}, True),
     ],
 )
-def test_files_that_hold_partition_columns_have_statistics_of_them(
+def test_files_that_contain_partition_columns_have_statistics_of_them(
     features: list[str], properties: dict[str, str], is_told: bool
 ) -> None:
     view = view_of(['{"numRecords":1,"nullCount":{"p":0}}'], [{"p": "a"}], partition_columns=("p",))
@@ -320,7 +320,7 @@ def test_clustering_needs_counts_of_records(feature: str, severity: str) -> None
     assert [severity] == [one.severity for one in found]
 
 
-def test_tight_bounds_beside_vectors_are_found_file_by_file() -> None:
+def test_tight_bounds_with_vectors_are_found_file_by_file() -> None:
     bounds = '"minValues":{"id":1}'
     texts = [f'{{"numRecords":10,{bounds},"tightBounds":false}}', f'{{"numRecords":10,{bounds}}}', '{"numRecords":10}']
 
@@ -342,7 +342,7 @@ def test_tight_bounds_beside_vectors_are_found_file_by_file() -> None:
         ('{"numRecords":9,"tightBounds":true,"nullCount":{"id":4}}', set()),
     ],
 )
-def test_each_fault_of_counts_is_told_once(text: str, expected: set[str]) -> None:
+def test_each_fault_of_counts_is_reported_once(text: str, expected: set[str]) -> None:
     assert expected == {one.rule.id for one in findings(statistics.AREA, view_of([text]))}
 
 
@@ -383,7 +383,7 @@ def test_plain_partition_values_are_silent(value: str | None) -> None:
 
 
 @pytest.mark.parametrize(("files", "size", "expected"), [(1_000, 999_999, 0), (1_001, 999_999, 1), (1_001, 10**6, 0)])
-def test_small_files_of_a_partitioned_table_are_told_above_a_thousand(files: int, size: int, expected: int) -> None:
+def test_small_files_of_a_partitioned_table_are_reported_above_a_thousand(files: int, size: int, expected: int) -> None:
     live = pa.table({"path": [f"p=a/part-{number}.parquet" for number in range(files)], "size": [size] * files})
     view = StateView(1, config(("p",)), {}, {}, live, 0)
 

@@ -165,7 +165,7 @@ def test_exactly_these_rules_report(rules: frozenset[str], make: Make, tmp_path:
         ([], False),
     ],
 )
-def test_a_hundred_small_files_are_told_where_they_are_the_most(sizes: Sequence[int], is_told: bool) -> None:
+def test_a_hundred_small_files_are_reported_if_they_are_the_majority(sizes: Sequence[int], is_told: bool) -> None:
     live = pa.table({"size": pa.array(sizes, pa.int64())})
     view = StateView(version=7, config=TableConfiguration(), transactions={}, domains={}, live=live, now_ms=0)
 
@@ -191,13 +191,13 @@ def missing_from(version: int) -> Make:
 
 
 @pytest.mark.parametrize(("version", "line"), [(0, 4), (3, 2)])
-def test_a_missing_file_is_told_where_it_was_added(version: int, line: int, tmp_path: Path) -> None:
+def test_a_missing_file_is_reported_where_it_was_added(version: int, line: int, tmp_path: Path) -> None:
     (found,) = found_by("data.file-missing", missing_from(version), tmp_path)
 
     assert (f"_delta_log/{version:020d}.json", line, version) == found.place[:3]
 
 
-def test_a_missing_file_of_a_checkpoint_is_told_of_that(tmp_path: Path) -> None:
+def test_a_missing_file_known_from_a_checkpoint_is_reported_there(tmp_path: Path) -> None:
     (found,) = found_by("data.file-missing", lambda: begin_at_checkpoint(missing_from(2)()), tmp_path)
 
     assert (f"_delta_log/{2:020d}.checkpoint.parquet", None, None) == found.place[:3]
@@ -207,13 +207,13 @@ def without_row_ids() -> TableBuilder:
     return added_first(tracked_table())
 
 
-def test_a_file_without_row_ids_is_told_where_it_was_added(tmp_path: Path) -> None:
+def test_a_file_without_row_ids_is_reported_where_it_was_added(tmp_path: Path) -> None:
     (found,) = found_by("rowtracking.base-row-id-missing", without_row_ids, tmp_path)
 
     assert (f"_delta_log/{0:020d}.json", None, 0) == found.place[:3]
 
 
-def test_other_row_ids_are_told_with_what_happened_to_the_file(tmp_path: Path) -> None:
+def test_changed_row_ids_are_reported_with_the_change_of_the_file(tmp_path: Path) -> None:
     def change_of(kind: str) -> Make:
         def make() -> TableBuilder:
             table = tracked_table()
@@ -249,13 +249,13 @@ def double_encoded(version: int) -> Make:
 
 
 @pytest.mark.parametrize(("version", "line"), [(0, 4), (2, 3), (3, 2)])
-def test_a_path_encoded_twice_is_told_where_it_was_written(version: int, line: int, tmp_path: Path) -> None:
+def test_a_path_encoded_twice_is_reported_where_it_was_written(version: int, line: int, tmp_path: Path) -> None:
     (found,) = found_by("path.double-encoded", double_encoded(version), tmp_path)
 
     assert (f"_delta_log/{version:020d}.json", line, version) == found.place[:3]
 
 
-def test_a_path_encoded_twice_in_a_checkpoint_is_told_of_that(tmp_path: Path) -> None:
+def test_a_path_encoded_twice_in_a_checkpoint_is_reported_there(tmp_path: Path) -> None:
     (found,) = found_by("path.double-encoded", lambda: begin_at_checkpoint(double_encoded(0)()), tmp_path)
 
     assert (f"_delta_log/{2:020d}.checkpoint.parquet", None, None) == found.place[:3]

@@ -1,4 +1,4 @@
-"""The edges of rules about the columns of data files: what is told, of which column, how severely."""
+"""Edges of rules about the columns of data files: what is reported, for which column, with which severity."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def short(found: Sequence[Finding]) -> set[str]:
 
 
 def pair(data_type: Any, kind: pa.DataType, **options: Any) -> set[str]:
-    """What is told of a column `x` of a type that a file has in another."""
+    """Return the findings of a column `x` whose type differs in a file."""
     config = config_of(column("x", data_type))
     return short(told(config, [pa.field("x", kind)], **options))
 
@@ -142,7 +142,7 @@ def test_one_type_against_another(data_type: Any, kind: pa.DataType, expected: s
     assert expected == pair(data_type, kind)
 
 
-def test_int96_is_mentioned_and_not_said_to_have_no_zone() -> None:
+def test_int96_is_reported_but_not_as_a_type_without_a_zone() -> None:
     expected = {"I data.timestamp-unit x | INT96 | INT64 in microseconds"}
 
     assert expected == pair("timestamp", UTC, use_deprecated_int96_timestamps=True)
@@ -163,7 +163,7 @@ def test_int96_is_an_error_where_iceberg_reads_along() -> None:
     assert set() == short(told(config, [*file, pa.field("p", pa.string())]))
 
 
-def test_a_recorded_change_explains_the_narrower_type_and_no_other() -> None:
+def test_a_recorded_change_explains_only_the_narrower_type() -> None:
     nested = changed("x", array_of("long"), change("short", "integer", "element"), change("integer", "long", "element"))
     config = config_of(nested, changed("y", "double", change("float", "double")))
 
@@ -175,7 +175,7 @@ def test_a_recorded_change_explains_the_narrower_type_and_no_other() -> None:
     assert {"E data.type-widening-unrecorded y | integer | double"} == of(pa.int64(), pa.int32())
 
 
-def test_the_first_bad_level_of_a_column_is_told_and_nothing_below() -> None:
+def test_only_the_first_bad_level_of_a_column_is_reported() -> None:
     inner = struct(column("a", "long"), column("b", array_of(struct(column("c", "decimal(5,2)")))))
     config = config_of(column("s", inner))
     kind = pa.struct([("a", pa.string()), ("b", pa.list_(pa.struct([("c", pa.decimal128(6, 3)), ("d", pa.int8())])))])
@@ -227,7 +227,7 @@ def test_names_are_compared_exactly_first() -> None:
     assert {"E data.case-mismatch x | x, x | one column"} == of("x", "x")
 
 
-def test_layouts_of_old_writers_are_told() -> None:
+def test_layouts_of_old_writers_are_reported() -> None:
     config = config_of(column("x", array_of("long")))
     lists = pa.table({"x": pa.array([[1]], pa.list_(pa.field("element", pa.int64(), nullable=False)))})
     maps = pa.table({"x": pa.array([[("a", 1)]], pa.map_(pa.string(), pa.int64()))})
@@ -320,7 +320,7 @@ def test_changes_are_needed_as_long_as_one_file_has_an_older_type(tmp_path: Path
     assert set() == inspect(table, tmp_path)
 
 
-def test_of_some_files_nobody_knows_whether_changes_are_needed(tmp_path: Path) -> None:
+def test_for_some_files_it_is_unknown_whether_changes_are_needed(tmp_path: Path) -> None:
     table = widened_table(pa.array([7] * 10, pa.int64()))
 
     assert set() == inspect(table, tmp_path / "sample", limits=FileLimits(share=0.5))
@@ -372,7 +372,9 @@ def test_partition_values_keep_the_spelling_of_their_older_type(from_type: str, 
         (column("x", array_of("long"), nullable=False), pa.list_(pa.int64()), False),
     ],
 )
-def test_nulls_are_told_where_they_surely_break_a_column(schema: Action, kind: pa.DataType, is_told: bool) -> None:
+def test_nulls_are_reported_if_they_certainly_violate_a_column(
+    schema: Action, kind: pa.DataType, is_told: bool
+) -> None:
     config = config_of(schema)
 
     found = nulls_told(config, pa.table({"x": pa.array([None], kind)}), None)
@@ -390,7 +392,7 @@ def test_nulls_may_be_in_the_deleted_rows(deleted: int, is_told: bool) -> None:
 
 
 def nulls_told(config: TableConfiguration, rows: pa.Table, deleted: int | None) -> list[Finding]:
-    """What is told of a file of two row groups with some rows deleted."""
+    """Return the findings of a file of two row groups with some rows deleted."""
     data = encoded(rows, row_group_size=2)
     footer = FooterReader().read(data[-8 - int.from_bytes(data[-8:-4], "little") : -8])
     add = {"path": "part-0", "deletionVector": None if deleted is None else {"cardinality": deleted}}

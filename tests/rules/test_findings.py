@@ -11,7 +11,7 @@ from deltacli.delta.rules.framework.action_types import FieldFault, faults_of, s
 from deltacli.delta.rules.log.commit_lines import UNKNOWN_FIELD
 
 
-def test_a_finding_tells_only_what_is_known_of_its_place() -> None:
+def test_a_finding_has_only_the_known_parts_of_its_location() -> None:
     place = Place("a.json", version=0, key="")
 
     found = UNKNOWN_FIELD.at(place, "x", seen=0).as_json()
@@ -23,7 +23,7 @@ def test_a_finding_tells_only_what_is_known_of_its_place() -> None:
 @pytest.mark.parametrize(
     ("value", "text"), [("x" * 300, "x" * 300), ("x" * 301, "x" * 299 + "…"), (["a"], "['a']"), ("", ""), (None, None)]
 )
-def test_what_was_seen_is_shown_up_to_a_length(value: object, text: str | None) -> None:
+def test_the_seen_value_is_shown_up_to_a_length(value: object, text: str | None) -> None:
     found = UNKNOWN_FIELD.at(Place("a"), "x", seen=value, expected=value)
 
     assert (text, text) == (found.seen, found.expected)
@@ -94,7 +94,7 @@ LONG, INT = "an integer of 64 bits", "an integer of 32 bits"
         ),
     ],
 )
-def test_a_field_of_another_type_is_told(
+def test_a_field_of_another_type_is_reported(
     kind: str, action: dict[str, Any], fault: tuple[str, str | None, str | None]
 ) -> None:
     found = list(faults_of(kind, action))
@@ -104,7 +104,7 @@ def test_a_field_of_another_type_is_told(
     assert FieldFault(name, seen or found[0].found, expected or found[0].expected) == found[0]
 
 
-def test_a_missing_field_is_told_otherwise_than_a_wrong_one() -> None:
+def test_a_missing_field_is_reported_differently_from_a_wrong_one() -> None:
     found = faults_of("remove", {"path": None, "dataChange": {}, "size": "1"})
 
     assert [("path", None), ("dataChange", "an object"), ("size", 'the string "1"')] == [
@@ -117,6 +117,6 @@ def test_long_values_are_cut() -> None:
     assert 80 == len(shown(10**100))
 
 
-def test_fields_nobody_knows_are_sorted_and_free_kinds_have_none() -> None:
+def test_unknown_fields_are_sorted_and_free_kinds_have_none() -> None:
     assert ["a", "b"] == unknown_fields("txn", {"b": 1, "appId": "x", "a": 1})
     assert [] == unknown_fields("commitInfo", {"b": 1})

@@ -221,7 +221,7 @@ def hint_with_all_it_may_have() -> TableBuilder:
 
 
 @pytest.mark.parametrize("make", HEALTHY, ids=lambda make: make.__name__)
-def test_what_is_unusual_and_right_is_not_reported(make: Make, tmp_path: Path) -> None:
+def test_unusual_but_valid_values_are_not_reported(make: Make, tmp_path: Path) -> None:
     storage = open_storage(str(make().write(tmp_path / "t")))
 
     select = ["schema.*", "mapping.*", "hint.*", "validate.*"]
@@ -230,7 +230,7 @@ def test_what_is_unusual_and_right_is_not_reported(make: Make, tmp_path: Path) -
     assert [] == [(finding.rule.id, finding.place.key, finding.message) for finding in found.findings]
 
 
-def test_a_fault_is_reported_where_it_begins_and_where_it_comes_back(tmp_path: Path) -> None:
+def test_a_fault_is_reported_where_it_begins_and_where_it_recurs(tmp_path: Path) -> None:
     faulty, sound = struct(*usual_fields(), column("x", "bigint")), struct(*usual_fields(), column("x", "long"))
     table = TableBuilder(schema=faulty)
     for schema in (faulty, sound, faulty):
@@ -287,7 +287,7 @@ def test_below_structs_with_one_physical_name_nothing_more_is_reported(tmp_path:
 
 
 @pytest.mark.parametrize("value", [None, 7, [], {}, "", "null", "7", '"long"', "[]", '{"type":7}', '{"type":"struct"}'])
-def test_odd_schemas_are_judged_without_a_crash(value: Any, tmp_path: Path) -> None:
+def test_odd_schemas_are_checked_without_a_crash(value: Any, tmp_path: Path) -> None:
     table = TableBuilder().derive(checkpoint=False)
     table.metadata["schemaString"] = value
 

@@ -75,7 +75,7 @@ def test_the_greatest_version_has_63_bits() -> None:
     assert [("log.version-too-large", f"{MAX_VERSION + 1:020d}.crc has a version above 2^63 - 1")] == words(found)
 
 
-def test_a_jump_is_told_with_the_commit_that_comes_after_it() -> None:
+def test_a_jump_is_reported_with_the_commit_after_it() -> None:
     message = "is 1000001 versions after version 3, which no writer reaches by counting"
     name = commit_name(1_000_004)
 

@@ -96,7 +96,7 @@ def test_the_parts_of_a_checkpoint_are_counted(names: list[str], message: str | 
     ]
 
 
-def test_parts_of_two_checkpoints_are_told_as_one_fault_where_none_is_complete() -> None:
+def test_parts_of_two_checkpoints_are_one_fault_if_neither_is_complete() -> None:
     both = [f"2.{part(1, 2)}", f"2.{part(1, 3)}"]
 
     assert [("multipart-mixed", 2)] == told(listed("0-3", *both, config=CLASSICAL))
@@ -125,7 +125,7 @@ def test_parts_weigh_more_where_they_alone_lead_to_the_newest_version(commits: l
     assert [severity] == [finding.severity for finding in found]
 
 
-def test_empty_files_are_told_of_checkpoints_alone() -> None:
+def test_empty_files_are_reported_for_checkpoints_only() -> None:
     names = ["0-3", f"1.{CLASSIC}!", f"2.{UUID}!", f"3.{part(1, 2)}!", f"3.{part(2, 2)}!", "0.crc!", "3.json!"]
 
     assert [("zero-length", 1), ("zero-length", 2), ("zero-length", 3), ("zero-length", 3)] == told(listed(*names))
@@ -139,7 +139,7 @@ def test_parts_are_forbidden_from_the_protocol_on() -> None:
     assert [] == told(listed(*names, config=CLASSICAL))
 
 
-def test_a_checkpoint_of_one_part_is_told_where_parts_may_be() -> None:
+def test_a_checkpoint_of_one_part_is_reported_if_parts_are_allowed() -> None:
     assert [("multipart-one", 2)] == told(listed("0-3", f"2.{part(1, 1)}", config=CLASSICAL))
     assert [("multipart-forbidden", 2)] == told(listed("0-3", f"2.{part(1, 1)}"))
 
@@ -211,7 +211,7 @@ def test_protected_versions_keep_a_checkpoint(before: str, names: list[str], exp
     assert [] == [rule for rule, _ in told(listed(*names, config=plain)) if "protected" in rule]
 
 
-def test_sidecars_that_nobody_names_are_told_after_a_day() -> None:
+def test_unreferenced_sidecars_are_reported_after_a_day() -> None:
     old = NOW_MS - DAY_MS - 1
     sidecars = [
         StoredFile("named.parquet", 1, old),
@@ -246,7 +246,7 @@ def checksums(*names: str, config: TableConfiguration = CLASSICAL) -> list[tuple
     return [(finding.rule.id.partition(".")[2], finding.seen) for finding in found]
 
 
-def test_a_checksum_belongs_to_a_commit() -> None:
+def test_a_checksum_requires_its_commit() -> None:
     assert [] == checksums("2-4", "2-4.crc")
     assert [("without-commit", "0-1"), ("without-commit", "5")] == checksums("2-4", "0-5.crc")
     assert [] == checksums("0-2", "4-5", "0-5.crc")

@@ -92,5 +92,5 @@ def keyed(paths: Sequence[str]) -> StateView:
         (["a", "A", "a", "A"], ["the path differs from a only in case"]),
     ],
 )
-def test_paths_that_differ_in_case_alone_are_told_once(paths: Sequence[str], expected: list[str]) -> None:
+def test_paths_that_differ_only_in_case_are_reported_once(paths: Sequence[str], expected: list[str]) -> None:
     assert expected == [finding.message for finding in paths_that_differ_in_case(keyed(paths))]

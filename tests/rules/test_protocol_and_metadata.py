@@ -71,11 +71,11 @@ def test_a_valid_property_is_silent(key: str, value: str, tmp_path: Path) -> Non
         ("Delta.AppendOnly", "true", "property.unknown-delta-key"),
     ],
 )
-def test_an_invalid_property_is_told_once(key: str, value: str, rule: str, tmp_path: Path) -> None:
+def test_an_invalid_property_is_reported_once(key: str, value: str, rule: str, tmp_path: Path) -> None:
     assert [rule] == [found for found, _ in found_in(TableBuilder(properties={key: value}), tmp_path)]
 
 
-def test_what_stays_is_told_once(tmp_path: Path) -> None:
+def test_a_lasting_fault_is_reported_once(tmp_path: Path) -> None:
     table = TableBuilder(properties={"delta.checkpointInterval": "0"})
     table.metadata["id"] = "my-table"
     table.commit(table.change_metadata(name="new name"), operation="SET TBLPROPERTIES")
@@ -150,7 +150,7 @@ def test_the_name_of_a_final_feature_replaces_that_of_its_preview(tmp_path: Path
     assert ["protocol.preview-feature"] == [rule for rule, _ in found_in(table, tmp_path)]
 
 
-def test_features_that_version_numbers_implied_need_no_use(tmp_path: Path) -> None:
+def test_features_implied_by_version_numbers_may_be_unused(tmp_path: Path) -> None:
     table = TableBuilder(protocol=protocol(1, 4))
     implied = ("appendOnly", "invariants", "checkConstraints", "changeDataFeed", "generatedColumns")
     table.commit({"protocol": with_features(*implied)})
@@ -267,7 +267,7 @@ FEWER = {"readerFeatures": [], "writerFeatures": ["domainMetadata"]}
         (protocol(1, 2), protocol(1, 7, writerFeatures=["appendOnly", "invariants"]), None),
     ],
 )
-def test_a_protocol_that_gives_something_up_is_told_with_it(
+def test_a_protocol_that_drops_something_is_reported_with_it(
     before: Action, after: Action, expected: tuple[str, str] | None, tmp_path: Path
 ) -> None:
     table = TableBuilder(protocol=before).derive(checkpoint=False, checksums=False)
@@ -303,9 +303,7 @@ def test_a_protocol_that_gives_something_up_is_told_with_it(
         ),
     ],
 )
-def test_what_is_odd_about_lists_of_features_is_said_in_words(
-    action: Action, expected: list[str], tmp_path: Path
-) -> None:
+def test_faults_of_feature_lists_are_described(action: Action, expected: list[str], tmp_path: Path) -> None:
     storage = open_storage(str(TableBuilder(protocol=action).write(tmp_path / "t")))
     found = validate_table(storage, EmbeddedEngine(), select=["protocol.*"], now_ms=NOW_MS).findings
 
@@ -337,7 +335,7 @@ def test_old_engines_may_write_and_may_not_vacuum(
         (("columnMapping", "deletionVectors"), "columnMapping, deletionVectors, but no visible version uses them"),
     ],
 )
-def test_features_that_nothing_uses_are_told_together(features: tuple[str, ...], told: str, tmp_path: Path) -> None:
+def test_unused_features_are_reported_together(features: tuple[str, ...], told: str, tmp_path: Path) -> None:
     table = TableBuilder(protocol=with_features(for_readers=features)).derive(checkpoint=False)
     storage = open_storage(str(table.write(tmp_path / "t")))
     found = validate_table(storage, EmbeddedEngine(), select=["feature.*"], now_ms=NOW_MS).findings

@@ -37,7 +37,7 @@ def test_no_class_names_a_rule_that_only_observes() -> None:
     assert set() == infos & set(NAMED)
 
 
-def test_whoever_can_not_read_at_all_is_told_by_an_error() -> None:
+def test_an_unreadable_table_is_reported_as_an_error() -> None:
     found = {catalogue().rules[rule].severity for rule in UNREADABLE & catalogue().rules.keys()}
 
     assert {Severity.ERROR} == found
@@ -53,9 +53,9 @@ def test_whoever_can_not_read_at_all_is_told_by_an_error() -> None:
         ("log.mtime-order", Severity.WARNING, None),
     ],
 )
-def test_what_is_at_stake_follows_from_rule_and_severity(rule: str, severity: Severity, risk: Risk | None) -> None:
+def test_the_risk_follows_from_rule_and_severity(rule: str, severity: Severity, risk: Risk | None) -> None:
     assert risk is risk_of(catalogue().rules[rule].at(Place(""), "", severity=severity))
 
 
-def test_a_check_that_failed_says_nothing_about_the_table() -> None:
+def test_a_failed_check_implies_nothing_about_the_table() -> None:
     assert risk_of(CHECK_CRASHED.at(Place(""), "")) is None

@@ -92,7 +92,7 @@ def test_exactly_these_rules_report(rules: frozenset[str], make: Make, tmp_path:
     assert_reports(rules, make, tmp_path)
 
 
-def test_all_that_is_void_is_told_of_the_struct_or_of_the_table(tmp_path: Path) -> None:
+def test_void_columns_are_reported_at_the_struct_or_the_table(tmp_path: Path) -> None:
     def nothing_but_voids() -> TableBuilder:
         table = TableBuilder(schema=struct(column("id", "void"), column("p", "string")))
         for version, number in ((1, 0), (1, 1), (2, 0), (3, 0)):
@@ -193,7 +193,7 @@ def test_a_walk_ends_where_types_are_too_deep() -> None:
         ),
     ],
 )
-def test_a_wrong_path_of_a_change_is_told_with_the_only_right_one(
+def test_a_wrong_path_of_a_change_is_reported_with_the_only_right_one(
     data_type: Any, entry: Action, message: str, expected: str | None, tmp_path: Path
 ) -> None:
     (found,) = found_by("typewidening.bad-path", lambda: table_with(changed("c", data_type, entry)), tmp_path)

@@ -175,7 +175,7 @@ def test_a_footer_proves(case: str) -> None:
         ({"nullCount": 4}, 1, set()),
     ],
 )
-def test_a_deletion_vector_leaves_only_what_it_can_not_have_deleted(
+def test_a_deletion_vector_leaves_only_what_it_cannot_have_deleted(
     claimed: dict[str, Any], deleted: int, expected: set[str]
 ) -> None:
     facts = chunk(nulls=3, low=whole(2), high=whole(9))
@@ -183,7 +183,7 @@ def test_a_deletion_vector_leaves_only_what_it_can_not_have_deleted(
     assert expected == rules_of("integer", pa.int32(), claimed, facts, deleted=deleted)
 
 
-def test_times_of_96_bits_have_no_bounds() -> None:
+def test_int96_times_have_no_bounds() -> None:
     claimed = {"minValues": "2026-01-01T00:00:00.000Z"}
     facts = chunk(low=bytes(12), high=bytes(12))
 
@@ -193,14 +193,14 @@ def test_times_of_96_bits_have_no_bounds() -> None:
 
 
 def test_arrow_counts_what_null_structs_hide_in_dictionaries(tmp_path: Path) -> None:
-    """Its footer says that there is no null, and that "" occurs."""
+    """Its footer records that there is no null, and that "" occurs."""
     texts = pa.array([None, {"y": "b"}, {"y": "b"}], pa.struct([("y", pa.dictionary(pa.int32(), pa.string()))]))
     table = with_column(struct(column("y", "string")), texts, {"y": "b"}, {"y": "b"}, nulls={"y": 1})
 
     assert rules_told(inspect(table.write(tmp_path / "t"), "footers")).isdisjoint({COVERING, LOOSE, NULLS})
 
 
-def test_nulls_of_required_columns_are_told_behind_a_thousand_files_whose_nulls_are_deleted() -> None:
+def test_nulls_of_required_columns_are_reported_after_a_thousand_files_with_deleted_nulls() -> None:
     schema = schema_of(pa.int32())
     vector = {"storageType": "i", "pathOrInlineDv": "", "sizeInBytes": 0, "cardinality": 3}
     files = [{"path": f"f{number}", "deletionVector": vector if number < 1_000 else None} for number in range(1_001)]
@@ -214,7 +214,7 @@ def test_nulls_of_required_columns_are_told_behind_a_thousand_files_whose_nulls_
 
 
 @pytest.mark.parametrize("seconds", [0.0, 60.0], ids=["several at once", "one after the other"])
-def test_footers_are_told_in_order_however_they_are_read(
+def test_footers_are_reported_in_order_however_they_are_read(
     seconds: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("deltacli.operations.validate.inspect_files._QUICK_SECONDS", seconds)

@@ -1,4 +1,4 @@
-"""What rows say of statistics, beside the named damages: what is in order, and the words."""
+"""Statistics compared with rows, beyond the named damages: valid cases, and the text of findings."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_nulls_of_null_structs_may_count(nulls: int, level: str, tmp_path: Path)
 
 
 @pytest.mark.parametrize("level", ["footers", "data"])
-def test_a_finding_names_both_values_and_what_becomes_of_rows(level: str, tmp_path: Path) -> None:
+def test_a_finding_names_both_values_and_the_effect_on_rows(level: str, tmp_path: Path) -> None:
     found = inspect(claiming("minValues", name="name 43").write(tmp_path / "t"), level).findings
 
     message = (

@@ -47,9 +47,7 @@ def test_commits_are_far_behind_above_so_many_versions(tmp_path: Path, monkeypat
 
 
 @pytest.mark.parametrize(("gone", "tail"), [([2], ""), ([2, 3], "; so do older ones, down to version 1")])
-def test_versions_that_lack_files_are_told_from_the_newest_to_the_oldest(
-    gone: list[int], tail: str, tmp_path: Path
-) -> None:
+def test_versions_that_lack_files_are_reported_newest_first(gone: list[int], tail: str, tmp_path: Path) -> None:
     table = RecentTable()
     table.commits[3].append(table.new_remove("b", 2, 3))
     for version in gone:
@@ -65,7 +63,9 @@ def test_versions_that_lack_files_are_told_from_the_newest_to_the_oldest(
 @pytest.mark.parametrize(
     ("checkpoint", "expected"), [(None, "no hint: the log has no checkpoint"), (0, "the newest checkpoint, 0")]
 )
-def test_a_hint_ahead_of_its_log_is_told_what_there_is(checkpoint: int | None, expected: str, tmp_path: Path) -> None:
+def test_a_hint_ahead_of_its_log_is_reported_with_the_newest_checkpoint(
+    checkpoint: int | None, expected: str, tmp_path: Path
+) -> None:
     table = TableBuilder()
     table.checkpoint_version = checkpoint
     table.put("_delta_log/_last_checkpoint", '{"version":9,"size":5}')
@@ -82,7 +82,7 @@ def test_a_hint_ahead_of_its_log_is_told_what_there_is(checkpoint: int | None, e
         ('{"version":2,"size":"5"}', "the size of the hint is not a valid number"),
     ],
 )
-def test_a_size_that_is_missing_and_one_that_is_odd_are_told_apart(hint: str, message: str, tmp_path: Path) -> None:
+def test_a_missing_size_and_an_odd_one_are_distinguished(hint: str, message: str, tmp_path: Path) -> None:
     table = TableBuilder()
     table.put("_delta_log/_last_checkpoint", hint)
 
@@ -90,7 +90,7 @@ def test_a_size_that_is_missing_and_one_that_is_odd_are_told_apart(hint: str, me
 
 
 @pytest.mark.parametrize("version", [0, 4])
-def test_a_missing_vector_is_told_with_the_version_of_its_add(version: int, tmp_path: Path) -> None:
+def test_a_missing_vector_is_reported_with_the_version_of_its_add(version: int, tmp_path: Path) -> None:
     table = table_with_a_vector(has_file=False)
     if not version:
         table.derive(checkpoint=False, checksums=False)
@@ -122,13 +122,13 @@ def test_a_missing_vector_is_told_with_the_version_of_its_add(version: int, tmp_
         ),
     ],
 )
-def test_what_is_wrong_with_a_path_is_said_in_words(path: str, expected: list[str]) -> None:
+def test_faults_of_a_path_are_described(path: str, expected: list[str]) -> None:
     found = [fault.message for fault in faults_of_path(path, "file:///lake/t")]
 
     assert expected == [message for message in found if "hidden directory" not in message]
 
 
-def test_a_remove_does_not_repeat_what_its_add_said(tmp_path: Path) -> None:
+def test_a_remove_does_not_repeat_the_findings_of_its_add(tmp_path: Path) -> None:
     table = TableBuilder()
     version = table.commit(table.new_add("b", 5, 4, path="p=b/part 5.parquet"))
     table.commit(table.new_remove("b", 5, 5, path="p=b/part 5.parquet"), operation="DELETE")
@@ -152,7 +152,7 @@ def test_files_on_other_stores_are_counted(files: int, told: str, tmp_path: Path
 @pytest.mark.parametrize(
     ("stored", "reading"), [("p=b/a b.parquet", "decoded twice"), ("p=b/a%2520b.parquet", "as it stands")]
 )
-def test_a_file_under_another_reading_of_its_path_is_told_with_it(stored: str, reading: str, tmp_path: Path) -> None:
+def test_a_file_at_another_reading_of_its_path_is_reported_with_it(stored: str, reading: str, tmp_path: Path) -> None:
     table = TableBuilder().derive(files=False)
     for version in (1, 2, 3):
         for action in table.commits[version]:
@@ -167,7 +167,7 @@ def test_a_file_under_another_reading_of_its_path_is_told_with_it(stored: str, r
 
 
 @pytest.mark.parametrize(("files", "tail"), [(1, "the log"), (2, "the log in 2 files")])
-def test_a_directory_of_another_value_is_told_once(files: int, tail: str, tmp_path: Path) -> None:
+def test_a_directory_of_another_value_is_reported_once(files: int, tail: str, tmp_path: Path) -> None:
     table = TableBuilder()
     adds = [table.new_add("b", 5 + number, 4, partitionValues={"p": "c"}) for number in range(files)]
     table.commit(*adds)
@@ -178,7 +178,7 @@ def test_a_directory_of_another_value_is_told_once(files: int, tail: str, tmp_pa
 
 
 @pytest.mark.parametrize(("files", "tail"), [(1, "an empty string"), (2, "an empty string in 2 files")])
-def test_an_unusual_partition_value_is_told_once(files: int, tail: str, tmp_path: Path) -> None:
+def test_an_unusual_partition_value_is_reported_once(files: int, tail: str, tmp_path: Path) -> None:
     table = TableBuilder()
     adds = [table.new_add("", 5, 4, path=f"part-{number}.parquet") for number in range(files)]
     table.commit(*adds)
@@ -186,7 +186,7 @@ def test_an_unusual_partition_value_is_told_once(files: int, tail: str, tmp_path
     assert [f"partition column p is {tail}"] == [one.message for one in inspect(table, tmp_path / "t").findings]
 
 
-def test_an_overwritten_file_is_told_with_the_time_of_its_commit(tmp_path: Path) -> None:
+def test_an_overwritten_file_is_reported_with_the_time_of_its_commit(tmp_path: Path) -> None:
     table = TableBuilder()
     table.touch(table.add(3)["path"], table.time_of(3) + 300_001)
 
@@ -196,7 +196,7 @@ def test_an_overwritten_file_is_told_with_the_time_of_its_commit(tmp_path: Path)
 
 
 @pytest.mark.parametrize(("version", "kind"), [(3, "add"), (1, "add")])
-def test_a_file_without_row_ids_is_told_with_the_commit_that_brought_it(
+def test_a_file_without_row_ids_is_reported_with_the_commit_that_added_it(
     version: int, kind: str, tmp_path: Path
 ) -> None:
     table = tracked_table().derive(checkpoint=False, checksums=False)
@@ -207,7 +207,7 @@ def test_a_file_without_row_ids_is_told_with_the_commit_that_brought_it(
     assert [("rowtracking.base-row-id-missing", version)] == [(one.rule.id, one.place.version) for one in found]
 
 
-def test_a_commit_that_does_not_tell_of_row_ids_is_told_at_its_provenance(tmp_path: Path) -> None:
+def test_a_commit_silent_about_row_ids_is_reported_at_its_commit_info(tmp_path: Path) -> None:
     table = tracked_table()
     info = table.commits[3].pop(0)
     del info["commitInfo"]["tags"]
@@ -236,7 +236,7 @@ def test_applications_are_many_above_a_number(
     [lambda: partitioned_by("p", "p"), created_time_missing, files_said_to_be_orc, format_with_an_option],
     ids=["partition columns", "created time", "provider", "options"],
 )
-def test_what_a_later_metadata_repeats_is_told_once(make: Callable[[], TableBuilder], tmp_path: Path) -> None:
+def test_a_fault_repeated_by_later_metadata_is_reported_once(make: Callable[[], TableBuilder], tmp_path: Path) -> None:
     table = make()
     table.commit(table.change_metadata(name="renamed"), operation="SET TBLPROPERTIES")
 
@@ -244,7 +244,7 @@ def test_what_a_later_metadata_repeats_is_told_once(make: Callable[[], TableBuil
 
 
 @pytest.mark.parametrize(("before", "after"), [(["p"], []), ([], ["p"])])
-def test_another_partitioning_is_told_with_both(before: list[str], after: list[str], tmp_path: Path) -> None:
+def test_a_changed_partitioning_is_reported_with_both(before: list[str], after: list[str], tmp_path: Path) -> None:
     table = TableBuilder(partition_columns=tuple(before))
     table.commit(table.change_metadata(partitionColumns=after), operation="REPLACE TABLE")
 

@@ -97,7 +97,7 @@ def prove(text: str, kind: str, found: pa.Table, name: str, outcome: Outcome) ->
 def evaluated(
     compiled: Any, condition: Any, found: pa.Table, name: str
 ) -> Iterator[tuple[int, bool | None, bool | None]]:
-    """For each row whether the value differs and whether it is a violation; None where nothing is said."""
+    """For each row whether the value differs and whether it is a violation; None if unknown."""
     batch = found.combine_chunks().to_batches()[0]
     is_condition = isinstance(condition, Condition)
 
@@ -120,7 +120,7 @@ def evaluated(
 
 
 @pytest.mark.long
-def test_what_is_evaluated_is_what_spark_makes_of_it(tmp_path: Path) -> None:
+def test_evaluated_expressions_equal_those_of_spark(tmp_path: Path) -> None:
     outcome = compared(EXPRESSIONS, tmp_path)
 
     assert [] == outcome.faults

@@ -41,7 +41,7 @@ def names(storage: Storage, directory: str, start: str = "") -> list[str]:
     return [stat.name for stat in storage.list_from(directory, start)]
 
 
-def test_a_listing_is_sorted_bytewise_and_holds_files_alone(storage: Storage) -> None:
+def test_a_listing_is_sorted_bytewise_and_contains_only_files(storage: Storage) -> None:
     assert [
         "00000000000000000000.json",
         "00000000000000000001.json",
@@ -67,11 +67,11 @@ def test_a_listing_begins_at_the_first_name_not_below_the_start(start: str, firs
     assert first == names(storage, "_delta_log", start)[0]
 
 
-def test_a_listing_may_begin_behind_every_name(storage: Storage) -> None:
+def test_a_listing_may_begin_after_every_name(storage: Storage) -> None:
     assert [] == names(storage, "_delta_log", "\U0010ffff")
 
 
-def test_a_listing_tells_sizes(storage: Storage) -> None:
+def test_a_listing_has_sizes(storage: Storage) -> None:
     assert [4, 0, 12] == [stat.size_bytes for stat in storage.list_from("_delta_log")][:3]
 
 
@@ -106,7 +106,7 @@ def test_an_empty_file_is_empty(storage: Storage) -> None:
     assert b"" == storage.read_range("_delta_log/00000000000000000001.json", 0, 10)
 
 
-def test_a_file_tells_its_size(storage: Storage) -> None:
+def test_a_file_has_its_size(storage: Storage) -> None:
     listed = {stat.name: stat for stat in storage.list_from("p=a b%20c")}
 
     assert listed["😀.parquet"] == storage.stat("p=a b%20c/😀.parquet")
@@ -129,7 +129,7 @@ def test_a_big_file_is_read_across_any_boundary(place: Place) -> None:
     assert data == storage.read("big")
 
 
-def test_odd_names_are_names(place: Place) -> None:
+def test_unusual_names_are_supported(place: Place) -> None:
     odd = place.odd_names
     storage = place.holding({f"d/{name}": name.encode() for name in odd})
 
@@ -139,7 +139,7 @@ def test_odd_names_are_names(place: Place) -> None:
 
 
 @pytest.mark.parametrize("verb", ["list_from", "list_directories", "read", "read_range", "open", "stat"])
-def test_what_is_absent_is_file_missing(verb: str, storage: Storage) -> None:
+def test_an_absent_file_raises_file_missing(verb: str, storage: Storage) -> None:
     calls: dict[str, Callable[[], object]] = {
         "list_from": lambda: list(storage.list_from("nowhere")),
         "list_directories": lambda: storage.list_directories("nowhere"),

@@ -68,7 +68,7 @@ _WRITES: dict[str, Callable[[Path], object]] = {
 
 
 @pytest.mark.parametrize("what", _WRITES)
-def test_the_drafts_of_killed_writers_go_with_the_next_write(
+def test_drafts_of_killed_writers_are_deleted_by_the_next_write(
     what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
@@ -83,7 +83,7 @@ def test_the_drafts_of_killed_writers_go_with_the_next_write(
 
 
 @pytest.mark.parametrize("what", ["put", "publish"])
-def test_a_draft_that_is_being_written_stays(what: str, tmp_path: Path) -> None:
+def test_a_draft_that_is_being_written_is_kept(what: str, tmp_path: Path) -> None:
     mine, other = LocalStorage(str(tmp_path)), LocalStorage(str(tmp_path))
 
     with mine.draft(f"{_LOG}/1.json") as draft:
@@ -112,7 +112,7 @@ def test_a_draft_that_is_being_written_stays(what: str, tmp_path: Path) -> None:
         "00000000000000000001.json",
     ],
 )
-def test_what_is_not_named_as_our_drafts_stays_however_old(name: str, tmp_path: Path) -> None:
+def test_files_with_other_names_than_drafts_are_kept_at_any_age(name: str, tmp_path: Path) -> None:
     (tmp_path / name).write_bytes(b"")
 
     assert 0 == sweep(str(tmp_path), ".", 1 << 62)
@@ -135,13 +135,13 @@ def test_what_is_not_named_as_our_drafts_stays_however_old(name: str, tmp_path: 
         (Lock.TAKEN, None, -OLD_NS, False),
     ],
 )
-def test_a_draft_is_abandoned_when_its_process_is_provably_gone_or_nobody_touched_it_for_a_day(
+def test_a_draft_is_abandoned_if_its_process_has_ended_or_after_a_day(
     lock: Lock, tag: str | None, age_ns: int, is_gone: bool
 ) -> None:
     assert is_gone == is_abandoned(lock, tag, _HERE, age_ns)
 
 
-def test_where_the_kernel_is_not_known_age_alone_decides() -> None:
+def test_without_process_information_only_the_age_counts() -> None:
     assert not is_abandoned(Lock.TAKEN, _UNKNOWN, _UNKNOWN, OLD_NS - 1)
     assert is_abandoned(Lock.TAKEN, _UNKNOWN, _UNKNOWN, OLD_NS)
 
@@ -155,7 +155,7 @@ def test_an_old_modification_time_that_a_writer_set_does_not_make_a_draft_old(tm
     assert 1 == sweep(str(tmp_path), ".", place.stat().st_ctime_ns + OLD_NS)
 
 
-def test_links_and_directories_with_the_name_of_a_draft_stay(tmp_path: Path) -> None:
+def test_links_and_directories_with_the_name_of_a_draft_are_kept(tmp_path: Path) -> None:
     precious = tmp_path / "precious"
     precious.write_bytes(b"rows")
     (tmp_path / f".{'a' * 32}.tmp").symlink_to(precious)
@@ -165,9 +165,7 @@ def test_links_and_directories_with_the_name_of_a_draft_stay(tmp_path: Path) -> 
     assert b"rows" == precious.read_bytes()
 
 
-def test_a_draft_whose_file_was_removed_before_it_was_locked_is_made_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_draft_removed_before_it_was_locked_is_created_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made = os.open
     first: list[str] = []
 
@@ -188,7 +186,7 @@ def test_a_draft_whose_file_was_removed_before_it_was_locked_is_made_again(
     assert [] == hidden(tmp_path)
 
 
-def test_the_name_of_a_draft_tells_nothing_of_the_machine(tmp_path: Path) -> None:
+def test_the_name_of_a_draft_does_not_reveal_the_machine(tmp_path: Path) -> None:
     draft = Draft(str(tmp_path), ".")
 
     assert re.fullmatch(r"\.[0-9a-f]{32}\.[0-9a-f]{12}\.tmp", Path(draft.place).name)
@@ -196,7 +194,7 @@ def test_the_name_of_a_draft_tells_nothing_of_the_machine(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("name", ["表" * 70 + ".csv", "x" * 255, "a\udcff" * 60])
-def test_a_file_with_a_name_as_long_as_a_name_may_be_is_replaced(name: str, tmp_path: Path) -> None:
+def test_a_file_with_a_name_of_maximum_length_is_replaced(name: str, tmp_path: Path) -> None:
     with replacement(f"{tmp_path}/{name}") as sink:
         sink.write(b"x")
 

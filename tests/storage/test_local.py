@@ -19,7 +19,7 @@ def test_modification_times_are_milliseconds(tmp_path: Path, table_builder: Tabl
     assert [EPOCH_MS, EPOCH_MS + 1_000] == [stat.modified_ms for stat in storage.list_from("_delta_log")]
 
 
-def test_names_that_are_no_utf8_are_listed_and_read(tmp_path: Path) -> None:
+def test_names_that_are_not_utf8_are_listed_and_read(tmp_path: Path) -> None:
     (tmp_path / os.fsdecode(b"b\xff.parquet")).write_bytes(b"odd")
     (tmp_path / "a.parquet").write_bytes(b"")
     (tmp_path / "é.parquet").write_bytes(b"")
@@ -31,7 +31,7 @@ def test_names_that_are_no_utf8_are_listed_and_read(tmp_path: Path) -> None:
     assert b"odd" == storage.read(names[1])
 
 
-def test_links_are_followed_and_dangling_ones_passed_over(tmp_path: Path) -> None:
+def test_links_are_followed_and_dangling_ones_are_skipped(tmp_path: Path) -> None:
     (tmp_path / "real").write_bytes(b"1234")
     (tmp_path / "link").symlink_to(tmp_path / "real")
     (tmp_path / "dangling").symlink_to(tmp_path / "nowhere")
@@ -44,7 +44,7 @@ def test_links_are_followed_and_dangling_ones_passed_over(tmp_path: Path) -> Non
     assert ["directory", "link to directory"] == storage.list_directories("")
 
 
-def test_a_pipe_is_no_file(tmp_path: Path) -> None:
+def test_a_pipe_is_not_a_file(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
 
     assert [] == list(LocalStorage(str(tmp_path)).list_from(""))
@@ -58,7 +58,7 @@ def test_a_pipe_is_no_file(tmp_path: Path) -> None:
         (errno.EIO, StorageFailed, "storage.failed"),
     ],
 )
-def test_faults_of_the_system_name_the_file_and_the_reason(
+def test_system_errors_name_the_file_and_the_reason(
     fault: int, kind: type[StorageFailed], code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*arguments: object, **options: object) -> int:

@@ -20,7 +20,7 @@ DAY_NS = 86_400 * 10**9
 
 @pytest.fixture
 def store(tmp_path: Path) -> LocalStorage:
-    """A store with one file, beside things that don't belong to it."""
+    """A store with one file, next to files outside it."""
     (tmp_path / "table" / "d").mkdir(parents=True)
     (tmp_path / "table" / "d" / "file").write_bytes(b"123")
     (tmp_path / "outside" / "deep").mkdir(parents=True)
@@ -32,7 +32,7 @@ def by_directory(storage: LocalStorage, directory: str = "") -> dict[str, WalkEn
     return {found.directory: found for found in storage.walk(directory, everything)}
 
 
-def test_links_are_told_and_never_followed(store: LocalStorage, tmp_path: Path) -> None:
+def test_links_are_reported_and_never_followed(store: LocalStorage, tmp_path: Path) -> None:
     for name, target in (("out", "../outside"), ("up", ".."), ("f", "d/file"), ("dangling", "x"), ("circle", "circle")):
         (tmp_path / "table" / name).symlink_to(target)
     os.mkfifo(tmp_path / "table" / "pipe")
@@ -50,7 +50,7 @@ def test_links_are_told_and_never_followed(store: LocalStorage, tmp_path: Path) 
     assert not any(each.is_empty for each in found)
 
 
-def test_the_root_may_be_a_link_but_nothing_on_the_way_from_it(store: LocalStorage, tmp_path: Path) -> None:
+def test_the_root_may_be_a_link_but_nothing_below_it(store: LocalStorage, tmp_path: Path) -> None:
     (tmp_path / "alias").symlink_to("table")
     (tmp_path / "table" / "out").symlink_to("../outside")
 
@@ -60,7 +60,7 @@ def test_the_root_may_be_a_link_but_nothing_on_the_way_from_it(store: LocalStora
             list(store.walk(directory, everything))
 
 
-def test_a_directory_that_becomes_a_link_is_not_followed(store: LocalStorage, tmp_path: Path) -> None:
+def test_a_directory_replaced_by_a_link_is_not_followed(store: LocalStorage, tmp_path: Path) -> None:
     def swap(path: str, names: Sequence[str]) -> Sequence[str]:
         if not path:
             shutil.rmtree(tmp_path / "table" / "d")
@@ -70,7 +70,7 @@ def test_a_directory_that_becomes_a_link_is_not_followed(store: LocalStorage, tm
     assert [""] == [found.directory for found in store.walk("", swap)]
 
 
-def test_a_directory_that_vanishes_was_never_there(store: LocalStorage, tmp_path: Path) -> None:
+def test_a_directory_that_vanishes_is_skipped(store: LocalStorage, tmp_path: Path) -> None:
     def vanish(path: str, names: Sequence[str]) -> Sequence[str]:
         if not path:
             shutil.rmtree(tmp_path / "table" / "d")
@@ -79,7 +79,7 @@ def test_a_directory_that_vanishes_was_never_there(store: LocalStorage, tmp_path
     assert [""] == [found.directory for found in store.walk("", vanish)]
 
 
-def test_an_empty_directory_is_told_with_its_time(store: LocalStorage, tmp_path: Path) -> None:
+def test_an_empty_directory_is_reported_with_its_time(store: LocalStorage, tmp_path: Path) -> None:
     (tmp_path / "table" / "a" / "empty").mkdir(parents=True)
     os.utime(tmp_path / "table" / "a" / "empty", ns=(0, 5 * DAY_NS))
     (tmp_path / "table" / "with link").mkdir()
@@ -97,7 +97,7 @@ def test_an_empty_directory_is_told_with_its_time(store: LocalStorage, tmp_path:
     assert {"", "a", "a/empty", "d", "with link"} == found.keys()
 
 
-def test_a_directory_removed_while_it_is_looked_at_is_not_told_as_empty(
+def test_a_directory_removed_during_the_walk_is_not_reported_as_empty(
     store: LocalStorage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real = os.scandir
@@ -131,7 +131,7 @@ class Vanished:
         raise FileNotFoundError
 
 
-def test_a_file_that_vanishes_is_not_odd(store: LocalStorage, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_vanishes_is_not_reported(store: LocalStorage, monkeypatch: pytest.MonkeyPatch) -> None:
     @contextmanager
     def scandir(_: int) -> Iterator[Iterator[Vanished]]:
         yield iter([Vanished()])
@@ -164,7 +164,7 @@ def test_a_directory_that_cannot_be_read_ends_the_walk(
     assert f"{store.root}/d" in raised.value.message
 
 
-def test_nothing_is_asked_a_file(store: LocalStorage, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_walk_does_not_stat_files(store: LocalStorage, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object, **__: object) -> None:
         raise AssertionError("one call a file is too many")
 
@@ -174,7 +174,7 @@ def test_nothing_is_asked_a_file(store: LocalStorage, monkeypatch: pytest.Monkey
     assert ["d/file"] == paths(store.walk("", everything))
 
 
-def test_a_large_directory_comes_in_pieces(
+def test_a_large_directory_is_yielded_in_batches(
     store: LocalStorage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(local_walk, "_PIECE", 10)
@@ -200,7 +200,7 @@ def test_an_abandoned_walk_leaves_nothing_open(store: LocalStorage, tmp_path: Pa
     assert before == (sorted(os.listdir("/proc/self/fd")) if before else [])
 
 
-def test_names_that_are_no_utf8_are_walked_and_deleted(store: LocalStorage, tmp_path: Path) -> None:
+def test_names_that_are_not_utf8_are_walked_and_deleted(store: LocalStorage, tmp_path: Path) -> None:
     odd = os.fsdecode(b"p=\xff/b\xff.parquet")
     (tmp_path / "table" / odd).parent.mkdir()
     (tmp_path / "table" / odd).write_bytes(b"1")
@@ -212,7 +212,7 @@ def test_names_that_are_no_utf8_are_walked_and_deleted(store: LocalStorage, tmp_
     assert [(odd, Deleted())] == list(store.delete_many([odd]))
 
 
-def test_what_is_no_regular_file_inside_the_root_has_no_size(store: LocalStorage, tmp_path: Path) -> None:
+def test_only_regular_files_inside_the_root_have_a_size(store: LocalStorage, tmp_path: Path) -> None:
     (tmp_path / "table" / "out").symlink_to("../outside")
     (tmp_path / "table" / "link").symlink_to("d/file")
     os.mkfifo(tmp_path / "table" / "pipe")
@@ -222,7 +222,7 @@ def test_what_is_no_regular_file_inside_the_root_has_no_size(store: LocalStorage
     assert ([3, *[-1] * 8], -1) == ((found := store.stat_many(["d/file", *odd]))[0], max(found[1][1:]))
 
 
-def test_a_file_that_cannot_be_asked_about_is_named(store: LocalStorage, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_cannot_be_statted_is_named(store: LocalStorage, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(path: str) -> None:
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
 
@@ -244,7 +244,7 @@ def test_a_file_that_cannot_be_asked_about_is_named(store: LocalStorage, monkeyp
     ],
     ids=["link", "behind a link", "outside", "file", "not empty", "root"],
 )
-def test_nothing_but_an_empty_directory_of_the_store_is_removed(
+def test_only_an_empty_directory_of_the_store_is_removed(
     path: str, make: Callable[[Path], None], store: LocalStorage, tmp_path: Path
 ) -> None:
     make(tmp_path / "table")
@@ -254,13 +254,13 @@ def test_nothing_but_an_empty_directory_of_the_store_is_removed(
     assert before == sorted(tmp_path.rglob("*"))
 
 
-def test_a_name_that_none_can_have_is_missing(store: LocalStorage) -> None:
+def test_an_impossible_name_is_missing(store: LocalStorage) -> None:
     assert [("a\0b", Missing())] == list(store.delete_many(["a\0b"]))
     assert Missing() == store.remove_directory("a\0b")
     assert Missing() == store.remove_directory("d/file/below")
 
 
-def test_deleting_a_link_leaves_what_it_leads_to(store: LocalStorage, tmp_path: Path) -> None:
+def test_deleting_a_link_keeps_its_target(store: LocalStorage, tmp_path: Path) -> None:
     (tmp_path / "table" / "file link").symlink_to("../outside/theirs")
     (tmp_path / "table" / "directory link").symlink_to("../outside")
 
@@ -281,7 +281,7 @@ def test_a_root_reached_through_a_link_has_another_name(tmp_path: Path) -> None:
     assert () == LocalStorage(str(root)).aliases
 
 
-def test_asking_whether_names_fold_writes_nothing(store: LocalStorage, tmp_path: Path) -> None:
+def test_detecting_case_insensitivity_writes_nothing(store: LocalStorage, tmp_path: Path) -> None:
     (tmp_path / "table" / "_delta_log").mkdir()
     (tmp_path / "table" / "_DELTA_LOG").symlink_to("_delta_log")  # found, but under a name of its own
     before = (tmp_path / "table").stat().st_mtime_ns

@@ -90,14 +90,14 @@ def test_a_directory_that_cannot_be_synced_after_the_link_leaves_the_outcome_ope
     assert b"data" == (tmp_path / "new").read_bytes()
 
 
-def test_a_file_system_that_syncs_directories_by_itself_is_believed(tmp_path: Path, monkeypatch: Patch) -> None:
+def test_a_file_system_that_rejects_directory_syncs_is_accepted(tmp_path: Path, monkeypatch: Patch) -> None:
     failing(monkeypatch, "fsync", errno.EINVAL, when=is_directory)
 
     assert Created() == LocalStorage(str(tmp_path)).put_if_absent("new", b"data")
 
 
 @pytest.mark.parametrize("code", [errno.EEXIST, errno.EIO])
-def test_a_link_that_was_made_though_its_answer_was_lost_is_ours(code: int, tmp_path: Path, monkeypatch: Patch) -> None:
+def test_a_link_whose_reply_was_lost_is_recognized_as_ours(code: int, tmp_path: Path, monkeypatch: Patch) -> None:
     failing(monkeypatch, "link", code, after=True)
 
     assert Created() == LocalStorage(str(tmp_path)).put_if_absent("new", b"data")
@@ -105,9 +105,7 @@ def test_a_link_that_was_made_though_its_answer_was_lost_is_ours(code: int, tmp_
 
 
 @pytest.mark.parametrize("code", [errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS])
-def test_without_hard_links_a_rename_that_replaces_nothing_will_do(
-    code: int, tmp_path: Path, monkeypatch: Patch
-) -> None:
+def test_without_hard_links_a_rename_without_replacement_is_used(code: int, tmp_path: Path, monkeypatch: Patch) -> None:
     failing(monkeypatch, "link", code)
     storage = LocalStorage(str(tmp_path))
 
@@ -127,7 +125,7 @@ def test_without_links_and_such_renames_the_store_is_read_only(tmp_path: Path, m
     assert [] == os.listdir(tmp_path)
 
 
-def test_what_a_killed_writer_left_is_no_file_of_the_log(tmp_path: Path, monkeypatch: Patch) -> None:
+def test_a_draft_of_a_killed_writer_is_not_a_log_file(tmp_path: Path, monkeypatch: Patch) -> None:
     monkeypatch.setattr(os, "unlink", lambda _: None)
     storage = LocalStorage(str(tmp_path))
 
@@ -145,7 +143,7 @@ def test_a_directory_is_not_deleted(tmp_path: Path) -> None:
     assert "Failed(reason='it is a directory')" == repr(outcome)
 
 
-def test_a_name_that_is_taken_and_can_not_be_looked_at_may_be_ours(tmp_path: Path, monkeypatch: Patch) -> None:
+def test_an_existing_file_that_cannot_be_read_may_be_ours(tmp_path: Path, monkeypatch: Patch) -> None:
     """
     The link was made, its answer was lost, and the file system forgets the file for a moment.
     """

@@ -68,7 +68,7 @@ def test_a_dangling_hint_sends_the_listing_back_to_the_start(uri: str) -> None:
     assert ("hint.checkpoint-missing",) == summary.snapshot.problems
 
 
-def test_an_absent_version_names_every_readable_one_though_the_listing_began_late(uri: str) -> None:
+def test_an_absent_version_is_an_error_that_names_every_readable_version(uri: str) -> None:
     with pytest.raises(deltacli.DeltacliError) as caught:
         deltacli.open_table(uri).snapshot(version=40)
 
@@ -81,7 +81,7 @@ def test_time_travel_below_the_hint(uri: str) -> None:
     assert (3, None) == (snapshot.version, snapshot.segment.checkpoint)
 
 
-def test_nothing_there(uri: str) -> None:
+def test_a_missing_table_is_an_error(uri: str) -> None:
     with pytest.raises(deltacli.DeltacliError) as caught:
         deltacli.open_table(f"{uri}-none").snapshot()
 

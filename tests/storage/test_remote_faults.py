@@ -66,7 +66,7 @@ def test_a_library_of_hadoop_that_is_missing_is_named() -> None:
     ],
 )
 @pytest.mark.parametrize("verb", ["list_from", "list_directories", "walk", "stat_many", "read", "read_range", "open"])
-def test_faults_of_a_remote_store_become_ours(
+def test_errors_of_a_remote_store_are_translated(
     verb: str, fault: Exception, code: str, exit_code: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     storage = RemoteStorage("memory://faults", {}, retry=Retry(0))
@@ -109,7 +109,7 @@ def test_a_store_that_is_not_known_to_create_atomically_is_read_only(verb: str) 
 
 
 class Timeless:
-    """A file system that tells no times, and holds a file, a link and a directory's marker."""
+    """A file system without modification times that contains a file, a link and a directory marker."""
 
     def ls(self, place: str, detail: bool) -> list[dict[str, object]]:  # noqa: ARG002  (of fsspec)
         return [self.info(f"{place}/{name}") for name in ("file", "link")] + [self.info(f"{place}/")]
@@ -118,7 +118,7 @@ class Timeless:
         return {"name": place, "size": 3, "type": "file", "islink": place.endswith("link")}
 
 
-def test_a_time_nobody_tells_is_not_one_of_long_ago(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_time_is_not_treated_as_old(monkeypatch: pytest.MonkeyPatch) -> None:
     storage = RemoteStorage("memory://timeless", {})
     monkeypatch.setattr(storage, "_fs", Timeless())
 
@@ -171,7 +171,7 @@ def raised_from(fault: Exception, cause: Exception) -> Exception:
         (KeyError("LastModified"), "storage.failed"),
     ],
 )
-def test_abfss_and_az_faults_are_errors_of_the_store_and_end_at_once(
+def test_abfss_and_az_faults_are_storage_errors_without_retries(
     fault: Exception, code: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     waits: list[float] = []
@@ -201,7 +201,7 @@ def test_a_passing_fault_of_a_remote_store_is_repeated_within_the_budget(
     assert "(--retry-budget)" in raised.value.facts["tried"]
 
 
-def test_reading_an_open_file_is_repeated_and_its_faults_are_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reading_an_open_file_is_retried_and_its_errors_are_translated(monkeypatch: pytest.MonkeyPatch) -> None:
     """
     A file is read long after it was opened, by Arrow.
     """
@@ -243,7 +243,7 @@ def unmade(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 @pytest.mark.parametrize("fault", [socket.gaierror(-2, "Name not known"), ConnectionRefusedError()])
-def test_a_host_that_is_not_there_is_told_before_its_library_tries(fault: OSError, unmade: list[str]) -> None:
+def test_an_unknown_host_is_reported_before_its_library_tries(fault: OSError, unmade: list[str]) -> None:
     asked: list[tuple[str, int]] = []
 
     def connect(endpoint: tuple[str, int], _timeout: float) -> object:
@@ -274,7 +274,7 @@ def test_a_host_that_is_not_there_is_told_before_its_library_tries(fault: OSErro
         ("memory://t", {}, {}, None),
     ],
 )
-def test_where_a_store_will_be_asked(
+def test_the_endpoint_of_a_store_is_known(
     uri: str, options: dict[str, str], environment: dict[str, str], endpoint: tuple[str, int] | None
 ) -> None:
     assert endpoint == endpoint_of(uri, options, environment)

@@ -42,7 +42,7 @@ def send(retry: Retry, flaky: Flaky, cause: str | None = "HTTP 503", max_attempt
     return retry.call(flaky, host="s3.example", faults=(OSError,), passing=lambda _: cause, max_attempts=max_attempts)
 
 
-def test_a_call_is_repeated_until_it_is_answered() -> None:
+def test_a_call_is_retried_until_it_succeeds() -> None:
     clock, flaky = FakeClock(), Flaky(8)
 
     assert "answer" == send(clock.retry(), flaky)
@@ -50,7 +50,7 @@ def test_a_call_is_repeated_until_it_is_answered() -> None:
     assert 5 < clock.now < 60
 
 
-def test_a_call_that_is_never_answered_ends_with_the_budget() -> None:
+def test_a_call_that_never_succeeds_ends_with_the_retry_budget() -> None:
     clock, flaky = FakeClock(), Flaky(10**9)
 
     with pytest.raises(ConnectionResetError) as raised:
@@ -87,7 +87,7 @@ def test_a_lasting_fault_is_noted_within_20_seconds_with_host_and_cause_and_not_
     assert 3 <= len(notes) <= 4
 
 
-def test_a_fault_that_is_soon_over_is_not_noted() -> None:
+def test_a_short_fault_is_not_noted() -> None:
     clock, notes = FakeClock(), list[str]()
     retry = clock.retry(note=notes.append)
 
@@ -111,7 +111,7 @@ def test_a_request_without_an_answer_is_noted_within_20_seconds() -> None:
     assert ["note: a request to s3.example has been running for 16 s"] == notes
 
 
-def test_commands_get_through_where_30_percent_of_the_answers_are_503_or_resets(s3: S3Server) -> None:
+def test_commands_succeed_when_30_percent_of_the_answers_are_503_or_resets(s3: S3Server) -> None:
     bucket, clock, chance = s3.make_bucket(), FakeClock(), random.Random(7)
     s3.put(bucket, "t/a", b"content")
 
@@ -187,7 +187,7 @@ def test_missing_credentials_end_the_run_at_once(s3: S3Server, monkeypatch: pyte
     assert ("storage.credentials", []) == (raised.value.code, clock.waits)
 
 
-def test_the_environment_limits_attempts_unless_the_budget_was_asked_for(s3: S3Server) -> None:
+def test_the_environment_limits_attempts_unless_the_budget_is_set(s3: S3Server) -> None:
     bucket, found = s3.make_bucket(), list[object]()
 
     for is_explicit in (False, True):

@@ -1,4 +1,4 @@
-"""S3 and its oddities: pages, lost answers, conditions that nobody keeps, credentials, and what must not be printed."""
+"""Peculiarities of S3: pages, lost answers, ignored conditions, credentials, and secrets that must not be printed."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def store(bucket: str) -> S3Storage:
     return storage
 
 
-def test_a_listing_starts_where_it_is_asked_and_stops_when_nobody_reads_on(s3: S3Server, bucket: str) -> None:
+def test_a_listing_starts_at_the_given_name_and_stops_with_its_reader(s3: S3Server, bucket: str) -> None:
     for number in range(2_500):
         s3.put(bucket, f"t/{number:05d}", b"")
     storage = open_storage(f"s3://{bucket}/t")
@@ -58,7 +58,7 @@ def test_pages_that_overlap_give_each_name_once(s3: S3Server, bucket: str, store
     assert ["a", "b", "c", "d", "e"] == [stat.name for stat in store.list_from("")]
 
 
-def test_a_store_that_lists_out_of_order_is_not_believed(s3: S3Server, bucket: str, store: S3Storage) -> None:
+def test_a_listing_out_of_order_is_an_error(s3: S3Server, bucket: str, store: S3Storage) -> None:
     s3.fail("GET", bucket, page("b", "c", token="1"), page("a"))
 
     with pytest.raises(StorageFailed) as raised:
@@ -67,7 +67,7 @@ def test_a_store_that_lists_out_of_order_is_not_believed(s3: S3Server, bucket: s
     assert "storage.listing-disorder" == raised.value.code
 
 
-def test_an_answer_that_breaks_off_is_asked_for_again(s3: S3Server, store: S3Storage) -> None:
+def test_a_truncated_answer_is_requested_again(s3: S3Server, store: S3Storage) -> None:
     store.put("file", b"x" * 100_000)
     s3.fail("GET", "/t/file", half_a_body, half_a_body)
 
@@ -87,7 +87,7 @@ def test_an_answer_that_breaks_off_is_asked_for_again(s3: S3Server, store: S3Sto
     ],
     ids=["reply lost", "connection lost", "500", "503 of something between", "409", "slow down", "412"],
 )
-def test_what_is_said_of_a_creation_is_true(
+def test_the_reported_outcome_of_a_creation_is_true(
     faults: list[Fault], outcome: type, requests: int, s3: S3Server, store: S3Storage
 ) -> None:
     """
@@ -102,7 +102,7 @@ def test_what_is_said_of_a_creation_is_true(
     assert requests == s3.asked("PUT", "/t/new")
 
 
-def test_a_lost_reply_is_settled_by_reading_back(s3: S3Server, store: S3Storage) -> None:
+def test_a_lost_reply_is_resolved_by_reading_back(s3: S3Server, store: S3Storage) -> None:
     s3.fail("PUT", "/t/new", loses_reply)
 
     store.put_if_absent("new", b"mine")
@@ -111,7 +111,7 @@ def test_a_lost_reply_is_settled_by_reading_back(s3: S3Server, store: S3Storage)
 
 
 @pytest.mark.parametrize("fault", [CONFLICT, SLOW_DOWN], ids=["409", "slow down"])
-def test_a_store_that_never_comes_round_has_failed(fault: Fault, s3: S3Server, store: S3Storage) -> None:
+def test_a_store_that_never_recovers_has_failed(fault: Fault, s3: S3Server, store: S3Storage) -> None:
     s3.fail("PUT", "/t/new", *[fault] * 5)
 
     with pytest.raises(StorageFailed):
@@ -127,7 +127,7 @@ def test_a_store_that_never_comes_round_has_failed(fault: Fault, s3: S3Server, s
     ids=["ignored", "refused"],
 )
 @pytest.mark.parametrize("verb", ["put_if_absent", "put"])
-def test_a_store_that_keeps_no_condition_is_read_only(
+def test_a_store_that_ignores_conditions_is_read_only(
     verb: str, faults: list[Fault], s3: S3Server, bucket: str
 ) -> None:
     storage = open_storage(f"s3://{bucket}/t")
@@ -143,7 +143,7 @@ def test_a_store_that_keeps_no_condition_is_read_only(
     assert len(faults) == s3.asked("PUT")
 
 
-def test_the_condition_is_proved_once(s3: S3Server, bucket: str) -> None:
+def test_conditional_writes_are_tested_once(s3: S3Server, bucket: str) -> None:
     storage = open_storage(f"s3://{bucket}/t")
 
     for number in range(3):
@@ -153,7 +153,7 @@ def test_the_condition_is_proved_once(s3: S3Server, bucket: str) -> None:
     assert ["t/_delta_log/0", "t/_delta_log/1", "t/_delta_log/2"] == s3.keys(bucket)
 
 
-def test_aws_is_not_asked_for_a_proof(s3: S3Server, bucket: str) -> None:
+def test_conditional_writes_of_aws_are_not_tested(s3: S3Server, bucket: str) -> None:
     through = json.dumps({"proxies": {"http": s3.url}})
     options = {
         "endpoint_url": "http://s3.us-east-1.amazonaws.com",
@@ -166,7 +166,9 @@ def test_aws_is_not_asked_for_a_proof(s3: S3Server, bucket: str) -> None:
     assert (Created(), ["PUT"]) == (outcome, [method for method, _, _ in s3.requests])
 
 
-def test_deleting_takes_a_thousand_a_request_and_says_what_failed(s3: S3Server, bucket: str, store: S3Storage) -> None:
+def test_deleting_sends_a_thousand_keys_per_request_and_reports_failures(
+    s3: S3Server, bucket: str, store: S3Storage
+) -> None:
     s3.fail("POST", bucket, says("403 FORBIDDEN", "AccessDenied"))
 
     outcomes = [outcome for _, outcome in store.delete_many(f"{number:04d}" for number in range(2_100))]
@@ -206,7 +208,7 @@ def partly(*busy: str, done: str) -> Fault:
     return fault
 
 
-def test_objects_the_store_was_too_busy_for_are_asked_for_again_alone(s3: S3Server, bucket: str) -> None:
+def test_only_throttled_objects_are_deleted_again(s3: S3Server, bucket: str) -> None:
     waits: list[float] = []
     storage = S3Storage(f"s3://{bucket}/t", {}, retry=Retry(pause=waits.append))
     s3.fail("POST", bucket, partly("b", "c", done="a"), partly("c", done="b"))
@@ -219,7 +221,7 @@ def test_objects_the_store_was_too_busy_for_are_asked_for_again_alone(s3: S3Serv
     assert waits[0] < waits[1]
 
 
-def test_an_object_the_store_is_always_too_busy_for_is_still_there(s3: S3Server, store: S3Storage, bucket: str) -> None:
+def test_an_object_that_is_always_throttled_is_not_deleted(s3: S3Server, store: S3Storage, bucket: str) -> None:
     s3.fail("POST", bucket, partly("b", done="a"), *[partly("b", done="x")] * 4)
 
     [(_, first), (_, second)] = store.delete_many(["a", "b"])
@@ -248,7 +250,7 @@ def test_an_object_the_store_is_always_too_busy_for_is_still_there(s3: S3Server,
     ids=["denied", "key unknown", "token expired", "no bucket", "other region", "500", "connection lost"],
 )
 @pytest.mark.parametrize("verb", ["read", "list_from"])
-def test_faults_say_what_happened_and_what_to_do(
+def test_errors_state_the_cause_and_what_to_do(
     verb: str, fault: Fault, kind: type[DeltacliError], code: str, s3: S3Server, bucket: str
 ) -> None:
     storage = open_storage(f"s3://{bucket}/t")
@@ -266,7 +268,7 @@ def test_faults_say_what_happened_and_what_to_do(
     assert (code == "storage.failed") == (raised.value.hint is None)
 
 
-def test_nobody_at_the_endpoint(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unreachable_endpoint_is_reported(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL_S3", f"http://me:{SECRET}@127.0.0.1:1")
     storage = open_storage("s3://bucket/t")
 
@@ -297,14 +299,14 @@ def test_without_credentials_the_whole_chain_is_named(s3: S3Server, monkeypatch:
     assert raised.value.hint is not None
 
 
-def test_a_profile_that_is_not_there_is_named(s3: S3Server) -> None:
+def test_a_missing_profile_is_named(s3: S3Server) -> None:
     with pytest.raises(CredentialsMissing) as raised:
         open_storage("s3://bucket/t", {"profile": "night"}).read("a")
 
     assert "night" == raised.value.facts["profile"]
 
 
-def test_options_are_the_ones_that_others_know(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_options_have_the_names_of_other_tools(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
     bucket = s3.make_bucket()
     s3.put(bucket, "t/a", b"data")
     s3.publish(bucket, "t/a")
@@ -334,9 +336,7 @@ def test_options_are_the_ones_that_others_know(s3: S3Server, monkeypatch: pytest
         ("s3:///t", {}, "usage.table"),
     ],
 )
-def test_what_makes_no_sense_is_a_fault_of_the_command_line(
-    uri: str, options: dict[str, str], code: str, s3: S3Server
-) -> None:
+def test_invalid_store_options_are_usage_errors(uri: str, options: dict[str, str], code: str, s3: S3Server) -> None:
     with pytest.raises(UsageError) as raised:
         open_storage(uri, options).read("a")
 
@@ -344,7 +344,7 @@ def test_what_makes_no_sense_is_a_fault_of_the_command_line(
     assert SECRET not in f"{raised.value.message}{raised.value.facts}"
 
 
-def test_a_file_that_is_written_again_while_it_is_open_is_not_mixed(store: S3Storage) -> None:
+def test_a_file_replaced_while_open_is_not_mixed_with_the_new_one(store: S3Storage) -> None:
     store.put("f", b"1" * (4 << 20))
     with store.open("f") as file:
         before = file.read(10)

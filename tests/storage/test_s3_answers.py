@@ -47,9 +47,7 @@ def portal(server: S3Server, environ: dict[str, Any], start_response: Callable[.
 
 
 @pytest.mark.parametrize("verb", _READS)
-def test_the_page_of_a_captive_portal_is_an_error_of_the_store(
-    verb: str, s3: S3Server, bucket: str, store: Storage
-) -> None:
+def test_the_page_of_a_captive_portal_is_a_storage_error(verb: str, s3: S3Server, bucket: str, store: Storage) -> None:
     for method in ("GET", "HEAD"):
         s3.fail(method, bucket, portal)
 
@@ -77,7 +75,7 @@ def test_a_captive_portal_creates_replaces_and_deletes_nothing(s3: S3Server, buc
 
 @pytest.mark.parametrize("status", ["301 MOVED PERMANENTLY", "307 TEMPORARY REDIRECT", "302 FOUND"])
 @pytest.mark.parametrize("verb", ["read", "list_from"])
-def test_a_redirect_that_names_no_region_ends(verb: str, status: str, s3: S3Server, bucket: str) -> None:
+def test_a_redirect_without_a_region_is_an_error(verb: str, status: str, s3: S3Server, bucket: str) -> None:
     storage = open_storage(f"s3://{bucket}/t")
     for method in ("GET", "HEAD"):
         s3.fail(method, bucket, *[says(status, "PermanentRedirect")] * 200)
@@ -129,7 +127,7 @@ def test_an_entry_that_lacks_something_is_an_error(verb: str, text: str, s3: S3S
     assert "storage.unexpected-answer" == raised.value.code
 
 
-def test_a_page_that_comes_again_and_again_is_an_error(s3: S3Server, bucket: str) -> None:
+def test_a_repeated_page_is_an_error(s3: S3Server, bucket: str) -> None:
     storage = open_storage(f"s3://{bucket}/t")
     s3.fail("GET", bucket, page("a", token="1"), page("b", token="1"))
 
@@ -140,7 +138,7 @@ def test_a_page_that_comes_again_and_again_is_an_error(s3: S3Server, bucket: str
 
 
 @pytest.mark.parametrize("span", ["bytes 0-3/2", "bytes 1-4/100", "bytes 0-1/100", "bytes", "bytes 0-99/100"])
-def test_bytes_of_another_range_are_not_taken(span: str, s3: S3Server, bucket: str, store: Storage) -> None:
+def test_bytes_of_another_range_are_rejected(span: str, s3: S3Server, bucket: str, store: Storage) -> None:
     def other_range(server: S3Server, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         start_response("206 PARTIAL CONTENT", [("Content-Range", span), ("ETag", '"x"'), ("Content-Length", "4")])
         return [b"1234"]
@@ -154,7 +152,7 @@ def test_bytes_of_another_range_are_not_taken(span: str, s3: S3Server, bucket: s
 
 
 @pytest.mark.long
-def test_answers_of_chance_are_answers_or_errors_of_ours(tmp_path: Path) -> None:
+def test_random_answers_are_results_or_own_errors(tmp_path: Path) -> None:
     """
     A short round of the fuzz target, with the same inputs each time.
     """

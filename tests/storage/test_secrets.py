@@ -22,7 +22,7 @@ from tests.support.marked import KEY_ID, MARKED, PASSWORD, SECRET, TOKEN
 @pytest.mark.parametrize(
     "option", ["endpoint_url=http://h:9000", 'config_kwargs={"retries":{"mode":"standard"}}', "region=x-1", "key=AKIA"]
 )
-def test_options_without_a_secret_are_taken(option: str) -> None:
+def test_options_without_a_secret_are_accepted(option: str) -> None:
     assert option == "=".join(parse_storage_option(option))
 
 
@@ -42,7 +42,7 @@ class AnyText(dict[str, str]):
 
 
 @pytest.mark.parametrize("kind", FAULTS)
-def test_no_fault_of_the_library_tells_a_secret(kind: type[Exception]) -> None:
+def test_library_errors_contain_no_secret(kind: type[Exception]) -> None:
     fault = kind.__new__(kind)
     Exception.__init__(fault, str(getattr(kind, "fmt", "{error}")).format_map(AnyText()))
     options = read_options({"key": KEY_ID, "secret": SECRET, "token": f"{TOKEN}\n"})
@@ -65,7 +65,7 @@ def test_no_fault_of_the_library_tells_a_secret(kind: type[Exception]) -> None:
         f"AccountName=a;AccountKey={SECRET}x;EndpointSuffix=core",
     ],
 )
-def test_headers_and_signatures_are_blanked_though_nobody_knows_the_secret(
+def test_headers_and_signatures_are_masked_even_if_the_secret_is_unknown(
     text: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(secrets, "_remembered", set())

@@ -58,7 +58,7 @@ def test_a_walk_finds_odd_names(place: Place) -> None:
     assert files == set(paths(storage.walk("", everything)))
 
 
-def test_a_walk_begins_where_it_is_told_and_names_paths_below_the_root(place: Place) -> None:
+def test_a_walk_starts_at_the_given_directory_and_yields_paths_below_the_root(place: Place) -> None:
     storage = place.holding(dict.fromkeys([*FILES, "p=1-not/x"], b"1"))
 
     found = Counter(paths(storage.walk("p=1", everything)))
@@ -66,7 +66,7 @@ def test_a_walk_begins_where_it_is_told_and_names_paths_below_the_root(place: Pl
     assert Counter(path for path in FILES if path.startswith("p=1/")) == found
 
 
-def test_what_is_not_entered_is_not_told(place: Place) -> None:
+def test_skipped_directories_are_not_yielded(place: Place) -> None:
     storage = place.holding(dict.fromkeys(FILES, b"1"))
     asked: dict[str, list[str]] = {}
 
@@ -94,7 +94,7 @@ def test_sizes_and_times_are_those_of_the_files(place: Place) -> None:
 
 
 @pytest.mark.parametrize("directory", ["nowhere", "p=1/nowhere", "p"])
-def test_a_directory_that_is_not_there_is_missing(directory: str, place: Place) -> None:
+def test_a_missing_directory_is_reported(directory: str, place: Place) -> None:
     storage = place.holding(dict.fromkeys(FILES, b"1"))
 
     with pytest.raises(FileMissing) as raised:
@@ -112,7 +112,7 @@ def test_nothing_is_cached_between_two_walks(place: Place) -> None:
     assert ["p=1/a", "p=1/b", "p=2/c"] == sorted(paths(storage.walk("", everything)))
 
 
-def test_many_files_are_told_in_the_order_asked(place: Place) -> None:
+def test_sizes_of_many_files_keep_the_requested_order(place: Place) -> None:
     storage = place.holding({"d/three": b"333", "empty": b"", "d/e/five": b"55555"})
 
     sizes, times = storage.stat_many(["d/e/five", "gone", "empty", "d", "d/three", "empty/below", "d/three"])
@@ -125,7 +125,7 @@ def test_many_files_are_told_in_the_order_asked(place: Place) -> None:
     assert ([], []) == storage.stat_many([])
 
 
-def test_a_store_that_keeps_names_as_they_are_does_not_fold_them(place: Place) -> None:
+def test_a_store_that_keeps_names_is_case_sensitive(place: Place) -> None:
     assert not folds_names(place.holding({"_delta_log/0": b""}))
 
 
@@ -207,7 +207,7 @@ class Folding(RecordingStorage):
     ],
     ids=["folding", "folding, made in capitals", "without a log", "both there", "in memory"],
 )
-def test_a_disk_that_folds_names_is_told_by_its_log(
+def test_a_case_insensitive_disk_is_detected_by_its_log(
     make: Callable[[Storage], Storage], directories: list[str], expected: bool
 ) -> None:
     inner = MemoryStorage()

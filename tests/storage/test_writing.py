@@ -37,7 +37,7 @@ def test_a_file_is_created_once(place: Place) -> None:
 
 
 @pytest.mark.parametrize("data", [b"", b"x" * (9 << 20)], ids=["empty", "big"])
-def test_put_replaces_the_whole(data: bytes, place: Place) -> None:
+def test_put_replaces_the_whole_file(data: bytes, place: Place) -> None:
     place.storage.put("deep/er/file", b"before, and longer than nothing")
     place.storage.put("deep/er/file", data)
 
@@ -46,7 +46,7 @@ def test_put_replaces_the_whole(data: bytes, place: Place) -> None:
 
 
 @pytest.mark.parametrize("size", [0, 9 << 20], ids=["empty", "big"])
-def test_a_draft_is_nothing_before_it_is_published_and_whole_afterwards(size: int, place: Place) -> None:
+def test_a_draft_is_invisible_before_publication_and_complete_afterwards(size: int, place: Place) -> None:
     storage, data = place.storage, b"x" * size
     storage.put("log/there", b"theirs")
 
@@ -68,7 +68,7 @@ def _published(storage: Storage, path: str, *, replace: bool) -> Creation:
         return draft.publish(replace=replace)
 
 
-def test_a_draft_that_is_given_up_leaves_nothing(place: Place) -> None:
+def test_an_abandoned_draft_leaves_nothing(place: Place) -> None:
     with place.storage.draft("log/mine") as draft:
         Path(draft.place).write_bytes(b"half")
 
@@ -78,7 +78,7 @@ def test_a_draft_that_is_given_up_leaves_nothing(place: Place) -> None:
 
 @pytest.mark.parametrize("rounds", ROUNDS)
 @pytest.mark.long
-def test_of_sixteen_threads_one_creates_and_no_reader_sees_half(place: Place, rounds: int) -> None:
+def test_one_of_sixteen_threads_creates_and_no_reader_sees_a_partial_file(place: Place, rounds: int) -> None:
     storage, together, done = place.storage, Barrier(16, timeout=120), Event()
 
     def create(racer: int) -> list[Creation]:
@@ -117,7 +117,7 @@ def test_of_sixteen_threads_one_creates_and_no_reader_sees_half(place: Place, ro
 @pytest.mark.parametrize("place", ["local", "s3"], indirect=True)
 @pytest.mark.parametrize("rounds", ROUNDS)
 @pytest.mark.long
-def test_of_eight_processes_one_creates_and_no_reader_sees_half(place: Place, rounds: int) -> None:
+def test_one_of_eight_processes_creates_and_no_reader_sees_a_partial_file(place: Place, rounds: int) -> None:
     with Race(place.storage.uri, racers=8, rounds=rounds) as race:
         found = race.run()
 
@@ -130,7 +130,7 @@ def test_of_eight_processes_one_creates_and_no_reader_sees_half(place: Place, ro
     ]
 
 
-def test_deleting_answers_for_each_path_once_and_in_order(place: Place) -> None:
+def test_deleting_reports_each_path_once_and_in_order(place: Place) -> None:
     there = [f"d/{name}" for name in place.odd_names] + [f"d/{number:04d}" for number in range(0, 2_400, 2)]
     paths = sorted(there + [f"d/{number:04d}" for number in range(1, 2_400, 2)] + ["d/\r\x01", "none/of/these"])
     storage = place.holding({**dict.fromkeys(there, b"1"), "stays": b""})
@@ -145,7 +145,7 @@ def test_deleting_answers_for_each_path_once_and_in_order(place: Place) -> None:
         storage.stat(there[0])
 
 
-def test_deleting_takes_paths_as_it_goes(place: Place) -> None:
+def test_deleting_consumes_paths_lazily(place: Place) -> None:
     storage = place.holding({f"{number:05d}": b"" for number in range(3_000)})
 
     next(storage.delete_many(f"{number:05d}" for number in range(3_000)))
@@ -164,7 +164,7 @@ def test_a_created_file_is_listed_and_read_at_once(place: Place) -> None:
     assert 3 == storage.stat("_delta_log/1").size_bytes
 
 
-def test_a_file_has_the_time_it_was_written_with_where_the_store_keeps_times(place: Place) -> None:
+def test_a_file_keeps_its_modification_time_if_the_store_supports_it(place: Place) -> None:
     storage = place.storage
     moment = 1_600_000_000_123
 

@@ -33,7 +33,7 @@ Files = dict[str, StoredFile]
 """Path below the table -> file."""
 
 Damage = Callable[[Files], None]
-"""Something that goes wrong with a table's files (see `damage`)."""
+"""A damage of a table's files (see `damage`)."""
 
 
 def commit_path(version: int) -> str:

@@ -83,7 +83,7 @@ class CheckpointFiles:
 def write_checkpoint(
     version: int, actions: Sequence[Line], kind: CheckpointKind, shape: Shape, *, tag: str = ""
 ) -> CheckpointFiles:
-    """Lay the actions of a state out as a checkpoint of `version`; `tag` tells several of one kind apart."""
+    """Lay the actions of a state out as a checkpoint of `version`; `tag` distinguishes several of one kind."""
     rows = list(actions)
     random.Random(shape.shuffle).shuffle(rows)
     base = f"{version:020d}.checkpoint"

@@ -276,7 +276,7 @@ def _has_claim(column: ClaimedColumn) -> bool:
 
 
 def _between(ends: list[Value]) -> list[Value]:
-    """Literals beside the bounds."""
+    """Literals next to the bounds."""
     found: list[Value] = []
     for end in ends:
         if isinstance(end, bytes):

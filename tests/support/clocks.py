@@ -26,7 +26,7 @@ class FakeClock:
         note: Callable[[str], None] | None = None,
         is_stopping: Callable[[], bool] = lambda: False,
     ) -> Retry:
-        """Return a policy that goes by this clock and starts no thread."""
+        """Return a policy that uses this clock and starts no thread."""
         return Retry(
             budget_seconds,
             is_explicit=is_explicit,

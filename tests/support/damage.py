@@ -1,4 +1,4 @@
-"""Named damages: what goes wrong with the files of a table. Each returns a `Damage` for `TableBuilder.damaged`.
+"""Named damages of the files of a table. Each returns a `Damage` for `TableBuilder.damaged`.
 
 A damage that finds nothing to damage is an error: a test must not pass because it broke nothing.
 """

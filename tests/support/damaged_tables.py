@@ -195,7 +195,7 @@ def two_metadata(table: DamagedTable) -> None:
     table.commits[ADDITION] += [table.change_metadata(), table.change_metadata()]
 
 
-@damage("a commit has an action that nobody knows", commit(ADDITION))
+@damage("a commit has an unknown action", commit(ADDITION))
 def unknown_action(table: DamagedTable) -> None:
     table.commits[ADDITION].append({"holiday": {"from": 1}})
 

@@ -34,7 +34,7 @@ def add(path: str, size: int = 100, **fields: object) -> dict[str, Any]:
 
 
 def write_table(root: Path, *actions: dict[str, Any]) -> Path:
-    """Write a table of one commit, with a file of its own (id 1) beside what the actions name."""
+    """Write a table of one commit, with a file of its own (id 1) in addition to those of the actions."""
     own = put_rows(root / "own.parquet", 1)
     protocol = {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": FEATURES, "writerFeatures": FEATURES}
     metadata = {

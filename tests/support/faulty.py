@@ -33,7 +33,7 @@ Answer = TypeVar("Answer")
 
 
 class Fault(StrEnum):
-    """What goes wrong at the chosen call."""
+    """The fault at the chosen call."""
 
     BEFORE = "fails before it is done"
     AFTER = "fails after it was done"

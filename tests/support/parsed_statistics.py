@@ -110,7 +110,7 @@ def _nested(leaves: list[tuple[Path, Any]]) -> Any:
 
 
 def parse(text: str | None) -> Document:
-    """Statistics as JSON values, numbers exactly; nothing where there is no text."""
+    """Statistics as JSON values with exact numbers; empty without a text."""
     found = json.loads(text, parse_float=Decimal) if text else {}
     assert isinstance(found, dict)
     return found

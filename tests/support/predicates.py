@@ -327,7 +327,7 @@ def negative(order: int | None) -> int | None:
 
 
 BOTH_NULL = 2
-"""Not an order: two nulls, which <=> tells from a null and a value."""
+"""Not an order: two nulls, which <=> distinguishes from a null and a value."""
 
 
 def comparison(name: str, left: str, right: str, order: Callable[[Row], int | None]) -> Predicate:

@@ -107,7 +107,7 @@ def _leaf(chooser: random.Random, version: Version, place: Place) -> RowConditio
 
 
 def _near(chooser: random.Random, value: Value) -> Value:
-    """The value, or one right beside it."""
+    """The value, or an adjacent one."""
     if chooser.random() < 0.6:
         return value
     step = chooser.choice((-1, 1))

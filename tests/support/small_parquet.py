@@ -123,7 +123,7 @@ def physical_value(value: Value, kind: Type, look: Look) -> Value:
 
 
 def parquet(columns: Sequence[Column], rows: Sequence[Row], look: Look, **extra: Sequence[str]) -> bytes:
-    """A file of rows; `extra` are columns of text beside those of the table."""
+    """A file of rows; `extra` are text columns in addition to those of the table."""
     arrays: list[tuple[pa.Field, Any]] = []  # Any: pyarrow has no types
     for column in columns:
         values = [row.get(column.number) for row in rows]

@@ -14,7 +14,7 @@ from tests.support.small_writer import SmallTable
 
 
 def column(name: str, kind: Type, number: int, *, physical: str | None = None, nullable: bool = True) -> Column:
-    """A column that files know by its name, unless told otherwise."""
+    """A column that files identify by its name, by default."""
     return Column(name, kind, number, physical or name, nullable)
 
 

@@ -86,7 +86,7 @@ class Steps:
         return self.draw(st.sampled_from(LEAVES))
 
     def maybe(self, chance: float) -> bool:
-        """True as often as told."""
+        """Return True as often as configured."""
         return self.chooser.random() < chance
 
     def some(self, count: int) -> frozenset[int]:
@@ -298,7 +298,7 @@ def _first(column: Column) -> list[Struct]:
 
 
 def drop_column(steps: Steps) -> None:
-    """A column goes; sometimes another takes its name at once."""
+    """Drop a column; sometimes another takes its name at once."""
     if not steps.table.mapped:
         return add_column(steps)
     holders = [column for column in every_field(steps.table.columns) if any(len(s.fields) > 1 for s in _first(column))]

@@ -137,7 +137,7 @@ class SmallTable:
 
     @property
     def data_columns(self) -> list[Column]:
-        """The columns that are no partition columns."""
+        """The columns that are not partition columns."""
         return [column for column in self.columns if column.number not in self.partition]
 
     @property
@@ -255,7 +255,7 @@ class SmallTable:
         self, deleted: Mapping[str, frozenset[int]], *, how: str, uuid: UUID, prefix: str = "",
         run_keys: frozenset[int] | None = frozenset(),
     ) -> dict[str, Descriptor | None]:  # fmt: skip
-        """Descriptors of vectors: inline (`i`), or all in one file that `u` or `p` finds; None where nothing goes."""
+        """Descriptors of vectors: inline (`i`), or all in one file that `u` or `p` finds; None without vectors."""
         chosen = [path for path, rows in deleted.items() if rows]
         found: dict[str, Descriptor | None] = dict.fromkeys(deleted)
         if how == "i":

@@ -24,7 +24,7 @@ FAR = Capabilities(cheap_listing=False, parallel_reads=16, atomic_create=True)
 
 
 class RecordedDraft:
-    """A draft that tells when it is published."""
+    """A draft that reports its publication."""
 
     def __init__(self, inner: Draft, tell: Callable[[], None]) -> None:
         self._inner = inner

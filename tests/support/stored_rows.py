@@ -142,7 +142,7 @@ SCHEMA = StructType(
 
 
 def rows() -> pa.Table:
-    """Rows in which each column goes through all its values, in an order of its own, with nulls."""
+    """Rows in which each column takes all its values, in its own order, with nulls."""
     chance = random.Random(15)
     columns: dict[str, list[Any]] = {"id": list(range(ROWS))}
     for name, kind in _PLAIN.items():

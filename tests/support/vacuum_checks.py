@@ -46,7 +46,7 @@ def check_history(base: Path, start: Start, steps: Iterable[Step]) -> VacuumedTa
 
 
 def take(table: VacuumedTable, step: Step) -> None:
-    """Take one step; one that names what is not there is none."""
+    """Take one step; a step that names something missing does nothing."""
     live = list(table.newest.live.values())
     match step:
         case Wait(hours):

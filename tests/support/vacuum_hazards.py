@@ -21,7 +21,7 @@ from tests.support.small_vectors import z85
 DAY_MS = 24 * 3_600_000
 WEEK_MS = 7 * DAY_MS
 OLD_MS = EPOCH_MS
-"""Four weeks ago: when files and commits were written if nothing else is said."""
+"""Four weeks ago: the default time of files and commits."""
 
 CUTOFF_MS = NOW_MS - WEEK_MS
 """From when on something is kept by the default retention."""
@@ -105,7 +105,7 @@ def commit_to(storage: Storage, version: int, *lines: Line | bytes, modified_ms:
 
 
 def inventory_of(place: Path, *paths: str) -> str:
-    """Write an inventory of files beside the table, that calls all of them old."""
+    """Write an inventory of files next to the table, in which all of them are old."""
     rows = [f"{path},10,{OLD_MS // 1000}" for path in paths]
     inventory = place.with_name("inventory.csv")
     inventory.write_text("\n".join(["path,size,modified", *rows, ""]))

@@ -121,7 +121,7 @@ class VacuumedTable:
     now_ms: int = START_MS
     versions: list[Version] = field(default_factory=list)
     tombstones: dict[Key, Removal] = field(default_factory=dict)
-    """Of the newest version, as its log tells; a checkpoint leaves out those that are expired."""
+    """Those of the newest version according to its log; a checkpoint omits the expired ones."""
     gone: dict[str, Live] = field(default_factory=dict)
     """What was removed, by path."""
     stamped_from: int | None = None
@@ -283,7 +283,7 @@ class VacuumedTable:
         return found
 
     def times(self, versions: Iterable[int]) -> dict[int, int]:
-        """When versions were committed, as a history of these alone tells."""
+        """The commit times of versions, according to a history of these alone."""
         found: dict[int, int] = {}
         last = -1
         for number in versions:

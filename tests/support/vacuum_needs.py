@@ -1,4 +1,4 @@
-"""What a vacuum must keep and what it must delete, told from the history of a table and from its directory."""
+"""What a vacuum must keep and what it must delete, derived from the history of a table and its directory."""
 
 from __future__ import annotations
 

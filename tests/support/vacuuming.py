@@ -61,11 +61,11 @@ GARBAGE = (
     "_change_data/old.parquet",
     "ab/deletion_vector_00000000-0000-0000-0000-000000000000.bin",
 )
-"""What goes: eleven files, four batches of three."""
+"""The deleted files: eleven files, four batches of three."""
 
 
 def vacuum_request() -> VacuumRequest:
-    """Everything that can go goes."""
+    """Delete everything that can be deleted."""
     return make_request(max_delete="100%")
 
 
@@ -110,7 +110,7 @@ def write_table(place: Path) -> Path:
 
 
 class Killed(BaseException):
-    """The process is no more."""
+    """The process has ended."""
 
 
 class MortalStorage(FaultyStorage):
@@ -185,7 +185,7 @@ def files_of(place: Path) -> set[str]:
 
 
 def check_table(place: Path) -> None:
-    """Nothing needed is gone, nobody else's file came, and the log is whole and tells the same table."""
+    """Check that nothing needed is deleted, no other file appeared, and the log has the same table."""
     found = files_of(place)
     assert set(NEEDED) <= found <= {*NEEDED, *GARBAGE}
     storage = LocalStorage(str(place))

@@ -235,7 +235,7 @@ def test_orc_is_read(tmp_path: Path) -> None:
     )
 
 
-def test_only_the_columns_that_count_are_read_and_a_large_inventory_comes_in_batches(tmp_path: Path) -> None:
+def test_only_needed_columns_are_read_and_a_large_inventory_is_read_in_batches(tmp_path: Path) -> None:
     count = 200_000
     place = written(
         tmp_path, {"path": [f"{i}.parquet" for i in range(count)], "size": [1] * count, "modified": [TIME] * count}
@@ -308,12 +308,12 @@ def test_an_inventory_that_is_not_there_is_an_error(tmp_path: Path, name: str) -
         open_inventory(f"{tmp_path}/{name}", open_storage, [ROOT])
 
 
-def test_a_directory_is_no_inventory(tmp_path: Path) -> None:
+def test_a_directory_is_not_an_inventory(tmp_path: Path) -> None:
     with pytest.raises(Unreadable, match="is a directory"):
         open_inventory(str(tmp_path), open_storage, [ROOT])
 
 
-def test_a_fault_of_the_store_stays_one(tmp_path: Path) -> None:
+def test_a_storage_error_is_passed_on(tmp_path: Path) -> None:
     place = written(tmp_path, {"path": ["x"], "size": [1], "modified": [TIME]})
 
     class Broken(RecordingStorage):

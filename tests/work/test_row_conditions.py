@@ -1,4 +1,4 @@
-"""Conditions asked of a whole file: what breaks them is counted, whatever has no sure value beside it."""
+"""Conditions evaluated for a whole file: violations are counted, even next to rows without a certain value."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def answer_of(*batches: Sequence[int]) -> Violations:
         ([[*[1] * 5_000, MOST, *[1] * 5_000, -8]], 1, "i=-8", 1),
     ],
 )
-def test_rows_beside_one_without_a_value_are_judged(
+def test_rows_next_to_one_without_a_value_are_checked(
     batches: list[list[int]], rows: int, first: str | None, unjudged: int
 ) -> None:
     found = answer_of(*batches)

@@ -66,7 +66,7 @@ def delivered(root: Path, data: bytes, place: str = "lake/daily/data/part-0.csv.
         "lake/daily/2023-11-16T00-00Z/part-0.csv.gz",
     ],
 )
-def test_files_are_found_beside_a_copied_manifest(tmp_path: Path, place: str) -> None:
+def test_files_are_found_next_to_a_copied_manifest(tmp_path: Path, place: str) -> None:
     inventory = delivered(tmp_path, gzip.compress(LINES), place)
 
     assert EXPECTED == read(inventory)
@@ -110,7 +110,7 @@ def stores(**files: bytes) -> Callable[[str], Storage]:
     return open_other
 
 
-def test_files_lie_in_the_destination_bucket() -> None:
+def test_files_are_in_the_destination_bucket() -> None:
     data = gzip.compress(LINES)
     open_other = stores(stock__a__now__manifest_json=manifest(data, "b/c.csv.gz"), stock__b__c_csv_gz=data)
 
@@ -119,7 +119,7 @@ def test_files_lie_in_the_destination_bucket() -> None:
     assert EXPECTED == found
 
 
-def test_files_may_lie_beside_a_manifest_that_was_copied_to_another_bucket() -> None:
+def test_files_may_be_next_to_a_manifest_copied_to_another_bucket() -> None:
     data = gzip.compress(LINES)
     open_other = stores(copy__a__now__manifest_json=manifest(data, "b/c.csv.gz"), copy__a__data__c_csv_gz=data)
 
@@ -156,7 +156,7 @@ def test_half_a_file_without_a_checksum_is_an_error(tmp_path: Path) -> None:
     assert f"{len(data)} bytes" == caught.value.facts["found"]
 
 
-def test_a_file_without_a_checksum_is_believed(tmp_path: Path) -> None:
+def test_a_file_without_a_checksum_is_accepted(tmp_path: Path) -> None:
     data = gzip.compress(LINES)
 
     assert EXPECTED == read(delivered(tmp_path, data, files=[{"key": KEY}]))
@@ -192,7 +192,7 @@ def test_an_inventory_without_times_names_its_columns(tmp_path: Path) -> None:
         manifest(b"", fileSchema=7),
     ],
 )
-def test_what_is_no_manifest_is_an_error(tmp_path: Path, content: bytes) -> None:
+def test_a_file_that_is_not_a_manifest_is_an_error(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "manifest.json").write_bytes(content)
 
     with pytest.raises(Unreadable, match="is not a manifest") as caught:
@@ -201,6 +201,6 @@ def test_what_is_no_manifest_is_an_error(tmp_path: Path, content: bytes) -> None
     assert "vacuum.inventory" == caught.value.code
 
 
-def test_a_format_nobody_knows_is_an_error(tmp_path: Path) -> None:
+def test_an_unknown_format_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(Unreadable, match="in the format avro"):
         read(delivered(tmp_path, b"Obj", fileFormat="Avro"))

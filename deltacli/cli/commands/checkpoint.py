@@ -235,8 +235,8 @@ def _verify(run: Run, opened: Table, table: str, version: int | None) -> None:
     from deltacli.cli.render.checkpoint import verifications
     from deltacli.operations.checkpoint.verify import CheckpointVerdict, verify_checkpoints
 
-    found = list(verify_checkpoints(opened, version=version))
-    run.write(verifications(opened.uri, found))
-    if any(one.verdict in (CheckpointVerdict.DIFFERS, CheckpointVerdict.UNREADABLE) for one in found):
+    outcomes = list(verify_checkpoints(opened, version=version))
+    run.write(verifications(opened.uri, outcomes))
+    if any(one.verdict in (CheckpointVerdict.DIFFERS, CheckpointVerdict.UNREADABLE) for one in outcomes):
         run.note(f"next: deltacli validate {quoted_table(table)}")
         raise typer.Exit(EXIT_FINDINGS)

@@ -226,11 +226,13 @@ class _VacuumCommand:
         from deltacli.cli.results import Outcome
         from deltacli.operations.vacuum.explain import explain_file
 
-        found = explain_file(self.table, request, path)
-        content = found.as_json()
+        explanation = explain_file(self.table, request, path)
+        content = explanation.as_json()
         columns = ("version", "timestampMs", "action", "operation", "detail")
         uri, rows = self.table.uri, content["commits"]
-        self.run.write(Outcome("vacuum-explain", uri, content, lambda: explanation_sections(uri, found), rows, columns))
+        self.run.write(
+            Outcome("vacuum-explain", uri, content, lambda: explanation_sections(uri, explanation), rows, columns)
+        )
 
     def _plan(self, request: VacuumRequest) -> VacuumPlan:
         from deltacli.operations.vacuum.full_plan import plan_vacuum

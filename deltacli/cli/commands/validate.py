@@ -378,13 +378,13 @@ def _say_what_next(run: Run, wanted: ValidateOptions, report: ValidationReport) 
     if not run.is_on_screen:
         return
     findings = [finding for table in report.tables for finding in table.findings]
-    found = [finding.rule.id for finding in sorted(findings, key=worst_first)]
-    reported = dict.fromkeys(rule for rule in found if rule not in OWN_RULES)
+    ids = [finding.rule.id for finding in sorted(findings, key=worst_first)]
+    reported = dict.fromkeys(rule for rule in ids if rule not in OWN_RULES)
     if any(table.suppressed for table in report.tables):
         run.note(f"next: {again_with(invocation.arguments, '--max-findings', '0')}")
     elif reported:
         chosen = quoted(",".join(list(reported)[:_NAMED]))
         run.note(f"next: deltacli validate --list-rules --select {chosen}")
-    elif not found and wanted.level in _NEXT_LEVEL:
+    elif not ids and wanted.level in _NEXT_LEVEL:
         level = _NEXT_LEVEL[LevelChoice(wanted.level)]
         run.note(f"next: {again_with(invocation.arguments, '--level', level)}")

@@ -100,8 +100,8 @@ def _field(column: pyarrow.Array) -> tuple[str, pyarrow.Array, str]:
 
     from deltacli.cli.render.data.values import text_column
 
-    if pa.types.is_map(column.type) and column.null_count == 0 and (found := _map_of_one_key(column)):
-        return found
+    if pa.types.is_map(column.type) and column.null_count == 0 and (field := _map_of_one_key(column)):
+        return field
     text = text_column(column)
     if not _may_hold_text(column.type):
         return "", text, ""
@@ -130,8 +130,8 @@ def _must_be_quoted(text: pyarrow.Array) -> pyarrow.Array | None:
     has_empty = pc.min(pc.binary_length(text)).as_py() == 0
     if not has_mark:
         return pc.equal(text, "") if has_empty else None
-    found = pc.match_substring_regex(text, _MUST_BE_QUOTED)
-    return pc.or_(found, pc.equal(text, "")) if has_empty else found
+    mask = pc.match_substring_regex(text, _MUST_BE_QUOTED)
+    return pc.or_(mask, pc.equal(text, "")) if has_empty else mask
 
 
 def _doubled(text: pyarrow.Array) -> pyarrow.Array:

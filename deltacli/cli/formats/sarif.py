@@ -52,14 +52,14 @@ def _rule(rule: Rule) -> Json:
     properties: Json = {"tags": ["delta-lake", area], "level": LEVEL_NAMES[rule.level], "spec": rule.spec}
     if rule.seed:
         properties["seed"] = rule.seed
-    found: Json = {
+    document: Json = {
         "id": rule.id,
         "shortDescription": {"text": rule.checks},
         "help": {"text": _help(rule)},
         "defaultConfiguration": {"level": _LEVELS[rule.severity]},
         "properties": properties,
     }
-    return found
+    return document
 
 
 def _help(rule: Rule) -> str:
@@ -100,8 +100,8 @@ def _invocation(report: ValidationReport) -> Json:
             _notification("note", f"{table.name}: {count} more of {rule} are not shown")
             for rule, count in table.suppressed.items()
         ]
-    found: Json = {"executionSuccessful": not report.failures}
-    return {**found, "toolExecutionNotifications": told} if told else found
+    invocation: Json = {"executionSuccessful": not report.failures}
+    return {**invocation, "toolExecutionNotifications": told} if told else invocation
 
 
 def _notification(level: str, text: str) -> Json:

@@ -89,7 +89,7 @@ def _hint(result: CheckpointResult) -> str:
     return f"_last_checkpoint names version {result.hint_version}"
 
 
-def verifications(uri: str, found: Sequence[Verification]) -> Listing[Verification]:
+def verifications(uri: str, checks: Sequence[Verification]) -> Listing[Verification]:
     """Return what became of each checkpoint."""
     columns: list[Column[Verification]] = [
         Column("version", lambda one: one.checkpoint.version, right=True, priority=1),
@@ -99,7 +99,7 @@ def verifications(uri: str, found: Sequence[Verification]) -> Listing[Verificati
         Column("details", _details, priority=3),
     ]
     fields = envelope("deltacli.checkpoint-verification", uri, complete=True)
-    return Listing(fields, "verification", [one.as_json() for one in found], columns, found, items_name="checkpoints")
+    return Listing(fields, "verification", [one.as_json() for one in checks], columns, checks, items_name="checkpoints")
 
 
 def _details(one: Verification) -> str:

@@ -49,11 +49,11 @@ def changes_of(commit_info: Mapping[str, Any] | None) -> Changes:  # Any: JSON v
     metrics = (commit_info or {}).get("operationMetrics")
     if not isinstance(metrics, dict):
         return Changes()
-    found = {
+    changes = {
         field: next((_whole(metrics[name]) for name in names if name in metrics), None)
         for field, names in _NAMES.items()
     }
-    return Changes(**{field: number for field, number in found.items() if number})
+    return Changes(**{field: number for field, number in changes.items() if number})
 
 
 def in_words(changes: Changes) -> str:

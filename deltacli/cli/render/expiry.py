@@ -89,8 +89,8 @@ def _files(plan: ExpiryPlan) -> list[str]:
     by_kind = plan.as_json()["candidates"]["byKind"]
     width = max(len(kind) for kind in by_kind)
     rows = [
-        f"{kind:<{width}}  {plural(found['files'], 'file')}, {format_size(found['sizeBytes'])}"
-        for kind, found in sorted(by_kind.items())
+        f"{kind:<{width}}  {plural(totals['files'], 'file')}, {format_size(totals['sizeBytes'])}"
+        for kind, totals in sorted(by_kind.items())
     ]
     return [total, *rows]
 

@@ -81,11 +81,11 @@ def _backup(uri: str, listed: BackupList) -> str:
 
 def _some(plan: RestorePlan, action: str) -> Iterator[str]:
     """How many files, then the first of them."""
-    found = [item.file for item in (*plan.writes, *plan.kept) if item.action == action]
-    yield f"{plural(len(found), 'file')}, {format_size(sum(file.size_bytes for file in found))}"
-    yield from (f"  {file.name}" for file in sorted(found)[:_LISTED])
-    if len(found) > _LISTED:
-        yield f"  and {len(found) - _LISTED:,} more: --json shows all"
+    files = [item.file for item in (*plan.writes, *plan.kept) if item.action == action]
+    yield f"{plural(len(files), 'file')}, {format_size(sum(file.size_bytes for file in files))}"
+    yield from (f"  {file.name}" for file in sorted(files)[:_LISTED])
+    if len(files) > _LISTED:
+        yield f"  and {len(files) - _LISTED:,} more: --json shows all"
 
 
 def _text(amount: LogAmount) -> str:

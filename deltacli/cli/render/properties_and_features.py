@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from deltacli.operations.change.table_properties import PropertiesOutcome, ShownProperty
 
 
-def properties_result(uri: str, version: int, found: Sequence[ShownProperty]) -> Listing[ShownProperty]:
+def properties_result(uri: str, version: int, properties: Sequence[ShownProperty]) -> Listing[ShownProperty]:
     """Return the properties of a table."""
     columns: list[Column[ShownProperty]] = [
         Column("key", lambda one: one.key, priority=1),
@@ -33,9 +33,9 @@ def properties_result(uri: str, version: int, found: Sequence[ShownProperty]) ->
         Column("meaning", _meaning, priority=3, least=16, folds=True),
     ]
     fields = envelope("deltacli.properties", uri, complete=True) | {"version": version}
-    items = [one.as_json() for one in found]
-    said = [] if found else [Section("properties", ["none"])]
-    return Listing(fields, "property", items, columns, found, items_name="properties", said=lambda _: said)
+    items = [one.as_json() for one in properties]
+    said = [] if properties else [Section("properties", ["none"])]
+    return Listing(fields, "property", items, columns, properties, items_name="properties", said=lambda _: said)
 
 
 class FeaturesResult(Listing["ShownFeature"]):
@@ -47,7 +47,7 @@ class FeaturesResult(Listing["ShownFeature"]):
             write_table(sink, terminal, self.columns, self.rows)
 
 
-def features_result(uri: str, version: int, protocol: Protocol, found: Sequence[ShownFeature]) -> FeaturesResult:
+def features_result(uri: str, version: int, protocol: Protocol, features: Sequence[ShownFeature]) -> FeaturesResult:
     """Return the protocol of a table and its features."""
     columns: list[Column[ShownFeature]] = [
         Column("name", lambda one: one.name, priority=1),
@@ -57,9 +57,9 @@ def features_result(uri: str, version: int, protocol: Protocol, found: Sequence[
         Column("because", lambda one: one.because, priority=3, folds=True),
     ]
     fields = envelope("deltacli.features", uri, complete=True) | {"version": version, "protocol": protocol.as_json()}
-    items = [one.as_json() for one in found]
+    items = [one.as_json() for one in features]
     said = [Section("protocol", [protocol_line(protocol.as_json())])]
-    return FeaturesResult(fields, "feature", items, columns, found, items_name="features", said=lambda _: said)
+    return FeaturesResult(fields, "feature", items, columns, features, items_name="features", said=lambda _: said)
 
 
 def write_change(run: Run, outcome: PropertiesOutcome | FeaturesOutcome, *, is_done: bool) -> None:
@@ -91,7 +91,7 @@ def _draw(canvas: Canvas, table: str, content: Mapping[str, Any], *, is_done: bo
 def _meaning(one: ShownProperty) -> str | None:
     if not one.is_valid:
         return f"not valid: expected {one.expected}"
-    return "no engine is known to know it" if one.is_known is False else one.meaning
+    return "not recognized by any known engine" if one.is_known is False else one.meaning
 
 
 def _style(one: ShownProperty) -> Style:

@@ -60,12 +60,12 @@ def schema_tree(snapshot: Snapshot, terminal: Terminal, *, with_mapping: bool = 
 
 def _are_last(depths: list[int]) -> list[bool]:
     """Of every entry, whether no later one stands beside it; one pass from the end, for schemas of a million fields."""
-    found: list[bool] = []
+    flags: list[bool] = []
     open_at: set[int] = set()
     for depth in reversed(depths):
-        found.append(depth not in open_at)
+        flags.append(depth not in open_at)
         open_at = {deeper for deeper in open_at if deeper < depth} | {depth}
-    return found[::-1]
+    return flags[::-1]
 
 
 def _field_text(field: StructField, *, is_partition: bool) -> str:

@@ -89,9 +89,9 @@ def _on_thread(arguments: threading.ExceptHookArgs) -> None:
     show("error", "python", f"exception in {name}\n{trace}".rstrip())
 
 
-def _trace(found: Any) -> str:  # Any: what `sys.exc_info` returns, or True
-    if not isinstance(found, tuple) or found[0] is None:
+def _trace(exc_info: Any) -> str:  # Any: what `sys.exc_info` returns, or True
+    if not isinstance(exc_info, tuple) or exc_info[0] is None:
         return ""
     import traceback
 
-    return "".join(traceback.format_exception(*found))
+    return "".join(traceback.format_exception(*exc_info))

@@ -50,8 +50,8 @@ def _version_of(less: str) -> int:
     """Return the version that less prints; 0 where it prints none, such as that of busybox."""
     with contextlib.suppress(OSError, subprocess.SubprocessError):
         done = subprocess.run([less, "--version"], capture_output=True, timeout=_PATIENCE_SECONDS, check=False)
-        if found := re.match(rb"less (\d+)", done.stdout):
-            return int(found[1])
+        if match := re.match(rb"less (\d+)", done.stdout):
+            return int(match[1])
     return 0
 
 

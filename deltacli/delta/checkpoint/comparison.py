@@ -73,25 +73,25 @@ def comparable(rows: pyarrow.RecordBatch) -> pyarrow.Table:
     return pa.table(columns)
 
 
-def compare(found: pyarrow.Table, expected: pyarrow.Table) -> Comparison:
+def compare(actual: pyarrow.Table, expected: pyarrow.Table) -> Comparison:
     """Compare `comparable` tables of the checkpoint and the log.
 
     Statistics are compared only if both have them as text; maps and statistics are compared by content.
     """
-    found, expected = found.combine_chunks(), expected.combine_chunks()
-    at = pc.index_in(found.column("key"), value_set=_one(expected.column("key")))
-    extra = pc.filter(found.column("path"), pc.is_null(at)).to_pylist()
-    there = pc.is_in(expected.column("key"), value_set=_one(found.column("key")))
+    actual, expected = actual.combine_chunks(), expected.combine_chunks()
+    at = pc.index_in(actual.column("key"), value_set=_one(expected.column("key")))
+    extra = pc.filter(actual.column("path"), pc.is_null(at)).to_pylist()
+    there = pc.is_in(expected.column("key"), value_set=_one(actual.column("key")))
     missing = pc.filter(expected.column("path"), pc.invert(there)).to_pylist()
     both = pc.is_valid(at)
-    ours = pc.filter(found, both)
+    ours = pc.filter(actual, both)
     theirs = pc.take(expected, pc.filter(at, both))
     return Comparison(missing, extra, list(_differences(ours, theirs)))
 
 
-def _differences(found: pyarrow.Table, expected: pyarrow.Table) -> Iterator[Difference]:
+def _differences(actual: pyarrow.Table, expected: pyarrow.Table) -> Iterator[Difference]:
     for name in (*_NUMBERS, *_TEXTS):
-        ours, theirs = found.column(name), expected.column(name)
+        ours, theirs = actual.column(name), expected.column(name)
         unequal = pc.fill_null(pc.not_equal(ours, theirs), False)
         if name != "stats":
             unequal = pc.or_(unequal, pc.xor(pc.is_valid(ours), pc.is_valid(theirs)))
@@ -99,7 +99,7 @@ def _differences(found: pyarrow.Table, expected: pyarrow.Table) -> Iterator[Diff
             continue
         rows = pc.indices_nonzero(unequal)
         values = zip(
-            pc.take(found.column("path"), rows).to_pylist(),
+            pc.take(actual.column("path"), rows).to_pylist(),
             pc.take(ours, rows).to_pylist(),
             pc.take(theirs, rows).to_pylist(),
             strict=True,
@@ -153,8 +153,8 @@ class DuplicateFinder:
         if len(often) == 0:
             return []
         keys = [
-            keys_of(pc.filter(rows, pc.is_in(found, value_set=often)))
-            for rows, found in zip(self._rows, self._prints, strict=True)
+            keys_of(pc.filter(rows, pc.is_in(prints, value_set=often)))
+            for rows, prints in zip(self._rows, self._prints, strict=True)
         ]
         counted = pc.value_counts(pa.chunked_array(keys, pa.binary()))
         twice = pc.filter(counted.field("values"), pc.greater(counted.field("counts"), 1))

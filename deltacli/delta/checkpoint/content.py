@@ -154,16 +154,16 @@ def _with_pairs(action: Action, kind: Any) -> Any:
     """Return an action with lists of pairs where Arrow requires maps."""
     import pyarrow as pa
 
-    found: Action = {}
+    converted: Action = {}
     for field in kind:
         value = action.get(field.name)
         if pa.types.is_map(field.type) and value is not None:
-            found[field.name] = list(value.items())
+            converted[field.name] = list(value.items())
         elif pa.types.is_struct(field.type) and value is not None:
-            found[field.name] = _with_pairs(value, field.type)
+            converted[field.name] = _with_pairs(value, field.type)
         else:
-            found[field.name] = value
-    return found
+            converted[field.name] = value
+    return converted
 
 
 def leaves_of(schema: pyarrow.Schema, wanted: Sequence[str]) -> list[str]:

@@ -65,8 +65,8 @@ def _judge(value: dict[str, Any]) -> Hint | BadHint:  # Any: JSON values
     version = value.get("version")
     if type(version) is not int or not 0 <= version < 2**63:
         return BadHint("hint.missing-field")
-    found = value.get("checksum")
-    if isinstance(found, str) and found.lower() not in checksums(value):
+    checksum = value.get("checksum")
+    if isinstance(checksum, str) and checksum.lower() not in checksums(value):
         return BadHint("hint.checksum-bad")
     return Hint(version)
 
@@ -134,9 +134,9 @@ def _leaves(value: object, path: str, depth: int = 0) -> Iterator[tuple[str, str
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    members: dict[str, Any] = {}
     for key, value in pairs:
-        if key in found:
+        if key in members:
             raise _DuplicateKeyError(key[:80])
-        found[key] = value
-    return found
+        members[key] = value
+    return members

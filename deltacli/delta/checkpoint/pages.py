@@ -36,12 +36,12 @@ class PageHeader(NamedTuple):
 def read_page_header(data: bytes) -> PageHeader | None:
     """Read the page header at the start of `data`, or return None if it is not complete. Raises ThriftFaultError."""
     reader = CompactReader(data)
-    found: dict[int, int] = {}
+    fields: dict[int, int] = {}
     values = 0
     try:
         for field, kind in reader.fields():
             if kind in INTEGERS:
-                found[field] = reader.integer()
+                fields[field] = reader.integer()
             elif kind == STRUCT and field in _BODIES:
                 values = reader.integer_of_struct(1) or 0
             elif kind in (LIST, SET):
@@ -50,7 +50,7 @@ def read_page_header(data: bytes) -> PageHeader | None:
                 reader.skip(kind)
     except IndexError:
         return None
-    header = PageHeader(reader.position, found.get(1, -1), found.get(2, -1), found.get(3, -1), values)
+    header = PageHeader(reader.position, fields.get(1, -1), fields.get(2, -1), fields.get(3, -1), values)
     if header.packed_bytes < 0 or header.unpacked_bytes < 0 or header.values < 0:
         raise ThriftFaultError("a page header without sizes")
     return header
@@ -62,7 +62,7 @@ def read_null_counts(footer: bytes, leaf: str, row_groups: int) -> list[int | No
     `footer` is a FileMetaData; `leaf` is a dotted path. It is searched in the form that every Thrift library writes. A
     path that does not occur exactly once per row group gives no result.
     """
-    return [found.nulls for found in read_statistics(footer, leaf, row_groups)]
+    return [statistics.nulls for statistics in read_statistics(footer, leaf, row_groups)]
 
 
 class LeafStatistics(NamedTuple):
@@ -88,20 +88,20 @@ def read_statistics(footer: bytes, leaf: str, row_groups: int) -> list[LeafStati
     if len(names) > _MAX_SHORT_LIST:
         return [_NO_STATISTICS] * row_groups
     path = bytes([_PATH_FIELD, len(names) << 4 | BINARY]) + b"".join(_size(len(name)) + name for name in names)
-    found, position = [], footer.find(path)
+    statistics, position = [], footer.find(path)
     while position >= 0:
-        found.append(_statistics(footer, position + len(path)))
+        statistics.append(_statistics(footer, position + len(path)))
         position = footer.find(path, position + 1)
-    return found if len(found) == row_groups else [_NO_STATISTICS] * row_groups
+    return statistics if len(statistics) == row_groups else [_NO_STATISTICS] * row_groups
 
 
 def _size(number: int) -> bytes:
     """A length as Thrift writes it."""
-    found = b""
+    encoded = b""
     while number >= 0x80:
-        found += bytes([number & 0x7F | 0x80])
+        encoded += bytes([number & 0x7F | 0x80])
         number >>= 7
-    return found + bytes([number])
+    return encoded + bytes([number])
 
 
 def _statistics(footer: bytes, position: int) -> LeafStatistics:

@@ -196,19 +196,19 @@ def parse_statistics(
 class _Collected:
     """The columns of all blocks of a parse, in the order of the rows."""
 
-    def __init__(self, found: StatsColumns, texts: Any) -> None:
+    def __init__(self, stats: StatsColumns, texts: Any) -> None:
         import pyarrow as pa
 
-        self._found = found
+        self._found = stats
         self._texts = texts
         self._count = count = len(texts)
-        self._is_whole = len(found.blocks) == 1 and found.blocks[0].rows is None
+        self._is_whole = len(stats.blocks) == 1 and stats.blocks[0].rows is None
         self._leaves = [
             {(part, leaf.path): leaf.values for part, leaves in block.leaves.items() for leaf in leaves}
-            for block in found.blocks
+            for block in stats.blocks
         ]
         if not self._is_whole:
-            rows = [pc.cast(_as_array(block.rows), pa.int64()) for block in found.blocks]
+            rows = [pc.cast(_as_array(block.rows), pa.int64()) for block in stats.blocks]
             known = pa.concat_arrays(rows) if rows else pa.nulls(0, pa.int64())
             self._places = pc.index_in(pa.array(range(count), pa.int64()), value_set=known)
 
@@ -281,10 +281,10 @@ def parsed_columns(
     adds: pyarrow.RecordBatch, config: TableConfiguration, partition_values: Any, stats: Any
 ) -> dict[str, Any]:  # Any: Arrow types and arrays
     """Return the parsed columns of adds (`action_schemas().add`) for the types that are not None."""
-    found = {}
+    columns = {}
     if partition_values is not None:
         maps = adds.column("partitionValues")
-        found["partitionValues_parsed"] = parse_partition_values(maps, config, partition_values)
+        columns["partitionValues_parsed"] = parse_partition_values(maps, config, partition_values)
     if stats is not None:
-        found["stats_parsed"] = parse_statistics(adds.column("stats"), config, stats)
-    return found
+        columns["stats_parsed"] = parse_statistics(adds.column("stats"), config, stats)
+    return columns

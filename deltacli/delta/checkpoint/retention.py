@@ -37,4 +37,8 @@ def live_transactions(
     if retention is None:
         return list(transactions)
     cutoff = now_ms - retention
-    return [found for found in transactions if found.last_updated is None or found.last_updated > cutoff]
+    return [
+        transaction
+        for transaction in transactions
+        if transaction.last_updated is None or transaction.last_updated > cutoff
+    ]

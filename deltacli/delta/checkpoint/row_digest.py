@@ -58,10 +58,10 @@ def _column(chunks: list[Any], kind: Any) -> Iterator[int]:  # Any: Arrow arrays
 
 
 def _crc(parts: Iterable[Any]) -> int:  # Any: buffers
-    found = 0
+    crc = 0
     for part in parts:
-        found = zlib.crc32(part, found)
-    return found
+        crc = zlib.crc32(part, crc)
+    return crc
 
 
 def _is_text(kind: Any) -> bool:

@@ -92,8 +92,8 @@ class CheckpointColumns:
             wanted.append("remove.path")  # an incomplete remove is recognized by its missing path
         if with_paths and group.has_remove_vectors:
             wanted += [f"remove.deletionVector.{leaf}" for leaf in _VECTOR_LEAVES]
-        found = [leaf for leaf in wanted if leaf in self._leaves]
-        return found or ["remove.path"]
+        leaves = [leaf for leaf in wanted if leaf in self._leaves]
+        return leaves or ["remove.path"]
 
     def whole(self, kind: str, fields: Sequence[str]) -> list[str]:
         """The prefixes of the named fields of `add` or `remove` that this file has."""

@@ -80,8 +80,8 @@ def _byte_before_end(raw: Any, distances: Any) -> Any:
     """The byte at a distance from 1 to 3 before the end of each text; 0 for other distances."""
     import pyarrow as pa
 
-    found = pc.fill_null(pa.nulls(len(raw), pa.int64()), 0)
+    byte_before_end = pc.fill_null(pa.nulls(len(raw), pa.int64()), 0)
     for distance in range(1, _WORD):
         byte = pc.binary_slice(raw, -distance, -distance + 1 or None)
-        found = pc.if_else(pc.equal(distances, distance), _little_endian(byte, 0, 1), found)
-    return found
+        byte_before_end = pc.if_else(pc.equal(distances, distance), _little_endian(byte, 0, 1), byte_before_end)
+    return byte_before_end

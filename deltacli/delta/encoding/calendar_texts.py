@@ -61,8 +61,8 @@ def _texts(
     if ends["min"] is None or (first <= ends["min"] and ends["max"] <= last):
         return pc.cast(column, pa.string())
     is_beyond = pc.or_(pc.less(numbers, first), pc.greater(numbers, last))
-    found = pc.unique(pc.filter(numbers, is_beyond))
-    texts = pa.array([written(number) for number in found.to_pylist()], pa.string())
-    beyond = pc.take(texts, pc.index_in(numbers, value_set=found))
+    distinct = pc.unique(pc.filter(numbers, is_beyond))
+    texts = pa.array([written(number) for number in distinct.to_pylist()], pa.string())
+    beyond = pc.take(texts, pc.index_in(numbers, value_set=distinct))
     near = pc.if_else(is_beyond, pa.scalar(None, column.type), column)
     return pc.coalesce(beyond, pc.cast(near, pa.string()))

@@ -19,12 +19,12 @@ def fingerprints(keys: Any) -> Any:  # Any: a binary array in, an int64 array ou
 
     if len(keys) and pc.min_max(pc.binary_length(keys)).as_py()["min"] < _PRINTED:
         keys = pc.binary_join_element_wise(pa.scalar(b"\x00" * _PRINTED), keys, b"")
-    found = None
+    prints = None
     for end in range(0, _PRINTED, 8):
         part = pc.binary_slice(keys, -end - 8, -end) if end else pc.binary_slice(keys, -8)
         eight = pc.cast(part, pa.binary(8)).view(pa.int64())
-        found = eight if found is None else pc.bit_wise_xor(pc.multiply(found, _SALT), eight)
-    return found
+        prints = eight if prints is None else pc.bit_wise_xor(pc.multiply(prints, _SALT), eight)
+    return prints
 
 
 def repeated(prints: Any) -> Any:  # Any: int64 arrays
@@ -46,4 +46,4 @@ def rows_that_may_repeat(keys: Iterable[Any]) -> Any:  # Any: binary arrays in, 
     if not prints:
         return pa.chunked_array([], pa.bool_())
     often = repeated(pa.concat_arrays(prints))
-    return pa.chunked_array([pc.is_in(found, value_set=often) for found in prints], pa.bool_())
+    return pa.chunked_array([pc.is_in(prints_of_chunk, value_set=often) for prints_of_chunk in prints], pa.bool_())

@@ -79,8 +79,8 @@ class IntegerSet:
         repeated = Repeated()
         fewer, more = sorted((self._chunks, other._chunks), key=len)
         for number, bits in fewer.items():
-            if (found := bits & more.get(number, 0)) != 0:
-                repeated = repeated.plus(_told(number, found))
+            if (shared := bits & more.get(number, 0)) != 0:
+                repeated = repeated.plus(_told(number, shared))
         return repeated
 
     def _has_room(self, number: int) -> bool:
@@ -116,6 +116,6 @@ def _bits(ordered: pyarrow.Int64Array) -> int:
     low, high = places[0].as_py(), places[-1].as_py()
     if high - low + 1 == len(ordered) and len(pc.unique(places)) == len(ordered):
         return _run(low, high)
-    found = pc.scatter(pa.repeat(pa.scalar(True), len(places)), places, max_index=_CHUNK - 1)
-    present = found.buffers()[0]  # null where nothing was put
+    bitmap = pc.scatter(pa.repeat(pa.scalar(True), len(places)), places, max_index=_CHUNK - 1)
+    present = bitmap.buffers()[0]  # null where nothing was put
     return _ALL if present is None else int.from_bytes(present.to_pybytes()[:_CHUNK_BYTES], "little")

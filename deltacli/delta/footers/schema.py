@@ -64,7 +64,7 @@ def read_schema(schema: bytes) -> FileSchema:
     footer = schema + _NO_ROWS
     data = b"".join((_MAGIC, footer, len(footer).to_bytes(4, "little"), _MAGIC))
     file = ParquetReader(pa.BufferReader(data))
-    found = file.metadata.schema
+    parquet_schema = file.metadata.schema
     leaves = tuple(
         FileLeaf(
             leaf.path,
@@ -77,7 +77,7 @@ def read_schema(schema: bytes) -> FileSchema:
             leaf.max_definition_level,
             leaf.max_repetition_level,
         )
-        for leaf in (found.column(index) for index in range(len(found)))
+        for leaf in (parquet_schema.column(index) for index in range(len(parquet_schema)))
     )
     return FileSchema(file.schema_arrow, leaves, _read_nodes(schema))
 
@@ -111,19 +111,19 @@ def _read_nodes(schema: bytes) -> tuple[FileNode, ...]:
 
 
 def _read_element(reader: CompactReader) -> _Element:
-    found: dict[int, Any] = {}  # Any: numbers and bytes
+    fields: dict[int, Any] = {}  # Any: numbers and bytes
     is_annotated = False
     for field, kind in reader.fields():
         if kind in INTEGERS:
-            found[field] = reader.integer()
+            fields[field] = reader.integer()
         elif kind == BINARY:
-            found[field] = reader.binary()
+            fields[field] = reader.binary()
         elif field == 10 and kind == STRUCT:
             for logical, inner in reader.fields():
                 is_annotated = is_annotated or logical in _NESTED_LOGICAL
                 reader.skip(inner)
         else:
             reader.skip(kind)
-    name = found.get(4, b"").decode("utf-8", "replace")
-    is_annotated = is_annotated or found.get(6) in _NESTED_CONVERTED
-    return _Element(name, found.get(3) == _REPEATED, is_annotated, max(found.get(5, 0), 0))
+    name = fields.get(4, b"").decode("utf-8", "replace")
+    is_annotated = is_annotated or fields.get(6) in _NESTED_CONVERTED
+    return _Element(name, fields.get(3) == _REPEATED, is_annotated, max(fields.get(5, 0), 0))

@@ -45,11 +45,11 @@ class Shape(NamedTuple):
         """Read a part of this shape: its values, and its end. Return None if it does not match."""
         values = list(self.constants)
         for _, pattern, groups, then in self.pieces:
-            found = pattern.match(data, position)
-            if found is None:
+            matched = pattern.match(data, position)
+            if matched is None:
                 return None
-            position = found.end()
-            texts = found.groups()
+            position = matched.end()
+            texts = matched.groups()
             for (place, is_number), text in zip(groups, texts, strict=False):
                 if not is_number:
                     values[place] = text
@@ -78,11 +78,11 @@ class Shapes:
     def match(self, data: bytes, position: int) -> tuple[Values, int, Shape] | None:
         """Read by a known shape, or return None."""
         for number, shape in enumerate(self._known):
-            found = shape.match(data, position)
-            if found is not None:
+            matched = shape.match(data, position)
+            if matched is not None:
                 if number:
                     self._known.insert(0, self._known.pop(number))
-                return *found, shape
+                return *matched, shape
         return None
 
     def read(
@@ -93,9 +93,9 @@ class Shapes:
         `walk` reads it field by field if its shape is unknown. The shape is None if it was not learned. Raises
         ThriftFaultError, and IndexError at the end of the bytes.
         """
-        found = self.match(data, position)
-        if found is not None:
-            return found
+        match = self.match(data, position)
+        if match is not None:
+            return match
         if self._not_yet > 0 or len(self._known) >= _MOST_SHAPES:
             self._not_yet -= 1
             reader = PartReader(data, position, places)

@@ -59,13 +59,13 @@ class CompactReader:
 
     def integer_of_struct(self, wanted: int) -> int | None:
         """Return an integer field of the struct that begins here, or None if it is absent. The struct is consumed."""
-        found = None
+        number = None
         for field, kind in self.fields():
             if field == wanted and kind in INTEGERS:
-                found = self.integer()
+                number = self.integer()
             else:
                 self.skip(kind)
-        return found
+        return number
 
     def binary(self) -> bytes:
         """Bytes with their length before them."""

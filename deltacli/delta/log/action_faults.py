@@ -12,10 +12,10 @@ def missing(what: str, source: str) -> CommitCorrupt:
     return CommitCorrupt(f"{source}: {what} is missing", code="action.missing-required", hint=_HINT)
 
 
-def wrong_type(what: str, found: str, source: str) -> CommitCorrupt:
+def wrong_type(what: str, actual: str, source: str) -> CommitCorrupt:
     """Return the error for a field whose value has a different type than in the protocol."""
     return CommitCorrupt(
-        f"{source}: {what} has the wrong type", code="action.wrong-type", facts={"found": found[:120]}, hint=_HINT
+        f"{source}: {what} has the wrong type", code="action.wrong-type", facts={"found": actual[:120]}, hint=_HINT
     )
 
 

@@ -237,8 +237,8 @@ def look_at(
         if kind == "commitInfo":
             info, is_first = action, position == 0
         rule = _OBSTACLES.get(kind)
-        found = rule(request, action) if rule is not None else f"it has {kind}, which deltacli does not recognize"
-        obstacle = obstacle or found
+        reason = rule(request, action) if rule is not None else f"it has {kind}, which deltacli does not recognize"
+        obstacle = obstacle or reason
     stamp = info.get("inCommitTimestamp") if is_first else None
     return ConflictingCommit(
         version,

@@ -244,14 +244,14 @@ def _read_spread_actions(data: bytes, name: str) -> list[tuple[str, Action]] | N
     decoder = json.JSONDecoder()
     try:
         text = data.decode("utf-8")
-        position, found = _after_blanks(text, 0), []
+        position, actions = _after_blanks(text, 0), []
         while position < len(text):
             value, position = decoder.raw_decode(text, position)
             if type(value) is not dict:
                 return None
-            found.append(value)
+            actions.append(value)
             position = _after_blanks(text, position)
-        return list(stream_actions((json.dumps(value).encode() for value in found), name))
+        return list(stream_actions((json.dumps(value).encode() for value in actions), name))
     except (ValueError, RecursionError):
         return None
 
@@ -260,8 +260,8 @@ def _after_blanks(text: str, position: int) -> int:
     """Return where the next value begins. The text is never copied, because a long commit would then cost quadratic
     time.
     """
-    found = _BLANK.match(text, position)
-    return found.end() if found else position
+    match = _BLANK.match(text, position)
+    return match.end() if match else position
 
 
 def _not_an_action(name: str, number: int, offset: int, value: object) -> CommitCorrupt:

@@ -36,16 +36,16 @@ _BY_LOWER_CASE = {key.lower(): key for key in RESERVED}
 
 def parse_commit_metadata(texts: Sequence[str]) -> dict[str, str]:
     """Return the keys and values of `KEY=VALUE` texts. Raises UsageError (`usage.commit-metadata`)."""
-    found: dict[str, str] = {}
+    pairs: dict[str, str] = {}
     for text in texts:
         key, separator, value = text.partition("=")
         if not separator:
             raise _refused(f"{text!r} has no value", {"expected": "KEY=VALUE"})
-        if found.get(key, value) != value:
-            raise _refused(f"{key} has two values: {found[key]!r} and {value!r}", {"expected": "one value per key"})
-        found[key] = value
-    require_free(found)
-    return found
+        if pairs.get(key, value) != value:
+            raise _refused(f"{key} has two values: {pairs[key]!r} and {value!r}", {"expected": "one value per key"})
+        pairs[key] = value
+    require_free(pairs)
+    return pairs
 
 
 def require_free(metadata: Mapping[str, str]) -> None:

@@ -122,10 +122,10 @@ class NarrowRows:
 
     def part(self, first: tuple[int, int], last: tuple[int, int]) -> NarrowRows:
         """Return the rows added between two positions."""
-        found = NarrowRows()
-        found._adds = tuple(column[first[0] : last[0]] for column in self._adds)
-        found._removes = tuple(column[first[1] : last[1]] for column in self._removes)
-        return found
+        narrow_rows = NarrowRows()
+        narrow_rows._adds = tuple(column[first[0] : last[0]] for column in self._adds)
+        narrow_rows._removes = tuple(column[first[1] : last[1]] for column in self._removes)
+        return narrow_rows
 
     def batches(self, source: str) -> tuple[pyarrow.RecordBatch, pyarrow.RecordBatch]:
         """Return one batch of `narrow_add` and one of `narrow_remove`.
@@ -210,15 +210,15 @@ def whole_actions_leniently(actions: Sequence[Action], schema: pyarrow.Schema) -
 
 def _plain(action: Action, schema: pyarrow.Schema) -> Action:
     """Return an action without the fields that its columns do not have."""
-    found: Action = {}
+    plain: Action = {}
     for name in schema.names:
         value = _plain_value(action.get(name))
         try:
             whole_actions([{name: value}], schema, "")
         except CommitCorrupt:
             continue
-        found[name] = value
-    return found
+        plain[name] = value
+    return plain
 
 
 def _plain_value(value: Any) -> Any:  # Any: a JSON value

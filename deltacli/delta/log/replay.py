@@ -119,9 +119,9 @@ def values_that_repeat(hashes: Iterable[array[int]]) -> frozenset[int]:
     import pyarrow
 
     chunks = [
-        pyarrow.Array.from_buffers(pyarrow.int64(), len(found), [None, pyarrow.py_buffer(found)])
-        for found in hashes
-        if len(found)
+        pyarrow.Array.from_buffers(pyarrow.int64(), len(each), [None, pyarrow.py_buffer(each)])
+        for each in hashes
+        if len(each)
     ]
     if not chunks:
         return frozenset()

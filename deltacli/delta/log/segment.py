@@ -190,13 +190,13 @@ def choose_segment(
 def _worked_around(listing: LogListing, checkpoint: CheckpointInstance | None, wanted: int) -> tuple[str, ...]:
     """Return the rule ids of files that this choice had to skip."""
     floor = checkpoint.version if checkpoint else -1
-    found = {rule for version, rule in listing.problems if version < 0 or floor <= version <= wanted}
+    rules = {rule for version, rule in listing.problems if version < 0 or floor <= version <= wanted}
     if checkpoint is not None:
         if checkpoint.version == wanted and wanted not in listing.commits:
-            found.add("log.checkpoint-commit-missing")
+            rules.add("log.checkpoint-commit-missing")
         if any(file.size_bytes == 0 for v, file in listing.commits.items() if v <= checkpoint.version):
-            found.add("commit.empty")
-    return tuple(sorted(found))
+            rules.add("commit.empty")
+    return tuple(sorted(rules))
 
 
 def _readable_facts(listing: LogListing) -> dict[str, str]:

@@ -33,7 +33,7 @@ class Metadata(NamedTuple):
 
     def as_json(self) -> dict[str, Any]:
         """Return the action as in the log, without absent values."""
-        found: dict[str, Any] = {
+        document: dict[str, Any] = {
             "id": self.id,
             "name": self.name,
             "description": self.description,
@@ -43,7 +43,7 @@ class Metadata(NamedTuple):
             "configuration": dict(self.configuration),
             "createdTime": self.created_time,
         }
-        return {key: value for key, value in found.items() if value is not None}
+        return {key: value for key, value in document.items() if value is not None}
 
 
 class SetTransaction(NamedTuple):
@@ -111,12 +111,12 @@ class StateBuilder:
     @property
     def live_domains(self) -> tuple[DomainMetadata, ...]:
         """Return domains that are not removed, by name."""
-        return tuple(found for _, found in sorted(self.domains.items()) if found is not None)
+        return tuple(domain for _, domain in sorted(self.domains.items()) if domain is not None)
 
     @property
     def live_transactions(self) -> tuple[SetTransaction, ...]:
         """Return the newest transaction of every application, including expired ones, by application."""
-        return tuple(found for _, found in sorted(self.transactions.items()))
+        return tuple(transaction for _, transaction in sorted(self.transactions.items()))
 
 
 def has_in_commit_timestamps(protocol: Protocol, metadata: Metadata) -> bool:

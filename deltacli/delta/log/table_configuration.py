@@ -90,8 +90,8 @@ class TableConfiguration:
     def partition_columns(self) -> dict[str, StructField | None]:
         """Return partition columns by physical name, or None if the schema lacks one."""
         by_name = {column.name: column for column in (self.schema.fields if self.schema else ())}
-        found: dict[str, StructField | None] = {}
+        fields: dict[str, StructField | None] = {}
         for name in self.metadata.partition_columns if self.metadata else ():
             column = by_name.get(name)
-            found[self.physical_name(column) if column else name] = column
-        return found
+            fields[self.physical_name(column) if column else name] = column
+        return fields

@@ -52,11 +52,11 @@ def file_times(commits: Mapping[int, LogFile]) -> dict[int, CommitTime]:
     times: dict[int, CommitTime] = {}
     previous: int | None = None
     for version in sorted(commits):
-        found = commits[version].modified_ms
-        if previous is not None and found <= previous:
+        modified_ms = commits[version].modified_ms
+        if previous is not None and modified_ms <= previous:
             previous += 1
             times[version] = CommitTime(previous, TimestampSource.FILE_ADJUSTED)
         else:
-            previous = found
-            times[version] = CommitTime(found, TimestampSource.FILE)
+            previous = modified_ms
+            times[version] = CommitTime(modified_ms, TimestampSource.FILE)
     return times

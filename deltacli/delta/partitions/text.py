@@ -64,10 +64,10 @@ def is_text(type_name: str) -> bool:
 def spelling_of(type_name: str, text: str) -> Spelling:
     """Check a value that is neither null nor empty. Unrecognized types accept any text."""
     bare = text.strip()
-    found = _spelling(type_name, bare)
-    if found is Spelling.PLAIN and bare != text and type_name in _JUDGES:
+    spelling = _spelling(type_name, bare)
+    if spelling is Spelling.PLAIN and bare != text and type_name in _JUDGES:
         return Spelling.NOT_CANONICAL
-    return found
+    return spelling
 
 
 def _spelling(type_name: str, text: str) -> Spelling:

@@ -41,14 +41,14 @@ def partition_columns(
     for field in kind:
         keys.require(field.name, actions.column("path"))
     parsed = parse_partition_values(keys.spelled(kind.names), config, kind)
-    found = {}
+    arrays = {}
     for field, values in zip(kind, parsed.flatten(), strict=True):
         texts = pc.map_lookup(keys.spelled(kind.names), query_key=pa.scalar(field.name), occurrence="first")
         wrong = pc.and_(pc.is_null(values), pc.greater(pc.fill_null(pc.binary_length(texts), 0), 0))
         if pc.any(wrong).as_py():
             raise _unparsable(actions, field, texts, pc.indices_nonzero(wrong)[0].as_py())
-        found[field.name] = values
-    return found
+        arrays[field.name] = values
+    return arrays
 
 
 def lacking_values(remove: Action, names: Sequence[str]) -> tuple[str, ...]:
@@ -79,8 +79,8 @@ def with_values(remove: Action, names: Sequence[str], of_add: Mapping[str, str |
     if own is None and of_add is None:
         return remove
     known = of_add or {}
-    found = {name: next((known[key] for key in _alike(name, known)), None) for name in lacking_values(remove, names)}
-    return {**remove, "partitionValues": {**(own or {}), **found}}
+    values = {name: next((known[key] for key in _alike(name, known)), None) for name in lacking_values(remove, names)}
+    return {**remove, "partitionValues": {**(own or {}), **values}}
 
 
 def _alike(name: str, known: Mapping[str, str | None]) -> list[str]:

@@ -76,8 +76,8 @@ def locate_all(paths: Iterable[object], uri: str) -> list[str | None]:
     import pyarrow as pa
 
     texts = [path if isinstance(path, str) and has_bytes(path) else None for path in paths]
-    found: list[bytes | None] = locate(pa.array(texts, pa.string()), uri).keys.to_pylist()
-    return [None if key is None else text_of(key) for key in found]
+    keys: list[bytes | None] = locate(pa.array(texts, pa.string()), uri).keys.to_pylist()
+    return [None if key is None else text_of(key) for key in keys]
 
 
 def text_of(key: bytes) -> str:

@@ -70,17 +70,17 @@ class ColumnFinder:
 
     def find(self, names: Sequence[str], position: int) -> Column:
         """Return the column at a path of names. Raises UsageError if there is none, or more than one."""
-        fields, found = self._schema.fields, None
+        fields, field = self._schema.fields, None
         path: list[str] = []
         for depth, name in enumerate(names):
-            if found is not None:
-                fields = self._fields_below(found, ".".join(names[:depth]), name, position)
-            found = self._field(fields, name, tuple(path), position)
-            path.append(found.name)
-        assert found is not None
-        column = Column(tuple(path), found.data_type)
+            if field is not None:
+                fields = self._fields_below(field, ".".join(names[:depth]), name, position)
+            field = self._field(fields, name, tuple(path), position)
+            path.append(field.name)
+        assert field is not None
+        column = Column(tuple(path), field.data_type)
         self.found[column.path] = column
-        if COLLATIONS in found.metadata:
+        if COLLATIONS in field.metadata:
             self._collated.add(column.path)
         return column
 

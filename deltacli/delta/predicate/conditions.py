@@ -15,7 +15,7 @@ from deltacli.delta.predicate.patterns import Pattern
 from deltacli.delta.schema.kinds import Kind
 
 Columns: TypeAlias = Callable[[Column], Any]  # Any: Arrow arrays
-"""Gives the values of a column; raises KeyError for one that is not there."""
+"""Returns the values of a column; raises KeyError for a missing one."""
 
 
 @dataclass(frozen=True)
@@ -125,10 +125,10 @@ def evaluate(condition: Condition, columns: Columns, count: int) -> Any:  # Any:
     """Return the condition for each of `count` rows."""
     match condition:
         case Truth(part, wanted):
-            found = evaluate(part, columns, count)
+            mask = evaluate(part, columns, count)
             if wanted is None:
-                return pc.is_null(found)
-            return pc.fill_null(found if wanted else pc.invert(found), False)
+                return pc.is_null(mask)
+            return pc.fill_null(mask if wanted else pc.invert(mask), False)
         case CompareConditions(one, order, other):
             sides = [_as_numbers(evaluate(side, columns, count)) for side in (one, other)]
             return ask(order, *sides)
@@ -173,8 +173,8 @@ def _contained(values: Any, limits: tuple[Limit, ...]) -> Any:
         values = whole_numbers(values)
     elif not values.type.equals(kind):
         values = pc.cast(values, kind)
-    found = pc.is_in(values, value_set=pa.array(members, kind))
-    return pc.if_else(pc.is_valid(values), found, pa.scalar(None, pa.bool_()))
+    mask = pc.is_in(values, value_set=pa.array(members, kind))
+    return pc.if_else(pc.is_valid(values), mask, pa.scalar(None, pa.bool_()))
 
 
 def _as_numbers(values: Any) -> Any:
@@ -199,14 +199,14 @@ def _compare_columns(order: Order, left: Column, left_values: Any, right: Column
 
 def _compare_doubles(order: Order, left: Any, right: Any) -> Any:
     """Compare doubles in Spark's order: NaN equals itself and is above everything else."""
-    found = ask(order, left, right)
+    mask = ask(order, left, right)
     left_nan, right_nan = (pc.invert(pc.equal(side, side)) for side in (left, right))
     match order:
         case Order.LESS:
-            return pc.or_(found, pc.and_(right_nan, pc.invert(left_nan)))
+            return pc.or_(mask, pc.and_(right_nan, pc.invert(left_nan)))
         case Order.LESS_EQUAL:
-            return pc.or_(found, right_nan)
-    return pc.or_(found, pc.and_(left_nan, right_nan))
+            return pc.or_(mask, right_nan)
+    return pc.or_(mask, pc.and_(left_nan, right_nan))
 
 
 def _microseconds(values: Any) -> Any:

@@ -132,9 +132,9 @@ def _plain(text: str, wanted: Sequence[_Wanted]) -> dict[str, Any]:
         value = read_json(text)
     except ValueError:
         return {}
-    found: dict[str, Any] = {}
+    plain: dict[str, Any] = {}
     records = dig(value, ["numRecords"])
-    found["numRecords"] = records if is_long(records) else None
+    plain["numRecords"] = records if is_long(records) else None
     for part in PER_COLUMN:
         for one in wanted:
             given = dig(value, (part, *one.path))
@@ -144,11 +144,11 @@ def _plain(text: str, wanted: Sequence[_Wanted]) -> dict[str, Any]:
                 given = _plain_bound(one.column, given)
             else:
                 continue
-            below = found.setdefault(part, {})
+            below = plain.setdefault(part, {})
             for name in one.path[:-1]:
                 below = below.setdefault(name, {})
             below[one.path[-1]] = given
-    return found
+    return plain
 
 
 def _plain_bound(column: Column, given: Any) -> Any:
@@ -327,6 +327,6 @@ def _unless(is_wrong: Any, values: Any) -> Any:
     return pc.if_else(is_wrong, pa.scalar(None, values.type), values)
 
 
-def _known_and(found: Any) -> Any:
+def _known_and(mask: Any) -> Any:
     """Return an answer, with no for missing values."""
-    return pc.fill_null(found, False)
+    return pc.fill_null(mask, False)

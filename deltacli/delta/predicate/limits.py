@@ -209,8 +209,8 @@ def _constant(values: Any, answer: bool) -> Any:  # Any: Arrow arrays
 
 def _nan(values: Any, is_wanted: bool) -> Any:
     """Return which doubles are NaN, or which are not; null if the value is."""
-    found = pc.equal(values, values)
-    return pc.invert(found) if is_wanted else found
+    mask = pc.equal(values, values)
+    return pc.invert(mask) if is_wanted else mask
 
 
 def as_doubles(values: Any) -> Any:

@@ -140,20 +140,20 @@ def nearest_double(number: Fraction | float) -> float:
 
 def _floating(number: Fraction | float, name: str, text: str) -> Fraction | float:
     """A number rounded to a float or a double."""
-    found = nearest_double(number)
-    if name == "float" and math.isfinite(found):
-        found = _single(found, text)
-    return Fraction(found) if math.isfinite(found) else found
+    nearest = nearest_double(number)
+    if name == "float" and math.isfinite(nearest):
+        nearest = _single(nearest, text)
+    return Fraction(nearest) if math.isfinite(nearest) else nearest
 
 
 def _single(number: float, text: str) -> float:
     import struct
 
     try:
-        found: float = struct.unpack("<f", struct.pack("<f", number))[0]
+        single: float = struct.unpack("<f", struct.pack("<f", number))[0]
     except OverflowError:
         raise NoValueError(f"{_cut(text)} is too large for a float") from None
-    return found
+    return single
 
 
 # -- texts as values of a type ----------------------------------------------------------------------------------------
@@ -245,8 +245,8 @@ _CAST_TYPES = frozenset(
 
 def _converted(inner: Literal, type_name: str, node: Node) -> Literal:
     if inner.kind is Kind.TEXT:
-        found = from_text(inner.value, type_name, node)
-        return _in_range(found, type_name, node) if found.kind is Kind.DECIMAL else found
+        converted = from_text(inner.value, type_name, node)
+        return _in_range(converted, type_name, node) if converted.kind is Kind.DECIMAL else converted
     if inner.kind is Kind.DECIMAL:
         if type_name == "boolean":
             return Literal(Kind.BOOLEAN, inner.value != 0, node)

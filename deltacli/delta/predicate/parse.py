@@ -72,12 +72,12 @@ class Predicate:
 
         The batch has at least the top-level columns used, under their logical names, in the table's Arrow types.
         """
-        found: dict[Column, Any] = {}  # Any: Arrow arrays
+        arrays: dict[Column, Any] = {}  # Any: Arrow arrays
 
         def values(column: Column) -> Any:
-            if column not in found:
-                found[column] = _values_of(batch, column)
-            return found[column]
+            if column not in arrays:
+                arrays[column] = _values_of(batch, column)
+            return arrays[column]
 
         return pc.fill_null(evaluate(self.condition, values, batch.num_rows), False)
 
@@ -116,7 +116,7 @@ def _not_understood(text: str, position: int) -> UsageError:
     rest = text[position:].lower()
     if rest.startswith(("select", "with", "values", "table")):
         return refuse(text, position, "subqueries are not supported")
-    return refuse(text, position, "it is not understood")
+    return refuse(text, position, "it could not be parsed")
 
 
 class _Binder:
@@ -133,17 +133,17 @@ class _Binder:
         """Return the condition of a part that must be true, false or null."""
         return self._as_condition(self._operand(node), node)
 
-    def _as_condition(self, found: Operand, node: Node, what: str = "a condition is expected") -> Condition:
-        if isinstance(found, Column):
-            self._finder.require_comparable(found, node.position)
-            if found.kind is Kind.BOOLEAN:
-                return Flag(found)
-            raise self._refuse(node, f"{what}, but {found.name} is of type {found.type_name}")
-        if isinstance(found, Literal):
-            if found.is_null or found.kind is Kind.BOOLEAN:
-                return Constant(found.value)
-            raise self._refuse(node, f"{what}, but there is {found.shown}")
-        return found
+    def _as_condition(self, operand: Operand, node: Node, what: str = "a condition is expected") -> Condition:
+        if isinstance(operand, Column):
+            self._finder.require_comparable(operand, node.position)
+            if operand.kind is Kind.BOOLEAN:
+                return Flag(operand)
+            raise self._refuse(node, f"{what}, but {operand.name} is of type {operand.type_name}")
+        if isinstance(operand, Literal):
+            if operand.is_null or operand.kind is Kind.BOOLEAN:
+                return Constant(operand.value)
+            raise self._refuse(node, f"{what}, but there is {operand.shown}")
+        return operand
 
     def _operand(self, node: Node) -> Operand:
         if node.form is Form.COLUMN:
@@ -156,9 +156,9 @@ class _Binder:
         self._depth += 1
         if self._depth > _MAX_DEPTH:
             raise self._refuse(node, "it is nested too deeply")
-        found = self._made(node)
+        operand = self._made(node)
         self._depth -= 1
-        return found
+        return operand
 
     def _made(self, node: Node) -> Condition:
         match node.name:
@@ -169,37 +169,37 @@ class _Binder:
             case "or":
                 return Or(tuple(self.condition(part) for part in _chain(node)))
             case "is":
-                found = self._is(node)
+                condition = self._is(node)
             case "in":
-                found = self._in(node)
+                condition = self._in(node)
             case "between":
                 value, low, high = (self._operand(part) for part in node.parts)
-                found = And((self._compare(">=", value, low, node), self._compare("<=", value, high, node)))
+                condition = And((self._compare(">=", value, low, node), self._compare("<=", value, high, node)))
             case "like":
-                found = self._like(node)
+                condition = self._like(node)
             case name if name in _COMPARISONS or name in _ORDERS or name == "<=>":
                 left, right = (self._operand(part) for part in node.parts)
                 return self._compare(_COMPARISONS.get(name, name), left, right, node)
             case _:
                 raise self._refuse(node, _impossible(node))
-        return Not(found) if node.negated else found
+        return Not(condition) if node.negated else condition
 
     def _is(self, node: Node) -> Condition:
-        found = self._operand(node.parts[0])
+        operand = self._operand(node.parts[0])
         if node.word == "distinct":
-            return Not(self._compare("<=>", found, self._operand(node.parts[1]), node))
+            return Not(self._compare("<=>", operand, self._operand(node.parts[1]), node))
         if node.word == "null":
-            return self._is_null(found)
+            return self._is_null(operand)
         return Truth(
-            self._as_condition(found, node, f"IS {node.word.upper()} requires a condition"), _TRUTHS[node.word]
+            self._as_condition(operand, node, f"IS {node.word.upper()} requires a condition"), _TRUTHS[node.word]
         )
 
-    def _is_null(self, found: Operand) -> Condition:
-        if isinstance(found, Column):
-            return IsNull(found)
-        if isinstance(found, Literal):
-            return Constant(found.is_null)
-        return Truth(found, None)
+    def _is_null(self, operand: Operand) -> Condition:
+        if isinstance(operand, Column):
+            return IsNull(operand)
+        if isinstance(operand, Literal):
+            return Constant(operand.is_null)
+        return Truth(operand, None)
 
     def _in(self, node: Node) -> Condition:
         value, *items = (self._operand(part) for part in node.parts)
@@ -211,8 +211,8 @@ class _Binder:
             if len(literals) > 1:
                 self._finder.require_comparable(value, node.position)
                 limits = tuple(self._limit(value, literal) for literal in literals)
-                found = (Contained(value, limits), *(self._compare("=", value, item, node) for item in rest))
-                return found[0] if not rest else Or(found)
+                conditions = (Contained(value, limits), *(self._compare("=", value, item, node) for item in rest))
+                return conditions[0] if not rest else Or(conditions)
         return Or(tuple(self._compare("=", value, item, node) for item in items))
 
     def _like(self, node: Node) -> Condition:
@@ -260,8 +260,8 @@ class _Binder:
         if isinstance(left, Literal) and isinstance(right, Column):
             left, right, name = right, left, _FLIPPED.get(name, name)
         order, is_turned = _ORDERS[name]
-        found = self._ordered(order, left, right, node)
-        return Not(found) if is_turned else found
+        ordered = self._ordered(order, left, right, node)
+        return Not(ordered) if is_turned else ordered
 
     def _equal_or_null(self, left: Operand, right: Operand, node: Node) -> Condition:
         if _is_null_literal(left):

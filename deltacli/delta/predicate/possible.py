@@ -75,8 +75,8 @@ def possible(condition: Condition, source: Source, count: int) -> Possible:
     """Return the possible results of a condition in each of `count` files."""
     match condition:
         case Not(part):
-            found = possible(part, source, count)
-            return Possible(found.false, found.true, found.null)
+            mask = possible(part, source, count)
+            return Possible(mask.false, mask.true, mask.null)
         case And(parts):
             return reduce(_both, (possible(part, source, count) for part in parts))
         case Or(parts):
@@ -123,7 +123,7 @@ def _compared(left: Possible, order: Order, right: Possible) -> Possible:
 
 def _leaf(condition: Leaf, source: Source, count: int) -> Possible:
     known = {column: source(column) for column in columns_of(condition)}
-    exact = {column: found for column, found in known.items() if isinstance(found, Exact)}
+    exact = {column: value for column, value in known.items() if isinstance(value, Exact)}
     if len(exact) == len(known):
         return _exact(condition, exact, count)
     bounds = next(iter(known.values())) if len(known) == 1 else None
@@ -133,14 +133,14 @@ def _leaf(condition: Leaf, source: Source, count: int) -> Possible:
 
 
 def _exact(condition: Leaf, known: dict[Column, Exact], count: int) -> Possible:
-    found = evaluate_leaf(condition, lambda column: known[column].values, count)
+    mask = evaluate_leaf(condition, lambda column: known[column].values, count)
     unknown = constant(False, count)
     for column in known.values():
         unknown = pc.or_(unknown, pc.invert(column.is_known))
     return Possible(
-        pc.or_(pc.fill_null(found, False), unknown),
-        pc.or_(pc.fill_null(pc.invert(found), False), unknown),
-        pc.or_(pc.is_null(found), unknown),
+        pc.or_(pc.fill_null(mask, False), unknown),
+        pc.or_(pc.fill_null(pc.invert(mask), False), unknown),
+        pc.or_(pc.is_null(mask), unknown),
     )
 
 
@@ -189,8 +189,8 @@ def _ordered(column: Column, order: Order, limit: Limit, bounds: Bounds) -> tupl
 
 def _reaches(column: Column, limit: Limit, high: Any, *, or_equal: bool) -> Any:
     """Return whether values below an upper bound may be above a limit, or equal to it."""
-    found = _known_or(pc.invert(limit.compare(Order.LESS if or_equal else Order.LESS_EQUAL, high)))
-    return pc.or_(found, _is_cut_of(limit.value, high)) if column.kind is Kind.TEXT else found
+    mask = _known_or(pc.invert(limit.compare(Order.LESS if or_equal else Order.LESS_EQUAL, high)))
+    return pc.or_(mask, _is_cut_of(limit.value, high)) if column.kind is Kind.TEXT else mask
 
 
 def _is_cut_of(text: str, high: Any) -> Any:
@@ -201,10 +201,10 @@ def _is_cut_of(text: str, high: Any) -> Any:
 
     bare = pc.utf8_rtrim(high, characters=TIE_BREAKERS)
     beginnings = pa.array([text[:length] for length in range(min(len(text), _LONGEST_PREFIX) + 1)], pa.string())
-    found = pc.is_in(bare, value_set=beginnings)
+    mask = pc.is_in(bare, value_set=beginnings)
     if len(text) > _LONGEST_PREFIX:
-        found = pc.or_(found, _known_or(pc.greater(pc.binary_length(bare), _LONGEST_PREFIX)))
-    return pc.fill_null(found, False)
+        mask = pc.or_(mask, _known_or(pc.greater(pc.binary_length(bare), _LONGEST_PREFIX)))
+    return pc.fill_null(mask, False)
 
 
 def _may_begin_with(prefix: str, bounds: Bounds) -> Any:
@@ -214,9 +214,9 @@ def _may_begin_with(prefix: str, bounds: Bounds) -> Any:
     return pc.and_(starts, pc.or_(reaches, _is_cut_of(prefix, bounds.high)))
 
 
-def _known_or(found: Any) -> Any:
+def _known_or(mask: Any) -> Any:
     """Return an answer, with yes for missing values."""
-    return pc.fill_null(found, True)
+    return pc.fill_null(mask, True)
 
 
 def constant(value: bool, count: int) -> Any:  # Any: a boolean array

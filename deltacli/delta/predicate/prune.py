@@ -139,6 +139,6 @@ def _names_key(maps: Any, name: str, texts: Any) -> Any:
     taken = pc.take(maps, without)
     lists = pa.ListArray.from_arrays(taken.offsets, taken.keys)
     parents = pc.list_parent_indices(lists)
-    found = pc.filter(parents, pc.equal(pc.list_flatten(lists), name))
-    rows = pc.take(without, pc.unique(found))
+    parents_with_name = pc.filter(parents, pc.equal(pc.list_flatten(lists), name))
+    rows = pc.take(without, pc.unique(parents_with_name))
     return pc.is_in(pa.array(range(count), pa.uint64()), value_set=pc.cast(rows, pa.uint64()))

@@ -38,9 +38,9 @@ def refuse_value(text: str, position: int, reason: str, *, hint: str | None = No
 
 def refuse_column(text: str, position: int, reason: str, names: Iterable[str]) -> UsageError:
     """Return the error for a name that is not a column, with the existing names."""
-    found = list(names)
-    listed = ", ".join(name if name.isidentifier() else quoted(name) for name in found[:_SHOWN_NAMES])
-    more = f" and {len(found) - _SHOWN_NAMES} more" if len(found) > _SHOWN_NAMES else ""
+    known_names = list(names)
+    listed = ", ".join(name if name.isidentifier() else quoted(name) for name in known_names[:_SHOWN_NAMES])
+    more = f" and {len(known_names) - _SHOWN_NAMES} more" if len(known_names) > _SHOWN_NAMES else ""
     return UsageError(
         f"the predicate cannot be used: {reason}",
         code=CODE,

@@ -77,13 +77,13 @@ def _known(reader: _FooterReader, column: Column, leaf: FileLeaf) -> Known:
         return None
     kind, physical = reader.physical_type(leaf.index), leaf.arrow_type
     lows, highs, nulls, values = [], [], [], []
-    for found in reader.statistics(leaf.index):
-        low, high = _ends(column, kind, physical, found)
+    for chunk in reader.statistics(leaf.index):
+        low, high = _ends(column, kind, physical, chunk)
         lows.append(low)
         highs.append(high)
-        is_all_null = found.nulls is not None and 0 < found.nulls == found.values and low is None and high is None
+        is_all_null = chunk.nulls is not None and 0 < chunk.nulls == chunk.values and low is None and high is None
         values.append(not is_all_null)
-        nulls.append(column.is_nested or found.nulls != 0)
+        nulls.append(column.is_nested or chunk.nulls != 0)
     arrow = (
         pa.int64() if column.kind in _AS_INTEGERS else pa.float64() if column.kind is Kind.FLOAT else column.arrow_type
     )
@@ -126,15 +126,17 @@ class _FooterReader:
 # -- values -----------------------------------------------------------------------------------------------------------
 
 
-def _ends(column: Column, kind: str, arrow: Any, found: LeafStatistics) -> tuple[Any, Any]:
+def _ends(column: Column, kind: str, arrow: Any, statistics: LeafStatistics) -> tuple[Any, Any]:
     """Return the bounds of a row group in comparable form, None if unknown."""
-    low, high = found.low, found.high
+    low, high = statistics.low, statistics.high
     if low is None and high is None and kind in ("INT32", "INT64", "FLOAT", "DOUBLE"):
-        low, high = found.old_low, found.old_high  # only those of bytes were ever ordered wrongly
+        low, high = statistics.old_low, statistics.old_high  # only those of bytes were ever ordered wrongly
     ends = (_value(column, kind, arrow, low, is_low=True), _value(column, kind, arrow, high, is_low=False))
     if None not in ends and ends[0] > ends[1]:
         return None, None
-    if found.nulls is not None and (found.nulls < 0 or (found.values is not None and found.nulls > found.values)):
+    if statistics.nulls is not None and (
+        statistics.nulls < 0 or (statistics.values is not None and statistics.nulls > statistics.values)
+    ):
         return None, None
     return ends
 

@@ -79,19 +79,19 @@ def access_of(added: Sequence[str], warnings: Sequence[str] = ()) -> tuple[Clien
 
 def _hindered(access: ClientAccess, hindrances: Sequence[Knowledge]) -> ClientAccess:
     """Return the effect on a client that does not support the change itself."""
-    found = [known for known in hindrances if known.client == access.name]
-    if not found:
+    own = [known for known in hindrances if known.client == access.name]
+    if not own:
         return access
-    sources = dict.fromkeys(f"{known.source} ({known.as_of})" for known in found)
+    sources = dict.fromkeys(f"{known.source} ({known.as_of})" for known in own)
     return replace(access, reads=False, writes=False, since=None, sources=(*access.sources, *sources))
 
 
 def _access(client: str, added: Sequence[str]) -> ClientAccess:
     by_feature = {known.feature: known for known in KNOWN if known.client == client}
-    found = [by_feature.get(feature) for feature in added]
-    told = [known for known in found if known is not None]
-    reads = _all_of([None if known is None else known.read_from is not None for known in found])
-    writes = _all_of([None if known is None else known.write_from is not None for known in found])
+    entries = [by_feature.get(feature) for feature in added]
+    told = [known for known in entries if known is not None]
+    reads = _all_of([None if known is None else known.read_from is not None for known in entries])
+    writes = _all_of([None if known is None else known.write_from is not None for known in entries])
     versions = [known.read_from for known in told if known.read_from is not None]
     since = max(versions, key=_numbers) if reads and versions else None
     return ClientAccess(client, reads, writes, since, tuple(f"{known.source} ({known.as_of})" for known in told))

@@ -64,13 +64,13 @@ class ShownFeature(NamedTuple):
     because: str | None
 
     def as_json(self) -> dict[str, object]:
-        found: dict[str, object] = {
+        document: dict[str, object] = {
             "name": self.name,
             "kind": self.kind,
             "listed": self.is_listed,
             "active": self.is_active,
         }
-        return found if self.because is None else found | {"because": self.because}
+        return document if self.because is None else document | {"because": self.because}
 
 
 def plan_features(
@@ -117,12 +117,12 @@ def _shown(name: str, reasons: Mapping[str, str], *, is_listed: bool) -> ShownFe
 
 def _reasons(config: TableConfiguration, domains: Sequence[str]) -> dict[str, str]:
     """Return feature -> the first place that uses it."""
-    found: dict[str, str] = {}
+    reasons: dict[str, str] = {}
     for use in _uses(config):
-        found.setdefault(*use)
+        reasons.setdefault(*use)
     if "delta.clustering" in domains:
-        found["clustering"] = "the domain delta.clustering is set"
-    return found
+        reasons["clustering"] = "the domain delta.clustering is set"
+    return reasons
 
 
 def _uses(config: TableConfiguration) -> Iterator[tuple[str, str]]:
@@ -184,12 +184,12 @@ def _require_addable(name: str, config: TableConfiguration) -> None:
 
 def _require_readable_types(config: TableConfiguration, added: Collection[str]) -> None:
     """Raise Refused if recorded type changes without effect so far would make every reader refuse the table."""
-    found = refused_change(config, [*config.features, *added])
-    if found is not None and TYPE_WIDENING in added:
+    refusal = refused_change(config, [*config.features, *added])
+    if refusal is not None and TYPE_WIDENING in added:
         raise Refused(
-            f"with the feature {TYPE_WIDENING} no reader could read the table: {found.reason}",
+            f"with the feature {TYPE_WIDENING} no reader could read the table: {refusal.reason}",
             code="features.would-activate",
-            facts={"column": found.column, "seen": found.seen},
+            facts={"column": refusal.column, "seen": refusal.seen},
             hint="deltacli validate {table} --select 'typewidening.*'",
         )
 

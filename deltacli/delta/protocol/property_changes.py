@@ -76,17 +76,17 @@ def pairs_of(texts: Sequence[str]) -> dict[str, str]:
     """Return `key=value` texts as a dictionary. Raises UsageError (`usage.property`) for invalid texts, and for a key
     given twice.
     """
-    found: dict[str, str] = {}
+    pairs: dict[str, str] = {}
     for text in texts:
         key, separator, value = text.partition("=")
         if not separator or not key:
             raise _bad(f"{text!r} is not of the form KEY=VALUE", "key=value")
-        if found.get(key, value) != value:
-            raise _bad(f"{key} has two values: {found[key]!r} and {value!r}", "one value per property")
+        if pairs.get(key, value) != value:
+            raise _bad(f"{key} has two values: {pairs[key]!r} and {value!r}", "one value per property")
         _require_text(key)
         _require_text(value)
-        found[key] = value
-    return found
+        pairs[key] = value
+    return pairs
 
 
 def _planned(config: TableConfiguration, raw_metadata: Action, edits: Mapping[str, str | None]) -> PropertiesPlan:
@@ -149,12 +149,12 @@ def _require_spelling(key: str) -> None:
 
 
 def _normal(config: TableConfiguration, key: str, value: str) -> str:
-    found = normal_form(key, value)
-    if found is None:
+    normal = normal_form(key, value)
+    if normal is None:
         raise _bad(f"{key} cannot be {value[:200]!r}", expected_of(key))
     if key == "delta.dataSkippingStatsColumns":
         _require_columns(config, key, value)
-    return found
+    return normal
 
 
 def _require_columns(config: TableConfiguration, key: str, value: str) -> None:

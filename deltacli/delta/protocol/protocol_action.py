@@ -48,15 +48,15 @@ class Protocol(NamedTuple):
 
     def as_json(self) -> dict[str, Any]:
         """Return the action as in the log, without absent lists, lists sorted."""
-        found: dict[str, Any] = {
+        document: dict[str, Any] = {
             "minReaderVersion": self.min_reader_version,
             "minWriterVersion": self.min_writer_version,
         }
         if self.reader_features is not None:
-            found["readerFeatures"] = list(self.reader_features)
+            document["readerFeatures"] = list(self.reader_features)
         if self.writer_features is not None:
-            found["writerFeatures"] = list(self.writer_features)
-        return found
+            document["writerFeatures"] = list(self.writer_features)
+        return document
 
 
 def require_readable(protocol: Protocol, version: int) -> None:

@@ -67,9 +67,9 @@ class Decimal(NamedTuple):
 def canonical_name(type_name: str) -> str:
     """Return a primitive type as schemas spell it: `decimal(6, 2)` is `decimal(6,2)`, `INT` is `integer`."""
     text = type_name.strip().lower()
-    found = decimal_of(text)
-    if found is not None:
-        return f"decimal({found.precision},{found.scale})"
+    decimal = decimal_of(text)
+    if decimal is not None:
+        return f"decimal({decimal.precision},{decimal.scale})"
     return _OTHER_NAMES.get(text, text)
 
 
@@ -78,8 +78,8 @@ def decimal_of(type_name: str) -> Decimal | None:
     match = _DECIMAL.fullmatch(type_name.strip().lower())
     if match is None:
         return None
-    found = Decimal(int(match[1]), int(match[2] or 0))
-    return found if 1 <= found.precision <= MAX_DECIMAL_PRECISION and found.scale <= found.precision else None
+    number = Decimal(int(match[1]), int(match[2] or 0))
+    return number if 1 <= number.precision <= MAX_DECIMAL_PRECISION and number.scale <= number.precision else None
 
 
 def is_primitive_name(type_name: str) -> bool:

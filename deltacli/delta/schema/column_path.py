@@ -118,12 +118,12 @@ class ColumnFinder:
     def _step(self, place: ColumnPlace, name: str, text: str, *, is_quoted: bool) -> ColumnPlace:
         if isinstance(place.data_type, StructType):
             fields = place.data_type.fields
-            found = self._index_of(place.data_type).places_of(name)
-            if len(found) == 1:
-                return _field(place, found[0], fields[found[0]])
+            places = self._index_of(place.data_type).places_of(name)
+            if len(places) == 1:
+                return _field(place, places[0], fields[places[0]])
             reason = _no_field(place, name)
-            if found:
-                listed = ", ".join(_step_text(Step(fields[index].name)) for index in found)
+            if places:
+                listed = ", ".join(_step_text(Step(fields[index].name)) for index in places)
                 reason = f"{name} may be any of {listed}"
             raise _refused(text, reason, [_step_text(Step(field.name)) for field in fields])
         for part in _parts_of(place):

@@ -41,12 +41,12 @@ def conversion(kind: Any, name: str, wanted: Any, path: str) -> Convert | None:
     return _checked(wanted, path)
 
 
-def mismatch(path: str, found: Any, wanted: Any) -> DataUnreadable:
+def mismatch(path: str, actual: Any, wanted: Any) -> DataUnreadable:
     """Return the error for a type in a file that is not a form of the type in the table."""
     return DataUnreadable(
-        f"column {path} is {str(found)[:120]} in the file, but {str(wanted)[:120]} in the table",
+        f"column {path} is {str(actual)[:120]} in the file, but {str(wanted)[:120]} in the table",
         code="data.type-mismatch",
-        facts={"column": path, "in the file": str(found)[:200], "in the table": str(wanted)[:200]},
+        facts={"column": path, "in the file": str(actual)[:200], "in the table": str(wanted)[:200]},
         hint="deltacli snapshot {table} --schema",
     )
 

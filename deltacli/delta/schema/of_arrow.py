@@ -15,8 +15,8 @@ def table_schema(schema: pyarrow.Schema) -> dict[str, Any]:  # Any: JSON values
 
 
 def _struct(fields: Iterable[Any]) -> dict[str, Any]:
-    found = [{"name": field.name, "type": _type(field.type), "nullable": True, "metadata": {}} for field in fields]
-    return {"type": "struct", "fields": found}
+    members = [{"name": field.name, "type": _type(field.type), "nullable": True, "metadata": {}} for field in fields]
+    return {"type": "struct", "fields": members}
 
 
 def _type(kind: Any) -> Any:  # Any: an Arrow type in, JSON values out

@@ -63,11 +63,11 @@ def _described(column: str, entry: TypeChange | BadEntry) -> RefusedChange:
 
 def require_readable_rows(config: TableConfiguration, version: int) -> None:
     """Raise Unreadable if no reader may read the rows of a version because of an unsupported type change."""
-    found = refused_change(config, config.features)
-    if found is not None:
+    refusal = refused_change(config, config.features)
+    if refusal is not None:
         raise Unreadable(
-            f"the rows of version {version} cannot be read: {found.reason}",
-            code=found.rule,
-            facts={"column": found.column, "seen": found.seen},
+            f"the rows of version {version} cannot be read: {refusal.reason}",
+            code=refusal.rule,
+            facts={"column": refusal.column, "seen": refusal.seen},
             hint="deltacli validate {table} --select 'typewidening.*'",
         )

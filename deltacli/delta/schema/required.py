@@ -17,8 +17,8 @@ def column_with_null(batch: pyarrow.RecordBatch) -> str | None:
     Fields within a null struct, and elements within a null list, are not checked.
     """
     for field, values in zip(batch.schema, batch.columns, strict=True):
-        if _asks(field) and (found := _null_at(values, field, field.name)) is not None:
-            return found
+        if _asks(field) and (null_place := _null_at(values, field, field.name)) is not None:
+            return null_place
     return None
 
 
@@ -54,6 +54,6 @@ def _null_at(values: Any, field: Any, path: str) -> str | None:
             inner, place = pc.list_flatten(pa.ListArray.from_arrays(values.offsets, values.items)), f"{path}.value"
         else:
             inner, place = pc.list_flatten(values), f"{path}.element"
-        if (found := _null_at(inner, child, place)) is not None:
-            return found
+        if (null_place := _null_at(inner, child, place)) is not None:
+            return null_place
     return None

@@ -47,15 +47,15 @@ def arrow_type(data_type: DataType, path: str = "") -> pyarrow.DataType:
             item = pa.field("value", arrow_type(value, f"{path}.value"), value_contains_null)
             return pa.map_(pa.field("key", arrow_type(key, f"{path}.key"), nullable=False), item)
         case PrimitiveType(name):
-            found = _primitive(name)
-            if found is None:
+            primitive = _primitive(name)
+            if primitive is None:
                 raise Unreadable(
                     f"column {path} has type {name[:80]}, which this version of deltacli does not read",
                     code="schema.unknown-type",
                     facts={"column": path, "type": name[:80]},
                     hint="deltacli read {table} --columns …   # the other columns",
                 )
-            return found
+            return primitive
 
 
 def _primitive(name: str) -> pyarrow.DataType | None:

@@ -124,18 +124,18 @@ def must_refuse(entry: TypeChange | BadEntry, features: Collection[str]) -> bool
 
 def type_at(data_type: DataType, field_path: str | None) -> DataType | None:
     """Return the type at a fieldPath from a field's own type, or None if there is none."""
-    found: DataType = data_type
+    part: DataType = data_type
     for step in field_path.split(".") if field_path else ():
-        match found, step:
+        match part, step:
             case ArrayType(element), "element":
-                found = element
+                part = element
             case MapType(key, _), "key":
-                found = key
+                part = key
             case MapType(_, value), "value":
-                found = value
+                part = value
             case _:
                 return None
-    return found
+    return part
 
 
 def primitive_paths(data_type: DataType) -> Iterator[tuple[str | None, str]]:

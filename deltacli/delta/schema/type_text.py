@@ -48,14 +48,14 @@ def parse_type(text: str) -> str:
 def possible_targets(from_type: str) -> str:
     """Return what a type can become by widening, in words, or an empty string."""
     name = canonical_name(from_type)
-    found = sorted(WIDER.get(name, ()), key=_ORDER.index)
+    targets = sorted(WIDER.get(name, ()), key=_ORDER.index)
     digits = INTEGER_DIGITS.get(name)
     if digits is not None:
-        found.append(f"decimal(p,s) with p-s >= {digits}")
+        targets.append(f"decimal(p,s) with p-s >= {digits}")
     decimal = decimal_of(name)
     if decimal is not None and _can_grow(decimal):
-        found.append(f"decimal(p,s) with s >= {decimal.scale} and p-s >= {decimal.whole_digits}")
-    return " or ".join([", ".join(found[:-1]), found[-1]] if len(found) > 1 else found)
+        targets.append(f"decimal(p,s) with s >= {decimal.scale} and p-s >= {decimal.whole_digits}")
+    return " or ".join([", ".join(targets[:-1]), targets[-1]] if len(targets) > 1 else targets)
 
 
 _ORDER = ("short", "integer", "long", "double", "timestamp_ntz")

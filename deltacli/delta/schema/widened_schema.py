@@ -42,10 +42,10 @@ def widened_schema(schema_string: str, changes: Sequence[Widened], table_version
 
 
 def _at(root: Any, address: Sequence[str | int]) -> Any:  # Any: JSON values
-    found = root
+    part = root
     for step in address:
-        found = found[step]
-    return found
+        part = part[step]
+    return part
 
 
 def _replace_type(root: Any, change: Widened) -> None:

@@ -76,8 +76,8 @@ class Ground:
 
 def refusals_of(change: Widened, ground: Ground) -> tuple[WideningRefusal, ...]:
     """Yield every reason against a change. For a change that is never allowed, only that reason."""
-    found = tuple(_type_refusals(change))
-    return found or tuple(refusal for guard in _GUARDS for refusal in guard(change, ground))
+    refusals = tuple(_type_refusals(change))
+    return refusals or tuple(refusal for guard in _GUARDS for refusal in guard(change, ground))
 
 
 def cautions_of(change: Widened, ground: Ground) -> Iterator[Caution]:
@@ -110,8 +110,8 @@ def cautions_of(change: Widened, ground: Ground) -> Iterator[Caution]:
 
 def _scale_of(type_name: str) -> int:
     """Return the decimal places of a type; 0 for integers."""
-    found = decimal_of(type_name)
-    return 0 if found is None else found.scale
+    decimal = decimal_of(type_name)
+    return 0 if decimal is None else decimal.scale
 
 
 def is_partition_column(change: Widened, config: TableConfiguration) -> bool:

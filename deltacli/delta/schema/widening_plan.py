@@ -163,7 +163,7 @@ def _resolved(schema: StructType, changes: Sequence[tuple[str, str]]) -> list[Wi
     if not changes:
         raise UsageError("no column is named", code="usage.column")
     finder = ColumnFinder(schema)
-    found: dict[tuple[str | int, ...], Widened] = {}
+    columns: dict[tuple[str | int, ...], Widened] = {}
     for column, type_text in changes:
         place = finder.find(column)
         if not isinstance(place.data_type, PrimitiveType):
@@ -172,10 +172,10 @@ def _resolved(schema: StructType, changes: Sequence[tuple[str, str]]) -> list[Wi
                 code="usage.column",
                 hint="name a part of it: a field, element, key or value",
             )
-        if place.address in found:
+        if place.address in columns:
             raise UsageError(f"column {place.text} is named twice", code="usage.column")
-        found[place.address] = Widened(place, *_types(place.data_type.name, type_text))
-    return list(found.values())
+        columns[place.address] = Widened(place, *_types(place.data_type.name, type_text))
+    return list(columns.values())
 
 
 def _types(from_type: str, to_type: str) -> tuple[str, str]:
@@ -217,9 +217,9 @@ def _protocol(
 def _refusals_of_readers(config: TableConfiguration, before: Action, after: Action | None) -> Iterator[WideningRefusal]:
     """Yield a refusal if recorded type changes without effect so far would make every reader refuse the table."""
     added = added_features(before, after) if after else ()
-    found = refused_change(config, [*config.features, *added]) if TYPE_WIDENING in added else None
-    if found is not None:
-        message = f"with the feature {TYPE_WIDENING} no reader could read the table: {found.reason}"
+    refusal = refused_change(config, [*config.features, *added]) if TYPE_WIDENING in added else None
+    if refusal is not None:
+        message = f"with the feature {TYPE_WIDENING} no reader could read the table: {refusal.reason}"
         yield WideningRefusal("widen.history-refused", message, "deltacli validate {table} --select 'typewidening.*'")
 
 
@@ -233,14 +233,14 @@ def _needed_features(config: TableConfiguration, due: Sequence[Widened]) -> list
 
 
 def _warnings(due: Sequence[Widened], ground: Ground) -> tuple[Caution, ...]:
-    found = [warning for change in due for warning in cautions_of(change, ground)]
+    warnings = [warning for change in due for warning in cautions_of(change, ground)]
     if due and ground.config.is_on("delta.enableChangeDataFeed"):
         message = "change data written before keeps the older types, so reading changes across this version may fail"
-        found.append(Caution("widen.change-data-feed", message))
+        warnings.append(Caution("widen.change-data-feed", message))
     if due and (formats := uniform_formats(ground.config)):
         message = f"the table is also kept as {', '.join(formats)}, which is not converted before the next write"
-        found.append(Caution("widen.uniform", message))
-    return tuple(found)
+        warnings.append(Caution("widen.uniform", message))
+    return tuple(warnings)
 
 
 def _plain(metadata: Action) -> Action:

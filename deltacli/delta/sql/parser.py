@@ -75,10 +75,10 @@ class _Parser:
         return self.token.kind is TokenKind.WORD and self.token.lower in words
 
     def accept_word(self, *words: str) -> bool:
-        found = self.is_word(*words)
-        if found:
+        is_accepted = self.is_word(*words)
+        if is_accepted:
             self.take()
-        return found
+        return is_accepted
 
     def expect(self, text: str) -> None:
         """Consume a required operator. Brackets are known to match, so anything else is an unknown word."""
@@ -168,7 +168,7 @@ class _Parser:
                 return Node(Form.CONDITION, "is", parts=(left,), word=what, negated=negated)
             case "in":
                 if not self.is_operator("("):
-                    raise SqlFault("IN has no list in brackets")
+                    raise SqlFault("IN has no list in parentheses")
                 return Node(Form.CONDITION, "in", parts=(left, *self.arguments()), negated=negated)
             case "between":
                 low = self.expression(COMPARISON_STRENGTH)
@@ -210,7 +210,7 @@ class _Parser:
         if token.text == "(":
             return self.in_brackets()
         if token.text in BINARY_ONLY or token.text in (",", ")", "]"):
-            raise SqlFault(f"{token.text} is found where a value is expected")
+            raise SqlFault(f"{token.text} was found where a value is expected")
         raise NotUnderstood
 
     def in_brackets(self) -> Node:
@@ -219,7 +219,7 @@ class _Parser:
         if names is not None:
             return self.lambda_body(names)
         if self.is_operator(")"):
-            raise SqlFault("the brackets are empty")
+            raise SqlFault("the parentheses are empty")
         if self.is_word("select", "with", "values", "table"):
             raise NotUnderstood
         inner = [self.expression(0)]
@@ -383,21 +383,21 @@ class _Parser:
             self.expect("(")
         if self.is_word("select", "with", "values") and self.peek().text not in (",", ")"):
             raise NotUnderstood
-        found: list[Node] = []
+        arguments: list[Node] = []
         if self.is_operator(")"):
             self.take()
             return ()
         if self.is_word("distinct", "all") and not self._is_name_here():
             self.take()
         while True:
-            found.append(self.argument())
+            arguments.append(self.argument())
             if not self.is_operator(","):
                 break
             self.take()
         self.expect(")")
         if self.is_word("over", "filter", "within", "ignore", "respect"):
             raise NotUnderstood
-        return tuple(found)
+        return tuple(arguments)
 
     def argument(self) -> Node:
         if self.is_operator("*") and self.peek().text in (")", ","):
@@ -406,10 +406,10 @@ class _Parser:
         if self.token.kind is TokenKind.WORD and self.peek().text == "=>":
             self.take()
             self.take()
-        found = self.expression(0)
+        expression = self.expression(0)
         if self.accept_word("as"):
             self.take()
-        return found
+        return expression
 
     def cast(self) -> Node:
         self.expect("(")
@@ -425,7 +425,7 @@ class _Parser:
     def type_name(self) -> str:
         """Take a type, as text without blanks: `decimal(10,2)`, `map<string,array<int>>`."""
         if self.token.kind is not TokenKind.WORD:
-            raise SqlFault("a cast names no type")
+            raise SqlFault("CAST has no type")
         parts = [self.take().lower]
         angles, rounds = 0, 0
         while True:
@@ -482,7 +482,7 @@ class _Parser:
                 self.take()
                 if not self.is_kind(TokenKind.WORD, TokenKind.QUOTED):
                     if self.is_kind(TokenKind.END):
-                        raise SqlFault("it ends after a point")
+                        raise SqlFault("it ends after a period")
                     raise NotUnderstood
                 field = self.take().text
                 if self.is_operator("("):

@@ -110,8 +110,8 @@ def _node_refers(node: Node, schema: StructType, place: ColumnPlace) -> Referenc
         names = {step.name.lower() for step in place.steps if step.part is PathPart.FIELD}
         return Reference.YES if node.value.lower() in names else Reference.NO
     if node.form is Form.CALL and node.name in NILADIC and node.path:
-        found = _path_refers(node.path, schema, place)
-        return Reference.NO if found is Reference.UNKNOWN else found
+        refers = _path_refers(node.path, schema, place)
+        return Reference.NO if refers is Reference.UNKNOWN else refers
     return _path_refers(node.path, schema, place) if node.form is Form.COLUMN else Reference.NO
 
 
@@ -125,13 +125,13 @@ def _path_refers(path: tuple[str, ...], schema: StructType, place: ColumnPlace) 
 
 
 def _leads_somewhere(path: tuple[str, ...], schema: StructType) -> bool:
-    found: list[DataType] = [schema]
+    types: list[DataType] = [schema]
     for name in path:
-        fields = [field for known in found if isinstance(known, StructType) for field in known.fields]
-        found = [field.data_type for field in fields if field.name.lower() == name.lower()]
-        if not found:
+        fields = [field for known in types if isinstance(known, StructType) for field in known.fields]
+        types = [field.data_type for field in fields if field.name.lower() == name.lower()]
+        if not types:
             return False
-        if not any(isinstance(known, StructType) for known in found):
+        if not any(isinstance(known, StructType) for known in types):
             return True
     return True
 

@@ -63,7 +63,7 @@ def tokens_of(text: str) -> list[Token]:
     """Split a text into tokens, an END last. Raises SqlFault for unterminated tokens, for brackets that do not match,
     and for characters that SQL does not have; NotUnderstood for a nested comment, because engines disagree on its end.
     """
-    found: list[Token] = []
+    tokens: list[Token] = []
     position = 0
     while position < len(text):
         match = _TOKEN.match(text, position)
@@ -75,10 +75,10 @@ def tokens_of(text: str) -> list[Token]:
             raise NotUnderstood
         token = _token(match)
         if token is not None:
-            found.append(token)
+            tokens.append(token)
         position = match.end()
-    _check_brackets(found)
-    return [*found, Token(TokenKind.END, "", position)]
+    _check_brackets(tokens)
+    return [*tokens, Token(TokenKind.END, "", position)]
 
 
 def _check_brackets(tokens: list[Token]) -> None:
@@ -125,12 +125,12 @@ def _unescaped(text: str) -> str:
     """Return the meaning of a string by Spark's escapes."""
     if "\\" not in text:
         return text
-    found = _ESCAPE.sub(_escaped, text)
+    unescaped = _ESCAPE.sub(_escaped, text)
     try:
         # Two escapes may be the halves of one character.
-        return found.encode("utf-16", "surrogatepass").decode("utf-16")
+        return unescaped.encode("utf-16", "surrogatepass").decode("utf-16")
     except UnicodeDecodeError:
-        return found
+        return unescaped
 
 
 def _escaped(match: re.Match[str]) -> str:

@@ -38,8 +38,8 @@ def num_records_column(stats: pyarrow.Array) -> pyarrow.Array:
         chosen = pc.fill_null(pc.and_(pc.and_(plain, pc.equal(end, width)), pc.ascii_is_decimal(digits)), false)
         if width.as_py() > 1:
             chosen = pc.and_not(chosen, pc.starts_with(digits, "0"))  # 007 is not a JSON number
-        found = pc.cast(pc.if_else(chosen, digits, digit), pyarrow.int64())
-        records = found if records is None else pc.if_else(chosen, found, records)
+        numbers = pc.cast(pc.if_else(chosen, digits, digit), pyarrow.int64())
+        records = numbers if records is None else pc.if_else(chosen, numbers, records)
         solved = chosen if solved is None else pc.or_(solved, chosen)
     open_rows = pc.is_valid(stats) if solved is None else pc.and_(pc.invert(solved), pc.is_valid(stats))
     if records is None:

@@ -60,19 +60,19 @@ def read_stats(schema: StatSchema, row: int, text: str) -> PlainStats:
         return PlainStats(
             None, [StatsFault(row, "bad-json", "", "the statistics are not a JSON object", text, "a JSON object")], []
         )
-    found = PlainStats({}, [], [])
-    reader = _Reader(schema, row, found)
+    stats = PlainStats({}, [], [])
+    reader = _Reader(schema, row, stats)
     reader.read_top(value)
-    return found
+    return stats
 
 
 class _Reader:
     """Copies the values of the right type and records the others."""
 
-    def __init__(self, schema: StatSchema, row: int, found: PlainStats) -> None:
+    def __init__(self, schema: StatSchema, row: int, stats: PlainStats) -> None:
         self._schema = schema
         self._row = row
-        self._found = found
+        self._found = stats
 
     def read_top(self, value: dict[str, Any]) -> None:
         kept = self._found.value

@@ -80,12 +80,12 @@ class PartitionSelector:
         if not self._needed:
             values = [sure]  # a batch without columns has no rows
         rows = pa.RecordBatch.from_arrays(values, names=[column.name for _, column in self._needed] or ["_"])
-        found: list[bool] = pc.and_(sure, self._predicate.matches(rows)).to_pylist()
-        return found
+        mask: list[bool] = pc.and_(sure, self._predicate.matches(rows)).to_pylist()
+        return mask
 
     def _texts(self, directories: bytes) -> Texts:
         """Return the values in a path for the columns of the condition, without ambiguous ones."""
-        found: dict[str, set[str | None]] = {}
+        spellings: dict[str, set[str | None]] = {}
         needed, doubted = dict(self._needed), set()
         for part in directories.split(b"/"):
             key, equals, value = part.partition(b"=")
@@ -94,10 +94,10 @@ class PartitionSelector:
                 if name not in needed:
                     continue
                 text = _decoded(value)
-                found.setdefault(name, set()).add(None if text == HIVE_DEFAULT else text)
+                spellings.setdefault(name, set()).add(None if text == HIVE_DEFAULT else text)
                 if len(columns) > 1 or not _is_sure(needed[name], text):
                     doubted.add(name)
-        return {name: texts.pop() for name, texts in found.items() if len(texts) == 1 and name not in doubted}
+        return {name: texts.pop() for name, texts in spellings.items() if len(texts) == 1 and name not in doubted}
 
     def _columns_of(self, key: bytes) -> list[str]:
         """Return the physical names of the columns that the key of a directory may mean: one, unless names were

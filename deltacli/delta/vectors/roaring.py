@@ -106,16 +106,16 @@ class DeletedRows:
 
     def minus(self, other: DeletedRows) -> DeletedRows:
         """Return the rows that are in this set and not in the other."""
-        found = {}
+        rest = {}
         for number, chunk in self._chunks.items():
             if number not in other._chunks:
-                found[number] = chunk
+                rest[number] = chunk
                 continue
             mine, theirs = (int.from_bytes(each.bits(), "little") for each in (chunk, other._chunks[number]))
             if left := mine & ~theirs:
                 data = memoryview(left.to_bytes(_CHUNK_BYTES, "little"))
-                found[number] = _Chunk(_Form.BITSET, data, left.bit_count())
-        return DeletedRows(found)
+                rest[number] = _Chunk(_Form.BITSET, data, left.bit_count())
+        return DeletedRows(rest)
 
 
 NO_ROWS = DeletedRows({})
@@ -152,9 +152,9 @@ class _Reader:
         end = self.at + length
         if end > len(self.data):
             raise BitmapFaultError("it is incomplete")
-        found = self.data[self.at : end]
+        piece = self.data[self.at : end]
         self.at = end
-        return found
+        return piece
 
     def integer(self, length: int) -> int:
         return int.from_bytes(self.take(length), "little")

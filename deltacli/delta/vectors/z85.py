@@ -13,7 +13,7 @@ def decode_z85(text: str) -> bytes | None:
     """Return the bytes, four for every five characters, or None if the text is invalid."""
     if len(text) % 5:
         return None
-    found = bytearray()
+    decoded = bytearray()
     for start in range(0, len(text), 5):
         number = 0
         for character in text[start : start + 5]:
@@ -23,8 +23,8 @@ def decode_z85(text: str) -> bytes | None:
             number = number * 85 + value
         if number >= 1 << 32:
             return None
-        found += number.to_bytes(4, "big")
-    return bytes(found)
+        decoded += number.to_bytes(4, "big")
+    return bytes(decoded)
 
 
 def decode_padded_z85(text: str) -> bytes | None:

@@ -286,15 +286,15 @@ def _base(snapshot: Snapshot, request: CommitRequest) -> Base:
     base = Base(snapshot.version, snapshot.protocol, snapshot.metadata)
     if not is_stamped(request, base):
         return base
-    found = snapshot.time
-    if found is None or (base.is_stamped and found.source is not TimestampSource.IN_COMMIT):
+    base_time = snapshot.time
+    if base_time is None or (base.is_stamped and base_time.source is not TimestampSource.IN_COMMIT):
         raise Refused(
             f"version {snapshot.version} has no in-commit timestamp to base that of the next version on",
             code="ict.missing",
             facts={"looked at": f"{LOG_DIRECTORY}/{commit_name(snapshot.version)}"},
             hint='deltacli validate {table} --select "ict.*"',
         )
-    return base._replace(committed_ms=found.timestamp_ms)
+    return base._replace(committed_ms=base_time.timestamp_ms)
 
 
 def _conflict(lost: _Lost | None, attempts: int) -> ConflictLost:

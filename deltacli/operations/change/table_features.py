@@ -46,7 +46,7 @@ class FeaturesOutcome:
 
 def list_features(snapshot: Snapshot) -> list[ShownFeature]:
     """Return the features of a version by name."""
-    return show_features(snapshot.config, [found.domain for found in snapshot.domains])
+    return show_features(snapshot.config, [domain.domain for domain in snapshot.domains])
 
 
 def plan_addition(

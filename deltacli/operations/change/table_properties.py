@@ -31,9 +31,14 @@ class ShownProperty:
     meaning: str | None
 
     def as_json(self) -> dict[str, Any]:  # Any: JSON values
-        found: dict[str, Any] = {"key": self.key, "value": self.value, "known": self.is_known, "valid": self.is_valid}
+        document: dict[str, Any] = {
+            "key": self.key,
+            "value": self.value,
+            "known": self.is_known,
+            "valid": self.is_valid,
+        }
         guide = {"expected": None if self.is_valid else self.expected, "default": self.default, "meaning": self.meaning}
-        return found | {name: value for name, value in guide.items() if value is not None}
+        return document | {name: value for name, value in guide.items() if value is not None}
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ def update_last_checkpoint(storage: Storage, listing: LogListing, written: Writt
     if hinted == version and written.was_there:
         return version
     # A reader may open another checkpoint of the same version with the columns that the hint names.
-    is_only = not any(found.version == version for found in listing.checkpoints)
+    is_only = not any(checkpoint.version == version for checkpoint in listing.checkpoints)
     data = make_hint(
         version=version,
         size=written.rows,
@@ -41,7 +41,7 @@ def update_last_checkpoint(storage: Storage, listing: LogListing, written: Writt
 
 
 def _newest(listing: LogListing) -> int:
-    return max((found.version for found in listing.checkpoints), default=-1)
+    return max((checkpoint.version for checkpoint in listing.checkpoints), default=-1)
 
 
 def _hinted(storage: Storage) -> int:

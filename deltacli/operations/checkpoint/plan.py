@@ -142,7 +142,7 @@ def _from_older_log(snapshot: Snapshot) -> Snapshot:
     table, listing = snapshot.table, snapshot.listing
     if listing.start_version:
         listing = list_log(table.storage, progress=table.progress)
-    older = tuple(found for found in listing.checkpoints if found.version != snapshot.version)
+    older = tuple(checkpoint for checkpoint in listing.checkpoints if checkpoint.version != snapshot.version)
     try:
         return rebuild(table, Log(replace(listing, checkpoints=older)), snapshot.version)
     except Unreadable:
@@ -166,8 +166,8 @@ def plan_of(snapshot: Snapshot, listing: LogListing, request: CheckpointRequest,
         layout = next(one for one in Layout if one.file_kind is forms.present.kind)
     config = TableConfiguration(protocol=snapshot.protocol, metadata=snapshot.metadata, schema=_schema_of(snapshot))
     columns, notes = _columns(snapshot, config, request.stats, was_parsed=was_parsed)
-    usable = [found for found in listing.checkpoints if found.files[0].name not in snapshot.set_aside]
-    behind = version - max((found.version for found in usable if found.version <= version), default=-1)
+    usable = [checkpoint for checkpoint in listing.checkpoints if checkpoint.files[0].name not in snapshot.set_aside]
+    behind = version - max((checkpoint.version for checkpoint in usable if checkpoint.version <= version), default=-1)
     is_written = request.force or (forms.present is None and behind >= request.if_behind)
     if is_written:
         notes += forms.notes(version, layout, force=request.force)
@@ -198,11 +198,11 @@ class _Forms(NamedTuple):
 
     @staticmethod
     def of(snapshot: Snapshot, listing: LogListing, request: CheckpointRequest, layout: Layout) -> _Forms:
-        found = [one for one in listing.checkpoints if one.version == snapshot.version]
-        usable = [one for one in found if one.files[0].name not in snapshot.set_aside]
+        instances = [one for one in listing.checkpoints if one.version == snapshot.version]
+        usable = [one for one in instances if one.files[0].name not in snapshot.set_aside]
         same = [one for one in usable if _is_form(one, request, layout)]
         is_v1 = layout is not Layout.V2
-        others = tuple(one for one in found if is_v1 and one.is_v1 and not _is_form(one, request, layout))
+        others = tuple(one for one in instances if is_v1 and one.is_v1 and not _is_form(one, request, layout))
         others_usable = [one for one in others if one in usable]
         if not same and request.layout is None and not request.force:
             same = others_usable
@@ -228,15 +228,15 @@ class _Forms(NamedTuple):
         return (note,)
 
 
-def _is_form(found: CheckpointInstance, request: CheckpointRequest, layout: Layout) -> bool:
+def _is_form(instance: CheckpointInstance, request: CheckpointRequest, layout: Layout) -> bool:
     """Return True if a checkpoint has the requested form. Complete parts are never rewritten: parts that --force writes
     in addition have another number of parts.
     """
-    if found.kind is not layout.file_kind:
+    if instance.kind is not layout.file_kind:
         return False
     if layout is not Layout.MULTI_PART:
         return True
-    return not request.force and request.parts in (None, len(found.files))
+    return not request.force and request.parts in (None, len(instance.files))
 
 
 def _require_fitting(request: CheckpointRequest, layout: Layout) -> None:

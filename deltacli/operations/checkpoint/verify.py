@@ -60,9 +60,9 @@ def verify_checkpoints(table: TableHandle, *, version: int | None = None) -> Ite
     Raises VersionAbsent where that version has none, and NotATable.
     """
     listing = list_log(table.storage, progress=table.progress)
-    chosen = sorted(found for found in listing.checkpoints if version in (None, found.version))
+    chosen = sorted(checkpoint for checkpoint in listing.checkpoints if version in (None, checkpoint.version))
     if version is not None and not chosen:
-        there = sorted({found.version for found in listing.checkpoints})
+        there = sorted({checkpoint.version for checkpoint in listing.checkpoints})
         raise VersionAbsent(
             f"version {version} has no checkpoint",
             facts={"checkpoints": ", ".join(map(str, there[-10:])) or "none"},
@@ -78,8 +78,8 @@ def verify_checkpoint(
     """Compare one checkpoint with older files of the log; with `may_leave_out` statistics may be missing where the
     table asks for checkpoints without them. Raises what reading the log raises.
     """
-    others = {found: _ANOTHER for found in listing.checkpoints if found != instance}
-    at_version = {found: _ANOTHER for found in listing.checkpoints if found.version == instance.version}
+    others = {checkpoint: _ANOTHER for checkpoint in listing.checkpoints if checkpoint != instance}
+    at_version = {checkpoint: _ANOTHER for checkpoint in listing.checkpoints if checkpoint.version == instance.version}
     try:
         ours = _summary(table, listing, instance.version, others)
         for _ in ours.snapshot.map_file_actions(lambda _: None):
@@ -94,10 +94,10 @@ def verify_checkpoint(
         theirs = _summary(table, listing, instance.version, at_version)
     except Unreadable:
         return Verification(instance, CheckpointVerdict.ALONE)
-    found, wanted = facts_of(ours), facts_of(theirs)
-    if may_leave_out and found["files.records"] == 0 and _leaves_statistics_out(ours.snapshot.properties):
-        wanted |= {name: found[name] for name in _OF_STATISTICS}
-    details = tuple((name, found[name], wanted[name]) for name in wanted if found[name] != wanted[name])
+    checkpoint, wanted = facts_of(ours), facts_of(theirs)
+    if may_leave_out and checkpoint["files.records"] == 0 and _leaves_statistics_out(ours.snapshot.properties):
+        wanted |= {name: checkpoint[name] for name in _OF_STATISTICS}
+    details = tuple((name, checkpoint[name], wanted[name]) for name in wanted if checkpoint[name] != wanted[name])
     return Verification(instance, CheckpointVerdict.DIFFERS if details else CheckpointVerdict.AGREES, details)
 
 
@@ -122,8 +122,8 @@ def facts_of(summary: SnapshotSummary) -> dict[str, object]:
     facts["metadata"] = document["metadata"] | {"schemaString": _schema(snapshot.metadata.schema_string)}
     kept = live_transactions(snapshot.transactions, snapshot.properties, summary.now_ms)
     if TRANSACTION_RETENTION in snapshot.properties:  # engines treat those without a time differently
-        kept = [found for found in kept if found.last_updated is not None]
-    facts["transactions"] = [found._asdict() for found in kept]
+        kept = [transaction for transaction in kept if transaction.last_updated is not None]
+    facts["transactions"] = [transaction._asdict() for transaction in kept]
     files = document["files"]
     facts |= {f"files.{name}": value for name, value in files.items()}
     facts["tombstones.unexpired"] = summary.tombstones.count - summary.tombstones.expired

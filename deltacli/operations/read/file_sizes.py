@@ -68,11 +68,11 @@ def file_sizes(snapshot: Snapshot) -> FileLayout:
     """
     physical = snapshot.physical_partitions
     names = dict(zip(physical, snapshot.metadata.partition_columns, strict=True))
-    found = FileLayout()
+    file_layout = FileLayout()
     fields = ("size", "partitionValues") if names else ("size",)
     for part in snapshot.map_actions("add", partial(_layout_of, names), fields=fields):
-        found.add(part)
-    return found
+        file_layout.add(part)
+    return file_layout
 
 
 def _layout_of(names: dict[str, str], adds: pyarrow.RecordBatch) -> FileLayout:
@@ -80,7 +80,7 @@ def _layout_of(names: dict[str, str], adds: pyarrow.RecordBatch) -> FileLayout:
     sizes = pc.fill_null(adds.column("size"), 0)
     below = [0, *(pc.sum(pc.less(sizes, limit)).as_py() or 0 for limit in _CLASS_LIMITS), adds.num_rows]
     small = pc.less(sizes, SMALL_FILE_BYTES)
-    found = FileLayout(
+    layout = FileLayout(
         files_by_class=Counter(
             {place: count for place in range(len(below) - 1) if (count := below[place + 1] - below[place])}
         ),
@@ -88,17 +88,19 @@ def _layout_of(names: dict[str, str], adds: pyarrow.RecordBatch) -> FileLayout:
         small_bytes=pc.sum(pc.if_else(small, sizes, 0)).as_py() or 0,
     )
     if names and adds.num_rows:
-        _count_partitions(found, names, adds.column("partitionValues"), sizes)
-    return found
+        _count_partitions(layout, names, adds.column("partitionValues"), sizes)
+    return layout
 
 
-def _count_partitions(found: FileLayout, names: dict[str, str], values: pyarrow.MapArray, sizes: pyarrow.Array) -> None:
+def _count_partitions(
+    layout: FileLayout, names: dict[str, str], values: pyarrow.MapArray, sizes: pyarrow.Array
+) -> None:
     encoded = pc.dictionary_encode(_partition_texts(values))
     partitions = [_partition_name(names, text) for text in encoded.dictionary.to_pylist()]
     for place, size in zip(encoded.indices.to_pylist(), sizes.to_pylist(), strict=True):
         name = partitions[place] if place is not None else ""
-        found.partition_files[name] += 1
-        found.partition_bytes[name] += size
+        layout.partition_files[name] += 1
+        layout.partition_bytes[name] += size
 
 
 def _partition_texts(values: pyarrow.MapArray) -> pyarrow.Array:

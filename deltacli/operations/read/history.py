@@ -77,8 +77,8 @@ class HistoryItem:
     @property
     def operation(self) -> str | None:
         """The operation, as named by the writer."""
-        found = (self.commit_info or {}).get("operation")
-        return None if found is None else str(found)
+        operation = (self.commit_info or {}).get("operation")
+        return None if operation is None else str(operation)
 
     def as_json(self) -> dict[str, Any]:
         """Return the item as in the document `deltacli.history`, without unknown fields."""
@@ -113,8 +113,8 @@ class HistoryItem:
             if value is not None and key not in PROVENANCE_FIELDS and key not in _RENAMED
         }
         shadowed = {key: value for key, value in others.items() if key in _TAKEN}
-        found = {key: value for key, value in others.items() if key not in shadowed}
-        return found | ({"commitInfo": shadowed} if shadowed else {})
+        other_info = {key: value for key, value in others.items() if key not in shadowed}
+        return other_info | ({"commitInfo": shadowed} if shadowed else {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,8 +155,8 @@ def read_history(
     chosen = newest_first[:limit] if limit else newest_first
     read = partial(_read_item, storage, times=times, counts=counts)
     files = [listing.commits[version] for version in chosen]
-    found = engine.run(read, files, at_once=storage.capabilities.parallel_reads)
-    items = _told(found, files, progress, counts=counts)
+    history_items = engine.run(read, files, at_once=storage.capabilities.parallel_reads)
+    items = _told(history_items, files, progress, counts=counts)
     gaps = gaps_of(listing)
     lost = tuple(ranges_of(listing.commits.keys() - set(listing.reconstructable)))
     first = min(listing.commits, default=0)
@@ -170,15 +170,15 @@ def read_history(
 
 
 def _told(
-    found: Iterator[HistoryItem], files: Sequence[LogFile], progress: Progress, *, counts: bool
+    history_items: Iterator[HistoryItem], files: Sequence[LogFile], progress: Progress, *, counts: bool
 ) -> tuple[HistoryItem, ...]:
     """Collect the commits and report progress; a commit is read whole where actions are counted."""
     if progress is SILENT:
-        return tuple(found)
+        return tuple(history_items)
     weights = [file.size_bytes if counts else 1 for file in files]
     items = []
     with weighed(progress, "reading the history", unit="commits", total=len(files), weight=sum(weights)) as step:
-        for item, weight in zip(found, weights, strict=True):
+        for item, weight in zip(history_items, weights, strict=True):
             items.append(item)
             step.advance(weight=weight)
     return tuple(items)

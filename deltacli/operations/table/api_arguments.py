@@ -12,12 +12,12 @@ from deltacli.units import EPOCH
 def version_number(value: object, name: str) -> int:
     """Return a version. Raises UsageError where the value is not an integer; whether it exists is not checked."""
     try:
-        found = operator.index(value) if not isinstance(value, bool) else None  # type: ignore[arg-type]
+        number = operator.index(value) if not isinstance(value, bool) else None  # type: ignore[arg-type]
     except TypeError:
-        found = None
-    if found is None:
+        number = None
+    if number is None:
         raise UsageError(f"{name} is {value!r}", facts={"expected": "an integer", "type": type(value).__name__})
-    return found
+    return number
 
 
 def optional_version(value: object, name: str) -> int | None:
@@ -27,10 +27,10 @@ def optional_version(value: object, name: str) -> int | None:
 
 def count_number(value: object, name: str) -> int:
     """Return a count, which is 0 or more. Raises UsageError."""
-    found = version_number(value, name)
-    if found < 0:
-        raise UsageError(f"{name} {found} is negative", facts={"expected": "0 or more"})
-    return found
+    number = version_number(value, name)
+    if number < 0:
+        raise UsageError(f"{name} {number} is negative", facts={"expected": "0 or more"})
+    return number
 
 
 def optional_count(value: object, name: str) -> int | None:

@@ -125,11 +125,11 @@ class _Search:
         if base.kind_of("") is PathKind.MISSING:
             self.failures.append((pattern, _nothing_at(base)))
             return
-        found = False
+        is_found = False
         for below in self._matching(base, "", segments, 0):
             name = _join(prefix, below)
-            found |= self._add_below(Target(name, self._open(name or ".")))
-        if not found:
+            is_found |= self._add_below(Target(name, self._open(name or ".")))
+        if not is_found:
             self.failures.append((pattern, NotATable("no table matches this pattern", code="table.path-missing")))
 
     def _matching(self, storage: Storage, at: str, segments: Sequence[str], depth: int) -> Iterator[str]:
@@ -154,12 +154,12 @@ class _Search:
         """Add a table, or those below a directory; return whether there was any or the directory was searched
         before.
         """
-        found = _identity(target.storage, "") in self._seen
+        is_seen = _identity(target.storage, "") in self._seen
         for below in self._search(target, "", 0):
-            found = True
+            is_seen = True
             name = _join(target.name, quote(below) if target.name.startswith("file:") else below)
             self._add(Target(name, self._open(name)) if below else target)
-        return found
+        return is_seen
 
     def _search(self, target: Target, at: str, depth: int) -> Iterator[str]:
         place = _identity(target.storage, at)

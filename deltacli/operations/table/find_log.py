@@ -82,8 +82,8 @@ def list_log(storage: Storage, *, start_version: int = 0, progress: Progress = S
     start = version_prefix(start_version) if start_version else _FIRST_VERSIONED_NAME
     files = []
     try:
-        found = storage.list_from(LOG_DIRECTORY, start)
-        for stat in reported(found, progress, "listing the log", unit="files", every=_FILES_A_REPORT):
+        entries = storage.list_from(LOG_DIRECTORY, start)
+        for stat in reported(entries, progress, "listing the log", unit="files", every=_FILES_A_REPORT):
             if stat.name >= AFTER_VERSIONED_NAMES:
                 break
             files.append(make_log_file(stat.name, stat.size_bytes, stat.modified_ms))
@@ -158,8 +158,8 @@ def table_around(storage: Storage) -> str | None:
             if os.path.isdir(os.path.join(path, LOG_DIRECTORY)):
                 return path
         return None
-    found = _PARTITION.search(storage.uri)
-    return storage.uri[: found.start()] if found else None
+    match = _PARTITION.search(storage.uri)
+    return storage.uri[: match.start()] if match else None
 
 
 def _hint_table_around(storage: Storage) -> CommandLine | None:

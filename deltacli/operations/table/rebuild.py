@@ -71,9 +71,9 @@ def _rebuild(table: TableHandle, log: Log, version: int | None, rejected: dict[C
                 raise first_fault from None
             raise
         try:
-            found = read_state(table, log, segment, rejected)
+            state = read_state(table, log, segment, rejected)
             table.note_version(log.listing.newest_version)
-            return found
+            return state
         except CommitCorrupt as fault:
             broken = [file.version for file in segment.commits if file.name in fault.message]
             fault.hint = hint_readable(log.listing, broken) or "deltacli validate {table}"

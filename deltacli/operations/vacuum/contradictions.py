@@ -89,7 +89,10 @@ def _older_versions(setting: PlanContext) -> list[int]:
     if used is None or not listing.commit_runs or not listing.commit_runs[-1][0]:
         return []
     first = listing.commit_runs[-1][0]
-    complete, torn = (found.version for found in listing.checkpoints), (version for version, _ in listing.problems)
+    complete, torn = (
+        (checkpoint.version for checkpoint in listing.checkpoints),
+        (version for version, _ in listing.problems),
+    )
     return sorted({version for version in (*complete, *torn) if first - 1 <= version < used.version})
 
 
@@ -104,13 +107,13 @@ def checksum_refusals(setting: PlanContext) -> Iterator[Refusal]:
     if snapshot is not setting.snapshot:
         counts, _ = snapshot.counts()
         files, size_bytes = counts.count, counts.size_bytes
-    found = contradiction(snapshot, files, size_bytes)
-    if found is None:
+    difference = contradiction(snapshot, files, size_bytes)
+    if difference is None:
         return
-    is_more = found.field == "numFiles" and found.of_checksum > found.of_log
-    if is_more and found.of_checksum - found.of_log == _lost_count(setting):
+    is_more = difference.field == "numFiles" and difference.of_checksum > difference.of_log
+    if is_more and difference.of_checksum - difference.of_log == _lost_count(setting):
         return
-    yield Refusal(found.rule, found.message, hint="deltacli validate {table}")
+    yield Refusal(difference.rule, difference.message, hint="deltacli validate {table}")
 
 
 def _lost_count(setting: PlanContext) -> int:

@@ -87,11 +87,11 @@ def clock_refusals(snapshot: Snapshot, references: References, now_ms: int) -> I
             return
 
 
-def listing_refusals(listed: int, expected: Amount, found: Amount) -> Iterator[Refusal]:
+def listing_refusals(listed: int, expected: Amount, actual: Amount) -> Iterator[Refusal]:
     """Yield a refusal if the listing lacks files that the log names."""
     if not expected.files:
         return
-    missing = Amount(expected.files - found.files, expected.size_bytes - found.size_bytes)
+    missing = Amount(expected.files - actual.files, expected.size_bytes - actual.size_bytes)
     if not listed:
         yield Refusal(
             "vacuum.empty-listing",

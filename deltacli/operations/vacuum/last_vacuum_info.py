@@ -20,10 +20,10 @@ def read_last_vacuum(storage: Storage, *, newest: int) -> int | None:
     unreadable, or names a version above the `newest` of the table and is therefore of another history.
     """
     try:
-        found = orjson.loads(storage.read(INFO_PATH))
+        info = orjson.loads(storage.read(INFO_PATH))
     except (FileMissing, orjson.JSONDecodeError):
         return None
-    version = found.get(_VERSION) if isinstance(found, dict) else None
+    version = info.get(_VERSION) if isinstance(info, dict) else None
     return version if type(version) is int and 0 <= version <= newest else None
 
 

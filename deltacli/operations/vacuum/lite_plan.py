@@ -64,17 +64,17 @@ def plan_lite(table: TableHandle, request: VacuumRequest) -> VacuumPlan:
     stays = pc.or_(stays, is_lost)
     retained = pc.filter(removals, pc.and_not(stays, pc.or_(is_live, is_passed_over)))
     free = pc.filter(removals, pc.invert(stays))
-    found, young = _on_disk(setting, free)
-    found, linked = _by_links(setting, found, directories.found, live)
-    tables = tables_above(table, _flat(found.column("path")))
+    on_disk, young = _on_disk(setting, free)
+    on_disk, linked = _by_links(setting, on_disk, directories.found, live)
+    tables = tables_above(table, _flat(on_disk.column("path")))
     nested = sorted(directory for directory in tables if directory)
-    rows = outside_of(found, nested)
+    rows = outside_of(on_disk, nested)
     lost, _ = _on_disk(setting, pc.filter(removals, is_lost))
-    stay = [retained, young, linked, lost, *([found] if rows.num_rows < found.num_rows else [])]
+    stay = [retained, young, linked, lost, *([on_disk] if rows.num_rows < on_disk.num_rows else [])]
     kept_from = pc.min(_whole([_flat(part.column("removedAtVersion")) for part in stay])).as_py()
     refusals = (
         *shared_refusals(tables.items(), own_formats(setting)),
-        *nested_refusals(request, nested, found.num_rows - rows.num_rows),
+        *nested_refusals(request, nested, on_disk.num_rows - rows.num_rows),
         *contradiction_refusals(setting, rows),
     )
     hidden = pc.sum(is_passed_over).as_py() or 0
@@ -130,8 +130,8 @@ def _lost_before(setting: PlanContext) -> int | None:
     if last is None:
         return None
     versions = setting.references.removed.other
-    found: int | None = pc.max(pc.filter(versions, pc.fill_null(pc.less_equal(versions, last), False))).as_py()
-    return found
+    lost_before: int | None = pc.max(pc.filter(versions, pc.fill_null(pc.less_equal(versions, last), False))).as_py()
+    return lost_before
 
 
 def _begin(table: TableHandle, listing: LogListing) -> int:
@@ -205,8 +205,8 @@ def _by_links(
     def is_live(paths: Any) -> Any:  # Any: binary in, boolean out
         return pc.is_in(keys.of_listing(paths), value_set=live)
 
-    found = is_live_by_links(rows, setting.table.storage, names if rows.num_rows else (), is_live)
-    return pc.filter(rows, pc.invert(found)), pc.filter(rows, found)
+    mask = is_live_by_links(rows, setting.table.storage, names if rows.num_rows else (), is_live)
+    return pc.filter(rows, pc.invert(mask)), pc.filter(rows, mask)
 
 
 def _place_refusals(setting: PlanContext) -> tuple[Refusal, ...]:

@@ -96,8 +96,8 @@ def _repair(setting: PlanContext, files: pyarrow.Array) -> str:
             return ""
     except (Unreadable, StorageFailed, Refused):
         return ""
-    versions = sorted({found.version for found in wrong})
-    if len(versions) < len(wrong) or any(found.kind is not LogFileKind.CLASSIC_CHECKPOINT for found in wrong):
+    versions = sorted({checkpoint.version for checkpoint in wrong})
+    if len(versions) < len(wrong) or any(checkpoint.kind is not LogFileKind.CLASSIC_CHECKPOINT for checkpoint in wrong):
         return f"; to find the wrong checkpoints: {_command(setting, 'checkpoint', '--verify')}"
     return _rewriting(setting, versions)
 
@@ -132,15 +132,17 @@ def _wrong_checkpoints(setting: PlanContext, files: pyarrow.Array) -> Sequence[C
         return ()
     adds = setting.references.history.unremoved_adds(files)
     first = pc.min(adds.versions).as_py()
-    every = sorted(found for found in setting.references.listing.checkpoints if found.version <= used.version)
-    later = [found for found in every if first is not None and found.version >= first]
-    return later[bisect_left(later, True, key=lambda found: _lacks(setting, found, adds)) :]
+    every = sorted(
+        checkpoint for checkpoint in setting.references.listing.checkpoints if checkpoint.version <= used.version
+    )
+    later = [checkpoint for checkpoint in every if first is not None and checkpoint.version >= first]
+    return later[bisect_left(later, True, key=lambda checkpoint: _lacks(setting, checkpoint, adds)) :]
 
 
 def _lacks(setting: PlanContext, instance: CheckpointInstance, adds: NamedKeys) -> bool:
     """Return True if a checkpoint lacks one of the files added before it, or cannot be read."""
     listing = setting.references.listing
-    others = {found: "checkpoint.unreadable" for found in listing.checkpoints if found != instance}
+    others = {checkpoint: "checkpoint.unreadable" for checkpoint in listing.checkpoints if checkpoint != instance}
     try:
         live = live_keys(rebuild(setting.table, Log(listing), instance.version, unusable=others), setting.keys)
     except Unreadable:
@@ -158,5 +160,5 @@ def _words(rows: pyarrow.Table) -> tuple[str, str]:
 
 
 def _example(rows: Any) -> str:  # Any: an Arrow table
-    found: str = rows.column("path")[0].as_py().decode("utf-8", "replace")
-    return found
+    example: str = rows.column("path")[0].as_py().decode("utf-8", "replace")
+    return example

@@ -194,7 +194,7 @@ class VacuumPlan:
     @cached_property
     def totals(self) -> Mapping[Reason, KindTotals]:
         """The candidates by reason, in the order of `Reason`; reasons without files are left out."""
-        found: dict[Reason, KindTotals] = {}
+        kind_totals: dict[Reason, KindTotals] = {}
         reasons = self.candidates.column("reason")
         numbers = self.candidates.select(["sizeBytes", "modificationTimeMs"])
         for reason in Reason:
@@ -202,8 +202,8 @@ class VacuumPlan:
             if rows.num_rows:
                 ages = pc.min_max(rows.column("modificationTimeMs")).as_py()
                 amount = Amount(rows.num_rows, _sum(rows.column("sizeBytes")))
-                found[reason] = KindTotals(amount, Ages(ages["min"], ages["max"]))
-        return found
+                kind_totals[reason] = KindTotals(amount, Ages(ages["min"], ages["max"]))
+        return kind_totals
 
     @cached_property
     def plan_id(self) -> str:
@@ -226,9 +226,9 @@ class VacuumPlan:
                 "files": self.files,
                 "sizeBytes": self.size_bytes,
                 "byKind": {
-                    reason.value: found.amount.as_json()
-                    | {"oldestMs": found.ages.oldest_ms, "newestMs": found.ages.newest_ms}
-                    for reason, found in self.totals.items()
+                    reason.value: totals.amount.as_json()
+                    | {"oldestMs": totals.ages.oldest_ms, "newestMs": totals.ages.newest_ms}
+                    for reason, totals in self.totals.items()
                 },
             },
             "kept": self.kept.as_json(),
@@ -293,5 +293,5 @@ class VacuumResult(NamedTuple):
 
 
 def _sum(column: pyarrow.ChunkedArray) -> int:
-    found: int | None = pc.sum(column).as_py()
-    return found or 0
+    total: int | None = pc.sum(column).as_py()
+    return total or 0

@@ -74,23 +74,23 @@ class NewerCommits:
         return pc.is_in(self._keys.of_listing(paths), value_set=self._needed)
 
     def _read_on(self) -> None:
-        found, is_other = self._own.read_on()
+        references, is_other = self._own.read_on()
         if is_other:
             self.require_same(read_snapshot(self._table))
-        self._take(found)
+        self._take(references)
         for tail in self._others:
             with of_protected(tail.table.uri):
-                found, is_other = tail.read_on()
+                references, is_other = tail.read_on()
                 if is_other:
                     snapshot = read_snapshot(tail.table)
                     require_committable(snapshot.protocol, snapshot.properties, snapshot.version)
-                self._take([rows._replace(path=made_absolute(rows.path, tail.table.uri)) for rows in found])
+                self._take([rows._replace(path=made_absolute(rows.path, tail.table.uri)) for rows in references])
 
-    def _take(self, found: list[FileReferences]) -> None:
+    def _take(self, references: list[FileReferences]) -> None:
         import pyarrow as pa
 
         parts = [] if self._needed is None else [self._needed]
-        for rows in found:
+        for rows in references:
             of_paths, of_vectors = self._keys.of_log(rows.path), self._keys.of_vectors(rows.vector)
             _require_places(of_paths.escaping, of_vectors.unknown)
             parts += [pc.drop_null(of_paths.hashes), of_paths.spare, pc.drop_null(of_vectors.hashes), of_vectors.spare]
@@ -103,8 +103,8 @@ class NewerCommits:
         name.
         """
         texts = (name.decode("utf-8", "surrogateescape") for name in pc.unique(pc.drop_null(names)).to_pylist())
-        found = link_targets(self._table.storage, (name for name in texts if "\0" not in name))
-        return self._keys.of_listing(binary_paths([target for target, name in found if target != name]))
+        targets = link_targets(self._table.storage, (name for name in texts if "\0" not in name))
+        return self._keys.of_listing(binary_paths([target for target, name in targets if target != name]))
 
 
 class _LogTail:
@@ -119,16 +119,16 @@ class _LogTail:
         """Return the files named by unread commits, and whether the commits change more than files."""
         new = self._listed()
         named = NamedFiles()
-        found: list[FileReferences] = []
+        references: list[FileReferences] = []
         is_other = False
         for file in new:
             actions = list(commit_actions(self.table.storage, file, None))
             is_other = is_other or any(kind not in _HARMLESS for kind, _ in actions)
-            found += named.take(actions, file)
-        found += named.flush()
+            references += named.take(actions, file)
+        references += named.flush()
         if new:
             self._seen, self._last = new[-1].version, new[-1]
-        return found, is_other
+        return references, is_other
 
     def _listed(self) -> list[LogFile]:
         """Return the unread commits, in order. Raises Refused where one in between is missing, or the last one read has
@@ -143,14 +143,14 @@ class _LogTail:
             ]
             commits = [file for file in listed if file.path.kind is LogFileKind.COMMIT]
             self._require_last(commits)
-            found = [file for file in commits if file.version > self._seen]
+            files = [file for file in commits if file.version > self._seen]
             # A checkpoint proves that commits existed; it may be all that is left of them.
             told = [file.version for file in listed if file.path.kind in _CHECKPOINTS]
-            newest = max([self._seen, *told, *(file.version for file in found)])
+            newest = max([self._seen, *told, *(file.version for file in files)])
             expected = range(self._seen + 1, newest + 1)
             # Count first: a version may be 2^60, and a list of all versions below would not fit into memory.
-            if len(found) == newest - self._seen and [file.version for file in found] == list(expected):
-                return found
+            if len(files) == newest - self._seen and [file.version for file in files] == list(expected):
+                return files
         raise Refused(
             f"commits after version {self._seen} are no longer in the log, so the files they need are unknown",
             code="vacuum.plan-too-old",

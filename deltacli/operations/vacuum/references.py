@@ -127,9 +127,9 @@ class _Heap:
     def whole(self) -> Any:
         import pyarrow as pa
 
-        found = pa.concat_arrays(self.parts) if self.parts else pa.array([], pa.int64())
-        self.parts = [found]
-        return found
+        hashes = pa.concat_arrays(self.parts) if self.parts else pa.array([], pa.int64())
+        self.parts = [hashes]
+        return hashes
 
 
 Scope = Callable[[Any], Any]
@@ -165,26 +165,26 @@ class Collector:
 
     def take_live(self, adds: pyarrow.RecordBatch, scope: Scope | None = None) -> None:
         """Add the live files of the newest version, in narrow columns. Those outside of `scope` need not be found."""
-        found = self._of_log(adds.column("path"))
-        is_here = pc.is_valid(found.hashes)
+        keys = self._of_log(adds.column("path"))
+        is_here = pc.is_valid(keys.hashes)
         if scope is not None:
-            is_here = pc.and_(is_here, pc.fill_null(scope(found.keys), False))
-        hashes = pc.filter(found.hashes, is_here)
+            is_here = pc.and_(is_here, pc.fill_null(scope(keys.keys), False))
+        hashes = pc.filter(keys.hashes, is_here)
         if len(self.some_live) < _SOME:
-            paths = (pc.filter(one, is_here) for one in (found.keys, found.written))
+            paths = (pc.filter(one, is_here) for one in (keys.keys, keys.written))
             some = (one.slice(0, _SOME - len(self.some_live)).to_pylist() for one in paths)
             self.some_live += [(_text(key), _text(written)) for key, written in zip(*some, strict=True)]
         self.live.add(hashes)
-        self.protected.add(pc.filter(found.hashes, pc.and_(pc.is_valid(found.hashes), pc.invert(is_here))))
+        self.protected.add(pc.filter(keys.hashes, pc.and_(pc.is_valid(keys.hashes), pc.invert(is_here))))
         every = self.live_count
         size_bytes = pc.sum(adds.column("size")).as_py() or 0
         self.live_count = Amount(every.files + adds.num_rows, every.size_bytes + size_bytes)
         sizes = pc.filter(adds.column("size"), is_here)
         self.sizes.add(pc.if_else(pc.less(sizes, 0), 0, sizes))
-        self.protected.add(found.spare)
-        is_same = found.written is found.keys
+        self.protected.add(keys.spare)
+        is_same = keys.written is keys.keys
         self.is_decoded = self.is_decoded and is_same
-        self.written.add(hashes if is_same else self._keys.of_listing(pc.filter(found.written, is_here)))
+        self.written.add(hashes if is_same else self._keys.of_listing(pc.filter(keys.written, is_here)))
         self.live_vectors.add(self._take_vectors(adds.column("dv_id")))
 
     def take_tombstones(self, removes: pyarrow.RecordBatch) -> None:
@@ -219,25 +219,25 @@ class Collector:
         if part.kind == "remove":
             self._take_removed(part.path, part.vector, part.version, is_protected=is_protected)
             return
-        found = self._of_log(part.path)
+        keys = self._of_log(part.path)
         if self._unlisted_since is not None and part.kind == "add":
             is_new = pc.greater_equal(part.version, self._unlisted_since)
-            self.unlisted.add(pc.drop_null(pc.filter(found.hashes, is_new)))
-        hashes = pc.drop_null(found.hashes)
+            self.unlisted.add(pc.drop_null(pc.filter(keys.hashes, is_new)))
+        hashes = pc.drop_null(keys.hashes)
         if part.kind == "add":
-            vectors = self._take_added(part, found)
-            (self.protected if is_protected else self.named).add(hashes, found.spare, vectors)
+            vectors = self._take_added(part, keys)
+            (self.protected if is_protected else self.named).add(hashes, keys.spare, vectors)
         elif is_protected:
-            self.protected.add(hashes, found.spare, self._take_vectors(part.vector))
+            self.protected.add(hashes, keys.spare, self._take_vectors(part.vector))
         else:
             self.changes.add(hashes)
-            self.change_versions.add(pc.filter(part.version, pc.is_valid(found.hashes)))
+            self.change_versions.add(pc.filter(part.version, pc.is_valid(keys.hashes)))
 
-    def _take_added(self, part: FileReferences, found: LogKeys) -> Any:  # Any: an int64 array
+    def _take_added(self, part: FileReferences, keys: LogKeys) -> Any:  # Any: an int64 array
         """Record added files in the history, and return the hashes of the files of their deletion vectors."""
-        rows = NamedKeys(found.hashes, logical_keys(found.hashes, part.vector), part.version)
+        rows = NamedKeys(keys.hashes, logical_keys(keys.hashes, part.vector), part.version)
         self.history.take_adds(rows)
-        self.history.take_other_spellings(found.spare, are_added=True)
+        self.history.take_other_spellings(keys.spare, are_added=True)
         has_vector = pc.not_equal(part.vector, "")
         if not pc.any(has_vector).as_py():
             return rows.files.slice(0, 0)
@@ -269,8 +269,8 @@ class Collector:
 
     def take_needed(self, batch: pyarrow.RecordBatch) -> None:
         """Add files to keep for another reason, in narrow columns."""
-        found = self._of_log(batch.column("path"))
-        self.protected.add(pc.drop_null(found.hashes), found.spare, self._take_vectors(batch.column("dv_id")))
+        keys = self._of_log(batch.column("path"))
+        self.protected.add(pc.drop_null(keys.hashes), keys.spare, self._take_vectors(batch.column("dv_id")))
 
     def finish(self, listing: LogListing, metadata: Sequence[Action], faults: Sequence[CommitCorrupt]) -> References:
         """Return everything that was added."""
@@ -303,22 +303,22 @@ class Collector:
     def _take_removed(self, paths: Any, vectors: Any, versions: Any, *, is_protected: bool) -> None:
         import pyarrow as pa
 
-        found = self._of_log(paths)
-        keys = logical_keys(found.hashes, _flat(vectors))
+        removed_keys = self._of_log(paths)
+        keys = logical_keys(removed_keys.hashes, _flat(vectors))
         if versions is None:
             self.history.take_tombstones(keys)
         else:
-            self.history.take_removes(NamedKeys(found.hashes, keys, versions))
-        self.history.take_other_spellings(found.spare, are_added=False)
-        is_here = pc.is_valid(found.hashes)
-        hashes = pc.filter(found.hashes, is_here)
+            self.history.take_removes(NamedKeys(removed_keys.hashes, keys, versions))
+        self.history.take_other_spellings(removed_keys.spare, are_added=False)
+        is_here = pc.is_valid(removed_keys.hashes)
+        hashes = pc.filter(removed_keys.hashes, is_here)
         known = pa.nulls(len(paths), pa.int64()) if versions is None else versions
         self.removed.add(hashes)
         self.removed_versions.add(pc.filter(known, is_here))
         if is_protected:
-            self.protected.add(hashes, found.spare)
+            self.protected.add(hashes, removed_keys.spare)
         else:
-            self.named.add(found.spare)
+            self.named.add(removed_keys.spare)
         if pc.any(pc.not_equal(vectors, "")).as_py():
             files = self._vector_files(vectors)
             self.removed.add(pc.drop_null(files))
@@ -338,16 +338,16 @@ class Collector:
 
         if not len(ids):
             return pa.array([], pa.int64())
-        found = self._keys.of_vectors(_flat(ids))
-        self.unknown_vector = self.unknown_vector or found.unknown
-        self.vectors.add(pc.drop_null(found.hashes), found.spare)
-        self.protected.add(found.spare)
-        return found.hashes
+        keys = self._keys.of_vectors(_flat(ids))
+        self.unknown_vector = self.unknown_vector or keys.unknown
+        self.vectors.add(pc.drop_null(keys.hashes), keys.spare)
+        self.protected.add(keys.spare)
+        return keys.hashes
 
     def _of_log(self, paths: Any) -> LogKeys:  # Any: pyarrow has no types
-        found = self._keys.of_log(_flat(paths))
-        self.escaping = self.escaping or found.escaping
-        return found
+        keys = self._keys.of_log(_flat(paths))
+        self.escaping = self.escaping or keys.escaping
+        return keys
 
 
 def find_window(table: TableHandle, listing: LogListing, cutoff_ms: int) -> Window:

@@ -80,5 +80,5 @@ def find_horizon(setting: PlanContext, judge: CandidateClassifier) -> int | None
 
 
 def _newest(versions: Any, mask: Any) -> int | None:  # Any: an int64 and a boolean array
-    found: int | None = pc.max(pc.filter(versions, mask)).as_py()
-    return found
+    newest: int | None = pc.max(pc.filter(versions, mask)).as_py()
+    return newest

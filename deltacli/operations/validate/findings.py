@@ -25,7 +25,7 @@ CHECK_CRASHED = Rule(
     "deltacli",
     Fix(
         broken="deltacli, not the table",
-        mend="report it with the message; the other checks were run",
+        repair="report it with the message; the other checks were run",
         loss="nothing",
     ),
     "",
@@ -41,7 +41,7 @@ FILE_UNREADABLE = Rule(
     "deltacli",
     Fix(
         broken="the content of this file is not checked",
-        mend="grant permission to read it, or check the disk or store that contains it, and run the same command again",
+        repair="grant permission to read it, or check the disk or store that contains it, and run the command again",
         loss="nothing",
     ),
     "a commit that only its owner may read",
@@ -57,7 +57,7 @@ FILE_OUTSIDE = Rule(
     "deltacli",
     Fix(
         broken="deltacli does not open the table, and the content of these files is not checked",
-        mend="if you trust the table, allow their location with --allow-external PREFIX",
+        repair="if you trust the table, allow their location with --allow-external PREFIX",
         loss="nothing",
     ),
     "a _delta_log that is a link to a directory outside the table",
@@ -137,16 +137,16 @@ class Collector:
 
     def findings_of(self, view: object, place: Place) -> list[Finding]:
         """Return the findings of every check for such a view, not yet collected; may be called in several threads."""
-        found: list[Finding] = []
+        findings: list[Finding] = []
         for check in self._checks[type(view)]:
             if self._is_done(check):
                 continue
             try:
-                found.extend(self._heard(check, view))
+                findings.extend(self._heard(check, view))
             except Exception as fault:  # noqa: BLE001  (a failing check must not affect the others)
                 stop_if_exhausted(fault)
-                found.extend(self._crash(check, fault, place))
-        return found
+                findings.extend(self._crash(check, fault, place))
+        return findings
 
     def _heard(self, check: Check, view: object) -> Iterator[Finding]:
         """Yield a check's findings of selected rules, until the limit of each of them is reached."""

@@ -154,19 +154,23 @@ class CheckpointInspector:
             names = list(self._config.partition_columns)
             values = batch.adds.column("partitionValues")
             differences = comparison.parsed_partition_differences(values, batch.parsed_partitions, paths, names)
-            for found in differences:
-                message = f"partitionValues_parsed.{found.field} of {found.path} differs from its partition value"
-                place = self._place(found.path)
+            for difference in differences:
+                message = (
+                    f"partitionValues_parsed.{difference.field} of {difference.path} differs from its partition value"
+                )
+                place = self._place(difference.path)
                 self.findings.append(
-                    rules.PARSED_PARTITION_DIFFERS.at(place, message, seen=found.seen, expected=found.expected)
+                    rules.PARSED_PARTITION_DIFFERS.at(
+                        place, message, seen=difference.seen, expected=difference.expected
+                    )
                 )
         if batch.parsed_stats is not None:
             stats = batch.adds.column("stats")
-            for found in comparison.parsed_record_differences(stats, batch.parsed_stats, paths):
-                message = f"stats_parsed.{found.field} of {found.path} differs from its statistics"
-                place = self._place(found.path)
+            for difference in comparison.parsed_record_differences(stats, batch.parsed_stats, paths):
+                message = f"stats_parsed.{difference.field} of {difference.path} differs from its statistics"
+                place = self._place(difference.path)
                 self.findings.append(
-                    rules.PARSED_STATS_DIFFERS.at(place, message, seen=found.seen, expected=found.expected)
+                    rules.PARSED_STATS_DIFFERS.at(place, message, seen=difference.seen, expected=difference.expected)
                 )
 
     def _compare(self, expected: ExpectedState) -> None:
@@ -182,15 +186,15 @@ class CheckpointInspector:
         schema = (ours if ours is not None else theirs_parts[0]).schema
         ours = ours if ours is not None else schema.empty_table()
         theirs = pa.concat_tables(theirs_parts) if theirs_parts else schema.empty_table()
-        found = comparison.compare(ours, theirs)
+        compared = comparison.compare(ours, theirs)
         version = self._instance.version
-        for path in found.missing:
+        for path in compared.missing:
             message = f"{path} is live at version {version}, but the checkpoint lacks it: readers lose its rows"
             self.findings.append(rules.MISSING_ADD.at(self._place(path), message, expected=path))
-        for path in found.extra:
+        for path in compared.extra:
             message = f"{path} is not live at version {version}, but the checkpoint has it: readers get deleted rows"
             self.findings.append(rules.EXTRA_ADD.at(self._place(path), message, seen=path))
-        for difference in found.different:
+        for difference in compared.different:
             message = f"{difference.field} of {difference.path} differs from the log"
             place = self._place(difference.path)
             self.findings.append(

@@ -327,7 +327,7 @@ class LogInspector:
 
     def _report_empty(self, file: LogFile) -> None:
         """Report an empty commit: an error where replay needs it, a warning where a checkpoint covers it."""
-        newest = max((found.version for found in self._log.listing.checkpoints), default=-1)
+        newest = max((checkpoint.version for checkpoint in self._log.listing.checkpoints), default=-1)
         is_covered = newest >= file.version
         message = "the commit is empty, which indicates an interrupted write; " + (
             "a checkpoint covers it, so only older versions are affected"
@@ -458,7 +458,7 @@ class LogInspector:
         """Return the actions of the commits that a compaction replaces."""
         versions = range(file.version, min(file.path.last_version, file.version + _MOST_COMPACTED) + 1)
         files = [self._log.listing.commits.get(version) for version in versions]
-        present = [found for found in files if found is not None]
+        present = [commit for commit in files if commit is not None]
         if len(present) < len(files):
             return None
         scanned = self._reader.scan(present).values()

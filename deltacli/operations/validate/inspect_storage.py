@@ -49,8 +49,8 @@ def list_log_whole(storage: Storage, progress: Progress) -> WholeLog:
             message = "this is a file; a table is a directory that contains _delta_log"
             raise NotATable(message, code="table.path-is-file", facts={"path": storage.uri})
     try:
-        found = storage.list_from(LOG_DIRECTORY)
-        counted = reported(found, progress, "listing the log", unit="files", every=_FILES_A_REPORT)
+        entries = storage.list_from(LOG_DIRECTORY)
+        counted = reported(entries, progress, "listing the log", unit="files", every=_FILES_A_REPORT)
         files = tuple(make_log_file(stat.name, stat.size_bytes, stat.modified_ms) for stat in counted)
         directories = tuple(storage.list_directories(LOG_DIRECTORY))
     except FileMissing:
@@ -69,16 +69,16 @@ def list_log_whole(storage: Storage, progress: Progress) -> WholeLog:
 def _stored(storage: Storage, name: str, directories: tuple[str, ...]) -> tuple[StoredFile, ...]:
     if name not in directories or leads_outside(storage, f"{LOG_DIRECTORY}/{name}"):
         return ()
-    found = storage.list_from(f"{LOG_DIRECTORY}/{name}")
-    return tuple(StoredFile(stat.name, stat.size_bytes, stat.modified_ms) for stat in found)
+    entries = storage.list_from(f"{LOG_DIRECTORY}/{name}")
+    return tuple(StoredFile(stat.name, stat.size_bytes, stat.modified_ms) for stat in entries)
 
 
 def list_table(storage: Storage, progress: Progress) -> WholeTable:
     """List every file below the root except those of the log; nested tables are reported and listed, too."""
     nested, unlisted = list[str](), list[str]()
-    found = _walk(storage, nested, unlisted)
+    walked = _walk(storage, nested, unlisted)
     files = {
-        file.path: file for file in reported(found, progress, "listing the table", unit="files", every=_FILES_A_REPORT)
+        file.path: file for file in reported(walked, progress, "listing the table", unit="files", every=_FILES_A_REPORT)
     }
     return WholeTable(files, tuple(sorted(nested)), tuple(sorted(unlisted)))
 

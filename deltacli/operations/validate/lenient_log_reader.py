@@ -35,15 +35,15 @@ class LogReader:
         """Scan commits or compactions; return the lines or the fault by name. Large files are read in blocks."""
         small = [file for file in files if not is_large(file)]
         content = dict(zip([file.name for file in small], self.read(small), strict=True))
-        found: dict[str, Scan] = {}
+        scans: dict[str, Scan] = {}
         for file in files:
             place = Place(f"{LOG_DIRECTORY}/{file.name}", None, file.version)
             data = content.get(file.name)
             if data is None:
-                found[file.name] = self._scan_large(file, place)
+                scans[file.name] = self._scan_large(file, place)
             else:
-                found[file.name] = data if isinstance(data, FAULTS) else self.scanner.scan(data, place)
-        return found
+                scans[file.name] = data if isinstance(data, FAULTS) else self.scanner.scan(data, place)
+        return scans
 
     def read(self, files: Sequence[LogFile]) -> list[bytes | Fault]:
         """Return the bytes of files, or the reason why they could not be read."""

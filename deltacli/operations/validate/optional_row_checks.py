@@ -54,15 +54,15 @@ class OptionalRowChecks:
             wanted = replace(wanted, columns=columns, schema=schema, whole_schema=schema, beside=beside)
         if stored is not None:
             wanted = _with_row_numbers(wanted, names.take("row number"))
-        found = cls(wanted)
+        checks = cls(wanted)
         if partitions:
-            found.questions[partition_contents.QUESTION] = PartitionCheck(wanted, partitions)
+            checks.questions[partition_contents.QUESTION] = PartitionCheck(wanted, partitions)
         if stored is not None:
-            found.questions[row_id_values.QUESTION] = RowIdCheck(wanted, stored)
+            checks.questions[row_id_values.QUESTION] = RowIdCheck(wanted, stored)
         if (identity := identity_check(config)) is not None:
-            found.questions[identity_values.QUESTION] = identity
-        found.too_far = [each.name for each in identity_values.identities(config) if not each.is_judged]
-        return found
+            checks.questions[identity_values.QUESTION] = identity
+        checks.too_far = [each.name for each in identity_values.identities(config) if not each.is_judged]
+        return checks
 
     def reconcile(
         self, answers: Mapping[str, Any]

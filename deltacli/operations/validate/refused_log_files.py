@@ -36,7 +36,7 @@ class RefusedLogFiles:
         if not self.refused or not (self._are_needed(listing) if is_rebuilt else self._hold_actions(listing)):
             return
         first, refusal = next(iter(self.refused.items()))
-        rule = FILE_OUTSIDE._replace(fix=FILE_OUTSIDE.fix._replace(mend=f"if you trust the table: {self._command}"))
+        rule = FILE_OUTSIDE._replace(fix=FILE_OUTSIDE.fix._replace(repair=f"if you trust the table: {self._command}"))
         message = f"the newest version cannot be read without {self._files}, which was not opened"
         yield rule.at(Place(f"{LOG_DIRECTORY}/{first}"), message, seen=refusal.facts.get("leads to"))
 
@@ -44,8 +44,8 @@ class RefusedLogFiles:
         """Return whether a commit after the newest checkpoint was refused, or a file of each form of that
         checkpoint.
         """
-        newest = max((found.version for found in listing.checkpoints), default=-1)
-        forms = [found.files for found in listing.checkpoints if found.version == newest]
+        newest = max((checkpoint.version for checkpoint in listing.checkpoints), default=-1)
+        forms = [checkpoint.files for checkpoint in listing.checkpoints if checkpoint.version == newest]
         commits = (file.name for version, file in listing.commits.items() if version > newest)
         return any(name in self.refused for name in commits) or (
             bool(forms) and all(any(file.name in self.refused for file in files) for files in forms)
@@ -53,7 +53,7 @@ class RefusedLogFiles:
 
     def _hold_actions(self, listing: LogListing) -> bool:
         """Return whether a commit or a checkpoint was refused, so that an older start has to be used."""
-        checkpoints = (file.name for found in listing.checkpoints for file in found.files)
+        checkpoints = (file.name for checkpoint in listing.checkpoints for file in checkpoint.files)
         commits = (file.name for file in listing.commits.values())
         return not self.refused.keys().isdisjoint([*checkpoints, *commits])
 

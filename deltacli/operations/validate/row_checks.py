@@ -59,10 +59,10 @@ class RowChecks:
         schema = arrow_schema(columns)
         wanted = ReadSpec(columns, schema, schema, FileColumns(config.mapping_mode, config.physical_name))
         more = OptionalRowChecks.make(config, wanted)
-        found = cls(config, columns, more, {STATISTICS: statistics_check(config), **more.questions})
-        found._ask_about_nulls()
-        found._ask_about_conditions()
-        return found
+        checks = cls(config, columns, more, {STATISTICS: statistics_check(config), **more.questions})
+        checks._ask_about_nulls()
+        checks._ask_about_conditions()
+        return checks
 
     def _ask_about_nulls(self) -> None:
         fields = self.config.schema.fields if self.config.schema else ()
@@ -127,8 +127,8 @@ def repeated_name(fields: Sequence[StructField]) -> str | None:
         if column.name in seen:
             return column.name
         seen.add(column.name)
-        if (found := _repeated_in(column.data_type)) is not None:
-            return found
+        if (name := _repeated_in(column.data_type)) is not None:
+            return name
     return None
 
 

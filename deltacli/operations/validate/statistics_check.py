@@ -65,7 +65,7 @@ class _Checks:
         import pyarrow as pa
 
         try:
-            found = self._columns.leaf(file.stored, fields)
+            leaf = self._columns.leaf(file.stored, fields)
         except DataUnreadable:
             return False
-        return found is not None and bool(pa.types.is_float32(found[1]))
+        return leaf is not None and bool(pa.types.is_float32(leaf[1]))

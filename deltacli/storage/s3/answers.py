@@ -49,8 +49,8 @@ def page_of(answer: Fields, place: str, prefix: str) -> ListedPage:
     """Return a page of the listing below `prefix`."""
     if not _OF_A_LISTING & answer.keys():
         raise unexpected(place, "listed", _described(answer))
-    entries = [_entry(found, place, prefix) for found in _dictionaries(answer, "Contents", place)]
-    prefixes = [_below(found.get("Prefix"), place, prefix) for found in _dictionaries(answer, "CommonPrefixes", place)]
+    entries = [_entry(entry, place, prefix) for entry in _dictionaries(answer, "Contents", place)]
+    prefixes = [_below(entry.get("Prefix"), place, prefix) for entry in _dictionaries(answer, "CommonPrefixes", place)]
     token = str(answer.get("NextContinuationToken") or "") if answer.get("IsTruncated") else ""
     if answer.get("IsTruncated") and not token:
         raise unexpected(place, "listed", "a page without the token of the next page")
@@ -118,8 +118,8 @@ def _range(span: object, data: bytes, place: str) -> tuple[int, int, int]:
     return start, end, size
 
 
-def _entry(found: Fields, place: str, prefix: str) -> Entry:
-    key, size, modified = _below(found.get("Key"), place, prefix), found.get("Size"), found.get("LastModified")
+def _entry(fields: Fields, place: str, prefix: str) -> Entry:
+    key, size, modified = _below(fields.get("Key"), place, prefix), fields.get("Size"), fields.get("LastModified")
     if not isinstance(size, int) or size < 0 or not isinstance(modified, datetime):
         raise unexpected(place, "listed", f"an object without its size or time: {key[:80]!r}")
     return Entry(key, size, _milliseconds(modified))
@@ -132,10 +132,10 @@ def _below(key: object, place: str, prefix: str) -> str:
 
 
 def _dictionaries(answer: Fields, name: str, place: str) -> list[Fields]:
-    found = answer.get(name) or []
-    if not isinstance(found, list) or not all(isinstance(entry, dict) for entry in found):
+    values = answer.get(name) or []
+    if not isinstance(values, list) or not all(isinstance(entry, dict) for entry in values):
         raise unexpected(place, "listed", f"{name} is not a list")
-    return found
+    return values
 
 
 def _milliseconds(moment: datetime) -> int:

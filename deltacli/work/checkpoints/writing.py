@@ -273,8 +273,8 @@ def why_not_proven(place: str, encoded: EncodedFile, digests: Iterable[object]) 
             checksum = zlib.crc32(block, checksum)
     if checksum != encoded.checksum:
         return "its bytes differ from what was written"
-    for group, (found, wanted) in enumerate(zip_longest(digests, encoded.digests)):
-        if found != wanted:
+    for group, (digest, wanted) in enumerate(zip_longest(digests, encoded.digests)):
+        if digest != wanted:
             return f"row group {group} differs from the encoded values"
     return None
 

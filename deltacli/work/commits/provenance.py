@@ -63,10 +63,10 @@ def read_provenance(storage: Storage, file: LogFile, *, to_the_end: bool = False
         data = storage.read_range(path, 0, _FIRST_READ)
     if not data:
         return Provenance(problem="commit.empty")
-    found = _read_beginning(storage, file, path, data)
-    if to_the_end and found.problem is None:
-        return found._replace(problem=_torn_end(storage, file, data))
-    return found
+    provenance = _read_beginning(storage, file, path, data)
+    if to_the_end and provenance.problem is None:
+        return provenance._replace(problem=_torn_end(storage, file, data))
+    return provenance
 
 
 def _read_beginning(storage: Storage, file: LogFile, path: str, data: bytes) -> Provenance:
@@ -118,10 +118,10 @@ def _search(storage: Storage, file: LogFile, path: str, data: bytes, position: i
     if line is None:
         return Provenance()
     try:
-        found = next((action for kind, action in read_actions(line, file.name) if kind == "commitInfo"), None)
+        commit_info = next((action for kind, action in read_actions(line, file.name) if kind == "commitInfo"), None)
     except CommitCorrupt:
         return Provenance()
-    return _stated(line, found, is_first=False)
+    return _stated(line, commit_info, is_first=False)
 
 
 def _stated(text: bytes, commit_info: Action | None, *, is_first: bool) -> Provenance:

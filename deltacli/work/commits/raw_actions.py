@@ -93,10 +93,10 @@ def _select(block: bytes, kinds: frozenset[str], unjudged: Unjudged) -> bytes:
     """Return the lines of a block with an action of these kinds, each unchanged, terminated by LF."""
     chosen = []
     for line in io.BytesIO(block):
-        found = kinds_of(line)
-        if found is None:
+        result = kinds_of(line)
+        if result is None:
             unjudged.lines += 1
-        elif not kinds.isdisjoint(found):
+        elif not kinds.isdisjoint(result):
             chosen.append(line if line.endswith(b"\n") else line + b"\n")
     return b"".join(chosen)
 
@@ -106,15 +106,15 @@ def _sidecars_in(block: bytes) -> list[str]:
     from deltacli.errors import CommitCorrupt
     from deltacli.work.checkpoints.reading import sidecar_location
 
-    found = []
+    sidecars = []
     for line in io.BytesIO(block) if _SIDECAR in block else ():
         if _SIDECAR in line:
             try:
                 actions = list(stream_actions([line], "line"))
             except CommitCorrupt:
                 continue  # written unchanged; its kind cannot be determined
-            found += [sidecar_location(action) for kind, action in actions if kind == "sidecar"]
-    return found
+            sidecars += [sidecar_location(action) for kind, action in actions if kind == "sidecar"]
+    return sidecars
 
 
 def _parquet_lines(parquet: Any, kinds: Kinds) -> Iterator[bytes]:  # Any: OpenParquet, whose module imports pyarrow

@@ -39,9 +39,9 @@ def require_bytes(file: LogFile) -> None:
         )
 
 
-def require_whole(file: LogFile, found: int, expected: int) -> None:
+def require_whole(file: LogFile, actual: int, expected: int) -> None:
     """Raise CommitCorrupt if a commit has fewer bytes than listed, because the rest may look complete."""
-    if found < expected:
+    if actual < expected:
         raise CommitCorrupt(
             f"{file.name} was truncated while it was read",
             code="commit.shrank",

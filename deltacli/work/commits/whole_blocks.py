@@ -33,10 +33,10 @@ def read_whole_block(
     lines = read_lines(storage, block)
     if not lines or lines.isspace():
         return FileBatch()
-    found = _parse(lines, partitions)
-    if found is None:
-        found = _line_by_line(lines, block.file.name)
-    kept = [None if rows is None else _untouched(rows, touched) for rows in (found.adds, found.removes)]
+    batch = _parse(lines, partitions)
+    if batch is None:
+        batch = _line_by_line(lines, block.file.name)
+    kept = [None if rows is None else _untouched(rows, touched) for rows in (batch.adds, batch.removes)]
     return FileBatch(*kept)
 
 
@@ -84,8 +84,8 @@ def _parse(lines: bytes, partitions: tuple[str, ...]) -> FileBatch | None:
     if table is None or not {*_KINDS}.issuperset(_structs(table)):
         return None
     schemas = action_schemas()
-    found = [_rows(table, kind, schema) for kind, schema in (("add", schemas.add), ("remove", schemas.remove))]
-    return None if _ODD in found else FileBatch(*found)
+    tables = [_rows(table, kind, schema) for kind, schema in (("add", schemas.add), ("remove", schemas.remove))]
+    return None if _ODD in tables else FileBatch(*tables)
 
 
 def _structs(table: pyarrow.Table) -> Sequence[str]:

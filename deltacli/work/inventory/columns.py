@@ -55,16 +55,18 @@ class InventoryColumns(NamedTuple):
             known.setdefault(name.strip().replace("_", "").lower(), []).append(name)
 
         def find(*spellings: str) -> str | None:
-            found = next((known[spelling] for spelling in spellings if spelling in known), [])
-            if len(found) > 1:
-                raise _columns_at_fault(place, f"columns {' and '.join(found)} could both be the {spellings[0]}", names)
-            return found[0] if found else None
+            columns = next((known[spelling] for spelling in spellings if spelling in known), [])
+            if len(columns) > 1:
+                raise _columns_at_fault(
+                    place, f"columns {' and '.join(columns)} could both be the {spellings[0]}", names
+                )
+            return columns[0] if columns else None
 
         def need(what: str, *spellings: str) -> str:
-            found = find(*spellings)
-            if found is None:
+            column = find(*spellings)
+            if column is None:
                 raise _columns_at_fault(place, f"it has no column for the {what} of a file", names)
-            return found
+            return column
 
         bucket = find("bucket") if "key" in known else None
         path = need("path", "key") if bucket else need("path", *_PATHS)
@@ -138,15 +140,15 @@ def milliseconds(name: str, values: Any) -> Any:  # Any: an array, an int64 arra
     if pa.types.is_timestamp(kind):
         per_ms = {"s": None, "ms": 1, "us": 1_000, "ns": 1_000_000}[kind.unit]
         ticks = pc.cast(values, pa.int64())
-        found = _from_numbers(ticks) if per_ms is None else pc.divide(ticks, per_ms)
+        times = _from_numbers(ticks) if per_ms is None else pc.divide(ticks, per_ms)
     elif pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
-        found = _from_numbers(values)
+        times = _from_numbers(values)
     elif _is_text(kind):
-        found = _from_texts(pc.cast(values, pa.binary()))
+        times = _from_texts(pc.cast(values, pa.binary()))
     else:
         raise _type_at_fault(name, kind, "a timestamp, a string or a number")
-    is_time = pc.and_(pc.greater(found, 0), pc.less(found, _MILLISECONDS_BELOW))
-    return pc.if_else(is_time, found, pa.scalar(None, pa.int64()))
+    is_time = pc.and_(pc.greater(times, 0), pc.less(times, _MILLISECONDS_BELOW))
+    return pc.if_else(is_time, times, pa.scalar(None, pa.int64()))
 
 
 def numbers(name: str, values: Any) -> Any:  # Any: an array, an int64 array
@@ -155,16 +157,16 @@ def numbers(name: str, values: Any) -> Any:  # Any: an array, an int64 array
 
     values = _plain(values)
     if pa.types.is_integer(values.type):
-        found = pc.cast(values, pa.int64(), safe=False)
+        numbers = pc.cast(values, pa.int64(), safe=False)
     elif pa.types.is_floating(values.type) or pa.types.is_decimal(values.type):
         doubles = pc.cast(values, pa.float64())
         is_size = pc.and_(pc.greater_equal(doubles, 0), pc.less(doubles, _SIZES_BELOW))
-        found = pc.cast(pc.if_else(is_size, doubles, pa.scalar(None, pa.float64())), pa.int64(), safe=False)
+        numbers = pc.cast(pc.if_else(is_size, doubles, pa.scalar(None, pa.float64())), pa.int64(), safe=False)
     elif _is_text(values.type):
-        found = _whole_numbers(pc.cast(values, pa.binary()))
+        numbers = _whole_numbers(pc.cast(values, pa.binary()))
     else:
         raise _type_at_fault(name, values.type, "a number")
-    return pc.if_else(pc.greater_equal(found, 0), found, pa.scalar(None, pa.int64()))
+    return pc.if_else(pc.greater_equal(numbers, 0), numbers, pa.scalar(None, pa.int64()))
 
 
 def truths(values: Any) -> Any:  # Any: an array, a boolean array
@@ -187,15 +189,15 @@ def _from_numbers(values: Any) -> Any:
     values = pc.cast(values, kind, safe=False)
     is_time = pc.and_(pc.greater(values, 0), pc.less(values, _MILLISECONDS_BELOW))
     values = pc.if_else(is_time, values, pa.scalar(None, kind))
-    found = pc.if_else(pc.less(values, _SECONDS_BELOW), pc.multiply(values, pa.scalar(1_000, kind)), values)
-    return pc.cast(found, pa.int64(), safe=False)
+    times = pc.if_else(pc.less(values, _SECONDS_BELOW), pc.multiply(values, pa.scalar(1_000, kind)), values)
+    return pc.cast(times, pa.int64(), safe=False)
 
 
 def _from_texts(values: Any) -> Any:
     """Parse numbers, then times in common formats, all at once. The remaining values are parsed one by one."""
     import pyarrow as pa
 
-    found = _from_numbers(_whole_numbers(values))
+    times = _from_numbers(_whole_numbers(values))
     plain = pc.fill_null(pc.match_substring_regex(values, _PLAIN_TIME), False)
     if pc.any(plain).as_py():
         texts = pc.if_else(plain, values, pa.scalar(None, pa.binary()))
@@ -205,13 +207,13 @@ def _from_texts(values: Any) -> Any:
         except pa.ArrowInvalid:  # for example February 30
             plain = pa.repeat(pa.scalar(False), len(values))
         else:
-            found = pc.coalesce(found, moments)
-    rest = pc.and_(pc.is_valid(values), pc.is_null(found))
+            times = pc.coalesce(times, moments)
+    rest = pc.and_(pc.is_valid(values), pc.is_null(times))
     if not pc.any(rest).as_py():
-        return found
+        return times
     distinct = pc.dictionary_encode(pc.filter(values, rest))
     moments = pa.array([_moment(text) for text in distinct.dictionary.to_pylist()], pa.int64())
-    return pc.replace_with_mask(found, rest, pc.take(moments, distinct.indices))
+    return pc.replace_with_mask(times, rest, pc.take(moments, distinct.indices))
 
 
 def _moment(text: bytes) -> int | None:
@@ -272,12 +274,12 @@ def _spellings(root: str) -> list[bytes]:
 
 
 def _columns_at_fault(place: str, reason: str, names: Sequence[str]) -> Unreadable:
-    found = ", ".join(names[:20]) + (f" and {len(names) - 20} more" if len(names) > 20 else "")
+    listed = ", ".join(names[:20]) + (f" and {len(names) - 20} more" if len(names) > 20 else "")
     return Unreadable(
         f"{place} cannot be used as an inventory: {reason}",
         code=CODE,
         facts={
-            "columns": found[:400] or "none",
+            "columns": listed[:400] or "none",
             "needed": "path, size and time; as S3 Inventory: Bucket, Key, Size, LastModifiedDate",
         },
     )

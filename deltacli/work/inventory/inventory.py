@@ -99,8 +99,8 @@ def open_inventory(place: str, open_other: Callable[[str], Storage], roots: Sequ
     below = BelowRoots(roots)
     if manifest is None:
         return Inventory(place, None, lambda: _read_file(storage, name, place, head), below)
-    found = manifest
-    return Inventory(place, manifest.created_ms, lambda: _read_manifest(found, open_other), below)
+    inventory = manifest
+    return Inventory(place, manifest.created_ms, lambda: _read_manifest(inventory, open_other), below)
 
 
 def _read_file(storage: Storage, name: str, place: str, head: bytes) -> Iterator[tuple[Any, InventoryColumns]]:
@@ -142,7 +142,7 @@ def _files_only(rows: Any, columns: InventoryColumns) -> Any:  # Any: a record b
     for name, wanted in ((columns.is_directory, False), (columns.is_marker, False), (columns.is_latest, True)):
         if name is None or not rows.num_rows:
             continue
-        found = pc.fill_null(pc.equal(truths(rows.column(name)), wanted), False)
-        if not pc.all(found).as_py():
-            rows = pc.filter(rows, found)
+        mask = pc.fill_null(pc.equal(truths(rows.column(name)), wanted), False)
+        if not pc.all(mask).as_py():
+            rows = pc.filter(rows, mask)
     return rows

@@ -85,11 +85,11 @@ class S3Manifest:
         if s3:
             yield own, name
 
-    def _differs(self, file: ManifestFile, expected: str, found: str) -> Unreadable:
+    def _differs(self, file: ManifestFile, expected: str, actual: str) -> Unreadable:
         return Unreadable(
             f"a file of the inventory does not match {self.place}",
             code=CODE,
-            facts={"file": file.key, "expected": expected, "found": found},
+            facts={"file": file.key, "expected": expected, "found": actual},
             hint="copy it again, or use the next inventory",
         )
 
@@ -97,16 +97,16 @@ class S3Manifest:
 def read_manifest(data: bytes, place: str) -> S3Manifest:
     """Return the contents of a manifest. Raises Unreadable if it is not a manifest, or lacks a required field."""
     try:
-        found = orjson.loads(data)
-        schema = found.get("fileSchema") or ""
-        created = found.get("creationTimestamp")
+        manifest = orjson.loads(data)
+        schema = manifest.get("fileSchema") or ""
+        created = manifest.get("creationTimestamp")
         return S3Manifest(
             place=place,
-            bucket=str(found["destinationBucket"]).rpartition(":")[2],
-            format=str(found["fileFormat"]).lower(),
+            bucket=str(manifest["destinationBucket"]).rpartition(":")[2],
+            format=str(manifest["fileFormat"]).lower(),
             columns=tuple(name.strip() for name in schema.split(",")),
             created_ms=None if created is None else int(created),
-            files=tuple(map(_file, found["files"])),
+            files=tuple(map(_file, manifest["files"])),
         )
     except (orjson.JSONDecodeError, KeyError, TypeError, ValueError, AttributeError) as fault:
         raise Unreadable(
@@ -119,6 +119,6 @@ def read_manifest(data: bytes, place: str) -> S3Manifest:
         ) from fault
 
 
-def _file(found: Any) -> ManifestFile:  # Any: JSON
-    size, md5 = found.get("size"), found.get("MD5checksum")
-    return ManifestFile(str(found["key"]), None if size is None else int(size), str(md5) if md5 else None)
+def _file(entry: Any) -> ManifestFile:  # Any: JSON
+    size, md5 = entry.get("size"), entry.get("MD5checksum")
+    return ManifestFile(str(entry["key"]), None if size is None else int(size), str(md5) if md5 else None)

@@ -120,10 +120,10 @@ def stored_data(place: VectorPlace, stored: bytes, file_bytes: int | None = None
     if len(stored) < place.size + AROUND:
         reason = f"the file ends before byte {place.end}"
         raise VectorFaultError("dv.file-too-short", reason, seen=file_bytes, expected=f"at least {place.end}")
-    found = int.from_bytes(stored[:4], "big")
-    if found != place.size:
-        reason = f"it has {found} bytes by its file, but {place.size} by the log"
-        raise VectorFaultError("dv.size-mismatch", reason, seen=place.size, expected=found)
+    size = int.from_bytes(stored[:4], "big")
+    if size != place.size:
+        reason = f"it has {size} bytes by its file, but {place.size} by the log"
+        raise VectorFaultError("dv.size-mismatch", reason, seen=place.size, expected=size)
     data, checksum = stored[4 : 4 + place.size], int.from_bytes(stored[4 + place.size :], "big")
     if (computed := zlib.crc32(data)) != checksum:
         reason = "its checksum does not match its bytes"

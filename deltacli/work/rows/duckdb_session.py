@@ -69,10 +69,10 @@ def ask(sql: str, columns: Mapping[str, Any]) -> pyarrow.BooleanArray:
         raise NotEvaluated(_shown(fault)) from None
     finally:
         session.unregister("rows_of_batch")
-    found = answer.column(0)
-    if not pa.types.is_boolean(found.type):
-        raise NotEvaluated(f"its value is of type {found.type}")
-    return found.combine_chunks()
+    column = answer.column(0)
+    if not pa.types.is_boolean(column.type):
+        raise NotEvaluated(f"its value is of type {column.type}")
+    return column.combine_chunks()
 
 
 def columns_of(batch: pyarrow.RecordBatch, asked: Iterable[Asked]) -> dict[str, Any]:  # Any: Arrow arrays
@@ -82,15 +82,15 @@ def columns_of(batch: pyarrow.RecordBatch, asked: Iterable[Asked]) -> dict[str, 
     """
     import pyarrow as pa
 
-    found: dict[str, Any] = {ABSENT: pa.nulls(batch.num_rows, pa.bool_())}
+    columns: dict[str, Any] = {ABSENT: pa.nulls(batch.num_rows, pa.bool_())}
     for number, (column, is_presence) in enumerate(asked):
         values = batch.column(batch.schema.get_field_index(column.path[0]))
         for name in column.path[1:]:
             values = pc.struct_field(values, [values.type.get_field_index(name)])
         if is_presence:
             values = pc.if_else(pc.is_valid(values), pa.scalar(True), pa.scalar(None, pa.bool_()))
-        found[f"c{number}"] = handed_over(values)
-    return found
+        columns[f"c{number}"] = handed_over(values)
+    return columns
 
 
 def handed_over(values: Any) -> Any:  # Any: Arrow arrays
@@ -124,11 +124,11 @@ def _require_years(numbers: Any, first: int, end: int, unit: int) -> None:
 
 def _session() -> Any:  # Any: a connection
     """Return the in-memory database of this thread."""
-    found = getattr(_local, "session", None)
-    if found is None or _local.process != os.getpid():
-        found = _local.session = _connected()
+    session = getattr(_local, "session", None)
+    if session is None or _local.process != os.getpid():
+        session = _local.session = _connected()
         _local.process = os.getpid()
-    return found
+    return session
 
 
 def _connected() -> Any:

@@ -39,8 +39,8 @@ class IdentityCheck:
 
 def identity_check(config: TableConfiguration) -> IdentityCheck | None:
     """Return the check for the tables of a regime; None if there is nothing to check."""
-    found = tuple(each for each in identities(config) if each.is_judged)
-    return IdentityCheck(found) if found else None
+    columns = tuple(each for each in identities(config) if each.is_judged)
+    return IdentityCheck(columns) if columns else None
 
 
 @dataclass
@@ -105,8 +105,8 @@ class IdentityLedger:
 
     def reconcile(self, columns: list[_FileValues]) -> list[IdentityFacts]:
         """Add the values of the next file. `repeated` in the result includes values that occur in earlier files."""
-        found = []
+        identity_facts = []
         for facts, numbers in columns:
             known = self.columns.setdefault(facts.identity.name, IntegerSet(_MOST_BYTES))
-            found.append(facts._replace(repeated=facts.repeated.plus(known.merge(numbers))))
-        return found
+            identity_facts.append(facts._replace(repeated=facts.repeated.plus(known.merge(numbers))))
+        return identity_facts

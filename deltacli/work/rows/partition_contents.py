@@ -34,7 +34,7 @@ class PartitionCheck:
     def __call__(self, file: OpenFileContext) -> _AskingPartitions | None:
         """Start the check of a file; None if it contains none of the columns."""
         texts = file.add.get("partitionValues") or {}
-        found = []
+        parts = []
         for column, physical_name, beside in self.columns:
             constant = file.data_file.constants.get(column.name)
             text = texts.get(physical_name)
@@ -42,8 +42,8 @@ class PartitionCheck:
                 continue
             if column.data_type == PrimitiveType("timestamp") and text and not _HAS_ZONE.search(text):
                 continue  # the time zone of the writer is unknown
-            found.append(_Column(column.name, beside.name, constant, text))
-        return _AskingPartitions(found) if found else None
+            parts.append(_Column(column.name, beside.name, constant, text))
+        return _AskingPartitions(parts) if parts else None
 
 
 @dataclass

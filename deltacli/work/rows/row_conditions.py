@@ -72,23 +72,23 @@ class StoredConditions:
             self.not_evaluated[stored] = "it is not a string"
             return
         names = [column.name for column in schema.fields]
-        found: Condition | Expression | Unchecked
+        compiled: Condition | Expression | Unchecked
         if stored.kind is StoredKind.GENERATION:
             place = places_of(stored.name, names)
             if len(place) != 1:
-                self.not_evaluated[stored] = "it makes a field within a column"
+                self.not_evaluated[stored] = "it generates a nested field"
                 return
             column = schema.fields[place[0]]
-            found = compile_expression(stored.text, schema, column.data_type)
+            compiled = compile_expression(stored.text, schema, column.data_type)
         else:
-            found = compile_condition(stored.text, schema)
-        if isinstance(found, Unchecked):
-            self.not_evaluated[stored] = found.reason
+            compiled = compile_condition(stored.text, schema)
+        if isinstance(compiled, Unchecked):
+            self.not_evaluated[stored] = compiled.reason
             return
         used = [path[0] for path in parse_expression(stored.text).columns]
         used = [stored.name, *used] if stored.kind is StoredKind.GENERATION else used
         shown = dict.fromkeys(names[place] for name in used for place in places_of(name, names))
-        self._compiled.append(_Compiled(stored, found, tuple(shown)))
+        self._compiled.append(_Compiled(stored, compiled, tuple(shown)))
 
 
 class _AskedOfRows:

@@ -147,9 +147,9 @@ class RowIdLedger:
 
     def reconcile(self, file: FileIds) -> Repeated:
         """Add the ids of the next file, and return those that occur twice in it, or also in an earlier file."""
-        found = file.repeated.plus(file.stored.common(file.derived))
+        repeated = file.repeated.plus(file.stored.common(file.derived))
         for mine, theirs in ((file.stored, self.stored), (file.stored, self.derived), (file.derived, self.stored)):
-            found = found.plus(mine.common(theirs))
+            repeated = repeated.plus(mine.common(theirs))
         self.stored.merge(file.stored)
         self.derived.merge(file.derived)
-        return found
+        return repeated

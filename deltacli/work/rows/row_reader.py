@@ -89,7 +89,7 @@ class _Reader:
             start += row_group.num_rows
 
     def _vectors(self, rows: int) -> _Vectors:
-        found = []
+        vectors = []
         for descriptor, known in ((self._file.vector, self._file.deleted), (self._file.only, None)):
             vector = read_vector(self._files, descriptor) if descriptor is not None and known is None else known
             if vector is not None and vector.last >= rows:
@@ -97,8 +97,8 @@ class _Reader:
                     f"its deletion vector deletes row {vector.last}, but it has {rows} rows",
                     code="dv.row-out-of-range",
                 )
-            found.append(vector)
-        return _Vectors(*found)
+            vectors.append(vector)
+        return _Vectors(*vectors)
 
     def _kept_groups(self) -> Sequence[int]:
         """Return the row groups of the piece that may contain rows matching the condition."""
@@ -120,8 +120,8 @@ class _Reader:
         kind = fields[-1].data_type
         if fields[0].name in self._file.constants:
             return FileLeaf(None, None, kind, constant=self._file.constants[fields[0].name])
-        found = self._wanted.file_columns.leaf(self._opened.schema, fields)
-        return FileLeaf(None, None, kind, absent=True) if found is None else FileLeaf(*found, kind)
+        leaf = self._wanted.file_columns.leaf(self._opened.schema, fields)
+        return FileLeaf(None, None, kind, absent=True) if leaf is None else FileLeaf(*leaf, kind)
 
     def _group(self, group: int, row_group: Any, start: int, vectors: _Vectors) -> Iterator[pyarrow.RecordBatch]:
         """Yield the rows of one row group, the first of which is row `start` of the file."""
@@ -183,8 +183,8 @@ class _Columns:
         self.schema = pa.schema([kind for _, kind in columns])
         stored = [column for column, _ in columns if column.name not in file.constants]
         own = [column for column in stored if column.name not in wanted.beside]
-        found = wanted.file_columns.find(opened.schema, own)
-        self._found = dict(zip((column.name for column in own), found, strict=True))
+        leaves = wanted.file_columns.find(opened.schema, own)
+        self._found = dict(zip((column.name for column in own), leaves, strict=True))
         for column in stored:
             if column.name in wanted.beside:
                 self._found[column.name] = find_beside(wanted, column, opened.schema)
@@ -201,20 +201,20 @@ class _Columns:
             for first in range(0, rows, size):
                 yield pa.record_batch([pa.nulls(min(size, rows - first))], names=[""])
             return
-        found = 0
+        count = 0
         try:
             for batch in self._parquet.read_leaves(size, group, self._leaves):
-                found += batch.num_rows
-                if found > rows:
+                count += batch.num_rows
+                if count > rows:
                     break
                 yield batch
         except (pa.ArrowException, OSError) as fault:
             stop_if_exhausted(fault)
             raise self._damaged(group, fault) from fault
-        if found != rows:  # Arrow stops where the pages end, without an error
+        if count != rows:  # Arrow stops where the pages end, without an error
             names = ", ".join(self.schema.names[:5])
             raise DataUnreadable(
-                f"row group {group} has {rows} rows, but its pages have {'more' if found > rows else found}",
+                f"row group {group} has {rows} rows, but its pages have {'more' if count > rows else count}",
                 facts={"row group": str(group), "columns": names},
             )
 
@@ -280,11 +280,11 @@ class _Behind:
 
     def _next(self, most: int, *, is_skipped: bool = False) -> pyarrow.RecordBatch:
         batch = next(self._batches) if self._rest is None else self._rest
-        found, left = batch.slice(0, most), batch.slice(most)
+        head, left = batch.slice(0, most), batch.slice(most)
         self._rest = left if left.num_rows else None
         if is_skipped:
-            self._skipped -= found.num_rows
-        return found
+            self._skipped -= head.num_rows
+        return head
 
 
 def find_beside(wanted: ReadSpec, column: StructField, stored: pyarrow.Schema) -> FileColumn | None:
@@ -313,8 +313,8 @@ def _fields_along(columns: Mapping[str, StructField], path: Sequence[str]) -> li
 
     `columns` maps names to columns.
     """
-    found = [columns[path[0]]]
+    fields = [columns[path[0]]]
     for name in path[1:]:
-        inside = found[-1].data_type.fields if isinstance(found[-1].data_type, StructType) else ()
-        found.append(next(column for column in inside if column.name == name))
-    return found
+        inside = fields[-1].data_type.fields if isinstance(fields[-1].data_type, StructType) else ()
+        fields.append(next(column for column in inside if column.name == name))
+    return fields

@@ -181,7 +181,7 @@ def test_strings_are_bytes_in_order(where: str, expected: list[str]) -> None:
     assert expected == rows_kept(where, "string", TEXTS)
 
 
-def test_regular_expressions_have_no_say_in_like() -> None:
+def test_regular_expression_syntax_has_no_effect_in_like() -> None:
     assert ["a.+(b)[c]\\"] == rows_kept("c like '%.+(b)[_]\\\\\\\\'", "string", ["a.+(b)[c]\\", "axx(b)cc"])
 
 
@@ -284,7 +284,7 @@ def test_names_lead_to_columns(where: str, columns: list[tuple[str, ...]], expec
     assert tuple(columns) == predicate.columns
 
 
-def test_a_null_struct_hides_what_its_field_holds() -> None:
+def test_a_null_struct_hides_the_values_of_its_fields() -> None:
     struct = pa.StructArray.from_arrays([pa.array([1, 1])], names=["b"], mask=pa.array([False, True]))
     batch = pa.RecordBatch.from_arrays([struct], ["a"])
 
@@ -349,7 +349,7 @@ REFUSED = {
     "s = i": ("they cannot be compared", "character 1"),
     "i = 1 and": ("it ends where a value is expected", "the end"),
     "i = (1": ("a ( is never closed", "character 5"),
-    "i = 1 limit": ("it is not understood", "character 7"),
+    "i = 1 limit": ("it could not be parsed", "character 7"),
     "": ("it is empty", "the end"),
     "s = '\ud800'": ("half a character", "character 5"),
     "s = 1::blob": ("a cast to blob is not supported", "character 5"),
@@ -359,7 +359,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("where", REFUSED)
-def test_what_is_not_possible_is_named_with_its_place(where: str) -> None:
+def test_unsupported_syntax_is_named_with_its_position(where: str) -> None:
     reason, place = REFUSED[where]
     schema = StructType((*MIXED.fields, *schema_of({"n": "timestamp_ntz", "b": "binary"}).fields))
 
@@ -386,7 +386,7 @@ def test_columns_without_an_order_are_refused(where: str, reason: str) -> None:
     assert reason in caught.value.message
 
 
-def test_an_unknown_column_comes_with_those_there_are() -> None:
+def test_an_unknown_column_is_reported_with_the_existing_ones() -> None:
     with pytest.raises(UsageError) as caught:
         parse_predicate("b = 1", NAMES)
 
@@ -406,7 +406,7 @@ def test_a_batch_may_be_part_of_another_and_may_be_empty() -> None:
     assert [] == predicate.matches(batch.slice(4)).to_pylist()
 
 
-def test_a_thousand_alternatives_are_no_depth() -> None:
+def test_a_thousand_alternatives_do_not_count_as_nesting() -> None:
     where = " or ".join(f"c = {number}" for number in range(1000))
 
     assert [7, 999] == rows_kept(where, "long", [7, 999, 1000])

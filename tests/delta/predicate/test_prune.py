@@ -147,11 +147,11 @@ CUT = "a" * 32
     # types without an order, columns next to columns
     ("c is null", ArrayType(PrimitiveType("long"), True), stats(None, None, nulls=0), True),
 ])  # fmt: skip
-def test_a_file_is_kept_unless_its_statistics_say_no(where: str, kind: Any, given: Any, is_kept: bool) -> None:
+def test_a_file_is_kept_unless_its_statistics_exclude_it(where: str, kind: Any, given: Any, is_kept: bool) -> None:
     assert [is_kept] == kept(where, {"c": kind}, given)
 
 
-def test_wide_bounds_still_hold_and_counts_of_nulls_say_less() -> None:
+def test_wide_bounds_still_apply_and_null_counts_prove_less() -> None:
     wide = {**stats(1, 4, nulls=3), "tightBounds": False}
 
     assert [False] == kept("c = 5", {"c": "long"}, wide)
@@ -245,7 +245,7 @@ def test_partition_values_are_exact_where_they_parse(
     assert (not is_kept) == found.by_partition[0].as_py()
 
 
-def test_what_fell_by_its_partition_is_told_from_what_fell_by_statistics() -> None:
+def test_files_pruned_by_partition_and_by_statistics_are_distinguished() -> None:
     found = pruned(
         "p = 1 and c = 5 or p = 3", {"p": "long", "c": "long"},
         [stats(1, 4), stats(1, 9), stats(1, 9), stats(1, 4), None],
@@ -266,7 +266,7 @@ def test_a_batch_may_be_part_of_another_and_may_be_empty() -> None:
     assert [] == prune_files(adds.slice(4), predicate, config).kept.to_pylist()
 
 
-def test_other_columns_of_the_statistics_are_not_looked_at() -> None:
+def test_other_columns_of_the_statistics_are_not_read() -> None:
     given = {
         "numRecords": 1,
         "minValues": {"other": [1, {}], "c": 1},

@@ -47,7 +47,7 @@ SCHEMA = of(
         ("`a``b`", "`a``b`", None, "a`b"),
     ],
 )
-def test_a_path_leads_to_a_type_and_the_field_that_keeps_its_history(
+def test_a_path_resolves_to_a_type_and_the_field_that_stores_its_history(
     text: str, canonical: str, field_path: str | None, nearest: str
 ) -> None:
     place = find_column(SCHEMA, text)
@@ -66,7 +66,7 @@ def test_a_path_leads_to_a_type_and_the_field_that_keeps_its_history(
         ("xs.`element`", "xs is of type array<struct> and has no element", "element"),
     ],
 )
-def test_a_path_that_leads_nowhere_is_an_error_that_names_what_there_is(text: str, reason: str, possible: str) -> None:
+def test_an_unknown_path_is_an_error_that_names_the_existing_fields(text: str, reason: str, possible: str) -> None:
     with pytest.raises(UsageError, match="cannot be used") as refused:
         find_column(SCHEMA, text)
 

@@ -48,7 +48,7 @@ def test_a_type_in_sql_or_as_in_the_schema(text: str, name: str) -> None:
         ("array<int>", "not a type that a column can be widened to"),
     ],
 )
-def test_what_no_column_can_be_widened_to(text: str, reason: str) -> None:
+def test_types_that_no_column_can_be_widened_to_are_refused(text: str, reason: str) -> None:
     with pytest.raises(UsageError, match="cannot be used") as refused:
         parse_type(text)
 
@@ -69,5 +69,5 @@ def test_what_no_column_can_be_widened_to(text: str, reason: str) -> None:
         ("string", ""),
     ],
 )
-def test_what_a_type_can_become_in_words(from_type: str, words: str) -> None:
+def test_the_possible_targets_of_a_type_are_listed(from_type: str, words: str) -> None:
     assert words == possible_targets(from_type)

@@ -149,6 +149,6 @@ def test_every_type_to_every_other(place: str, mapped: bool, iceberg: str | None
 
 
 @pytest.mark.parametrize("to_type", OTHERS)
-def test_other_types_are_no_target(to_type: str) -> None:
+def test_other_types_are_not_targets(to_type: str) -> None:
     with pytest.raises(UsageError, match="cannot be used"):
         planned([field("a", "integer")], ("a", to_type))

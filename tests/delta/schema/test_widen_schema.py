@@ -21,7 +21,7 @@ def widened(schema: Json, path: str, from_type: str, to_type: str, version: int 
     return widened_schema(text, [Widened(place, from_type, to_type)], version)
 
 
-def test_what_nobody_here_knows_stays_as_it_is() -> None:
+def test_unknown_fields_are_kept() -> None:
     schema = (
         '{"kind":1.50,"type":"struct","fields":['
         '{"metadata":{"exact":1e400,"long":123456789012345678901234567890,"half":0.10,"non":NaN,"é\\u2028":null},'
@@ -83,7 +83,7 @@ def test_without_the_preview_older_versions_stay_and_no_new_one_is_written() -> 
 
 
 @pytest.mark.parametrize("metadata", ["text", ["list"], {"delta.typeChanges": "[]x"}, {"delta.typeChanges": {"a": 1}}])
-def test_a_history_that_can_not_be_continued_is_an_error(metadata: Any) -> None:  # Any: JSON values
+def test_a_history_that_cannot_be_continued_is_an_error(metadata: Any) -> None:  # Any: JSON values
     schema = {"type": "struct", "fields": [{"name": "a", "type": "byte", "nullable": True, "metadata": metadata}]}
 
     with pytest.raises(Unreadable, match="the history of a cannot be continued"):
@@ -140,7 +140,7 @@ def test_a_change_recorded_under_the_key_is_kept_and_never_written() -> None:
         ([("byte", "short")], "its last change is to short, but its type is integer"),
     ],
 )
-def test_a_history_leads_from_one_type_to_the_next_and_to_the_present_one(
+def test_a_history_connects_each_type_to_the_next_and_to_the_current_one(
     entries: list[tuple[str, str]], fault: str | None
 ) -> None:
     changes = [{"fromType": one, "toType": other} for one, other in entries]
@@ -149,7 +149,7 @@ def test_a_history_leads_from_one_type_to_the_next_and_to_the_present_one(
     assert fault == history_of(place).fault
 
 
-def test_what_happened_to_the_key_is_no_history_of_the_value() -> None:
+def test_changes_of_the_key_are_not_history_of_the_value() -> None:
     changes = [{"fromType": "byte", "toType": "short", "fieldPath": "key"}]
     column = field("m", map_of("short", "short"), **{"delta.typeChanges": changes})
     schema = parse_schema(compact(struct(column)))

@@ -1,4 +1,4 @@
-"""What a vacuum does not see, what kind of file a name tells of, and which directories are other tables."""
+"""Hidden names, kinds of files by name, and directories that are other tables."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ NAMES = ["a", "_a", ".a", "_p", "_p=1", "_p%3D1", "_p%3A=1", "_delta_index", "_c
 
 
 @given(st.lists(st.lists(st.sampled_from(NAMES), min_size=1, max_size=4), max_size=12), st.booleans())
-def test_paths_are_judged_as_their_components_are(paths: list[list[str]], hides_metadata: bool) -> None:
+def test_paths_are_classified_by_their_components(paths: list[list[str]], hides_metadata: bool) -> None:
     hidden = HiddenNames(COLUMNS, hides_metadata=hides_metadata)
 
     found = hidden.mask(column(*("/".join(path).encode() for path in paths)))
@@ -103,7 +103,7 @@ def test_paths_are_judged_as_their_components_are(paths: list[list[str]], hides_
     assert expected == found.to_pylist()
 
 
-def test_only_the_metadata_directory_of_the_root_is_hidden_and_only_where_asked_for() -> None:
+def test_only_the_metadata_directory_of_the_root_is_hidden_and_only_on_request() -> None:
     paths = column(b"metadata/v1.metadata.json", b"a/metadata/x", b"metadata", b"metadata2/x")
 
     assert [True, False, False, False] == HiddenNames((), hides_metadata=True).mask(paths).to_pylist()
@@ -113,7 +113,7 @@ def test_only_the_metadata_directory_of_the_root_is_hidden_and_only_where_asked_
     assert not HiddenNames(()).hides_directory("metadata")
 
 
-def test_a_slice_of_a_listing_is_judged_as_the_same_paths_alone() -> None:
+def test_a_slice_of_a_listing_is_classified_like_the_same_paths_alone() -> None:
     paths = column(b"_a/x", b"b/_x", b"c/x", b"d/_delta_log/0.json")
 
     assert [True, False] == HiddenNames(()).mask(paths.slice(1, 2)).to_pylist()
@@ -149,7 +149,7 @@ UUID = b"01234567-89ab-cdef-0123-456789abcdef"
         (b"notes.txt", FileKind.FOREIGN),
     ],
 )
-def test_a_name_tells_the_kind_of_a_file(path: bytes, kind: FileKind) -> None:
+def test_the_kind_of_a_file_follows_from_its_name(path: bytes, kind: FileKind) -> None:
     assert [kind] == kinds(column(path)).to_pylist()
 
 
@@ -175,7 +175,7 @@ def test_a_name_tells_the_kind_of_a_file(path: bytes, kind: FileKind) -> None:
         ([b"_delta_log/metadata/snap-1.avro"], {}),
     ],
 )
-def test_other_tables_are_told_by_their_markers(paths: Sequence[bytes], expected: dict[str, str]) -> None:
+def test_other_tables_are_recognized_by_their_markers(paths: Sequence[bytes], expected: dict[str, str]) -> None:
     assert expected == find_table_roots(column(*paths))
 
 
@@ -198,5 +198,5 @@ def test_the_markers_of_one_table_may_come_in_two_batches() -> None:
         ([], None),
     ],
 )
-def test_the_directories_in_a_directory_tell_what_it_is(names: list[str], expected: str | None) -> None:
+def test_a_directory_is_classified_by_its_subdirectories(names: list[str], expected: str | None) -> None:
     assert expected == kind_of_directories(names)

@@ -124,14 +124,14 @@ def test_a_condition_on_another_column_is_refused_with_the_partition_columns(whe
     assert ("usage.where", "p, q, day, at, price") == (caught.value.code, caught.value.facts["partition columns"])
 
 
-def test_a_condition_on_no_column_holds_for_every_file_or_for_none() -> None:
+def test_a_constant_condition_applies_to_every_file_or_to_none() -> None:
     paths = pa.array([b"x.parquet", b"q=1/x.parquet"], pa.binary())
 
     assert [True, True] == PartitionSelector(config(), "1 = 1").mask(paths).to_pylist()
     assert [False, False] == PartitionSelector(config(), "1 = 2").mask(paths).to_pylist()
 
 
-def test_directories_seen_before_are_judged_as_before() -> None:
+def test_directories_seen_before_are_classified_as_before() -> None:
     selector = PartitionSelector(config(), "q = 1")
 
     for _ in range(2):

@@ -48,7 +48,7 @@ def refusal(storage: Storage, plan: VacuumPlan, *, now_ms: int = NOW_MS) -> str:
     return raised.value.code
 
 
-def test_a_plan_holds_while_others_commit() -> None:
+def test_a_plan_stays_applicable_while_others_commit() -> None:
     builder = built()
     plan = planned(open_at(builder.in_memory()), table="elsewhere://mounted")
     builder.commits(5).checkpoint(9).hint(9)
@@ -110,7 +110,7 @@ def test_a_retention_that_has_grown_refuses_what_it_now_protects(
         require(storage, plan, now_ms=NOW_MS + later_ms)
 
 
-def test_a_consent_to_go_below_a_retention_is_none_for_a_longer_one() -> None:
+def test_consent_to_undercut_a_retention_does_not_apply_to_a_longer_one() -> None:
     builder = built()
     plan = planned(open_at(builder.in_memory()), allows_below=True, retention_ms=0, cutoff_ms=NOW_MS)
     assert WEEK_MS == plan.own_retention_ms

@@ -59,7 +59,7 @@ def lossy() -> TableBuilder:
     return checkpointed_without(table, LOST)
 
 
-def test_a_file_that_a_checkpoint_lost_is_kept_and_told() -> None:
+def test_a_file_lost_by_a_checkpoint_is_kept_and_reported() -> None:
     plan = plan_of(lossy())
 
     assert {"gone.parquet", "orphan.parquet", "p=1/orphan.parquet"} == goes(lossy())
@@ -156,7 +156,7 @@ def test_a_store_that_fails_at_the_older_checkpoint_ends_the_plan(fault: Deltacl
 
 
 @pytest.mark.parametrize("damage", [truncate, corrupt_page, zero_byte_checkpoint])
-def test_what_only_a_damaged_older_checkpoint_may_name_is_kept(damage: Callable[[int], Damage]) -> None:
+def test_files_that_only_a_damaged_older_checkpoint_may_name_are_kept(damage: Callable[[int], Damage]) -> None:
     table = with_files(proven_by_an_older_checkpoint(), "gone.parquet")
     table.commit(remove("gone.parquet", deleted_ms=OLD_MS)).damaged(damage(1))
 
@@ -177,7 +177,7 @@ def test_a_damaged_checkpoint_keeps_nothing_where_the_log_has_every_commit() -> 
     assert {"orphan.parquet"} == goes(table)
 
 
-def test_what_was_removed_behind_a_gap_is_known_by_its_tombstone() -> None:
+def test_files_removed_within_a_gap_are_known_by_their_tombstones() -> None:
     table = table_of("live.parquet", "gone.parquet").commit(remove("gone.parquet", deleted_ms=OLD_MS))
     table.commit(commit_info()).checkpoint()
     del table.files[f"{LOG}/{1:020d}.json"]
@@ -185,7 +185,7 @@ def test_what_was_removed_behind_a_gap_is_known_by_its_tombstone() -> None:
     assert {"gone.parquet"} == goes(table)
 
 
-def test_what_missing_commits_may_have_removed_is_not_called_lost() -> None:
+def test_files_possibly_removed_by_missing_commits_are_not_reported_as_lost() -> None:
     table = table_of("live.parquet", "gone.parquet").commit(remove("gone.parquet", deleted_ms=OLD_MS))
     table.commit(commit_info())
     lines = [line for line in table.states[-1].actions() if "remove" not in line]
@@ -231,7 +231,7 @@ def test_the_advice_repairs_every_wrong_checkpoint(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", [CheckpointKind.MULTI_PART, CheckpointKind.V2_PARQUET])
-def test_the_advice_for_other_forms_writes_none_beside_them(kind: CheckpointKind, tmp_path: Path) -> None:
+def test_the_suggestion_for_other_checkpoint_forms_adds_no_second_form(kind: CheckpointKind, tmp_path: Path) -> None:
     table = with_files(table_of("live.parquet", LOST), LOST).commit(commit_info())
     lines = [line for line in table.states[-1].actions() if not ("add" in line and path_of(line) == LOST)]
     place = str(table.checkpoint(kind=kind, actions=lines).commit(commit_info()).write(tmp_path / "t"))

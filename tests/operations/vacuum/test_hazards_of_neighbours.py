@@ -1,4 +1,4 @@
-"""What lies beside, around and behind a table: other tables, links, old inventories, plans of yesterday."""
+"""Surroundings of a table: other tables, links, old inventories, outdated plans."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ LINKED: dict[str, tuple[Line, str, str, str]] = {
 
 
 @pytest.mark.parametrize("case", LINKED.values(), ids=LINKED)
-def test_a_live_file_behind_a_link_stays(case: tuple[Line, str, str, str], tmp_path: Path) -> None:
+def test_a_live_file_behind_a_link_is_kept(case: tuple[Line, str, str, str], tmp_path: Path) -> None:
     line, link, target, file = case
     place = tmp_path / "t"
     line = {"add": line["add"] | {"path": line["add"]["path"].format(root=place)}}
@@ -92,7 +92,7 @@ def test_links_count_that_a_part_of_a_listing_does_not_show(how: str, tmp_path: 
 
 
 @pytest.mark.parametrize("options", [{}, {"prefix": "real"}])
-def test_a_live_file_behind_a_link_in_a_hidden_directory_stays(options: dict[str, str], tmp_path: Path) -> None:
+def test_a_live_file_behind_a_link_in_a_hidden_directory_is_kept(options: dict[str, str], tmp_path: Path) -> None:
     place = tmp_path / "t"
     table = with_files(table_of(*MANY, add("_h/up/x.parquet", size=10)), "real/x.parquet", "real/orphan.parquet")
     storage = written(table, place)
@@ -102,7 +102,7 @@ def test_a_live_file_behind_a_link_in_a_hidden_directory_stays(options: dict[str
     assert {"real/orphan.parquet"} == goes(storage, **options)
 
 
-def test_lite_keeps_a_live_file_in_a_directory_that_a_link_leads_to(tmp_path: Path) -> None:
+def test_lite_keeps_a_live_file_in_a_linked_directory(tmp_path: Path) -> None:
     place = tmp_path / "t"
     table = table_of(*MANY, add("alias/x.parquet", size=10), *(add(f"real/{name}.parquet", size=10) for name in "xy"))
     table.commit(*(remove(f"real/{name}.parquet", deleted_ms=OLD_MS) for name in "xy"))
@@ -115,7 +115,7 @@ def test_lite_keeps_a_live_file_in_a_directory_that_a_link_leads_to(tmp_path: Pa
     assert {"real/y.parquet"} == goes(storage)
 
 
-def test_a_live_file_behind_two_links_stays(tmp_path: Path) -> None:
+def test_a_live_file_behind_two_links_is_kept(tmp_path: Path) -> None:
     place = tmp_path / "t"
     table = with_files(table_of(*MANY, add("one/two/x.parquet", size=10)), "c/x.parquet", "c/orphan.parquet", "a/b/o")
     storage = written(table, place)
@@ -125,7 +125,7 @@ def test_a_live_file_behind_two_links_stays(tmp_path: Path) -> None:
     assert {"c/orphan.parquet"} == goes(storage)
 
 
-def test_a_vector_behind_a_link_stays(tmp_path: Path) -> None:
+def test_a_vector_behind_a_link_is_kept(tmp_path: Path) -> None:
     place = tmp_path / "t"
     vector = {"storageType": "p", "pathOrInlineDv": f"file://{place}/alias/{vector_path(ID)}"}
     live = add("a.parquet", size=10, vector=deletion_vector("x") | vector)
@@ -213,7 +213,7 @@ def test_an_inventory_is_limited_by_a_prefix(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("how", ["at once", "saved"])
-def test_files_of_an_inventory_are_looked_at_before_they_go(how: str, tmp_path: Path) -> None:
+def test_files_of_an_inventory_are_checked_before_deletion(how: str, tmp_path: Path) -> None:
     """A stale inventory only keeps more: what was written since, links, and what lies behind them."""
     place, elsewhere = tmp_path / "t", tmp_path / "elsewhere"
     storage = written(with_files(table_of("a.parquet"), "old.parquet", "anew.parquet"), place)
@@ -235,7 +235,7 @@ def test_files_of_an_inventory_are_looked_at_before_they_go(how: str, tmp_path: 
 # Plans and records of another time
 
 
-def test_the_age_of_a_file_is_judged_whatever_clock_a_saved_plan_had(tmp_path: Path) -> None:
+def test_the_age_of_a_file_does_not_depend_on_the_clock_of_a_saved_plan(tmp_path: Path) -> None:
     storage = written(with_files(table_of("a.parquet"), "orphan.parquet"), tmp_path / "t")
     plan = saved(plan_of(storage), tmp_path / "plan.parquet")
     os.utime(tmp_path / "t" / "orphan.parquet", ns=(NOW_MS * 1_000_000,) * 2)
@@ -245,7 +245,7 @@ def test_the_age_of_a_file_is_judged_whatever_clock_a_saved_plan_had(tmp_path: P
     assert (0, 1) == (outcome.deleted.files, outcome.spared)
 
 
-def test_what_an_inventory_shows_twice_is_one_file(tmp_path: Path) -> None:
+def test_a_file_listed_twice_in_an_inventory_counts_once(tmp_path: Path) -> None:
     table = table_of("a.parquet", "b.parquet", "c.parquet")
     table.commit(remove("b.parquet", deleted_ms=OLD_MS), remove("c.parquet", deleted_ms=ago(3)))
     storage = written(table, tmp_path / "t")
@@ -264,7 +264,7 @@ def test_an_inventory_that_shows_one_live_file_for_all_is_not_the_table(tmp_path
 
 
 @pytest.mark.parametrize("mode", ["full", "lite"])
-def test_a_file_from_before_1970_goes(mode: str, tmp_path: Path) -> None:
+def test_a_file_from_before_1970_is_deleted(mode: str, tmp_path: Path) -> None:
     table = table_of("a.parquet", "b.parquet").commit(remove("b.parquet", deleted_ms=OLD_MS))
     storage = written(table, tmp_path / "t")
     os.utime(tmp_path / "t" / "b.parquet", (-(10**6), -(10**6)))
@@ -272,7 +272,7 @@ def test_a_file_from_before_1970_goes(mode: str, tmp_path: Path) -> None:
     assert {"b.parquet"} == goes(storage, mode=mode)
 
 
-def test_lite_comes_back_to_vectors_that_were_kept_for_one_that_nobody_knows(tmp_path: Path) -> None:
+def test_lite_reconsiders_vectors_kept_because_of_an_unlocatable_one(tmp_path: Path) -> None:
     vector, odd = vector_of(), deletion_vector("x") | {"storageType": "q"}
     table = table_of("a.parquet", add("b.parquet", size=10, vector=vector), has_vectors=True)
     table.commit(remove("b.parquet", vector=vector, deleted_ms=OLD_MS), add("c.parquet", size=10, vector=odd))
@@ -295,7 +295,7 @@ def test_a_file_is_explained_as_a_run_without_a_listing_sees_it(how: str, tmp_pa
         assert verdict == explain_file(open_at(storage), request, path).verdict
 
 
-def test_a_removed_file_with_a_hidden_name_does_not_hold_lite_back(tmp_path: Path) -> None:
+def test_a_removed_file_with_a_hidden_name_does_not_stop_lite(tmp_path: Path) -> None:
     table = table_of("a.parquet", "_h/g.parquet", "b.parquet")
     table.commit(remove("_h/g.parquet", deleted_ms=OLD_MS)).commit(remove("b.parquet", deleted_ms=OLD_MS))
     storage = written(table, tmp_path / "t")
@@ -305,7 +305,7 @@ def test_a_removed_file_with_a_hidden_name_does_not_hold_lite_back(tmp_path: Pat
     assert ({"b.parquet"}, 2, 1, 0) == (paths_of(plan), plan.horizon, plan.kept.hidden, plan.kept.retained)
 
 
-def test_why_a_file_of_a_version_to_be_kept_stays(tmp_path: Path) -> None:
+def test_explain_states_why_a_file_of_a_retained_version_is_kept(tmp_path: Path) -> None:
     table = table_of("a.parquet", "b.parquet").commit(remove("b.parquet", deleted_ms=OLD_MS))
     found = explain_file(open_at(written(table, tmp_path / "t")), VacuumRequest(keep_versions=(0,)), "b.parquet")
 
@@ -322,7 +322,7 @@ def test_a_prefix_that_is_a_link_is_refused(tmp_path: Path) -> None:
             goes(storage, prefix=link)
 
 
-def test_what_an_earlier_table_said_of_lite_does_not_count(tmp_path: Path) -> None:
+def test_the_lite_state_of_an_earlier_table_is_ignored(tmp_path: Path) -> None:
     table = table_of("a.parquet", "b.parquet").commit(remove("b.parquet", deleted_ms=OLD_MS))
     storage = written(table, tmp_path / "t")
     info = tmp_path / "t" / LOG / "_last_vacuum_info"
@@ -333,7 +333,7 @@ def test_what_an_earlier_table_said_of_lite_does_not_count(tmp_path: Path) -> No
     assert b":1," in info.read_bytes()
 
 
-def test_what_a_newer_run_said_of_lite_stays_when_an_older_plan_is_applied(tmp_path: Path) -> None:
+def test_the_lite_state_of_a_newer_run_is_kept_when_an_older_plan_is_applied(tmp_path: Path) -> None:
     table = table_of("a.parquet", "b.parquet").commit(remove("b.parquet", deleted_ms=OLD_MS))
     storage = written(table, tmp_path / "t")
     plan = saved(plan_of(storage), tmp_path / "plan.parquet")
@@ -347,7 +347,7 @@ def test_what_a_newer_run_said_of_lite_stays_when_an_older_plan_is_applied(tmp_p
     assert '{"latestCommitVersionOutsideOfRetentionWindow":3}' == info.read_text()
 
 
-def test_lite_comes_back_to_a_file_that_was_spared_for_its_age(tmp_path: Path) -> None:
+def test_lite_reconsiders_a_file_kept_for_its_age(tmp_path: Path) -> None:
     table = table_of("a.parquet", "b.parquet").commit(remove("b.parquet", deleted_ms=OLD_MS))
     storage = written(table, tmp_path / "t")
     plan = saved(plan_of(storage, mode="lite"), tmp_path / "plan.parquet")

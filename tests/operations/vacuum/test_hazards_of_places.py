@@ -91,7 +91,7 @@ def aged(place: Path, *, days: float = 28) -> Path:
 
 @EVERY_FORMAT
 @PLACES
-def test_a_nested_table_is_refused_and_left_alone_when_skipped(name: str, place: str, tmp_path: Path) -> None:
+def test_a_nested_table_is_refused_or_left_unchanged_when_skipped(name: str, place: str, tmp_path: Path) -> None:
     """
     users.md 3.2 and 6.3: deltalake deletes the nested table's data and its log.
     """
@@ -179,7 +179,7 @@ def test_empty_directories_of_a_nested_table_stay(name: str, tmp_path: Path) -> 
         {"configuration": {"delta.universalFormat.enabledFormats": "hudi, Iceberg"}},
     ],
 )
-def test_the_metadata_of_a_table_kept_readable_as_iceberg_stays(fields: dict[str, Any]) -> None:
+def test_the_iceberg_metadata_of_a_table_is_kept(fields: dict[str, Any]) -> None:
     """
     C.4 and C.8.
     """
@@ -189,7 +189,7 @@ def test_the_metadata_of_a_table_kept_readable_as_iceberg_stays(fields: dict[str
     assert {"sub/metadata/x.parquet"} == goes(table, include_foreign=True)
 
 
-def test_a_table_kept_readable_as_hudi_is_no_other_table() -> None:
+def test_the_hudi_metadata_of_a_table_is_not_another_table() -> None:
     fields: dict[str, Any] = {"configuration": {"delta.universalFormat.enabledFormats": "hudi"}}
     table = with_files(table_of("a.parquet", **fields), ".hoodie/hoodie.properties", "orphan.parquet")
 
@@ -226,7 +226,7 @@ def test_hidden_names_stay_at_any_depth_and_partition_directories_are_none() -> 
     assert all(path not in paths_of(plan) for path in hidden)
 
 
-def test_partition_columns_of_a_replaced_table_are_no_hidden_names() -> None:
+def test_partition_columns_of_a_replaced_table_are_not_hidden_names() -> None:
     table = table_of("_old=1/a.parquet", partition_columns=["_old"])
     table.commit(metadata(partition_columns=["_new"]), remove("_old=1/a.parquet", deleted_ms=OLD_MS))
     with_files(table, "_new=1/x.parquet", "_other=1/x.parquet")
@@ -234,7 +234,7 @@ def test_partition_columns_of_a_replaced_table_are_no_hidden_names() -> None:
     assert {"_old=1/a.parquet", "_new=1/x.parquet"} == goes(table)
 
 
-def test_partition_columns_that_only_an_older_checkpoint_tells_are_no_hidden_names() -> None:
+def test_partition_columns_known_only_from_an_older_checkpoint_are_not_hidden_names() -> None:
     table = table_of("_old=1/a.parquet", partition_columns=["_old"])
     table.commit(remove("_old=1/a.parquet", deleted_ms=OLD_MS)).checkpoint(1)
     table.commit(metadata(partition_columns=["_new"]))
@@ -244,7 +244,7 @@ def test_partition_columns_that_only_an_older_checkpoint_tells_are_no_hidden_nam
     assert {"_old=1/a.parquet", "_old=1/x.parquet", "_new=1/x.parquet"} == goes(table)
 
 
-def test_physical_names_of_partition_columns_are_no_hidden_names() -> None:
+def test_physical_names_of_partition_columns_are_not_hidden_names() -> None:
     mapped = '{"name":"p","type":"long","nullable":true,"metadata":{"delta.columnMapping.physicalName":"_col-1"}}'
     schema = f'{{"type":"struct","fields":[{mapped}]}}'
     table = with_files(table_of(partition_columns=["p"], schema_string=schema), "_col-1=1/x.parquet", "_col-2=1/y")
@@ -252,7 +252,7 @@ def test_physical_names_of_partition_columns_are_no_hidden_names() -> None:
     assert {"_col-1=1/x.parquet"} == goes(table)
 
 
-def test_a_live_file_with_a_hidden_name_stays_and_is_not_missed() -> None:
+def test_a_live_file_with_a_hidden_name_is_kept_and_not_reported_missing() -> None:
     table = with_files(table_of("_hidden/a.parquet", "b.parquet"), "orphan.parquet")
 
     assert {"orphan.parquet"} == goes(table)
@@ -309,11 +309,11 @@ def test_a_file_that_was_written_again_since_a_plan_is_spared(tmp_path: Path) ->
 
 
 def execute(storage: Storage, plan: VacuumPlan) -> VacuumOutcome:
-    """Execute a plan that is no longer fresh: its files are looked at once more."""
+    """Execute a plan that is no longer fresh: its files are checked once more."""
     return execute_vacuum(open_at(storage), plan, ticks=lambda: monotonic() + 5.1)
 
 
-def test_a_root_that_is_a_link_knows_its_files_by_the_real_root(tmp_path: Path) -> None:
+def test_files_of_a_linked_root_are_recognized_by_the_real_root(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "real")
     names = ["a.parquet", *("/".join([*(f"p{n}={n}" for n in range(deep)), "b.parquet"]) for deep in range(1, 9))]
@@ -376,7 +376,7 @@ def test_an_object_with_an_empty_segment_in_its_key_is_known() -> None:
     assert {"orphan.parquet"} == goes(table)
 
 
-def test_paths_of_other_places_are_of_no_interest_but_what_they_end_in_stays() -> None:
+def test_paths_outside_are_ignored_but_files_with_the_same_ending_are_kept() -> None:
     """
     The table may have been moved, or be known by another address.
     """
@@ -396,7 +396,7 @@ def test_a_path_that_leaves_the_table_is_refused(path: str, action: Callable[[st
     assert ["path.escapes-root"] == refusals(table)
 
 
-def test_names_that_differ_by_case_are_one_where_the_store_says_so() -> None:
+def test_names_that_differ_by_case_are_one_file_on_a_case_insensitive_store() -> None:
     """
     C.9.9.
     """
@@ -423,7 +423,7 @@ def test_names_in_another_unicode_form_are_one(logged: str, stored: str) -> None
     assert {"orphan.parquet"} == goes(table)
 
 
-def test_names_that_are_no_text_are_known(tmp_path: Path) -> None:
+def test_names_that_are_not_utf8_are_recognized(tmp_path: Path) -> None:
     storage = local(table_of(add("%FF.parquet", size=10), "b.parquet"), tmp_path / "t")
     for name in (b"\xff.parquet", b"\xfe.parquet"):
         place = os.path.join(os.fsencode(tmp_path / "t"), name)
@@ -498,5 +498,5 @@ def test_live_files_without_a_byte_are_not_missed() -> None:
     assert {"orphan.parquet"} == goes(with_files(table, "orphan.parquet").commit(commit_info("WRITE")))
 
 
-def test_an_empty_orphan_goes() -> None:
+def test_an_empty_orphan_is_deleted() -> None:
     assert {"orphan.parquet"} == goes(table_of("a.parquet").file("orphan.parquet", b""))

@@ -40,7 +40,7 @@ def cdc(path: str) -> dict[str, Action]:
     return {"cdc": {"path": path, "partitionValues": {}, "size": 10, "dataChange": False}}
 
 
-def test_a_live_file_stays_however_old_it_is() -> None:
+def test_a_live_file_is_kept_at_any_age() -> None:
     table = with_files(table_of("a.parquet"), "orphan.parquet")
 
     assert {"orphan.parquet"} == goes(table)
@@ -51,7 +51,7 @@ def test_a_live_file_stays_however_old_it_is() -> None:
     ["%2E/a.bin", ".%2Fa.bin", "x/%2e%2E/a.bin", "x%2F..%2Fa.bin", "x/./..//%2E/a.bin", "x//../a.bin", "%61.bin"]
     + [f"file:{{root}}/{path}" for path in ("%2E/a.bin", "x/%2E%2E/a.bin", ".%2Fa.bin", "%2E%2E/t/a.bin")],
 )
-def test_a_live_file_stays_however_its_path_winds(spelling: str, tmp_path: Path) -> None:
+def test_a_live_file_is_kept_with_any_spelling_of_its_path(spelling: str, tmp_path: Path) -> None:
     """
     Dots that only decoding shows lead where they lead a file system.
     """
@@ -71,7 +71,7 @@ def test_a_path_that_leaves_the_table_by_encoded_dots_is_refused(path: str) -> N
 
 
 @pytest.mark.parametrize(("modified_ms", "is_kept"), [(CUTOFF_MS - 1, False), (CUTOFF_MS, True), (NOW_MS, True)])
-def test_an_uncommitted_file_stays_while_it_is_younger_than_the_retention(modified_ms: int, is_kept: bool) -> None:
+def test_an_uncommitted_file_younger_than_the_retention_is_kept(modified_ms: int, is_kept: bool) -> None:
     """
     C.9.1: what a running writer wrote is protected by its time alone.
     """
@@ -97,14 +97,14 @@ def test_a_tombstone_protects_to_the_last_millisecond(
     assert (set() if is_kept else {"b.parquet"}) == goes(table)
 
 
-def test_a_file_that_is_live_again_stays_though_its_tombstone_expired() -> None:
+def test_a_file_added_again_is_kept_although_its_tombstone_expired() -> None:
     table = table_of("a.parquet", "b.parquet").commit(remove("b.parquet", deleted_ms=OLD_MS))
     table.commit(add("b.parquet", size=10))
 
     assert not goes(table)
 
 
-def test_a_file_that_is_live_with_another_vector_stays_and_the_former_vector_goes() -> None:
+def test_a_file_live_with_another_vector_is_kept_and_its_old_vector_is_deleted() -> None:
     table = table_of("a.parquet", has_vectors=True).commit(
         remove("a.parquet", deleted_ms=OLD_MS), add("a.parquet", size=10, vector=vector_of(ID))
     )
@@ -117,7 +117,7 @@ def test_a_file_that_is_live_with_another_vector_stays_and_the_former_vector_goe
     assert {VECTOR} == goes(table)
 
 
-def test_a_former_vector_stays_while_its_tombstone_does() -> None:
+def test_an_old_vector_is_kept_as_long_as_its_tombstone() -> None:
     table = table_of(add("a.parquet", size=10, vector=vector_of(ID)), has_vectors=True)
     table.commit(
         remove("a.parquet", vector=vector_of(ID), deleted_ms=CUTOFF_MS),
@@ -128,7 +128,7 @@ def test_a_former_vector_stays_while_its_tombstone_does() -> None:
     assert not goes(table)
 
 
-def test_a_file_of_vectors_stays_as_long_as_one_of_many_adds_needs_it() -> None:
+def test_a_vector_file_is_kept_as_long_as_any_add_needs_it() -> None:
     adds = [add(f"{name}.parquet", size=10, vector=vector_of(ID, offset=at)) for at, name in enumerate("abc", 1)]
     table = table_of(*adds, has_vectors=True)
     with_files(table, "a.parquet", "b.parquet", "c.parquet", VECTOR)
@@ -156,7 +156,7 @@ def test_a_file_of_vectors_stays_as_long_as_one_of_many_adds_needs_it() -> None:
     ],
     ids=["u", "u-without-offset", "u-in-a-directory", "p", "p-encoded", "p-not-encoded", "p-moved", "r"],
 )
-def test_a_live_vector_stays_whatever_its_descriptor_is_like(descriptor: Action, path: str) -> None:
+def test_a_live_vector_is_kept_with_any_form_of_descriptor(descriptor: Action, path: str) -> None:
     table = table_of(add("a.parquet", size=10, vector=descriptor), has_vectors=True)
     with_files(table, "a.parquet", path)
 
@@ -164,7 +164,7 @@ def test_a_live_vector_stays_whatever_its_descriptor_is_like(descriptor: Action,
 
 
 @pytest.mark.parametrize("root", ["memory://table/", "memory://table/./"])
-def test_a_vector_with_a_whole_address_goes_when_nothing_needs_it_any_more(root: str) -> None:
+def test_a_vector_with_an_absolute_path_is_deleted_when_unreferenced(root: str) -> None:
     vector = deletion_vector(f"{root}{VECTOR}", storage="p")
     table = table_of("a.parquet", add("b.parquet", size=10, vector=vector), has_vectors=True)
     table.commit(remove("b.parquet", vector=vector, deleted_ms=OLD_MS))
@@ -181,7 +181,7 @@ def test_inline_vectors_have_no_file_to_keep() -> None:
 
 
 @pytest.mark.parametrize("mode", ["full", "lite"])
-def test_with_a_vector_that_nobody_can_place_every_file_of_vectors_stays(mode: str) -> None:
+def test_an_unlocatable_vector_keeps_all_vector_files(mode: str) -> None:
     table = table_of(add("a.parquet", size=10, vector=deletion_vector("no z85", storage="u")), has_vectors=True)
     table.commit(add("b.parquet", size=10, vector=vector_of(ID)))
     table.commit(remove("b.parquet", vector=vector_of(ID), deleted_ms=OLD_MS))
@@ -193,7 +193,7 @@ def test_with_a_vector_that_nobody_can_place_every_file_of_vectors_stays(mode: s
     assert any("every file of deletion vectors is kept" in note for note in plan.notes)
 
 
-def test_change_data_stays_while_its_commit_is_retained_however_old_the_file_is() -> None:
+def test_change_data_of_a_retained_commit_is_kept_at_any_age() -> None:
     table = table_of("a.parquet").commit(cdc("_change_data/old.parquet"))
     table.commit(cdc("_change_data/kept.parquet"), cdc("_change_data/p=1/kept%20too.parquet"), modified_ms=ago(6))
     with_files(table, "_change_data/old.parquet", "_change_data/kept.parquet", "_change_data/p=1/kept too.parquet")
@@ -220,7 +220,7 @@ def test_a_retention_longer_than_the_tombstones_keeps_what_retained_commits_remo
     assert not goes(removed_ten_days_ago(), retention_ms=20 * DAY_MS)
 
 
-def test_where_the_log_does_not_reach_back_what_may_have_been_removed_since_stays() -> None:
+def test_files_possibly_removed_after_the_start_of_the_log_are_kept() -> None:
     table = removed_ten_days_ago().damaged(head_cleaned(before=2))
 
     plan = plan_of(table, retention_ms=20 * DAY_MS)
@@ -248,7 +248,7 @@ def test_where_the_log_does_not_reach_back_a_file_of_an_unknown_kind_may_be_data
     assert {"part-0001"} == goes(table, include_foreign=True)
 
 
-def test_what_was_removed_before_a_gap_in_the_log_may_have_come_back_within_it() -> None:
+def test_files_removed_before_a_gap_may_have_been_added_again_within_it() -> None:
     table = table_of("a.parquet", "b.parquet").commit(remove("b.parquet", deleted_ms=OLD_MS))
     table.commit(add("b.parquet", size=10), modified_ms=ago(11))
     table.commit(remove("b.parquet", deleted_ms=ago(10)), modified_ms=ago(10))
@@ -282,7 +282,7 @@ def test_an_interval_that_other_engines_read_as_a_shorter_one_is_not_trusted_eit
     assert not goes(table.damaged(head_cleaned(before=2)))
 
 
-def test_a_retention_that_is_no_interval_is_refused_unless_somebody_else_says_how_long() -> None:
+def test_an_invalid_retention_property_is_refused_without_an_explicit_retention() -> None:
     table = with_files(table_of("a.parquet", configuration={"delta.deletedFileRetentionDuration": "1 month"}), "b")
 
     assert ["property.bad-interval"] == refusals(table)
@@ -290,7 +290,7 @@ def test_a_retention_that_is_no_interval_is_refused_unless_somebody_else_says_ho
 
 
 @pytest.mark.parametrize("deleted_ms", [OLD_MS, None])
-def test_what_a_retained_commit_removed_stays_though_it_names_an_old_time(deleted_ms: int | None) -> None:
+def test_files_removed_by_a_retained_commit_are_kept_despite_an_old_timestamp(deleted_ms: int | None) -> None:
     """
     The clock of the writer was wrong, or it wrote no time.
     """
@@ -299,7 +299,7 @@ def test_what_a_retained_commit_removed_stays_though_it_names_an_old_time(delete
     assert not goes(table)
 
 
-def test_what_a_retained_commit_added_stays_though_nothing_else_is_known_of_it() -> None:
+def test_files_added_by_a_retained_commit_are_kept() -> None:
     table = table_of("a.parquet").commit(add("b.parquet", size=10), modified_ms=ago(6))
     table.commit(remove("b.parquet", deleted_ms=None), modified_ms=ago(5))
     lines = [line for line in table.states[2].actions() if "remove" not in line]
@@ -331,7 +331,7 @@ def clone_of(source: Path, place: Path, *names: str, **fields: Any) -> LocalStor
     return LocalStorage(str(builder.write(place)))
 
 
-def test_what_a_clone_needs_stays(tmp_path: Path) -> None:
+def test_files_needed_by_a_clone_are_kept(tmp_path: Path) -> None:
     """
     C.9.4: the log of the source does not know its clones.
     """
@@ -356,7 +356,7 @@ def test_the_vectors_of_a_clone_stay(tmp_path: Path) -> None:
     assert not goes(open_at(LocalStorage(str(place))), protect_from=(str(clone),))
 
 
-def test_what_a_clone_removed_stays_as_long_as_the_clone_keeps_it(tmp_path: Path) -> None:
+def test_files_removed_by_a_clone_are_kept_as_long_as_the_clone_retains_them(tmp_path: Path) -> None:
     """
     The clone keeps removed files for thirty days, its source for a week.
     """
@@ -370,7 +370,7 @@ def test_what_a_clone_removed_stays_as_long_as_the_clone_keeps_it(tmp_path: Path
     assert not goes(open_at(LocalStorage(str(place))), protect_from=(str(clone.write(tmp_path / "clone")),))
 
 
-def test_a_clone_that_a_catalog_manages_is_not_taken_for_what_its_log_says(tmp_path: Path) -> None:
+def test_a_catalog_managed_clone_is_not_read_from_its_log_alone(tmp_path: Path) -> None:
     """
     Its newest commits may be known to the catalog alone.
     """
@@ -387,7 +387,7 @@ def test_a_clone_that_a_catalog_manages_is_not_taken_for_what_its_log_says(tmp_p
     assert str(raised.value.table).endswith("/clone")
 
 
-def test_a_clone_that_lies_below_is_a_nested_table_and_its_files_are_safe(tmp_path: Path) -> None:
+def test_a_clone_below_the_table_is_a_nested_table_whose_files_are_kept(tmp_path: Path) -> None:
     place = table_of("a.parquet", "b.parquet").commit(remove("b.parquet", deleted_ms=OLD_MS)).write(tmp_path / "t")
     clone_of(place, place / "clone", "b.parquet")
     table = open_at(LocalStorage(str(place)))
@@ -396,7 +396,7 @@ def test_a_clone_that_lies_below_is_a_nested_table_and_its_files_are_safe(tmp_pa
     assert not goes(table, skip_nested_tables=True, protect_from=(str(place / "clone"),))
 
 
-def test_foreign_files_are_counted_and_stay_unless_asked_for() -> None:
+def test_foreign_files_are_counted_and_kept_unless_requested() -> None:
     """
     users.md 6.4.
     """
@@ -416,7 +416,7 @@ def test_a_data_file_of_any_name_is_known_by_the_log() -> None:
     assert {"plain"} == goes(table)
 
 
-def test_the_log_is_never_touched_whatever_lies_in_it() -> None:
+def test_the_log_is_never_changed_whatever_it_contains() -> None:
     table = table_of("a.parquet").commit(commit_info("WRITE")).checkpoint(1)
     with_files(table, "_delta_log/odd.parquet", "_delta_log/_sidecars/x.parquet", "_delta_log/README", "x.parquet")
     storage = table.in_memory()

@@ -44,7 +44,7 @@ NEAR_OR_FAR = pytest.mark.parametrize("is_far", [False, True], ids=["near", "far
 
 
 def with_orphans(count: int = 1, **fields: Any) -> TableBuilder:
-    """A table of one file, and so many that nobody needs: f-0.parquet and so on."""
+    """A table of one file and `count` unneeded ones: f-0.parquet and so on."""
     return with_files(table_of("a.parquet", **fields), *(f"f-{number}.parquet" for number in range(count)))
 
 
@@ -122,7 +122,7 @@ def test_a_table_without_live_files_may_be_cleaned() -> None:
         ("1KiB", 100, False),
     ],
 )
-def test_not_more_goes_than_somebody_expects(limit: str, count: int, is_refused: bool) -> None:
+def test_no_more_is_deleted_than_expected(limit: str, count: int, is_refused: bool) -> None:
     table = with_orphans(count)
 
     plan = plan_of(table, max_delete=limit)
@@ -152,7 +152,7 @@ def test_a_retention_below_the_tables_own_needs_its_name(mode: str) -> None:
     assert not refusals(table, allow_retention_below_ms=30 * DAY_MS, **below)
 
 
-def test_a_negative_retention_is_none() -> None:
+def test_a_negative_retention_is_refused() -> None:
     """
     C.2: what is yet to be written would be old.
     """
@@ -175,7 +175,7 @@ def test_a_log_from_the_future_means_that_a_clock_is_wrong(mode: str, ahead_ms: 
         assert ["vacuum.clock-skew"] * is_refused == refusals(table, mode=mode)
 
 
-def test_a_store_that_tells_no_times_is_refused() -> None:
+def test_a_store_without_modification_times_is_refused() -> None:
     table = table_of("a.parquet").file("b.parquet", b"b", modified_ms=0)
     table.files = {path: file.__class__(file.data, 0) for path, file in table.files.items()}
 
@@ -309,7 +309,7 @@ RETURNS: dict[str, list[Line]] = {
 
 @NEAR_OR_FAR
 @pytest.mark.parametrize("kind", RETURNS)
-def test_what_a_newer_version_names_is_spared(kind: str, is_far: bool) -> None:
+def test_files_named_by_a_newer_version_are_kept(kind: str, is_far: bool) -> None:
     """
     C.9.3: RESTORE, a writer that copied data with old times, a clone that gives whole addresses.
     """
@@ -503,7 +503,7 @@ class Stubborn(RecordingStorage):
 
 
 @NEAR_OR_FAR
-def test_files_that_could_not_be_deleted_are_told_and_end_says_failed(is_far: bool) -> None:
+def test_files_that_could_not_be_deleted_are_reported_and_the_end_is_failed(is_far: bool) -> None:
     """
     C.9.6.
     """
@@ -572,7 +572,7 @@ def test_a_second_run_has_nothing_to_do(mode: str) -> None:
     assert set() == paths_of(plan_of(storage)) or mode == "lite"
 
 
-def test_entries_are_left_out_when_nobody_wants_them() -> None:
+def test_log_entries_are_omitted_on_request() -> None:
     storage = with_orphans().in_memory()
 
     vacuum(storage, log_entries=False)

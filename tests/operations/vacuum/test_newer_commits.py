@@ -45,7 +45,7 @@ class Cloned:
         return open_at(storage or self.storage, open_other=open_storage)
 
     def commit(self, *lines: Line | bytes) -> None:
-        """The clone goes on."""
+        """The clone commits another version."""
         data = b"".join(line if isinstance(line, bytes) else to_bytes([line]) for line in lines)
         (self.clone / commit_path(2)).write_bytes(data)
 
@@ -54,7 +54,7 @@ class Cloned:
         return {path.name for path in self.place.glob("*.parquet")}
 
 
-def test_what_a_protected_table_takes_back_after_a_plan_stays(tmp_path: Path) -> None:
+def test_files_a_protected_table_restores_after_a_plan_are_kept(tmp_path: Path) -> None:
     cloned = Cloned(tmp_path)
     plan = saved(cloned.plan(), tmp_path / "plan.parquet")
     cloned.commit(add(cloned.name, size=10))
@@ -64,7 +64,7 @@ def test_what_a_protected_table_takes_back_after_a_plan_stays(tmp_path: Path) ->
     assert ({"a.parquet", "b.parquet"}, 1, 1) == (cloned.left, outcome.deleted.files, outcome.spared)
 
 
-def test_what_a_protected_table_takes_back_between_two_waves_stays(tmp_path: Path) -> None:
+def test_files_a_protected_table_restores_between_two_waves_are_kept(tmp_path: Path) -> None:
     cloned = Cloned(tmp_path)
     plan = cloned.plan()
     act = partial(cloned.commit, add(f"{cloned.name.removesuffix('b.parquet')}c.parquet", size=10))
@@ -76,7 +76,7 @@ def test_what_a_protected_table_takes_back_between_two_waves_stays(tmp_path: Pat
 
 
 @pytest.mark.parametrize("how", ["torn", "replaced", "gone"])
-def test_a_protected_table_that_can_not_be_asked_stops_everything(how: str, tmp_path: Path) -> None:
+def test_an_unreadable_protected_table_stops_the_run(how: str, tmp_path: Path) -> None:
     cloned = Cloned(tmp_path)
     plan = saved(cloned.plan(), tmp_path / "plan.parquet")
     if how == "torn":
@@ -93,7 +93,7 @@ def test_a_protected_table_that_can_not_be_asked_stops_everything(how: str, tmp_
     assert (LocalStorage(str(cloned.clone)).uri, 3) == (caught.value.facts["protected table"], len(cloned.left))
 
 
-def test_a_file_that_is_named_again_by_way_of_a_link_stays(tmp_path: Path) -> None:
+def test_a_file_added_again_through_a_link_is_kept(tmp_path: Path) -> None:
     table = table_of("a.parquet", add("via/x.parquet", size=10), add("y.parquet", size=10))
     table.commit(*(remove(name, deleted_ms=OLD_MS) for name in ("via/x.parquet", "y.parquet")))
     place = with_files(table, "real/x.parquet", "real/y.parquet", "real/z.parquet").write(tmp_path / "t")
@@ -110,7 +110,7 @@ def test_a_file_that_is_named_again_by_way_of_a_link_stays(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("log_entries", [False, True])
-def test_a_version_of_which_a_checkpoint_alone_tells_stops_the_deletions(log_entries: bool) -> None:
+def test_a_version_known_only_from_a_checkpoint_stops_the_deletions(log_entries: bool) -> None:
     inner = with_files(table_of("a.parquet"), *(f"f-{number}.parquet" for number in range(1_500))).in_memory()
     plan = plan_of(inner)
     name = f"{LOG}/{1 + log_entries:020d}.checkpoint.parquet"

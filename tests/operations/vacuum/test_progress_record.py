@@ -85,7 +85,7 @@ def seen(directory: Path) -> dict[str, Any]:
         }
 
 
-def test_a_run_goes_on_where_the_last_one_stopped(tmp_path: Path) -> None:
+def test_a_run_resumes_where_the_last_one_stopped(tmp_path: Path) -> None:
     run(tmp_path, stop_after=2)
 
     with ProgressRecord(place(tmp_path), PLAN) as record:
@@ -97,7 +97,7 @@ def test_a_run_goes_on_where_the_last_one_stopped(tmp_path: Path) -> None:
     assert (Amount(FILES, 200), 8, 1) == (done.deleted, done.resumed_after, done.directories_removed)
 
 
-def test_what_was_completed_is_not_done_again(tmp_path: Path) -> None:
+def test_completed_work_is_not_repeated(tmp_path: Path) -> None:
     done = run(tmp_path)
     before = record_file(tmp_path).read_bytes()
 
@@ -131,7 +131,7 @@ def test_files_that_failed_are_tried_again_first_and_only_they(tmp_path: Path) -
     assert seen(tmp_path)["completed"]
 
 
-def test_a_run_with_failures_is_not_completed_whatever_it_says(tmp_path: Path) -> None:
+def test_a_run_with_failures_is_not_completed_whatever_it_records(tmp_path: Path) -> None:
     with ProgressRecord(place(tmp_path), PLAN) as record:
         record.advance(FILES, VacuumOutcome(failures=1, failed=[("f00", "x")]))
         record.finish(VacuumOutcome(failures=1), completed=True)
@@ -236,7 +236,7 @@ def test_a_last_line_whose_bytes_never_came_to_the_disk_is_passed_over(tmp_path:
         lambda _: b"{}\n",
     ],
 )
-def test_what_is_no_record_is_refused_and_stays(tmp_path: Path, damage: Any) -> None:  # Any: a function
+def test_a_file_that_is_not_a_record_is_refused_and_kept(tmp_path: Path, damage: Any) -> None:  # Any: a function
     run(tmp_path, stop_after=3)
     data = damage(record_file(tmp_path).read_bytes())
     record_file(tmp_path).write_bytes(data)
@@ -301,7 +301,7 @@ def test_contradictions_are_bugs(tmp_path: Path) -> None:
     assert 4 == seen(tmp_path)["resume_at"]
 
 
-def test_names_that_are_no_text_are_recorded(tmp_path: Path) -> None:
+def test_names_that_are_not_utf8_are_recorded(tmp_path: Path) -> None:
     plan = plan_of_paths(b"a", b"a\xff\n", b"b", b"c", b"d")
     with ProgressRecord(place(tmp_path), plan) as record:
         record.advance(4, VacuumOutcome(failures=1, failed=[("a\udcff\n", "x")]))
@@ -317,7 +317,7 @@ def test_of_more_failures_than_are_named_every_row_is_tried_again(tmp_path: Path
     assert [1, *range(8, FILES)] == seen(tmp_path)["pending"]
 
 
-def test_a_record_that_can_not_be_written_stops_the_run_before_it_begins(tmp_path: Path) -> None:
+def test_a_record_that_cannot_be_written_stops_the_run_before_it_begins(tmp_path: Path) -> None:
     record_file(tmp_path).mkdir()
 
     with pytest.raises(StorageFailed, match="cannot be written: is a directory"):

@@ -1,4 +1,4 @@
-"""The report beside a plan is the document that the command prints."""
+"""The report next to a plan is the document that the command prints."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.support.reading import NOW_MS
 from tests.support.vacuum_plans import plan_of_paths
 
 
-def test_the_report_holds_plan_and_outcome(tmp_path: Path) -> None:
+def test_the_report_contains_plan_and_outcome(tmp_path: Path) -> None:
     plan = plan_of_paths(b"a", b"b", b"c")
     outcome = VacuumOutcome(deleted=Amount(1, 1_000), missing=1, failures=1, failed=[("c\udcff", "denied")])
 
@@ -26,7 +26,7 @@ def test_the_report_holds_plan_and_outcome(tmp_path: Path) -> None:
     assert (NOW_MS, "2023-12-12T22:13:20.000Z") == (document["timestampMs"], document["timestamp"])
 
 
-def test_a_report_is_complete_where_every_file_is_gone_or_needed_again(tmp_path: Path) -> None:
+def test_a_report_is_complete_if_every_file_is_deleted_or_needed_again(tmp_path: Path) -> None:
     plan = plan_of_paths(b"a", b"b", b"c")
     place = str(tmp_path / "plan.parquet")
 

@@ -31,7 +31,7 @@ class Stubborn(RecordingStorage):
                 yield from super().delete_many([path])
 
 
-def test_what_one_run_could_not_delete_the_next_one_does(tmp_path: Path) -> None:
+def test_files_one_run_could_not_delete_are_deleted_by_the_next(tmp_path: Path) -> None:
     place = str(tmp_path / "plan.parquet")
     builder = TableBuilder().commits(2)
     for name in NAMES:

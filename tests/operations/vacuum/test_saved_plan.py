@@ -138,7 +138,7 @@ def test_no_digest_makes_a_log_or_another_place_part_of_a_plan(tmp_path: Path, n
     assert of_file.value.facts["reason"] == of_directory.value.facts["reason"]
 
 
-def test_what_a_newer_deltacli_saved_is_refused(tmp_path: Path) -> None:
+def test_a_plan_saved_by_a_newer_deltacli_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "plan.parquet"
     save_plan(plan_of_paths(b"a.parquet"), str(path))
 
@@ -160,7 +160,7 @@ def test_a_header_that_no_plan_has_is_refused(tmp_path: Path, wrong: dict[str, A
         read_plan(str(path))
 
 
-def test_other_files_are_no_plans(tmp_path: Path) -> None:
+def test_other_files_are_not_plans(tmp_path: Path) -> None:
     other = tmp_path / "other.parquet"
     pq.write_table(pa.table({"path": [b"x"]}), other)
     os.mkfifo(tmp_path / "pipe")
@@ -172,7 +172,7 @@ def test_other_files_are_no_plans(tmp_path: Path) -> None:
         read_plan(str(tmp_path / "absent.parquet"))
 
 
-def test_a_plan_that_nobody_may_read_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unreadable_plan_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = str(tmp_path / "plan.parquet")
     save_plan(a_plan(), path)
     monkeypatch.setattr(os, "access", lambda *_: False)
@@ -196,7 +196,7 @@ def test_a_save_that_fails_leaves_the_older_plan(tmp_path: Path, monkeypatch: py
     assert ["plan.parquet"] == os.listdir(tmp_path)
 
 
-def test_nothing_but_a_file_is_replaced_by_a_plan(tmp_path: Path) -> None:
+def test_a_plan_replaces_only_regular_files(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
 
     for name in ("pipe", ".", "absent/plan.parquet", "nul\0"):

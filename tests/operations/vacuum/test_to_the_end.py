@@ -39,9 +39,7 @@ def test_an_interruption_never_overtakes_the_deletions() -> None:
 
 
 @pytest.mark.parametrize("fault", [Interrupted(signal.SIGTERM), RuntimeError("can't start new thread")], ids=repr)
-def test_what_has_not_begun_when_the_run_ends_never_begins(
-    fault: BaseException, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_pending_work_never_starts_after_the_run_ends(fault: BaseException, monkeypatch: pytest.MonkeyPatch) -> None:
     """The start of the thread is interrupted, or fails; the thread may come to life all the same."""
     late: list[Callable[[], None]] = []
     done: list[str] = []

@@ -1,4 +1,4 @@
-"""`vacuum` on a store that fails, or whose process is interrupted: nothing needed goes, what is said is true, END says
+"""`vacuum` on a store that fails, or whose process ends: nothing needed is deleted, reports are true, END says
 FAILED, and a rerun does the rest.
 """
 
@@ -53,7 +53,7 @@ Delete = Callable[[str], None]
 
 @pytest.fixture(autouse=True)
 def small_and_quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Batches are small, and nobody waits between attempts."""
+    """Batches are small, and there is no wait between attempts."""
     monkeypatch.setattr(deleting, "FILES_A_BATCH", FILES_A_BATCH)
     monkeypatch.setattr("deltacli.operations.change.commit._LONGEST_PAUSE", 0)
 
@@ -187,7 +187,7 @@ def test_where_others_always_come_first_nothing_is_deleted(place: Path) -> None:
     assert 0 == gone(place)
 
 
-def test_an_end_that_nobody_knows_of_is_told_and_the_files_are_gone(place: Path) -> None:
+def test_an_unknown_outcome_of_the_end_commit_is_reported_and_the_files_are_deleted(place: Path) -> None:
     found = execute(Answering(place, 1, Unknown("nobody answered")))
 
     assert isinstance(found, VacuumOutcome)
@@ -266,7 +266,7 @@ def test_a_batch_that_fails_takes_nothing_from_the_others(place: Path, tmp_path:
     assert 5 == rest.asked.total()
 
 
-def test_no_more_batches_are_under_way_than_asked_for(place: Path) -> None:
+def test_no_more_batches_are_in_flight_than_configured(place: Path) -> None:
     running, most, lock = 0, 0, Lock()
     together = Barrier(2)
 
@@ -334,7 +334,7 @@ def test_files_that_come_back_into_the_table_meanwhile_are_spared(place: Path) -
 
 
 @pytest.mark.parametrize("change", ["gone", "replaced", "shorter"])
-def test_a_log_that_becomes_another_one_ends_the_run(change: str, place: Path) -> None:
+def test_a_replaced_log_ends_the_run(change: str, place: Path) -> None:
     seen: list[str] = []
 
     def hook(path: str) -> None:
@@ -371,7 +371,7 @@ def change(place: Path, version: int, line: Line) -> None:
 
 
 @pytest.mark.parametrize("code", [code for code in CHANGES if code != "catalog.managed"])
-def test_what_changes_before_start_ends_the_run_with_nothing_done(code: str, place: Path) -> None:
+def test_changes_before_the_start_end_the_run_without_deletions(code: str, place: Path) -> None:
     table = open_at(LocalStorage(str(place)))
     plan = plan_vacuum(table, vacuum_request())
     change(place, 4, CHANGES[code])
@@ -385,7 +385,7 @@ def test_what_changes_before_start_ends_the_run_with_nothing_done(code: str, pla
 
 
 @pytest.mark.parametrize("code", CHANGES)
-def test_what_changes_between_two_waves_ends_the_run(code: str, place: Path) -> None:
+def test_changes_between_two_waves_end_the_run(code: str, place: Path) -> None:
     seen: list[str] = []
 
     def hook(path: str) -> None:
@@ -414,7 +414,7 @@ def interrupt_at(count: int) -> Delete:
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-def test_an_interruption_finishes_what_is_under_way_and_the_next_run_goes_on(
+def test_an_interruption_finishes_batches_in_flight_and_the_next_run_resumes(
     threads: int, place: Path, tmp_path: Path
 ) -> None:
     plan = f"{tmp_path}/plan"

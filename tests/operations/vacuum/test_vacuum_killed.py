@@ -54,7 +54,7 @@ def make(place: Path, saved: bool) -> tuple[Path, str | None]:
 
 
 def undisturbed(place: Path, saved: bool) -> tuple[set[str], bytes, list[str]]:
-    """What a run leaves that nobody kills: the data, `_last_vacuum_info`; and the verbs of its calls."""
+    """Return what an undisturbed run leaves: the data, `_last_vacuum_info`, and the verbs of its calls."""
     table, plan = make(place, saved)
     storage = MortalStorage(LocalStorage(str(table)))
     outcome = vacuum(storage, plan)
@@ -73,7 +73,7 @@ def check_rerun(table: Path, plan: str | None, data: set[str], info: bytes) -> N
         assert 0 == again.failures
 
 
-def test_a_run_that_nobody_disturbs(tmp_path: Path) -> None:
+def test_a_run_without_disturbance_succeeds(tmp_path: Path) -> None:
     data, _, verbs = undisturbed(tmp_path / "t", False)
 
     assert set(NEEDED) == files_of(tmp_path / "t")

@@ -99,7 +99,7 @@ def test_two_vacuums_at_once_on_s3(s3: S3Server) -> None:
 
 
 def commit_after_reading(place: Path, lines: list[Line]) -> None:
-    """Commit after the version that is the newest, again and again until nobody else was first."""
+    """Commit after the newest version, repeatedly until no other writer is first."""
     storage = open_storage(str(place))
     while True:
         newest = Table(storage, clock=fixed_clock(FAR_MS)).snapshot()

@@ -31,7 +31,7 @@ def path_of(number: int) -> str:
 
 
 def lake() -> TableBuilder:
-    """4,000 live files, 5,000 removed ones and 1,000 that nobody committed, in eight partitions."""
+    """4,000 live files, 5,000 removed ones and 1,000 uncommitted ones, in eight partitions."""
     builder = TableBuilder()
     builder.commit(commit_info(), *birth(partition_columns=("day",)), *(add(path_of(n)) for n in range(LIVE + GONE)))
     builder.commit(commit_info(), *(remove(path_of(n)) for n in range(LIVE, LIVE + GONE)))
@@ -126,10 +126,10 @@ def busy_once(server: S3Server, environ: dict[str, Any], start_response: Callabl
 
 
 @pytest.mark.long
-def test_a_busy_store_is_asked_again_and_what_another_writer_adds_again_is_spared(
+def test_throttled_requests_are_retried_and_files_added_again_are_kept(
     s3: S3Server, uri: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One commit comes before START, which goes to the next version; one between two waves of two batches."""
+    """One commit comes before START, which takes the next version; another between two waves of two batches."""
     monkeypatch.setenv("AWS_MAX_ATTEMPTS", "3")
     bucket = bucket_of(uri)
     s3.fail("POST", bucket, SLOW_DOWN)
@@ -159,7 +159,7 @@ def test_a_busy_store_is_asked_again_and_what_another_writer_adds_again_is_spare
 
 
 @pytest.mark.long
-def test_what_a_store_denies_is_told_and_goes_next_time(s3: S3Server, uri: str) -> None:
+def test_files_whose_deletion_is_denied_are_reported_and_deleted_next_time(s3: S3Server, uri: str) -> None:
     s3.fail("POST", bucket_of(uri), says("403 FORBIDDEN", "AccessDenied", "no s3:DeleteObject"))
 
     with pytest.raises(PermissionRefused) as caught:

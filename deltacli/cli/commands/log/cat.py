@@ -65,11 +65,11 @@ def cat(
     if version < 0:
         raise UsageError(f"version {version} is negative")
     kinds = None if actions is None else choose_kinds(actions)
-    found = find_actions(run.open(table), version, checkpoint=checkpoint)
+    found_actions = find_actions(run.open(table), version, checkpoint=checkpoint)
     if kinds is not None and (unknown := kinds.unknown):
         run.note(f"note: {', '.join(unknown)}: not an action that deltacli recognizes; written if the log contains it")
     with run.sink(content=JSON) as sink:
-        told = read_raw(found, kinds.all if kinds else None, sink.write, progress=run.progress)
+        told = read_raw(found_actions, kinds.all if kinds else None, sink.write, progress=run.progress)
     _say_what_was_left_out(run, told)
 
 

@@ -63,8 +63,8 @@ class Totals:
         from deltacli.arrow import compute as pc
         from deltacli.operations.read.scan import BY_PARTITION, BY_STATISTICS
 
-        for found in batches:
-            batch = found.rename_columns(list(_NAMES))
+        for part in batches:
+            batch = part.rename_columns(list(_NAMES))
             self.kept.add(pc.filter(batch, batch.column("kept")))
             for amount, reason in ((self.by_partition, BY_PARTITION), (self.by_statistics, BY_STATISTICS)):
                 amount.add(pc.filter(batch, pc.equal(batch.column("reason"), reason)))

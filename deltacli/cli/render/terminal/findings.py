@@ -151,14 +151,14 @@ def _draw_by_rule(canvas: Canvas, table: CheckedTable, view: FindingsView, quote
     for finding in sorted(table.findings, key=worst_first):
         groups.setdefault((finding.severity, finding.rule.id), []).append(finding)
     left = dict(table.suppressed)
-    for (severity, rule), found in groups.items():
-        remarks = [_count(found)] if len(found) > 1 else []
+    for (severity, rule), group in groups.items():
+        remarks = [_count(group)] if len(group) > 1 else []
         if rule in left:
             remarks.append(_not_shown(left.pop(rule)))
         head: list[tuple[str, Role]] = [(f"{SEVERITY_WORDS[severity]}  ", _ROLES[severity]), (rule, Role.HEADING)]
         head += [(f"  {', '.join(remarks)}", Role.QUIET)] if remarks else []
         canvas.draw(Text(""), canvas.hanging(canvas.joined(head), _INDENT))
-        _draw_group(canvas, table, found, quotes, brief=view.brief)
+        _draw_group(canvas, table, group, quotes, brief=view.brief)
     for rule, count in left.items():
         canvas.draw(Text(""), canvas.hanging(canvas.joined([(rule, Role.HEADING), f"  {_not_shown(count)}"]), _INDENT))
 
@@ -167,18 +167,20 @@ def _not_shown(count: int) -> str:
     return f"{format_count(count)} more not shown"
 
 
-def _count(found: Sequence[Finding]) -> str:
+def _count(findings: Sequence[Finding]) -> str:
     """`11 files` where each finding is in a file of its own."""
-    files = len({finding.place.path for finding in found})
-    if files == len(found):
+    files = len({finding.place.path for finding in findings})
+    if files == len(findings):
         return plural(files, "file")
-    return f"{plural(len(found), 'finding')} in {plural(files, 'file')}"
+    return f"{plural(len(findings), 'finding')} in {plural(files, 'file')}"
 
 
-def _draw_group(canvas: Canvas, table: CheckedTable, found: Sequence[Finding], quotes: _Quotes, *, brief: bool) -> None:
+def _draw_group(
+    canvas: Canvas, table: CheckedTable, findings: Sequence[Finding], quotes: _Quotes, *, brief: bool
+) -> None:
     """Draw findings of one rule: those that differ by their file alone are one block, and a list of the files."""
     alike: dict[tuple[str, str | None], list[Finding]] = {}
-    for finding in found:
+    for finding in findings:
         alike.setdefault((_without_names(finding), finding.expected), []).append(finding)
     for number, (first, *others) in enumerate(alike.values()):
         canvas.draw(*_block(canvas, table, first, None if brief else quotes, quote=number < _LINES_PER_RULE))

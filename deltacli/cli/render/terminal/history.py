@@ -45,12 +45,12 @@ Parts = Sequence[tuple[int, str, Role]]
 
 
 def draw_history(
-    sink: BinaryIO, terminal: Terminal, found: History, columns: Sequence[Column[AnyLine]], rows: Sequence[AnyLine]
+    sink: BinaryIO, terminal: Terminal, history: History, columns: Sequence[Column[AnyLine]], rows: Sequence[AnyLine]
 ) -> None:
     """Draw the history; `columns` are those of the screen, of which the metrics become numbers and bars."""
     canvas = Canvas(sink, terminal)
-    if len(found.times_ms) > _MANY_COMMITS:
-        canvas.draw(commits_per_day(canvas, found.times_ms), Text(""))
+    if len(history.times_ms) > _MANY_COMMITS:
+        canvas.draw(commits_per_day(canvas, history.times_ms), Text(""))
     draw_table(canvas, _drawn_columns(canvas, columns, rows), rows, note=lambda line: line.gap)
 
 
@@ -79,24 +79,24 @@ def _drawn_columns(
     canvas: Canvas, columns: Sequence[Column[AnyLine]], rows: Sequence[AnyLine]
 ) -> list[Column[AnyLine]]:
     changes = {line.item.version: changes_of(line.item.commit_info) for line in rows if line.item is not None}
-    found: list[Column[AnyLine]] = []
+    drawn: list[Column[AnyLine]] = []
     has_counts = any(column.name == "addedFiles" for column in columns)
     for column in columns:
         match column.name:
             case "timestamp" if canvas.width < _NARROW and not canvas.never_cuts:
-                found.append(replace(column, text=_to_the_minute, least=16))
+                drawn.append(replace(column, text=_to_the_minute, least=16))
             case "operation":
                 least = _OPERATION_CELLS if canvas.width >= _USUAL else column.least
-                found.append(replace(column, least=least))
+                drawn.append(replace(column, least=least))
             case "operationMetrics":
-                found += _change_columns(canvas, changes, with_files=not has_counts)
+                drawn += _change_columns(canvas, changes, with_files=not has_counts)
             case "addedFiles" | "removedFiles":
-                found.append(replace(column, least=len(column.heading())))
+                drawn.append(replace(column, least=len(column.heading())))
             case "age":
-                found.append(replace(column, style=lambda _: Role.TIME))
+                drawn.append(replace(column, style=lambda _: Role.TIME))
             case _:
-                found.append(column)
-    return found
+                drawn.append(column)
+    return drawn
 
 
 def _to_the_minute(line: Line) -> str:

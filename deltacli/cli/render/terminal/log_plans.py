@@ -42,7 +42,7 @@ def draw_expiry(canvas: Canvas, plan: ExpiryPlan, outcome: ExpiryOutcome | None,
 def _files(canvas: Canvas, plan: ExpiryPlan, outcome: ExpiryOutcome | None) -> RenderableType:
     verb = "delete" if outcome is None else "planned"
     kinds = plan.as_json()["candidates"]["byKind"]
-    rows = [PlanRow(verb, kind, found["files"], found["sizeBytes"]) for kind, found in sorted(kinds.items())]
+    rows = [PlanRow(verb, kind, amount["files"], amount["sizeBytes"]) for kind, amount in sorted(kinds.items())]
     if len(rows) != 1:
         total = PlanRow(verb, "all", len(plan.files), plan.size_bytes) if rows else PlanRow(verb, "nothing", 0, None)
         rows = [total, *rows]

@@ -25,18 +25,18 @@ def grid(
     canvas: Canvas, rows: Iterable[tuple[str, str | RenderableType]], *, width: int | None = None
 ) -> RenderableType:
     """Return values beside their labels, each folded below itself: a label of "" goes on with the one above."""
-    found = [
+    lines = [
         (canvas.text(label, Role.LABEL, folds=False), canvas.text(value) if isinstance(value, str) else value)
         for label, value in rows
     ]
     room = canvas.width if width is None else width
-    longest = max((label.cell_len for label, _ in found), default=0)
+    longest = max((label.cell_len for label, _ in lines), default=0)
     if room - longest - 2 < min(_LEAST_ROOM, longest + 2):
-        return Group(*_stacked(found))
+        return Group(*_stacked(lines))
     table = Table.grid(padding=(0, 2, 0, 0))
     table.add_column(width=longest, no_wrap=True)
     table.add_column(overflow="fold")
-    for label, value in found:
+    for label, value in lines:
         table.add_row(label, value)
     return table
 

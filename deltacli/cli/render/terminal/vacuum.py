@@ -49,9 +49,9 @@ def draw_vacuum(canvas: Canvas, terminal: Terminal, plan: VacuumPlan, outcome: V
 def _rows(plan: VacuumPlan, terminal: Terminal, verb: str) -> Iterator[PlanRow]:
     if len(plan.totals) != 1:
         yield PlanRow(verb, "all" if plan.files else "nothing", plan.files, plan.size_bytes if plan.files else None)
-    for reason, found in plan.totals.items():
-        ages = span_of_ages(plan, found.ages, terminal)
-        yield PlanRow(verb, kind_name(reason), found.amount.files, found.amount.size_bytes, ages)
+    for reason, total in plan.totals.items():
+        ages = span_of_ages(plan, total.ages, terminal)
+        yield PlanRow(verb, kind_name(reason), total.amount.files, total.amount.size_bytes, ages)
     kept = plan.kept
     if kept.live.files:
         yield PlanRow("keep", "live", *kept.live, "in the newest version")

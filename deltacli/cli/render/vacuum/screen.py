@@ -66,7 +66,8 @@ def _deleted(plan: VacuumPlan, terminal: Terminal) -> list[str]:
         return ["nothing"]
     total = f"{plural(plan.files, 'file')}, {format_size(plan.size_bytes)}"
     kinds = [
-        (kind_name(kind), found.amount, span_of_ages(plan, found.ages, terminal)) for kind, found in plan.totals.items()
+        (kind_name(kind), totals.amount, span_of_ages(plan, totals.ages, terminal))
+        for kind, totals in plan.totals.items()
     ]
     texts = [(name, plural(amount.files, "file"), format_size(amount.size_bytes), ages) for name, amount, ages in kinds]
     name, files, size = (max(len(row[index]) for row in texts) for index in range(3))
@@ -82,7 +83,7 @@ def span_of_ages(plan: VacuumPlan, ages: Ages, terminal: Terminal) -> str:
     """Return the oldest and the newest time, as ages on a terminal and as times in a pipe; of LITE, of the removal."""
     if not ages.oldest_ms or not ages.newest_ms:
         return "of unknown age" if not ages.newest_ms else f"the newest {_moment(plan, ages.newest_ms, terminal)}"
-    oldest, newest = (_moment(plan, found, terminal) for found in (ages.oldest_ms, ages.newest_ms))
+    oldest, newest = (_moment(plan, moment, terminal) for moment in (ages.oldest_ms, ages.newest_ms))
     if oldest == newest:
         return oldest
     return f"{newest.removesuffix(' ago')} to {oldest}" if terminal.is_terminal else f"{oldest} to {newest}"

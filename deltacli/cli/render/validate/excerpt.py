@@ -41,18 +41,18 @@ def _places(text: str, finding: Finding) -> Iterator[tuple[int, int]]:
     key = finding.place.key or ""
     names = [name.rpartition(".")[2] for name in _NAME.findall(finding.message) if _is_field(name)]
     for name in [*([key] if _is_field(key) else []), *names]:
-        if (found := _only(text, f"{_json(name)}:")) is not None:
-            after = _VALUE_END.match(text, found[1])
-            yield found[0], after.end() if after else found[1] - 1
-    if key and (found := _only(text, _json(f'"name":{_json(key)}')[1:-1])) is not None:
-        yield found  # a column in the schema, which is JSON in a text of JSON
+        if (place := _only(text, f"{_json(name)}:")) is not None:
+            after = _VALUE_END.match(text, place[1])
+            yield place[0], after.end() if after else place[1] - 1
+    if key and (place := _only(text, _json(f'"name":{_json(key)}')[1:-1])) is not None:
+        yield place  # a column in the schema, which is JSON in a text of JSON
     for value in (finding.seen, finding.expected, finding.place.key):
         for written in _spellings(value):
-            if (found := _only(text, f":{written}", follows=",}]")) is not None:
-                yield found[0] + 1, found[1]
+            if (place := _only(text, f":{written}", follows=",}]")) is not None:
+                yield place[0] + 1, place[1]
     for written in re.findall(r"\S+/\S+|\S+\.parquet", finding.message):
-        if (found := _only(text, _json(written.strip(":,;")))) is not None:
-            yield found
+        if (place := _only(text, _json(written.strip(":,;")))) is not None:
+            yield place
 
 
 def _is_field(name: str) -> bool:
@@ -73,5 +73,5 @@ def _json(text: str) -> str:
 def _only(text: str, part: str, *, follows: str = "") -> tuple[int, int] | None:
     """Return where a text has a part, if it has it once (followed by one of `follows`)."""
     ends = f"(?=[{re.escape(follows)}])" if follows else ""
-    found = list(re.finditer(re.escape(part) + ends, text))
-    return found[0].span() if len(found) == 1 else None
+    matches = list(re.finditer(re.escape(part) + ends, text))
+    return matches[0].span() if len(matches) == 1 else None

@@ -74,8 +74,8 @@ def _details(finding: Finding, terminal: Terminal, *, with_fix: bool) -> Iterato
 
 
 def fix_sentence(fix: Fix) -> str:
-    """What could mend it, and what is lost by that."""
-    return fix.mend if not fix.loss or fix.loss.startswith("nothing") else f"{fix.mend}; loses: {fix.loss}"
+    """Return a possible repair of a fault, and what the repair loses."""
+    return fix.repair if not fix.loss or fix.loss.startswith("nothing") else f"{fix.repair}; loses: {fix.loss}"
 
 
 def _clean(text: str, terminal: Terminal) -> str:

@@ -121,16 +121,16 @@ def summary_line(table: CheckedTable, level: str) -> EncodedItems:
 
 
 def _table_json(table: CheckedTable) -> dict[str, Any]:
-    found = table.validation
-    files = {} if found.files is None else {"files": found.files._asdict()}
+    validation = table.validation
+    files = {} if validation.files is None else {"files": validation.files._asdict()}
     return {
-        "table": found.table,
-        "version": found.version,
+        "table": validation.table,
+        "version": validation.version,
         "findings": [finding.as_json() for finding in table.findings],
         "summary": table.counts._asdict(),
         "verdict": judge(table).as_json(),
         "suppressed": dict(table.suppressed),
-        "notChecked": list(found.not_checked),
+        "notChecked": list(validation.not_checked),
         **files,
     }
 
@@ -148,6 +148,6 @@ _COLUMNS: list[Column[tuple[CheckedTable, Finding]]] = [
     Column("expected", lambda row: row[1].expected),
     Column("spec", lambda row: row[1].rule.spec, on_screen=False),
     Column("broken", lambda row: row[1].rule.fix.broken, on_screen=False),
-    Column("mend", lambda row: row[1].rule.fix.mend, title="fix"),
+    Column("mend", lambda row: row[1].rule.fix.repair, title="fix"),
     Column("loss", lambda row: row[1].rule.fix.loss, on_screen=False),
 ]

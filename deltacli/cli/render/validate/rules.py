@@ -97,7 +97,7 @@ def rule_json(rule: Rule) -> dict[str, Any]:  # Any: JSON values
         "checks": rule.checks,
         "seed": rule.seed,
         "spec": rule.spec,
-        "fix": rule.fix._asdict(),
+        "fix": rule.fix.as_json(),
         "example": rule.example,
     }
 
@@ -118,6 +118,6 @@ def _columns() -> list[Column[Rule]]:
         Column("seed", lambda rule: rule.seed),
         Column("spec", lambda rule: rule.spec),
         Column("broken", lambda rule: rule.fix.broken),
-        Column("mend", lambda rule: rule.fix.mend),
+        Column("mend", lambda rule: rule.fix.repair),
         Column("loss", lambda rule: rule.fix.loss),
     ]

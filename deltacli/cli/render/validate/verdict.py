@@ -66,18 +66,18 @@ def judge(table: CheckedTable) -> TableVerdict:
             remarks.add(rule)
         else:
             others.add(rule)
-    found = {risk: rules for risk, rules in risks.items() if rules}
-    at_stake = {rule for rules in found.values() for rule in rules}
-    readable = _is_readable(table, can_be=Risk.UNREADABLE not in found)
-    return TableVerdict(table.validation.level, found, len(others - at_stake), len(remarks), readable)
+    present = {risk: rules for risk, rules in risks.items() if rules}
+    at_stake = {rule for rules in present.values() for rule in rules}
+    readable = _is_readable(table, can_be=Risk.UNREADABLE not in present)
+    return TableVerdict(table.validation.level, present, len(others - at_stake), len(remarks), readable)
 
 
 def _is_readable(table: CheckedTable, *, can_be: bool) -> bool | None:
-    found = table.validation
-    if not found.is_rebuilt:
+    validation = table.validation
+    if not validation.is_rebuilt:
         return False
     asked = {rule.id for rule in catalogue().rules.values() if LEVEL_NAMES[rule.level] == "log"} & UNREADABLE
-    is_whole = asked <= found.rules and not found.not_checked and not table.accepted
+    is_whole = asked <= validation.rules and not validation.not_checked and not table.accepted
     return True if can_be and is_whole else None
 
 

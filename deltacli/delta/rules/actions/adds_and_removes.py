@@ -25,7 +25,7 @@ READD_WITHOUT_REMOVE = AREA.rule(
     spec="Add File and Remove File",
     fix=Fix(
         broken="the file is in the table twice, with two deletion vectors, so its rows count twice",
-        mend="commit a remove of the path with the older deletion vector",
+        repair="commit a remove of the path with the older deletion vector",
         loss="nothing",
     ),
     example='{"add":{"path":"part-0.parquet","deletionVector":{…},…}} with no remove of part-0.parquet',
@@ -39,7 +39,7 @@ REMOVE_OF_UNKNOWN = AREA.rule(
     spec="Action Reconciliation",
     fix=Fix(
         broken="nothing: the tombstone is kept but has no effect",
-        mend="no repair needed",
+        repair="no repair needed",
         loss="nothing",
     ),
     example='{"remove":{"path":"never-added.parquet",…}}',
@@ -52,7 +52,7 @@ REMOVE_DV_MISMATCH = AREA.rule(
     spec="Add File and Remove File",
     fix=Fix(
         broken="the rows that the commit was meant to remove or replace are still in the table",
-        mend="commit a remove of the path with the deletion vector of the live add",
+        repair="commit a remove of the path with the deletion vector of the live add",
         loss="nothing",
     ),
     example='{"remove":{"path":"part-0.parquet",…}} where the live add has a deletion vector',
@@ -66,7 +66,7 @@ FALSE_NEW_DATA = AREA.rule(
     spec="Add File and Remove File",
     fix=Fix(
         broken="streams and readers of changes skip the commit and miss these row changes",
-        mend="no repair of the log needed; restart those readers from a new snapshot",
+        repair="no repair of the log needed; restart those readers from a new snapshot",
         loss="nothing in the table",
     ),
     example='{"add":{"path":"new.parquet","dataChange":false,…}} and no remove',
@@ -80,7 +80,7 @@ DATACHANGE_MIXED = AREA.rule(
     spec="Add File and Remove File",
     fix=Fix(
         broken="streams read only part of the commit",
-        mend="no repair needed; compact data in separate commits",
+        repair="no repair needed; compact data in separate commits",
         loss="nothing",
     ),
     example='{"add":{…,"dataChange":true}} and {"add":{…,"dataChange":false}} in one commit',
@@ -93,7 +93,7 @@ CDC_ONLY = AREA.rule(
     spec="Change Data Files",
     fix=Fix(
         broken="readers of changes report rows that were never added to or removed from the table",
-        mend="no repair needed; the commit is left unchanged",
+        repair="no repair needed; the commit is left unchanged",
         loss="nothing",
     ),
     example='{"cdc":{…}} with no add and no remove in the commit',

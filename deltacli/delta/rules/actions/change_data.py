@@ -32,7 +32,7 @@ FILE_MISSING = AREA.rule(
     spec="Add CDC File",
     fix=Fix(
         broken="the changes of that version cannot be read",
-        mend="restore the file from a backup; readers of changes can start after that version",
+        repair="restore the file from a backup; readers of changes can start after that version",
         loss="the changes of that version",
     ),
     example='{"cdc":{"path":"_change_data/cdc-00001.parquet",…}} and no such file',
@@ -46,7 +46,7 @@ SIZE_MISMATCH = AREA.rule(
     spec="Add CDC File",
     fix=Fix(
         broken="the file was overwritten or truncated; the changes of that version may be unreadable",
-        mend="restore the file from a backup",
+        repair="restore the file from a backup",
         loss="the changes of that version",
     ),
     example='{"cdc":{"path":"_change_data/cdc-00001.parquet","size":1001,…}} and a file of 1000 bytes',
@@ -60,7 +60,7 @@ LOCATION = AREA.rule(
     spec="Change Data Files",
     fix=Fix(
         broken="nothing for readers; vacuum and other tools treat it as a data file",
-        mend="past versions cannot be repaired",
+        repair="past versions cannot be repaired",
         loss="nothing",
     ),
     example='{"cdc":{"path":"changes/cdc-00001.parquet",…}}',
@@ -74,7 +74,7 @@ WITHOUT_FEATURE = AREA.rule(
     spec="Change Data Files; Writer Requirements for AddCDCFile",
     fix=Fix(
         broken="readers need not look at the change data, and writers need not write any",
-        mend="add the feature changeDataFeed to the protocol",
+        repair="add the feature changeDataFeed to the protocol",
         loss="nothing",
     ),
     example='{"cdc":{…}} in a table of {"minReaderVersion":1,"minWriterVersion":2}',
@@ -88,7 +88,7 @@ MISSING_WHEN_ENABLED = AREA.rule(
     spec="Writer Requirements for AddCDCFile",
     fix=Fix(
         broken="readers of changes report the copied rows as deleted and inserted",
-        mend="past versions cannot be repaired; find the writer that does not write change data",
+        repair="past versions cannot be repaired; find the writer that does not write change data",
         loss="the true changes of that version",
     ),
     example='{"commitInfo":{"operation":"UPDATE","operationMetrics":{"numCopiedRows":"10"}}} and no cdc',
@@ -102,7 +102,7 @@ PARTITION_VALUES = AREA.rule(
     spec="Add CDC File",
     fix=Fix(
         broken="readers of changes see null in that column",
-        mend="past versions cannot be repaired",
+        repair="past versions cannot be repaired",
         loss="the partition values of these changes",
     ),
     example='{"cdc":{"path":"_change_data/cdc-00001.parquet","partitionValues":{},…}} in a partitioned table',
@@ -117,7 +117,7 @@ VIOLATED = AREA.rule(
     spec="Append-only Tables",
     fix=Fix(
         broken="a writer ignored delta.appendOnly; rows are lost, or readers that expect only new rows fail",
-        mend="restore the previous version, or unset delta.appendOnly if the removal is intended",
+        repair="restore the previous version, or unset delta.appendOnly if the removal is intended",
         loss="the rows of the removed files, after a vacuum",
     ),
     example='{"remove":{…,"dataChange":true}} with delta.appendOnly=true',
@@ -131,7 +131,7 @@ DV_DELETE = AREA.rule(
     spec="Append-only Tables; Deletion Vectors",
     fix=Fix(
         broken="a writer ignored delta.appendOnly; rows are lost",
-        mend="restore the previous version, or unset delta.appendOnly if the deletion is intended",
+        repair="restore the previous version, or unset delta.appendOnly if the deletion is intended",
         loss="the deleted rows, after the files are rewritten",
     ),
     example='a new deletionVector for a live file, "dataChange":true, with delta.appendOnly=true',

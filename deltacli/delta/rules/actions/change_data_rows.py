@@ -22,7 +22,7 @@ NO_CHANGE_TYPE = AREA.rule(
     spec="Change Data Files",
     fix=Fix(
         broken="readers of changes fail, or cannot determine the change type of these rows",
-        mend="past versions cannot be repaired; readers of changes can start after that version",
+        repair="past versions cannot be repaired; readers of changes can start after that version",
         loss="the changes of that version",
     ),
     example="a change data file with only the columns of the table",
@@ -35,7 +35,7 @@ BAD_CHANGE_TYPE = AREA.rule(
     spec="Change Data Files",
     fix=Fix(
         broken="readers of changes cannot determine the change type of these rows",
-        mend="past versions cannot be repaired; find the writer that uses unrecognized change types",
+        repair="past versions cannot be repaired; find the writer that uses unrecognized change types",
         loss="the changes of these rows",
     ),
     example="a row with the `_change_type` update",
@@ -49,7 +49,7 @@ UNBALANCED = AREA.rule(
     spec="Change Data Files",
     fix=Fix(
         broken="readers that follow updates see rows appear or disappear",
-        mend="past versions cannot be repaired; find the writer that does not write both images",
+        repair="past versions cannot be repaired; find the writer that does not write both images",
         loss="the other image of these updates",
     ),
     example="three rows of update_preimage, and two of update_postimage",

@@ -17,7 +17,7 @@ AREA = Area("actions")
 MOST_BYTES = 1_000_000_000
 MOST_ACTIONS = 1_000_000
 
-_IGNORED = Fix(broken="nothing: readers ignore it", mend="no repair needed", loss="nothing")
+_IGNORED = Fix(broken="nothing: readers ignore it", repair="no repair needed", loss="nothing")
 
 CHECKPOINT_ONLY_ACTION = AREA.rule(
     "commit.checkpoint-only-action",
@@ -27,7 +27,7 @@ CHECKPOINT_ONLY_ACTION = AREA.rule(
     spec="Action Reconciliation",
     fix=Fix(
         broken="the writer treated a commit as a checkpoint; files that only the sidecar names are not in the table",
-        mend="no repair of the log needed; readers ignore the action",
+        repair="no repair of the log needed; readers ignore the action",
         loss="nothing, unless the writer intended to add the files of the sidecar",
     ),
     example='{"sidecar":{"path":"3a0d65cd.parquet","sizeInBytes":2304512,"modificationTime":1512909768000}}',
@@ -41,7 +41,7 @@ FIRST_WITHOUT_PROTOCOL = AREA.rule(
     spec="Action Reconciliation",
     fix=Fix(
         broken="versions before the first protocol cannot be read, and some engines refuse the whole table",
-        mend="commit a protocol action if no later commit has one",
+        repair="commit a protocol action if no later commit has one",
         loss="time travel to the versions before it",
     ),
     example='00000000000000000000.json with {"metaData":{…}} and no {"protocol":{…}}',
@@ -55,7 +55,7 @@ FIRST_WITHOUT_METADATA = AREA.rule(
     spec="Change Metadata",
     fix=Fix(
         broken="versions before the first metaData have no schema, and some engines refuse the whole table",
-        mend="commit a metaData action if no later commit has one",
+        repair="commit a metaData action if no later commit has one",
         loss="time travel to the versions before it",
     ),
     example='00000000000000000000.json with {"protocol":{…}} and no {"metaData":{…}}',
@@ -78,7 +78,7 @@ HUGE = AREA.rule(
     spec="Delta Log Entries",
     fix=Fix(
         broken="readers hold a commit in memory; those with little memory fail until a checkpoint covers it",
-        mend="write a checkpoint; split such writes into several commits",
+        repair="write a checkpoint; split such writes into several commits",
         loss="nothing",
     ),
     example="00000000000000000007.json of 3.1 GiB",

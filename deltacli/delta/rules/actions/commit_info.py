@@ -18,7 +18,7 @@ INFO_MISSING = AREA.rule(
     spec="Commit Provenance Information",
     fix=Fix(
         broken="the history does not show who wrote the version, when, and how",
-        mend="no repair needed; writers should add commitInfo",
+        repair="no repair needed; writers should add commitInfo",
         loss="nothing",
     ),
     example='00000000000000000003.json with only {"add":{…}}',
@@ -32,7 +32,7 @@ INFO_SEVERAL = AREA.rule(
     spec="Action Reconciliation",
     fix=Fix(
         broken="engines differ in which one they show",
-        mend="no repair needed; the commit is left unchanged",
+        repair="no repair needed; the commit is left unchanged",
         loss="nothing",
     ),
     example='two lines {"commitInfo":{…}} in one commit',
@@ -46,7 +46,7 @@ INFO_NOT_OBJECT = AREA.rule(
     spec="Commit Provenance Information",
     fix=Fix(
         broken="engines that expect fields fail on the commit or show none of its information",
-        mend="no repair needed; the commit is left unchanged",
+        repair="no repair needed; the commit is left unchanged",
         loss="nothing",
     ),
     example='{"commitInfo":"WRITE"}',

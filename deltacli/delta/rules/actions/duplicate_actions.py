@@ -22,7 +22,7 @@ DUPLICATE_METADATA = AREA.rule(
     spec="Requirements for Writers: Delta Log Entries",
     fix=Fix(
         broken="readers disagree about which schema and properties apply from this version on",
-        mend="commit the intended metaData once",
+        repair="commit the intended metaData once",
         loss="nothing",
     ),
     example='two lines {"metaData":{…}} in 00000000000000000003.json',
@@ -36,7 +36,7 @@ DUPLICATE_PROTOCOL = AREA.rule(
     spec="Requirements for Writers: Delta Log Entries",
     fix=Fix(
         broken="readers disagree about which protocol applies from this version on",
-        mend="commit the intended protocol once",
+        repair="commit the intended protocol once",
         loss="nothing",
     ),
     example='two lines {"protocol":{…}} in 00000000000000000003.json',
@@ -50,7 +50,7 @@ DUPLICATE_TXN = AREA.rule(
     spec="Requirements for Writers: Delta Log Entries",
     fix=Fix(
         broken="readers disagree about the progress of the application; a batch may be written twice or skipped",
-        mend="let the application commit its correct version",
+        repair="let the application commit its correct version",
         loss="nothing",
     ),
     example='{"txn":{"appId":"stream-1","version":7}} and {"txn":{"appId":"stream-1","version":8}} in one commit',
@@ -63,7 +63,7 @@ DUPLICATE_DOMAIN = AREA.rule(
     spec="Domain Metadata",
     fix=Fix(
         broken="readers disagree about the configuration of the domain",
-        mend="commit the intended domainMetadata once",
+        repair="commit the intended domainMetadata once",
         loss="nothing",
     ),
     example='two lines {"domainMetadata":{"domain":"app.settings",…}} in one commit',
@@ -77,7 +77,7 @@ DUPLICATE_PATH = AREA.rule(
     spec="Add File and Remove File",
     fix=Fix(
         broken="the order within a commit is undefined: readers may apply either add, or both",
-        mend="commit the intended add again, and a remove of any other deletion vector of the path",
+        repair="commit the intended add again, and a remove of any other deletion vector of the path",
         loss="nothing",
     ),
     example='two lines {"add":{"path":"part-0.parquet",…}} in one commit',
@@ -91,7 +91,7 @@ ADD_REMOVE_SAME_KEY = AREA.rule(
     spec="Requirements for Writers: Delta Log Entries",
     fix=Fix(
         broken="the order within a commit is undefined: some readers have the file, others do not",
-        mend="commit the intended add or remove again",
+        repair="commit the intended add or remove again",
         loss="nothing",
     ),
     example='{"add":{"path":"part-0.parquet",…}} and {"remove":{"path":"part-0.parquet",…}} in one commit',

@@ -26,7 +26,7 @@ NEGATIVE_SIZE = AREA.rule(
     spec="Add File and Remove File",
     fix=Fix(
         broken="engines plan reads by this size: they fail, or read no data from the file",
-        mend=f"{_ADD_AGAIN}; commit a remove if the file is empty",
+        repair=f"{_ADD_AGAIN}; commit a remove if the file is empty",
         loss="nothing; an empty file has no rows",
     ),
     example='{"add":{"path":"part-0.parquet","size":-1,…}}',
@@ -40,7 +40,7 @@ BAD_MODIFICATION_TIME = AREA.rule(
     spec="Add File and Remove File",
     fix=Fix(
         broken="features that use file times go wrong: incremental reads, file caches, optimizers",
-        mend=_ADD_AGAIN,
+        repair=_ADD_AGAIN,
         loss="nothing",
     ),
     example='{"add":{"path":"part-0.parquet","modificationTime":1512909768,…}}',
@@ -56,7 +56,7 @@ DELETION_TIMESTAMP_MISSING = AREA.rule(
         broken=(
             "the next checkpoint drops the tombstone, and the next vacuum deletes the file regardless of the retention"
         ),
-        mend="no repair needed; copy the file elsewhere if older versions must stay readable",
+        repair="no repair needed; copy the file elsewhere if older versions must stay readable",
         loss="reading the versions before the remove, after a vacuum",
     ),
     example='{"remove":{"path":"part-0.parquet","dataChange":true}}',
@@ -70,7 +70,7 @@ DELETION_TIMESTAMP_ODD = AREA.rule(
     spec="Add File and Remove File",
     fix=Fix(
         broken="the tombstone and its file expire too early or too late",
-        mend="no repair of the log needed; check the clock of the writer",
+        repair="no repair of the log needed; check the clock of the writer",
         loss="reading older versions, if it expires too early",
     ),
     example='{"remove":{"path":"part-0.parquet","deletionTimestamp":1512909,"dataChange":true}}',
@@ -84,7 +84,7 @@ EXTENDED_METADATA_LIE = AREA.rule(
     spec="Add File and Remove File",
     fix=Fix(
         broken="readers of changes that rely on the flag fail, or assign the rows to the wrong partition",
-        mend="no repair needed; the remove is left unchanged",
+        repair="no repair needed; the remove is left unchanged",
         loss="nothing",
     ),
     example='{"remove":{"path":"part-0.parquet","extendedFileMetadata":true,"size":841454,"dataChange":true}}',
@@ -98,7 +98,7 @@ REMOVE_SIZE_MISSING = AREA.rule(
     spec="Add File and Remove File",
     fix=Fix(
         broken="vacuum and history cannot report how many bytes were removed",
-        mend="no repair needed; the remove is left unchanged",
+        repair="no repair needed; the remove is left unchanged",
         loss="nothing",
     ),
     example='{"remove":{"path":"part-0.parquet","deletionTimestamp":1515488792485,"dataChange":true}}',
@@ -112,7 +112,7 @@ PATH_EMPTY = AREA.rule(
     spec="Add File and Remove File",
     fix=Fix(
         broken="it names the table directory instead of a file, so reads of the table fail",
-        mend="commit a remove of the empty path",
+        repair="commit a remove of the empty path",
         loss="the rows of the intended file",
     ),
     example='{"add":{"path":"","partitionValues":{},…}}',
@@ -126,7 +126,7 @@ TAGS_NULL_VALUE = AREA.rule(
     spec="Add File and Remove File",
     fix=Fix(
         broken="strict readers of the map may fail; tags hold no table data",
-        mend="commit the add again with string values, or without these tags, and dataChange=false",
+        repair="commit the add again with string values, or without these tags, and dataChange=false",
         loss="nothing",
     ),
     example='{"add":{"path":"part-0.parquet","tags":{"INSERTION_TIME":null},…}}',
@@ -139,7 +139,7 @@ CDC_DATACHANGE_TRUE = AREA.rule(
     spec="Add CDC File",
     fix=Fix(
         broken="readers that use dataChange may treat the change rows as new data",
-        mend="no repair needed; the commit is left unchanged",
+        repair="no repair needed; the commit is left unchanged",
         loss="nothing",
     ),
     example='{"cdc":{"path":"_change_data/cdc-0.parquet","partitionValues":{},"size":1213,"dataChange":true}}',

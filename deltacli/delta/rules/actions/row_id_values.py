@@ -21,7 +21,7 @@ DUPLICATE = AREA.rule(
     spec="Row Tracking: Row IDs",
     fix=Fix(
         broken="two rows of the table have the same id, so readers that track rows by id confuse them",
-        mend="rewrite one of the two files with an engine that assigns new ids",
+        repair="rewrite one of the two files with an engine that assigns new ids",
         loss="the ids of the rewritten rows",
     ),
     example="a file with the row id 12 in its column of row ids, and a live file of 20 rows with baseRowId 0",

@@ -43,7 +43,7 @@ BASE_ROW_ID_MISSING = AREA.rule(
     spec="Row Tracking: Row IDs",
     fix=Fix(
         broken="the rows of the file have no row ids, and readers that need them fail",
-        mend="turn row tracking off and on again with an engine that assigns the missing ids",
+        repair="turn row tracking off and on again with an engine that assigns the missing ids",
         loss="nothing; ids that the file had earlier cannot be recovered",
     ),
     example='{"add":{"path":"part-0.parquet",…}} without baseRowId, delta.enableRowTracking is true',
@@ -56,7 +56,7 @@ OVERLAP = AREA.rule(
     spec="Row Tracking: Writer Requirements for Row Tracking",
     fix=Fix(
         broken="two rows of the table have the same id",
-        mend="rewrite one of the two files with an engine that assigns new ids",
+        repair="rewrite one of the two files with an engine that assigns new ids",
         loss="the ids of the rewritten rows",
     ),
     example='{"add":{…,"baseRowId":10}} and {"add":{…,"baseRowId":15}}, ten rows each',
@@ -69,7 +69,7 @@ HIGH_WATER_MARK = AREA.rule(
     spec="Row Tracking: Writer Requirements for Row Tracking",
     fix=Fix(
         broken="the next writer assigns ids that are already in use",
-        mend="commit a domainMetadata action of delta.rowTracking with the highest id in use",
+        repair="commit a domainMetadata action of delta.rowTracking with the highest id in use",
         loss="nothing",
     ),
     example='{"domainMetadata":{"domain":"delta.rowTracking","configuration":"{\\"rowIdHighWaterMark\\":9}",…}}, and a '
@@ -83,7 +83,7 @@ HIGH_WATER_MARK_DECREASED = AREA.rule(
     spec="Row Tracking: Writer Requirements for Row Tracking",
     fix=Fix(
         broken="ids of deleted rows may be assigned to other rows",
-        mend="commit a domainMetadata action of delta.rowTracking with the highest earlier mark",
+        repair="commit a domainMetadata action of delta.rowTracking with the highest earlier mark",
         loss="nothing",
     ),
     example='{"rowIdHighWaterMark":19} after {"rowIdHighWaterMark":99}',
@@ -97,7 +97,7 @@ COMMIT_VERSION = AREA.rule(
     spec="Row Tracking: Writer Requirements for Row Tracking",
     fix=Fix(
         broken="rows appear to have changed although they did not",
-        mend="commit the add again with its original version",
+        repair="commit the add again with its original version",
         loss="nothing",
     ),
     example='{"add":{…,"defaultRowCommitVersion":9}} in commit 3',
@@ -110,7 +110,7 @@ BASE_ROW_ID_CHANGED = AREA.rule(
     spec="Row Tracking: Writer Requirements for Row Tracking",
     fix=Fix(
         broken="the ids of all rows of the file change",
-        mend="commit the add again with its original baseRowId",
+        repair="commit the add again with its original baseRowId",
         loss="nothing",
     ),
     example='{"add":{"path":"part-0.parquet","baseRowId":40,…}} where it had 0',
@@ -123,7 +123,7 @@ COLUMN_NAMES = AREA.rule(
     spec="Row Tracking: Writer Requirements for Row Tracking",
     fix=Fix(
         broken="ids of copied rows cannot be preserved, or are mixed up with data",
-        mend="set both properties to unique names before anything is written",
+        repair="set both properties to unique names before anything is written",
         loss="nothing; ids already written under a wrong name are lost",
     ),
     example='delta.rowTracking.materializedRowIdColumnName is "id", and the table has a column id',
@@ -136,7 +136,7 @@ SUSPENDED_AND_ENABLED = AREA.rule(
     spec="Row Tracking",
     fix=Fix(
         broken="readers rely on row ids that writers need not assign",
-        mend="set delta.enableRowTracking to false, or unset delta.rowTrackingSuspended",
+        repair="set delta.enableRowTracking to false, or unset delta.rowTrackingSuspended",
         loss="nothing",
     ),
     example="delta.enableRowTracking and delta.rowTrackingSuspended are true",
@@ -149,7 +149,7 @@ PRESERVED = AREA.rule(
     spec="Row Tracking: Writer Requirements for Row Tracking",
     fix=Fix(
         broken="readers must assume that the ids of copied rows were not preserved",
-        mend="no repair needed; use a writer that sets delta.rowTracking.preserved",
+        repair="no repair needed; use a writer that sets delta.rowTracking.preserved",
         loss="nothing",
     ),
     example='{"commitInfo":{…}} without tags, in a commit with adds and removes',

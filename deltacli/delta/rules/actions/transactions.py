@@ -23,7 +23,7 @@ VERSION_DECREASE = AREA.rule(
     spec="Transaction Identifiers",
     fix=Fix(
         broken="nothing in the table; without an intended rollback, two writers share an application id",
-        mend="no repair needed; give each writer its own application id",
+        repair="no repair needed; give each writer its own application id",
         loss="nothing",
     ),
     example='{"txn":{"appId":"stream-1","version":3}} after {"txn":{"appId":"stream-1","version":9}}',
@@ -37,7 +37,7 @@ LAST_UPDATED_MISSING = AREA.rule(
     spec="Transaction Identifiers",
     fix=Fix(
         broken="one engine drops it at the next checkpoint, another keeps it forever",
-        mend="let the application commit again with lastUpdated",
+        repair="let the application commit again with lastUpdated",
         loss="nothing; if it was dropped, the application may write a batch twice",
     ),
     example='{"txn":{"appId":"stream-1","version":3}} with delta.setTransactionRetentionDuration',
@@ -51,7 +51,7 @@ COUNT_HIGH = AREA.rule(
     spec="Transaction Identifiers",
     fix=Fix(
         broken="every snapshot and every checkpoint includes all of them",
-        mend="set delta.setTransactionRetentionDuration to more than the longest pause of any stream",
+        repair="set delta.setTransactionRetentionDuration to more than the longest pause of any stream",
         loss="the progress of applications that paused for longer",
     ),
     example="a new appId for each run of a job",
@@ -64,7 +64,7 @@ SYSTEM_UNKNOWN = AREA.rule(
     spec="Domain Metadata",
     fix=Fix(
         broken="nothing: writers ignore domains they do not recognize",
-        mend="no repair needed; applications should name their domains without `delta.`",
+        repair="no repair needed; applications should name their domains without `delta.`",
         loss="nothing",
     ),
     example='{"domainMetadata":{"domain":"delta.somethingNew","configuration":"{}","removed":false}}',
@@ -77,7 +77,7 @@ WITHOUT_FEATURE = AREA.rule(
     spec="Domain Metadata",
     fix=Fix(
         broken="writers without support for domains lose or overwrite this one",
-        mend="add domainMetadata to writerFeatures (writer version 7)",
+        repair="add domainMetadata to writerFeatures (writer version 7)",
         loss="nothing",
     ),
     example='{"domainMetadata":{…}} with {"protocol":{"minReaderVersion":1,"minWriterVersion":2}}',
@@ -90,7 +90,7 @@ TOMBSTONE_EMPTY = AREA.rule(
     spec="Domain Metadata",
     fix=Fix(
         broken="the history does not show what was removed",
-        mend="no repair needed",
+        repair="no repair needed",
         loss="nothing",
     ),
     example='{"domainMetadata":{"domain":"app.settings","configuration":"","removed":true}}',

@@ -62,7 +62,7 @@ MULTIPART_INCOMPLETE = AREA.rule(
     spec="Checkpoints",
     fix=Fix(
         broken="readers ignore the existing parts; without another starting point the table is unreadable",
-        mend="restore the missing parts from a backup, or delete the others and write a new checkpoint",
+        repair="restore the missing parts from a backup, or delete the others and write a new checkpoint",
         loss="nothing, as long as an older checkpoint or commit 0 and all later commits exist",
     ),
     example="00000000000000000010.checkpoint.0000000001.0000000002.parquet without its part 2",
@@ -76,7 +76,7 @@ MULTIPART_MIXED = AREA.rule(
     spec="Problems with multi-part checkpoints",
     fix=Fix(
         broken="readers must ignore all of them; a reader that only counts files may combine them",
-        mend="delete these parts, then write a new checkpoint",
+        repair="delete these parts, then write a new checkpoint",
         loss="nothing, as long as an older checkpoint or commit 0 and all later commits exist",
     ),
     example="part 1 of 2 and part 1 of 3 of version 10, and no others",
@@ -90,7 +90,7 @@ MULTIPART_FORBIDDEN = AREA.rule(
     spec="Checkpoints",
     fix=Fix(
         broken="its parts are not written atomically, and parts of two writers may be combined into one checkpoint",
-        mend="write a V2 checkpoint of this or a newer version, then delete the parts",
+        repair="write a V2 checkpoint of this or a newer version, then delete the parts",
         loss="nothing",
     ),
     example="00000000000000000010.checkpoint.0000000001.0000000002.parquet with v2Checkpoint in readerFeatures",
@@ -104,7 +104,7 @@ MULTIPART_ONE = AREA.rule(
     spec="Checkpoints",
     fix=Fix(
         broken="a multi-part checkpoint has at least two parts; some readers refuse or ignore this name",
-        mend="write a classic checkpoint of this or a newer version",
+        repair="write a classic checkpoint of this or a newer version",
         loss="nothing",
     ),
     example="00000000000000000010.checkpoint.0000000001.0000000001.parquet",
@@ -120,10 +120,10 @@ SEVERAL = AREA.rule(
         broken=(
             f"{READERS_THAT_FAIL}, fail because `_last_checkpoint` describes a different form than the one they chose"
         ),
-        mend="write a checkpoint of a newer version, or delete the form that `_last_checkpoint` does not describe",
+        repair="write a checkpoint of a newer version, or delete the form that `_last_checkpoint` does not describe",
         loss="nothing",
     ),
-    example="00000000000000000010.checkpoint.parquet beside both parts of a checkpoint of version 10",
+    example="00000000000000000010.checkpoint.parquet next to both parts of a checkpoint of version 10",
 )
 
 ZERO_LENGTH = AREA.rule(
@@ -134,7 +134,7 @@ ZERO_LENGTH = AREA.rule(
     spec="Delta-Spark: Checkpoints",
     fix=Fix(
         broken="readers ignore it or fail on it; those that ignore it start from older files",
-        mend="delete the file, then write a new checkpoint",
+        repair="delete the file, then write a new checkpoint",
         loss="nothing, as long as an older checkpoint or commit 0 and all later commits exist",
     ),
     example="00000000000000000010.checkpoint.parquet of 0 bytes",
@@ -149,7 +149,7 @@ WITHOUT_COMMIT = AREA.rule(
     spec="Checkpoints",
     fix=Fix(
         broken="readers that trust it see a version that was never committed, or fail; a writer may commit it again",
-        mend="restore the commits up to it from a backup, or delete the checkpoint if they were never made",
+        repair="restore the commits up to it from a backup, or delete the checkpoint if they were never made",
         loss="the changes of the missing commits, if they were made and cannot be restored",
     ),
     example="00000000000000000010.checkpoint.parquet where the newest commit is 8",
@@ -163,7 +163,7 @@ UNPUBLISHED = AREA.rule(
     spec="Maintenance Operations",
     fix=Fix(
         broken="the version may not be ratified, or not yet be readable without the catalog",
-        mend="publish the commit through the catalog, or delete the checkpoint",
+        repair="publish the commit through the catalog, or delete the checkpoint",
         loss="nothing",
     ),
     example="00000000000000000010.checkpoint.parquet and no 00000000000000000010.json, with catalogManaged",
@@ -180,7 +180,7 @@ V2_COMPAT_MISSING = AREA.rule(
             "a client without support for UUID names finds no starting point and reports a damaged log instead of "
             "the feature it lacks"
         ),
-        mend="write a checkpoint with a classic name of this or a newer version",
+        repair="write a checkpoint with a classic name of this or a newer version",
         loss="nothing",
     ),
     example="00000000000000000010.checkpoint.80a083e8-7026-4e79-81be-64bd76c43a11.json is the oldest file of the log",
@@ -194,7 +194,7 @@ REPLAY_UNAVAILABLE = AREA.rule(
     spec="Metadata Cleanup",
     fix=Fix(
         broken="nothing; only contradictions within this checkpoint can be detected",
-        mend="no repair needed",
+        repair="no repair needed",
         loss="nothing",
     ),
     example="00000000000000000010.checkpoint.parquet is the oldest file of the log",
@@ -208,7 +208,7 @@ PROTECTED_MISSING = AREA.rule(
     spec="RFC: Checkpoint Protection",
     fix=Fix(
         broken="a client that lacks a dropped feature has to read commits it does not support",
-        mend="restore the checkpoints from a backup, or let an engine clean up all history below the version at once",
+        repair="restore the checkpoints from a backup, or let an engine clean up all history below the version at once",
         loss="time travel to versions below the protected one, if they are cleaned up",
     ),
     example='"delta.requireCheckpointProtectionBeforeVersion":"20" with commits from 5 on and no checkpoint up to 20',
@@ -287,11 +287,11 @@ def v1_checkpoints_have_one_form(view: ListingView) -> Iterator[Finding]:
     """
     if not view.config.features.isdisjoint(checkpoint_v2.ADAPTIVE_METADATA):
         return
-    found: dict[int, list[CheckpointInstance]] = {}
+    by_version: dict[int, list[CheckpointInstance]] = {}
     for instance in view.listing.checkpoints:
         if instance.is_v1:
-            found.setdefault(instance.version, []).append(instance)
-    for version, instances in found.items():
+            by_version.setdefault(instance.version, []).append(instance)
+    for version, instances in by_version.items():
         if len(instances) > 1:
             forms = " and ".join(sorted(instance.form for instance in instances))
             yield SEVERAL.at(
@@ -385,11 +385,11 @@ def protected_checkpoints_remain(view: ListingView) -> Iterator[Finding]:
 def _multi_part_sets(view: ListingView) -> dict[int, dict[int, list[LogFile]]]:
     """Return version -> number of parts -> the files with such names, including empty ones, which another rule "
     "reports."""
-    found: dict[int, dict[int, list[LogFile]]] = {}
+    multi_part_sets: dict[int, dict[int, list[LogFile]]] = {}
     for file in view.files:
         if file.path.kind is LogFileKind.MULTI_PART_CHECKPOINT:
-            found.setdefault(file.version, {}).setdefault(file.path.parts, []).append(file)
-    return found
+            multi_part_sets.setdefault(file.version, {}).setdefault(file.path.parts, []).append(file)
+    return multi_part_sets
 
 
 def _is_complete(parts: int, files: list[LogFile]) -> bool:

@@ -25,7 +25,7 @@ SCHEMA_TYPE = AREA.rule(
     spec="Checkpoint Schema",
     fix=Fix(
         broken="readers that request the right type fail or read nulls",
-        mend="rewrite the checkpoint",
+        repair="rewrite the checkpoint",
         loss="nothing",
     ),
     example="add.size is int32 in 00000000000000000010.checkpoint.parquet",
@@ -40,7 +40,7 @@ STATS_POLICY = AREA.rule(
     spec="Checkpoints",
     fix=Fix(
         broken="nothing is read wrongly; engines that need the other form skip fewer files",
-        mend="rewrite the checkpoint with a writer that follows the properties, or change the properties",
+        repair="rewrite the checkpoint with a writer that follows the properties, or change the properties",
         loss="nothing",
     ),
     example='"delta.checkpoint.writeStatsAsJson":"false" and a column add.stats in the checkpoint',
@@ -56,7 +56,7 @@ PARSED_PARTITION_MISSING = AREA.rule(
     spec="Checkpoints",
     fix=Fix(
         broken="engines that prune partitions by this column have to read the maps of all files",
-        mend="rewrite the checkpoint with a writer that follows the property",
+        repair="rewrite the checkpoint with a writer that follows the property",
         loss="nothing",
     ),
     example='"delta.checkpoint.writeStatsAsStruct":"true" and no add.partitionValues_parsed',
@@ -71,7 +71,7 @@ PARSED_NAMES = AREA.rule(
     spec="Checkpoint Schema",
     fix=Fix(
         broken="engines search for the physical name, do not find the column and skip no files",
-        mend="rewrite the checkpoint",
+        repair="rewrite the checkpoint",
         loss="nothing",
     ),
     example="add.stats_parsed.minValues.id where the physical name is col-1f2e",
@@ -85,7 +85,7 @@ PARSED_TYPES_OLD = AREA.rule(
     spec="Type Widening",
     fix=Fix(
         broken="engines must widen the values on read, or ignore them",
-        mend="no repair needed; the next checkpoint has the new type",
+        repair="no repair needed; the next checkpoint has the new type",
         loss="nothing",
     ),
     example="add.stats_parsed.minValues.id is int32 and the column id is a long",
@@ -118,13 +118,13 @@ def columns_have_their_types(view: CheckpointView) -> Iterator[Finding]:
     for file, schema in view.schemas.items():
         fields = {field.name: field.type for field in schema}
         for kind, columns in _known_columns().items():
-            found = fields.get(kind)
-            if found is None or types.is_null(found):
+            group = fields.get(kind)
+            if group is None or types.is_null(group):
                 continue
-            if not types.is_struct(found):
-                yield _wrong_type(view, file, kind, found, "a struct")
+            if not types.is_struct(group):
+                yield _wrong_type(view, file, kind, group, "a struct")
                 continue
-            inner = {field.name: field.type for field in found}
+            inner = {field.name: field.type for field in group}
             for name, known in columns.items():
                 yield from _judge_type(view, file, f"{kind}.{name}", inner, known)
 
@@ -225,8 +225,10 @@ def parsed_columns(view: CheckpointView) -> Iterator[Parsed]:
         for name in ("minValues", "maxValues"):
             path = f"add.stats_parsed.{name}"
             yield from _parsed_fields(view.config, file, path, parts.get(name), top, seen)
-        for found in _parsed_fields(view.config, file, "add.stats_parsed.nullCount", parts.get("nullCount"), top, seen):
-            yield found._replace(arrow_type=None)
+        for parsed_field in _parsed_fields(
+            view.config, file, "add.stats_parsed.nullCount", parts.get("nullCount"), top, seen
+        ):
+            yield parsed_field._replace(arrow_type=None)
 
 
 def _parsed_fields(
@@ -299,13 +301,13 @@ def _has_statistics(view: CheckpointView, columns: dict[str, dict[str, Any]]) ->
 def _add_columns(view: CheckpointView) -> dict[str, dict[str, Any]]:  # Any: pyarrow has no type stubs
     """Return Parquet file -> the fields of its `add`, for the files that may hold adds (the sidecars, if any)."""
     files = [file for file in view.schemas if is_sidecar(file)] if not view.inline_file_actions else list(view.schemas)
-    found = {}
+    columns = {}
     for file in files or view.schemas:
         schema = view.schemas[file]
         index = schema.get_field_index("add")
         if index >= 0 and (fields := _inner_fields(schema.field(index).type)):
-            found[file] = fields
-    return found
+            columns[file] = fields
+    return columns
 
 
 def _inner_fields(arrow_type: Any) -> dict[str, Any]:  # Any: pyarrow has no type stubs
@@ -325,25 +327,25 @@ def _judge_type(
 ) -> Iterator[Finding]:
     from pyarrow import types
 
-    found = fields.get(path.rpartition(".")[2])
-    if found is None or types.is_null(found):
+    field = fields.get(path.rpartition(".")[2])
+    if field is None or types.is_null(field):
         return
     if isinstance(known, _Known):
-        if not known.fits(found):
-            yield _wrong_type(view, file, path, found, known.words)
-    elif not types.is_struct(found):
-        yield _wrong_type(view, file, path, found, "a struct")
+        if not known.fits(field):
+            yield _wrong_type(view, file, path, field, known.words)
+    elif not types.is_struct(field):
+        yield _wrong_type(view, file, path, field, "a struct")
     else:
-        inner = _inner_fields(found)
+        inner = _inner_fields(field)
         for name, part in known.items():
             yield from _judge_type(view, file, f"{path}.{name}", inner, part)
 
 
-def _wrong_type(view: CheckpointView, file: str, path: str, found: object, expected: str) -> Finding:
+def _wrong_type(view: CheckpointView, file: str, path: str, actual: object, expected: str) -> Finding:
     return SCHEMA_TYPE.at(
         view.place(file, path),
-        f"the column {path} of the checkpoint has the type {found}",
-        seen=found,
+        f"the column {path} of the checkpoint has the type {actual}",
+        seen=actual,
         expected=expected,
     )
 
@@ -401,21 +403,21 @@ def _known_columns() -> dict[str, dict[str, _Known | dict[str, _Known]]]:
     }
 
 
-def _is_text(found: Any) -> bool:  # Any: pyarrow has no type stubs
+def _is_text(kind: Any) -> bool:  # Any: pyarrow has no type stubs
     from pyarrow import types
 
-    if types.is_dictionary(found):
-        return _is_text(found.value_type)
-    return bool(types.is_string(found) or types.is_large_string(found)) or str(found) == "string_view"
+    if types.is_dictionary(kind):
+        return _is_text(kind.value_type)
+    return bool(types.is_string(kind) or types.is_large_string(kind)) or str(kind) == "string_view"
 
 
-def _is_texts(found: Any) -> bool:  # Any: pyarrow has no type stubs
+def _is_texts(kind: Any) -> bool:  # Any: pyarrow has no type stubs
     from pyarrow import types
 
-    return bool(types.is_list(found) or types.is_large_list(found)) and _is_text(found.value_type)
+    return bool(types.is_list(kind) or types.is_large_list(kind)) and _is_text(kind.value_type)
 
 
-def _is_text_map(found: Any) -> bool:  # Any: pyarrow has no type stubs
+def _is_text_map(kind: Any) -> bool:  # Any: pyarrow has no type stubs
     from pyarrow import types
 
-    return bool(types.is_map(found)) and _is_text(found.key_type) and _is_text(found.item_type)
+    return bool(types.is_map(kind)) and _is_text(kind.key_type) and _is_text(kind.item_type)

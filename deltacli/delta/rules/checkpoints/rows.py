@@ -20,7 +20,7 @@ UNREADABLE = AREA.rule(
     spec="Checkpoints",
     fix=Fix(
         broken="an engine that opens this checkpoint fails, or falls back to an older one",
-        mend="delete the damaged file if the older part of the log is complete, then write a new checkpoint",
+        repair="delete the damaged file if the older part of the log is complete, then write a new checkpoint",
         loss="nothing, as long as the commits, or an older checkpoint and the commits after it, exist",
     ),
     example="00000000000000000010.checkpoint.parquet ends in the middle of a page",
@@ -35,7 +35,7 @@ DUPLICATE_KEY = AREA.rule(
     spec="Action Reconciliation",
     fix=Fix(
         broken="readers use checkpoint rows as they are: the rows of the file count twice, or a removed file is live",
-        mend="rewrite the checkpoint",
+        repair="rewrite the checkpoint",
         loss="nothing",
     ),
     example='{"add":{"path":"part-0.parquet",…}} in two rows of 00000000000000000010.checkpoint.parquet',
@@ -50,7 +50,7 @@ MULTI_ACTION_ROW = AREA.rule(
     spec="Checkpoints",
     fix=Fix(
         broken="readers take one action of such a row and lose the others",
-        mend="rewrite the checkpoint",
+        repair="rewrite the checkpoint",
         loss="nothing",
     ),
     example='a row with both "add" and "txn" not null',
@@ -65,7 +65,7 @@ MISSING_ADD = AREA.rule(
     spec="Checkpoints",
     fix=Fix(
         broken="readers that start at this checkpoint do not see the rows of the file",
-        mend="delete the checkpoint and write a new one while the commits it summarizes still exist",
+        repair="delete the checkpoint and write a new one while the commits it summarizes still exist",
         loss="nothing",
     ),
     example="part-1.parquet, added in version 4, is not in 00000000000000000010.checkpoint.parquet",
@@ -80,7 +80,7 @@ EXTRA_ADD = AREA.rule(
     spec="Checkpoints",
     fix=Fix(
         broken="readers that start at this checkpoint see deleted rows, or fail on a missing file",
-        mend="delete the checkpoint and write a new one while the commits it summarizes still exist",
+        repair="delete the checkpoint and write a new one while the commits it summarizes still exist",
         loss="nothing",
     ),
     example="part-1.parquet, removed in version 4, is an add in 00000000000000000010.checkpoint.parquet",
@@ -95,7 +95,7 @@ ADD_DIFFERS = AREA.rule(
     spec="Checkpoints",
     fix=Fix(
         broken="the partition, size and statistics of the file depend on where a reader starts",
-        mend="rewrite the checkpoint",
+        repair="rewrite the checkpoint",
         loss="nothing",
     ),
     example='"partitionValues":{"p":"a"} in the commit, {"p":"b"} in the checkpoint',
@@ -110,7 +110,7 @@ MISSING_TOMBSTONE = AREA.rule(
     spec="Add File and Remove File",
     fix=Fix(
         broken="vacuum may delete the removed file before its retention ends, while readers of older versions need it",
-        mend="delete the checkpoint and write a new one while the commits exist; do not run vacuum before",
+        repair="delete the checkpoint and write a new one while the commits exist; do not run vacuum before",
         loss="nothing, if vacuum did not run",
     ),
     example="a remove of two hours ago that 00000000000000000010.checkpoint.parquet does not hold",
@@ -125,10 +125,10 @@ PARSED_PARTITION_DIFFERS = AREA.rule(
     spec="Checkpoints",
     fix=Fix(
         broken="engines that prune by the parsed column skip files that hold matching rows",
-        mend="rewrite the checkpoint",
+        repair="rewrite the checkpoint",
         loss="nothing",
     ),
-    example='partitionValues {"year":"2024"} beside partitionValues_parsed {"year":2023}',
+    example='partitionValues {"year":"2024"} with partitionValues_parsed {"year":2023}',
 )
 
 PARSED_STATS_DIFFERS = AREA.rule(
@@ -140,10 +140,10 @@ PARSED_STATS_DIFFERS = AREA.rule(
     spec="Checkpoints",
     fix=Fix(
         broken="engines that use one of the two skip files with matching rows, or count rows differently",
-        mend="rewrite the checkpoint",
+        repair="rewrite the checkpoint",
         loss="nothing",
     ),
-    example='stats {"numRecords":10} beside stats_parsed {"numRecords":9}',
+    example='stats {"numRecords":10} with stats_parsed {"numRecords":9}',
 )
 
 STATS_IN_CHECKPOINTED_REMOVE = AREA.rule(
@@ -154,7 +154,7 @@ STATS_IN_CHECKPOINTED_REMOVE = AREA.rule(
     spec="Checkpoints",
     fix=Fix(
         broken="the checkpoint is larger than necessary; nothing is read wrongly",
-        mend="no repair needed; the next checkpoint may omit them",
+        repair="no repair needed; the next checkpoint may omit them",
         loss="nothing",
     ),
     example='{"remove":{"path":"part-0.parquet","stats":"{…}",…}} in a checkpoint',
@@ -175,4 +175,4 @@ def is_sidecar(path: str) -> bool:
 
 def small_actions(view: CheckpointView, kind: str) -> list[Action]:
     """Return the rows of a kind in the checkpoint's own files, without those in sidecars."""
-    return [row for found, row, file in view.small if found == kind and not is_sidecar(file)]
+    return [row for each, row, file in view.small if each == kind and not is_sidecar(file)]

@@ -21,7 +21,7 @@ NO_PROTOCOL = AREA.rule(
     spec="Checkpoints",
     fix=Fix(
         broken="readers that start at this checkpoint fail, or do not know whether they can read the table",
-        mend="rewrite the checkpoint",
+        repair="rewrite the checkpoint",
         loss="nothing, as long as an older checkpoint or commit 0 and all later commits exist",
     ),
     example="00000000000000000010.checkpoint.parquet without a protocol row",
@@ -36,7 +36,7 @@ NO_METADATA = AREA.rule(
     spec="Checkpoints",
     fix=Fix(
         broken="readers that start at this checkpoint fail: they have no schema, or two",
-        mend="rewrite the checkpoint",
+        repair="rewrite the checkpoint",
         loss="nothing, as long as an older checkpoint or commit 0 and all later commits exist",
     ),
     example="00000000000000000010.checkpoint.parquet without a metaData row",
@@ -50,7 +50,7 @@ FORBIDDEN_ACTION = AREA.rule(
     spec="Checkpoints",
     fix=Fix(
         broken="readers should ignore them; a strict reader may refuse the checkpoint",
-        mend="rewrite the checkpoint",
+        repair="rewrite the checkpoint",
         loss="nothing",
     ),
     example='{"commitInfo":{"operation":"WRITE",…}} in a checkpoint',
@@ -65,7 +65,7 @@ METADATA_DIFFERS = AREA.rule(
     spec="Checkpoints",
     fix=Fix(
         broken="the schema, the properties or the protocol of the table depend on where a reader starts",
-        mend="delete the checkpoint and write a new one while the commits it summarizes still exist",
+        repair="delete the checkpoint and write a new one while the commits it summarizes still exist",
         loss="nothing",
     ),
     example='"partitionColumns":["p"] in the commit, ["q"] in the checkpoint',
@@ -80,7 +80,7 @@ MISSING_TXN = AREA.rule(
     spec="Checkpoints",
     fix=Fix(
         broken="a stream that reads its progress from the table writes batches twice or skips some",
-        mend="rewrite the checkpoint while the commits it summarizes still exist",
+        repair="rewrite the checkpoint while the commits it summarizes still exist",
         loss="nothing",
     ),
     example='{"txn":{"appId":"stream-1","version":42}} in a commit, version 41 in the checkpoint',
@@ -94,7 +94,7 @@ MISSING_DOMAIN = AREA.rule(
     spec="Checkpoints",
     fix=Fix(
         broken="features that keep their state in domains go wrong: row ids are assigned twice, clustering is lost",
-        mend="rewrite the checkpoint while the commits it summarizes still exist",
+        repair="rewrite the checkpoint while the commits it summarizes still exist",
         loss="nothing",
     ),
     example='{"domainMetadata":{"domain":"delta.rowTracking",…}} in a commit and not in the checkpoint',
@@ -108,7 +108,7 @@ DOMAIN_TOMBSTONE = AREA.rule(
     spec="Checkpoints",
     fix=Fix(
         broken="nothing is read wrongly; the row should be omitted",
-        mend="no repair needed; the next checkpoint may omit it",
+        repair="no repair needed; the next checkpoint may omit it",
         loss="nothing",
     ),
     example='{"domainMetadata":{"domain":"app.a","configuration":"","removed":true}} in a checkpoint',
@@ -122,7 +122,7 @@ FEATURES_NULL = AREA.rule(
     spec="Checkpoint Schema",
     fix=Fix(
         broken="readers that start at this checkpoint refuse the protocol, or miss the features it requires",
-        mend="rewrite the checkpoint",
+        repair="rewrite the checkpoint",
         loss="nothing",
     ),
     example='"minReaderVersion":3 with "readerFeatures":null',
@@ -187,14 +187,14 @@ def the_configuration_is_that_of_replay(view: CheckpointView) -> Iterator[Findin
     expected = _comparable(view)
     if expected is None:
         return
-    found, wanted = view.config, expected.config
-    if found.protocol and wanted.protocol and len(small_actions(view, "protocol")) == 1:
-        for name in protocol_differences(found.protocol, wanted.protocol, with_null_lists=False):
-            one, other = found.protocol.as_json(), wanted.protocol.as_json()
+    actual, wanted = view.config, expected.config
+    if actual.protocol and wanted.protocol and len(small_actions(view, "protocol")) == 1:
+        for name in protocol_differences(actual.protocol, wanted.protocol, with_null_lists=False):
+            one, other = actual.protocol.as_json(), wanted.protocol.as_json()
             yield _differs(view, "protocol", name, one.get(name), other.get(name))
-    if found.metadata and wanted.metadata and len(small_actions(view, "metaData")) == 1:
-        one, other = found.metadata.as_json(), wanted.metadata.as_json()
-        for name in metadata_differences(found.metadata, wanted.metadata):
+    if actual.metadata and wanted.metadata and len(small_actions(view, "metaData")) == 1:
+        one, other = actual.metadata.as_json(), wanted.metadata.as_json()
+        for name in metadata_differences(actual.metadata, wanted.metadata):
             top = name.partition(".")[0]
             yield _differs(view, "metaData", name, one.get(top), other.get(top))
 
@@ -207,9 +207,9 @@ def transactions_are_those_of_replay(view: CheckpointView) -> Iterator[Finding]:
     expected = _comparable(view)
     if expected is None:
         return
-    found = {row.get("appId"): row.get("version") for row in small_actions(view, "txn")}
+    actual = {row.get("appId"): row.get("version") for row in small_actions(view, "txn")}
     for application, (version, updated) in expected.transactions.items():
-        if application not in found:
+        if application not in actual:
             if not _may_have_expired(view, updated):
                 yield MISSING_TXN.at(
                     view.place(key=application),
@@ -217,12 +217,12 @@ def transactions_are_those_of_replay(view: CheckpointView) -> Iterator[Finding]:
                     seen="none",
                     expected=version,
                 )
-        elif found[application] != version:
+        elif actual[application] != version:
             yield MISSING_TXN.at(
                 view.place(key=application),
                 f"the checkpoint of version {view.version} has a different transaction of {application} than the "
                 "commits",
-                seen=found[application],
+                seen=actual[application],
                 expected=version,
             )
 
@@ -234,23 +234,25 @@ def domains_are_those_of_replay(view: CheckpointView) -> Iterator[Finding]:
     if expected is None:
         return
     rows = small_actions(view, "domainMetadata")
-    found = {row.get("domain"): row.get("configuration") or "" for row in rows if row.get("removed") is not True}
+    actual = {row.get("domain"): row.get("configuration") or "" for row in rows if row.get("removed") is not True}
     for domain, configuration in expected.domains.items():
-        if domain not in found:
+        if domain not in actual:
             message = f"the checkpoint of version {view.version} lacks the domain {domain}"
-        elif found[domain] != configuration:
+        elif actual[domain] != configuration:
             message = (
                 f"the checkpoint of version {view.version} has a different configuration of the domain {domain} than "
                 "the commits"
             )
         else:
             continue
-        yield MISSING_DOMAIN.at(view.place(key=domain), message, seen=found.get(domain, "none"), expected=configuration)
-    for extra in found.keys() - expected.domains.keys():
+        yield MISSING_DOMAIN.at(
+            view.place(key=domain), message, seen=actual.get(domain, "none"), expected=configuration
+        )
+    for extra in actual.keys() - expected.domains.keys():
         yield MISSING_DOMAIN.at(
             view.place(key=str(extra)),
             f"the checkpoint of version {view.version} has the domain {extra}, which the commits do not have",
-            seen=found[extra],
+            seen=actual[extra],
             expected="none",
         )
 
@@ -284,10 +286,10 @@ def _may_have_expired(view: CheckpointView, updated_ms: int | None) -> bool:
     return updated_ms is None or updated_ms <= view.modified_ms - retention_ms
 
 
-def _differs(view: CheckpointView, kind: str, name: str, found: object, expected: object) -> Finding:
+def _differs(view: CheckpointView, kind: str, name: str, actual: object, expected: object) -> Finding:
     return METADATA_DIFFERS.at(
         view.place(key=name),
         f"{name} of the {kind} in the checkpoint of version {view.version} differs from the commits",
-        seen="none" if found is None else found,
+        seen="none" if actual is None else actual,
         expected="none" if expected is None else expected,
     )

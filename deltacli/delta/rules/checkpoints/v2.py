@@ -24,7 +24,7 @@ V2_METADATA_MISSING = AREA.rule(
     spec="V2 Spec",
     fix=Fix(
         broken="readers that need the metadata of a V2 checkpoint refuse it",
-        mend="delete the checkpoint and write a new one",
+        repair="delete the checkpoint and write a new one",
         loss="nothing, as long as an older checkpoint or commit 0 and all later commits exist",
     ),
     example="00000000000000000010.checkpoint.80a083e8-7026-4e79-81be-64bd76c43a11.parquet without checkpointMetadata",
@@ -38,7 +38,7 @@ V2_VERSION = AREA.rule(
     spec="Checkpoint Metadata",
     fix=Fix(
         broken="the checkpoint may be of another version: readers would skip commits or apply some twice",
-        mend="delete the checkpoint and write a new one",
+        repair="delete the checkpoint and write a new one",
         loss="nothing, as long as an older checkpoint or commit 0 and all later commits exist",
     ),
     example='{"checkpointMetadata":{"version":9}} in a checkpoint of version 10',
@@ -54,7 +54,7 @@ V2_WITHOUT_FEATURE = AREA.rule(
         broken=(
             "readers that follow the protocol do not find the checkpoint, or ignore its sidecars and see fewer files"
         ),
-        mend="write a classic checkpoint of this or a newer version, or let an engine add the feature",
+        repair="write a classic checkpoint of this or a newer version, or let an engine add the feature",
         loss="nothing",
     ),
     example="00000000000000000010.checkpoint.80a083e8-7026-4e79-81be-64bd76c43a11.json with reader version 1",
@@ -68,10 +68,10 @@ V2_MIXED = AREA.rule(
     spec="V2 Spec",
     fix=Fix(
         broken="readers that use only one of the two places see fewer files",
-        mend="rewrite the checkpoint",
+        repair="rewrite the checkpoint",
         loss="nothing",
     ),
-    example="an add row beside a sidecar row in the same checkpoint",
+    example="an add row and a sidecar row in the same checkpoint",
 )
 
 V2_TAGS = AREA.rule(
@@ -82,7 +82,7 @@ V2_TAGS = AREA.rule(
     spec="Checkpoint Metadata",
     fix=Fix(
         broken="engines that plan by the tags, or verify them, plan wrongly or refuse the checkpoint",
-        mend="rewrite the checkpoint",
+        repair="rewrite the checkpoint",
         loss="nothing",
     ),
     example='"tags":{"numOfAddFiles":"7"} where the sidecars hold 8 adds',
@@ -96,7 +96,7 @@ SIDECAR_MISSING = AREA.rule(
     spec="Sidecar File Information",
     fix=Fix(
         broken="the checkpoint is unusable, and so is every version that needs it",
-        mend="restore the sidecar from a backup, or delete the checkpoint and write a new one",
+        repair="restore the sidecar from a backup, or delete the checkpoint and write a new one",
         loss="nothing, as long as an older checkpoint or commit 0 and all later commits exist",
     ),
     example='{"sidecar":{"path":"016ae953-37a9-438e-8683-9a9a4a79a395.parquet",…}} and no such file in _sidecars',
@@ -110,7 +110,7 @@ SIDECAR_SIZE = AREA.rule(
     spec="Sidecar File Information",
     fix=Fix(
         broken="readers that use the size read an incomplete footer, or the sidecar was replaced after it was written",
-        mend="restore the sidecar from a backup, or delete the checkpoint and write a new one",
+        repair="restore the sidecar from a backup, or delete the checkpoint and write a new one",
         loss="nothing, as long as an older checkpoint or commit 0 and all later commits exist",
     ),
     example='"sizeInBytes":2304522 for a sidecar of 1152261 bytes',
@@ -124,7 +124,7 @@ SIDECAR_OUTSIDE = AREA.rule(
     spec="Sidecar File Information",
     fix=Fix(
         broken="readers search for its name in _sidecars, or follow the path to another file",
-        mend="rewrite the checkpoint",
+        repair="rewrite the checkpoint",
         loss="nothing",
     ),
     example='{"sidecar":{"path":"../016ae953-37a9-438e-8683-9a9a4a79a395.parquet",…}}',
@@ -138,7 +138,7 @@ SIDECAR_CONTENT = AREA.rule(
     spec="Sidecar Files",
     fix=Fix(
         broken="readers expect only file actions in sidecars and miss the others",
-        mend="rewrite the checkpoint",
+        repair="rewrite the checkpoint",
         loss="nothing, if the checkpoint itself also has these actions",
     ),
     example='{"txn":{"appId":"stream-1","version":42}} in a sidecar',
@@ -152,7 +152,7 @@ SIDECAR_ORPHAN = AREA.rule(
     spec="Metadata Cleanup",
     fix=Fix(
         broken="it takes space; nothing is read wrongly",
-        mend="delete the file, unless a writer is creating a checkpoint",
+        repair="delete the file, unless a writer is creating a checkpoint",
         loss="nothing",
     ),
     example="_sidecars/016ae953-37a9-438e-8683-9a9a4a79a395.parquet, of a checkpoint that was cleaned up",
@@ -166,7 +166,7 @@ AMT_CLASSIC = AREA.rule(
     spec="RFC: Iceberg V4 Adaptive Metadata Tree",
     fix=Fix(
         broken="readers of the tree do not expect it; those that start there may miss data that only the tree holds",
-        mend="delete the checkpoint after checking that the tree is complete",
+        repair="delete the checkpoint after checking that the tree is complete",
         loss="nothing",
     ),
     example="00000000000000000010.checkpoint.0000000001.0000000002.parquet with adaptiveMetadata in readerFeatures",
@@ -254,13 +254,13 @@ def tags_count_what_is_there(view: CheckpointView) -> Iterator[Finding]:
         "numOfAddFiles": view.counts.get("add", 0),
     }
     for tag, number in counted.items():
-        found = tags.get(tag)
-        if found is not None and str(found) != str(number):
+        value = tags.get(tag)
+        if value is not None and str(value) != str(number):
             yield V2_TAGS.at(
                 view.place(key=tag),
-                f"the tag {tag} of the checkpoint of version {view.version} is {found}, but the checkpoint has "
+                f"the tag {tag} of the checkpoint of version {view.version} is {value}, but the checkpoint has "
                 f"{number}",
-                seen=found,
+                seen=value,
                 expected=number,
             )
 
@@ -305,11 +305,11 @@ def sidecars_are_as_described(view: CheckpointView) -> Iterator[Finding]:
 @AREA.check(CheckpointView, SIDECAR_CONTENT)
 def sidecars_hold_file_actions(view: CheckpointView) -> Iterator[Finding]:
     """Report one finding per kind and sidecar."""
-    found: dict[tuple[str, str], int] = {}
+    counts: dict[tuple[str, str], int] = {}
     for kind, _, file in view.small:
         if is_sidecar(file):
-            found[file, kind] = found.get((file, kind), 0) + 1
-    for (file, kind), count in found.items():
+            counts[file, kind] = counts.get((file, kind), 0) + 1
+    for (file, kind), count in counts.items():
         yield SIDECAR_CONTENT.at(
             view.place(file, kind),
             f"a sidecar of the checkpoint of version {view.version} has {plural(count, f'{kind} action')}",

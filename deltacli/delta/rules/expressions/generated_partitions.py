@@ -30,7 +30,7 @@ PARTITION = AREA.rule(
     spec="Generated Columns",
     fix=Fix(
         broken="queries that filter by the source column skip the file, and miss its rows",
-        mend="write the rows of the file anew with an engine that computes the column",
+        repair="write the rows of the file anew with an engine that computes the column",
         loss="nothing",
     ),
     example='"partitionValues":{"day":"2024-01-01"}, and the least value of ts is 2025-03-01T00:00:00.000Z',

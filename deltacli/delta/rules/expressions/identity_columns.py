@@ -25,8 +25,8 @@ INCOMPLETE = AREA.rule(
     "An identity column lacks its start, its step, or whether values may be inserted.",
     spec="Identity Columns",
     fix=Fix(
-        broken="writers cannot tell the next value, and fail",
-        mend="commit a metaData with delta.identity.start, step and allowExplicitInsert of the column",
+        broken="writers cannot determine the next value, and fail",
+        repair="commit a metaData with delta.identity.start, step and allowExplicitInsert of the column",
         loss="nothing",
     ),
     example='"metadata":{"delta.identity.start":1}',
@@ -39,7 +39,7 @@ STEP_ZERO = AREA.rule(
     spec="Identity Columns",
     fix=Fix(
         broken="all rows would have one value",
-        mend="commit a metaData with another delta.identity.step",
+        repair="commit a metaData with another delta.identity.step",
         loss="nothing",
     ),
     example='"delta.identity.step":0',
@@ -52,7 +52,7 @@ TYPE = AREA.rule(
     spec="Delta-Spark: IdentityColumn",
     fix=Fix(
         broken="engines refuse the table, or values do not fit the column",
-        mend="commit a metaData without the identity, or write the column anew as long",
+        repair="commit a metaData without the identity, or write the column anew as long",
         loss="nothing",
     ),
     example='{"name":"id","type":"integer",…,"metadata":{"delta.identity.start":1,…}}',
@@ -65,7 +65,7 @@ IMMUTABLE_CHANGED = AREA.rule(
     spec="Identity Columns",
     fix=Fix(
         broken="new values may meet old ones",
-        mend="commit a metaData with the values that the column was made with",
+        repair="commit a metaData with the values that the column was made with",
         loss="nothing",
     ),
     example='"delta.identity.step":10 where it was 1',

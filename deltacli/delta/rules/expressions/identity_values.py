@@ -23,12 +23,12 @@ HIGH_WATER_MARK = AREA.rule(
     "identity.high-water-mark",
     Severity.ERROR,
     Level.DATA,
-    "A value of an identity column is beyond its high-water mark or, where nobody may insert values, comes twice or "
-    "is none that the start and the step lead to.",
+    "A value of an identity column is beyond its high-water mark. If values cannot be inserted, also: a value is "
+    "repeated, or does not follow from the start and the step.",
     spec="Identity Columns",
     fix=Fix(
-        broken="the next values that a writer makes may be taken, and a key is not a key",
-        mend="commit a metaData with the farthest value as delta.identity.highWaterMark; rewrite rows of one value",
+        broken="the next values that a writer generates may already exist, so keys may not be unique",
+        repair="commit a metaData with the farthest value as delta.identity.highWaterMark; rewrite rows of one value",
         loss="nothing",
     ),
     example='a row with id 12, and "delta.identity.highWaterMark":10',

@@ -27,7 +27,7 @@ NOT_NULL_VIOLATED = AREA.rule(
     spec="Struct Field",
     fix=Fix(
         broken="readers that believe the schema fail, or take what is there for a value",
-        mend="rewrite the rows with an engine, or make the column nullable",
+        repair="rewrite the rows with an engine, or make the column nullable",
         loss="nothing",
     ),
     example='a row without an id, where id has "nullable":false',
@@ -38,7 +38,7 @@ CONSTRAINT_VIOLATED = AREA.rule(
     Level.DATA,
     "A row does not satisfy a CHECK constraint: the condition is false or null.",
     spec="CHECK Constraints",
-    fix=Fix(broken="queries and writers that rely on the constraint are misled", mend=_REWRITE, loss="nothing"),
+    fix=Fix(broken="queries and writers that rely on the constraint are misled", repair=_REWRITE, loss="nothing"),
     example='a row with id = -1, where "delta.constraints.positive":"id > 0"',
 )
 INVARIANT_VIOLATED = AREA.rule(
@@ -48,7 +48,7 @@ INVARIANT_VIOLATED = AREA.rule(
     "A row does not satisfy the invariant of a column: the condition is false or null.",
     seed="000: Column Invariants",
     spec="Column Invariants",
-    fix=Fix(broken="queries and writers that rely on the invariant are misled", mend=_REWRITE, loss="nothing"),
+    fix=Fix(broken="queries and writers that rely on the invariant are misled", repair=_REWRITE, loss="nothing"),
     example='a row with id = -1, where id has "delta.invariants":"{\\"expression\\":{\\"expression\\":\\"id > 0\\"}}"',
 )
 GENERATED_VIOLATED = AREA.rule(
@@ -60,7 +60,7 @@ GENERATED_VIOLATED = AREA.rule(
     spec="Generated Columns",
     fix=Fix(
         broken="engines skip files by what the expression gives, and lose the row",
-        mend="rewrite the rows with an engine",
+        repair="rewrite the rows with an engine",
         loss="nothing",
     ),
     example="a row with day = 2026-01-02 and time = 2026-01-01 12:00, where day is CAST(time AS DATE)",
@@ -73,7 +73,7 @@ NOT_EVALUATED = AREA.rule(
     spec="CHECK Constraints; Column Invariants; Generated Columns",
     fix=Fix(
         broken="nothing that is known",
-        mend="install deltacli[constraints] where that is the reason; else let an engine evaluate it",
+        repair="install deltacli[constraints] where that is the reason; else let an engine evaluate it",
         loss="nothing",
     ),
     example='"delta.constraints.known":"my_function(id)"',
@@ -122,8 +122,8 @@ def nulls_that_are_not_allowed(view: AnswersView) -> Iterator[Finding]:
 def rows_that_break_conditions(view: AnswersView) -> Iterator[Finding]:
     """Constraints, invariants and generated columns, file by file. What failed on the way is remembered for the end."""
     for row, answers in enumerate(view.answers):
-        found: list[Violations] = answers.get(CONDITIONS) or []
-        for each in found:
+        violations: list[Violations] = answers.get(CONDITIONS) or []
+        for each in violations:
             if each.fault is not None:
                 view.memory.setdefault(NOT_EVALUATED_MEMORY, {}).setdefault(each.stored, each.fault)
                 view.memory.setdefault(UNJUDGED_MEMORY, Counter())[each.stored] += each.unjudged
@@ -131,23 +131,23 @@ def rows_that_break_conditions(view: AnswersView) -> Iterator[Finding]:
                 yield _violation(view, row, each)
 
 
-def _violation(view: AnswersView, row: int, found: Violations) -> Finding:
-    place, rule = view.place(row), RULE_OF[found.stored.kind]
-    rows = plural(found.rows, "row")
+def _violation(view: AnswersView, row: int, violations: Violations) -> Finding:
+    place, rule = view.place(row), RULE_OF[violations.stored.kind]
+    rows = plural(violations.rows, "row")
     what = (
-        f"the {found.stored.kind} {found.stored.name}"
+        f"the {violations.stored.kind} {violations.stored.name}"
         if rule is not INVARIANT_VIOLATED
-        else (f"the invariant of {found.stored.name}")
+        else (f"the invariant of {violations.stored.name}")
     )
-    verb = "break" if found.rows > 1 else "breaks"
+    verb = "break" if violations.rows > 1 else "breaks"
     message = f"{rows} of {place.key} {verb} {what}"
     if rule is GENERATED_VIOLATED:
-        verb = "differ" if found.rows > 1 else "differs"
-        message = f"{rows} of {place.key} {verb} from what {found.stored.name} is generated as"
-    if found.assumes_utc:
+        verb = "differ" if violations.rows > 1 else "differs"
+        message = f"{rows} of {place.key} {verb} from what {violations.stored.name} is generated as"
+    if violations.assumes_utc:
         message += ", if the session's time zone is UTC"
-    severity = Severity.WARNING if found.assumes_utc else None
-    return rule.at(place, message, seen=found.first, expected=found.stored.text, severity=severity)
+    severity = Severity.WARNING if violations.assumes_utc else None
+    return rule.at(place, message, seen=violations.first, expected=violations.stored.text, severity=severity)
 
 
 @AREA.check(AllRowsView, NOT_EVALUATED)

@@ -31,11 +31,11 @@ CONSTRAINT_BAD_SQL = AREA.rule(
     "constraint.bad-sql",
     Severity.ERROR,
     Level.LOG,
-    "A CHECK constraint is not SQL, names a column that is not there, or is not a condition.",
+    "A CHECK constraint is not SQL, names a missing column, or is not a condition.",
     spec="CHECK Constraints",
     fix=Fix(
         broken="every write to the table fails",
-        mend="drop the constraint, then add it again: ALTER TABLE … DROP CONSTRAINT …",
+        repair="drop the constraint, then add it again: ALTER TABLE … DROP CONSTRAINT …",
         loss="nothing",
     ),
     example='"delta.constraints.positive":"id >"',
@@ -49,7 +49,7 @@ INVARIANT_BAD_JSON = AREA.rule(
     spec="Column Invariants",
     fix=Fix(
         broken="writers cannot check it: some fail, some ignore it",
-        mend='commit a metaData whose delta.invariants is {"expression":{"expression":"…"}}',
+        repair='commit a metaData whose delta.invariants is {"expression":{"expression":"…"}}',
         loss="nothing",
     ),
     example='"delta.invariants":"{\\"expression\\":\\"id > 0\\"}"',
@@ -58,11 +58,11 @@ GENERATED_BAD_SQL = AREA.rule(
     "generated.bad-sql",
     Severity.ERROR,
     Level.LOG,
-    "The expression of a generated column is not SQL, names a column that is not there, or is not repeatable.",
+    "The expression of a generated column is not SQL, names a missing column, or is not repeatable.",
     spec="Generated Columns",
     fix=Fix(
         broken="writes to the table fail, or rows that were right are refused",
-        mend="commit a metaData with a right expression, or without delta.generationExpression",
+        repair="commit a metaData with a right expression, or without delta.generationExpression",
         loss="nothing",
     ),
     example='"delta.generationExpression":"CAST(gone AS DATE)"',
@@ -75,7 +75,7 @@ DEFAULT_BAD_SQL = AREA.rule(
     spec="Default Columns",
     fix=Fix(
         broken="inserts that leave the column out fail",
-        mend="set the default again: ALTER TABLE … ALTER COLUMN … SET DEFAULT …",
+        repair="set the default again: ALTER TABLE … ALTER COLUMN … SET DEFAULT …",
         loss="nothing",
     ),
     example='"CURRENT_DEFAULT":"unknown" where \'unknown\' was meant',
@@ -248,29 +248,29 @@ def unknown_column(schema: StructType, path: tuple[str, ...]) -> str | None:
     """The path where no column can be meant by it. A first name may be that of the table; what is in arrays, maps and
     variants is not looked at.
     """
-    found: DataType = schema
+    data_type: DataType = schema
     for position, name in enumerate(path):
-        if not isinstance(found, StructType):
+        if not isinstance(data_type, StructType):
             return None
-        field = next((field for field in found.fields if field.name.lower() == name.lower()), None)
+        field = next((field for field in data_type.fields if field.name.lower() == name.lower()), None)
         if field is None:
             is_qualified = position == 0 and any(unknown_column(schema, path[n:]) is None for n in range(1, len(path)))
             return None if is_qualified else ".".join(path)
-        found = field.data_type
+        data_type = field.data_type
     return None
 
 
 def column_type(schema: StructType, path: tuple[str, ...]) -> DataType | None:
     """The type of a column, None where the path leads to none or into a part of an array, map or variant."""
-    found: DataType = schema
+    data_type: DataType = schema
     for name in path:
-        if not isinstance(found, StructType):
+        if not isinstance(data_type, StructType):
             return None
-        field = next((field for field in found.fields if field.name.lower() == name.lower()), None)
+        field = next((field for field in data_type.fields if field.name.lower() == name.lower()), None)
         if field is None:
             return None
-        found = field.data_type
-    return found
+        data_type = field.data_type
+    return data_type
 
 
 def _is_no_condition(schema: StructType, node: Node) -> bool:

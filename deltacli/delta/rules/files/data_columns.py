@@ -31,29 +31,29 @@ _ROW_TRACKING = ("_row-id-col-", "_row-commit-version-col-")
 @rules.AREA.check(FileSchemaView, rules.COLUMN_MISSING, rules.COLUMN_UNKNOWN, rules.CASE_MISMATCH)
 def columns_of_files(view: FileSchemaView) -> Iterator[Finding]:
     """Columns on one side only, and those that are found by luck."""
-    found = match_of(view)
-    for missing in found.missing:
+    file_match = match_of(view)
+    for missing in file_match.missing:
         is_fault = not missing.field.nullable and missing.is_sure and view.rows > 0
         what = "must not be null, and is absent from" if is_fault else "is absent from"
         message = f"column {missing.path} {what} {view.shown_files}"
         place, expected = view.place._replace(key=missing.path), simple_name(missing.field.data_type)
         severity = Severity.ERROR if is_fault else None
         yield rules.COLUMN_MISSING.at(place, message, seen="absent", expected=expected, severity=severity)
-    for unknown in found.unknown:
+    for unknown in file_match.unknown:
         if not _is_expected(unknown, view.config):
             message = f"the table has no column {unknown.path}, and {view.shown_files} {_has(view)} it"
             place = view.place._replace(key=unknown.path)
             yield rules.COLUMN_UNKNOWN.at(place, message, seen=unknown.name)
-    for alike in found.alike:
+    for alike in file_match.alike:
         names = ", ".join(alike.names)
         message = f"column {alike.path} cannot be told from others in {view.shown_files}: {names}"
         place = view.place._replace(key=alike.path)
         yield rules.CASE_MISMATCH.at(place, message, seen=names, expected="one column", severity=Severity.ERROR)
-    yield from _other_cases(view, found)
+    yield from _other_cases(view, file_match)
 
 
-def _other_cases(view: FileSchemaView, found: FileMatch) -> Iterator[Finding]:
-    for part in found.parts:
+def _other_cases(view: FileSchemaView, file_match: FileMatch) -> Iterator[Finding]:
+    for part in file_match.parts:
         wanted = view.config.physical_name(part.field)
         seen = part.file.name
         if part.field_path is None and seen != wanted and seen.lower() == wanted.lower():
@@ -143,8 +143,8 @@ def _required_leaves(view: FootersView) -> Sequence[_Required]:
     key = id(view.schema)
     if key not in known:
         parts = match_file(view.schema, view.config).parts if _demands_anything(view.config) else []
-        required = [found for found in map(_required, parts) if found is not None]
-        known[key] = view.schema, list({found.path: found for found in reversed(required)}.values())
+        required = [column for column in map(_required, parts) if column is not None]
+        known[key] = view.schema, list({column.path: column for column in reversed(required)}.values())
     return known[key][1]
 
 

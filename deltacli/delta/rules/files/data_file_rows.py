@@ -18,7 +18,7 @@ NOT_PARQUET = AREA.rule(
     spec="Format Specification",
     fix=Fix(
         broken="readers of the newest version fail at this file",
-        mend=_RESTORE,
+        repair=_RESTORE,
         loss="the rows of the file, if there is no backup",
     ),
     example="a file of 1,000 zeros, named part-00001.parquet",
@@ -31,7 +31,7 @@ ROW_COUNT_ZERO = AREA.rule(
     spec="Data Files",
     fix=Fix(
         broken="nothing: it costs an opening",
-        mend="compact the table with an engine (OPTIMIZE)",
+        repair="compact the table with an engine (OPTIMIZE)",
         loss="nothing",
     ),
     example="a Parquet file of 0 rows, added by a writer that had none for a partition",
@@ -44,7 +44,7 @@ CODEC_UNSUPPORTED = AREA.rule(
     spec="Table Properties",
     fix=Fix(
         broken="readers without the codec fail at the file",
-        mend=_REWRITE,
+        repair=_REWRITE,
         loss="nothing",
     ),
     example="a column chunk with the codec BROTLI",
@@ -58,7 +58,7 @@ TYPE_MISMATCH = AREA.rule(
     spec="Delta Data Type to Parquet Type Mappings",
     fix=Fix(
         broken="readers fail at the file, or read wrong values",
-        mend=_REWRITE,
+        repair=_REWRITE,
         loss="nothing, if an engine can read the file",
     ),
     example="a column of BYTE_ARRAY (STRING) in a file, long in the table",
@@ -72,7 +72,7 @@ TYPE_WIDENING_UNRECORDED = AREA.rule(
     spec="Type Widening",
     fix=Fix(
         broken="readers that do not expect the narrower type fail at the file, or read wrong values",
-        mend="commit a metaData that records the change in delta.typeChanges, or rewrite the file with an engine",
+        repair="commit a metaData that records the change in delta.typeChanges, or rewrite the file with an engine",
         loss="nothing",
     ),
     example="a column of INT32 in a file, long in the table, without delta.typeChanges",
@@ -85,7 +85,7 @@ DECIMAL_MISMATCH = AREA.rule(
     spec="Delta Data Type to Parquet Type Mappings",
     fix=Fix(
         broken="readers fail at the file, or read wrong values",
-        mend=_REWRITE,
+        repair=_REWRITE,
         loss="digits that the table's type does not have",
     ),
     example="DECIMAL(12,4) in a file, decimal(10,2) in the table",
@@ -98,7 +98,7 @@ TIMESTAMP_NOT_UTC = AREA.rule(
     spec="Primitive Types",
     fix=Fix(
         broken="readers take the values for times in another zone, or fail",
-        mend=_REWRITE,
+        repair=_REWRITE,
         loss="nothing, if the zone is known",
     ),
     example="TIMESTAMP(isAdjustedToUTC=false) in a file, timestamp in the table",
@@ -111,7 +111,7 @@ TIMESTAMP_UNIT = AREA.rule(
     spec="Delta Data Type to Parquet Type Mappings",
     fix=Fix(
         broken="some readers fail at the file; parts of microseconds are cut off",
-        mend=_REWRITE,
+        repair=_REWRITE,
         loss="parts of microseconds",
     ),
     example="TIMESTAMP(NANOS) in a file; INT96, where Iceberg compatibility asks for INT64",
@@ -125,7 +125,7 @@ COLUMN_MISSING = AREA.rule(
     spec="Consistency Between Table Metadata and Data Files",
     fix=Fix(
         broken="nothing: it is read as null, which a NOT NULL column must not be",
-        mend=_REWRITE,
+        repair=_REWRITE,
         loss="nothing",
     ),
     example="a file from before ALTER TABLE … ADD COLUMN",
@@ -138,8 +138,8 @@ COLUMN_UNKNOWN = AREA.rule(
     seed="000: Consistency Between Table Metadata and Data Files",
     spec="Consistency Between Table Metadata and Data Files",
     fix=Fix(
-        broken="nothing: nobody reads it",
-        mend=_REWRITE,
+        broken="nothing: no reader uses it",
+        repair=_REWRITE,
         loss="the values of the column",
     ),
     example="a column __index_level_0__ that a data frame brought along",
@@ -152,8 +152,8 @@ VOID_MATERIALISED = AREA.rule(
     spec="Primitive Types: Void Type",
     fix=Fix(
         broken="readers differ: some drop the column, some fail",
-        mend=_REWRITE,
-        loss="the values, which nobody reads",
+        repair=_REWRITE,
+        loss="the values, which no reader uses",
     ),
     example="a column in a file, void in the table",
 )
@@ -165,7 +165,7 @@ REQUIRED_MISMATCH = AREA.rule(
     spec="Struct Field",
     fix=Fix(
         broken="readers that rely on it fail at the file, or read wrong values",
-        mend="update the rows with an engine, or let the column be null",
+        repair="update the rows with an engine, or let the column be null",
         loss="nothing",
     ),
     example="null_count 3 of a column with nullable=false",
@@ -178,7 +178,7 @@ PARTITION_COLUMN_MISSING = AREA.rule(
     spec="Iceberg Compatibility V1; Iceberg Compatibility V2",
     fix=Fix(
         broken="Iceberg readers, which know no partition values of Delta, find none",
-        mend=_REWRITE,
+        repair=_REWRITE,
         loss="nothing",
     ),
     example="a file without the column p in a table partitioned by p, with delta.enableIcebergCompatV2",
@@ -191,7 +191,7 @@ NESTED_LAYOUT = AREA.rule(
     spec="Delta Data Type to Parquet Type Mappings",
     fix=Fix(
         broken="nothing for readers that know the layout; without its annotation a list or a map is not known as one",
-        mend=_REWRITE,
+        repair=_REWRITE,
         loss="nothing",
     ),
     example="optional group a (LIST) { repeated int64 array; }",
@@ -204,7 +204,7 @@ CASE_MISMATCH = AREA.rule(
     spec="Schema Serialization Format",
     fix=Fix(
         broken="readers that compare names exactly read null",
-        mend=_REWRITE,
+        repair=_REWRITE,
         loss="nothing",
     ),
     example="a column ID in a file, id in the table",
@@ -217,7 +217,7 @@ ENCRYPTED = AREA.rule(
     spec="Format Specification",
     fix=Fix(
         broken="readers without the keys fail at the file; nothing more is checked of it",
-        mend="no repair needed, if readers have the keys; else rewrite the file with an engine that has them",
+        repair="no repair needed, if readers have the keys; else rewrite the file with an engine that has them",
         loss="nothing",
     ),
     example="a file that ends with PARE",
@@ -230,7 +230,7 @@ VARIANT_SHAPE = AREA.rule(
     spec="Variant Data Type; Variant Shredding",
     fix=Fix(
         broken="readers fail at the file, or lose what is shredded",
-        mend=_REWRITE,
+        repair=_REWRITE,
         loss="nothing",
     ),
     example="a variant column with the fields metadata, value and typed_value, without variantShredding",

@@ -43,10 +43,10 @@ class TypeFault(NamedTuple):
 
 def match_of(view: FileSchemaView) -> FileMatch:
     """The table beside the files of a view, matched once."""
-    found = view.memory.get("match")
-    if not isinstance(found, FileMatch):
-        found = view.memory["match"] = match_file(view.schema, view.config)
-    return found
+    match = view.memory.get("match")
+    if not isinstance(match, FileMatch):
+        match = view.memory["match"] = match_file(view.schema, view.config)
+    return match
 
 
 @rules.AREA.check(
@@ -246,23 +246,23 @@ def _primitive_fault(part: MatchedPart, name: str) -> TypeFault | None:
         return _mismatch(kind, part.data_type)
     if types.is_unsigned_integer(kind) or types.is_float16(kind) or types.is_fixed_size_binary(kind):
         return _mismatch(kind, part.data_type, Severity.WARNING)
-    found = delta_type(kind)
-    if found == name or found in ("string", "binary", None) or _is_wider_on_paper(found, name):
+    stored_type = delta_type(kind)
+    if stored_type == name or stored_type in ("string", "binary", None) or _is_wider_on_paper(stored_type, name):
         return None
-    if _is_explained(part, found):
+    if _is_explained(part, stored_type):
         return None
-    is_on_paper = found in WHOLE_BITS and name in _SMALL
+    is_on_paper = stored_type in WHOLE_BITS and name in _SMALL
     severity = Severity.WARNING if is_on_paper else None
-    words = f"of type {name} is {found}, and no type change explains it,"
-    return TypeFault(rules.TYPE_WIDENING_UNRECORDED, found, name, words, severity)
+    words = f"of type {name} is {stored_type}, and no type change explains it,"
+    return TypeFault(rules.TYPE_WIDENING_UNRECORDED, stored_type, name, words, severity)
 
 
-def _is_wider_on_paper(found: str, name: str) -> bool:
+def _is_wider_on_paper(stored: str, name: str) -> bool:
     """True for the integers of 32 bits that take the place of shorter ones, as long as the values fit."""
-    return name in WHOLE_BITS and found in WHOLE_BITS and WHOLE_BITS[found] > WHOLE_BITS[name]
+    return name in WHOLE_BITS and stored in WHOLE_BITS and WHOLE_BITS[stored] > WHOLE_BITS[name]
 
 
-def _is_explained(part: MatchedPart, found: str) -> bool:
+def _is_explained(part: MatchedPart, stored: str) -> bool:
     """True if the column once had the type: one of the changes that led to the present one begins with it."""
     changes = [
         entry
@@ -271,4 +271,4 @@ def _is_explained(part: MatchedPart, found: str) -> bool:
     ]
     earlier = {entry.from_type for entry in changes}
     # Writers may leave out that a column of 32 bits has but 8 or 16, and may say so of one that has not.
-    return found in earlier or (found in _SMALL and bool(earlier & set(_SMALL)))
+    return stored in earlier or (stored in _SMALL and bool(earlier & set(_SMALL)))

@@ -36,12 +36,12 @@ class _Vectors:
     def __init__(self, view: FilesView) -> None:
         column = view.adds.column("deletionVector")
         self.rows = pc.indices_nonzero(pc.is_valid(column))
-        found = pc.filter(column, pc.is_valid(column))
-        self.kind = pc.struct_field(found, ["storageType"])
-        self.text = pc.struct_field(found, ["pathOrInlineDv"])
-        self.offset = pc.struct_field(found, ["offset"])
-        self.size = pc.struct_field(found, ["sizeInBytes"])
-        self.cardinality = pc.struct_field(found, ["cardinality"])
+        present = pc.filter(column, pc.is_valid(column))
+        self.kind = pc.struct_field(present, ["storageType"])
+        self.text = pc.struct_field(present, ["pathOrInlineDv"])
+        self.offset = pc.struct_field(present, ["offset"])
+        self.size = pc.struct_field(present, ["sizeInBytes"])
+        self.cardinality = pc.struct_field(present, ["cardinality"])
 
     def row(self, index: int) -> int:
         """The row of the view."""
@@ -56,10 +56,10 @@ class _Vectors:
 def _vectors_of(view: FilesView) -> _Vectors | None:
     if not view.rows_with_vectors:
         return None
-    found = view.memory.get("vectors")
-    if not isinstance(found, _Vectors):
-        found = view.memory["vectors"] = _Vectors(view)
-    return found
+    vectors = view.memory.get("vectors")
+    if not isinstance(vectors, _Vectors):
+        vectors = view.memory["vectors"] = _Vectors(view)
+    return vectors
 
 
 @AREA.check(FilesView, rules.BAD_DESCRIPTOR, rules.EMPTY)
@@ -141,16 +141,16 @@ def _bad_texts(view: FilesView, vectors: _Vectors) -> Iterator[Finding]:
     """Texts that do not decode; those of the usual form surely do."""
     sure = pc.and_(vectors.of_kind("u"), pc.match_substring_regex(vectors.text, _SURE_UUID))
     for index in _indices(pc.and_not(pc.and_(vectors.of_kind("u", "i"), pc.is_valid(vectors.text)), sure)):
-        found = vectors.text[index].as_py()
+        descriptor = vectors.text[index].as_py()
         place = view.place(vectors.row(index))
         if vectors.kind[index].as_py() == "i":
-            if not found or decode_z85(found) is None:
+            if not descriptor or decode_z85(descriptor) is None:
                 text = "the inline deletion vector is not z85 text"
-                yield rules.BAD_Z85.at(place, text, seen=found, expected="z85, five characters for four bytes")
-        elif len(found) < UUID_LENGTH or decode_z85(found[-UUID_LENGTH:]) is None:
+                yield rules.BAD_Z85.at(place, text, seen=descriptor, expected="z85, five characters for four bytes")
+        elif len(descriptor) < UUID_LENGTH or decode_z85(descriptor[-UUID_LENGTH:]) is None:
             text = "the name of the deletion vector's file is not a UUID in z85"
             expected = f"{UUID_LENGTH} characters of z85, after a prefix if there is one"
-            yield rules.BAD_Z85.at(place, text, seen=found, expected=expected)
+            yield rules.BAD_Z85.at(place, text, seen=descriptor, expected=expected)
 
 
 @AREA.check(FilesView, rules.NUM_RECORDS_MISSING, rules.ALL_ROWS)
@@ -220,5 +220,5 @@ def _is_new(view: CommitView, add: Mapping[str, Any], vector: dict[str, Any]) ->
 
 
 def _indices(mask: Any) -> list[int]:  # Any: a boolean array
-    found: list[int] = pc.indices_nonzero(mask).to_pylist()
-    return found
+    indices: list[int] = pc.indices_nonzero(mask).to_pylist()
+    return indices

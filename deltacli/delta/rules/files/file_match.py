@@ -114,8 +114,8 @@ def match_file(schema: FileSchema, config: TableConfiguration) -> FileMatch:
 
 def id_of(column: StructField) -> int | None:
     """The id of a field under column mapping."""
-    found = column.metadata.get(COLUMN_ID)
-    return found if isinstance(found, int) and not isinstance(found, bool) else None
+    number = column.metadata.get(COLUMN_ID)
+    return number if isinstance(number, int) and not isinstance(number, bool) else None
 
 
 def plain(kind: Any) -> Any:  # Any: Arrow types
@@ -188,11 +188,11 @@ class _Matcher:
 
     def _siblings(self, fields: Iterable[Any], leaf: int, nodes: Sequence[FileNode]) -> _Siblings:
         """The fields of a struct, from the Arrow fields whose leaves begin at `leaf`."""
-        found = []
+        siblings = []
         for position, one in enumerate(fields):
-            found.append(_in_file(one, leaf, nodes[position] if position < len(nodes) else None))
+            siblings.append(_in_file(one, leaf, nodes[position] if position < len(nodes) else None))
             leaf += count_leaves(one.type)
-        return _Siblings(found, by_id=self._mode == "id")
+        return _Siblings(siblings, by_id=self._mode == "id")
 
     def _place(self, siblings: _Siblings, column: StructField, path: str) -> _Place:
         wanted = id_of(column) if self._mode != "none" else None
@@ -310,9 +310,9 @@ def _ids_of(data_type: DataType) -> Iterator[int]:
     match data_type:
         case StructType(fields):
             for one in fields:
-                found = id_of(one)
-                if found is not None:
-                    yield found
+                number = id_of(one)
+                if number is not None:
+                    yield number
                 nested = one.metadata.get(NESTED_IDS)
                 if isinstance(nested, dict):
                     yield from (value for value in nested.values() if isinstance(value, int))

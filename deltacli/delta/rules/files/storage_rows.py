@@ -10,12 +10,12 @@ FILE_MISSING = AREA.rule(
     "data.file-missing",
     Severity.ERROR,
     Level.LISTING,
-    "A live file is not there.",
+    "A live file is missing.",
     seed="000: Add File and Remove File",
     spec="Add File and Remove File",
     fix=Fix(
         broken="readers of the newest version fail, or lose the rows of the file",
-        mend="restore the object from a backup or an older version of it; else commit a remove of the file",
+        repair="restore the object from a backup or an older version of it; else commit a remove of the file",
         loss="the rows of the file, if there is no backup",
     ),
     example="an add of part-00001.parquet, and no part-00001.parquet",
@@ -30,7 +30,7 @@ FILE_MISSING_TOMBSTONED = AREA.rule(
     spec="Overview; Add File and Remove File",
     fix=Fix(
         broken="versions that still had the file cannot be read; running readers of them fail",
-        mend="none, unless a backup has the file",
+        repair="none, unless a backup has the file",
         loss="time travel to these versions",
     ),
     example="a remove of yesterday, a retention of 7 days, and no such file",
@@ -40,12 +40,12 @@ SIZE_MISMATCH = AREA.rule(
     "data.size-mismatch",
     Severity.ERROR,
     Level.LISTING,
-    "A live file has another size than its add says.",
+    "The size of a live file differs from the size in its add.",
     seed="000: Add File and Remove File",
     spec="Add File and Remove File",
     fix=Fix(
         broken="the file was overwritten or cut off; readers look for its footer in the wrong place",
-        mend="restore the object; if the file is right, commit the same add with its true size",
+        repair="restore the object; if the file is right, commit the same add with its true size",
         loss="the rows of the file, if it was cut off",
     ),
     example='{"add":{"path":"part-00001.parquet","size":1001,…}} and a file of 1000 bytes',
@@ -59,7 +59,7 @@ MODIFIED_AFTER_ADD = AREA.rule(
     spec="Data Files",
     fix=Fix(
         broken="data files are never overwritten: statistics may be wrong, and readers may have seen two contents",
-        mend="restore the older version of the object",
+        repair="restore the older version of the object",
         loss="the rows of one of the two contents",
     ),
     example="a file of 12:00, added by a commit of 11:00",
@@ -74,7 +74,7 @@ ORPHAN = AREA.rule(
     spec="Overview",
     fix=Fix(
         broken="nothing: it takes space; a writer failed before its commit, or the log that named it was cleaned up",
-        mend="vacuum",
+        repair="vacuum",
         loss="nothing from the table",
     ),
     example="part-00009.parquet of last month, named by no commit",
@@ -89,7 +89,7 @@ ORPHAN_YOUNG = AREA.rule(
     spec="Overview",
     fix=Fix(
         broken="nothing: a writer may be about to commit it",
-        mend="no repair needed; a later vacuum deletes it if it is not committed",
+        repair="no repair needed; a later vacuum deletes it if it is not committed",
         loss="nothing from the table",
     ),
     example="part-00009.parquet of today, named by no commit",
@@ -104,7 +104,7 @@ EXPIRED_TOMBSTONE_PRESENT = AREA.rule(
     spec="Overview; Add File and Remove File",
     fix=Fix(
         broken="nothing: it takes space",
-        mend="vacuum",
+        repair="vacuum",
         loss="time travel to versions that still had the file",
     ),
     example="a remove of last month, a retention of 7 days, and the file",
@@ -118,7 +118,7 @@ SMALL_FILES = AREA.rule(
     spec="Delta-Spark: OPTIMIZE",
     fix=Fix(
         broken="nothing: reading needs a request and a file open for each file",
-        mend="compact the table with an engine (OPTIMIZE), or partition it less finely",
+        repair="compact the table with an engine (OPTIMIZE), or partition it less finely",
         loss="nothing",
     ),
     example="5,000 files of 20 KiB",
@@ -133,7 +133,7 @@ UNREACHABLE = AREA.rule(
     spec="Add File and Remove File",
     fix=Fix(
         broken="nothing known: whether these files exist was not checked",
-        mend="check them from a machine that can reach that store",
+        repair="check them from a machine that can reach that store",
         loss="nothing",
     ),
     example='{"add":{"path":"s3://other-bucket/part-00001.parquet",…}}',
@@ -147,7 +147,7 @@ SHARED_FILE = AREA.rule(
     spec="Delta-Spark: shallow clones",
     fix=Fix(
         broken="the table they belong to does not know about this one, so its vacuum may delete them",
-        mend="copy the rows (a deep clone); until then vacuum the other table with a long retention",
+        repair="copy the rows (a deep clone); until then vacuum the other table with a long retention",
         loss="the rows of these files, after a vacuum of the other table",
     ),
     example='{"add":{"path":"file:///lake/source/part-00001.parquet",…}}',

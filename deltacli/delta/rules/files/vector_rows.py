@@ -24,7 +24,7 @@ BAD_DESCRIPTOR = AREA.rule(
     spec=_SCHEMA,
     fix=Fix(
         broken="no reader finds the vector, so the file cannot be read",
-        mend=_REWRITE,
+        repair=_REWRITE,
         loss="the deletions of the vector",
     ),
     example='"deletionVector":{"storageType":"x","pathOrInlineDv":"…","sizeInBytes":34,"cardinality":1}',
@@ -37,7 +37,7 @@ BAD_Z85 = AREA.rule(
     spec=_SCHEMA,
     fix=Fix(
         broken="no reader finds the vector, so the file cannot be read",
-        mend=_REWRITE,
+        repair=_REWRITE,
         loss="the deletions of the vector",
     ),
     example='"deletionVector":{"storageType":"u","pathOrInlineDv":"tooshort",…}',
@@ -48,7 +48,7 @@ INLINE_WITH_OFFSET = AREA.rule(
     Level.LOG,
     "An inline deletion vector has an offset.",
     spec=_SCHEMA,
-    fix=Fix(broken="some readers refuse the descriptor", mend=_RECOMMIT, loss="nothing"),
+    fix=Fix(broken="some readers refuse the descriptor", repair=_RECOMMIT, loss="nothing"),
     example='"deletionVector":{"storageType":"i","offset":1,…}',
 )
 ABSOLUTE_NOT_ABSOLUTE = AREA.rule(
@@ -57,7 +57,7 @@ ABSOLUTE_NOT_ABSOLUTE = AREA.rule(
     Level.LOG,
     "A deletion vector of storage type p has a path that is not absolute.",
     spec=_SCHEMA,
-    fix=Fix(broken="readers look for the file in different places", mend=_RECOMMIT, loss="nothing"),
+    fix=Fix(broken="readers look for the file in different places", repair=_RECOMMIT, loss="nothing"),
     example='"deletionVector":{"storageType":"p","pathOrInlineDv":"dv/deletion_vector_1.bin",…}',
 )
 OFFSET_ZERO = AREA.rule(
@@ -68,7 +68,7 @@ OFFSET_ZERO = AREA.rule(
     spec=_STORAGE,
     fix=Fix(
         broken="readers start at different bytes, and offsets 0 and null give one vector two ids",
-        mend=_RECOMMIT,
+        repair=_RECOMMIT,
         loss="nothing",
     ),
     example='"deletionVector":{"storageType":"u","offset":0,…}',
@@ -80,7 +80,9 @@ EMPTY = AREA.rule(
     "A deletion vector deletes no row.",
     spec=_VECTORS,
     fix=Fix(
-        broken="nothing, but readers open a file without need", mend="commit the add without the vector", loss="nothing"
+        broken="nothing, but readers open a file without need",
+        repair="commit the add without the vector",
+        loss="nothing",
     ),
     example='"deletionVector":{…,"cardinality":0}',
 )
@@ -92,7 +94,7 @@ NUM_RECORDS_MISSING = AREA.rule(
     spec="Writer Requirements for Deletion Vectors",
     fix=Fix(
         broken="the remaining rows cannot be counted",
-        mend="commit the same add again with numRecords from the file's footer",
+        repair="commit the same add again with numRecords from the file's footer",
         loss="nothing",
     ),
     example='{"add":{…,"deletionVector":{…}}} without stats',
@@ -105,7 +107,7 @@ FEATURE_MISSING = AREA.rule(
     spec=_VECTORS,
     fix=Fix(
         broken="readers that trust the protocol show the deleted rows again",
-        mend="commit a protocol that supports deletionVectors",
+        repair="commit a protocol that supports deletionVectors",
         loss="nothing",
     ),
     example='"deletionVector":{…} under {"protocol":{"minReaderVersion":1,"minWriterVersion":2}}',
@@ -116,7 +118,7 @@ WRITTEN_WHILE_DISABLED = AREA.rule(
     Level.LOG,
     "A commit writes a new deletion vector while delta.enableDeletionVectors is not true.",
     spec="Writer Requirements for Deletion Vectors",
-    fix=Fix(broken="nothing: readers apply the vector", mend="no repair needed", loss="nothing"),
+    fix=Fix(broken="nothing: readers apply the vector", repair="no repair needed", loss="nothing"),
     example='a new "deletionVector":{…} in a table without delta.enableDeletionVectors',
 )
 ICEBERG_CONFLICT = AREA.rule(
@@ -127,7 +129,7 @@ ICEBERG_CONFLICT = AREA.rule(
     spec="Writer Requirements for IcebergCompatV1 and V2",
     fix=Fix(
         broken="Iceberg readers show the deleted rows",
-        mend="rewrite the files that have vectors (REORG … APPLY (PURGE))",
+        repair="rewrite the files that have vectors (REORG … APPLY (PURGE))",
         loss="nothing",
     ),
     example='"deletionVector":{…} under delta.enableIcebergCompatV2=true',
@@ -140,7 +142,7 @@ ALL_ROWS = AREA.rule(
     spec=_VECTORS,
     fix=Fix(
         broken="nothing, but readers open a file that has no rows left",
-        mend="commit a remove of the file",
+        repair="commit a remove of the file",
         loss="nothing",
     ),
     example='"deletionVector":{…,"cardinality":10},"stats":"{\\"numRecords\\":10}"',
@@ -153,7 +155,7 @@ ABSOLUTE_IN_ROOT = AREA.rule(
     spec="Delta-Spark: VacuumCommand",
     fix=Fix(
         broken="a vacuum may delete the vector, and moving the table breaks the path",
-        mend="commit the same add again with storage type u, and remove the old one",
+        repair="commit the same add again with storage type u, and remove the old one",
         loss="nothing",
     ),
     example='"deletionVector":{"storageType":"p","pathOrInlineDv":"s3://bucket/table/deletion_vector_1.bin",…}',
@@ -164,7 +166,7 @@ HIDDEN_PREFIX = AREA.rule(
     Level.LOG,
     "The directory of a deletion vector has a hidden name.",
     spec=_SCHEMA,
-    fix=Fix(broken="tools that skip hidden names miss the vector", mend=_RECOMMIT, loss="nothing"),
+    fix=Fix(broken="tools that skip hidden names miss the vector", repair=_RECOMMIT, loss="nothing"),
     example='"deletionVector":{"storageType":"u","pathOrInlineDv":"_ab^-aqEH.-t@S}K{vb[*k^",…}',
 )
 FILE_MISSING = AREA.rule(
@@ -175,7 +177,7 @@ FILE_MISSING = AREA.rule(
     spec=_VECTORS,
     fix=Fix(
         broken="the data file cannot be read, or its deleted rows come back",
-        mend="restore the file from a backup; or commit the add without the vector",
+        repair="restore the file from a backup; or commit the add without the vector",
         loss="the deletions",
     ),
     example='"deletionVector":{"storageType":"u",…} and no deletion_vector_….bin',
@@ -186,7 +188,7 @@ ORPHAN = AREA.rule(
     Level.LISTING,
     "A file of deletion vectors is not named by any file of the log.",
     spec="Deletion Vector Files",
-    fix=Fix(broken="nothing, but it takes space", mend="vacuum", loss="nothing"),
+    fix=Fix(broken="nothing, but it takes space", repair="vacuum", loss="nothing"),
     example="deletion_vector_61d16c75-6994-46b7-a15b-8b538852e50e.bin, which no action names",
 )
 FILE_TOO_SHORT = AREA.rule(
@@ -195,7 +197,7 @@ FILE_TOO_SHORT = AREA.rule(
     Level.FOOTERS,
     "The file of a deletion vector ends before the vector does.",
     spec=_STORAGE,
-    fix=Fix(broken=_UNREADABLE, mend=_RESTORE, loss=_DELETIONS),
+    fix=Fix(broken=_UNREADABLE, repair=_RESTORE, loss=_DELETIONS),
     example='"offset":1,"sizeInBytes":40 and a file of 30 bytes',
 )
 FILE_VERSION = AREA.rule(
@@ -204,7 +206,7 @@ FILE_VERSION = AREA.rule(
     Level.FOOTERS,
     "A file of deletion vectors is notgin with version 1.",
     spec=_STORAGE,
-    fix=Fix(broken=_UNREADABLE, mend=_RESTORE, loss=_DELETIONS),
+    fix=Fix(broken=_UNREADABLE, repair=_RESTORE, loss=_DELETIONS),
     example="a deletion_vector_….bin whose first byte is 2",
 )
 SIZE_MISMATCH = AREA.rule(
@@ -213,7 +215,7 @@ SIZE_MISMATCH = AREA.rule(
     Level.FOOTERS,
     "The size of a deletion vector, in its file or in its text, differs from its descriptor.",
     spec=_STORAGE,
-    fix=Fix(broken=_UNREADABLE, mend=_RESTORE, loss=_DELETIONS),
+    fix=Fix(broken=_UNREADABLE, repair=_RESTORE, loss=_DELETIONS),
     example='"sizeInBytes":40 and the size 34 before the vector in the file',
 )
 CRC_MISMATCH = AREA.rule(
@@ -222,7 +224,7 @@ CRC_MISMATCH = AREA.rule(
     Level.FOOTERS,
     "The checksum of a deletion vector does not match its bytes.",
     spec=_STORAGE,
-    fix=Fix(broken=_UNREADABLE, mend=_RESTORE, loss=_DELETIONS),
+    fix=Fix(broken=_UNREADABLE, repair=_RESTORE, loss=_DELETIONS),
     example="a vector with one bit flipped",
 )
 MAGIC = AREA.rule(
@@ -232,7 +234,7 @@ MAGIC = AREA.rule(
     "A deletion vector is notgin with the number 1681511377. The number 1681511376, which Delta-Spark reads, is a "
     "warning.",
     spec=_FORMAT,
-    fix=Fix(broken=_UNREADABLE, mend=_REWRITE, loss=_DELETIONS),
+    fix=Fix(broken=_UNREADABLE, repair=_REWRITE, loss=_DELETIONS),
     example="a vector whose first four bytes are zero",
 )
 BITMAP_CORRUPT = AREA.rule(
@@ -241,7 +243,7 @@ BITMAP_CORRUPT = AREA.rule(
     Level.FOOTERS,
     "A deletion vector is not a Roaring bitmap of 63-bit row numbers in ascending order.",
     spec=_FORMAT,
-    fix=Fix(broken=_UNREADABLE, mend=_REWRITE, loss=_DELETIONS),
+    fix=Fix(broken=_UNREADABLE, repair=_REWRITE, loss=_DELETIONS),
     example="a vector of two bitmaps, the second of which has the lower key",
 )
 CARDINALITY_MISMATCH = AREA.rule(
@@ -250,7 +252,7 @@ CARDINALITY_MISMATCH = AREA.rule(
     Level.FOOTERS,
     "The number of rows that a deletion vector deletes differs from its descriptor.",
     spec=_SCHEMA,
-    fix=Fix(broken="readers refuse the file, or count its rows wrongly", mend=_RECOMMIT, loss="nothing"),
+    fix=Fix(broken="readers refuse the file, or count its rows wrongly", repair=_RECOMMIT, loss="nothing"),
     example='"cardinality":6 and a vector of five rows',
 )
 ROW_OUT_OF_RANGE = AREA.rule(
@@ -261,7 +263,7 @@ ROW_OUT_OF_RANGE = AREA.rule(
     spec=_VECTORS,
     fix=Fix(
         broken="the vector may belong to another file, so the wrong rows may be deleted and deleted rows may reappear",
-        mend=_REWRITE,
+        repair=_REWRITE,
         loss=_DELETIONS,
     ),
     example="a vector with row 12, of a file of ten rows",

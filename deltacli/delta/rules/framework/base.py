@@ -37,8 +37,12 @@ class Fix(NamedTuple):
     """How to repair a fault: what is broken, a possible repair, and what the repair loses."""
 
     broken: str
-    mend: str
+    repair: str
     loss: str
+
+    def as_json(self) -> dict[str, str]:
+        """Return the fix as in documents, where the repair is called `mend`."""
+        return {"broken": self.broken, "mend": self.repair, "loss": self.loss}
 
 
 class Rule(NamedTuple):
@@ -89,7 +93,7 @@ class Finding(NamedTuple):
             "seen": self.seen,
             "expected": self.expected,
             "spec": self.rule.spec,
-            "fix": self.rule.fix._asdict(),
+            "fix": self.rule.fix.as_json(),
         }
 
 

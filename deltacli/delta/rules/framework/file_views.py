@@ -142,8 +142,8 @@ class FootersView:
             known[index] = LeafRows(
                 files=pa.array(files, pa.int64()), **{name: pa.array(of[name], kind) for name, kind in kinds.items()}
             )
-        found: LeafRows = known[index]
-        return found
+        rows: LeafRows = known[index]
+        return rows
 
 
 @dataclass

@@ -44,14 +44,14 @@ class KnownFiles:
         """Start again with the contents of the checkpoint at a path. `adds` has the fields of `action_schemas().add`
         and `num_records`; statistics are optional. `removes` has those of `action_schemas().remove`.
         """
-        found = cls(is_known=True)
-        found._base_path = path
-        found._base, found._base_removes = adds, removes
+        known = cls(is_known=True)
+        known._base_path = path
+        known._base, known._base_removes = adds, removes
         vectors = adds.column("deletionVector")
         with_vector = len(vectors) - vectors.null_count
         deleted = sum((pc.sum(pc.struct_field(chunk, ["cardinality"])).as_py() or 0) for chunk in vectors.chunks)
-        found.totals = Totals(adds.num_rows, pc.sum(adds.column("size")).as_py() or 0, with_vector, deleted)
-        return found
+        known.totals = Totals(adds.num_rows, pc.sum(adds.column("size")).as_py() or 0, with_vector, deleted)
+        return known
 
     def prefetch(self, paths: Iterable[str]) -> None:
         """Take the files of these raw paths out of the columns, in one pass for many commits."""
@@ -73,13 +73,13 @@ class KnownFiles:
         """Return the live logical files of a canonical path, or None if unknown."""
         if not self.is_known:
             return None
-        found = self._touched.get(key)
-        if found is None:
+        live = self._touched.get(key)
+        if live is None:
             if self._base is None:
                 return ()
             self._take_out({key})
-            found = self._touched[key]
-        return found
+            live = self._touched[key]
+        return live
 
     def apply(self, version: int, adds: Sequence[TouchedFile], removes: Sequence[TouchedFile]) -> None:
         """Apply a commit. Of an add and a remove of the same key the add applies, as in every replay here."""
@@ -259,8 +259,8 @@ def _without(table: pyarrow.Table, rows: Sequence[int]) -> pyarrow.Table:
 def _is_in(paths: Any, keys: Any) -> Any:  # Any: chunked arrays
     import pyarrow as pa
 
-    found = [pc.is_in(canonical_column(chunk), value_set=keys) for chunk in paths.chunks]
-    return pa.chunked_array(found, pa.bool_())
+    masks = [pc.is_in(canonical_column(chunk), value_set=keys) for chunk in paths.chunks]
+    return pa.chunked_array(masks, pa.bool_())
 
 
 def _keys(paths: Any) -> Any:  # Any: chunked arrays

@@ -56,13 +56,13 @@ class LineScanner:
     def scan(self, data: bytes, place: Place) -> ScannedLines:
         """Scan the bytes of a whole file; `place` names it."""
         lines = data.split(b"\n")
-        found = self.scan_lines(lines, place)
+        scanned = self.scan_lines(lines, place)
         is_held = max(map(len, lines)) <= MAX_LINE_BYTES
-        if is_held and any(finding.rule is rules.BAD_JSON for finding in found.findings):
+        if is_held and any(finding.rule is rules.BAD_JSON for finding in scanned.findings):
             spread = _spread_values(data)
             if spread is not None:
                 return self._scan_spread(spread, place)
-        return found
+        return scanned
 
     def scan_lines(self, lines: Iterable[bytes], place: Place) -> ScannedLines:
         """Scan the lines of a file of any size; `place` names it."""

@@ -32,8 +32,8 @@ def _rows_before(file: TouchedFile) -> int | None:
     """Return the live rows of a file before its removal, or 0 if it was not live."""
     if file.live is None or file.dv_id is None:
         return None
-    found = [live.add for live in file.live if live.dv_id == file.dv_id]
-    return _live_rows(found[0]) if len(found) == 1 else None
+    adds = [live.add for live in file.live if live.dv_id == file.dv_id]
+    return _live_rows(adds[0]) if len(adds) == 1 else None
 
 
 def _live_rows(add: Action) -> int | None:

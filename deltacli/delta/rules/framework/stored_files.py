@@ -22,6 +22,6 @@ def newest_removals(tombstones: Iterable[Action], uri: str) -> dict[str, int]:
     newest: dict[str, int] = {}
     for path, remove in zip(locate_all((remove["path"] for remove in removes), uri), removes, strict=True):
         if path is not None:
-            found = remove.get("deletionTimestamp")
-            newest[path] = max(newest.get(path, 0), found if type(found) is int else 0)
+            timestamp = remove.get("deletionTimestamp")
+            newest[path] = max(newest.get(path, 0), timestamp if type(timestamp) is int else 0)
     return newest

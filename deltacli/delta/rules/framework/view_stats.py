@@ -8,7 +8,7 @@ from deltacli.delta.stats.columns import StatsColumns, parse_stats
 
 def stats_of(view: FilesView) -> StatsColumns:
     """Return the statistics of a view, parsed at the first call."""
-    found = view.memory.get("stats")
-    if not isinstance(found, StatsColumns):
-        found = view.memory["stats"] = parse_stats(view.adds.column("stats"), view.config)
-    return found
+    stats = view.memory.get("stats")
+    if not isinstance(stats, StatsColumns):
+        stats = view.memory["stats"] = parse_stats(view.adds.column("stats"), view.config)
+    return stats

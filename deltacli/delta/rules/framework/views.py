@@ -132,12 +132,12 @@ class CommitView:
     def _touched(self, actions: Sequence[LocatedAction]) -> list[TouchedFile]:
         sound = [placed for placed in actions if type(placed.action.get("path")) is str]
         keys = canonical_all([placed.action["path"] for placed in sound])
-        found = []
+        touched = []
         for placed, key in zip(sound, keys, strict=True):
             vector = placed.action.get("deletionVector")
             dv_id = "" if vector is None else None if fault_of(vector) else unique_id(vector)
-            found.append(TouchedFile(placed, key, dv_id, self.live_at(key)))
-        return found
+            touched.append(TouchedFile(placed, key, dv_id, self.live_at(key)))
+        return touched
 
     @cached_property
     def commit_info(self) -> Action | None:
@@ -147,8 +147,8 @@ class CommitView:
     @cached_property
     def in_commit_timestamp(self) -> int | None:
         """Return `commitInfo.inCommitTimestamp` if it is an integer."""
-        found = (self.commit_info or {}).get("inCommitTimestamp")
-        return found if type(found) is int else None
+        value = (self.commit_info or {}).get("inCommitTimestamp")
+        return value if type(value) is int else None
 
 
 @dataclass
@@ -223,8 +223,8 @@ class FilesView:
         "information."""
         from deltacli.arrow import compute as pc
 
-        found: list[int] = pc.indices_nonzero(mask).slice(0, MOST_ROWS_TOLD).to_pylist()
-        return found
+        rows: list[int] = pc.indices_nonzero(mask).slice(0, MOST_ROWS_TOLD).to_pylist()
+        return rows
 
     @cached_property
     def rows_with_vectors(self) -> bool:

@@ -33,7 +33,7 @@ NUM_FILES = AREA.rule(
     spec="State Validation",
     fix=Fix(
         broken="the checksum is wrong, or the log was changed later; engines that compare refuse the table",
-        mend="check that no commit was changed, then delete the checksum",
+        repair="check that no commit was changed, then delete the checksum",
         loss="nothing",
     ),
     example='"numFiles":4 where 3 files are live',
@@ -47,7 +47,7 @@ TABLE_SIZE = AREA.rule(
     spec="State Validation",
     fix=Fix(
         broken="the checksum is wrong, or the log was changed later; engines that compare refuse the table",
-        mend="check that no commit was changed, then delete the checksum",
+        repair="check that no commit was changed, then delete the checksum",
         loss="nothing",
     ),
     example='"tableSizeBytes":4096 where the live files sum up to 3072 bytes',
@@ -61,7 +61,7 @@ HISTOGRAM = AREA.rule(
     spec="File Size Histogram Schema",
     fix=Fix(
         broken="engines that plan by the histogram plan wrongly; some refuse a malformed one",
-        mend=DELETE,
+        repair=DELETE,
         loss="nothing",
     ),
     example='"fileSizeHistogram":{"sortedBinBoundaries":[0,1024],"fileCounts":[3],"totalBytes":[2048]}',
@@ -75,7 +75,7 @@ DELETED_HISTOGRAM = AREA.rule(
     spec="Deleted Record Counts Histogram Schema",
     fix=Fix(
         broken="engines that plan by the histogram plan wrongly; some refuse a malformed one",
-        mend=DELETE,
+        repair=DELETE,
         loss="nothing",
     ),
     example='"deletedRecordCountsHistogramOpt":{"deletedRecordCounts":[3,0,0]}',
@@ -89,7 +89,7 @@ ALL_FILES = AREA.rule(
     spec="State Validation",
     fix=Fix(
         broken="engines that take the files from the checksum read different rows",
-        mend="delete the checksum at once",
+        repair="delete the checksum at once",
         loss="nothing",
     ),
     example='"allFiles":[] where 3 files are live',
@@ -104,7 +104,7 @@ DV_COUNTS = AREA.rule(
     spec="State Validation",
     fix=Fix(
         broken="engines that count rows by the checksum count wrongly",
-        mend=DELETE,
+        repair=DELETE,
         loss="nothing",
     ),
     example='"numDeletionVectorsOpt":0 where one live file has a deletion vector',
@@ -186,10 +186,10 @@ def deleted_records_are_those_of_replay(view: ChecksumView) -> Iterator[Finding]
             expected=f"{len(DELETED_RECORDS)} numbers",
         )
         return
-    found = _live_column(expected, "dv_cardinality", absent=0)
-    if found is None:
+    cardinalities = _live_column(expected, "dv_cardinality", absent=0)
+    if cardinalities is None:
         return
-    live, _ = bins_of(found, DELETED_RECORDS)
+    live, _ = bins_of(cardinalities, DELETED_RECORDS)
     if counts != live:
         yield differs(view, DELETED_HISTOGRAM, name, *_first_difference(DELETED_RECORDS, counts, live))
 
@@ -206,9 +206,9 @@ def files_are_those_of_replay(view: ChecksumView) -> Iterator[Finding]:
         seen = listed if rows is None else plural(len(rows), "file")
         yield differs(view, ALL_FILES, "allFiles", seen, plural(expected.totals.files, "file"))
         return
-    found = {_key_of(row): row for row in rows}
+    actual = {_key_of(row): row for row in rows}
     for live in expected.live():
-        row = found.pop((canonical(live.path), live.dv_id), None)
+        row = actual.pop((canonical(live.path), live.dv_id), None)
         if row is None:
             yield ALL_FILES.at(
                 view.place(key=live.path),
@@ -225,7 +225,7 @@ def files_are_those_of_replay(view: ChecksumView) -> Iterator[Finding]:
                     seen=row.get(name),
                     expected=live.add[name],
                 )
-    for path, _ in found:
+    for path, _ in actual:
         yield ALL_FILES.at(
             view.place(key=path),
             f"allFiles of the checksum of version {view.version} has {path}, which is not live",
@@ -274,12 +274,12 @@ def rows_of(listed: object) -> list[Action] | None:
     return listed
 
 
-def differs(view: ChecksumView, rule: Rule, name: str, found: object, expected: object) -> Finding:
+def differs(view: ChecksumView, rule: Rule, name: str, actual: object, expected: object) -> Finding:
     """Return a finding for a field of the checksum that differs from replay."""
     return rule.at(
         view.place(key=name),
         f"{name} of the checksum of version {view.version} differs from the commits",
-        seen="none" if found is None else found,
+        seen="none" if actual is None else actual,
         expected="none" if expected is None else expected,
     )
 
@@ -289,13 +289,13 @@ def differences(
     rule: Rule,
     what: str,
     names: Iterable[str],
-    found: Mapping[str, object],
+    actual: Mapping[str, object],
     expected: Mapping[str, object],
 ) -> Iterator[Finding]:
     """Report the differences of two maps for some of their keys."""
     for name in sorted(names):
-        one, other = found.get(name), expected.get(name)
-        if one != other or (name in found) is not (name in expected):
+        one, other = actual.get(name), expected.get(name)
+        if one != other or (name in actual) is not (name in expected):
             yield differs(view, rule, f"{what} {name}", one, other)
 
 
@@ -315,10 +315,10 @@ def _live_column(expected: ExpectedState | None, name: str, *, absent: int | Non
 
 def _numbers(histogram: object, name: str) -> list[int] | None:
     """Return a list of integers of a histogram, or None."""
-    found = histogram.get(name) if isinstance(histogram, dict) else None
-    if not isinstance(found, list) or not all(type(number) is int and abs(number) < 2**63 for number in found):
+    numbers = histogram.get(name) if isinstance(histogram, dict) else None
+    if not isinstance(numbers, list) or not all(type(number) is int and abs(number) < 2**63 for number in numbers):
         return None
-    return found
+    return numbers
 
 
 def _fault_of_histogram(boundaries: list[int] | None, counts: list[int] | None, sizes: list[int] | None) -> str:

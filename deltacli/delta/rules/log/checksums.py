@@ -35,7 +35,7 @@ BAD_JSON = AREA.rule(
     spec="Version Checksum File Schema",
     fix=Fix(
         broken="engines that read it ignore it or fail on it",
-        mend=DELETE,
+        repair=DELETE,
         loss="nothing",
     ),
     example='00000000000000000004.crc holds {"tableSizeBytes":20',
@@ -49,7 +49,7 @@ MISSING_REQUIRED = AREA.rule(
     spec="Version Checksum File Schema",
     fix=Fix(
         broken="engines that need the field ignore the checksum or fail on it",
-        mend=DELETE,
+        repair=DELETE,
         loss="nothing",
     ),
     example='{"tableSizeBytes":2048,"numFiles":3} without protocol and metadata',
@@ -63,7 +63,7 @@ METADATA_DIFFERS = AREA.rule(
     spec="State Validation",
     fix=Fix(
         broken="engines that take the metadata from the checksum read and write with a wrong schema or properties",
-        mend="delete the checksum at once",
+        repair="delete the checksum at once",
         loss="nothing",
     ),
     example='"metadata":{"partitionColumns":["q"],…} where the commits say ["p"]',
@@ -77,7 +77,7 @@ PROTOCOL_DIFFERS = AREA.rule(
     spec="State Validation",
     fix=Fix(
         broken="engines that take the protocol from the checksum miss features, and read or write wrongly",
-        mend="delete the checksum at once",
+        repair="delete the checksum at once",
         loss="nothing",
     ),
     example='"protocol":{"minReaderVersion":1,…} where the commits say 3',
@@ -91,7 +91,7 @@ COUNTS_NOT_ONE = AREA.rule(
     spec="Version Checksum File Schema",
     fix=Fix(
         broken="engines that verify checksums refuse the table or ignore the checksum",
-        mend=DELETE,
+        repair=DELETE,
         loss="nothing",
     ),
     example='"numProtocol":2',
@@ -105,10 +105,10 @@ COMMIT_TIME = AREA.rule(
     spec="Version Checksum File Schema",
     fix=Fix(
         broken="engines that take the time of the version from the checksum time travel to the wrong version",
-        mend=DELETE,
+        repair=DELETE,
         loss="nothing",
     ),
-    example='"inCommitTimestampOpt":1768003200000 where the commit says 1768003200001',
+    example='"inCommitTimestampOpt":1768003200000 where the commit has 1768003200001',
 )
 
 TRANSACTIONS = AREA.rule(
@@ -119,7 +119,7 @@ TRANSACTIONS = AREA.rule(
     spec="Version Checksum File Schema",
     fix=Fix(
         broken="a stream that reads its progress from the checksum writes batches twice or skips some",
-        mend=DELETE,
+        repair=DELETE,
         loss="nothing",
     ),
     example='"setTransactions":[{"appId":"stream-1","version":41}] where the commits say 42',
@@ -133,7 +133,7 @@ DOMAINS = AREA.rule(
     spec="Version Checksum File Schema",
     fix=Fix(
         broken="engines that take domains from the checksum assign row ids twice or lose clustering",
-        mend=DELETE,
+        repair=DELETE,
         loss="nothing",
     ),
     example='"domainMetadata":[] where the commits have the domain delta.rowTracking',
@@ -149,7 +149,7 @@ WITHOUT_COMMIT = AREA.rule(
         broken=(
             "nothing if the commit was cleaned up; above the newest commit it describes a version that does not exist"
         ),
-        mend="delete the checksum",
+        repair="delete the checksum",
         loss="nothing",
     ),
     example="00000000000000000007.crc where the newest commit is 6",
@@ -163,7 +163,7 @@ MISSING = AREA.rule(
     spec="Version Checksum File: Writer Requirements",
     fix=Fix(
         broken="nothing; these versions cannot be compared with the state their writer assumed",
-        mend="no repair needed",
+        repair="no repair needed",
         loss="nothing",
     ),
     example="checksums of the versions 0-4 and 6-9",
@@ -222,19 +222,19 @@ def the_configuration_is_that_of_replay(view: ChecksumView) -> Iterator[Finding]
         except CommitCorrupt as fault:
             yield METADATA_DIFFERS.at(view.place(key="metadata"), fault.message, seen=value["metadata"])
         else:
-            found, wanted = metadata.as_json(), expected.config.metadata.as_json()
+            actual, wanted = metadata.as_json(), expected.config.metadata.as_json()
             for name in metadata_differences(metadata, expected.config.metadata):
                 top = name.partition(".")[0]
-                yield differs(view, METADATA_DIFFERS, f"metadata.{name}", found.get(top), wanted.get(top))
+                yield differs(view, METADATA_DIFFERS, f"metadata.{name}", actual.get(top), wanted.get(top))
     if isinstance(value.get("protocol"), dict) and expected.config.protocol is not None:
         try:
             protocol = read_protocol(value["protocol"], view.path)
         except CommitCorrupt as fault:
             yield PROTOCOL_DIFFERS.at(view.place(key="protocol"), fault.message, seen=value["protocol"])
         else:
-            found, wanted = protocol.as_json(), expected.config.protocol.as_json()
+            actual, wanted = protocol.as_json(), expected.config.protocol.as_json()
             for name in protocol_differences(protocol, expected.config.protocol):
-                yield differs(view, PROTOCOL_DIFFERS, f"protocol.{name}", found.get(name), wanted.get(name))
+                yield differs(view, PROTOCOL_DIFFERS, f"protocol.{name}", actual.get(name), wanted.get(name))
 
 
 @AREA.check(ChecksumView, COMMIT_TIME)
@@ -243,20 +243,20 @@ def the_time_is_that_of_the_commit(view: ChecksumView) -> Iterator[Finding]:
     value, expected = comparable(view)
     if expected is None or expected.config.protocol is None or expected.config.metadata is None:
         return
-    name, found = "inCommitTimestampOpt", value.get("inCommitTimestampOpt")
-    if (found is not None) is not expected.config.has_ict:
+    name, actual = "inCommitTimestampOpt", value.get("inCommitTimestampOpt")
+    if (actual is not None) is not expected.config.has_ict:
         yield COMMIT_TIME.at(
             view.place(key=name),
-            f"the checksum of version {view.version} has {'no' if found is None else 'an'} in-commit timestamp, and "
-            f"the table {'has them' if found is None else 'does not use them'}",
-            seen="none" if found is None else found,
-            expected=expected.in_commit_timestamp if found is None else "none",
+            f"the checksum of version {view.version} has {'no' if actual is None else 'an'} in-commit timestamp, and "
+            f"the table {'has them' if actual is None else 'does not use them'}",
+            seen="none" if actual is None else actual,
+            expected=expected.in_commit_timestamp if actual is None else "none",
         )
-    elif found is not None and expected.in_commit_timestamp not in (None, found):
+    elif actual is not None and expected.in_commit_timestamp not in (None, actual):
         yield COMMIT_TIME.at(
             view.place(key=name),
             f"{name} of the checksum of version {view.version} differs from the timestamp of its commit",
-            seen=found,
+            seen=actual,
             expected=expected.in_commit_timestamp,
         )
 
@@ -274,12 +274,12 @@ def transactions_are_those_of_replay(view: ChecksumView) -> Iterator[Finding]:
     if rows is None:
         yield differs(view, TRANSACTIONS, "setTransactions", listed, "a list of transactions")
         return
-    found = {str(row.get("appId")): row.get("version") for row in rows}
+    actual = {str(row.get("appId")): row.get("version") for row in rows}
     wanted = {application: version for application, (version, _) in expected.transactions.items()}
-    names = found.keys() & wanted.keys()
+    names = actual.keys() & wanted.keys()
     if TRANSACTION_RETENTION not in expected.config.properties:
-        names = found.keys() | wanted.keys()
-    yield from differences(view, TRANSACTIONS, "the transaction of", names, found, wanted)
+        names = actual.keys() | wanted.keys()
+    yield from differences(view, TRANSACTIONS, "the transaction of", names, actual, wanted)
 
 
 @AREA.check(ChecksumView, DOMAINS)
@@ -293,12 +293,12 @@ def domains_are_those_of_replay(view: ChecksumView) -> Iterator[Finding]:
     if rows is None:
         yield differs(view, DOMAINS, "domainMetadata", listed, "a list of domains")
         return
-    found = {
+    actual = {
         str(row.get("domain")): "removed: true" if row.get("removed") is True else row.get("configuration") or ""
         for row in rows
     }
-    names = found.keys() | expected.domains.keys()
-    yield from differences(view, DOMAINS, "the domain", names, found, expected.domains)
+    names = actual.keys() | expected.domains.keys()
+    yield from differences(view, DOMAINS, "the domain", names, actual, expected.domains)
 
 
 @AREA.check(ListingView, WITHOUT_COMMIT)
@@ -311,12 +311,12 @@ def checksums_have_their_commits(view: ListingView) -> Iterator[Finding]:
     versions = _versions_with_checksum(view)
     below = [version for version in versions if version < oldest]
     above = [version for version in versions if version > newest]
-    for found, words in ((below, f"the oldest commit is {oldest}"), (above, f"the newest commit is {newest}")):
-        if found:
+    for outside, words in ((below, f"the oldest commit is {oldest}"), (above, f"the newest commit is {newest}")):
+        if outside:
             yield WITHOUT_COMMIT.at(
-                view.place(f"{found[0]:020d}.crc", found[0]),
-                f"there is no commit for the checksum of version {format_ranges(found)}: {words}",
-                seen=format_ranges(found),
+                view.place(f"{outside[0]:020d}.crc", outside[0]),
+                f"there is no commit for the checksum of version {format_ranges(outside)}: {words}",
+                seen=format_ranges(outside),
                 expected=f"{oldest}-{newest}",
             )
 

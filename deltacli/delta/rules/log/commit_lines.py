@@ -10,15 +10,15 @@ AREA = Area("commit_lines")
 
 _RESTORE = Fix(
     broken="the commit cannot be read as written, so this version and all later ones are in doubt",
-    mend="restore the file from a backup or an older object version; commits must never be edited",
+    repair="restore the file from a backup or an older object version; commits must never be edited",
     loss="without a backup, this version and all later ones",
 )
 _LATER_ADD = Fix(
     broken="readers must guess the field or refuse the table",
-    mend="commit the same action again with the right fields and dataChange=false; leave the old commit unchanged",
+    repair="commit the same action again with the right fields and dataChange=false; leave the old commit unchanged",
     loss="nothing: the newer action replaces it",
 )
-_IGNORED = Fix(broken="nothing: readers ignore it", mend="no repair needed", loss="nothing")
+_IGNORED = Fix(broken="nothing: readers ignore it", repair="no repair needed", loss="nothing")
 
 EMPTY = AREA.rule(
     "commit.empty",
@@ -68,7 +68,7 @@ DUPLICATE_KEY = AREA.rule(
     spec="Delta Log Entries (JSON, RFC 8259)",
     fix=Fix(
         broken="one reader uses the first value, another the last",
-        mend="commit the action again with one value",
+        repair="commit the action again with one value",
         loss="nothing",
     ),
     example='{"add":{"path":"a.parquet","path":"b.parquet",…}}',
@@ -131,7 +131,7 @@ CONFIGURATION_NOT_STRING = AREA.rule(
     spec="Domain Metadata",
     fix=Fix(
         broken="readers that parse the configuration as text fail",
-        mend="commit the domain again with its configuration as a string",
+        repair="commit the domain again with its configuration as a string",
         loss="nothing",
     ),
     example='{"domainMetadata":{"domain":"d","configuration":{},"removed":false}}',

@@ -14,7 +14,7 @@ MISSING = AREA.rule(
     spec="In-Commit Timestamps",
     fix=Fix(
         broken="the version has no time: time travel by timestamp fails or is wrong",
-        mend="past versions cannot be repaired; find the writer that does not support the feature",
+        repair="past versions cannot be repaired; find the writer that does not support the feature",
         loss="the true time of that version",
     ),
     example='{"commitInfo":{"operation":"WRITE"}} with delta.enableInCommitTimestamps=true',
@@ -28,7 +28,7 @@ NOT_FIRST = AREA.rule(
     spec="In-Commit Timestamps",
     fix=Fix(
         broken="readers may read only the first line and find no time",
-        mend="past versions cannot be repaired; find the writer that orders actions differently",
+        repair="past versions cannot be repaired; find the writer that orders actions differently",
         loss="nothing",
     ),
     example='{"add":{…}} before {"commitInfo":{"inCommitTimestamp":…}}',
@@ -42,7 +42,7 @@ NOT_MONOTONE = AREA.rule(
     spec="In-Commit Timestamps",
     fix=Fix(
         broken="time travel by timestamp searches a sorted list and finds the wrong version",
-        mend="past versions cannot be repaired; check the clocks of the writers",
+        repair="past versions cannot be repaired; check the clocks of the writers",
         loss="nothing",
     ),
     example="inCommitTimestamp 1000 in version 4, 1000 in version 5",
@@ -56,7 +56,7 @@ ENABLEMENT_PROPERTIES = AREA.rule(
     spec="In-Commit Timestamps",
     fix=Fix(
         broken="readers do not know which versions use file times; Delta-Spark fails if one of the two is missing",
-        mend="set both delta.inCommitTimestampEnablement… properties to the first such version and its time",
+        repair="set both delta.inCommitTimestampEnablement… properties to the first such version and its time",
         loss="nothing",
     ),
     example="delta.inCommitTimestampEnablementVersion=3 without delta.inCommitTimestampEnablementTimestamp",
@@ -70,7 +70,7 @@ ENABLE_BEFORE_MTIME = AREA.rule(
     spec="In-Commit Timestamps, writer requirement 5",
     fix=Fix(
         broken="times of versions decrease there: time travel by timestamp may find the wrong version",
-        mend="past versions cannot be repaired",
+        repair="past versions cannot be repaired",
         loss="nothing",
     ),
     example="inCommitTimestamp 11:59 in version 3, and a file of 12:00 for version 2",
@@ -87,7 +87,7 @@ FUTURE = AREA.rule(
             "later commits must use even later timestamps; time travel to now misses the version; if no later "
             "timestamp fits, nothing can be committed and change data feeds fail"
         ),
-        mend=(
+        repair=(
             "check the clock of the writer; the fault disappears as time passes. If no later timestamp fits, restore "
             "the log from a backup"
         ),
@@ -104,7 +104,7 @@ WITHOUT_FEATURE = AREA.rule(
     spec="In-Commit Timestamps",
     fix=Fix(
         broken="writers need not write them, so versions have no in-commit timestamp",
-        mend="add the feature inCommitTimestamp to the protocol, or unset the property",
+        repair="add the feature inCommitTimestamp to the protocol, or unset the property",
         loss="nothing",
     ),
     example='{"minReaderVersion":1,"minWriterVersion":2} with delta.enableInCommitTimestamps=true',
@@ -116,7 +116,7 @@ UNPUBLISHED_POSSIBLE = AREA.rule(
     Level.LOG,
     "A catalog manages the table, so versions may exist that are not in the log yet.",
     spec="Catalog-managed tables",
-    fix=Fix(broken="nothing: only published versions were checked", mend="no repair needed", loss="nothing"),
+    fix=Fix(broken="nothing: only published versions were checked", repair="no repair needed", loss="nothing"),
     example='"writerFeatures":["catalogManaged",…]',
 )
 
@@ -128,7 +128,7 @@ TXNID_MISSING = AREA.rule(
     spec="Writer Requirements for Catalog-managed tables",
     fix=Fix(
         broken="a writer that loses the response cannot determine whether the commit is its own",
-        mend="past versions cannot be repaired; find the writer that does not support the feature",
+        repair="past versions cannot be repaired; find the writer that does not support the feature",
         loss="nothing",
     ),
     example='{"commitInfo":{"inCommitTimestamp":…}} with the feature catalogManaged',
@@ -142,7 +142,7 @@ CATALOG_ICT_MISSING = AREA.rule(
     spec="Catalog-managed tables",
     fix=Fix(
         broken="files are published late, so versions have no reliable time",
-        mend="turn in-commit timestamps on through the catalog",
+        repair="turn in-commit timestamps on through the catalog",
         loss="the true times of versions until then",
     ),
     example='"writerFeatures":["catalogManaged"] without delta.enableInCommitTimestamps=true',
@@ -156,7 +156,7 @@ PUBLISH_ORDER = AREA.rule(
     spec="Publishing Commits",
     fix=Fix(
         broken="the newest version cannot be rebuilt from the log",
-        mend="let the catalog publish the missing version, or restore it from a backup",
+        repair="let the catalog publish the missing version, or restore it from a backup",
         loss="the changes of the missing version, if the catalog no longer has it",
     ),
     example="00000000000000000007.json, 00000000000000000009.json",
@@ -170,7 +170,7 @@ READABLE_PARTIALLY = AREA.rule(
     spec="RFC: Iceberg v4 metadata",
     fix=Fix(
         broken="nothing known: files named by manifests were not checked",
-        mend="check the table with an engine that supports the feature",
+        repair="check the table with an engine that supports the feature",
         loss="nothing",
     ),
     example='"readerFeatures":["adaptiveMetadata-preview",…]',

@@ -21,7 +21,7 @@ AREA = Area("compactions")
 
 _DELETE = Fix(
     broken="engines that read compactions instead of commits get a different state of the table",
-    mend="delete the compaction; the commits have all its data",
+    repair="delete the compaction; the commits have all its data",
     loss="nothing",
 )
 
@@ -33,7 +33,7 @@ BAD_NAME = AREA.rule(
     spec="Log Compaction Files",
     fix=Fix(
         broken="no reader recognizes it",
-        mend="delete the compaction; the commits have all its data",
+        repair="delete the compaction; the commits have all its data",
         loss="nothing",
     ),
     example="00000000000000000007.00000000000000000004.compacted.json",
@@ -82,7 +82,7 @@ FORBIDDEN_ACTION = AREA.rule(
     spec="Action Reconciliation",
     fix=Fix(
         broken="readers of history or changes may treat it as an action of its last version",
-        mend="delete the compaction; the commits have all its data",
+        repair="delete the compaction; the commits have all its data",
         loss="nothing",
     ),
     example='{"commitInfo":{…}} in 00000000000000000004.00000000000000000006.compacted.json',
@@ -93,7 +93,7 @@ STALE = AREA.rule(
     Level.LOG,
     "A log compaction begins at or below the oldest checkpoint of a log that was cleaned up, so it is not used.",
     spec="Metadata Cleanup",
-    fix=Fix(broken="nothing but the space it takes", mend="delete the compaction", loss="nothing"),
+    fix=Fix(broken="only the space it takes", repair="delete the compaction", loss="nothing"),
     example="00000000000000000004.00000000000000000006.compacted.json with the oldest checkpoint at 40",
 )
 
@@ -159,8 +159,8 @@ def compactions_against_their_commits(view: CompactionView) -> Iterator[Finding]
         yield CONTENT.at(view.place(), message, expected="the reconciliation of its commits")
         return
     expected = _reconciled(view.commits)
-    found = _reconciled([view.actions])
-    lacking = [key for key in expected if key not in found]
+    actual = _reconciled([view.actions])
+    lacking = [key for key in expected if key not in actual]
     removes = [key for key in lacking if expected[key].kind == "remove"]
     if removes:
         message = f"the compaction lacks {plural(len(removes), 'remove')} of the commits"
@@ -176,13 +176,13 @@ def compactions_against_their_commits(view: CompactionView) -> Iterator[Finding]
     faults = [
         *((key, f"has {_name(key)} more than once") for key in repeated),
         *((key, f"lacks {_name(key)}") for key in lacking if key not in known),
-        *((key, f"has {_name(key)}, which its commits do not have") for key in found if key not in expected),
-        *((key, words) for key, words in _differences(expected, found) if key not in repeated),
+        *((key, f"has {_name(key)}, which its commits do not have") for key in actual if key not in expected),
+        *((key, words) for key, words in _differences(expected, actual) if key not in repeated),
     ]
     if faults:
         key, first = faults[0]
         rest = f", and {plural(len(faults) - 1, 'other difference')}" if len(faults) > 1 else ""
-        line = found[key].line if key in found else None
+        line = actual[key].line if key in actual else None
         yield CONTENT.at(
             view.place(line, _name(key)),
             f"the compaction {first}{rest}",
@@ -222,21 +222,21 @@ def _key(placed: LocatedAction) -> Key | None:
 
 def _repeated(actions: Iterable[LocatedAction]) -> dict[Key, None]:
     seen: set[Key] = set()
-    found: dict[Key, None] = {}
+    repeated: dict[Key, None] = {}
     for placed in actions:
         key = _key(placed)
         if key in seen:
-            found[key] = None
+            repeated[key] = None
         elif key is not None:
             seen.add(key)
-    return found
+    return repeated
 
 
 def _differences(
-    expected: Mapping[Key, LocatedAction], found: Mapping[Key, LocatedAction]
+    expected: Mapping[Key, LocatedAction], actual: Mapping[Key, LocatedAction]
 ) -> Iterator[tuple[Key, str]]:
     for key, placed in expected.items():
-        other = found.get(key)
+        other = actual.get(key)
         if other is None:
             continue
         if other.kind != placed.kind:
@@ -245,7 +245,7 @@ def _differences(
             yield key, f"has a different {' and '.join(names)} of {_name(key)}"
 
 
-def _fields_that_differ(kind: str, expected: Action, found: Action) -> list[str]:
+def _fields_that_differ(kind: str, expected: Action, actual: Action) -> list[str]:
     """Return the fields that differ. Writers may choose which dataChange and statistics to keep."""
     names: Iterable[str]
     match kind:
@@ -258,9 +258,9 @@ def _fields_that_differ(kind: str, expected: Action, found: Action) -> list[str]
         case "domainMetadata":
             names = ("removed",) if expected.get("removed") is True else ("configuration", "removed")
         case _:
-            names = sorted({*expected, *found})
-    differing = [name for name in names if _plain(name, expected.get(name)) != _plain(name, found.get(name))]
-    before, now = expected.get("stats"), found.get("stats")
+            names = sorted({*expected, *actual})
+    differing = [name for name in names if _plain(name, expected.get(name)) != _plain(name, actual.get(name))]
+    before, now = expected.get("stats"), actual.get("stats")
     if kind == "add" and isinstance(before, str) and isinstance(now, str) and _parsed(before) != _parsed(now):
         differing.append("stats")
     return differing

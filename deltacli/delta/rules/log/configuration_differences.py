@@ -11,32 +11,32 @@ from deltacli.delta.log.state import Metadata
 from deltacli.delta.protocol.protocol_action import READER_FEATURES_VERSION, WRITER_FEATURES_VERSION, Protocol
 
 
-def metadata_differences(found: Metadata, expected: Metadata) -> list[str]:
+def metadata_differences(actual: Metadata, expected: Metadata) -> list[str]:
     """Return the names of the fields that differ. The order of properties and the JSON spelling of a schema are
     ignored.
     """
     names = []
     for field in Metadata._fields:
-        one, other = getattr(found, field), getattr(expected, field)
+        one, other = getattr(actual, field), getattr(expected, field)
         same = _same_schema(one, other) if field == "schema_string" else one == other
         if not same:
             names.append(_WORDS.get(field, field))
     return names
 
 
-def protocol_differences(found: Protocol, expected: Protocol, *, with_null_lists: bool = True) -> list[str]:
+def protocol_differences(actual: Protocol, expected: Protocol, *, with_null_lists: bool = True) -> list[str]:
     """Return the names of the fields that differ. An empty list equals a missing one. Without `with_null_lists`, a list
     that is null or not null contrary to its versions is also equal, because another rule reports it.
     """
     names = []
-    if found.min_reader_version != expected.min_reader_version:
+    if actual.min_reader_version != expected.min_reader_version:
         names.append("minReaderVersion")
-    if found.min_writer_version != expected.min_writer_version:
+    if actual.min_writer_version != expected.min_writer_version:
         names.append("minWriterVersion")
-    faulty = () if with_null_lists else misplaced_feature_lists(found)
-    if set(found.reader_features or ()) != set(expected.reader_features or ()) and "readerFeatures" not in faulty:
+    faulty = () if with_null_lists else misplaced_feature_lists(actual)
+    if set(actual.reader_features or ()) != set(expected.reader_features or ()) and "readerFeatures" not in faulty:
         names.append("readerFeatures")
-    if set(found.writer_features or ()) != set(expected.writer_features or ()) and "writerFeatures" not in faulty:
+    if set(actual.writer_features or ()) != set(expected.writer_features or ()) and "writerFeatures" not in faulty:
         names.append("writerFeatures")
     return names
 

@@ -18,8 +18,8 @@ from deltacli.delta.rules.log.hint_schema import difference
 AREA = Area("hint")
 
 _REWRITE = "write a checkpoint of the newest version, which also rewrites the hint; or delete _last_checkpoint"
-_SLOW = Fix(broken="readers cannot use the hint and list the log from its start", mend=_REWRITE, loss="nothing")
-_MISLED = Fix(broken="engines that trust the hint fail or read the wrong state", mend=_REWRITE, loss="nothing")
+_SLOW = Fix(broken="readers cannot use the hint and list the log from its start", repair=_REWRITE, loss="nothing")
+_MISLED = Fix(broken="engines that trust the hint fail or read the wrong state", repair=_REWRITE, loss="nothing")
 
 MISSING = AREA.rule(
     "hint.missing",
@@ -30,7 +30,7 @@ MISSING = AREA.rule(
     spec="Last Checkpoint File",
     fix=Fix(
         broken="readers list the log from its start, or search backwards for a checkpoint",
-        mend="write a checkpoint of the newest version, which writes the hint",
+        repair="write a checkpoint of the newest version, which writes the hint",
         loss="nothing",
     ),
     example="_delta_log/00000000000000000010.checkpoint.parquet without _delta_log/_last_checkpoint",
@@ -72,8 +72,8 @@ STALE = AREA.rule(
     "The log has a newer checkpoint than the one in the hint.",
     seed="002: Checkpoints",
     spec="Last Checkpoint File",
-    fix=Fix(broken="nothing: readers find the newer one by listing", mend="no repair needed", loss="nothing"),
-    example='{"version":10,"size":13} beside a checkpoint of version 20',
+    fix=Fix(broken="nothing: readers find the newer one by listing", repair="no repair needed", loss="nothing"),
+    example='{"version":10,"size":13} with a checkpoint of version 20',
 )
 SIZE_WRONG = AREA.rule(
     "hint.size-wrong",
@@ -82,7 +82,7 @@ SIZE_WRONG = AREA.rule(
     "The numbers of actions, files or bytes in the hint differ from its checkpoint.",
     seed="000: Checkpoints",
     spec="Last Checkpoint File Schema",
-    fix=Fix(broken="engines plan with wrong numbers", mend=_REWRITE, loss="nothing"),
+    fix=Fix(broken="engines plan with wrong numbers", repair=_REWRITE, loss="nothing"),
     example='{"version":10,"size":12} for a checkpoint of 13 actions',
 )
 PARTS_ON_CLASSIC = AREA.rule(
@@ -112,7 +112,7 @@ CHECKSUM_ORDER = AREA.rule(
     spec="JSON checksum",
     fix=Fix(
         broken="engines that use only the other order treat the hint as corrupt and list the log",
-        mend="write the hint without the list of more than ten values that causes the difference",
+        repair="write the hint without the list of more than ten values that causes the difference",
         loss="nothing",
     ),
     example='a hint whose "v2Checkpoint" holds a protocol with eleven writer features',
@@ -134,7 +134,7 @@ AHEAD_OF_LOG = AREA.rule(
     spec="Last Checkpoint File",
     fix=Fix(
         broken="engines that list from the hint on find no table",
-        mend="delete _last_checkpoint, or restore the newer files of the log if they were lost",
+        repair="delete _last_checkpoint, or restore the newer files of the log if they were lost",
         loss="nothing, unless commits were lost",
     ),
     example='{"version":99,"size":13} in a log that ends at version 20',
@@ -186,20 +186,22 @@ def _start(data: bytes) -> str:
 
 
 def _checksum_faults(view: HintView, hint: Mapping[str, Any]) -> Iterator[Finding]:
-    found = hint.get("checksum")
-    if found is None:
+    checksum = hint.get("checksum")
+    if checksum is None:
         return
     try:
         known = checksums(dict(hint))
     except ValueError:
         return  # too large to be totalled
-    if not isinstance(found, str) or found.lower() not in known:
+    if not isinstance(checksum, str) or checksum.lower() not in known:
         message = "the checksum of the hint does not match its content"
-        yield CHECKSUM_BAD.at(view.place("checksum"), message, seen=found, expected=" or ".join(sorted(known)))
+        yield CHECKSUM_BAD.at(view.place("checksum"), message, seen=checksum, expected=" or ".join(sorted(known)))
     elif len(known) > 1:
         message = "the checksum of the hint matches only one of the two orders in which engines put its parts"
-        other = ", ".join(sorted(known - {found.lower()}))
-        yield CHECKSUM_ORDER.at(view.place("checksum"), message, seen=found, expected=f"a checksum other than {other}")
+        other = ", ".join(sorted(known - {checksum.lower()}))
+        yield CHECKSUM_ORDER.at(
+            view.place("checksum"), message, seen=checksum, expected=f"a checksum other than {other}"
+        )
 
 
 def _place_faults(view: HintView, hint: Mapping[str, Any], version: int) -> Iterator[Finding]:
@@ -270,8 +272,8 @@ def _form_fault(view: HintView, hint: Mapping[str, Any], here: list[CheckpointIn
 
 def _v2_name(hint: Mapping[str, Any]) -> str | None:
     """Return the name of the top-level file of a V2 checkpoint, which Spark adds to the hint."""
-    found = hint.get("v2Checkpoint")
-    path = found.get("path") if isinstance(found, dict) else None
+    v2_checkpoint = hint.get("v2Checkpoint")
+    path = v2_checkpoint.get("path") if isinstance(v2_checkpoint, dict) else None
     return path.rsplit("/", 1)[-1] if isinstance(path, str) else None
 
 
@@ -286,10 +288,10 @@ def _content_faults(view: HintView, hint: Mapping[str, Any], checkpoint: Checkpo
         ("sizeInBytes", "bytes", sum(checkpoint.file_sizes.values())),
     )
     for key, what, right in numbers:
-        found = hint.get(key)
-        if type(found) is int and found >= 0 and found != right:
-            message = f"the hint records {found:,} {what} for the checkpoint of version {checkpoint.version}"
-            yield SIZE_WRONG.at(view.place(key), message, seen=found, expected=right)
+        content = hint.get(key)
+        if type(content) is int and content >= 0 and content != right:
+            message = f"the hint records {content:,} {what} for the checkpoint of version {checkpoint.version}"
+            yield SIZE_WRONG.at(view.place(key), message, seen=content, expected=right)
     schema = hint.get("checkpointSchema")
     if schema is not None and checkpoint.schemas:
         faults = [difference(schema, stored) for stored in checkpoint.schemas.values()]

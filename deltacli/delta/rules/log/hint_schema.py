@@ -25,30 +25,30 @@ def difference(schema: object, stored: pyarrow.Schema) -> str | None:
     return _difference(parsed, pa.struct(list(stored)), "")
 
 
-def _difference(wanted: DataType, found: Any, path: str) -> str | None:  # Any: an Arrow type
+def _difference(wanted: DataType, actual: Any, path: str) -> str | None:  # Any: an Arrow type
     import pyarrow as pa
 
     match wanted:
         case StructType(fields):
-            if not pa.types.is_struct(found):
-                return f"{path} is {found}, not a struct"
-            return _struct_difference({field.name: field.data_type for field in fields}, found, path)
+            if not pa.types.is_struct(actual):
+                return f"{path} is {actual}, not a struct"
+            return _struct_difference({field.name: field.data_type for field in fields}, actual, path)
         case ArrayType(element):
-            if not (pa.types.is_list(found) or pa.types.is_large_list(found)):
-                return f"{path} is {found}, not an array"
-            return _difference(element, found.value_type, f"{path}.element")
+            if not (pa.types.is_list(actual) or pa.types.is_large_list(actual)):
+                return f"{path} is {actual}, not an array"
+            return _difference(element, actual.value_type, f"{path}.element")
         case MapType(key, value):
-            if not pa.types.is_map(found):
-                return f"{path} is {found}, not a map"
-            return _difference(key, found.key_type, f"{path}.key") or _difference(
-                value, found.item_type, f"{path}.value"
+            if not pa.types.is_map(actual):
+                return f"{path} is {actual}, not a map"
+            return _difference(key, actual.key_type, f"{path}.key") or _difference(
+                value, actual.item_type, f"{path}.value"
             )
         case PrimitiveType(name):
-            return None if _is_stored_as(name, found) else f"{path} is {found}, not {name}"
+            return None if _is_stored_as(name, actual) else f"{path} is {actual}, not {name}"
 
 
-def _struct_difference(wanted: Mapping[str, DataType], found: Any, path: str) -> str | None:
-    names = {found.field(index).name: found.field(index).type for index in range(found.num_fields)}
+def _struct_difference(wanted: Mapping[str, DataType], actual: Any, path: str) -> str | None:
+    names = {actual.field(index).name: actual.field(index).type for index in range(actual.num_fields)}
     for name in [*wanted, *names]:
         here = f"{path}.{name}".lstrip(".")
         if name not in names:
@@ -61,13 +61,13 @@ def _struct_difference(wanted: Mapping[str, DataType], found: Any, path: str) ->
     return None
 
 
-def _is_stored_as(name: str, found: Any) -> bool:
+def _is_stored_as(name: str, actual: Any) -> bool:
     """Return True if a primitive type may be stored as an Arrow type. Unrecognized types may be anything."""
     import pyarrow as pa
 
     decimal = decimal_of(name)
     if decimal is not None:
-        return bool(pa.types.is_decimal(found)) and (found.precision, found.scale) == decimal
+        return bool(pa.types.is_decimal(actual)) and (actual.precision, actual.scale) == decimal
     known: Mapping[str, Callable[[Any], bool]] = {
         "string": lambda kind: pa.types.is_string(kind) or pa.types.is_large_string(kind),
         "long": pa.types.is_int64,
@@ -82,4 +82,4 @@ def _is_stored_as(name: str, found: Any) -> bool:
         "timestamp": pa.types.is_timestamp,
         "timestamp_ntz": pa.types.is_timestamp,
     }
-    return name not in known or known[name](found)
+    return name not in known or known[name](actual)

@@ -155,7 +155,7 @@ def _removed_and_gone(run: list[CommitView], base: int, compared: Compared) -> d
     `data.file-missing` reports files that are still live with another deletion vector.
     """
     view, live = compared.view, compared.absent_names
-    found: dict[int, str] = {}
+    removed_and_gone: dict[int, str] = {}
     for commit in run:
         if commit.version <= base or not commit.removes:
             continue
@@ -163,8 +163,8 @@ def _removed_and_gone(run: list[CommitView], base: int, compared: Compared) -> d
         named = (path for path in paths if path is not None and path not in live)
         gone = next((path for path in named if not view.may_be_there(path)), None)
         if gone is not None:
-            found[commit.version] = gone
-    return found
+            removed_and_gone[commit.version] = gone
+    return removed_and_gone
 
 
 def _path_of(run: list[CommitView], version: int) -> str:

@@ -13,7 +13,7 @@ OPERATION_MISSING = AREA.rule(
     "A commitInfo has no operation.",
     seed="000: Commit Provenance Information",
     spec="Commit Provenance Information",
-    fix=Fix(broken="nothing: the history does not show what the commit did", mend="no repair needed", loss="nothing"),
+    fix=Fix(broken="nothing: the history does not show what the commit did", repair="no repair needed", loss="nothing"),
     example='{"commitInfo":{"timestamp":1768003200000}}',
 )
 
@@ -25,7 +25,7 @@ VACUUM_START_WITHOUT_END = AREA.rule(
     spec="Delta-Spark: VACUUM START, VACUUM END",
     fix=Fix(
         broken="the vacuum was interrupted: some of the files it should delete are deleted, others not",
-        mend="run the vacuum again",
+        repair="run the vacuum again",
         loss="only what the vacuum was meant to delete",
     ),
     example='{"commitInfo":{"operation":"VACUUM START",…}} as the newest commit',
@@ -39,7 +39,7 @@ VACUUM_SHORT_RETENTION = AREA.rule(
     spec="Delta-Spark: VACUUM START, specifiedRetentionMillis and retentionCheckEnabled",
     fix=Fix(
         broken="running readers and writers may have lost files; time travel reaches less far than it should",
-        mend="past versions cannot be repaired; compare the files with the log (deltacli validate --level storage)",
+        repair="past versions cannot be repaired; compare the files with the log (deltacli validate --level storage)",
         loss="files that were still in use, if there were any",
     ),
     example='{"operation":"VACUUM START","operationParameters":{"specifiedRetentionMillis":0,…}}',
@@ -54,7 +54,7 @@ TIME_TRAVEL_BROKEN = AREA.rule(
     spec="Overview",
     fix=Fix(
         broken="readers open the version and fail on its files",
-        mend="cannot be repaired without a backup of the files; use equal retentions for log and files",
+        repair="cannot be repaired without a backup of the files; use equal retentions for log and files",
         loss="time travel to that version and older ones",
     ),
     example="a vacuum after 7 days, and a log of 30 days",
@@ -68,7 +68,7 @@ RESTORE_RISK = AREA.rule(
     spec="Delta-Spark: RESTORE",
     fix=Fix(
         broken="nothing: a restore to an older version fails",
-        mend="no repair needed; longer retentions keep more versions",
+        repair="no repair needed; longer retentions keep more versions",
         loss="nothing more",
     ),
     example="commits 0 to 9 are gone: version 10 is the oldest",
@@ -82,7 +82,7 @@ WRITER_MIX = AREA.rule(
     spec="Commit Provenance Information",
     fix=Fix(
         broken="nothing: engines differ in what they write and enforce",
-        mend="no repair needed; check this first when commits contradict each other",
+        repair="no repair needed; check this first when commits contradict each other",
         loss="nothing",
     ),
     example='"engineInfo":"Apache-Spark/3.5.3 …" and "engineInfo":"delta-rs:py-1.6.6"',
@@ -96,7 +96,7 @@ CONCURRENT_VERSION_HOLE = AREA.rule(
     spec="Delta-Spark: commitInfo.readVersion and isBlindAppend",
     fix=Fix(
         broken="possibly nothing: if its writer did not check for conflicts, it ignored the commits in between",
-        mend="check the changes of the versions in between",
+        repair="check the changes of the versions in between",
         loss="changes of the versions in between, if they were ignored",
     ),
     example='{"commitInfo":{"readVersion":3,"isBlindAppend":false,…}} in version 50',

@@ -15,7 +15,7 @@ NOT_A_TABLE = AREA.rule(
     spec="File Types",
     fix=Fix(
         broken="no version can be rebuilt",
-        mend="restore _delta_log from a backup, or pass the directory that contains it",
+        repair="restore _delta_log from a backup, or pass the directory that contains it",
         loss="every version, unless a backup has them",
     ),
     example="an empty _delta_log",
@@ -30,7 +30,7 @@ GAP = AREA.rule(
     spec="Delta Table Specification",
     fix=Fix(
         broken="versions must be contiguous; the changes of the missing commits are unknown",
-        mend="restore the missing commits from a backup",
+        repair="restore the missing commits from a backup",
         loss="every version that needs them; readers of the newest may fail",
     ),
     example="00000000000000000001.json, 00000000000000000003.json, and no checkpoint from 2 on",
@@ -45,7 +45,7 @@ START_MISSING = AREA.rule(
     spec="Checkpoints; Metadata Cleanup",
     fix=Fix(
         broken="commits hold only changes; without a starting point no version can be rebuilt",
-        mend="restore the older commits, or a checkpoint, from a backup",
+        repair="restore the older commits, or a checkpoint, from a backup",
         loss="every version, unless a backup has them",
     ),
     example="a log that begins with 00000000000000000007.json and has no checkpoint",
@@ -59,7 +59,7 @@ CHECKPOINT_COMMIT_MISSING = AREA.rule(
     spec="Metadata Cleanup, step 2",
     fix=Fix(
         broken="the time and the provenance of the version are lost; Delta-Spark needs a commit at or after it",
-        mend="restore the commit from a backup; if the checkpoint is the newest version, a further commit helps",
+        repair="restore the commit from a backup; if the checkpoint is the newest version, a further commit helps",
         loss="the history of that version",
     ),
     example="00000000000000000010.checkpoint.parquet without 00000000000000000010.json",
@@ -74,7 +74,7 @@ NAME_NOT_PADDED = AREA.rule(
     spec="Delta Log Entries",
     fix=Fix(
         broken="some engines read the file as that version, others ignore it",
-        mend="find out which engine wrote it; rename or delete it manually",
+        repair="find out which engine wrote it; rename or delete it manually",
         loss="the changes of that file, if it is deleted and some version needs it",
     ),
     example="_delta_log/12.json",
@@ -88,7 +88,7 @@ NAME_UNKNOWN = AREA.rule(
     spec="Protocol Evolution",
     fix=Fix(
         broken="nothing: readers ignore it",
-        mend="delete it if it has no known purpose",
+        repair="delete it if it has no known purpose",
         loss="nothing from the table",
     ),
     example="_delta_log/notes.txt",
@@ -102,7 +102,7 @@ TEMP_LEFTOVER = AREA.rule(
     spec="Delta-Spark: names of temporary files; Hadoop: checksum files",
     fix=Fix(
         broken="nothing: readers ignore it; a writer was interrupted, or a file system left its checksum",
-        mend="delete it when no writer is running",
+        repair="delete it when no writer is running",
         loss="nothing from the table",
     ),
     example="_delta_log/.00000000000000000003.json.9c1f….tmp",
@@ -114,7 +114,7 @@ SUBDIR_UNKNOWN = AREA.rule(
     Level.LOG,
     "The log has a directory that the protocol does not define.",
     spec="File Types",
-    fix=Fix(broken="nothing: readers ignore it", mend="no repair needed", loss="nothing"),
+    fix=Fix(broken="nothing: readers ignore it", repair="no repair needed", loss="nothing"),
     example="_delta_log/backup/",
 )
 
@@ -126,7 +126,7 @@ VERSION_TOO_LARGE = AREA.rule(
     spec="Delta Log Entries",
     fix=Fix(
         broken="engines treat the file as the newest version, or fail to parse its number; nothing can be committed",
-        mend="find out who wrote it and move it out of the log manually",
+        repair="find out who wrote it and move it out of the log manually",
         loss="the changes of that file, if they were intended",
     ),
     example="_delta_log/99999999999999999999.json",
@@ -140,7 +140,7 @@ STAGED_WITHOUT_FEATURE = AREA.rule(
     spec="Catalog-managed tables",
     fix=Fix(
         broken="they will never be published; their changes are in no version",
-        mend="delete them after checking that no catalog manages the table",
+        repair="delete them after checking that no catalog manages the table",
         loss="changes that were never ratified",
     ),
     example="_delta_log/_staged_commits/00000000000000000004.1b1c….json in a table without catalogManaged",
@@ -152,7 +152,7 @@ STAGED_STALE = AREA.rule(
     Level.LOG,
     "A staged commit is not newer than the oldest checkpoint.",
     spec="Metadata Cleanup, step 3",
-    fix=Fix(broken="nothing: it only takes space", mend="delete it", loss="nothing"),
+    fix=Fix(broken="nothing: it only takes space", repair="delete it", loss="nothing"),
     example="_delta_log/_staged_commits/00000000000000000002.1b1c….json below the checkpoint of version 10",
 )
 
@@ -164,7 +164,7 @@ STAGED_NAME = AREA.rule(
     spec="Delta Log Entries",
     fix=Fix(
         broken="neither the catalog nor a reader finds it",
-        mend="delete it once the catalog has no commit of that name",
+        repair="delete it once the catalog has no commit of that name",
         loss="changes that were never ratified",
     ),
     example="_delta_log/_staged_commits/4.json",
@@ -178,7 +178,7 @@ MTIME_ORDER = AREA.rule(
     spec="In-Commit Timestamps",
     fix=Fix(
         broken="time travel by timestamp works on adjusted times",
-        mend="past versions cannot be repaired; set delta.enableInCommitTimestamps for future ones",
+        repair="past versions cannot be repaired; set delta.enableInCommitTimestamps for future ones",
         loss="the true times of these versions",
     ),
     example="the file of version 4 is older than that of version 3",
@@ -192,7 +192,7 @@ MTIME_FUTURE = AREA.rule(
     spec="Delta-Spark: VACUUM compares file times with the clock",
     fix=Fix(
         broken="ages are wrong: time travel misses the version, and vacuum keeps the file too long",
-        mend="correct the clocks; the times of files become valid as time passes",
+        repair="correct the clocks; the times of files become valid as time passes",
         loss="nothing",
     ),
     example="a file of tomorrow",
@@ -206,7 +206,7 @@ MTIME_VS_COMMITINFO = AREA.rule(
     spec="Commit Provenance Information",
     fix=Fix(
         broken="the log was copied, so time travel by timestamp uses the times of the copy",
-        mend="set delta.enableInCommitTimestamps; preserve file times when copying tables",
+        repair="set delta.enableInCommitTimestamps; preserve file times when copying tables",
         loss="the true times of these versions, for engines that use file times",
     ),
     example='a file of 2026-01-10 that holds {"commitInfo":{"timestamp":1600000000000}}',
@@ -220,7 +220,7 @@ CLEANUP_OVERDUE = AREA.rule(
     spec="Metadata Cleanup",
     fix=Fix(
         broken="nothing: listings are longer than necessary",
-        mend="write a checkpoint with log cleanup",
+        repair="write a checkpoint with log cleanup",
         loss="time travel to the versions that are cleaned up",
     ),
     example="a commit of last year below a checkpoint of last year, with a retention of 30 days",
@@ -235,7 +235,7 @@ NO_CHECKPOINT_LONG = AREA.rule(
     spec="Checkpoints",
     fix=Fix(
         broken="every reader reads all of these commits",
-        mend="write a checkpoint",
+        repair="write a checkpoint",
         loss="nothing",
     ),
     example="150 commits and no checkpoint",
@@ -249,7 +249,7 @@ NESTED_TABLE = AREA.rule(
     spec="Data Files",
     fix=Fix(
         broken="a vacuum of the outer table treats the inner table's files as unreferenced",
-        mend="move the inner table out of the outer one; do not run vacuum before",
+        repair="move the inner table out of the outer one; do not run vacuum before",
         loss="the inner table's rows, after a vacuum",
     ),
     example="events/archive/_delta_log inside events/",

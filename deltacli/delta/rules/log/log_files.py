@@ -232,7 +232,9 @@ def cleanup_is_overdue(view: ListingView) -> Iterator[Finding]:
     cutoff -= cutoff % DAY_MS
     times = file_times(view.listing.commits)
     newest_old = max((version for version, time in times.items() if time.timestamp_ms <= cutoff), default=-1)
-    below = max((found.version for found in view.listing.checkpoints if found.version <= newest_old), default=-1)
+    below = max(
+        (checkpoint.version for checkpoint in view.listing.checkpoints if checkpoint.version <= newest_old), default=-1
+    )
     expired = [version for version in times if version < below]
     if expired:
         message = (
@@ -245,8 +247,8 @@ def cleanup_is_overdue(view: ListingView) -> Iterator[Finding]:
 
 
 def _commits(versions: Iterable[int]) -> str:
-    found = list(versions)
-    return f"commit {found[0]} is" if len(found) == 1 else f"commits {format_ranges(found)} are"
+    listed = list(versions)
+    return f"commit {listed[0]} is" if len(listed) == 1 else f"commits {format_ranges(listed)} are"
 
 
 @AREA.check(StorageView, rows.NESTED_TABLE)

@@ -88,8 +88,8 @@ def file_times_differ_from_commit_infos(view: HistoryView) -> Iterator[Finding]:
 
 def told_time(commit: CommitView) -> int | None:
     """Return the commit time according to the writer: `commitInfo.timestamp` if it is an integer."""
-    found = (commit.commit_info or {}).get("timestamp")
-    return found if type(found) is int else None
+    timestamp = (commit.commit_info or {}).get("timestamp")
+    return timestamp if type(timestamp) is int else None
 
 
 def is_copied(commit: CommitView) -> bool:

@@ -28,8 +28,8 @@ class MappedField(NamedTuple):
 
     @property
     def id(self) -> int | None:
-        found = self.field.metadata.get(ID)
-        return found if type(found) is int else None
+        value = self.field.metadata.get(ID)
+        return value if type(value) is int else None
 
     @property
     def physical_name(self) -> str | None:
@@ -38,14 +38,14 @@ class MappedField(NamedTuple):
     @property
     def nested_ids(self) -> dict[str, object]:
         """Ids of the parts of arrays and maps, by their paths."""
-        found = self.field.metadata.get(NESTED_IDS)
-        return found if isinstance(found, dict) else {}
+        value = self.field.metadata.get(NESTED_IDS)
+        return value if isinstance(value, dict) else {}
 
 
 def physical_name_of(field: StructField) -> str | None:
     """Return the physical name of a field, or None if it is missing or invalid."""
-    found = field.metadata.get(PHYSICAL_NAME)
-    return found if isinstance(found, str) and found else None
+    physical_name = field.metadata.get(PHYSICAL_NAME)
+    return physical_name if isinstance(physical_name, str) and physical_name else None
 
 
 def mapped_fields(schema: StructType) -> list[MappedField]:

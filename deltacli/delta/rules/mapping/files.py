@@ -21,7 +21,7 @@ FILE_WITHOUT_FIELD_IDS = AREA.rule(
     spec="Reader Requirements for Column Mapping",
     fix=Fix(
         broken="readers refuse the file, or read null for its columns",
-        mend=_REWRITE,
+        repair=_REWRITE,
         loss="nothing",
     ),
     example="a file written before delta.columnMapping.mode became id",
@@ -34,7 +34,7 @@ FIELD_ID_MISMATCH = AREA.rule(
     spec="Writer Requirements for Column Mapping",
     fix=Fix(
         broken="readers that use ids and readers that use names read different columns",
-        mend=_REWRITE,
+        repair=_REWRITE,
         loss="nothing",
     ),
     example="the column col-3 has field_id 5 in a file, and the id 3 in the table",
@@ -47,17 +47,17 @@ def field_ids_of_files(view: FileSchemaView) -> Iterator[Finding]:
     mode = view.config.mapping_mode
     if mode == "none":
         return
-    found = match_of(view)
-    parts = [(part, wanted_id(part, view.config.physical_name(part.field))) for part in found.parts]
+    file_match = match_of(view)
+    parts = [(part, wanted_id(part, view.config.physical_name(part.field))) for part in file_match.parts]
     if mode == "id":
         without = [part for part, wanted in parts if wanted is not None and _lacks_id(part)]
-        yield from _without_ids(view, without, has_any=any(part.file.file_id is not None for part in found.parts))
+        yield from _without_ids(view, without, has_any=any(part.file.file_id is not None for part in file_match.parts))
     for part, wanted in parts:
         if wanted is not None and part.file.file_id not in (None, wanted):
             message = f"column {part.path} has the field id {part.file.file_id} in {view.shown_files}"
             place = view.place._replace(key=part.path)
             yield FIELD_ID_MISMATCH.at(place, message, seen=part.file.file_id, expected=wanted)
-    for other in found.other_ids:
+    for other in file_match.other_ids:
         place = view.place._replace(key=other.path)
         yield FIELD_ID_MISMATCH.at(place, _other_id(view, other), seen=_seen(other), expected=other.expected)
 
@@ -69,8 +69,8 @@ def wanted_id(part: MatchedPart, physical_name: str) -> int | None:
     if part.field_path is None:
         return id_of(part.field)
     nested = part.field.metadata.get(NESTED_IDS)
-    found = nested.get(f"{physical_name}.{part.field_path}") if isinstance(nested, dict) else None
-    return found if isinstance(found, int) and not isinstance(found, bool) else None
+    number = nested.get(f"{physical_name}.{part.field_path}") if isinstance(nested, dict) else None
+    return number if isinstance(number, int) and not isinstance(number, bool) else None
 
 
 def _lacks_id(part: MatchedPart) -> bool:

@@ -17,7 +17,7 @@ from deltacli.delta.rules.schema.schema_walk import shown_path
 
 _OLD_VALUES = Fix(
     broken="older files have other values under that id or name, and readers return them for the column",
-    mend="commit a metaData in which the column has an unused id and physical name",
+    repair="commit a metaData in which the column has an unused id and physical name",
     loss="the values of the column in files written since the change",
 )
 
@@ -29,7 +29,7 @@ MODE_CHANGE_ILLEGAL = AREA.rule(
     spec="Writer Requirements for Column Mapping",
     fix=Fix(
         broken="columns of older files are searched under another name, or by ids that they do not have",
-        mend="commit a metaData with the old mode, or rewrite all files",
+        repair="commit a metaData with the old mode, or rewrite all files",
         loss="nothing",
     ),
     example='"delta.columnMapping.mode":"name" in one metaData, "id" in the next',
@@ -43,7 +43,7 @@ PHYSICAL_NAME_CHANGED = AREA.rule(
     spec="Writer Requirements for Column Mapping",
     fix=Fix(
         broken="the column is not found in older files, so its old values read as null",
-        mend="commit a metaData with the old physical name",
+        repair="commit a metaData with the old physical name",
         loss="the values of the column in files written since the change",
     ),
     example='the id 2 with the physical name "col-b" in one metaData, "col-x" in the next',
@@ -77,7 +77,7 @@ MAX_ID_DECREASED = AREA.rule(
     spec="Writer Requirements for Column Mapping",
     fix=Fix(
         broken="the next new column may get the id of a dropped one",
-        mend="commit a metaData with delta.columnMapping.maxColumnId set to the highest id ever assigned",
+        repair="commit a metaData with delta.columnMapping.maxColumnId set to the highest id ever assigned",
         loss="nothing",
     ),
     example='"delta.columnMapping.maxColumnId":"7" in one metaData, "5" in the next',

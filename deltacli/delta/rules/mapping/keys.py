@@ -24,7 +24,7 @@ PARTITION_KEY_LOGICAL = AREA.rule(
     spec="Writer Requirements for Column Mapping",
     fix=Fix(
         broken="readers search for the value under the physical name and do not find it",
-        mend="commit the add again with physical names in partitionValues and dataChange=false",
+        repair="commit the add again with physical names in partitionValues and dataChange=false",
         loss="nothing",
     ),
     example='"partitionValues":{"country":"de"} for a column with the physical name "col-3"',
@@ -38,7 +38,7 @@ STATS_KEY_LOGICAL = AREA.rule(
     spec="Writer Requirements for Column Mapping",
     fix=Fix(
         broken="the statistics are not found, so no query can skip the file",
-        mend="commit the add again with physical names in stats and dataChange=false",
+        repair="commit the add again with physical names in stats and dataChange=false",
         loss="nothing",
     ),
     example='"stats":"{\\"minValues\\":{\\"price\\":1}}" for a column with the physical name "col-2"',
@@ -84,9 +84,9 @@ def statistics_have_physical_names(view: FilesView) -> Iterator[Finding]:
     """
     if view.config.mapping_mode == "none" or view.config.schema is None:
         return
-    found = stats_of(view)
-    for path, unknown in found.unknown.items():
-        if found.schema.is_logical(path):
+    stats = stats_of(view)
+    for path, unknown in stats.unknown.items():
+        if stats.schema.is_logical(path):
             logical, physical = _names_of(path, view.config.schema)
             where = f" in {unknown.files:,} files" if unknown.files > 1 else ""
             message = f"the statistics of {logical} have its logical name instead of the physical one{where}"

@@ -28,17 +28,17 @@ from deltacli.delta.rules.schema.schema_walk import fresh, shown_path
 
 _COLUMN_LOST = Fix(
     broken="engines refuse the table, or cannot find the column in its files",
-    mend="commit a metaData in which the field has the id and the physical name that its files have",
+    repair="commit a metaData in which the field has the id and the physical name that its files have",
     loss="nothing, if they are known; the footer of a data file shows both",
 )
 _TWINS = Fix(
     broken="readers return the values of one column for the other, or refuse the table",
-    mend="commit a metaData in which the newer of the two has a unique id and physical name",
+    repair="commit a metaData in which the newer of the two has a unique id and physical name",
     loss="the values of the newer column in files written since the change",
 )
 _COUNTER = Fix(
     broken="the next new column may get an id that is already used",
-    mend="commit a metaData with delta.columnMapping.maxColumnId set to the highest id ever assigned",
+    repair="commit a metaData with delta.columnMapping.maxColumnId set to the highest id ever assigned",
     loss="nothing",
 )
 
@@ -51,7 +51,7 @@ MODE_INVALID = AREA.rule(
     spec="Column Mapping",
     fix=Fix(
         broken="engines refuse the table, or read it without column mapping",
-        mend="set delta.columnMapping.mode to the mode with which the files were written",
+        repair="set delta.columnMapping.mode to the mode with which the files were written",
         loss="nothing",
     ),
     example='"delta.columnMapping.mode":"names"',
@@ -65,7 +65,7 @@ MODE_WITHOUT_PROTOCOL = AREA.rule(
     spec="Column Mapping",
     fix=Fix(
         broken="engines disagree about whether files have physical or logical names",
-        mend="commit a protocol with columnMapping (reader 2 and writer 5, or the feature)",
+        repair="commit a protocol with columnMapping (reader 2 and writer 5, or the feature)",
         loss="access by readers and writers without support for column mapping",
     ),
     example='"delta.columnMapping.mode":"name" under {"minReaderVersion":1,"minWriterVersion":2}',
@@ -148,7 +148,7 @@ STRAY_ANNOTATIONS = AREA.rule(
     spec="Delta Kernel: column mapping annotations",
     fix=Fix(
         broken="some engines refuse the table; others use the physical names when mapping is turned on",
-        mend="commit a metaData without the ids and names, or with the intended mode",
+        repair="commit a metaData without the ids and names, or with the intended mode",
         loss="nothing",
     ),
     example='"metadata":{"delta.columnMapping.id":1,…} without delta.columnMapping.mode',
@@ -161,7 +161,7 @@ NESTED_IDS_WRONG = AREA.rule(
     spec="Iceberg Compatibility V2",
     fix=Fix(
         broken="the table cannot be read as an Iceberg table",
-        mend="commit a metaData in which delta.columnMapping.nested.ids gives every part a unique id",
+        repair="commit a metaData in which delta.columnMapping.nested.ids gives every part a unique id",
         loss="nothing, if files already have the ids; otherwise they must be rewritten",
     ),
     example='an array column "col-1" without {"delta.columnMapping.nested.ids":{"col-1.element":7}}',
@@ -174,7 +174,7 @@ COMPAT_PHYSICAL_NAME = AREA.rule(
     spec="IcebergWriterCompatV1 (proposal)",
     fix=Fix(
         broken="Iceberg writers cannot find the column by its id",
-        mend="turn the compatibility off, or recreate the table with such names",
+        repair="turn the compatibility off, or recreate the table with such names",
         loss="nothing",
     ),
     example='"delta.columnMapping.id":1,"delta.columnMapping.physicalName":"id"',
@@ -255,13 +255,13 @@ def _faults(view: MetadataView) -> Iterator[Finding]:
 
 
 def _stray(view: MetadataView, fields: Sequence[MappedField]) -> Iterator[Finding]:
-    found = [one for one in fields if any(key.startswith("delta.columnMapping.") for key in one.field.metadata)]
-    if found:
-        first = shown_path(found[0].path)
-        message = f"{len(found)} fields have ids or physical names although column mapping is off; the first is {first}"
-        if len(found) == 1:
+    stray = [one for one in fields if any(key.startswith("delta.columnMapping.") for key in one.field.metadata)]
+    if stray:
+        first = shown_path(stray[0].path)
+        message = f"{len(stray)} fields have ids or physical names although column mapping is off; the first is {first}"
+        if len(stray) == 1:
             message = f"the field {first} has an id or a physical name although column mapping is off"
-        yield STRAY_ANNOTATIONS.at(_at(view, found[0]), message, seen=len(found), expected=0)
+        yield STRAY_ANNOTATIONS.at(_at(view, stray[0]), message, seen=len(stray), expected=0)
 
 
 def _field_faults(view: MetadataView, fields: Sequence[MappedField]) -> Iterator[Finding]:
@@ -312,7 +312,7 @@ def _counter_faults(view: MetadataView, fields: Sequence[MappedField]) -> Iterat
         yield MAX_ID_MISSING.at(place, f"column mapping is on, but {MAX_COLUMN_ID} is missing")
         return
     limit = parse_integer(properties, MAX_COLUMN_ID)
-    nested = [found for one in fields for found in one.nested_ids.values() if type(found) is int]
+    nested = [number for one in fields for number in one.nested_ids.values() if type(number) is int]
     used = max([*nested, *(one.id for one in fields if one.id is not None)], default=0)
     if limit is not None and limit < used <= _MAX_ID:
         message = f"{MAX_COLUMN_ID} is below the highest id in use"
@@ -335,12 +335,12 @@ def _nested_id_faults(view: MetadataView, fields: Sequence[MappedField]) -> Iter
             message = f"the field {column} has ids for parts that do not exist: {', '.join(strange)}"
             yield NESTED_IDS_WRONG.at(place, message, seen=", ".join(strange), expected=", ".join(wanted) or "none")
         for way in wanted:
-            found = one.nested_ids.get(way)
-            if type(found) is int:
-                if found in taken:
-                    message = f"the id {found} of {way} is already used by {shown_path(taken[found])}"
-                    yield NESTED_IDS_WRONG.at(place, message, seen=found, expected="a unique id")
-                taken[found] = way
+            number = one.nested_ids.get(way)
+            if type(number) is int:
+                if number in taken:
+                    message = f"the id {number} of {way} is already used by {shown_path(taken[number])}"
+                    yield NESTED_IDS_WRONG.at(place, message, seen=number, expected="a unique id")
+                taken[number] = way
 
 
 def _is_on(config: TableConfiguration, features: Sequence[str]) -> bool:

@@ -71,8 +71,8 @@ class PartitionKeys:
 
     def rows_with_values(self) -> list[int]:
         """Return rows whose map is not empty."""
-        found: list[int] = pc.indices_nonzero(pc.greater(self._sizes, 0)).to_pylist()
-        return found
+        rows: list[int] = pc.indices_nonzero(pc.greater(self._sizes, 0)).to_pylist()
+        return rows
 
     def irregular_rows(self) -> list[int]:
         """Return rows whose keys are not exactly the partition columns."""
@@ -115,7 +115,7 @@ class PartitionKeys:
 
 def keys_of(view: FilesView) -> PartitionKeys:
     """Return the partition values of a view, parsed at the first call."""
-    found = view.memory.get("partition_keys")
-    if not isinstance(found, PartitionKeys):
-        found = view.memory["partition_keys"] = PartitionKeys(view)
-    return found
+    keys = view.memory.get("partition_keys")
+    if not isinstance(keys, PartitionKeys):
+        keys = view.memory["partition_keys"] = PartitionKeys(view)
+    return keys

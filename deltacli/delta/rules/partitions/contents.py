@@ -22,7 +22,7 @@ DIFFERS = AREA.rule(
     spec="Writer Requirements for IcebergCompatV1 and V2",
     fix=Fix(
         broken="Delta readers see the value in the log; readers of Iceberg or of the bare file see the other one",
-        mend="find out which of the two is right, then rewrite the file with an engine",
+        repair="find out which of the two is right, then rewrite the file with an engine",
         loss="nothing",
     ),
     example='"partitionValues":{"p":"a"}, and a file whose column p is "b"',
@@ -52,9 +52,9 @@ def are_materialised(config: TableConfiguration) -> bool:
 def partition_columns_of_files(view: AnswersView) -> Iterator[Finding]:
     """Check each column of each file."""
     for row, answers in enumerate(view.answers):
-        found: PartitionDifference
-        for found in answers.get(QUESTION, ()):
+        difference: PartitionDifference
+        for difference in answers.get(QUESTION, ()):
             place = view.place(row)
-            message = f"{plural(found.rows, 'row')} of {place.key} have another value in the partition column "
-            message += f"{found.column} than the log says"
-            yield DIFFERS.at(place, message, seen=found.seen, expected=found.expected)
+            message = f"{plural(difference.rows, 'row')} of {place.key} have another value in the partition column "
+            message += f"{difference.column} than the log says"
+            yield DIFFERS.at(place, message, seen=difference.seen, expected=difference.expected)

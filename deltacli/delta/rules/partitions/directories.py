@@ -27,9 +27,9 @@ def directories_of_other_values(view: FilesView) -> Iterator[Finding]:
     """Report directories `column=value` that differ from partitionValues. Once per directory."""
     if view.config.metadata is None or not view.config.partition_columns:
         return
-    found = keys_of(view)
-    columns = found.columns()
-    if not found.are_regular or not columns:
+    partition_keys = keys_of(view)
+    columns = partition_keys.columns()
+    if not partition_keys.are_regular or not columns:
         return
     paths = view.adds.column("path")
     rows = pc.indices_nonzero(pc.and_not(pc.match_substring(paths, "="), _as_usual(paths, columns)))
@@ -62,10 +62,10 @@ def _as_usual(paths: Any, columns: list[PartitionColumn]) -> Any:  # Any: Arrow 
     directory = segments[0] if len(segments) == 1 else pc.binary_join_element_wise(*segments, "/")
     low = pc.binary_join_element_wise(directory, "", "/")
     high = pc.binary_join_element_wise(directory, "", _AFTER_SLASH)
-    found = pc.and_(pc.greater_equal(paths, low), pc.less(paths, high))
+    mask = pc.and_(pc.greater_equal(paths, low), pc.less(paths, high))
     for values in texts:
-        found = pc.and_not(found, pc.match_substring(values, "/"))
-    return found
+        mask = pc.and_not(mask, pc.match_substring(values, "/"))
+    return mask
 
 
 def _directories_with_values(paths: Any, columns: list[PartitionColumn], rows: Any) -> Any:  # Any: Arrow arrays
@@ -77,13 +77,13 @@ def _directories_with_values(paths: Any, columns: list[PartitionColumn], rows: A
 
 def _differences(directory: str, texts: Mapping[str, tuple[PartitionColumn, str]]) -> Iterator[tuple[str, str, str]]:
     """Return column, the directory's value and the log's value if they certainly differ."""
-    by_name = {found[0].name: found for found in texts.values()} | dict(texts)
+    by_name = {pair[0].name: pair for pair in texts.values()} | dict(texts)
     for segment in decode(directory).split("/"):
         name, is_partition, escaped = segment.partition("=")
-        found = by_name.get(unquote(name)) if is_partition else None
-        if found is None:
+        pair = by_name.get(unquote(name)) if is_partition else None
+        if pair is None:
             continue
-        column, logged = found
+        column, logged = pair
         named = unquote(escaped)
         if _differ(column, named, logged) and escaped != logged:
             yield column.name, named, logged or "null"
@@ -106,8 +106,8 @@ def count_partitions(paths: Any) -> int:  # Any: a chunked string array
     """Return the number of directories of the form `column=value`."""
     import pyarrow as pa
 
-    found = []
+    counts = []
     for chunk in paths.chunks:
         named = pc.filter(chunk, pc.match_substring(chunk, "="))
-        found.append(pc.unique(pc.replace_substring_regex(named, _FILE_NAME, "")))
-    return len(pc.unique(pa.chunked_array(found, pa.string())))
+        counts.append(pc.unique(pc.replace_substring_regex(named, _FILE_NAME, "")))
+    return len(pc.unique(pa.chunked_array(counts, pa.string())))

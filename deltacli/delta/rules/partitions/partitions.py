@@ -31,25 +31,27 @@ def keys_of_partition_values(view: FilesView) -> Iterator[Finding]:
     """
     if view.config.metadata is None:
         return
-    found = keys_of(view)
-    if not found.expected:
-        rows = found.rows_with_values()
+    keys = keys_of(view)
+    if not keys.expected:
+        rows = keys.rows_with_values()
         if rows:
             text = f"the table has no partition columns, but the file has partition values{_in_files(rows)}"
-            seen = ", ".join(found.names_of(rows[0]))
+            seen = ", ".join(keys.names_of(rows[0]))
             yield rules.ON_UNPARTITIONED.at(view.place(rows[0]), text, seen=seen, expected="none")
         return
     logical = _logical_names(view.config)
-    for row in found.irregular_rows():
-        yield from _judge_keys(view, row, found, logical)
+    for row in keys.irregular_rows():
+        yield from _judge_keys(view, row, keys, logical)
 
 
-def _judge_keys(view: FilesView, row: int, found: PartitionKeys, logical: Mapping[str, str]) -> Iterator[Finding]:
-    names = found.names_of(row)
-    missing = {name.lower(): name for name in found.expected if name not in names}
-    expected = ", ".join(found.expected)
+def _judge_keys(
+    view: FilesView, row: int, partition_keys: PartitionKeys, logical: Mapping[str, str]
+) -> Iterator[Finding]:
+    names = partition_keys.names_of(row)
+    missing = {name.lower(): name for name in partition_keys.expected if name not in names}
+    expected = ", ".join(partition_keys.expected)
     for name in names:
-        if name in found.expected:
+        if name in partition_keys.expected:
             continue
         if name in logical:
             missing.pop(logical[name].lower(), None)
@@ -149,18 +151,18 @@ def _spellings(column: PartitionColumn) -> dict[str, Spelling]:
     if is_text(type_name):
         odd = pc.is_in(distinct, value_set=_texts(["", HIVE_DEFAULT]))
         return dict.fromkeys(pc.filter(distinct, odd).to_pylist(), Spelling.NOT_CANONICAL)
-    found: dict[str, Spelling] = {}
+    spellings: dict[str, Spelling] = {}
     rest = pc.filter(distinct, pc.not_equal(distinct, ""))
     for pattern, spelling in sure_spellings(type_name):
         sure = pc.match_substring_regex(rest, pattern)
         if spelling is not Spelling.PLAIN:
-            found.update(dict.fromkeys(pc.filter(rest, sure).to_pylist(), spelling))
+            spellings.update(dict.fromkeys(pc.filter(rest, sure).to_pylist(), spelling))
         rest = pc.filter(rest, pc.invert(sure))
     for text in rest.to_pylist():
         spelling = spelling_of(type_name, text)
         if spelling is not Spelling.PLAIN:
-            found[text] = spelling
-    return found
+            spellings[text] = spelling
+    return spellings
 
 
 @AREA.check(StateView, rules.CARDINALITY)
@@ -188,11 +190,11 @@ def partitions_that_are_too_small(view: StateView) -> Iterator[Finding]:
 
 def _logical_names(config: TableConfiguration) -> dict[str, str]:
     """Return logical name -> physical name of partition columns where mapping makes them differ."""
-    found = {}
+    names = {}
     for physical, column in config.partition_columns.items():
         if column is not None and column.name != physical:
-            found[column.name] = physical
-    return found
+            names[column.name] = physical
+    return names
 
 
 def _texts(values: list[str]) -> Any:  # Any: a string array

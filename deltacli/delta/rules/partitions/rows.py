@@ -18,7 +18,7 @@ KEY_MISSING = AREA.rule(
     "A file has no value for a partition column.",
     seed="000: Consistency Between Table Metadata and Data Files",
     spec="Consistency Between Table Metadata and Data Files",
-    fix=Fix(broken="readers fail, or treat the value as null", mend=_RECOMMIT, loss="nothing"),
+    fix=Fix(broken="readers fail, or treat the value as null", repair=_RECOMMIT, loss="nothing"),
     example='{"add":{"path":"part-0.parquet","partitionValues":{},…}} where partitionColumns is ["p"]',
 )
 KEY_EXTRA = AREA.rule(
@@ -28,7 +28,7 @@ KEY_EXTRA = AREA.rule(
     "A file has a value for a name that is not a partition column.",
     seed=_ADD,
     spec="Add File and Remove File",
-    fix=Fix(broken="some readers fail, others ignore the value", mend=_RECOMMIT, loss="nothing"),
+    fix=Fix(broken="some readers fail, others ignore the value", repair=_RECOMMIT, loss="nothing"),
     example='"partitionValues":{"p":"a","q":"b"} where partitionColumns is ["p"]',
 )
 KEY_CASE = AREA.rule(
@@ -38,7 +38,7 @@ KEY_CASE = AREA.rule(
     "A partition value has a name that differs from its column's name only in case.",
     seed=_ADD,
     spec="Add File and Remove File",
-    fix=Fix(broken="case-sensitive readers treat the value as null, or fail", mend=_RECOMMIT, loss="nothing"),
+    fix=Fix(broken="case-sensitive readers treat the value as null, or fail", repair=_RECOMMIT, loss="nothing"),
     example='"partitionValues":{"P":"a"} where partitionColumns is ["p"]',
 )
 UNPARSABLE = AREA.rule(
@@ -48,7 +48,7 @@ UNPARSABLE = AREA.rule(
     "A partition value is not valid for the type of its column.",
     seed=_SERIAL,
     spec=_SERIALIZATION,
-    fix=Fix(broken="readers fail, or treat the value as null", mend=_RECOMMIT, loss="nothing"),
+    fix=Fix(broken="readers fail, or treat the value as null", repair=_RECOMMIT, loss="nothing"),
     example='"partitionValues":{"day":"yesterday"} where day is a date',
 )
 EMPTY_STRING = AREA.rule(
@@ -60,7 +60,7 @@ EMPTY_STRING = AREA.rule(
     spec=_SERIALIZATION,
     fix=Fix(
         broken="engines see different values in the same rows",
-        mend="commit the same add again with null for the value and dataChange=false",
+        repair="commit the same add again with null for the value and dataChange=false",
         loss="the difference between null and an empty string",
     ),
     example='"partitionValues":{"p":""} where p is a string',
@@ -72,7 +72,7 @@ NULL_IN_NOT_NULL = AREA.rule(
     "A partition column that must not be null is null in a file.",
     seed="000: Struct Field",
     spec="Struct Field",
-    fix=Fix(broken="the rows break the schema", mend="rewrite the file's rows with a value", loss="nothing"),
+    fix=Fix(broken="the rows break the schema", repair="rewrite the file's rows with a value", loss="nothing"),
     example='"partitionValues":{"p":null} where p has "nullable":false',
 )
 TIMESTAMP_ZONELESS = AREA.rule(
@@ -84,7 +84,7 @@ TIMESTAMP_ZONELESS = AREA.rule(
     spec=_SERIALIZATION,
     fix=Fix(
         broken="readers in another time zone than the writer's see other times",
-        mend="commit the same add again with the time in ISO 8601, UTC, and dataChange=false",
+        repair="commit the same add again with the time in ISO 8601, UTC, and dataChange=false",
         loss="nothing",
     ),
     example='"partitionValues":{"at":"2026-01-01 00:00:00"} where at is a timestamp',
@@ -96,7 +96,9 @@ NOT_CANONICAL = AREA.rule(
     "A partition value has an unusual spelling, so one partition may appear as two.",
     spec=_SERIALIZATION,
     fix=Fix(
-        broken="tools that compare partitions as text see two partitions instead of one", mend=_RECOMMIT, loss="nothing"
+        broken="tools that compare partitions as text see two partitions instead of one",
+        repair=_RECOMMIT,
+        loss="nothing",
     ),
     example='"partitionValues":{"year":"02026"} where year is an integer',
 )
@@ -108,7 +110,7 @@ HIVE_DEFAULT = AREA.rule(
     spec=_SERIALIZATION,
     fix=Fix(
         broken="rows that were null now hold this text",
-        mend="commit the same add again with null for the value and dataChange=false",
+        repair="commit the same add again with null for the value and dataChange=false",
         loss="nothing",
     ),
     example='"partitionValues":{"p":"__HIVE_DEFAULT_PARTITION__"}',
@@ -120,7 +122,7 @@ DIR_MISMATCH = AREA.rule(
     "A file's directory names a different partition value than the log.",
     seed="000: Data Files",
     spec="Data Files",
-    fix=Fix(broken="nothing: the log decides", mend="no repair needed", loss="nothing"),
+    fix=Fix(broken="nothing: the log decides", repair="no repair needed", loss="nothing"),
     example='{"add":{"path":"p=b/part-0.parquet","partitionValues":{"p":"a"},…}}',
 )
 ON_UNPARTITIONED = AREA.rule(
@@ -130,7 +132,7 @@ ON_UNPARTITIONED = AREA.rule(
     "A file of a table without partitions has partition values.",
     seed=_ADD,
     spec="Add File and Remove File",
-    fix=Fix(broken="some readers fail", mend=_RECOMMIT, loss="nothing"),
+    fix=Fix(broken="some readers fail", repair=_RECOMMIT, loss="nothing"),
     example='"partitionValues":{"p":"a"} where partitionColumns is []',
 )
 CARDINALITY = AREA.rule(
@@ -140,7 +142,7 @@ CARDINALITY = AREA.rule(
     "The table has so many partitions, or so little data in each file, that reading it is slow.",
     spec="deltacli",
     fix=Fix(
-        broken="queries spend most of their time opening files", mend="rewrite with fewer partitions", loss="nothing"
+        broken="queries spend most of their time opening files", repair="rewrite with fewer partitions", loss="nothing"
     ),
     example="partitionColumns is [user_id], 2 million files of 40 KiB",
 )
@@ -152,7 +154,7 @@ NTZ_DATE_ONLY = AREA.rule(
     spec="Type Widening",
     fix=Fix(
         broken="several engines fail to read the file",
-        mend="commit the same add again with 00:00:00 after the date and dataChange=false",
+        repair="commit the same add again with 00:00:00 after the date and dataChange=false",
         loss="nothing",
     ),
     example='"partitionValues":{"at":"2026-01-01"} where at is a timestamp_ntz',

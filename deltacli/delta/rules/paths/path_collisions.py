@@ -26,7 +26,7 @@ DOUBLE_ENCODED = AREA.rule(
     spec="Add File and Remove File",
     fix=Fix(
         broken="readers that decode once, as required, do not find the file; vacuum treats it as unused",
-        mend="commit a remove of this path, and the add again with the right one, both with dataChange=false",
+        repair="commit a remove of this path, and the add again with the right one, both with dataChange=false",
         loss="nothing, as long as no vacuum runs before",
     ),
     example='{"add":{"path":"city=New%2520York/part-0.parquet",…}} with the file in "city=New York"',
@@ -40,7 +40,7 @@ SAME_FILE_TWO_SPELLINGS = AREA.rule(
     spec="Action Reconciliation",
     fix=Fix(
         broken="engines that compare paths as text see two files: its rows count twice, or it is not removed",
-        mend="commit a remove of one spelling, then the add of the other",
+        repair="commit a remove of one spelling, then the add of the other",
         loss="nothing",
     ),
     example='{"add":{"path":"a%2Db.parquet",…}} after {"add":{"path":"a-b.parquet",…}}',
@@ -53,10 +53,10 @@ CASE_COLLISION = AREA.rule(
     spec="Data Files",
     fix=Fix(
         broken="on a case-insensitive file system, one of the files overwrites the other when the table is copied",
-        mend="rewrite one of the files with an engine",
+        repair="rewrite one of the files with an engine",
         loss="nothing",
     ),
-    example='"P=1/part-0.parquet" beside "p=1/part-0.parquet"',
+    example='"P=1/part-0.parquet" next to "p=1/part-0.parquet"',
 )
 SHARED_WITH_CDC = AREA.rule(
     "path.shared-with-cdc",
@@ -66,7 +66,7 @@ SHARED_WITH_CDC = AREA.rule(
     spec="Add CDC File",
     fix=Fix(
         broken="the rows are both data and changes; unless the file has _change_type, readers of changes fail",
-        mend="no repair needed; writers should write separate change data files",
+        repair="no repair needed; writers should write separate change data files",
         loss="nothing",
     ),
     example='{"add":{"path":"part-0.parquet",…}} and {"cdc":{"path":"part-0.parquet",…}} in one commit',
@@ -80,7 +80,7 @@ NOT_UNIQUE_OVER_HISTORY = AREA.rule(
     spec="Data Files",
     fix=Fix(
         broken="older versions that use the path read the wrong rows, or fail",
-        mend="no repair needed; each file must have a new name",
+        repair="no repair needed; each file must have a new name",
         loss="the rows of the earlier file at that path",
     ),
     example='{"add":{"path":"part-0.parquet","size":20,…}} after {"remove":{"path":"part-0.parquet","size":10,…}}',
@@ -227,12 +227,12 @@ def paths_encoded_twice(view: StorageView) -> Iterator[Finding]:
         if name in view.files or name.startswith("/") or ":" in name:
             continue
         path = paths[row].as_py()
-        found = next((other for other in (decode(name), path) if other != name and other in view.files), None)
-        if found is not None:
-            reading = "as it stands" if found == path else "decoded twice"
+        other_path = next((other for other in (decode(name), path) if other != name and other in view.files), None)
+        if other_path is not None:
+            reading = "as it stands" if other_path == path else "decoded twice"
             yield DOUBLE_ENCODED.at(
                 place_of(view.live_adds.slice(row, 1).to_pylist()[0]),
                 f"there is no file {name}, but there is one at the path {path} {reading}",
                 seen=name,
-                expected=found,
+                expected=other_path,
             )

@@ -53,13 +53,13 @@ def paths_of_adds(view: FilesView) -> Iterator[Finding]:
 @AREA.check(CommitView, BAD_ENCODING, NOT_ENCODED, ESCAPES_ROOT, NOT_NORMALISED)
 def paths_of_removes_and_change_files(view: CommitView) -> Iterator[Finding]:
     """A remove repeats the path of an add. Only a remove without a live add of that path is checked."""
-    placed = [found for found in (*view.removes, *view.of_kind("cdc")) if isinstance(found.action.get("path"), str)]
+    placed = [action for action in (*view.removes, *view.of_kind("cdc")) if isinstance(action.action.get("path"), str)]
     if not placed:
         return
     import pyarrow as pa
 
     try:
-        paths = pa.array([found.action["path"] for found in placed], pa.string())
+        paths = pa.array([action.action["path"] for action in placed], pa.string())
     except UnicodeEncodeError:
         return
     for row in pc.indices_nonzero(suspicious(paths)).to_pylist():

@@ -25,7 +25,7 @@ BAD_ENCODING = AREA.rule(
     spec="Add File and Remove File",
     fix=Fix(
         broken="readers refuse the path, or look for a file of another name",
-        mend=_ADD_AGAIN,
+        repair=_ADD_AGAIN,
         loss="nothing",
     ),
     example='{"add":{"path":"rate=5%/part-0.parquet",…}}',
@@ -39,7 +39,7 @@ NOT_ENCODED = AREA.rule(
     spec="Add File and Remove File",
     fix=Fix(
         broken="strict readers refuse the path, or cut it at # or ?",
-        mend=_ADD_AGAIN,
+        repair=_ADD_AGAIN,
         loss="nothing",
     ),
     example='{"add":{"path":"city=New York/part-0.parquet",…}}',
@@ -53,7 +53,7 @@ ESCAPES_ROOT = AREA.rule(
     spec="Add File and Remove File",
     fix=Fix(
         broken="the file is outside the table, so copies of the table lack it and others may delete it",
-        mend="copy the file into the table, then commit a remove of this path and an add of the new one",
+        repair="copy the file into the table, then commit a remove of this path and an add of the new one",
         loss="the rows of the file, if it cannot be copied",
     ),
     example='{"add":{"path":"../other/part-0.parquet",…}}',
@@ -67,7 +67,7 @@ NOT_NORMALISED = AREA.rule(
     spec="Add File and Remove File",
     fix=Fix(
         broken="engines that compare paths as text treat it as another file; on object stores it is another file",
-        mend=_ADD_AGAIN,
+        repair=_ADD_AGAIN,
         loss="nothing",
     ),
     example='{"add":{"path":"./day=1//part-0.parquet",…}}',
@@ -81,7 +81,7 @@ ABSOLUTE = AREA.rule(
     spec="Add File and Remove File",
     fix=Fix(
         broken="another table's vacuum may delete the file; without a scheme each engine uses its own default store",
-        mend="copy the file into the table, then commit a remove of this path and an add of the new one",
+        repair="copy the file into the table, then commit a remove of this path and an add of the new one",
         loss="nothing",
     ),
     example='{"add":{"path":"s3://other-bucket/table/part-0.parquet",…}}',
@@ -97,7 +97,7 @@ ABSOLUTE_INSIDE_ROOT = AREA.rule(
         broken=(
             "after the table is moved or copied, the path still points to the old place; some vacuums delete the file"
         ),
-        mend=_ADD_AGAIN,
+        repair=_ADD_AGAIN,
         loss="nothing",
     ),
     example='{"add":{"path":"s3://bucket/table/part-0.parquet",…}} in the table s3://bucket/table',
@@ -111,7 +111,7 @@ HIDDEN_LOCATION = AREA.rule(
     spec="Data Files",
     fix=Fix(
         broken="tools treat such directories as hidden: vacuum never cleans them, and some readers skip the file",
-        mend="rewrite the file with an engine, which gives it a valid path",
+        repair="rewrite the file with an engine, which gives it a valid path",
         loss="nothing",
     ),
     example='{"add":{"path":"_tmp/part-0.parquet",…}}',
@@ -124,7 +124,7 @@ RESERVED_NAME = AREA.rule(
     spec="File Types",
     fix=Fix(
         broken="tools that clean or list the log may delete the file, or treat it as part of the log",
-        mend="rewrite the file with an engine, which gives it a valid path",
+        repair="rewrite the file with an engine, which gives it a valid path",
         loss="nothing",
     ),
     example='{"add":{"path":"_delta_log/part-0.parquet",…}}',
@@ -168,14 +168,14 @@ def suspicious(paths: Any) -> Any:  # Any: a string array in, a boolean one out
     """Return which paths need to be checked one by one: all that violate a rule, and few others."""
     import pyarrow as pa
 
-    found: Any = pc.match_substring_regex(paths, _SUSPICIOUS)
+    mask: Any = pc.match_substring_regex(paths, _SUSPICIOUS)
     escaped = pc.match_substring_regex(paths, _NOT_ASCII_ESCAPE)
     if pc.any(escaped).as_py():
         try:
             pc.cast(decode_column(paths), pa.string())
         except pa.ArrowInvalid:
-            found = pc.or_(found, escaped)
-    return found
+            mask = pc.or_(mask, escaped)
+    return mask
 
 
 def faults_of_path(path: str, uri: str) -> Iterator[Fault]:
@@ -254,9 +254,9 @@ def _odd_part(rest: str) -> str | None:
 
 def _absolute_fault(path: str, scheme: str | None, uri: str) -> Fault:
     root = _canonical_root(uri)
-    found = canonical(path)
-    if found.startswith(f"{root}/"):
-        inside = found[len(root) + 1 :].encode("utf-8", "replace").decode()
+    key = canonical(path)
+    if key.startswith(f"{root}/"):
+        inside = key[len(root) + 1 :].encode("utf-8", "replace").decode()
         return Fault(ABSOLUTE_INSIDE_ROOT, f"{path} is absolute but points into the table itself", path, inside)
     if scheme is None:
         message = f"{path} is absolute without a scheme, so each engine uses its own default store"

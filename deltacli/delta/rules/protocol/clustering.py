@@ -29,7 +29,7 @@ DOMAIN_MISSING = AREA.rule(
     spec="Clustered Table: Writer Requirements for Clustered Table",
     fix=Fix(
         broken="engines do not know by which columns to cluster files",
-        mend="set the clustering columns with an engine: ALTER TABLE … CLUSTER BY (…), or CLUSTER BY NONE",
+        repair="set the clustering columns with an engine: ALTER TABLE … CLUSTER BY (…), or CLUSTER BY NONE",
         loss="nothing",
     ),
     example='{"protocol":{…,"writerFeatures":["clustering","domainMetadata"]}} without a domain delta.clustering',
@@ -42,7 +42,7 @@ BAD_CONFIG = AREA.rule(
     spec="Clustered Table: Writer Requirements for Clustered Table",
     fix=Fix(
         broken="engines refuse to cluster the table or to read its description",
-        mend="set the clustering columns again with an engine: ALTER TABLE … CLUSTER BY (…)",
+        repair="set the clustering columns again with an engine: ALTER TABLE … CLUSTER BY (…)",
         loss="nothing",
     ),
     example=(
@@ -57,7 +57,7 @@ PARTITIONED = AREA.rule(
     spec="Clustered Table: Writer Requirements for Clustered Table",
     fix=Fix(
         broken="engines refuse to write to a table that is both clustered and partitioned",
-        mend="copy the rows into a table that is only clustered or only partitioned",
+        repair="copy the rows into a table that is only clustered or only partitioned",
         loss="the history of the table",
     ),
     example='"partitionColumns":["p"] with the writer feature clustering',
@@ -70,7 +70,7 @@ TYPE = AREA.rule(
     spec="Clustered Table: Writer Requirements for Clustered Table",
     fix=Fix(
         broken="clustering by the column lets no reader skip a file, and some engines refuse it",
-        mend="choose other clustering columns with an engine: ALTER TABLE … CLUSTER BY (…)",
+        repair="choose other clustering columns with an engine: ALTER TABLE … CLUSTER BY (…)",
         loss="nothing",
     ),
     example='"clusteringColumns":[["tags"]], and tags is a map',
@@ -83,7 +83,7 @@ VARIANT = AREA.rule(
     spec="Variant Data Type",
     fix=Fix(
         broken="variants have no order and no text form, so engines cannot lay out files by them",
-        mend="use another column: for clustering with an engine, for partitions by rewriting the table",
+        repair="use another column: for clustering with an engine, for partitions by rewriting the table",
         loss="nothing",
     ),
     example='"partitionColumns":["v"], and v is a variant',
@@ -173,13 +173,13 @@ def read_clustering_columns(configuration: str) -> list[tuple[str, ...]] | None:
     columns = value.get("clusteringColumns") if isinstance(value, dict) else None
     if not isinstance(columns, list):
         return None
-    found: list[tuple[str, ...]] = []
+    paths: list[tuple[str, ...]] = []
     for column in columns:
         names = [column] if isinstance(column, str) else column
         if not isinstance(names, list) or not names or not all(isinstance(name, str) and name for name in names):
             return None
-        found.append(tuple(names))
-    return found
+        paths.append(tuple(names))
+    return paths
 
 
 def find_column(config: TableConfiguration, schema: StructType, path: tuple[str, ...]) -> ClusteringColumn:
@@ -198,15 +198,15 @@ def find_column(config: TableConfiguration, schema: StructType, path: tuple[str,
 
 def _type_at(schema: StructType, names: Sequence[str], name_of: Callable[[StructField], str]) -> DataType | None:
     """Return the type at a path of names through structs only. Clustering columns are never in arrays or maps."""
-    found: DataType = schema
+    data_type: DataType = schema
     for name in names:
-        if not isinstance(found, StructType):
+        if not isinstance(data_type, StructType):
             return None
-        field = next((field for field in found.fields if name_of(field).lower() == name.lower()), None)
+        field = next((field for field in data_type.fields if name_of(field).lower() == name.lower()), None)
         if field is None:
             return None
-        found = field.data_type
-    return found
+        data_type = field.data_type
+    return data_type
 
 
 def is_skippable(data_type: DataType) -> bool:

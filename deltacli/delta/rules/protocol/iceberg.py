@@ -24,7 +24,7 @@ MAPPING_OFF = AREA.rule(
     spec="Iceberg Compatibility V1; Iceberg Compatibility V2",
     fix=Fix(
         broken="Iceberg readers find columns by field ids, which the files do not have",
-        mend="turn the compatibility off, then on again with an engine that sets delta.columnMapping.mode",
+        repair="turn the compatibility off, then on again with an engine that sets delta.columnMapping.mode",
         loss="nothing",
     ),
     example="delta.enableIcebergCompatV2 is true, delta.columnMapping.mode is not set",
@@ -37,7 +37,7 @@ TYPE_NOT_ALLOWED = AREA.rule(
     spec="Iceberg Compatibility V1; Iceberg Compatibility V2",
     fix=Fix(
         broken="the table cannot be converted to Iceberg",
-        mend="rewrite the table without such columns, or turn the compatibility off",
+        repair="rewrite the table without such columns, or turn the compatibility off",
         loss="the columns, if they are dropped",
     ),
     example="a map column with delta.enableIcebergCompatV1",
@@ -50,7 +50,7 @@ VERSIONS_CONFLICT = AREA.rule(
     spec="Iceberg Compatibility V2: Writer Requirements for IcebergCompatV2",
     fix=Fix(
         broken="no writer can satisfy them together",
-        mend="set all but the newest of the properties to false",
+        repair="set all but the newest of the properties to false",
         loss="nothing",
     ),
     example="delta.enableIcebergCompatV1 and delta.enableIcebergCompatV2 are true",
@@ -63,7 +63,7 @@ NUM_RECORDS = AREA.rule(
     spec="Iceberg Compatibility V1; Iceberg Compatibility V2",
     fix=Fix(
         broken="a conversion to Iceberg, which needs the number, fails or opens the file",
-        mend="commit the add again with numRecords in its statistics",
+        repair="commit the add again with numRecords in its statistics",
         loss="nothing",
     ),
     example='{"add":{"path":"part-0.parquet",…}} without stats',
@@ -76,7 +76,7 @@ METADATA_AT_RISK = AREA.rule(
     spec="Delta-Spark: VACUUM, hidden directories",
     fix=Fix(
         broken="nothing; tools that do not recognize it may delete files that Iceberg readers need",
-        mend="no repair needed",
+        repair="no repair needed",
         loss="nothing",
     ),
     example="metadata/v1.metadata.json",
@@ -110,7 +110,7 @@ _WRITER_COMPATIBILITIES = (
 
 def active(config: TableConfiguration, known: tuple[Compatibility, ...] = COMPATIBILITIES) -> list[Compatibility]:
     """Return the versions that are supported and on."""
-    return [found for found in known if found.feature in config.features and config.is_on(found.enabled_by)]
+    return [each for each in known if each.feature in config.features and config.is_on(each.enabled_by)]
 
 
 @AREA.check(TableConfigurationView, MAPPING_OFF, TYPE_NOT_ALLOWED, VERSIONS_CONFLICT)
@@ -129,14 +129,14 @@ def _config_findings(view: TableConfigurationView) -> Iterator[Finding]:
         place = view.place._replace(key=on[0].enabled_by)
         yield MAPPING_OFF.at(place, message, seen=config.mapping_mode, expected="name or id")
     if len(on) > 1:
-        names = ", ".join(found.feature for found in on)
+        names = ", ".join(each.feature for each in on)
         message = f"{len(on)} versions of Iceberg compatibility are on at the same time: {names}"
         place = view.place._replace(key=on[-1].enabled_by)
         yield VERSIONS_CONFLICT.at(place, message, seen=names, expected="one of them")
-    for found in (*on, *active(config, _WRITER_COMPATIBILITIES)):
+    for each in (*on, *active(config, _WRITER_COMPATIBILITIES)):
         for path, name in _types(config.schema or StructType(()), ""):
-            if name in found.refuses or (found.allows is not None and name not in found.allows):
-                message = f"column {path} is of type {name}, which {found.feature} does not allow"
+            if name in each.refuses or (each.allows is not None and name not in each.allows):
+                message = f"column {path} is of type {name}, which {each.feature} does not allow"
                 yield TYPE_NOT_ALLOWED.at(view.place._replace(key=path), message, seen=name)
 
 

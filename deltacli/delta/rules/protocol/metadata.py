@@ -27,16 +27,16 @@ def _before(view: MetadataView) -> Metadata | None:
 @AREA.check(MetadataView, rows.ID_NOT_GUID, rows.ID_CHANGED)
 def id_is_odd(view: MetadataView) -> Iterator[Finding]:
     """Report an invalid id once, when it is introduced."""
-    found, before = view.raw.get("id"), _before(view)
-    if not isinstance(found, str):
+    table_id, before = view.raw.get("id"), _before(view)
+    if not isinstance(table_id, str):
         return
-    is_fresh = before is None or before.id != found
-    if is_fresh and not _GUID.fullmatch(found):
-        yield rows.ID_NOT_GUID.at(view.place, f"table id {found!r} is not a GUID", seen=found)
+    is_fresh = before is None or before.id != table_id
+    if is_fresh and not _GUID.fullmatch(table_id):
+        yield rows.ID_NOT_GUID.at(view.place, f"table id {table_id!r} is not a GUID", seen=table_id)
     if is_fresh and before is not None and before.id:
         what = "another table was written over this one, or an engine created a new id"
-        message = f"the table id changes from {before.id} to {found}: {what}"
-        yield rows.ID_CHANGED.at(view.place, message, seen=found, expected=before.id)
+        message = f"the table id changes from {before.id} to {table_id}: {what}"
+        yield rows.ID_CHANGED.at(view.place, message, seen=table_id, expected=before.id)
 
 
 @AREA.check(MetadataView, rows.FORMAT_NOT_PARQUET)
@@ -60,14 +60,16 @@ def created_time_is_odd(view: MetadataView) -> Iterator[Finding]:
     metadata, before = view.config.metadata, _before(view)
     if metadata is None:
         return
-    found = metadata.created_time
-    if found is None:
+    created_time = metadata.created_time
+    if created_time is None:
         if view.raw.get("createdTime") is None and (before is None or before.created_time is not None):
             yield rows.CREATED_TIME.at(view.place, "the metaData action has no createdTime")
-    elif before and before.created_time is not None and before.created_time != found and before.id == metadata.id:
-        old, new = format_timestamp(before.created_time), format_timestamp(found)
+    elif (
+        before and before.created_time is not None and before.created_time != created_time and before.id == metadata.id
+    ):
+        old, new = format_timestamp(before.created_time), format_timestamp(created_time)
         message = f"createdTime changes from {old} to {new}, although the table is the same"
-        yield rows.CREATED_TIME.at(view.place, message, seen=found, expected=before.created_time)
+        yield rows.CREATED_TIME.at(view.place, message, seen=created_time, expected=before.created_time)
 
 
 @AREA.check(MetadataView, rows.PARTITION_COLUMN_DUPLICATE)
@@ -103,9 +105,9 @@ def partition_columns_do_not_fit_the_schema(view: MetadataView) -> Iterator[Find
         if name not in columns:
             yield from _stranger(view, name, schema, columns)
         elif not _has_text(columns[name]):
-            found = simple_name(columns[name])
-            message = f"partition column {name} is of type {found}, whose values cannot be written as text"
-            yield rows.PARTITION_COLUMN_TYPE.at(place, message, seen=found, expected="a primitive type")
+            type_name = simple_name(columns[name])
+            message = f"partition column {name} is of type {type_name}, whose values cannot be written as text"
+            yield rows.PARTITION_COLUMN_TYPE.at(place, message, seen=type_name, expected="a primitive type")
     if columns.keys() <= set(metadata.partition_columns):
         message = f"all {plural(len(columns), 'column')} are partition columns, so data files have no columns"
         yield rows.ALL_COLUMNS_PARTITIONED.at(view.place, message, seen=", ".join(columns))

@@ -17,7 +17,7 @@ ID_NOT_GUID = AREA.rule(
     spec="Change Metadata",
     fix=Fix(
         broken="engines that parse the id fail, and two tables may have the same id",
-        mend="commit a metaData action with a GUID before streams and shares refer to the table",
+        repair="commit a metaData action with a GUID before streams and shares refer to the table",
         loss="streams that identify the table by its old id",
     ),
     example='{"metaData":{"id":"my-table",…}}',
@@ -31,7 +31,7 @@ ID_CHANGED = AREA.rule(
     spec="Change Metadata",
     fix=Fix(
         broken="another table was written over this one, or an engine created a new id; streams and caches stop",
-        mend="nothing, if the change was intended; otherwise restore the previous version",
+        repair="nothing, if the change was intended; otherwise restore the previous version",
         loss="later commits, if the previous version is restored",
     ),
     example='version 0: {"metaData":{"id":"8e1a6ad6-…"}}, version 4: {"metaData":{"id":"0c5d2f44-…"}}',
@@ -45,7 +45,7 @@ FORMAT_NOT_PARQUET = AREA.rule(
     spec="Format Specification",
     fix=Fix(
         broken="no engine reads data files other than Parquet, and none recognizes options",
-        mend='commit a metaData action with {"provider":"parquet","options":{}} if the files are Parquet',
+        repair='commit a metaData action with {"provider":"parquet","options":{}} if the files are Parquet',
         loss="nothing",
     ),
     example='"format":{"provider":"orc","options":{}}',
@@ -59,7 +59,7 @@ CREATED_TIME = AREA.rule(
     spec="Change Metadata",
     fix=Fix(
         broken="engines show it as the creation time of the table",
-        mend="commit a metaData action with the time of version 0",
+        repair="commit a metaData action with the time of version 0",
         loss="nothing",
     ),
     example='version 0: "createdTime":1767981600000, version 4: "createdTime":1767981840000',
@@ -73,7 +73,7 @@ PARTITION_COLUMN_UNKNOWN = AREA.rule(
     spec="Change Metadata",
     fix=Fix(
         broken="the type of its values is unknown, so engines refuse the table",
-        mend="commit a metaData action whose schema has the column, spelled as in partitionColumns",
+        repair="commit a metaData action whose schema has the column, spelled as in partitionColumns",
         loss="nothing",
     ),
     example='"partitionColumns":["day"] and no column day',
@@ -86,7 +86,7 @@ PARTITION_COLUMN_DUPLICATE = AREA.rule(
     spec="Change Metadata",
     fix=Fix(
         broken="engines refuse the table or build paths with the column twice",
-        mend="commit a metaData action that names the column once",
+        repair="commit a metaData action that names the column once",
         loss="nothing",
     ),
     example='"partitionColumns":["day","Day"]',
@@ -98,7 +98,7 @@ PARTITION_COLUMN_TYPE = AREA.rule(
     "A partition column has a type whose values cannot be written as text: array, map, struct or void.",
     seed="000: Partition Value Serialization",
     spec="Partition Value Serialization",
-    fix=Fix(broken="its values in partitionValues have no meaning for readers", mend=_REWRITE, loss="the history"),
+    fix=Fix(broken="its values in partitionValues have no meaning for readers", repair=_REWRITE, loss="the history"),
     example='"partitionColumns":["tags"] with tags of type array<string>',
 )
 PARTITION_COLUMN_NESTED = AREA.rule(
@@ -109,7 +109,7 @@ PARTITION_COLUMN_NESTED = AREA.rule(
     spec="Change Metadata",
     fix=Fix(
         broken="only top-level columns can be partition columns; engines refuse the table",
-        mend=_REWRITE,
+        repair=_REWRITE,
         loss="the history",
     ),
     example='"partitionColumns":["address.country"]',
@@ -122,7 +122,7 @@ ALL_COLUMNS_PARTITIONED = AREA.rule(
     spec="Delta-Spark: no table may be partitioned by all of its columns",
     fix=Fix(
         broken="the data files would have no column, and Delta-Spark refuses to write them",
-        mend=_REWRITE,
+        repair=_REWRITE,
         loss="the history",
     ),
     example='"partitionColumns":["p"] and p is the only column',
@@ -136,7 +136,7 @@ PARTITIONING_CHANGED = AREA.rule(
     spec="Consistency Between Table Metadata and Data Files",
     fix=Fix(
         broken="these files have no values for the new columns, so readers fail or return nulls",
-        mend="restore the previous version, or replace all files",
+        repair="restore the previous version, or replace all files",
         loss="later commits, if the previous version is restored",
     ),
     example='version 0: "partitionColumns":["p"], version 4: "partitionColumns":["p","q"] and no remove',

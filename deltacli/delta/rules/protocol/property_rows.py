@@ -17,7 +17,7 @@ UNKNOWN_DELTA_KEY = AREA.rule(
     spec="Delta-Spark: names that begin with delta. are reserved",
     fix=Fix(
         broken="engines ignore it or refuse to alter the table; it is often a typo",
-        mend="commit a metaData action with the correct name, or without the property",
+        repair="commit a metaData action with the correct name, or without the property",
         loss="nothing",
     ),
     example='"configuration":{"delta.checkpointIntervall":"10"}',
@@ -28,7 +28,7 @@ BAD_BOOLEAN = AREA.rule(
     Level.LOG,
     "A boolean property has a value other than true or false.",
     spec="Delta-Spark: values of table properties",
-    fix=Fix(broken="some engines fail on it, others ignore it", mend=_CORRECT, loss="nothing"),
+    fix=Fix(broken="some engines fail on it, others ignore it", repair=_CORRECT, loss="nothing"),
     example='"configuration":{"delta.appendOnly":"yes"}',
 )
 BAD_NUMBER = AREA.rule(
@@ -37,7 +37,7 @@ BAD_NUMBER = AREA.rule(
     Level.LOG,
     "A numeric property is not a number, or is out of range.",
     spec="Delta-Spark: values of table properties",
-    fix=Fix(broken="some engines fail on it, others ignore it", mend=_CORRECT, loss="nothing"),
+    fix=Fix(broken="some engines fail on it, others ignore it", repair=_CORRECT, loss="nothing"),
     example='"configuration":{"delta.checkpointInterval":"0"}',
 )
 BAD_INTERVAL = AREA.rule(
@@ -48,7 +48,7 @@ BAD_INTERVAL = AREA.rule(
     spec="Delta-Spark: intervals of table properties",
     fix=Fix(
         broken="some engines fail on it, others use their default retention",
-        mend="commit a metaData action with an interval such as `interval 30 days`",
+        repair="commit a metaData action with an interval such as `interval 30 days`",
         loss="nothing",
     ),
     example='"configuration":{"delta.logRetentionDuration":"interval 1 month"}',
@@ -64,7 +64,7 @@ INTERVAL_PORTABILITY = AREA.rule(
             "delta-rs and kernel-rs read only `interval`, one integer and one lower-case unit; for anything else "
             "they use the first part, or their default, and may delete files too early"
         ),
-        mend="commit a metaData action with an interval of one unit, such as `interval 30 days`",
+        repair="commit a metaData action with an interval of one unit, such as `interval 30 days`",
         loss="nothing",
     ),
     example='"configuration":{"delta.deletedFileRetentionDuration":"30 days"}',
@@ -77,7 +77,7 @@ RETENTION_ORDER = AREA.rule(
     spec="Delta-Spark: retention of the log and of deleted files",
     fix=Fix(
         broken="files are kept for versions that can no longer be read",
-        mend="commit a metaData action with logRetentionDuration not below deletedFileRetentionDuration",
+        repair="commit a metaData action with logRetentionDuration not below deletedFileRetentionDuration",
         loss="nothing",
     ),
     example='"delta.logRetentionDuration":"interval 5 days","delta.deletedFileRetentionDuration":"interval 7 days"',
@@ -91,7 +91,7 @@ RETENTION_SHORT = AREA.rule(
     spec="Add File and Remove File",
     fix=Fix(
         broken="a VACUUM deletes files that running readers and writers still need",
-        mend="commit a metaData action with `interval 7 days`",
+        repair="commit a metaData action with `interval 7 days`",
         loss="nothing",
     ),
     example='"configuration":{"delta.deletedFileRetentionDuration":"interval 0 hours"}',
@@ -104,7 +104,7 @@ RETENTION_LONG = AREA.rule(
     spec="Delta-Spark: retention of the log and of deleted files",
     fix=Fix(
         broken="the log and the directory grow with every commit in that time",
-        mend="commit a metaData action with the required retention",
+        repair="commit a metaData action with the required retention",
         loss="time travel beyond it",
     ),
     example='"configuration":{"delta.logRetentionDuration":"interval 3650 days"}',
@@ -118,7 +118,7 @@ LEGACY_APPEND_ONLY_KEY = AREA.rule(
     spec="Append-only Tables",
     fix=Fix(
         broken="the table looks append-only but is not",
-        mend="commit a metaData action with delta.appendOnly",
+        repair="commit a metaData action with delta.appendOnly",
         loss="deletes and updates, if the table should be append-only",
     ),
     example='"configuration":{"appendOnly":"true"}',
@@ -132,7 +132,7 @@ STATS_BOTH_OFF = AREA.rule(
     spec="Checkpoint Format",
     fix=Fix(
         broken="no query can skip a file after a checkpoint",
-        mend="commit a metaData action with delta.checkpoint.writeStatsAsJson true",
+        repair="commit a metaData action with delta.checkpoint.writeStatsAsJson true",
         loss="nothing",
     ),
     example='"delta.checkpoint.writeStatsAsJson":"false","delta.checkpoint.writeStatsAsStruct":"false"',
@@ -146,7 +146,7 @@ STATS_STRUCT_UNSET = AREA.rule(
     spec="Checkpoint Format",
     fix=Fix(
         broken="whether checkpoints have columns of statistics depends on the engine that writes them",
-        mend="commit a metaData action with the property set to true or false",
+        repair="commit a metaData action with the property set to true or false",
         loss="nothing",
     ),
     example='"configuration":{}',
@@ -159,7 +159,7 @@ CHECKPOINT_POLICY = AREA.rule(
     spec="V2 Checkpoint Table Feature",
     fix=Fix(
         broken="engines fail on it, or write checkpoints that others cannot read",
-        mend="commit a protocol with v2Checkpoint, or a metaData action with the policy classic",
+        repair="commit a protocol with v2Checkpoint, or a metaData action with the policy classic",
         loss="with the former, engines without support for V2 checkpoints",
     ),
     example='"delta.checkpointPolicy":"v2" with {"minReaderVersion":1,"minWriterVersion":2}',
@@ -170,7 +170,7 @@ COMPRESSION_CODEC = AREA.rule(
     Level.LOG,
     "The codec of data files is not a Parquet codec.",
     spec="Table Properties",
-    fix=Fix(broken="writers fail on it, or use another codec", mend=_CORRECT, loss="nothing"),
+    fix=Fix(broken="writers fail on it, or use another codec", repair=_CORRECT, loss="nothing"),
     example='"configuration":{"delta.parquet.compression.codec":"zip"}',
 )
 PARQUET_VERSION = AREA.rule(
@@ -179,7 +179,7 @@ PARQUET_VERSION = AREA.rule(
     Level.LOG,
     "The Parquet version of data files is neither 1.0.0 nor 2.x.y.",
     spec="Table Properties",
-    fix=Fix(broken="writers fail on it, or use another version", mend=_CORRECT, loss="nothing"),
+    fix=Fix(broken="writers fail on it, or use another version", repair=_CORRECT, loss="nothing"),
     example='"configuration":{"delta.parquet.format.version":"2"}',
 )
 PROTOCOL_IN_CONFIG = AREA.rule(
@@ -190,7 +190,7 @@ PROTOCOL_IN_CONFIG = AREA.rule(
     spec="Delta-Spark: no properties of the protocol in a metaData action",
     fix=Fix(
         broken="the table appears to have the feature or the version; Delta-Spark fails on it",
-        mend="commit a metaData action without the property, and a protocol action if the feature is wanted",
+        repair="commit a metaData action without the property, and a protocol action if the feature is wanted",
         loss="nothing",
     ),
     example='"configuration":{"delta.feature.deletionVectors":"supported"}',
@@ -202,7 +202,7 @@ LOG_CLEANUP_OFF = AREA.rule(
     "Old commits are never cleaned up.",
     spec="Metadata Cleanup",
     fix=Fix(
-        broken="the log grows without limit, and listing it takes longer and longer", mend=_UNSET, loss="old versions"
+        broken="the log grows without limit, and listing it takes longer and longer", repair=_UNSET, loss="old versions"
     ),
     example='"configuration":{"delta.enableExpiredLogCleanup":"false"}',
 )
@@ -214,7 +214,7 @@ CDF_LEGACY_KEY = AREA.rule(
     spec="Delta-Spark: former names of table properties",
     fix=Fix(
         broken="only Delta-Spark recognizes that name; other writers write no change data",
-        mend="commit a metaData action with delta.enableChangeDataFeed",
+        repair="commit a metaData action with delta.enableChangeDataFeed",
         loss="nothing",
     ),
     example='"configuration":{"delta.enableChangeDataCapture":"true"}',

@@ -165,7 +165,7 @@ def _duplicates(names: Iterable[str]) -> list[list[str]]:
     spellings: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for name in names:
         spellings[name.casefold()][name] += 1
-    return [sorted(found.elements()) for found in spellings.values() if found.total() > 1]
+    return [sorted(repeated.elements()) for repeated in spellings.values() if repeated.total() > 1]
 
 
 @AREA.check(ProtocolView, rows.DEPENDENCY, rows.EXCLUSIVE)

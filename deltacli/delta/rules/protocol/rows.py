@@ -17,7 +17,7 @@ MISSING = AREA.rule(
     spec="Action Reconciliation",
     fix=Fix(
         broken="no engine opens a table without a protocol",
-        mend="commit a protocol action, at least minReaderVersion 1 and minWriterVersion 2",
+        repair="commit a protocol action, at least minReaderVersion 1 and minWriterVersion 2",
         loss="nothing",
     ),
     example='{"metaData":{"id":"8e1a6ad6-…"}} and no {"protocol":{…}} in any commit',
@@ -31,7 +31,7 @@ VERSION_OUT_OF_RANGE = AREA.rule(
     spec="Reader Version Requirements",
     fix=Fix(
         broken="the requirements of such a version are not defined, so all engines refuse the table",
-        mend=_RAISE,
+        repair=_RAISE,
         loss="nothing, if the numbers are a mistake",
     ),
     example='{"protocol":{"minReaderVersion":1,"minWriterVersion":8}}',
@@ -44,7 +44,7 @@ READER3_NEEDS_WRITER7 = AREA.rule(
     spec="Table Features for New and Existing Tables",
     fix=Fix(
         broken="reader features must also be listed for writers, but below writer version 7 there is no such list",
-        mend="commit a protocol with minWriterVersion 7 and writerFeatures with every feature in use",
+        repair="commit a protocol with minWriterVersion 7 and writerFeatures with every feature in use",
         loss="access by writers without support for table features",
     ),
     example='{"protocol":{"minReaderVersion":3,"minWriterVersion":5,"readerFeatures":[]}}',
@@ -55,7 +55,7 @@ READER_FEATURES_MISSING = AREA.rule(
     Level.LOG,
     "The protocol has reader version 3 and no readerFeatures.",
     spec="Table Features",
-    fix=Fix(broken="readers do not know which features they must support", mend=_RAISE, loss="nothing"),
+    fix=Fix(broken="readers do not know which features they must support", repair=_RAISE, loss="nothing"),
     example='{"protocol":{"minReaderVersion":3,"minWriterVersion":7,"writerFeatures":[]}}',
 )
 WRITER_FEATURES_MISSING = AREA.rule(
@@ -64,7 +64,7 @@ WRITER_FEATURES_MISSING = AREA.rule(
     Level.LOG,
     "The protocol has writer version 7 and no writerFeatures.",
     spec="Table Features",
-    fix=Fix(broken="writers do not know which features they must support", mend=_RAISE, loss="nothing"),
+    fix=Fix(broken="writers do not know which features they must support", repair=_RAISE, loss="nothing"),
     example='{"protocol":{"minReaderVersion":1,"minWriterVersion":7}}',
 )
 FEATURES_ON_LEGACY = AREA.rule(
@@ -75,7 +75,7 @@ FEATURES_ON_LEGACY = AREA.rule(
     spec="Table Features",
     fix=Fix(
         broken="engines of that version ignore the list, others refuse the table",
-        mend="commit a protocol without the list, or with the versions that have one",
+        repair="commit a protocol without the list, or with the versions that have one",
         loss="nothing",
     ),
     example='{"protocol":{"minReaderVersion":1,"minWriterVersion":2,"writerFeatures":["appendOnly"]}}',
@@ -88,7 +88,7 @@ READER_ONLY_FEATURE = AREA.rule(
     spec="Supported Features",
     fix=Fix(
         broken="writers do not learn of the feature and may write data that its readers misread",
-        mend="commit a protocol with the feature in both lists",
+        repair="commit a protocol with the feature in both lists",
         loss="access by writers without support for the feature",
     ),
     example='"readerFeatures":["deletionVectors"],"writerFeatures":[]',
@@ -101,7 +101,7 @@ RW_FEATURE_NOT_IN_READER = AREA.rule(
     spec="Supported Features",
     fix=Fix(
         broken="readers without support for the feature open the table and return wrong rows",
-        mend="commit a protocol with reader version 3 and the feature in readerFeatures too",
+        repair="commit a protocol with reader version 3 and the feature in readerFeatures too",
         loss="access by readers without support for the feature",
     ),
     example='"minReaderVersion":3,"readerFeatures":[],"writerFeatures":["deletionVectors"]',
@@ -114,7 +114,7 @@ WRITER_FEATURE_IN_READER = AREA.rule(
     spec="Supported Features",
     fix=Fix(
         broken="readers that could read the table refuse it",
-        mend="commit a protocol with the feature in writerFeatures only",
+        repair="commit a protocol with the feature in writerFeatures only",
         loss="nothing",
     ),
     example='"readerFeatures":["appendOnly"],"writerFeatures":["appendOnly"]',
@@ -127,7 +127,7 @@ UNKNOWN_FEATURE = AREA.rule(
     spec="Table Features",
     fix=Fix(
         broken="deltacli does not write to the table, and reads it only if the feature is not in readerFeatures",
-        mend="use a newer deltacli; if the name is a typo, commit a protocol with the correct name",
+        repair="use a newer deltacli; if the name is a typo, commit a protocol with the correct name",
         loss="nothing",
     ),
     example='"writerFeatures":["appendOnly","futureFeature"]',
@@ -140,7 +140,7 @@ PREVIEW_FEATURE = AREA.rule(
     spec="Delta-Spark: names of features under development",
     fix=Fix(
         broken="engines that support only the final feature refuse the table",
-        mend="let the engine that created the table upgrade the feature",
+        repair="let the engine that created the table upgrade the feature",
         loss="nothing",
     ),
     example='"writerFeatures":["typeWidening-preview"]',
@@ -153,7 +153,7 @@ DEPENDENCY = AREA.rule(
     spec="Table Features",
     fix=Fix(
         broken="engines refuse the table, or write the feature without its requirement",
-        mend="commit a protocol with both features",
+        repair="commit a protocol with both features",
         loss="access by engines without support for the other feature",
     ),
     example='"writerFeatures":["rowTracking"] without "domainMetadata"',
@@ -166,7 +166,7 @@ EXCLUSIVE = AREA.rule(
     spec="Writer Requirements for IcebergCompatV1",
     fix=Fix(
         broken="each of them forbids data that the other one writes",
-        mend="turn one of the two off, and drop it from the protocol if listing it is forbidden",
+        repair="turn one of the two off, and drop it from the protocol if listing it is forbidden",
         loss="that feature",
     ),
     example='"writerFeatures":["icebergCompatV1","deletionVectors"]',
@@ -179,7 +179,7 @@ DUPLICATE_FEATURE = AREA.rule(
     spec="Table Features",
     fix=Fix(
         broken="names are compared exactly, so every engine treats the wrong spelling as an unknown feature",
-        mend="commit a protocol with each name once",
+        repair="commit a protocol with each name once",
         loss="nothing",
     ),
     example='"writerFeatures":["appendOnly","appendonly"]',
@@ -192,7 +192,7 @@ DOWNGRADE = AREA.rule(
     spec="Supported Features",
     fix=Fix(
         broken="engines assume that they can read and checkpoint the older versions",
-        mend="commit the former protocol again, or truncate the log to the versions since the change",
+        repair="commit the former protocol again, or truncate the log to the versions since the change",
         loss="time travel to the older versions, if the log is truncated",
     ),
     example='version 4: "readerFeatures":["deletionVectors"], version 5: "minReaderVersion":1,"minWriterVersion":2',
@@ -206,7 +206,7 @@ LEGACY_ODDITY = AREA.rule(
     spec="Writer Version Requirements",
     fix=Fix(
         broken="column mapping needs reader version 2 and writer version 5 together",
-        mend="commit a protocol with both versions, or with writer version 7 and the features in use",
+        repair="commit a protocol with both versions, or with writer version 7 and the features in use",
         loss="access by readers of version 1, if column mapping is intended",
     ),
     example='{"protocol":{"minReaderVersion":1,"minWriterVersion":5}}',
@@ -219,7 +219,7 @@ STRAY_KEYS = AREA.rule(
     spec="Protocol Evolution",
     fix=Fix(
         broken="engines read minReaderVersion and minWriterVersion and ignore these two",
-        mend="commit a protocol action with the right keys",
+        repair="commit a protocol action with the right keys",
         loss="nothing",
     ),
     example='{"protocol":{"readerVersion":3,"writerVersion":7}}',
@@ -236,7 +236,7 @@ USED_NOT_SUPPORTED = AREA.rule(
             "engines without support for the feature read and write the table without it; for generated and identity "
             "columns the metadata then has no effect, which is only a note"
         ),
-        mend="commit a protocol with the feature; metadata without effect needs no repair",
+        repair="commit a protocol with the feature; metadata without effect needs no repair",
         loss="access by engines without support for the feature",
     ),
     example='a column of type timestamp_ntz with {"minReaderVersion":1,"minWriterVersion":2}',
@@ -250,7 +250,7 @@ PROPERTY_WITHOUT_FEATURE = AREA.rule(
     spec="Active Features",
     fix=Fix(
         broken="some engines refuse the table, others treat the feature as off",
-        mend="commit a protocol with the feature, or a metaData action without the property",
+        repair="commit a protocol with the feature, or a metaData action without the property",
         loss="nothing",
     ),
     example='"delta.enableDeletionVectors":"true" with {"minReaderVersion":1,"minWriterVersion":2}',
@@ -263,7 +263,7 @@ SUPPORTED_NOT_USED = AREA.rule(
     spec="Supported Features",
     fix=Fix(
         broken="engines without support for the feature refuse the table unnecessarily",
-        mend="drop the feature with an engine that supports it (ALTER TABLE … DROP FEATURE)",
+        repair="drop the feature with an engine that supports it (ALTER TABLE … DROP FEATURE)",
         loss="nothing",
     ),
     example='"writerFeatures":["changeDataFeed"], but delta.enableChangeDataFeed was never true',
@@ -276,7 +276,7 @@ OLD_VACUUM = AREA.rule(
     spec="Vacuum Protocol Check",
     fix=Fix(
         broken="such an engine may have deleted files that are needed by features it does not support",
-        mend="upgrade the engine, and check that no live file is missing: deltacli validate --level storage",
+        repair="upgrade the engine, and check that no live file is missing: deltacli validate --level storage",
         loss="nothing",
     ),
     example='{"commitInfo":{"operation":"VACUUM START","engineInfo":"Apache-Spark/3.4.0 Delta-Lake/2.4.0"}}',

@@ -29,17 +29,17 @@ from deltacli.delta.rules.schema.schema_walk import (
 
 _UNREADABLE = Fix(
     broken="engines cannot read the schema, and therefore not the table",
-    mend="commit the metaData again with a corrected schemaString; the data files are unchanged",
+    repair="commit the metaData again with a corrected schemaString; the data files are unchanged",
     loss="nothing, if the right schema is known; the footer of any data file shows it",
 )
 _REFUSED = Fix(
     broken="some engines refuse the schema, or writes with it",
-    mend="commit the metaData again with a corrected schemaString",
+    repair="commit the metaData again with a corrected schemaString",
     loss="nothing",
 )
 _UNWRITABLE = Fix(
     broken="files with such a column cannot be written",
-    mend="commit a metaData that gives the column its real type or drops it",
+    repair="commit a metaData that gives the column its real type or drops it",
     loss="nothing: no file holds a value of it",
 )
 
@@ -100,7 +100,7 @@ DUPLICATE_COLUMN = AREA.rule(
     spec="Schema Serialization Format",
     fix=Fix(
         broken="engines refuse the table, or return the values of one column for the other",
-        mend="commit a metaData without one of the two, or with column mapping and another name for it",
+        repair="commit a metaData without one of the two, or with column mapping and another name for it",
         loss="the values of the dropped column",
     ),
     example='"fields":[{"name":"id",…},{"name":"ID",…}]',
@@ -123,7 +123,7 @@ INVALID_CHARS = AREA.rule(
     spec="Delta-Spark: names of columns in Parquet files",
     fix=Fix(
         broken="Delta-Spark refuses to write the table, and its older versions refuse to read it",
-        mend="enable column mapping (delta.columnMapping.mode=name)",
+        repair="enable column mapping (delta.columnMapping.mode=name)",
         loss="access by readers older than reader version 2",
     ),
     example='{"name":"unit price","type":"double","nullable":true,"metadata":{}}',
@@ -165,7 +165,7 @@ METADATA_RESERVED = AREA.rule(
     spec="Struct Field",
     fix=Fix(
         broken="the key has no effect, or a newer feature is used without being listed",
-        mend="commit the metaData again with the intended key, or without it",
+        repair="commit the metaData again with the intended key, or without it",
         loss="nothing",
     ),
     example='"metadata":{"delta.generatedExpression":"year(ts)"}',
@@ -178,7 +178,7 @@ INTERVAL_NONCANONICAL = AREA.rule(
     spec="Interval Types (proposal)",
     fix=Fix(
         broken="nothing for engines that support intervals; others may recognize only the two full spellings",
-        mend="commit the metaData again with `interval year to month` or `interval day to second`",
+        repair="commit the metaData again with `interval year to month` or `interval day to second`",
         loss="nothing: the files are unchanged",
     ),
     example='"type":"interval day to hour"',
@@ -189,7 +189,7 @@ TOO_WIDE = AREA.rule(
     Level.LOG,
     "The schema has more than 10,000 leaf columns. Every metadata commit and every reader processes all of them.",
     spec="deltacli",
-    fix=Fix(broken="nothing", mend="no repair needed; splitting the table makes it faster", loss="nothing"),
+    fix=Fix(broken="nothing", repair="no repair needed; splitting the table makes it faster", loss="nothing"),
     example="a schemaString of 12,000 columns",
 )
 

@@ -30,7 +30,7 @@ AREA = Area("schema")
 
 _ROWS_BREAK_IT = Fix(
     broken="older rows may hold nulls where readers now expect none",
-    mend="commit a metaData in which the column is nullable again",
+    repair="commit a metaData in which the column is nullable again",
     loss="nothing",
 )
 
@@ -61,7 +61,7 @@ COLUMN_DROPPED_NO_MAPPING = AREA.rule(
     spec="Consistency Between Table Metadata and Data Files",
     fix=Fix(
         broken="the files still have the column, so a new column of that name would return the old values",
-        mend="commit a metaData with the column, enable column mapping, then drop it again",
+        repair="commit a metaData with the column, enable column mapping, then drop it again",
         loss="nothing",
     ),
     example="a metaData without the column `name` that the metaData before it has",
@@ -74,7 +74,7 @@ TYPE_CHANGED_ILLEGALLY = AREA.rule(
     spec="Type Widening",
     fix=Fix(
         broken="older files cannot be read as the new type",
-        mend="commit a metaData with the old type, and rewrite the newer files",
+        repair="commit a metaData with the old type, and rewrite the newer files",
         loss="nothing, if the newer files can be rewritten",
     ),
     example='"type":"string" in one metaData, "type":"long" in the next',
@@ -87,7 +87,7 @@ CASE_ONLY_CHANGE = AREA.rule(
     spec="Schema Serialization Format",
     fix=Fix(
         broken="case-sensitive readers return nulls for older files",
-        mend="commit a metaData with the old spelling",
+        repair="commit a metaData with the old spelling",
         loss="nothing",
     ),
     example='"name":"Id" in one metaData, "name":"id" in the next',
@@ -222,8 +222,8 @@ class _Comparison:
 
 
 def _mapped_key(field: StructField) -> object:
-    found = field.metadata.get("delta.columnMapping.id")
-    return found if type(found) is int else field.name
+    number = field.metadata.get("delta.columnMapping.id")
+    return number if type(number) is int else field.name
 
 
 def _may_become(before: DataType, after: DataType) -> bool:

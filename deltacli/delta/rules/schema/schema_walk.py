@@ -74,8 +74,8 @@ def decode(view: MetadataView) -> object:
         return None
     known = view.memory.get("schema.decoded")
     if known is not None and known[0] == text:
-        found: object = known[1]
-        return found
+        value: object = known[1]
+        return value
     decoded = _decode(text)
     view.memory["schema.decoded"] = (text, decoded)
     return decoded

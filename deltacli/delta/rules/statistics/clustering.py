@@ -20,7 +20,7 @@ CLUSTERING_MISSING = AREA.rule(
     spec="Writer Requirements for Clustered Table",
     fix=Fix(
         broken="engines that use statistics to place files skip this one, or fail on it",
-        mend="commit the same add again with complete statistics and dataChange=false, or rewrite the file",
+        repair="commit the same add again with complete statistics and dataChange=false, or rewrite the file",
         loss="nothing",
     ),
     example='{"add":{"path":"part-0.parquet","stats":"{\\"numRecords\\":5}",…}} in a table clustered by id',
@@ -35,10 +35,10 @@ def clustering_columns_without_statistics(view: FilesView) -> Iterator[Finding]:
     if not columns or (view.versions is None and stats.null_count == len(stats)):
         return  # a checkpoint may have its statistics only in columns
     for column in columns:
-        found = find_column(view.config, view.config.schema, column) if view.config.schema else None
-        if found is None or found.is_logical or found.data_type is None or not is_skippable(found.data_type):
+        field = find_column(view.config, view.config.schema, column) if view.config.schema else None
+        if field is None or field.is_logical or field.data_type is None or not is_skippable(field.data_type):
             continue  # `clustering.bad-config` and `clustering.type` report it
-        name = found.name
+        name = field.name
         for row in view.rows(pc.invert(_have_statistics(view, name.lower().split(".")))):
             place = view.place(row)
             message = f"{place.key} has no statistics for {name}, by which the table is clustered"

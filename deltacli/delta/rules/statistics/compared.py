@@ -77,12 +77,12 @@ class Comparison:
 
 
 def _claims(block: StatsBlock) -> Iterator[Claim]:
-    found: dict[ColumnPath, dict[str, Leaf]] = {}
+    claims: dict[ColumnPath, dict[str, Leaf]] = {}
     for part in (*BOUNDS, NULL_COUNT):
         for leaf in block.leaves[part]:
             if leaf.column is not None and not leaf.column.is_partition:
-                found.setdefault(leaf.path, {})[part] = leaf
-    for path, parts in found.items():
+                claims.setdefault(leaf.path, {})[part] = leaf
+    for path, parts in claims.items():
         column = next(iter(parts.values())).column
         assert column is not None
         low, high = (_bounds(column, parts.get(part), len(block.records)) for part in BOUNDS)
@@ -128,24 +128,26 @@ class _OneColumn:
 
     def _beyond(self, *, is_high: bool) -> Any:
         """Report where a value may be below the minimum, or above the maximum."""
-        claimed, found = self._ends(is_high=is_high)
+        claimed, actual = self._ends(is_high=is_high)
         if is_high and self._column.kind is StatKind.TIMESTAMP:
-            found = pc.if_else(_may_be_cut(claimed), pc.subtract(found, CUT_MICROSECONDS), found)
-        outside = _sure(pc.greater(found, claimed) if is_high else pc.less(found, claimed))
+            actual = pc.if_else(_may_be_cut(claimed), pc.subtract(actual, CUT_MICROSECONDS), actual)
+        outside = _sure(pc.greater(actual, claimed) if is_high else pc.less(actual, claimed))
         if self._column.type_name == "float":
-            outside = pc.and_(outside, self._differ_as_floats(claimed, found))
+            outside = pc.and_(outside, self._differ_as_floats(claimed, actual))
         if self._column.kind is StatKind.FLOAT:
             # Here the largest doubles and the infinities are equal.
-            at_the_end = pc.and_(pc.greater_equal(pc.abs(claimed), INFINITE), pc.greater_equal(pc.abs(found), INFINITE))
+            at_the_end = pc.and_(
+                pc.greater_equal(pc.abs(claimed), INFINITE), pc.greater_equal(pc.abs(actual), INFINITE)
+            )
             outside = pc.or_(outside, _sure(at_the_end))
             if is_high:
                 outside = pc.or_(outside, _sure(pc.and_(self._known.has_nan, pc.is_valid(claimed))))
         return outside
 
-    def _differ_as_floats(self, claimed: Any, found: Any) -> Any:
+    def _differ_as_floats(self, claimed: Any, actual: Any) -> Any:
         import pyarrow as pa
 
-        return _sure(pc.not_equal(pc.cast(claimed, pa.float32()), pc.cast(found, pa.float32())))
+        return _sure(pc.not_equal(pc.cast(claimed, pa.float32()), pc.cast(actual, pa.float32())))
 
     def _ends(self, *, is_high: bool) -> tuple[Any, Any]:
         known = self._known
@@ -155,10 +157,10 @@ class _OneColumn:
         """Return the finding for a file, if the exact values in the log are still wrong."""
         row = self._block.row(index)
         low, high = self._as_written(row)
-        claimed, found = (high, self._known.high) if is_high else (low, self._known.low)
+        claimed, actual = (high, self._known.high) if is_high else (low, self._known.low)
         if claimed is None or _is_disordered(self._column, low, high):
             return  # `stats.min-greater-max` reports it
-        value = found[index].as_py()
+        value = actual[index].as_py()
         fault = judge(self._column, claimed, value, is_high=is_high, is_single=self._known.is_single[index].as_py())
         if fault is None and is_high and self._known.has_nan[index].as_py() and not math.isnan(claimed):
             fault = BoundFault.NAN
@@ -354,5 +356,5 @@ def _sure(mask: Any) -> Any:  # Any: a boolean array, null where nothing is know
 
 
 def _rows(mask: Any) -> list[int]:
-    found: list[int] = pc.indices_nonzero(mask).to_pylist()
-    return found
+    rows: list[int] = pc.indices_nonzero(mask).to_pylist()
+    return rows

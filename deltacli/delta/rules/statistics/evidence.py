@@ -69,12 +69,12 @@ def known_from_footers(view: FootersView, column: StatColumn, path: ColumnPath) 
     if fields is None or (column.kind is StatKind.OTHER and not _is_plain(column)):
         return None
     try:
-        found = view.columns.leaf(view.schema.arrow, fields)
+        file_leaf = view.columns.leaf(view.schema.arrow, fields)
     except DataUnreadable:
         return None
-    if found is None:
+    if file_leaf is None:
         return _absent(view, column, is_nested=len(path) > 1)
-    index, kind = found
+    index, kind = file_leaf
     leaf = view.schema.leaves[index] if index < len(view.schema.leaves) else None
     if leaf is None or leaf.max_repetition_level or _is_nested(kind):
         return None
@@ -84,15 +84,15 @@ def known_from_footers(view: FootersView, column: StatColumn, path: ColumnPath) 
 def fields_at(config: TableConfiguration, path: ColumnPath) -> list[StructField] | None:
     """Return the fields along a path of physical names, or None if the schema has none."""
     columns: Mapping[str, StructField] = config.columns
-    found: list[StructField] = []
+    fields: list[StructField] = []
     for name in path:
         field = columns.get(name)
         if field is None:
             return None
-        found.append(field)
+        fields.append(field)
         below = field.data_type.fields if isinstance(field.data_type, StructType) else ()
         columns = {config.physical_name(each): each for each in below}
-    return found
+    return fields
 
 
 def _is_plain(column: StatColumn) -> bool:
@@ -294,8 +294,8 @@ def _per_file(
         return values
     missing = pc.is_null(values) if unless is None else pc.and_not(pc.is_null(values), unless)
     table = pa.table({"file": files, "value": values, "missing": pc.cast(missing, pa.int64())})
-    found = table.group_by("file", use_threads=False).aggregate([("value", how), ("missing", "sum")])
-    columns = {name: found.column(name).combine_chunks() for name in found.column_names}
+    totals = table.group_by("file", use_threads=False).aggregate([("value", how), ("missing", "sum")])
+    columns = {name: totals.column(name).combine_chunks() for name in totals.column_names}
     result = columns[f"value_{how}"]
     if all_known:
         result = pc.if_else(pc.equal(columns["missing_sum"], 0), result, pa.scalar(None, result.type))

@@ -57,12 +57,12 @@ def _of_unread(view: AnswersView) -> Iterator[Finding]:
 
 
 def _of_footers(view: FootersView) -> Iterator[Finding]:
-    found: dict[ColumnPath, ColumnEvidence | None] = {}
+    evidence: dict[ColumnPath, ColumnEvidence | None] = {}
 
     def known(column: StatColumn, path: ColumnPath, block: StatsBlock) -> ColumnEvidence | None:
-        if path not in found:
-            found[path] = known_from_footers(view, column, path)
-        of_view = found[path]
+        if path not in evidence:
+            evidence[path] = known_from_footers(view, column, path)
+        of_view = evidence[path]
         return None if of_view is None else of_view.align(block.rows)
 
     yield from Comparison(view.live, parse_stats(view.adds.column("stats"), view.config), known).findings()

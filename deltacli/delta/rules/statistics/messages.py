@@ -32,7 +32,7 @@ def bound_findings(
 ) -> Finding:  # Any: values in the form of `comparable_type`
     """Return the finding for a bound that does not cover every row."""
     end, side, sign = ("maximum", "above", ">") if is_high else ("minimum", "below", "<")
-    bound, found = shown(column, claimed), shown(column, value)
+    bound, actual = shown(column, claimed), shown(column, value)
     name, file = column.name, place.key
     if fault is BoundFault.NAN:
         message = f"column {name} of {file} has NaN, but its maximum in the statistics is {bound}"
@@ -40,9 +40,9 @@ def bound_findings(
         return rules.BOUNDS_NOT_COVERING.at(
             place, f"{message}: {effect}", seen=bound, expected="NaN", severity=Severity.WARNING
         )
-    message = f"column {name} of {file} has {found}, {side} the {end} {bound} of its statistics"
+    message = f"column {name} of {file} has {actual}, {side} the {end} {bound} of its statistics"
     effect = f"a filter for {name} {sign} {bound} skips this file and loses rows"
-    expected = f"{found} or {'more' if is_high else 'less'}"
+    expected = f"{actual} or {'more' if is_high else 'less'}"
     match fault:
         case BoundFault.WIDENED:
             message = f"{message}, which is the text of a float although the column is now a double"

@@ -17,7 +17,7 @@ BAD_JSON = AREA.rule(
     "The statistics of a file are not a JSON object.",
     seed=_SEED,
     spec=_SPEC,
-    fix=Fix(broken="no query can skip the file, and some engines fail to plan", mend=_RECOMMIT, loss="nothing"),
+    fix=Fix(broken="no query can skip the file, and some engines fail to plan", repair=_RECOMMIT, loss="nothing"),
     example='{"add":{"path":"part-0.parquet","stats":"{\\"numRecords\\":10",…}}',
 )
 NUM_RECORDS_MISSING = AREA.rule(
@@ -27,7 +27,7 @@ NUM_RECORDS_MISSING = AREA.rule(
     "The statistics of a file do not have numRecords.",
     seed=_SEED,
     spec=_SPEC,
-    fix=Fix(broken="counting rows requires opening the file", mend=_RECOMMIT, loss="nothing"),
+    fix=Fix(broken="counting rows requires opening the file", repair=_RECOMMIT, loss="nothing"),
     example='{"add":{"path":"part-0.parquet","stats":"{\\"minValues\\":{\\"id\\":1}}",…}}',
 )
 NUM_RECORDS_NEGATIVE = AREA.rule(
@@ -37,7 +37,7 @@ NUM_RECORDS_NEGATIVE = AREA.rule(
     "The numRecords of a file is negative.",
     seed=_SEED,
     spec=_SPEC,
-    fix=Fix(broken="row counts from statistics are wrong", mend=_RECOMMIT, loss="nothing"),
+    fix=Fix(broken="row counts from statistics are wrong", repair=_RECOMMIT, loss="nothing"),
     example='{"add":{"path":"part-0.parquet","stats":"{\\"numRecords\\":-1}",…}}',
 )
 CARDINALITY_EXCEEDS = AREA.rule(
@@ -48,7 +48,7 @@ CARDINALITY_EXCEEDS = AREA.rule(
     spec="Deletion Vectors",
     fix=Fix(
         broken="the record count or the vector is wrong, and so is every row count",
-        mend="commit the same add again with the number of rows in the file's footer",
+        repair="commit the same add again with the number of rows in the file's footer",
         loss="nothing",
     ),
     example='{"add":{…,"deletionVector":{…,"cardinality":11},"stats":"{\\"numRecords\\":10}"}}',
@@ -60,7 +60,7 @@ NULL_COUNT_RANGE = AREA.rule(
     "A null count is negative, or greater than the number of records in the file.",
     seed=_SEED,
     spec=_SPEC,
-    fix=Fix(broken="queries for nulls, or for other values, may skip the file", mend=_RECOMMIT, loss="nothing"),
+    fix=Fix(broken="queries for nulls, or for other values, may skip the file", repair=_RECOMMIT, loss="nothing"),
     example='"stats":"{\\"numRecords\\":10,\\"nullCount\\":{\\"id\\":11}}"',
 )
 NULL_COUNT_WIDE = AREA.rule(
@@ -69,7 +69,7 @@ NULL_COUNT_WIDE = AREA.rule(
     Level.LOG,
     "With wide bounds, a null count other than 0 and numRecords has no meaning.",
     spec=_SPEC,
-    fix=Fix(broken="nothing: readers ignore the number", mend="no repair needed", loss="nothing"),
+    fix=Fix(broken="nothing: readers ignore the number", repair="no repair needed", loss="nothing"),
     example='"stats":"{\\"numRecords\\":10,\\"tightBounds\\":false,\\"nullCount\\":{\\"id\\":3}}"',
 )
 MIN_GREATER_MAX = AREA.rule(
@@ -81,7 +81,7 @@ MIN_GREATER_MAX = AREA.rule(
     spec=_SPEC,
     fix=Fix(
         broken="queries skip rows that are in the file, so results are silently wrong",
-        mend=_RECOMMIT,
+        repair=_RECOMMIT,
         loss="nothing",
     ),
     example='"stats":"{\\"numRecords\\":10,\\"minValues\\":{\\"id\\":9},\\"maxValues\\":{\\"id\\":1}}"',
@@ -94,7 +94,7 @@ TIMESTAMP_PRECISION = AREA.rule(
     spec="Per-file Statistics, footnote 1",
     fix=Fix(
         broken="readers that do not add a millisecond to the maximum skip the file",
-        mend="no repair needed for readers that follow the protocol",
+        repair="no repair needed for readers that follow the protocol",
         loss="nothing",
     ),
     example='"minValues":{"at":"2026-01-01T00:00:00.000700Z"},"maxValues":{"at":"2026-01-01T00:00:00.000Z"}',
@@ -107,7 +107,7 @@ UNKNOWN_COLUMN = AREA.rule(
     seed=_SEED,
     spec=_SPEC,
     fix=Fix(
-        broken="queries on the intended column, if there is one, cannot skip the file", mend=_RECOMMIT, loss="nothing"
+        broken="queries on the intended column, if there is one, cannot skip the file", repair=_RECOMMIT, loss="nothing"
     ),
     example='"stats":"{\\"numRecords\\":10,\\"minValues\\":{\\"no_such_column\\":1}}"',
 )
@@ -117,7 +117,7 @@ PARTITION_COLUMN = AREA.rule(
     Level.LOG,
     "The statistics of a file have a partition column.",
     spec="Per-file Statistics; materialized partition columns (RFC)",
-    fix=Fix(broken="nothing: readers use partitionValues", mend=_RECOMMIT, loss="nothing"),
+    fix=Fix(broken="nothing: readers use partitionValues", repair=_RECOMMIT, loss="nothing"),
     example='"partitionColumns":["p"] and "stats":"{\\"numRecords\\":10,\\"minValues\\":{\\"p\\":\\"a\\"}}"',
 )
 TYPE_MISMATCH = AREA.rule(
@@ -127,7 +127,7 @@ TYPE_MISMATCH = AREA.rule(
     "A value in the statistics of a file does not have the type of its column.",
     seed=_SEED,
     spec=_SPEC,
-    fix=Fix(broken="queries cannot skip the file, or an engine fails to plan", mend=_RECOMMIT, loss="nothing"),
+    fix=Fix(broken="queries cannot skip the file, or an engine fails to plan", repair=_RECOMMIT, loss="nothing"),
     example='"stats":"{\\"numRecords\\":10,\\"minValues\\":{\\"id\\":\\"one\\"}}" where id is a long',
 )
 INTERVAL_BOUNDS = AREA.rule(
@@ -136,7 +136,9 @@ INTERVAL_BOUNDS = AREA.rule(
     Level.LOG,
     "The statistics of a file have bounds for an interval column.",
     spec="Interval types (RFC)",
-    fix=Fix(broken="bounds of intervals have no defined order, so rows may be skipped", mend=_RECOMMIT, loss="nothing"),
+    fix=Fix(
+        broken="bounds of intervals have no defined order, so rows may be skipped", repair=_RECOMMIT, loss="nothing"
+    ),
     example='"minValues":{"span":"INTERVAL \'1-0\' YEAR TO MONTH"}',
 )
 VARIANT_ENCODING = AREA.rule(
@@ -145,7 +147,7 @@ VARIANT_ENCODING = AREA.rule(
     Level.LOG,
     "The bounds of a variant column are not z85 text.",
     spec="Statistics for Variant Columns",
-    fix=Fix(broken="queries cannot skip the file, or readers fail to decode it", mend=_RECOMMIT, loss="nothing"),
+    fix=Fix(broken="queries cannot skip the file, or readers fail to decode it", repair=_RECOMMIT, loss="nothing"),
     example='"minValues":{"v":"{\\"a\\": 1}"} where v is a variant',
 )
 TIGHT_WITH_VECTOR = AREA.rule(
@@ -156,7 +158,7 @@ TIGHT_WITH_VECTOR = AREA.rule(
     spec="Per-file Statistics",
     fix=Fix(
         broken="minima and maxima from statistics may be those of deleted rows",
-        mend="commit the same add again with tightBounds=false in its statistics",
+        repair="commit the same add again with tightBounds=false in its statistics",
         loss="nothing",
     ),
     example='{"add":{…,"deletionVector":{…},"stats":"{…,\\"tightBounds\\":true,\\"minValues\\":{…}}"}}',
@@ -168,7 +170,7 @@ NULL_COUNTS_SPELLING = AREA.rule(
     "A checkpoint has the parsed null counts as `nullCounts`, but the name is `nullCount`.",
     seed="000: Appendix, checkpoint schema",
     spec="Checkpoint Schema",
-    fix=Fix(broken="readers do not find the null counts", mend="write a new checkpoint", loss="nothing"),
+    fix=Fix(broken="readers do not find the null counts", repair="write a new checkpoint", loss="nothing"),
     example="add.stats_parsed.nullCounts in 00000000000000000010.checkpoint.parquet",
 )
 NUM_RECORDS_MISMATCH = AREA.rule(
@@ -178,7 +180,7 @@ NUM_RECORDS_MISMATCH = AREA.rule(
     "The number of records in the statistics of a file differs from its rows.",
     seed=_SEED,
     spec=_SPEC,
-    fix=Fix(broken="row counts from statistics are wrong", mend=_RECOMMIT, loss="nothing"),
+    fix=Fix(broken="row counts from statistics are wrong", repair=_RECOMMIT, loss="nothing"),
     example='"numRecords":10 in the statistics of a file of 12 rows',
 )
 NULL_COUNT_MISMATCH = AREA.rule(
@@ -190,7 +192,7 @@ NULL_COUNT_MISMATCH = AREA.rule(
     spec=_SPEC,
     fix=Fix(
         broken="filters for nulls, or for other values, may skip the file and lose rows; value counts are wrong",
-        mend=_RECOMMIT,
+        repair=_RECOMMIT,
         loss="nothing",
     ),
     example='"nullCount":{"id":0} in the statistics of a file in which id is null twice',
@@ -204,7 +206,7 @@ BOUNDS_NOT_COVERING = AREA.rule(
     spec="Per-file Statistics, footnote 1",
     fix=Fix(
         broken="filters skip the file and silently lose rows",
-        mend=_RECOMMIT,
+        repair=_RECOMMIT,
         loss="nothing",
     ),
     example='"maxValues":{"id":9} in the statistics of a file in which id is 12',
@@ -215,6 +217,6 @@ BOUNDS_NOT_TIGHT = AREA.rule(
     Level.FOOTERS,
     "The bounds of a column claim to be tight, but do not occur in any row.",
     spec=_SPEC,
-    fix=Fix(broken="minima and maxima from statistics are wrong", mend=_RECOMMIT, loss="nothing"),
+    fix=Fix(broken="minima and maxima from statistics are wrong", repair=_RECOMMIT, loss="nothing"),
     example='"tightBounds":true and "maxValues":{"id":20} in the statistics of a file in which id is at most 12',
 )

@@ -40,8 +40,8 @@ _ICEBERG = ("V1", "V2", "V3")
 @AREA.check(FilesView, *_OF_CODE.values())
 def statistics_that_do_not_parse(view: FilesView) -> Iterator[Finding]:
     """Report texts that are not a JSON object, and values of another type than their column's."""
-    found = stats_of(view)
-    for fault in found.faults:
+    stats = stats_of(view)
+    for fault in stats.faults:
         yield _OF_CODE[fault.code].at(view.place(fault.row), fault.text, seen=fault.seen, expected=fault.expected)
     for block, part, leaf in _leaves_of(view, BOUNDS):
         if leaf.column is None or leaf.column.kind is not StatKind.VARIANT:
@@ -57,9 +57,9 @@ def counts_of_records(view: FilesView) -> Iterator[Finding]:
     """Report `numRecords` that is missing from statistics, or negative. Other rules cover the requirements of deletion
     vectors and Iceberg.
     """
-    found = stats_of(view)
-    mistyped = {fault.row for fault in found.faults if fault.what == "numRecords"}
-    for block in found.blocks:
+    stats = stats_of(view)
+    mistyped = {fault.row for fault in stats.faults if fault.what == "numRecords"}
+    for block in stats.blocks:
         for index in _rows(pc.less(block.records, 0)):
             seen = block.records[index].as_py()
             text = f"the statistics have numRecords {seen}"
@@ -110,9 +110,9 @@ def _worthless_counts(view: FilesView, block: StatsBlock, leaf: Leaf) -> Iterato
 @AREA.check(FilesView, rules.UNKNOWN_COLUMN, rules.PARTITION_COLUMN, rules.INTERVAL_BOUNDS)
 def columns_of_statistics(view: FilesView) -> Iterator[Finding]:
     """Report columns that should have no statistics, or none of that kind."""
-    found = stats_of(view)
-    for path, unknown in found.unknown.items():
-        if found.schema.is_logical(path) or _may_be_dropped(view, path, unknown.row):
+    stats = stats_of(view)
+    for path, unknown in stats.unknown.items():
+        if stats.schema.is_logical(path) or _may_be_dropped(view, path, unknown.row):
             continue
         name = ".".join(path).encode("utf-8", "replace").decode()  # half a surrogate pair cannot be printed
         text = f"the statistics have the column {name}, which is not in the schema{_in_files(unknown.files)}"
@@ -175,10 +175,10 @@ def _names_below(schema: Any, *path: str) -> list[str]:  # Any: an Arrow schema
 
     fields = schema
     for name in path:
-        found = next((field for field in fields if field.name == name), None)
-        if found is None or not pa.types.is_struct(found.type):
+        named = next((field for field in fields if field.name == name), None)
+        if named is None or not pa.types.is_struct(named.type):
             return []
-        fields = found.type
+        fields = named.type
     return [field.name for field in fields]
 
 
@@ -193,11 +193,11 @@ def _has_bounds(block: StatsBlock) -> Any:  # Any: a boolean array
     """Return rows with a minimum or a maximum of any column."""
     import pyarrow as pa
 
-    found: Any = pa.repeat(False, len(block.records))
+    mask: Any = pa.repeat(False, len(block.records))
     for part in BOUNDS:
         for leaf in block.leaves[part]:
-            found = pc.or_(found, pc.is_valid(leaf.values))
-    return found
+            mask = pc.or_(mask, pc.is_valid(leaf.values))
+    return mask
 
 
 def _may_be_dropped(view: FilesView, path: ColumnPath, row: int) -> bool:
@@ -239,8 +239,8 @@ def _either(one: Any, other: Any) -> Any:  # Any: boolean arrays, null where not
 
 def _rows(mask: Any) -> list[int]:  # Any: a boolean array
     """Return the positions where a mask is true."""
-    found: list[int] = pc.indices_nonzero(mask).to_pylist()
-    return found
+    rows: list[int] = pc.indices_nonzero(mask).to_pylist()
+    return rows
 
 
 def _in_files(rows: Any) -> str:  # Any: a count, or something that has one

@@ -47,7 +47,7 @@ NOT_SUPPORTED = AREA.rule(
     spec="Type Widening",
     fix=Fix(
         broken="readers without support for type widening open files of the older type, and fail or read wrong values",
-        mend="add typeWidening to readerFeatures and writerFeatures (reader 3, writer 7)",
+        repair="add typeWidening to readerFeatures and writerFeatures (reader 3, writer 7)",
         loss="access by readers without type widening",
     ),
     example='"metadata":{"delta.typeChanges":[…]} in a table of reader version 1',
@@ -61,7 +61,7 @@ CHANGE_NOT_ALLOWED = AREA.rule(
     spec="Type Widening: Reader Requirements for Type Widening",
     fix=Fix(
         broken="readers must refuse the table",
-        mend="restore the previous version the change, or rewrite the column",
+        repair="restore the previous version the change, or rewrite the column",
         loss="with a restore, later commits",
     ),
     example='{"fromType":"long","toType":"double"}',
@@ -75,7 +75,7 @@ BAD_ENTRY = AREA.rule(
     spec="Type Widening: Type Change Metadata",
     fix=Fix(
         broken="readers do not know which types files have, and fail",
-        mend="commit a metaData whose delta.typeChanges is a list of objects with fromType and toType",
+        repair="commit a metaData whose delta.typeChanges is a list of objects with fromType and toType",
         loss="nothing",
     ),
     example='"delta.typeChanges":[{"fromType":"integer"}]',
@@ -89,7 +89,7 @@ BAD_PATH = AREA.rule(
     spec="Type Widening: Type Change Metadata",
     fix=Fix(
         broken="readers apply the change to the wrong part of the column, or fail",
-        mend="commit a metaData with the correct fieldPath: key, value and element, joined by dots from outside in",
+        repair="commit a metaData with the correct fieldPath: key, value and element, joined by dots from outside in",
         loss="nothing",
     ),
     example='"fieldPath":"element.key" where the value of the map was changed',
@@ -103,7 +103,7 @@ CHAIN_BROKEN = AREA.rule(
     spec="Type Widening: Type Change Metadata",
     fix=Fix(
         broken="it is unknown which types older files may have",
-        mend="commit a metaData with the changes as they happened",
+        repair="commit a metaData with the changes as they happened",
         loss="nothing",
     ),
     example="short to integer, then byte to long",
@@ -116,7 +116,7 @@ TABLE_VERSION = AREA.rule(
     spec="Delta-Spark: TypeWideningMetadata",
     fix=Fix(
         broken="nothing with the stable feature; engines of the preview may not recognize the change",
-        mend="no repair needed; leave the entry unchanged",
+        repair="no repair needed; leave the entry unchanged",
         loss="nothing",
     ),
     example='{"fromType":"integer","toType":"long","tableVersion":4}',
@@ -129,7 +129,7 @@ ICEBERG = AREA.rule(
     spec="Type Widening: Writer Requirements for Type Widening",
     fix=Fix(
         broken="the table cannot be converted to Iceberg",
-        mend="rewrite the column, then drop its type changes",
+        repair="rewrite the column, then drop its type changes",
         loss="the history of the table",
     ),
     example='{"fromType":"integer","toType":"double"} with icebergCompatV2',
@@ -143,7 +143,7 @@ NTZ_FEATURE = AREA.rule(
     spec="Timestamp without timezone (TimestampNtz)",
     fix=Fix(
         broken="readers without support for the type open the table anyway, and fail",
-        mend="add timestampNtz to readerFeatures and writerFeatures (reader 3, writer 7)",
+        repair="add timestampNtz to readerFeatures and writerFeatures (reader 3, writer 7)",
         loss="access by readers without timestampNtz",
     ),
     example='{"fromType":"date","toType":"timestamp_ntz"} without the feature timestampNtz',
@@ -156,7 +156,7 @@ FLOAT_BOUNDS = AREA.rule(
     spec="Type Widening; Per-file Statistics",
     fix=Fix(
         broken="the float 0.1 is the double 0.10000000149, above a maximum of 0.1: filters skip the file and lose rows",
-        mend="commit the same add again with bounds as doubles, or with none, and dataChange=false",
+        repair="commit the same add again with bounds as doubles, or with none, and dataChange=false",
         loss="nothing",
     ),
     example='"maxValues":{"x":0.1} in the statistics of a file that stores x, a double, as FLOAT',
@@ -169,7 +169,7 @@ BOTH_FEATURES = AREA.rule(
     spec="Delta-Spark: TypeWideningTableFeature",
     fix=Fix(
         broken="nothing; readers must support both names",
-        mend="drop typeWidening-preview with an engine",
+        repair="drop typeWidening-preview with an engine",
         loss="nothing",
     ),
     example='"readerFeatures":["typeWidening","typeWidening-preview"]',

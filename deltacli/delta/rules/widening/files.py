@@ -21,7 +21,7 @@ REMOVABLE = AREA.rule(
     spec="Type Widening: Writer Requirements for Type Widening",
     fix=Fix(
         broken="nothing: the table requires a feature from its readers that it does not need",
-        mend="drop the feature typeWidening with an engine",
+        repair="drop the feature typeWidening with an engine",
         loss="nothing",
     ),
     example="delta.typeChanges of a column whose files were all rewritten since",

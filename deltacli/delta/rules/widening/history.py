@@ -33,7 +33,7 @@ LOST_HISTORY = AREA.rule(
     spec="Type Widening: Writer Requirements for Type Widening",
     fix=Fix(
         broken="readers do not expect the older type in those files, and fail or read wrong values",
-        mend="commit a metaData with the missing type changes",
+        repair="commit a metaData with the missing type changes",
         loss="nothing",
     ),
     example="metaData without the delta.typeChanges that the metaData before it had",
@@ -47,7 +47,7 @@ PROPERTY_MISSING = AREA.rule(
     spec="Type Widening",
     fix=Fix(
         broken="a writer changed a type although the table did not allow it",
-        mend="no repair needed if the change was intended; set delta.enableTypeWidening to true",
+        repair="no repair needed if the change was intended; set delta.enableTypeWidening to true",
         loss="nothing",
     ),
     example='metaData with a new entry in delta.typeChanges, "configuration":{}',
@@ -125,8 +125,8 @@ def remember_changes(view: MetadataView) -> Iterator[Finding]:
     for identity, changes in now.items():
         since = {recorded.change: recorded.version for recorded in known.get(identity, [])}
         for change in changes:
-            found = lost.pop((identity, change), None)
-            since.setdefault(change, found.recorded.version if found else version)
+            loss = lost.pop((identity, change), None)
+            since.setdefault(change, loss.recorded.version if loss else version)
         known[identity] = [_Recorded(change, since[change]) for change in changes]
 
 
@@ -139,14 +139,14 @@ def changes_that_files_need(view: StateView) -> Iterator[Finding]:
         return
     present = _identities(view.config)
     oldest = pc.min_max(view.live.column("version"))["min"].as_py()
-    for (identity, change), found in lost.items():
-        if identity not in present or oldest is None or oldest >= found.recorded.version:
+    for (identity, change), loss in lost.items():
+        if identity not in present or oldest is None or oldest >= loss.recorded.version:
             continue
         message = (
-            f"{found.path} was changed from {change.from_type} to {change.to_type} in version "
-            f"{found.recorded.version}, which is no longer recorded although older files are live"
+            f"{loss.path} was changed from {change.from_type} to {change.to_type} in version "
+            f"{loss.recorded.version}, which is no longer recorded although older files are live"
         )
-        yield LOST_HISTORY.at(found.place, message, expected=f"{change.from_type} to {change.to_type}")
+        yield LOST_HISTORY.at(loss.place, message, expected=f"{change.from_type} to {change.to_type}")
 
 
 def _identities(config: TableConfiguration) -> frozenset[_Identity]:

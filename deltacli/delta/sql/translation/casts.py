@@ -52,14 +52,14 @@ def cast(value: Value, type_name: str) -> tuple[Value, bool]:
     """Return a value as another type, and whether that depends on a session's time zone. Raises NotTranslated."""
     name = canonical_name(_OTHER_NAMES.get(type_name, type_name))
     if name not in _TYPES and decimal_parts(name) is None:
-        raise NotTranslated(f"a cast to {type_name[:40]} is in it")
+        raise NotTranslated(f"a cast to {type_name[:40]} is not supported")
     wanted = PrimitiveType(name)
     if value.is_null or value.data_type == wanted:
         return convert(value, wanted), False
     zones = {value.type_name, name}
     assumes_utc = "timestamp" in zones and bool(zones & {"date", "string", "timestamp_ntz"})
-    found = _cast(value, wanted)
-    return found._replace(number=None, text=None), assumes_utc
+    converted = _cast(value, wanted)
+    return converted._replace(number=None, text=None), assumes_utc
 
 
 _PLAIN = frozenset(
@@ -95,18 +95,18 @@ def _cast(value: Value, wanted: PrimitiveType) -> Value:
             microseconds = f"epoch_us({value.sql})"
             below = f"(({microseconds} % 1000000 + 1000000) % 1000000)"
             return made(f"(({microseconds} - {below}) // 1000000)", wanted, value)
-    raise NotTranslated(f"a value of type {value.type_name} is cast to {wanted.name}")
+    raise NotTranslated(f"a cast from {value.type_name} to {wanted.name} is not supported")
 
 
 def _read(value: Value, wanted: PrimitiveType) -> Value:
     """Return a string read as another type. Texts that only some engines read raise."""
     pattern = _DECIMAL_TEXT if decimal_parts(wanted.name) else _TEXTS.get(wanted.name)
     if pattern is None:
-        raise NotTranslated(f"a string is cast to {wanted.name}")
+        raise NotTranslated(f"a cast from string to {wanted.name} is not supported")
     options = ", 'i'" if wanted.name == "boolean" else ""
     odd = f"NOT regexp_full_match({value.sql}, '{pattern}'{options})"
-    reason = f"a string is not surely of type {wanted.name}"
-    found = f"CAST({value.sql} AS {duck_type(wanted)})"
+    reason = f"a string is not a value of type {wanted.name} in every engine"
+    sql = f"CAST({value.sql} AS {duck_type(wanted)})"
     if wanted in (DATE, TIMESTAMP, NTZ):
         odd = f"{odd} OR {value.sql} < '0001'"
-    return made(failing(odd, found, reason), wanted, value, can_fail=True)
+    return made(failing(odd, sql, reason), wanted, value, can_fail=True)

@@ -30,11 +30,11 @@ from deltacli.delta.sql.translation.values import (
 def case(branches: list[tuple[Value, Value]], otherwise: Value) -> Value:
     """The value of the first branch whose condition is true. Raises NotTranslated."""
     if any(condition.is_null for condition, _ in branches):
-        raise NotTranslated("NULL stands for a condition")
+        raise NotTranslated("NULL is used as a condition")
     values = [value for _, value in branches]
     data_type = branch_type([*values, otherwise])
     if duck_type(data_type) == "TIMESTAMP" and any(value.kind is Kind.DATE for value in (*values, otherwise)):
-        raise NotTranslated("a date becomes a timestamp")
+        raise NotTranslated("a date is converted to a timestamp, which depends on the time zone")
     whens = "".join(f" WHEN {condition.sql} THEN {convert(value, data_type).sql}" for condition, value in branches)
     parts = [part for branch in branches for part in branch]
     return made(f"(CASE{whens} ELSE {convert(otherwise, data_type).sql} END)", data_type, *parts, otherwise)
@@ -49,7 +49,7 @@ def _if(arguments: list[Value]) -> Value:
 def require_condition(value: Value) -> Value:
     """Raises NotTranslated for a value that is none."""
     if not value.is_condition:
-        raise NotTranslated(f"a value of type {value.type_name} stands for a condition")
+        raise NotTranslated(f"a value of type {value.type_name} is used as a condition")
     return convert(value, BOOLEAN)
 
 
@@ -78,7 +78,7 @@ def _joined(name: str, arguments: list[Value]) -> Value:
         len({argument.kind for argument in arguments if not argument.is_null} & {Kind.DATE, Kind.TIMESTAMP, Kind.NTZ})
         > 1
     ):
-        raise NotTranslated("a date becomes a timestamp")
+        raise NotTranslated("a date is converted to a timestamp, which depends on the time zone")
     sides = [convert(argument, data_type) for argument in arguments]
     return made(f"{name}({', '.join(side.sql for side in sides)})", data_type, *sides)
 
@@ -96,21 +96,21 @@ def _nullif(arguments: list[Value]) -> Value:
     value, other = _counted("nullif", arguments, 2)
     pair = Pair(value, other)
     if pair.assumes_utc or value.is_null:
-        raise NotTranslated("nullif compares values of several types")
+        raise NotTranslated("nullif compares values of different types")
     return case([(pair.compared("="), NULL)], value)
 
 
 def _is_nan(arguments: list[Value]) -> Value:
     (value,) = _counted("isnan", arguments, 1)
     if value.kind is not Kind.FLOAT:
-        raise NotTranslated(f"isnan is asked of a value of type {value.type_name}")
+        raise NotTranslated(f"isnan is not supported for type {value.type_name}")
     return made(f"coalesce(isnan({value.sql}), FALSE)", BOOLEAN, value)
 
 
 def _abs(arguments: list[Value]) -> Value:
     (value,) = _counted("abs", arguments, 1)
     if value.kind not in (Kind.WHOLE, Kind.DECIMAL, Kind.FLOAT):
-        raise NotTranslated(f"abs takes a value of type {value.type_name}")
+        raise NotTranslated(f"abs is not supported for type {value.type_name}")
     return made(f"CAST(abs({value.sql}) AS {duck_type(value.data_type)})", value.data_type, value, can_fail=True)
 
 
@@ -119,12 +119,12 @@ def _rounded(name: str) -> Callable[[list[Value]], Value]:
         (value,) = _counted(name, arguments, 1)
         if value.kind is Kind.DECIMAL:
             precision, scale = digits_of(value)
-            found = decimal_type(precision - scale + 1, 0)
+            data_type = decimal_type(precision - scale + 1, 0)
         elif value.kind in (Kind.WHOLE, Kind.FLOAT):
-            found = LONG
+            data_type = LONG
         else:
-            raise NotTranslated(f"{name} takes a value of type {value.type_name}")
-        return made(f"CAST({name}({value.sql}) AS {duck_type(found)})", found, value, can_fail=True)
+            raise NotTranslated(f"{name} is not supported for type {value.type_name}")
+        return made(f"CAST({name}({value.sql}) AS {duck_type(data_type)})", data_type, value, can_fail=True)
 
     return change
 
@@ -133,18 +133,18 @@ def _round(arguments: list[Value]) -> Value:
     value, places = _counted("round", arguments if len(arguments) > 1 else [*arguments, number_literal("0")], 2)
     count = -1 if places.number is None or places.type_name != "integer" else int(places.number)
     if value.kind is not Kind.DECIMAL or count < 0:
-        raise NotTranslated(f"round takes a value of type {value.type_name}, or digits before the point")
+        raise NotTranslated("round is supported for decimals with a constant, non-negative number of digits only")
     precision, scale = digits_of(value)
     kept = min(scale, count)
-    found = decimal_type(precision - scale + kept + 1, kept)
-    return made(f"CAST({value.sql} AS {duck_type(found)})", found, value, can_fail=True)
+    data_type = decimal_type(precision - scale + kept + 1, kept)
+    return made(f"CAST({value.sql} AS {duck_type(data_type)})", data_type, value, can_fail=True)
 
 
 def _sqrt(arguments: list[Value]) -> Value:
     (value,) = _counted("sqrt", arguments, 1)
     number = convert(value, DOUBLE) if value.kind in (Kind.WHOLE, Kind.FLOAT) else None
     if number is None:
-        raise NotTranslated(f"sqrt takes a value of type {value.type_name}")
+        raise NotTranslated(f"sqrt is not supported for type {value.type_name}")
     sql = f"(CASE WHEN {number.sql} < 0 THEN CAST('nan' AS DOUBLE) ELSE sqrt({number.sql}) END)"
     return made(sql, DOUBLE, number)
 
@@ -165,9 +165,9 @@ def _hashed(name: str, function: str, bits: tuple[int, ...]) -> Callable[[list[V
     def ask(arguments: list[Value]) -> Value:
         value, *rest = _counted(name, arguments, 2 if bits else 1)
         if rest and rest[0].number not in bits:
-            raise NotTranslated(f"{name} is asked for other bits than 256")
+            raise NotTranslated(f"{name} is supported for 256 bits only")
         if value.kind not in (Kind.TEXT, Kind.BINARY):
-            raise NotTranslated(f"{name} takes a value of type {value.type_name}")
+            raise NotTranslated(f"{name} is not supported for type {value.type_name}")
         return made(f"{function}({value.sql})", STRING, value)
 
     return ask
@@ -179,9 +179,9 @@ def _hashed(name: str, function: str, bits: tuple[int, ...]) -> Callable[[list[V
 def _size(arguments: list[Value]) -> Value:
     (value,) = _counted("size", arguments, 1)
     if not isinstance(value.data_type, ArrayType | MapType):
-        raise NotTranslated(f"size takes a value of type {value.type_name}")
+        raise NotTranslated(f"size is not supported for type {value.type_name}")
     function = "cardinality" if isinstance(value.data_type, MapType) else "len"
-    sql = failing(f"{value.sql} IS NULL", f"CAST({function}({value.sql}) AS INTEGER)", "the size of null is asked for")
+    sql = failing(f"{value.sql} IS NULL", f"CAST({function}({value.sql}) AS INTEGER)", "the size of null is undefined")
     return made(sql, INTEGER, value, can_fail=True)
 
 
@@ -189,7 +189,9 @@ def _array_contains(arguments: list[Value]) -> Value:
     array, value = _counted("array_contains", arguments, 2)
     element = array.data_type.element if isinstance(array.data_type, ArrayType) else None
     if not isinstance(element, PrimitiveType) or element != value.data_type or value.kind is Kind.FLOAT:
-        raise NotTranslated(f"array_contains looks for a value of type {value.type_name} in a {array.type_name}")
+        raise NotTranslated(
+            f"array_contains is not supported for a value of type {value.type_name} and type {array.type_name}"
+        )
     has_null = f"len({array.sql}) <> list_count({array.sql})"
     sql = (
         f"(CASE WHEN list_contains({array.sql}, {value.sql}) THEN TRUE WHEN {value.sql} IS NULL OR {has_null} THEN NULL"
@@ -199,19 +201,23 @@ def _array_contains(arguments: list[Value]) -> Value:
 
 def item(value: Value, index: Value) -> Value:
     """`value[index]`: of an array by a constant, of a map by a key. Raises NotTranslated."""
-    found = value.data_type
-    if isinstance(found, ArrayType) and isinstance(found.element, PrimitiveType):
+    data_type = value.data_type
+    if isinstance(data_type, ArrayType) and isinstance(data_type.element, PrimitiveType):
         if index.number is None or index.kind is not Kind.WHOLE or index.number < 0:
-            raise NotTranslated("an array is asked for an element whose place is not a constant")
+            raise NotTranslated("the index of an array element is not a non-negative constant")
         place = int(index.number) + 1
         odd = f"len({value.sql}) < {place}"
         sql = failing(odd, f"{value.sql}[{place}]", f"an array has fewer than {place} elements")
-        return made(sql, found.element, value, can_fail=True)
-    if isinstance(found, MapType) and isinstance(found.value, PrimitiveType) and index.data_type == found.key:
+        return made(sql, data_type.element, value, can_fail=True)
+    if (
+        isinstance(data_type, MapType)
+        and isinstance(data_type.value, PrimitiveType)
+        and index.data_type == data_type.key
+    ):
         if index.kind is Kind.FLOAT:
-            raise NotTranslated("the keys of a map are floating-point numbers")
-        return made(f"map_extract_value({value.sql}, {index.sql})", found.value, value, index)
-    raise NotTranslated(f"an item of a value of type {value.type_name} is asked for")
+            raise NotTranslated("a map with floating-point keys is not supported")
+        return made(f"map_extract_value({value.sql}, {index.sql})", data_type.value, value, index)
+    raise NotTranslated(f"indexing a value of type {value.type_name} is not supported")
 
 
 def _counted(name: str, arguments: list[Value], count: int) -> list[Value]:

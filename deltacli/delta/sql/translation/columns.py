@@ -39,7 +39,7 @@ class ColumnNames:
             except UsageError:
                 raise NotTranslated(f"the column {column.name} has a collation") from None
             if self._is_padded(column):
-                raise NotTranslated(f"the column {column.name} is padded with blanks")
+                raise NotTranslated(f"the column {column.name} is padded with spaces")
         if not isinstance(column.data_type, PrimitiveType):
             _require_plain(column)
         elif column.data_type.name != "void":
@@ -54,7 +54,7 @@ class ColumnNames:
         try:
             return self._finder.find(path, position)
         except UsageError:
-            raise NotTranslated(f"{'.'.join(path)[:120]} is not a column, or may be several") from None
+            raise NotTranslated(f"{'.'.join(path)[:120]} is not a column or is ambiguous") from None
 
     def _name(self, asked: Asked) -> str:
         if asked not in self.asked:
@@ -65,13 +65,13 @@ class ColumnNames:
         """Return True for CHAR(n), at the column or around it."""
         if _PADDED.match(column.type_name):
             return True
-        found: DataType = self._schema
+        data_type: DataType = self._schema
         for name in column.path:
-            assert isinstance(found, StructType)
-            field = next(field for field in found.fields if field.name == name)
+            assert isinstance(data_type, StructType)
+            field = next(field for field in data_type.fields if field.name == name)
             if _PADDED.search(str(field.metadata.get(_CHAR_KEY, ""))):
                 return True
-            found = field.data_type
+            data_type = field.data_type
         return False
 
 
@@ -86,6 +86,6 @@ def _require_plain(column: Column) -> None:
             parts = []
     is_plain = all(isinstance(part, PrimitiveType) and part.name not in ("timestamp", "void") for part in parts)
     if not parts or not is_plain:
-        raise NotTranslated(f"the column {column.name} is of type {column.type_name}")
+        raise NotTranslated(f"the column {column.name} has the unsupported type {column.type_name}")
     for part in parts:
         duck_type(part)

@@ -55,7 +55,7 @@ class Pair:
 
 def _require_scalar(value: Value) -> None:
     if value.kind is Kind.OTHER and not value.is_null:
-        raise NotTranslated(f"values of type {value.type_name} are compared")
+        raise NotTranslated(f"comparing values of type {value.type_name} is not supported")
 
 
 def _read_beside(value: Value, other: Value) -> Value:
@@ -85,9 +85,9 @@ def contained(value: Value, items: list[Value]) -> tuple[Value, bool, bool]:
     if Kind.FLOAT in kinds:
         names = {side.type_name for side in sides}
         if len(items) > _MANY or ("float" in names and len(names) > 1) or value.kind is not Kind.FLOAT:
-            raise NotTranslated("IN lists floating-point numbers")
+            raise NotTranslated("IN with floating-point numbers is not supported")
     elif len(kinds) > 1 and kinds not in ({Kind.WHOLE, Kind.DECIMAL}, {Kind.TEXT, Kind.DATE}):
-        raise NotTranslated("IN lists values of several types")
+        raise NotTranslated("the values of IN have different types")
     pairs = [Pair(value, item) for item in items]
     parts = [pair.compared("=") for pair in pairs]
     sql = " OR ".join(part.sql for part in parts)

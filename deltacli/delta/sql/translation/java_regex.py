@@ -58,12 +58,12 @@ class _Reader:
         return Regex("".join(pieces), self.minds_lines)
 
     def odd(self, what: str) -> NotTranslated:
-        return NotTranslated(f"the regular expression '{self.pattern[:60]}' is in it, with {what[:20]}")
+        return NotTranslated(f"the regular expression '{self.pattern[:60]}' contains unsupported syntax: {what[:20]}")
 
     def take(self, count: int = 1) -> str:
-        found = self.pattern[self.at : self.at + count]
+        text = self.pattern[self.at : self.at + count]
         self.at += count
-        return found
+        return text
 
     def rest_starts(self, *texts: str) -> bool:
         return self.pattern.startswith(texts, self.at)
@@ -116,14 +116,14 @@ class _Reader:
             if self.counted > _MAX_COUNT:
                 raise self.odd("many repetitions")
             self.at = match.end()
-            found = match[0]
+            text = match[0]
         else:
-            found = self.take()
+            text = self.take()
         if self.rest_starts("?"):
-            found += self.take()  # fewer first: the same texts match
+            text += self.take()  # fewer first: the same texts match
         if self.rest_starts("+", "*", "?", "{"):
-            raise self.odd(found + self.pattern[self.at])
-        return found
+            raise self.odd(text + self.pattern[self.at])
+        return text
 
     def escaped(self) -> str:
         character = self.take()
@@ -141,16 +141,16 @@ class _Reader:
         return re.escape(character)
 
     def character_class(self) -> str:
-        found = "[^" if self.rest_starts("^") else "["
-        if found == "[^":
+        text = "[^" if self.rest_starts("^") else "["
+        if text == "[^":
             self.take()
         start = self.at
         while not self.rest_starts("]") or self.at == start:
             if self.at >= len(self.pattern) or self.rest_starts("&&", "[", "]"):
                 raise self.odd("[" + self.pattern[self.at : self.at + 2])
-            found += self.member()
+            text += self.member()
         self.take()
-        return found + "]"
+        return text + "]"
 
     def member(self) -> str:
         """One character of a class, a range of them, or \\d and its like."""

@@ -103,7 +103,7 @@ def _checked(number: float, text: str) -> float:
 
 
 def _odd_number(text: str) -> NotTranslated:
-    return NotTranslated(f"the number {text[:40]} is in it")
+    return NotTranslated(f"the number {text[:40]} is not supported")
 
 
 def typed_literal(node: Node) -> tuple[Value, bool]:
@@ -118,18 +118,18 @@ def typed_literal(node: Node) -> tuple[Value, bool]:
             return moment_literal(text, NTZ), False
         case "x" if re.fullmatch("([0-9a-fA-F]{2})*", text):
             return Value(f"unhex('{text}')", BINARY), False
-    raise NotTranslated(f"the literal {node.name} '{text[:40]}' is in it")
+    raise NotTranslated(f"the literal {node.name} '{text[:40]}' is not supported")
 
 
 def date_literal(text: str) -> Value:
     """Raises NotTranslated for a text that may not be a date, or has another spelling."""
     if not DATE_TEXT.fullmatch(text) or parse_date(text) is None or text.startswith("0000"):
-        raise NotTranslated(f"the date '{text[:40]}' is in it; yyyy-mm-dd is understood")
+        raise NotTranslated(f"the date '{text[:40]}' is not in the form yyyy-mm-dd")
     return Value(f"CAST('{text}' AS DATE)", DATE)
 
 
 def moment_literal(text: str, data_type: PrimitiveType) -> Value:
     """Raises NotTranslated for a text that may not be a time, or has another spelling."""
     if not MOMENT_TEXT.fullmatch(text) or parse_moment(text) is None or text.startswith("0000"):
-        raise NotTranslated(f"the timestamp '{text[:40]}' is in it; yyyy-mm-dd hh:mm:ss is understood")
+        raise NotTranslated(f"the timestamp '{text[:40]}' is not in the form yyyy-mm-dd hh:mm:ss")
     return Value(f"CAST('{text}' AS TIMESTAMP)", data_type)

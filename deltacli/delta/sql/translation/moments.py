@@ -61,7 +61,7 @@ _PIECE = re.compile(r"(?P<letters>([A-Za-z])\2*)|(?P<text>[-/:_. ]+)")
 def part_of(name: str, value: Value) -> Zoned:
     """YEAR, MONTH, HOUR and their like. Raises NotTranslated."""
     if value.kind not in TIMES or (name in _OF_A_CLOCK and value.kind is Kind.DATE):
-        raise NotTranslated(f"{name} is asked of a value of type {value.type_name}")
+        raise NotTranslated(f"{name} is not supported for type {value.type_name}")
     sql = f"CAST({_PARTS[name].format(value.sql)} AS INTEGER)"
     return made(sql, INTEGER, value), value.kind is Kind.TIMESTAMP
 
@@ -69,7 +69,7 @@ def part_of(name: str, value: Value) -> Zoned:
 def extracted(unit: str, value: Value) -> Zoned:
     """EXTRACT(unit FROM value). Raises NotTranslated."""
     if unit not in _EXTRACTED:
-        raise NotTranslated(f"{unit} is extracted")
+        raise NotTranslated(f"EXTRACT of {unit} is not supported")
     return part_of(unit, value)
 
 
@@ -86,17 +86,17 @@ def formatted(arguments: list[Value]) -> Zoned:
     """DATE_FORMAT with a pattern of whole numbers. Raises NotTranslated."""
     value, pattern = _two("date_format", arguments)
     if value.kind not in TIMES or not pattern.text:
-        raise NotTranslated("date_format has no constant pattern, or no date")
+        raise NotTranslated("date_format requires a date or timestamp and a constant pattern")
     pieces: list[str] = []
     position = 0
     while position < len(pattern.text):
         match = _PIECE.match(pattern.text, position)
         if match is None or (match["letters"] and match["letters"] not in _LETTERS):
-            raise NotTranslated(f"date_format has the pattern '{pattern.text[:40]}'")
+            raise NotTranslated(f"the date_format pattern '{pattern.text[:40]}' is not supported")
         if match["letters"]:
             function, width = _LETTERS[match["letters"]]
             if function in _OF_A_CLOCK and value.kind is Kind.DATE:
-                raise NotTranslated("date_format asks a date for its hour")
+                raise NotTranslated("the date_format pattern has a time of day, but the value is a date")
             pieces.append(_padded(function, width, value.sql))
         else:
             pieces.append(f"'{match['text']}'")
@@ -109,7 +109,9 @@ def truncated_time(arguments: list[Value]) -> Zoned:
     unit, value = _two("date_trunc", arguments)
     known = {**_UNITS, **_SMALLER_UNITS}.get((unit.text or "").lower())
     if known is None or value.kind not in (Kind.DATE, Kind.TIMESTAMP):
-        raise NotTranslated(f"date_trunc cuts a value of type {value.type_name} to {(unit.text or 'a column')[:40]}")
+        raise NotTranslated(
+            f"date_trunc of a value of type {value.type_name} to {(unit.text or 'a column')[:40]} is not supported"
+        )
     time = convert(value, TIMESTAMP)
     return made(f"CAST(date_trunc('{known}', {time.sql}) AS TIMESTAMP)", TIMESTAMP, time), True
 
@@ -119,7 +121,9 @@ def truncated_date(arguments: list[Value]) -> Zoned:
     value, unit = _two("trunc", arguments)
     known = _UNITS.get((unit.text or "").lower())
     if known is None or value.kind is not Kind.DATE:
-        raise NotTranslated(f"trunc cuts a value of type {value.type_name} to {(unit.text or 'a column')[:40]}")
+        raise NotTranslated(
+            f"trunc of a value of type {value.type_name} to {(unit.text or 'a column')[:40]} is not supported"
+        )
     return made(f"CAST(date_trunc('{known}', {value.sql}) AS DATE)", DATE, value), False
 
 
@@ -127,7 +131,7 @@ def to_date(arguments: list[Value]) -> Zoned:
     """TO_DATE and DATE of a date or a time. Raises NotTranslated."""
     value = arguments[0]
     if len(arguments) != 1 or value.kind not in TIMES:
-        raise NotTranslated("to_date reads a string, or by a pattern")
+        raise NotTranslated("to_date is supported for one date or timestamp only")
     return convert(value, DATE), value.kind is Kind.TIMESTAMP
 
 
@@ -135,11 +139,11 @@ def days_added(sign: str) -> Callable[[list[Value]], Zoned]:
     def add(arguments: list[Value]) -> Zoned:
         value, days = _two("date_add", arguments)
         if value.kind is not Kind.DATE or days.type_name not in ("byte", "short", "integer"):
-            raise NotTranslated("date_add takes something else than a date and an integer")
-        found = f"({value.sql} {sign} {convert(days, INTEGER).sql})"
+            raise NotTranslated("date_add requires a date and an integer")
+        sql = f"({value.sql} {sign} {convert(days, INTEGER).sql})"
         # Beyond the years that dates are written with, engines part.
-        odd = f"NOT ({found} BETWEEN CAST('0001-01-01' AS DATE) AND CAST('9999-12-31' AS DATE))"
-        guarded = failing(odd, found, "a date is beyond the year 9999")
+        odd = f"NOT ({sql} BETWEEN CAST('0001-01-01' AS DATE) AND CAST('9999-12-31' AS DATE))"
+        guarded = failing(odd, sql, "a date is after the year 9999")
         return joined_by_null(guarded, DATE, value, days, can_fail=True), False
 
     return add
@@ -149,14 +153,14 @@ def days_between(arguments: list[Value]) -> Zoned:
     """DATEDIFF(end, start). Raises NotTranslated."""
     end, start = _two("datediff", arguments)
     if end.kind is not Kind.DATE or start.kind is not Kind.DATE:
-        raise NotTranslated("datediff takes something else than dates")
+        raise NotTranslated("datediff requires two dates")
     return joined_by_null(f"CAST(({end.sql} - {start.sql}) AS INTEGER)", INTEGER, end, start), False
 
 
 def last_day(arguments: list[Value]) -> Zoned:
     value = arguments[0]
     if len(arguments) != 1 or value.kind is not Kind.DATE:
-        raise NotTranslated("last_day takes something else than a date")
+        raise NotTranslated("last_day requires a date")
     return made(f"CAST(last_day({value.sql}) AS DATE)", DATE, value), False
 
 

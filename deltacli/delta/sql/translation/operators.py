@@ -33,7 +33,7 @@ _NUMBERS = frozenset({*EXACT, Kind.FLOAT})
 def arithmetic(name: str, left: Value, right: Value) -> Value:
     """`left name right`. Raises NotTranslated."""
     if not {left.kind, right.kind} <= _NUMBERS:
-        raise NotTranslated(f"{name} stands between a value of type {left.type_name} and one of type {right.type_name}")
+        raise NotTranslated(f"{name} is not supported for types {left.type_name} and {right.type_name}")
     kinds = {left.kind, right.kind}
     if kinds == {Kind.FLOAT, Kind.WHOLE} and "float" in (left.type_name, right.type_name):
         raise mismatch(left, right)  # computed as floats or as doubles, depending on Spark's settings
@@ -52,29 +52,29 @@ def arithmetic(name: str, left: Value, right: Value) -> Value:
 def _decimal(name: str, left: Value, right: Value) -> Value:
     (precision, scale), (other_precision, other_scale) = digits_of(left), digits_of(right)
     if name == "*":
-        found = decimal_type(precision + other_precision + 1, scale + other_scale)
+        data_type = decimal_type(precision + other_precision + 1, scale + other_scale)
         sides = [convert(side, decimal_type(*digits_of(side))) for side in (left, right)]
     else:
         widest = max(scale, other_scale)
         before = max(precision - scale, other_precision - other_scale)
-        found = decimal_type(before + widest + 1, widest)
-        sides = [convert(side, found) for side in (left, right)]
-    sql = f"CAST(({sides[0].sql} {name} {sides[1].sql}) AS {duck_type(found)})"
-    return joined_by_null(sql, found, *sides, can_fail=True)
+        data_type = decimal_type(before + widest + 1, widest)
+        sides = [convert(side, data_type) for side in (left, right)]
+    sql = f"CAST(({sides[0].sql} {name} {sides[1].sql}) AS {duck_type(data_type)})"
+    return joined_by_null(sql, data_type, *sides, can_fail=True)
 
 
 def _divided(name: str, left: Value, right: Value) -> Value:
     if Kind.DECIMAL in (left.kind, right.kind) and Kind.FLOAT not in (left.kind, right.kind):
-        raise NotTranslated(f"decimals are divided by {name}, which rounds")
+        raise NotTranslated(f"dividing decimals by {name} is not supported, because it rounds")
     kinds = {left.kind, right.kind}
     if name == "div":
         if kinds != {Kind.WHOLE}:
-            raise NotTranslated("DIV divides something else than integers")
+            raise NotTranslated("DIV requires integers")
         return _guarded("//", convert(left, LONG), convert(right, LONG))
     if name == "/":
         return _guarded("/", convert(left, DOUBLE), convert(right, DOUBLE))
     if kinds != {Kind.WHOLE}:
-        raise NotTranslated("% divides something else than integers")
+        raise NotTranslated("% requires integers")
     data_type = common_type(left, right)
     return _guarded("%", convert(left, data_type), convert(right, data_type))
 
@@ -90,7 +90,7 @@ def positive_remainder(left: Value, right: Value) -> Value:
     """PMOD: a remainder that takes the sign of a positive divisor."""
     rest = arithmetic("%", left, right)
     if rest.type_name not in ("integer", "long"):
-        raise NotTranslated("PMOD divides something else than integers")
+        raise NotTranslated("PMOD requires integers")
     shifted = arithmetic("%", arithmetic("+", rest, right), right)
     return made(f"(CASE WHEN {rest.sql} < 0 THEN {shifted.sql} ELSE {rest.sql} END)", rest.data_type, rest, shifted)
 
@@ -98,7 +98,7 @@ def positive_remainder(left: Value, right: Value) -> Value:
 def negative(value: Value) -> Value:
     """`- value`."""
     if value.kind not in _NUMBERS:
-        raise NotTranslated(f"- stands before a value of type {value.type_name}")
+        raise NotTranslated(f"unary - is not supported for type {value.type_name}")
     sql = f"CAST((- {value.sql}) AS {duck_type(value.data_type)})"
     return made(sql, value.data_type, value, can_fail=True)
 
@@ -106,7 +106,7 @@ def negative(value: Value) -> Value:
 def bitwise(name: str, left: Value, right: Value) -> Value:
     """`left & right` and its like."""
     if {left.kind, right.kind} != {Kind.WHOLE}:
-        raise NotTranslated(f"{name} joins something else than integers")
+        raise NotTranslated(f"{name} requires integers")
     data_type = common_type(left, right)
     one, other = convert(left, data_type), convert(right, data_type)
     sql = f"xor({one.sql}, {other.sql})" if name == "^" else f"({one.sql} {name} {other.sql})"
@@ -115,7 +115,7 @@ def bitwise(name: str, left: Value, right: Value) -> Value:
 
 def inverted_bits(value: Value) -> Value:
     if value.kind is not Kind.WHOLE:
-        raise NotTranslated(f"~ stands before a value of type {value.type_name}")
+        raise NotTranslated(f"~ is not supported for type {value.type_name}")
     return made(f"CAST((~ {value.sql}) AS {duck_type(value.data_type)})", value.data_type, value)
 
 
@@ -123,7 +123,7 @@ def joined(values: list[Value]) -> Value:
     """Strings after each other, null if one is."""
     for value in values:
         if value.kind is not Kind.TEXT and not value.is_null:
-            raise NotTranslated(f"a value of type {value.type_name} becomes part of a string")
+            raise NotTranslated(f"a value of type {value.type_name} is concatenated with a string")
     sides = [convert(value, STRING) for value in values]
     return joined_by_null(f"({' || '.join(side.sql for side in sides)})", STRING, *sides)
 

@@ -30,7 +30,7 @@ def like(value: Value, arguments: list[Value]) -> Value:
     """`value LIKE pattern [ESCAPE character]`. Raises NotTranslated."""
     words = [_constant("LIKE", argument) for argument in arguments]
     if len(words) > 1 and len(words[1]) != 1:
-        raise NotTranslated("ESCAPE takes one character")
+        raise NotTranslated("ESCAPE requires exactly one character")
     try:
         Pattern(*words)
     except NoValueError as fault:
@@ -47,7 +47,7 @@ def regex_match(value: Value, pattern: Value) -> Value:
     if not regex.minds_lines:
         return made(sql, BOOLEAN, text)
     odd = " OR ".join(f"contains({text.sql}, chr({ord(character)}))" for character in OTHER_LINE_ENDS)
-    reason = "a string holds an end of a line that regular expressions disagree about"
+    reason = "a string contains a line ending that regular expression engines treat differently"
     return made(failing(odd, sql, reason), BOOLEAN, text, can_fail=True)
 
 
@@ -62,7 +62,7 @@ def _in_case(name: str) -> Callable[[list[Value]], Value]:
     def change(arguments: list[Value]) -> Value:
         text = _text(name, _one(name, arguments))
         odd = f"strlen({text.sql}) <> length({text.sql})"
-        reason = f"{name} meets letters beyond ASCII"
+        reason = f"{name} is applied to letters outside ASCII"
         return made(failing(odd, f"{name}({text.sql})", reason), STRING, text, can_fail=True)
 
     return change
@@ -104,14 +104,14 @@ def _right(arguments: list[Value]) -> Value:
 
 def _concat_ws(arguments: list[Value]) -> Value:
     if len(arguments) < 2:
-        raise NotTranslated("concat_ws has nothing to join")
+        raise NotTranslated("concat_ws has fewer than two arguments")
     texts = [_text("concat_ws", argument) for argument in arguments]
     return made(f"concat_ws({', '.join(text.sql for text in texts)})", STRING, *texts)
 
 
 def _replace(arguments: list[Value]) -> Value:
     if len(arguments) != 3 or not arguments[1].text:
-        raise NotTranslated("replace has no constant text to look for")
+        raise NotTranslated("replace requires a constant, non-empty search string")
     texts = [_text("replace", argument) for argument in arguments]
     return joined_by_null(f"replace({', '.join(text.sql for text in texts)})", STRING, *texts)
 
@@ -122,9 +122,9 @@ def _place(name: str, *, is_turned: bool) -> Callable[[list[Value]], Value]:
             raise NotTranslated(f"{name} has {len(arguments)} arguments")
         text, sought = reversed(arguments) if is_turned else arguments
         if not sought.text:
-            raise NotTranslated(f"{name} has no constant text to look for")
-        found = _text(name, text)
-        return made(f"CAST(instr({found.sql}, {sought.sql}) AS INTEGER)", INTEGER, found)
+            raise NotTranslated(f"{name} requires a constant, non-empty search string")
+        haystack = _text(name, text)
+        return made(f"CAST(instr({haystack.sql}, {sought.sql}) AS INTEGER)", INTEGER, haystack)
 
     return find
 
@@ -147,7 +147,7 @@ def _one(name: str, arguments: list[Value]) -> Value:
 
 def _text(name: str, value: Value) -> Value:
     if value.kind is not Kind.TEXT and value.data_type != VOID:
-        raise NotTranslated(f"{name} takes a value of type {value.type_name} for a string")
+        raise NotTranslated(f"{name} requires a string, not a value of type {value.type_name}")
     return convert(value, STRING)
 
 

@@ -59,7 +59,7 @@ def translate_generated(text: str, schema: StructType, data_type: DataType) -> T
     Raises NotTranslated.
     """
     if not isinstance(data_type, PrimitiveType):
-        raise NotTranslated(f"a generated column is of type {simple_name(data_type)}")
+        raise NotTranslated(f"a generated column has the unsupported type {simple_name(data_type)}")
     translator = _Translator(text, schema)
     root = _parsed(text)
 
@@ -81,14 +81,14 @@ _MOST_TEXT = 65_536
 
 def _parsed(text: str) -> Node:
     if len(text) > _MOST_TEXT:
-        raise NotTranslated(f"it is longer than {_MOST_TEXT:,} characters")
+        raise NotTranslated(f"the expression is longer than {_MOST_TEXT:,} characters")
     expression = parse_expression(text)
     if expression.fault is not None:
         raise NotTranslated(expression.fault)
     if expression.root is None:
-        raise NotTranslated("it is not understood")
+        raise NotTranslated("the expression could not be parsed")
     if any(token.kind is TokenKind.OPERATOR and token.text == "=>" for token in tokens_of(text)):
-        raise NotTranslated("arguments are given by their names")
+        raise NotTranslated("named arguments are not supported")
     return expression.root
 
 
@@ -106,7 +106,7 @@ class _Translator:
         try:
             value = make()
         except RecursionError:
-            raise NotTranslated("it is nested too deeply") from None
+            raise NotTranslated("the expression is nested too deeply") from None
         return Translation(value.sql, tuple(self._columns.asked), self.assumes_utc, self.is_plain)
 
     def note(self, pair: Pair) -> None:
@@ -141,7 +141,7 @@ class _Translator:
     def _string(self, node: Node) -> Value:
         is_double_quoted = self._text[node.position : node.position + 1] == '"'
         if is_double_quoted and node.value.lower() in self._names:
-            raise NotTranslated(f'"{node.value}" is a string in Spark and a column elsewhere')
+            raise NotTranslated(f'"{node.value}" is a string in Spark and a column in other engines')
         return text_literal(node.value)
 
     def _operation(self, node: Node) -> Value:
@@ -154,7 +154,7 @@ class _Translator:
             value, is_zoned = typed_literal(node)
             self.assumes_utc |= is_zoned
             return value
-        raise NotTranslated(f"{_named(node)} is in it")
+        raise NotTranslated(f"{_named(node)} is not supported")
 
     def _signed(self, node: Node) -> Value:
         (part,) = node.parts
@@ -166,7 +166,7 @@ class _Translator:
         if node.name == "~":
             return operators.inverted_bits(value)
         if value.kind not in (Kind.WHOLE, Kind.DECIMAL, Kind.FLOAT):
-            raise NotTranslated(f"+ stands before a value of type {value.type_name}")
+            raise NotTranslated(f"unary + is not supported for type {value.type_name}")
         return value
 
     # -- conditions ---------------------------------------------------------------------------------------------------
@@ -183,22 +183,22 @@ class _Translator:
             case "is":
                 return self._is(node)
             case "in":
-                found = self._in(node)
+                condition = self._in(node)
             case "between":
                 value, low, high = (self.value(part) for part in node.parts)
-                found = _all_or_any("and", [self._compared(">=", value, low), self._compared("<=", value, high)])
+                condition = _all_or_any("and", [self._compared(">=", value, low), self._compared("<=", value, high)])
             case "like" if not node.word:
                 value, *patterns = (self.value(part) for part in node.parts)
-                found = texts.like(value, patterns)
+                condition = texts.like(value, patterns)
             case "rlike" | "regexp" if not node.word and len(node.parts) == 2:
                 value, pattern = (self.value(part) for part in node.parts)
-                found = texts.regex_match(value, pattern)
+                condition = texts.regex_match(value, pattern)
             case name if name in NAMES:
                 left, right = (self.value(part) for part in node.parts)
                 return self._compared(name, left, right)
             case _:
-                raise NotTranslated(f"{_named(node)} is in it")
-        return made(f"(NOT {found.sql})", BOOLEAN, found) if node.negated else found
+                raise NotTranslated(f"{_named(node)} is not supported")
+        return made(f"(NOT {condition.sql})", BOOLEAN, condition) if node.negated else condition
 
     def _compared(self, name: str, left: Value, right: Value) -> Value:
         pair = Pair(left, right)
@@ -222,17 +222,17 @@ class _Translator:
         value, *items = (self.value(part) for part in node.parts)
         if not items:
             raise NotTranslated("IN has an empty list")
-        found, assumes_utc, is_exact = contained(value, items)
+        condition, assumes_utc, is_exact = contained(value, items)
         self.assumes_utc |= assumes_utc
         self.is_plain &= is_exact
-        return found
+        return condition
 
     # -- casts, calls and the rest ------------------------------------------------------------------------------------
 
     def _cast(self, node: Node) -> Value:
         value, is_zoned = cast(self.value(node.parts[0]), node.name)
         if node.word == "try_cast" and value.can_fail:
-            raise NotTranslated(f"try_cast to {node.name[:40]} is in it")
+            raise NotTranslated(f"try_cast to {node.name[:40]} is not supported")
         self.assumes_utc |= is_zoned
         return value
 
@@ -242,7 +242,7 @@ class _Translator:
         is_known = node.name in moments.FUNCTIONS or node.name in texts.FUNCTIONS or node.name in choices.FUNCTIONS
         if not is_known or node.path or node.word not in ("", "both"):
             raise NotTranslated(
-                f"the function {node.name[:60]} is in it" + (f", with {node.word}" if node.word else "")
+                f"the function {node.name[:60]} is not supported" + (f" with {node.word}" if node.word else "")
             )
         arguments = [self.value(part) for part in node.parts]
         if node.name in moments.FUNCTIONS:
@@ -250,8 +250,8 @@ class _Translator:
         make = texts.FUNCTIONS.get(node.name) or choices.FUNCTIONS[node.name]
         return make(arguments)
 
-    def _zoned(self, found: moments.Zoned) -> Value:
-        value, is_zoned = found
+    def _zoned(self, zoned: moments.Zoned) -> Value:
+        value, is_zoned = zoned
         self.assumes_utc |= is_zoned
         return value
 
@@ -261,7 +261,7 @@ class _Translator:
         if node.name == "item":
             value, index = (self.value(part) for part in node.parts)
             return choices.item(value, index)
-        raise NotTranslated(f"{_named(node)} is in it")
+        raise NotTranslated(f"{_named(node)} is not supported")
 
     def _case(self, node: Node) -> Value:
         parts = list(node.parts)
@@ -269,8 +269,8 @@ class _Translator:
         otherwise = self.value(parts.pop()) if len(parts) % 2 else Value("NULL", VOID)
         branches: list[tuple[Value, Value]] = []
         for when, then in zip(parts[::2], parts[1::2], strict=True):
-            found = self.value(when)
-            condition = found if operand is None else self._compared("=", operand, found)
+            value = self.value(when)
+            condition = value if operand is None else self._compared("=", operand, value)
             choices.require_condition(condition)
             branches.append((condition, self.value(then)))
         if not branches:
@@ -306,7 +306,7 @@ _CALLED = re.compile("[A-Za-z]+")
 def _named(node: Node) -> str:
     """Return what a node is, in words."""
     if node.form is Form.OTHER or not _CALLED.match(node.name):
-        return {"item": "an item", "field": "a field of a value", "lambda": "a function of its own"}.get(
+        return {"item": "an element by index", "field": "a field of a struct", "lambda": "a lambda function"}.get(
             node.name, node.name
         )
     return node.name.upper() + (f" {node.word.upper()}" if node.word in ("any", "some", "all") else "")

@@ -83,7 +83,7 @@ _MAX_LENGTH = 60_000
 def made(sql: str, data_type: DataType, *parts: Value, can_fail: bool = False) -> Value:
     """Return a value made of others. Raises NotTranslated for one that is too long."""
     if len(sql) > _MAX_LENGTH:
-        raise NotTranslated("it has too many parts within each other")
+        raise NotTranslated("the expression has too many nested parts")
     return Value(sql, data_type, can_fail=can_fail or any(part.can_fail for part in parts))
 
 
@@ -98,22 +98,20 @@ def joined_by_null(sql: str, data_type: DataType, *parts: Value, can_fail: bool 
 def duck_type(data_type: DataType) -> str:
     """Return DuckDB's name of a type. Raises NotTranslated for unsupported types."""
     if isinstance(data_type, PrimitiveType):
-        found = _NAMES.get(data_type.name)
-        if found is not None:
-            return found
+        name = _NAMES.get(data_type.name)
+        if name is not None:
+            return name
         if parts := decimal_parts(data_type.name):
             return f"DECIMAL({parts[0]},{parts[1]})"
         if value_kind(data_type) is Kind.TEXT:
             return "VARCHAR"
-    raise NotTranslated(f"a value of type {simple_name(data_type)} is in it")
+    raise NotTranslated(f"values of type {simple_name(data_type)} are not supported")
 
 
 def decimal_type(precision: int, scale: int) -> PrimitiveType:
     """Raises NotTranslated for a decimal that Spark would truncate."""
     if precision > MAX_DIGITS:
-        raise NotTranslated(
-            f"a decimal of more than {MAX_DIGITS} digits is in it, which engines round in their own ways"
-        )
+        raise NotTranslated(f"a decimal has more than {MAX_DIGITS} digits, which engines round differently")
     return PrimitiveType(f"decimal({precision},{scale})")
 
 
@@ -145,7 +143,9 @@ def common_type(left: Value, right: Value) -> DataType:
     if Kind.FLOAT in kinds and kinds <= {Kind.FLOAT, Kind.WHOLE, Kind.DECIMAL}:
         whole = next((side for side in (left, right) if side.kind is Kind.WHOLE), None)
         if whole is not None and "float" in (left.type_name, right.type_name) and not _is_small(whole):
-            raise NotTranslated(f"a float meets a value of type {whole.type_name}, as a float or as a double")
+            raise NotTranslated(
+                f"a float is combined with a value of type {whole.type_name}, and the result may be float or double"
+            )
         return DOUBLE
     if kinds in ({Kind.DATE, Kind.TIMESTAMP}, {Kind.DATE, Kind.NTZ}):
         return one if left.kind is not Kind.DATE else other
@@ -153,18 +153,18 @@ def common_type(left: Value, right: Value) -> DataType:
 
 
 def mismatch(left: Value, right: Value) -> NotTranslated:
-    return NotTranslated(f"a value of type {left.type_name} meets one of type {right.type_name}")
+    return NotTranslated(f"values of types {left.type_name} and {right.type_name} are combined")
 
 
 def branch_type(values: Sequence[Value]) -> DataType:
     """Return the type of a value that is one of several. Raises NotTranslated."""
-    found = Value("", VOID)
+    common = Value("", VOID)
     for value in values:
-        kinds = {found.kind, value.kind}
-        if kinds == {Kind.FLOAT, Kind.WHOLE} and "float" in (found.type_name, value.type_name):
-            raise mismatch(found, value)  # a float or a double, by Spark's settings
-        found = Value("", common_type(found, value))
-    return found.data_type
+        kinds = {common.kind, value.kind}
+        if kinds == {Kind.FLOAT, Kind.WHOLE} and "float" in (common.type_name, value.type_name):
+            raise mismatch(common, value)  # a float or a double, by Spark's settings
+        common = Value("", common_type(common, value))
+    return common.data_type
 
 
 def _is_small(whole: Value) -> bool:
@@ -195,7 +195,7 @@ def _as_double(value: Value) -> Value:
     if value.number is not None:
         return double_literal(float(value.number))
     if value.kind is Kind.DECIMAL and digits_of(value)[0] > _EXACT_IN_A_DOUBLE:
-        raise NotTranslated(f"a value of type {value.type_name} becomes a double")
+        raise NotTranslated(f"a value of type {value.type_name} is converted to double")
     return made(f"CAST({value.sql} AS DOUBLE)", DOUBLE, value)
 
 
@@ -206,7 +206,7 @@ def double_literal(number: float) -> Value:
 def text_literal(text: str) -> Value:
     """Raises NotTranslated for a text that cannot be in a query."""
     if "\0" in text or not _has_bytes(text):
-        raise NotTranslated("a string holds a zero byte or half a character")
+        raise NotTranslated("a string contains a NUL byte or an incomplete character")
     quoted = text.replace("'", "''")
     return Value(f"'{quoted}'", STRING, text=text)
 

@@ -117,8 +117,8 @@ def _require_log_since(table: TableHandle, plan: VacuumPlan, snapshot: Snapshot)
     listing = snapshot.listing
     if listing.start_version > version:
         listing = list_log(table.storage, start_version=version, progress=table.progress)
-    found = digest_commit(table, listing, version)
-    is_known = found is not None or plan.snapshot_sha256 is None
+    digest = digest_commit(table, listing, version)
+    is_known = digest is not None or plan.snapshot_sha256 is None
     missing = gaps_in(listing.commits, version + 1 if is_known else version, snapshot.version)
     if missing:
         raise Refused(
@@ -132,7 +132,7 @@ def _require_log_since(table: TableHandle, plan: VacuumPlan, snapshot: Snapshot)
             },
             hint=_AGAIN,
         )
-    if plan.snapshot_sha256 not in (None, found):
+    if plan.snapshot_sha256 not in (None, digest):
         raise Refused(
             f"commit {version} has changed since the plan was made: the table has another history",
             code="vacuum.plan-other-past",

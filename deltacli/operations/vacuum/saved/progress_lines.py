@@ -46,15 +46,15 @@ class RecordState:
 
     def outcome(self) -> VacuumOutcome:
         """Return the counts of decided rows, without failures, for the next run."""
-        found = self.counts or {}
-        counts = {name: found.get(name) or 0 for name in _COUNTS}
-        end_version = found.get("endVersion") if self.is_completed else None
+        totals = self.counts or {}
+        counts = {name: totals.get(name) or 0 for name in _COUNTS}
+        end_version = totals.get("endVersion") if self.is_completed else None
         return VacuumOutcome(
             deleted=Amount(counts["deleted"], counts["deletedBytes"]),
             missing=counts["missing"],
             spared=counts["spared"],
             directories_removed=counts["directoriesRemoved"],
-            start_version=found.get("startVersion"),
+            start_version=totals.get("startVersion"),
             end_version=end_version,
             end_status=None if end_version is None else "COMPLETED",
             resumed_after=self.resume_at - sum(map(len, self.failed_rows)),

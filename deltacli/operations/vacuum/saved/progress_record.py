@@ -156,9 +156,11 @@ class ProgressRecord:
         ]
         if len(paths) == count:
             wanted = {os.fsencode(path) for path in paths}
-            found = [row for rows in tried for row, path in zip(rows, self._paths(rows), strict=True) if path in wanted]
-            if len(found) == count:
-                return ranges_of(found)
+            failed = [
+                row for rows in tried for row, path in zip(rows, self._paths(rows), strict=True) if path in wanted
+            ]
+            if len(failed) == count:
+                return ranges_of(failed)
         return [(rows.start, rows.stop - 1) for rows in tried]
 
     def _paths(self, rows: range) -> list[bytes]:
