@@ -7,6 +7,7 @@
   python3 dev.py generate   write completions, manual pages, reference pages, schemas and screens
   python3 dev.py docs       build the documentation site in ./site
   python3 dev.py long       run the suites that take minutes [pytest arguments]
+  python3 dev.py cluster    run the tests of the Spark engine [local|connect|standalone|oldest …] [pytest arguments]
   python3 dev.py soak       run the suites that take hours   [races|matrix|property|load|fuzz …]
   python3 dev.py fuzz       run the parsers on hostile input [TARGET …] [--minutes 20] [--guided TARGET]
   python3 dev.py lock       resolve requirements/*.txt again
@@ -30,8 +31,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent
 BIN = "Scripts" if os.name == "nt" else "bin"
-DEV, PEERS, FUZZ, SPARK, DOCS = (
-    ROOT / name for name in (".venv", ".venv-peers", ".venv-fuzz", ".venv-spark", ".venv-docs")
+DEV, PEERS, FUZZ, SPARK, CLUSTER, DOCS = (
+    ROOT / f".venv{suffix}" for suffix in ("", "-peers", "-fuzz", "-spark", "-cluster", "-docs")
 )
 SPARK_READER = {"DELTACLI_SPARK_PYTHON": str(SPARK / BIN / "python")}
 
@@ -49,7 +50,7 @@ DEMO = (
 def main(arguments: list[str]) -> int:
     """Run one task and return its exit code."""
     tasks = {"demo": demo, "test": test, "check": check, "generate": generate, "docs": build_site}
-    tasks |= {"long": run_long, "soak": soak, "fuzz": fuzz, "lock": lock}
+    tasks |= {"long": run_long, "cluster": run_cluster, "soak": soak, "fuzz": fuzz, "lock": lock}
     if not arguments or arguments[0] not in tasks:
         print(__doc__)
         return 0 if arguments[:1] in (["-h"], ["--help"]) else 2
@@ -87,6 +88,39 @@ def run_long(arguments: list[str]) -> int:
     set_up(PEERS, "peers")
     set_up(SPARK, "spark")
     return run_pytest(["-m", "(long or matrix) and not soak"], arguments, place=None, **SPARK_READER)
+
+
+CLUSTERS = {
+    "local": (CLUSTER, "local", ()),
+    "connect": (CLUSTER, "connect", ()),
+    "standalone": (CLUSTER, "standalone", ()),
+    "oldest": (SPARK, "local", ("-k", "smoke")),
+}
+"""A name, the environment, the kind of the cluster, and arguments of pytest."""
+
+
+def run_cluster(arguments: list[str]) -> int:
+    """Run the tests of the Spark engine on clusters on loopback: the named ones, or all of them."""
+    names = [name for name in arguments if name in CLUSTERS]
+    others = [argument for argument in arguments if argument not in CLUSTERS]
+    codes = []
+    for name in names or CLUSTERS:
+        home, kind, chosen = CLUSTERS[name]
+        set_up(home, home.name.removeprefix(".venv-"))
+        began = time.monotonic()
+        command = (
+            "-m",
+            "pytest",
+            "-p",
+            "no:cacheprovider",
+            "-o",
+            "filterwarnings=",
+            "-o",
+            "addopts=-q --strict-markers",
+        )
+        codes.append(run(home, "python", *command, *chosen, *others, "tests/cluster", DELTACLI_CLUSTER=kind))
+        print(f"{name}: {time.monotonic() - began:.0f} s", flush=True)
+    return next((code for code in codes if code), 0)
 
 
 @dataclass(frozen=True)

@@ -209,7 +209,7 @@ class ClusterFailed(DeltacliError):
     """A cluster cannot be reached, or a job failed there."""
 
     exit_code = 7
-    code = "spark.failed"
+    code = "cluster.failed"
 
 
 class MemoryExhausted(DeltacliError):

@@ -37,7 +37,7 @@ from deltacli.memory_limit import choose_allocator, exhausted_by, is_exhaustion,
 
 _READER_GONE = 128 + 13  # SIGPIPE, which some systems do not name
 _ASK_FOR_HELP = ["-h", "--help"]
-_NEEDS_LITTLE = frozenset({("completion",), ("history",), ("log", "cat")})
+_NEEDS_LITTLE = frozenset({("completion",), ("history",), ("log", "cat"), ("spark", "package")})
 """Commands that need no pyarrow: they read logs line by line, or no table at all."""
 _CONTEXT = {"help_option_names": _ASK_FOR_HELP}
 

@@ -24,6 +24,7 @@ COMMANDS: Mapping[str, str] = {
     "properties": "deltacli.cli.commands.properties",
     "read": "deltacli.cli.commands.read",
     "snapshot": "deltacli.cli.commands.snapshot",
+    "spark package": "deltacli.cli.commands.spark.package",
     "vacuum": "deltacli.cli.commands.vacuum",
     "validate": "deltacli.cli.commands.validate",
     "widen-type": "deltacli.cli.commands.widen_type",
@@ -45,10 +46,17 @@ Examples:
   deltacli log compact ./tbl --from 1 --to 9   merge commits into a file
 """
 
-GROUPS: Mapping[str, str] = {"log": _LOG}
+_SPARK = """Prepare a Spark cluster for --engine spark.
+
+\b
+Examples:
+  deltacli spark package --to .   write the archive for --py-files
+"""
+
+GROUPS: Mapping[str, str] = {"log": _LOG, "spark": _SPARK}
 """Group of commands -> its help."""
 
-WITHOUT_TABLE = frozenset({("completion",)})
+WITHOUT_TABLE = frozenset({("completion",), ("spark", "package")})
 """Commands whose first argument is not a table."""
 
 _PATHS = tuple(tuple(name.split()) for name in COMMANDS)

@@ -6,13 +6,17 @@
 from __future__ import annotations
 
 import os
+import sys
+import zipfile
 from collections.abc import Iterator
 from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
 
 from deltacli.engine.spark.engine import SparkEngine
 from tests.support.clusters import Cluster, running_cluster
+from tests.support.corpus import REPOSITORY
 
 collect_ignore_glob = [] if find_spec("pyspark") is not None else ["test_*.py"]
 
@@ -20,15 +24,26 @@ collect_ignore_glob = [] if find_spec("pyspark") is not None else ["test_*.py"]
 @pytest.fixture(scope="session")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """The cluster of this run, one for all tests."""
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     with running_cluster(os.environ.get("DELTACLI_CLUSTER", "local"), tmp_path_factory.mktemp("cluster")) as started:
         yield started
 
 
 @pytest.fixture(scope="session")
-def spark_engine(cluster: Cluster) -> Iterator[SparkEngine]:
+def spark_engine(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkEngine]:
     """An engine on a session of the cluster, one for all tests."""
     from deltacli.engine.spark.session import open_engine
 
     engine = open_engine(cluster.settings)
+    engine._cluster.session.addArtifacts(str(_tasks(tmp_path_factory.mktemp("tasks"))), pyfile=True)
     yield engine
     engine.close()
+
+
+def _tasks(place: Path) -> Path:
+    """Return an archive with the tasks of the tests, which executors import from nowhere else."""
+    path = place / "deltacli-test-tasks.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        for name in ("tests/__init__.py", "tests/cluster/__init__.py", "tests/cluster/tasks.py"):
+            archive.write(REPOSITORY / name, name)
+    return path

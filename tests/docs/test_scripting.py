@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from deltacli.cli.options.cluster import CLUSTER_OPTIONS
 from deltacli.cli.options.global_options import TAKES_VALUE
 from deltacli.delta.schema.allowed_widenings import INTEGER_DIGITS, WIDER
 from deltacli.operations.table.snapshot_problems import EXPLAINED
@@ -27,6 +28,9 @@ CHECKPOINTS = (ROOT / "docs" / "checkpoints.md").read_text(encoding="utf-8")
 WIDENING = (ROOT / "docs" / "widen-type.md").read_text(encoding="utf-8")
 READING = (ROOT / "docs" / "reading.md").read_text(encoding="utf-8")
 VACUUM = (ROOT / "docs" / "vacuum.md").read_text(encoding="utf-8")
+SPARK = (ROOT / "docs" / "spark.md").read_text(encoding="utf-8")
+CLUSTER = {"--" + name.replace("_", "-") for name in CLUSTER_OPTIONS}
+SHARED = set(TAKES_VALUE) | CLUSTER
 PROPERTIES = (ROOT / "docs" / "properties.md").read_text(encoding="utf-8")
 PYTHON = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
 TASKS = "".join(page.read_text(encoding="utf-8") for page in sorted((ROOT / "docs" / "tasks").glob("*.md")))
@@ -145,12 +149,17 @@ def test_the_snippets_for_ci_are_command_lines_that_work(tmp_path: Path) -> None
     assert ["usage.scheme"] == [done.error["code"] for done in parsed]
 
 
+def test_every_option_and_every_error_of_a_cluster_is_on_its_page() -> None:
+    errors = {code for code in codes_of_the_source() if code.startswith("cluster.")}
+
+    assert set() == {name for name in CLUSTER if f"`{name}" not in SPARK}
+    assert errors == {code for code in first_cells(section("What can go wrong", SPARK)) if code.startswith("cluster.")}
+
+
 def test_every_option_of_validate_is_on_its_page() -> None:
     (command,) = (found for found in read_tree().walk() if found.path == ("validate",))
     own = (
-        {name for option in command.options for name in option.spellings if name.startswith("--")}
-        - set(TAKES_VALUE)
-        - {"--help"}
+        {name for option in command.options for name in option.spellings if name.startswith("--")} - SHARED - {"--help"}
     )
 
     assert set() == {name for name in own if f"`{name}" not in VALIDATE}
@@ -182,7 +191,7 @@ def test_every_option_of_widen_type_is_on_its_page() -> None:
     own = {name for option in command.options for name in option.spellings if name.startswith("--")}
     shared = {"--help", "--format", "--json", "--quiet", "--verbose", "--no-pager"}
 
-    assert set() == {name for name in own - set(TAKES_VALUE) - shared if f"`{name}" not in WIDENING}
+    assert set() == {name for name in own - SHARED - shared if f"`{name}" not in WIDENING}
 
 
 def test_every_guard_and_every_option_of_vacuum_is_on_its_page_and_the_cron_line_works(tmp_path: Path) -> None:
@@ -195,7 +204,7 @@ def test_every_guard_and_every_option_of_vacuum_is_on_its_page_and_the_cron_line
 
     done = deltacli(*shlex.split(line.replace("s3://lake/events", "tbl"))[1:], cwd=tmp_path)
 
-    assert set() == {name for name in own - set(TAKES_VALUE) - shared if f"`{name}" not in VACUUM}
+    assert set() == {name for name in own - SHARED - shared if f"`{name}" not in VACUUM}
     assert guards == {code for code in first_cells(section("Guards", VACUUM)) if code.startswith("vacuum.")}
     assert (0, "") == (done.code, done.err)
 
@@ -205,7 +214,7 @@ def test_every_option_of_read_and_changes_is_on_its_page() -> None:
     own = {name for found in commands for option in found.options for name in option.spellings if name.startswith("--")}
 
     assert 2 == len(commands)
-    assert set() == {name for name in own - set(TAKES_VALUE) - {"--help"} if f"`{name}" not in READING}
+    assert set() == {name for name in own - SHARED - {"--help"} if f"`{name}" not in READING}
 
 
 def test_every_option_of_checkpoint_is_on_its_page_and_the_cron_line_works(tmp_path: Path) -> None:
@@ -216,5 +225,5 @@ def test_every_option_of_checkpoint_is_on_its_page_and_the_cron_line_works(tmp_p
 
     done = deltacli(*shlex.split(line.replace("s3://lake/events", "tbl"))[1:], cwd=tmp_path)
 
-    assert set() == {name for name in own - set(TAKES_VALUE) - {"--help"} if f"`{name}" not in CHECKPOINTS}
+    assert set() == {name for name in own - SHARED - {"--help"} if f"`{name}" not in CHECKPOINTS}
     assert (0, "") == (done.code, done.err)

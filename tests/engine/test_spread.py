@@ -26,9 +26,10 @@ OPERATIONS: dict[str, Callable[[Table], Any]] = {
 }
 
 
-def _answer(operation: Callable[[Table], Any], uri: str, engine: Engine) -> object:
+def answer_of(operation: Callable[[Table], Any], uri: str, engine: Engine) -> object:
+    """Return what an operation returns for a table, or the error that it raises."""
     try:
-        return operation(Table(open_storage(uri), engine=engine))
+        return operation(Table(open_storage(uri), engine=engine, location=StoreLocation.of(uri)))
     except DeltacliError as fault:
         return type(fault), fault.code, fault.message
 
@@ -41,7 +42,7 @@ def test_every_task_can_be_sent_repeated_and_reordered(name: str) -> None:
     for table in corpus.tables():
         uri = str(table.path(corpus.unpacked()))
         engine = ShippingEngine()
-        assert _answer(operation, uri, EmbeddedEngine()) == _answer(operation, uri, engine), table.id
+        assert answer_of(operation, uri, EmbeddedEngine()) == answer_of(operation, uri, engine), table.id
         spread += sum(engine.shipped.pieces.values())
         assert max(engine.shipped.piece_bytes.values(), default=0) <= _LARGEST_PIECE, table.id
 

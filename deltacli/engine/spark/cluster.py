@@ -39,12 +39,11 @@ class Cluster:
         return path.name
 
     def ship_file(self, name: str, content: bytes) -> None:
-        """Send a file to every executor that needs it, once per name."""
+        """Send a file to every executor that needs it, once per name. A classic driver serves it from the disk."""
         if name not in self._shipped:
             path = Path(self._files.name, name)
             path.write_bytes(content)
             self._ship(path, file=True)
-            path.unlink()
 
     def _ship(self, path: Path, **kind: bool) -> None:
         if path.name not in self._shipped:

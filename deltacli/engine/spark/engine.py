@@ -151,7 +151,7 @@ def _sendable(stores: TableStores) -> StoreLocation:
     if location is None:
         raise UsageError(
             "this table exists in the memory of one process only",
-            code="spark.local-store",
+            code="cluster.local-store",
             hint="open the table by a URI that executors reach",
         )
     secret = next((name for name, value in location.options if is_secret_name(name) or holds_secret(value)), None)
@@ -160,7 +160,7 @@ def _sendable(stores: TableStores) -> StoreLocation:
             f"the storage option {secret} holds a secret, which is not sent to executors"
             if secret is not None
             else "the URI of the table holds a secret, which is not sent to executors",
-            code="spark.secret",
+            code="cluster.secret",
             hint="give executors their own credentials: environment variables, profiles or roles of the store",
         )
     return location

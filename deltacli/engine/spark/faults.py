@@ -25,13 +25,13 @@ def missing_module(text: str) -> UsageError:
     if top == "deltacli" or not top:
         return UsageError(
             "executors cannot import deltacli",
-            code="spark.package",
+            code="cluster.package",
             facts={"reason": message[:200]},
             hint="deltacli spark package --to DIR, then give the archive to the cluster with --py-files",
         )
     return UsageError(
         f"executors lack the Python package {top}",
-        code="spark.module",
+        code="cluster.module",
         facts={"reason": message[:200]},
         hint=f"install {top} in the Python environment of the executors",
     )
@@ -43,21 +43,21 @@ def explain(fault: Exception, what: str = "a job") -> DeltacliError:
     if _VERSIONS.search(str(fault)):
         return UsageError(
             "the executors run another version of Python than the driver",
-            code="spark.python",
+            code="cluster.other-version",
             facts={"reason": text},
             hint="set PYSPARK_PYTHON to the same version of Python on all hosts",
         )
     if is_too_large(fault):
         return ClusterFailed(
             "one result is larger than the driver accepts",
-            code="spark.result-size",
+            code="cluster.result-size",
             facts={"reason": text},
             hint="--spark-conf spark.driver.maxResultSize=2g, or validate and list a part of the table",
         )
     if _UNREACHABLE.search(str(fault)):
         return ClusterFailed(
             "the cluster cannot be reached",
-            code="spark.unreachable",
+            code="cluster.unreachable",
             facts={"reason": text},
             hint="check --remote or --master, and that the server is running",
         )

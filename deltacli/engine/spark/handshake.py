@@ -42,7 +42,7 @@ def _require_same(wanted: Fingerprint, found: Fingerprint) -> None:
         if ours != theirs:
             raise UsageError(
                 f"executors run {name} {theirs}, the driver {ours}",
-                code=f"spark.{name}",
+                code="cluster.other-version",
                 hint=f"install the same version of {name} on all hosts",
             )
 

@@ -71,7 +71,7 @@ def _connect(settings: SparkSettings) -> Any:  # Any: as above
     elif not any(os.environ.get(name) for name in ("SPARK_REMOTE", "PYSPARK_GATEWAY_PORT", "MASTER")):
         raise UsageError(
             "no cluster is named",
-            code="spark.no-cluster",
+            code="cluster.no-cluster",
             hint="add --master URL, such as local[4] or spark://HOST:7077, or --remote sc://HOST:15002",
         )
     for name, value in settings.conf.items():
@@ -107,7 +107,7 @@ def _start_driver(settings: SparkSettings) -> Any:  # Any: as above
         except Exception as fault:
             raise ClusterFailed(
                 "Spark could not be started",
-                code="spark.start",
+                code="cluster.start",
                 facts={"master": str(settings.master), "reason": _reason(log) or str(fault).splitlines()[0][:300]},
                 hint="check --master and --spark-conf",
             ) from fault
@@ -143,7 +143,7 @@ def _require_pyspark(settings: SparkSettings) -> None:
     except ImportError as missing:
         raise UsageError(
             "--engine spark needs PySpark, which is not installed",
-            code="usage.extra",
+            code="usage.missing-extra",
             hint=f"pip install 'deltacli[{extra}]'",
         ) from missing
     found = tuple(int(part) for part in re.findall(r"\d+", pyspark.__version__)[:2])
@@ -151,7 +151,7 @@ def _require_pyspark(settings: SparkSettings) -> None:
     if found < oldest:
         raise UsageError(
             f"PySpark {pyspark.__version__} is too old",
-            code="spark.pyspark",
+            code="cluster.pyspark",
             facts={"supported": f"{oldest[0]}.{oldest[1]} to {newest[0]}.{newest[1]}"},
             hint=f"pip install 'deltacli[{extra}]'",
         )
@@ -159,7 +159,7 @@ def _require_pyspark(settings: SparkSettings) -> None:
     if settings.master and not (home / "jars").is_dir() and not os.environ.get("SPARK_HOME"):
         raise UsageError(
             "this PySpark is the client for Spark Connect, which cannot start a driver for --master",
-            code="usage.extra",
+            code="usage.missing-extra",
             hint="use --remote sc://HOST:15002, or pip install 'deltacli[spark-local]' in an environment of its own",
         )
 
@@ -173,7 +173,7 @@ def _require_java() -> None:
         seen = f"Java {version}" if version else f"no Java in JAVA_HOME={home}" if home else "no Java"
         raise UsageError(
             f"--master needs Java {_OLDEST_JAVA} or newer, and {seen} was found",
-            code="spark.java",
+            code="cluster.java",
             hint=f"apt-get install openjdk-{_OLDEST_JAVA}-jre-headless",
         )
 

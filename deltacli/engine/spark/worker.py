@@ -13,10 +13,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from deltacli.delta.log.log_path import LOG_DIRECTORY
+from deltacli.engine.spark import orjson_stand_in
 from deltacli.errors import DeltacliError, FileMissing, Refused
 from deltacli.release import VERSION
 from deltacli.storage.location import StoreLocation
 from deltacli.work.task import TableStores, Task, TaskContext
+
+orjson_stand_in.install()  # before a task is unpickled, which imports its module
 
 DONE, FAULT, BUG = "done", "fault", "bug"
 _MOST_KEPT = 4
@@ -139,7 +142,7 @@ def require_same_table(stores: TableStores, witness: Witness) -> None:
         seen = "not there" if found is None else f"{found} bytes, {witness.size_bytes} on the driver"
         raise Refused(
             "executors see another table than the driver",
-            code="spark.other-table",
+            code="cluster.other-table",
             facts={"table": stores.storage.uri, "file": f"{path}: {seen}", "executor": socket.gethostname()},
             hint="put the table on a store that all hosts share, such as s3:// or a mounted file system",
         )

@@ -1,0 +1,1 @@
+"""Commands for running deltacli on a Spark cluster."""

@@ -1,0 +1,52 @@
+"""`deltacli spark package`."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from deltacli.cli.options.run import Run
+from deltacli.errors import UsageError
+
+EXIT_CODES = (0, 2, 70)
+
+
+class FORMATS(StrEnum):
+    """The result is one path."""
+
+    TABLE = "table"
+
+
+def package(
+    run: Run,
+    to: Annotated[
+        str, typer.Option("--to", metavar="DIR", help="Existing directory that gets the archive.", show_default=False)
+    ],
+) -> None:
+    """Write the archive that executors import deltacli from, and print its path.
+
+    \b
+    A run with --engine spark sends the archive itself. Use this command where a
+    cluster takes Python files only when a driver is submitted. The name contains
+    a hash of the content; the same version always gives the same file. Executors
+    need pyarrow besides, and botocore for s3:// or fsspec for other stores.
+
+    \b
+    Examples:
+      deltacli spark package --to .
+      spark-submit --py-files "$(deltacli spark package --to .)" job.py
+    """
+    from deltacli.engine.spark.package import write_package
+
+    try:
+        path = write_package(to)
+    except OSError as fault:
+        raise UsageError(
+            f"--to {to} cannot be written: {(fault.strerror or '').lower()}", hint=f"mkdir -p {shlex.quote(to)}"
+        ) from fault
+    with run.sink() as sink:
+        sink.write(os.fsencode(path) + b"\n")
