@@ -15,6 +15,12 @@ class Engine(Protocol):
     runs tasks (`deltacli.work.task`) in this process or on a cluster.
     """
 
+    @property
+    def may_repeat(self) -> bool:
+        """True where tasks run in other processes, perhaps more than once for a piece: what a first attempt deleted, a
+        second one finds missing, and hashes that Python seeds per process differ.
+        """
+
     def run(
         self, work: Callable[[Piece], Result], pieces: Iterable[Piece], *, at_once: int | None = None
     ) -> Iterator[Result]:

@@ -24,6 +24,8 @@ class EmbeddedEngine:
     threads as they can use instead, with one piece per thread in flight.
     """
 
+    may_repeat = False
+
     def __init__(self, threads: int | None = None) -> None:
         self.threads = threads or threads_within_limit()
 

@@ -1,4 +1,4 @@
-"""Tasks on any engine: small pickled pieces, run more than once and in any order, give the answer of the embedded one."""
+"""Tasks on any engine: small pickled pieces, run more than once and in any order, give the embedded answer."""
 
 from __future__ import annotations
 

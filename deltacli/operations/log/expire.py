@@ -10,6 +10,7 @@ import json
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from functools import partial
 from typing import Any, NamedTuple
 
 from deltacli.delta.checkpoint.hint import Hint, read_hint
@@ -27,6 +28,7 @@ from deltacli.delta.protocol.protocol import require_writable
 from deltacli.errors import CheckpointUnreadable, FileMissing, PartlyDone, Refused, Unreadable, VersionAbsent
 from deltacli.operations.checkpoint.verify import CheckpointVerdict, facts_of, verify_checkpoint
 from deltacli.operations.log.checksum_guard import contradiction
+from deltacli.operations.log.expire_deleting import delete_in_order
 from deltacli.operations.log.file_history import RULE as MISSING_ADD
 from deltacli.operations.log.file_history import count_lost_files
 from deltacli.operations.read.snapshot import count_and_digest
@@ -37,7 +39,6 @@ from deltacli.operations.table.rebuild import read_snapshot, rebuild
 from deltacli.operations.table.time_travel import version_at
 from deltacli.operations.table.version import Snapshot
 from deltacli.operations.validate.inspect_storage import WholeLog, list_log_whole
-from deltacli.storage import Deleted, Failed, Missing
 from deltacli.units import format_duration, format_ranges, format_timestamp, plural, ranges_of
 from deltacli.work.checkpoints.reading import open_checkpoint
 
@@ -458,20 +459,9 @@ def execute_expiry(table: TableHandle, plan: ExpiryPlan, outcome: ExpiryOutcome 
     """
     require_not_refused(plan)
     prove_expiry(table, plan)
-    sizes = {file.path: file.size_bytes for file in plan.files}
     done = outcome or ExpiryOutcome()
     with table.progress.step("deleting", unit="files", total=len(plan.files)) as step:
-        for path, deletion in table.storage.delete_many(file.path for file in plan.files):
-            match deletion:
-                case Deleted():
-                    done.deleted += 1
-                    done.deleted_bytes += sizes[path]
-                case Missing():
-                    done.missing += 1
-                case Failed(reason) as failure:
-                    done.failed.append((path, reason))
-                    done.denials.note(failure)
-            step.advance()
+        delete_in_order(table, plan.files, partial(prove_expiry, table, plan), done, step.advance)
     return done
 
 

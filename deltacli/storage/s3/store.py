@@ -35,7 +35,7 @@ from deltacli.storage.base import (
     no_atomic_create,
 )
 from deltacli.storage.object_reader import ObjectReader
-from deltacli.storage.retry import Retry
+from deltacli.storage.retry import Retry, may_send
 from deltacli.storage.s3.answers import (
     ListedPage,
     is_stored,
@@ -232,8 +232,8 @@ class S3Storage:
         while batch := list(islice(remaining, _DELETES_A_REQUEST)):
             odd = {path for path in batch if _NOT_IN_XML.search(path)}
             outcomes = self._delete([path for path in dict.fromkeys(batch) if path not in odd])
-            outcomes |= {path: self._delete_one(path) for path in sorted(odd)}
-            yield from ((path, outcomes[path]) for path in batch)
+            outcomes |= {path: self._delete_one(path) for path in sorted(odd) if may_send()}
+            yield from ((path, outcomes.get(path, Failed("the time to send it was over"))) for path in batch)
 
     def remove_directory(self, path: str) -> Deletion:  # noqa: ARG002  (of the port)
         return Missing()
@@ -324,6 +324,8 @@ class S3Storage:
         for attempt in range(_ATTEMPTS):
             if attempt:
                 self._retry.pause(0.1 * 2**attempt)
+                if not may_send():
+                    break
             found, again = self._delete_at_once(paths)
             outcomes |= found
             if not (paths := again):
