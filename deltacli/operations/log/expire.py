@@ -8,8 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from enum import StrEnum
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -28,11 +27,10 @@ from deltacli.delta.protocol.protocol import require_writable
 from deltacli.errors import CheckpointUnreadable, FileMissing, PartlyDone, Refused, Unreadable, VersionAbsent
 from deltacli.operations.checkpoint.verify import CheckpointVerdict, facts_of, verify_checkpoint
 from deltacli.operations.log.checksum_guard import contradiction
-from deltacli.operations.log.expire_deleting import delete_in_order
+from deltacli.operations.log.expire_deleting import ExpiredFile, ExpiryOutcome, ExpiryReason, delete_in_order
 from deltacli.operations.log.file_history import RULE as MISSING_ADD
 from deltacli.operations.log.file_history import count_lost_files
 from deltacli.operations.read.snapshot import count_and_digest
-from deltacli.operations.table.denials import Denials
 from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.table.log import Log
 from deltacli.operations.table.rebuild import read_snapshot, rebuild
@@ -46,27 +44,6 @@ _DAY_MS = 86_400_000
 _UNPROVEN = "nothing was deleted: "
 _NOT_PROVEN = "expire.not-proven"
 _VALIDATE, _PROPERTIES, _FEATURES = (f"deltacli {name} {{table}}" for name in ("validate", "properties", "features"))
-
-
-class ExpiryReason(StrEnum):
-    """Why a file of the log is no longer needed."""
-
-    COMMIT = "commit"
-    CHECKSUM = "checksum"
-    CHECKPOINT = "checkpoint"
-    COMPACTION = "compaction"
-    STAGED = "staged-commit"
-    SIDECAR = "sidecar"
-    LEFTOVER = "leftover"
-
-
-class ExpiredFile(NamedTuple):
-    """A file to delete; `path` is relative to the table."""
-
-    path: str
-    size_bytes: int
-    modified_ms: int
-    reason: ExpiryReason
 
 
 class ExpiryRefusal(NamedTuple):
@@ -141,26 +118,6 @@ class ExpiryPlan:
             "keptVersions": self.kept_versions,
             "refusals": [refusal.as_json() for refusal in self.refusals],
             "offeredCheckpoint": self.offered_checkpoint,
-        }
-
-
-@dataclass(slots=True)
-class ExpiryOutcome:
-    """The outcome of a plan, as far as it was executed."""
-
-    deleted: int = 0
-    deleted_bytes: int = 0
-    missing: int = 0
-    failed: list[tuple[str, str]] = field(default_factory=list)
-    denials: Denials = field(default_factory=Denials)
-
-    def as_json(self) -> dict[str, Any]:
-        """As in the document."""
-        return {
-            "files": self.deleted,
-            "sizeBytes": self.deleted_bytes,
-            "missing": self.missing,
-            "failed": [{"path": path, "reason": reason} for path, reason in self.failed],
         }
 
 

@@ -1,20 +1,63 @@
-"""Deleting the files of an expiry: in order, one batch after the other, so that an interrupted run leaves no gap."""
+"""The files of an expiry, and deleting them in order, batch by batch, so that an interrupted run leaves no gap."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.clock import Clock, system_clock
+from deltacli.operations.table.denials import Denials
 from deltacli.operations.vacuum.deleting import require_progress, to_the_end, valid_ms
 from deltacli.work.files.deleting import BatchOutcome, DeleteBatch, DeletePiece, FileOutcome
 
 if TYPE_CHECKING:
-    from deltacli.operations.log.expire import ExpiredFile, ExpiryOutcome
     from deltacli.operations.table.handle import TableHandle
 
 FILES_A_BATCH = 1_000
+
+
+class ExpiryReason(StrEnum):
+    """Why a file of the log is no longer needed."""
+
+    COMMIT = "commit"
+    CHECKSUM = "checksum"
+    CHECKPOINT = "checkpoint"
+    COMPACTION = "compaction"
+    STAGED = "staged-commit"
+    SIDECAR = "sidecar"
+    LEFTOVER = "leftover"
+
+
+class ExpiredFile(NamedTuple):
+    """A file to delete; `path` is relative to the table."""
+
+    path: str
+    size_bytes: int
+    modified_ms: int
+    reason: ExpiryReason
+
+
+@dataclass(slots=True)
+class ExpiryOutcome:
+    """The outcome of a plan, as far as it was executed."""
+
+    deleted: int = 0
+    deleted_bytes: int = 0
+    missing: int = 0
+    failed: list[tuple[str, str]] = field(default_factory=list)
+    denials: Denials = field(default_factory=Denials)
+
+    def as_json(self) -> dict[str, Any]:
+        """As in the document."""
+        return {
+            "files": self.deleted,
+            "sizeBytes": self.deleted_bytes,
+            "missing": self.missing,
+            "failed": [{"path": path, "reason": reason} for path, reason in self.failed],
+        }
 
 
 def delete_in_order(

@@ -101,9 +101,8 @@ class S3Storage:
     @property
     def capabilities(self) -> Capabilities:
         """`atomic_create` is assumed until a probe before the first write shows otherwise."""
-        return Capabilities(
-            cheap_listing=False, parallel_reads=MANY_READS, atomic_create=self._honours_condition is not False
-        )
+        is_atomic = self._honours_condition is not False
+        return Capabilities(cheap_listing=False, parallel_reads=MANY_READS, atomic_create=is_atomic, lists_flat=True)
 
     @property
     def aliases(self) -> tuple[str, ...]:

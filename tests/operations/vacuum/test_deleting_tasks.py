@@ -15,7 +15,8 @@ from deltacli.clock import fixed_clock
 from deltacli.engine.base import Engine
 from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.errors import Refused, StorageFailed
-from deltacli.operations.log.expire import ExpiryOutcome, ExpiryRequest, execute_expiry, plan_expiry
+from deltacli.operations.log.expire import ExpiryRequest, execute_expiry, plan_expiry
+from deltacli.operations.log.expire_deleting import ExpiryOutcome
 from deltacli.operations.vacuum import deleting
 from deltacli.operations.vacuum.execute import execute_vacuum
 from deltacli.operations.vacuum.plan import Amount, VacuumOutcome
