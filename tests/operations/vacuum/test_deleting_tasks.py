@@ -134,7 +134,7 @@ def test_files_whose_time_was_over_are_sent_again_after_another_check_of_the_log
     """While the first batch waits, a writer adds a file again."""
     table = table_at(LocalStorage(str(place)), EmbeddedEngine())
     plan = plan_vacuum(table, vacuum_request())
-    line = b'{"add":{"path":"gone-1.parquet","partitionValues":{},"size":1,"modificationTime":0,"dataChange":true}}\n'
+    line = b'{"add":{"path":"gone-0.parquet","partitionValues":{},"size":1,"modificationTime":0,"dataChange":true}}\n'
     times = iter([NOW])
 
     def clock() -> int:
@@ -149,7 +149,7 @@ def test_files_whose_time_was_over_are_sent_again_after_another_check_of_the_log
     outcome = execute_vacuum(table, plan, wall_clock=clock)
 
     assert (len(GARBAGE) - 1, 1, 0) == (outcome.deleted.files, outcome.spared, outcome.failures)
-    assert {*NEEDED, "gone-1.parquet"} == files_of(place)
+    assert {*NEEDED, "gone-0.parquet"} == files_of(place)
     assert ("COMPLETED", str(len(GARBAGE) - 1)) == last_info(place)
 
 
