@@ -12,7 +12,8 @@ from deltacli.storage.base import require_writable
 
 if TYPE_CHECKING:
     from deltacli.operations.log.compact_log import Compaction
-    from deltacli.operations.log.expire import ExpiryOutcome, ExpiryPlan
+    from deltacli.operations.log.expire import ExpiryPlan
+    from deltacli.operations.log.expire_deleting import ExpiryOutcome
     from deltacli.operations.log.log_backup import BackupResult
     from deltacli.operations.log.log_restore import RestorePlan
     from deltacli.operations.log.version_checksum import ChecksumReport

@@ -15,8 +15,11 @@ class Engine(Protocol):
     runs tasks (`deltacli.work.task`) in this process or on a cluster.
     """
 
-    may_repeat: bool
-    """True where `spread` can run a piece more than once, also at the same time."""
+    @property
+    def may_repeat(self) -> bool:
+        """True where tasks run in other processes, perhaps more than once for a piece: what a first attempt deleted, a
+        second one finds missing, and hashes that Python seeds per process differ.
+        """
 
     def run(
         self, work: Callable[[Piece], Result], pieces: Iterable[Piece], *, at_once: int | None = None

@@ -26,6 +26,7 @@ from deltacli.storage.base import (
     Unknown,
     WalkEntry,
     folds_names,
+    is_flat_level,
 )
 from deltacli.storage.bounds import NOTHING, Allowed, path_external
 from deltacli.storage.local import LocalStorage, has_link, leads_outside, link_targets, require_inside
@@ -54,6 +55,7 @@ __all__ = [
     "WalkEntry",
     "folds_names",
     "has_link",
+    "is_flat_level",
     "is_inside",
     "leads_outside",
     "link_targets",

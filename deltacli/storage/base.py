@@ -9,6 +9,9 @@ from typing import Any, NamedTuple, Protocol, Self
 
 from deltacli.errors import NoAtomicCreate, PermissionRefused
 
+_LEVELS = 2
+"""Levels of directories that are listed one by one by stores that list flat."""
+
 PARALLEL_READS = 16
 """Concurrent reads on a remote store: more than processors because reads wait, but limited by file descriptors."""
 
@@ -57,7 +60,8 @@ class Capabilities(NamedTuple):
     number of concurrent reads: many over a network, else 1. `atomic_create`: of several writers that create one name,
     exactly one succeeds, and readers never see a partial file. Without it a store is read-only. `keeps_times`: a file
     gets a given modification time; elsewhere it is the time of the write. `has_directories`: directories exist apart
-    from their files, so that empty ones remain.
+    from their files, so that empty ones remain. `lists_flat`: a walk does not distinguish directories on lower levels
+    (`is_flat_level`).
     """
 
     cheap_listing: bool
@@ -65,6 +69,14 @@ class Capabilities(NamedTuple):
     atomic_create: bool
     keeps_times: bool = False
     has_directories: bool = False
+    lists_flat: bool = False
+
+
+def is_flat_level(depth: int, directories: int) -> bool:
+    """Return True for a level of a walk, counted from 0, with so many directories, that is listed with everything below
+    it by stores that list flat.
+    """
+    return depth >= _LEVELS or (depth > 0 and directories >= PARALLEL_READS)
 
 
 @dataclass(frozen=True, slots=True)

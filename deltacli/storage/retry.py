@@ -11,7 +11,7 @@ import random
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from threading import Event, Lock, Thread
+from threading import Event, Lock, Thread, local
 from typing import NamedTuple, TypeVar
 
 Answer = TypeVar("Answer")
@@ -32,6 +32,26 @@ _SLOW_SECONDS = 15.0
 _NOTE_INTERVAL = 30.0
 _TICK = 1.0
 _SLICE = 0.25
+
+
+_sending = local()
+
+
+@contextmanager
+def sending_while(is_allowed: Callable[[], bool]) -> Iterator[None]:
+    """Repeat failed calls of this thread only while a condition holds."""
+    before = getattr(_sending, "is_allowed", None)
+    _sending.is_allowed = is_allowed
+    try:
+        yield
+    finally:
+        _sending.is_allowed = before
+
+
+def may_send() -> bool:
+    """Return False where this thread may not send another request (`sending_while`)."""
+    is_allowed: Callable[[], bool] | None = getattr(_sending, "is_allowed", None)
+    return is_allowed is None or is_allowed()
 
 
 class _Flight(NamedTuple):
@@ -113,7 +133,10 @@ class Retry:
                     fault.add_note(_tried(attempts, now - first_fault))
                     raise
                 self._note_fault(host, cause, now)
-            self._wait(wait)
+                self._wait(wait)
+                if not may_send():
+                    fault.add_note(_tried(attempts, self._clock() - first_fault))
+                    raise
 
     @contextmanager
     def watched(self, host: str) -> Iterator[None]:

@@ -14,7 +14,8 @@ from deltacli.units import format_duration, format_moment, format_ranges, format
 
 if TYPE_CHECKING:
     from deltacli.cli.render.terminal.console import Canvas
-    from deltacli.operations.log.expire import ExpiredFile, ExpiryOutcome, ExpiryPlan, ExpiryRefusal
+    from deltacli.operations.log.expire import ExpiryPlan, ExpiryRefusal
+    from deltacli.operations.log.expire_deleting import ExpiredFile, ExpiryOutcome
 
 _NOTHING = {"files": 0, "sizeBytes": 0, "missing": 0, "failed": []}
 

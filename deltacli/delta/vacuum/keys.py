@@ -11,6 +11,7 @@ import re
 import unicodedata
 from array import array
 from collections.abc import Sequence
+from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow import compute as pc
@@ -62,19 +63,23 @@ class VectorKeys(NamedTuple):
 
 
 class PathKeys:
-    """Computes keys of the paths of one table, whose root has these URIs."""
+    """Computes keys of the paths of one table, whose root has these URIs. Python's own hashes, the default, are equal
+    in one process only; portable ones, which take eight times as long, in all processes.
+    """
 
-    def __init__(self, uris: Sequence[str], *, folds_case: bool = False) -> None:
+    def __init__(self, uris: Sequence[str], *, folds_case: bool = False, is_portable: bool = False) -> None:
         self._uris = tuple(dict.fromkeys(uris))
         self._folds_case = folds_case
+        self._is_portable = is_portable
 
     def of_listing(self, paths: pyarrow.Array) -> pyarrow.Array:
         """Return the hashes (int64) of paths below the root as in a listing: binary array in."""
         import pyarrow as pa
 
         hashes = array("q")
+        digest = _portable_hash if self._is_portable else hash
         for start in range(0, len(paths), _ROWS_HASHED):
-            hashes.extend(map(hash, self._folded(paths.slice(start, _ROWS_HASHED))))
+            hashes.extend(map(digest, self._folded(paths.slice(start, _ROWS_HASHED))))
         return pa.Array.from_buffers(pa.int64(), len(hashes), [None, pa.py_buffer(hashes)])
 
     def of_names(self, names: Sequence[str], *, is_plain: bool = False) -> pyarrow.Array:
@@ -85,7 +90,7 @@ class PathKeys:
 
         is_ascii = all(map(str.isascii, names))
         is_plain = is_plain or _EMPTY_SEGMENT_OF_TEXT.search("\n".join(names)) is None
-        if not (_HASH_ALIKE and is_ascii and is_plain) or self._folds_case:
+        if not (_HASH_ALIKE and is_ascii and is_plain) or self._folds_case or self._is_portable:
             return self.of_listing(binary_paths(names))
         hashes = array("q", map(hash, names))
         return pa.Array.from_buffers(pa.int64(), len(hashes), [None, pa.py_buffer(hashes)])
@@ -172,6 +177,10 @@ class PathKeys:
         if self._folds_case:
             keys = [None if key is None else _caseless(key) for key in keys]
         return keys
+
+
+def _portable_hash(key: bytes | None) -> int:
+    return int.from_bytes(blake2b(key or b"", digest_size=8).digest(), "little", signed=True)
 
 
 def _resolved(paths: pyarrow.Array) -> pyarrow.Array:

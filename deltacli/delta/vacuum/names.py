@@ -7,7 +7,8 @@ Change Data Files; Deletion Vectors.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote_to_bytes
@@ -143,6 +144,8 @@ _TABLES = (
     ("Lance", b"_versions/", r"_versions/[^/]*\.manifest$"),
 )
 "Kind of table, a substring of every listing that has one, and the pattern of its paths below its root."
+_ORDER = {kind: place for place, (kind, _, _) in enumerate(_TABLES)}
+"The first kind applies to a directory that several indicate."
 _PAIMON_FILES = "(?:snapshot|manifest)/[^/]+$"
 _DIRECTORIES = {"_delta_log": "Delta", ".hoodie": "Hudi", "_versions": "Lance"}
 
@@ -157,13 +160,13 @@ def find_table_roots(paths: pyarrow.BinaryArray) -> dict[str, str]:
     return roots.found
 
 
+@dataclass
 class TableRoots:
-    """Finds other tables in a listing that comes in batches."""
+    """Finds other tables in a listing that comes in batches, whose order does not matter."""
 
-    def __init__(self) -> None:
-        self._kinds: dict[bytes, str] = {}
-        self._schemas: set[bytes] = set()
-        self._snapshots: set[bytes] = set()
+    kinds: dict[bytes, str] = field(default_factory=dict)
+    schemas: set[bytes] = field(default_factory=set)
+    snapshots: set[bytes] = field(default_factory=set)
 
     def take(self, paths: pyarrow.BinaryArray) -> None:
         """Add some files."""
@@ -173,18 +176,27 @@ class TableRoots:
             if kind == "Delta":
                 roots.discard(b"")
             if kind == "Paimon":
-                self._schemas |= roots
+                self.schemas |= roots
                 continue
-            for root in roots:
-                self._kinds.setdefault(root, kind)
+            self._add(dict.fromkeys(roots, kind))
         if b"snapshot/" in content or b"manifest/" in content:
-            self._snapshots |= _roots(paths, _PAIMON_FILES)
+            self.snapshots |= _roots(paths, _PAIMON_FILES)
+
+    def merge(self, other: TableRoots) -> None:
+        """Add what other batches indicate."""
+        self._add(other.kinds)
+        self.schemas |= other.schemas
+        self.snapshots |= other.snapshots
+
+    def _add(self, kinds: Mapping[bytes, str]) -> None:
+        for root, kind in kinds.items():
+            self.kinds[root] = min(kind, self.kinds.get(root, kind), key=_ORDER.__getitem__)
 
     @property
     def found(self) -> dict[str, str]:
         """Return directory -> kind, in the order of the directories."""
-        paimon = dict.fromkeys(self._schemas & self._snapshots, "Paimon")
-        found = {**paimon, **self._kinds}
+        paimon = dict.fromkeys(self.schemas & self.snapshots, "Paimon")
+        found = {**paimon, **self.kinds}
         return {root.decode("utf-8", "surrogateescape"): found[root] for root in sorted(found)}
 
 

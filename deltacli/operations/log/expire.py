@@ -8,8 +8,8 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from enum import StrEnum
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 from deltacli.delta.checkpoint.hint import Hint, read_hint
@@ -27,44 +27,22 @@ from deltacli.delta.protocol.protocol_action import require_writable
 from deltacli.errors import CheckpointUnreadable, FileMissing, PartlyDone, Refused, Unreadable, VersionAbsent
 from deltacli.operations.checkpoint.verify import CheckpointVerdict, facts_of, verify_checkpoint
 from deltacli.operations.log.checksum_guard import contradiction
+from deltacli.operations.log.expire_deleting import ExpiredFile, ExpiryOutcome, ExpiryReason, delete_in_order
 from deltacli.operations.log.file_history import RULE as MISSING_ADD
 from deltacli.operations.log.file_history import count_lost_files
 from deltacli.operations.read.snapshot import count_and_digest
-from deltacli.operations.table.denials import Denials
 from deltacli.operations.table.find_log import Log
 from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.table.rebuild import read_snapshot, rebuild
 from deltacli.operations.table.time_travel import version_at
 from deltacli.operations.table.version import Snapshot
 from deltacli.operations.validate.inspect_storage import WholeLog, list_log_whole
-from deltacli.storage import Deleted, Failed, Missing
 from deltacli.units import DAY_MS, format_duration, format_ranges, format_timestamp, plural, ranges_of
 from deltacli.work.checkpoints.reading import open_checkpoint
 
 _UNPROVEN = "nothing was deleted: "
 _NOT_PROVEN = "expire.not-proven"
 _VALIDATE, _PROPERTIES, _FEATURES = (f"deltacli {name} {{table}}" for name in ("validate", "properties", "features"))
-
-
-class ExpiryReason(StrEnum):
-    """Why a file of the log is no longer needed."""
-
-    COMMIT = "commit"
-    CHECKSUM = "checksum"
-    CHECKPOINT = "checkpoint"
-    COMPACTION = "compaction"
-    STAGED = "staged-commit"
-    SIDECAR = "sidecar"
-    LEFTOVER = "leftover"
-
-
-class ExpiredFile(NamedTuple):
-    """A file to delete; `path` is relative to the table."""
-
-    path: str
-    size_bytes: int
-    modified_ms: int
-    reason: ExpiryReason
 
 
 class ExpiryRefusal(NamedTuple):
@@ -139,26 +117,6 @@ class ExpiryPlan:
             "keptVersions": self.kept_versions,
             "refusals": [refusal.as_json() for refusal in self.refusals],
             "offeredCheckpoint": self.offered_checkpoint,
-        }
-
-
-@dataclass(slots=True)
-class ExpiryOutcome:
-    """The outcome of a plan, as far as it was executed."""
-
-    deleted: int = 0
-    deleted_bytes: int = 0
-    missing: int = 0
-    failed: list[tuple[str, str]] = field(default_factory=list)
-    denials: Denials = field(default_factory=Denials)
-
-    def as_json(self) -> dict[str, Any]:
-        """As in the document."""
-        return {
-            "files": self.deleted,
-            "sizeBytes": self.deleted_bytes,
-            "missing": self.missing,
-            "failed": [{"path": path, "reason": reason} for path, reason in self.failed],
         }
 
 
@@ -457,20 +415,9 @@ def execute_expiry(table: TableHandle, plan: ExpiryPlan, outcome: ExpiryOutcome 
     """
     require_not_refused(plan)
     prove_expiry(table, plan)
-    sizes = {file.path: file.size_bytes for file in plan.files}
     done = outcome or ExpiryOutcome()
     with table.progress.step("deleting", unit="files", total=len(plan.files)) as step:
-        for path, deletion in table.storage.delete_many(file.path for file in plan.files):
-            match deletion:
-                case Deleted():
-                    done.deleted += 1
-                    done.deleted_bytes += sizes[path]
-                case Missing():
-                    done.missing += 1
-                case Failed(reason) as failure:
-                    done.failed.append((path, reason))
-                    done.denials.note(failure)
-            step.advance()
+        delete_in_order(table, plan.files, partial(prove_expiry, table, plan), done, step.advance)
     return done
 
 

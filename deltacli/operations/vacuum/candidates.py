@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from deltacli.arrow import compute as pc
 from deltacli.delta.vacuum.directories import partition_of
-from deltacli.delta.vacuum.keys import PathKeys, binary_paths, is_among
+from deltacli.delta.vacuum.keys import PathKeys, is_among
 from deltacli.delta.vacuum.names import FileKind, HiddenNames, TableRoots, kinds
 from deltacli.operations.vacuum.plan import Amount, Kept, Reason
 from deltacli.operations.vacuum.references import References
+from deltacli.work.files.classifying import ClassifiedFiles, KnownFiles, classify
+from deltacli.work.files.listing import ListedFiles
 
 if TYPE_CHECKING:
     import pyarrow
@@ -27,18 +29,6 @@ if TYPE_CHECKING:
 
 _LEAST_ROWS, _MOST_ROWS = 524_288, 1_000_000
 _EXAMPLES = 5
-
-
-class ListedFiles(NamedTuple):
-    """Files of a listing: paths below the table, sizes (bytes) and times (epoch milliseconds) as int64 arrays, which
-    are None where they would need a call per file. Paths are a list while they are collected, else a binary array.
-    """
-
-    paths: list[str] | pyarrow.Array
-    sizes: pyarrow.Array | None
-    modified_ms: pyarrow.Array | None
-    is_plain: bool = False
-    """From a walk of every directory: no path has an empty segment, and none indicates another table."""
 
 
 class Doubts(NamedTuple):
@@ -59,7 +49,7 @@ def rows_at_once(references: References) -> int:
 
 @dataclass
 class CandidateClassifier:
-    """Classifies listed files, a batch at a time; `finish` returns the candidates."""
+    """Collects classified files; `choose` returns the candidates."""
 
     storage: Storage
     references: References
@@ -77,60 +67,34 @@ class CandidateClassifier:
     listed: int = 0
     _roots: TableRoots = field(default_factory=TableRoots)
     _old: list[Any] = field(default_factory=list)
+    _live_hits: int = 0
 
-    def __post_init__(self) -> None:
+    @cached_property
+    def known(self) -> KnownFiles:
+        """What files are compared with."""
         import pyarrow as pa
 
         found = self.references
-        parts = [found.protected, *([] if found.live_written is found.live else [found.live_written])]
-        self._others = pa.concat_arrays(parts)
-        self._live_hits = 0
+        others = [found.protected, *([] if found.live_written is found.live else [found.live_written])]
+        return KnownFiles(self.keys, self.names, self.cutoff_ms, found.live, pa.concat_arrays(others))
 
     def take(self, files: ListedFiles) -> None:
-        """Classify listed files, in one pass."""
-        import pyarrow as pa
+        """Classify listed files."""
+        self.merge(classify(files, self.known, self.storage))
 
-        self.listed += len(files.paths)
-        if isinstance(files.paths, list):
-            hashes = self.keys.of_names(files.paths, is_plain=files.is_plain)
-        else:
-            hashes = self.keys.of_listing(files.paths)
-        is_live = is_among(hashes, self.references.live)
-        self._live_hits += pc.sum(is_live).as_py() or 0
-        is_needed = pc.or_(is_live, is_among(hashes, self._others))
-        self.hits.append(pc.filter(hashes, is_needed))
-        is_free = pc.invert(is_needed)
-        files, hashes = _filtered(files, is_free), pc.filter(hashes, is_free)
-        if not files.is_plain:
-            self._roots.take(files.paths)
-        is_hidden = self.names.mask(files.paths)
-        if pc.any(is_hidden).as_py():
-            self.hidden += pc.sum(is_hidden).as_py()
-            files, hashes = _filtered(files, pc.invert(is_hidden)), pc.filter(hashes, pc.invert(is_hidden))
-        if not len(hashes):
-            return
-        sizes, times = self._stats_of(files)
-        is_there = pc.or_(pc.greater_equal(sizes, 0), pc.greater_equal(times, 0))  # some are older than 1970
-        is_old = pc.and_(is_there, pc.less(times, pa.scalar(self.cutoff_ms, pa.int64())))
-        self.young.append(pc.filter(hashes, pc.and_not(is_there, is_old)))
-        rows = pa.RecordBatch.from_arrays(
-            [files.paths, sizes, times, hashes], ["path", "sizeBytes", "modificationTimeMs", "hash"]
-        )
-        self._old.append(pc.filter(rows, is_old))
+    def merge(self, part: ClassifiedFiles) -> None:
+        """Add classified files."""
+        self.listed += part.listed
+        self.hidden += part.hidden
+        self._live_hits += part.live
+        self.hits += part.hits
+        self.young += part.young
+        self._old += part.old
+        self._roots.merge(part.roots)
 
     def is_needed(self, hashes: pyarrow.Array) -> pyarrow.Array:
         """Return which files the log needs."""
-        return pc.or_(is_among(hashes, self.references.live), is_among(hashes, self._others))
-
-    def _stats_of(self, files: ListedFiles) -> tuple[Any, Any]:  # Any: pyarrow has no types
-        import pyarrow as pa
-
-        if files.sizes is not None and files.modified_ms is not None:
-            return files.sizes, files.modified_ms
-        found: Any = files.paths
-        paths = [path.decode("utf-8", "surrogateescape") for path in found.to_pylist()]
-        sizes, times = self.storage.stat_many(paths)
-        return pa.array(sizes, pa.int64()), pa.array(times, pa.int64())
+        return pc.or_(self.known.find_live(hashes), self.known.find_others(hashes))
 
     def old_files(self) -> pyarrow.Table:
         """Return every file that is not needed and old enough: path, sizeBytes, modificationTimeMs, hash."""
@@ -369,14 +333,3 @@ def _joined(held: list[ListedFiles]) -> ListedFiles:
     paths, sizes, times, plain = zip(*held, strict=True)
     joined = list(chain.from_iterable(paths)) if isinstance(paths[0], list) else pa.concat_arrays(list(paths))
     return ListedFiles(joined, whole(list(sizes)), whole(list(times)), all(plain))
-
-
-def _filtered(files: ListedFiles, mask: Any) -> ListedFiles:  # Any: pyarrow has no types
-    """Return the files of a mask, their paths as an array."""
-    paths, *others, is_plain = files
-    if isinstance(paths, list):
-        kept = binary_paths([paths[row] for row in pc.indices_nonzero(mask).to_pylist()])
-    else:
-        kept = pc.filter(paths, mask)
-    sizes, times = (None if column is None else pc.filter(column, mask) for column in others)
-    return ListedFiles(kept, sizes, times, is_plain)

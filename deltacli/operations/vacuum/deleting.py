@@ -10,25 +10,32 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from threading import Event, Lock, Thread
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from deltacli.arrow import compute as pc
-from deltacli.errors import DeltacliError, PermissionRefused
+from deltacli.clock import Clock, system_clock
+from deltacli.errors import DeltacliError, PermissionRefused, Refused
 from deltacli.operations.vacuum.plan import Amount, VacuumOutcome, VacuumPlan
-from deltacli.storage import Deleted, Deletion, Failed, Missing
+from deltacli.storage import Failed
+from deltacli.storage.retry import DEFAULT_BUDGET_SECONDS
+from deltacli.work.files.deleting import BatchOutcome, DeleteBatch, DeletePiece, FileOutcome, files_of_piece
 
 if TYPE_CHECKING:
     import pyarrow
 
     from deltacli.operations.table.handle import TableHandle
     from deltacli.operations.vacuum.rechecking import NewerCommits
-    from deltacli.storage import Storage
 
 FILES_A_BATCH = 1_000
 _FRESH_SECONDS = 5.0
 """Age of a check of the files up to which they are not checked again."""
 _FAILURES_NAMED = 1_000
 _PATIENCE = 0.1
+_BATCHES_SENT = 64
+"""Batches per check of the log on an engine of several processes: enough for each of them, and some seconds of work."""
+_VALID_MS = 60_000
+"""Age of a check of the log up to which deletions begin."""
+_MOST_FRUITLESS = 3
 
 Pause = Callable[[float], None]
 Ticks = Callable[[], float]
@@ -61,7 +68,7 @@ def is_fresh(plan: VacuumPlan, ticks: Ticks) -> bool:
 @dataclass(frozen=True)
 class Deletions:
     """The files to delete and the speed: batches at a time (None: as many as the store prefers), files per second
-    (None: no limit).
+    (None: no limit). `wall_clock` is compared with the clocks of other processes.
     """
 
     table: TableHandle
@@ -73,11 +80,12 @@ class Deletions:
     rate: float | None
     pause: Pause
     ticks: Ticks
+    wall_clock: Clock = system_clock
 
     def run(self) -> None:
         """Delete. Raises what the check of the log raises, and the fault of a store that cannot continue."""
         pending = [range(self.plan.files)] if self.record is None else self.record.pending
-        files = FILES_A_BATCH * self._at_once
+        files = FILES_A_BATCH * (max(self._at_once, _BATCHES_SENT) if self._repeats else self._at_once)
         if self.rate:
             files = min(files, max(1, int(self.rate)))
         total = sum(map(len, pending))
@@ -95,6 +103,10 @@ class Deletions:
     def _at_once(self) -> int:
         return self.threads or self.table.storage.capabilities.parallel_reads
 
+    @property
+    def _repeats(self) -> bool:
+        return self.table.engine.may_repeat
+
     def _wait(self, moment: float) -> None:
         ahead = moment - self.ticks()
         if ahead > 0:
@@ -107,126 +119,173 @@ class Deletions:
         candidates = self.plan.candidates
         rows = pa.concat_tables([candidates.slice(part.start, len(part)) for part in parts])
         rows = rows.append_column("row", pa.array([row for part in parts for row in part], pa.int64()))
-        spared = self.newer.needed(rows.column("path").combine_chunks())
-        return _Wave(rows, spared, list(self._batches(pc.filter(rows, pc.invert(spared)))))
+        spared, batches = self._check(rows)
+        return _Wave(rows, spared, batches, batches)
 
-    def _batches(self, rows: pyarrow.Table) -> Iterator[_Batch]:
+    def _check(self, rows: pyarrow.Table) -> tuple[Any, list[_Batch]]:  # Any: a boolean array
+        """Return which rows newer commits name, and batches of the others, to begin before the check is too old."""
+        not_after_ms = self.wall_clock() + valid_ms(self.table)
+        spared = self.newer.needed(rows.column("path").combine_chunks())
+        return spared, list(self._batches(pc.filter(rows, pc.invert(spared)), not_after_ms))
+
+    def _batches(self, rows: pyarrow.Table, not_after_ms: int) -> Iterator[_Batch]:
         """Return batches of the maximum size of one request, or of the number of files deleted at a time."""
         each = FILES_A_BATCH
         is_cheap = self.table.storage.capabilities.cheap_listing
-        if is_cheap:
+        if is_cheap and not self._repeats:
             each = min(each, max(1, -(-rows.num_rows // self._at_once)))
         for begin in range(0, rows.num_rows, each):
             part = rows.slice(begin, each)
-            paths = [path.decode("utf-8", "surrogateescape") for path in part.column("path").to_pylist()]
-            sizes = part.column("sizeBytes").to_pylist()
+            paths = tuple(path.decode("utf-8", "surrogateescape") for path in part.column("path").to_pylist())
             looks = self.plan.by_inventory or (is_cheap and not is_fresh(self.plan, self.ticks))
-            yield _Batch(part.column("row").to_pylist(), paths, sizes, self.plan.cutoff_ms if looks else None)
+            piece = DeletePiece(paths, not_after_ms, self.plan.cutoff_ms if looks else None)
+            yield _Batch(part.column("row").to_pylist(), part.column("sizeBytes").to_pylist(), piece)
 
     def _delete(self, wave: _Wave, advance: Callable[[int], None]) -> None:
         """Delete a wave's files and count them even if it is interrupted. `advance` is called for each decided file."""
         try:
-            faults = self._send(wave.batches, advance)
+            fault = self._decide(wave, advance)
         except BaseException:  # files have been deleted already: count them before raising again
             with suppress(Exception):  # the first error is more important than one of the record
                 self._settle(wave)
             raise
         self._settle(wave)
-        if faults:
-            raise faults[0]
+        if fault is not None:
+            raise fault
 
-    def _send(self, batches: Sequence[_Batch], advance: Callable[[int], None]) -> list[DeltacliError]:
-        storage = self.table.storage
+    def _decide(self, wave: _Wave, advance: Callable[[int], None]) -> Exception | None:
+        """Send the batches, and again those files whose time was over, after another check of the log; return the first
+        fault.
+        """
+        fruitless = 0
+        while True:
+            fault = self._send(wave.last, advance)
+            left = [row for batch in wave.last for row in batch.open_rows]
+            if fault is not None or not left:
+                return fault
+            fruitless = fruitless + 1 if len(left) == sum(len(batch.rows) for batch in wave.last) else 0
+            require_progress(fruitless)
+            self._send_again(wave, left, advance)
 
-        def work(batch: _Batch) -> DeltacliError | None:
-            return batch.delete(storage, advance)
+    def _send_again(self, wave: _Wave, left: list[int], advance: Callable[[int], None]) -> None:
+        """Make new batches of the rows that are left, without those that commits named meanwhile."""
+        import pyarrow as pa
 
-        found = self.table.engine.run(work, batches, at_once=self._at_once)
-        return [fault for fault in found if fault is not None]
+        rows = pc.filter(wave.rows, pc.is_in(wave.rows.column("row"), value_set=pa.array(left, pa.int64())))
+        spared, wave.last = self._check(rows)
+        wave.more_spared += pc.filter(rows.column("row"), spared).to_pylist()
+        wave.batches = [*wave.batches, *wave.last]
+        advance(pc.sum(spared).as_py() or 0)
+
+    def _send(self, batches: Sequence[_Batch], advance: Callable[[int], None]) -> Exception | None:
+        """Delete batches, and return the first fault."""
+        task = DeleteBatch(None if self._repeats else advance, self.wall_clock)
+        outcomes = self.table.engine.spread(
+            task,
+            [batch.piece for batch in batches],
+            self.table.stores,
+            weigh=files_of_piece,
+            at_once=self._at_once,
+        )
+        for batch, outcome in zip(batches, outcomes, strict=True):
+            batch.outcome = outcome
+            if self._repeats:
+                advance(outcome.decided)
+        return next((batch.outcome.fault for batch in batches if batch.outcome and batch.outcome.fault), None)
 
     def _settle(self, wave: _Wave) -> None:
         """Count the outcomes of a wave, up to the first file without one."""
         rows = wave.rows.column("row")
-        left = min((row for batch in wave.batches for row in batch.open_rows), default=None)
+        left = min((row for batch in wave.last for row in batch.open_rows), default=None)
         count = wave.rows.num_rows if left is None else pc.index(rows, left).as_py()
         self.outcome.spared += pc.sum(wave.spared.slice(0, count)).as_py() or 0
+        self.outcome.spared += sum(left is None or row < left for row in wave.more_spared)
         for batch in wave.batches:
-            batch.count(self.outcome)
+            batch.count(self.outcome, self._repeats)
         if self.record is not None:
             self.record.advance(rows[-1].as_py() + 1 if left is None else left, self.outcome)
 
 
 @dataclass
 class _Batch:
-    """Files that are deleted together, and their known outcomes; None for spared files.
-
-    With `cutoff_ms` each is checked again: one that was written since is spared, and one that is missing or now behind
-    a link is not touched.
-    """
+    """Files that are deleted together: their rows and sizes in the plan, and the outcome once it is known."""
 
     rows: list[int]
-    paths: list[str]
     sizes: list[int | None]
-    cutoff_ms: int | None
-    outcomes: dict[int, Deletion | None] = field(default_factory=dict)
-    """By the position in the batch."""
+    piece: DeletePiece
+    outcome: BatchOutcome | None = None
 
     @property
     def open_rows(self) -> list[int]:
-        """Return the rows without an outcome so far."""
-        return [row for position, row in enumerate(self.rows) if position not in self.outcomes]
+        """Return the rows without an outcome so far. With a fault of the store all of them have one."""
+        if self.outcome is None:
+            return self.rows
+        if isinstance(self.outcome.fault, DeltacliError):
+            return []
+        codes = self.outcome.codes
+        return [row for row, code in zip(self.rows, codes, strict=True) if code == FileOutcome.NOT_TRIED]
 
-    def delete(self, storage: Storage, advance: Callable[[int], None]) -> DeltacliError | None:
-        """Delete the files; return a fault of the store, with which all files without an outcome have failed."""
-        try:
-            self._delete(storage, advance)
-        except DeltacliError as fault:
-            failed = Failed(fault.message, fault if isinstance(fault, PermissionRefused) else None)
-            self.outcomes = {position: self.outcomes.get(position, failed) for position in range(len(self.rows))}
-            return fault
-        return None
-
-    def _delete(self, storage: Storage, advance: Callable[[int], None]) -> None:
-        if self.cutoff_ms is not None:
-            sizes, times = storage.stat_many(self.paths)
-            young = [position for position, modified_ms in enumerate(times) if modified_ms >= self.cutoff_ms]
-            gone = [position for position, size in enumerate(sizes) if size < 0]
-            self.outcomes |= dict.fromkeys(young) | dict.fromkeys(gone, Missing())
-            advance(len(self.outcomes))
-        due = [position for position in range(len(self.rows)) if position not in self.outcomes]
-        deletions = storage.delete_many([self.paths[position] for position in due])
-        for (_, what), position in zip(deletions, due, strict=True):
-            self.outcomes[position] = what
-            advance(1)
-
-    def count(self, outcome: VacuumOutcome) -> None:
-        """Add the counts to an outcome."""
+    def count(self, outcome: VacuumOutcome, may_repeat: bool) -> None:
+        """Add the counts to an outcome. Where a batch may be repeated, a missing file was deleted by another attempt:
+        the plan listed it, so it counts as deleted.
+        """
+        if self.outcome is None:
+            return
         deleted, size_bytes = outcome.deleted
-        for position in sorted(self.outcomes):
-            path, size = self.paths[position], self.sizes[position]
-            match self.outcomes[position]:
-                case Deleted():
-                    deleted, size_bytes = deleted + 1, size_bytes + (size or 0)
-                case Missing():
+        of_rest = _failure_of(self.outcome.fault)
+        for path, size, (code, failure) in zip(self.piece.paths, self.sizes, self.outcome.each(), strict=True):
+            match code:
+                case FileOutcome.MISSING if not may_repeat:
                     outcome.missing += 1
-                case None:
+                case FileOutcome.DELETED | FileOutcome.MISSING:
+                    deleted, size_bytes = deleted + 1, size_bytes + (size or 0)
+                case FileOutcome.SPARED:
                     outcome.spared += 1
-                case Failed(reason) as failure:
-                    outcome.failures += 1
-                    outcome.denials.note(failure)
-                    if len(outcome.failed) < _FAILURES_NAMED:
-                        outcome.failed.append((path, reason))
+            failed = of_rest if code is FileOutcome.NOT_TRIED else failure
+            if failed is not None:
+                outcome.failures += 1
+                outcome.denials.note(failed)
+                if len(outcome.failed) < _FAILURES_NAMED:
+                    outcome.failed.append((path, failed.reason))
         outcome.deleted = Amount(deleted, size_bytes)
 
 
-class _Wave(NamedTuple):
+def _failure_of(fault: Exception | None) -> Failed | None:
+    """Return the failure of the files that a batch did not reach because of a fault of the store."""
+    if not isinstance(fault, DeltacliError):
+        return None
+    return Failed(fault.message, fault if isinstance(fault, PermissionRefused) else None)
+
+
+@dataclass
+class _Wave:
     """Rows of the plan that are decided together. `spared` marks those that newer commits name; the others are in the
-    batches.
+    batches, of which `last` were sent last. `more_spared` are rows that commits named since.
     """
 
     rows: pyarrow.Table
     spared: Any  # Any: a boolean array
     batches: list[_Batch]
+    last: list[_Batch]
+    more_spared: list[int] = field(default_factory=list)
+
+
+def valid_ms(table: TableHandle) -> int:
+    """Return how long a batch may be sent after a check of the log, including the retries of a request."""
+    location = table.stores.location
+    retry_seconds = None if location is None else location.retry_seconds
+    return _VALID_MS + int(1_000 * (DEFAULT_BUDGET_SECONDS if retry_seconds is None else retry_seconds))
+
+
+def require_progress(fruitless: int) -> None:
+    """Raise Refused where no file was tried in so many rounds, although each followed a check of the log."""
+    if fruitless >= _MOST_FRUITLESS:
+        raise Refused(
+            f"no file could be deleted within {_VALID_MS // 1_000} s of a check of the log, in {fruitless} attempts",
+            code="vacuum.clock-skew",
+            facts={"why": "the clocks of the processes that delete are ahead, or they are too busy"},
+            hint="date -u",
+        )
 
 
 def to_the_end(work: Callable[[], None]) -> None:

@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from deltacli.clock import system_clock
+from deltacli.clock import Clock, system_clock
 from deltacli.clock_skew import CLOCK_SKEW_MS
 from deltacli.delta.log.commit import CommitRequest
 from deltacli.delta.log.commit_metadata import require_free
@@ -55,6 +55,7 @@ def execute_vacuum(
     record: Record | None = None,
     pause: Pause = time.sleep,
     ticks: Ticks = time.monotonic,
+    wall_clock: Clock = system_clock,
 ) -> VacuumOutcome:
     """Delete the candidates of a plan, except files that a newer version needs. `outcome` is updated meanwhile; with a
     `record` it begins with the record's counts.
@@ -73,7 +74,7 @@ def execute_vacuum(
         _require_no_new_tables(table, plan)
     keys = PathKeys((table.uri, *table.storage.aliases), folds_case=folds_names(table.storage))
     newer = NewerCommits(table, keys, plan)
-    deletions = Deletions(table, plan, found, newer, record, chosen.threads, chosen.rate, pause, ticks)
+    deletions = Deletions(table, plan, found, newer, record, chosen.threads, chosen.rate, pause, ticks, wall_clock)
     logs = chosen.log_entries and plan.files > 0
     if logs:
         found.start_version = _commit_start(table, plan, newer, chosen.commit_metadata)

@@ -17,7 +17,7 @@ from deltacli.operations.log.named_files import named_files
 from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.operations.table.time_travel import committed_at
 from deltacli.operations.vacuum.assemble_plan import choice_of
-from deltacli.operations.vacuum.candidates import CandidateClassifier, Candidates, ListedFiles, choose
+from deltacli.operations.vacuum.candidates import CandidateClassifier, Candidates, choose
 from deltacli.operations.vacuum.full_plan import plan_vacuum
 from deltacli.operations.vacuum.lost_notes import missing_commits, removed_in_gap
 from deltacli.operations.vacuum.plan import Reason
@@ -29,6 +29,7 @@ from deltacli.storage import PathKind
 from deltacli.units import format_duration, format_size, format_timestamp
 from deltacli.work.commits.file_references import FileReferences
 from deltacli.work.commits.provenance import read_provenance
+from deltacli.work.files.listing import ListedFiles
 
 if TYPE_CHECKING:
     from deltacli.operations.table.handle import TableHandle

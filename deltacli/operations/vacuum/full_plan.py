@@ -5,6 +5,7 @@ Spec: Add File and Remove File; Protocol Evolution.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -50,9 +51,9 @@ from deltacli.operations.vacuum.time_travel_range import find_horizon, find_reac
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from deltacli.operations.vacuum.candidates import ListedFiles
     from deltacli.operations.vacuum.surroundings.inventories import InventoryListing
     from deltacli.storage import Storage
+    from deltacli.work.files.listing import ListedFiles
 
 _BATCHES_AHEAD = 4
 """Number of threads of a listing that is made while the log is read."""
@@ -75,7 +76,8 @@ def plan_vacuum(table: TableHandle, request: VacuumRequest) -> VacuumPlan:
     walk = TableWalk(table.storage, names, request.prefix or "")
     if inventory is not None and request.prefix:
         walk.require_part()
-    listing = walk.files() if inventory is None else inventory.files(request.prefix or "")
+    by_tasks = table.engine.may_repeat and inventory is None
+    listing = iter(()) if by_tasks else walk.files() if inventory is None else inventory.files(request.prefix or "")
     with _begun(table.storage, listing) as listed:
         scope = _Listed(names, request.prefix)
         setting = prepare(table, request, snapshot, scope, listed_ms=None if inventory is None else inventory.made_ms)
@@ -85,6 +87,8 @@ def plan_vacuum(table: TableHandle, request: VacuumRequest) -> VacuumPlan:
             table.storage, setting.references, setting.keys, names, setting.cutoff_ms, is_inventory
         )
         with table.progress.step("listing the table", unit="files") as step:
+            if by_tasks:
+                deque(map(judge.merge, walk.classified(table, judge.known.sorted(), step.advance)), maxlen=0)
             for files in batches_of(listed, rows_at_once(setting.references)):
                 judge.take(files)
                 step.advance(len(files.paths))

@@ -91,7 +91,11 @@ def prepare(
     own_ms = deleted_file_retention_ms(snapshot.properties)
     retention_ms = own_ms if request.retention_ms is None else request.retention_ms
     cutoff_ms = now_ms - retention_ms
-    keys = PathKeys((table.uri, *table.storage.aliases), folds_case=folds_names(table.storage))
+    keys = PathKeys(
+        (table.uri, *table.storage.aliases),
+        folds_case=folds_names(table.storage),
+        is_portable=table.engine.may_repeat,
+    )
     listing = list_log(table.storage, progress=table.progress)
     window = find_window(table, listing, cutoff_ms)
     listed_until = None if listed_ms is None else last_commit_before(table, listing, listed_ms)

@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
 
 from deltacli.delta.log.log_path import HINT_NAME, LOG_DIRECTORY, SIDECAR_DIRECTORY
 from deltacli.delta.log.segment import LogFile, LogListing, make_log_file, read_listing
 from deltacli.delta.paths.canonical_path import decode
 from deltacli.delta.rules.framework.views import StoredFile
+from deltacli.engine.base import Engine
 from deltacli.errors import FileMissing, NotATable
 from deltacli.progress import Progress, reported
-from deltacli.storage import PathKind, Storage, leads_outside
+from deltacli.storage import FileStat, PathKind, Storage, leads_outside
+from deltacli.work.files.placed import (
+    InnerDirectory,
+    PlacedDirectory,
+    PlacedListing,
+    inner_directories,
+    list_placed,
+    real_place,
+)
 from deltacli.work.rows.table_files import TableFiles
+from deltacli.work.task import TableStores
 
 _STAGED_DIRECTORY = "_staged_commits"
 _FILES_A_REPORT = 1_000
@@ -73,55 +84,103 @@ def _stored(storage: Storage, name: str, directories: tuple[str, ...]) -> tuple[
     return tuple(StoredFile(stat.name, stat.size_bytes, stat.modified_ms) for stat in entries)
 
 
-def list_table(storage: Storage, progress: Progress) -> WholeTable:
+def list_table(stores: TableStores, engine: Engine, progress: Progress) -> WholeTable:
     """List every file below the root except those of the log; nested tables are reported and listed, too."""
     nested, unlisted = list[str](), list[str]()
-    walked = _walk(storage, nested, unlisted)
+    root = PlacedDirectory("", real_place(stores.storage))
+    listing = _list_by_tasks(stores, engine, root) if engine.may_repeat else _ListingHere(stores.storage)
+    walked = _walk(root, listing, nested, unlisted)
     files = {
         file.path: file for file in reported(walked, progress, "listing the table", unit="files", every=_FILES_A_REPORT)
     }
     return WholeTable(files, tuple(sorted(nested)), tuple(sorted(unlisted)))
 
 
-def _walk(storage: Storage, nested: list[str], unlisted: list[str]) -> Iterator[StoredFile]:
+class _Listing(Protocol):
+    """Finds what is in a directory."""
+
+    def files(self, directory: PlacedDirectory) -> Iterable[FileStat]:
+        """Return the files."""
+
+    def inner(self, directory: PlacedDirectory) -> Iterable[InnerDirectory]:
+        """Return the directories."""
+
+    def is_outside(self, path: str, inner: InnerDirectory) -> bool:
+        """Return True if a directory is outside the table, because a link leads to it."""
+
+
+def _walk(root: PlacedDirectory, listing: _Listing, nested: list[str], unlisted: list[str]) -> Iterator[StoredFile]:
     """Yield every file, directory by directory. A link to a visited directory is not followed, because it may be a
     cycle. One that leads outside the table is added to `unlisted`.
     """
-    root, real = _real_places(storage)
-    seen = {root}
-    waiting = [("", root)]
+    seen = {root.place}
+    waiting = [root]
     while waiting:
-        directory, place = waiting.pop()
-        prefix = f"{directory}/" if directory else ""
-        for stat in storage.list_from(directory):
+        directory = waiting.pop()
+        prefix = f"{directory.path}/" if directory.path else ""
+        for stat in listing.files(directory):
             yield StoredFile(f"{prefix}{stat.name}", stat.size_bytes, stat.modified_ms)
-        for name in storage.list_directories(directory):
-            if name == LOG_DIRECTORY:
-                if directory:
-                    nested.append(directory)
-                continue
-            inner = real(f"{place}/{name}")
-            if inner in seen:
-                continue
-            seen.add(inner)
-            if leads_outside(storage, f"{prefix}{name}"):
-                unlisted.append(f"{prefix}{name}")
-            else:
-                waiting.append((f"{prefix}{name}", inner))
+        for inner in listing.inner(directory):
+            if inner.name == LOG_DIRECTORY:
+                if directory.path:
+                    nested.append(directory.path)
+            elif inner.place not in seen:
+                seen.add(inner.place)
+                path = f"{prefix}{inner.name}"
+                if listing.is_outside(path, inner):
+                    unlisted.append(path)
+                else:
+                    waiting.append(PlacedDirectory(path, inner.place))
 
 
-def _real_places(storage: Storage) -> tuple[str, Callable[[str], str]]:
-    """Return the resolved path of the table, and a function that resolves a directory with a resolved parent; only
-    local disks have links.
-    """
-    if not storage.uri.startswith("file:"):
-        return "", lambda path: path
-    import os
+@dataclass(frozen=True)
+class _ListingHere:
+    """Lists directories when they are asked for."""
 
-    def real(path: str) -> str:
-        return os.path.realpath(path) if os.path.islink(path) else path
+    storage: Storage
 
-    return os.path.realpath(decode(storage.uri[len("file://") :])), real
+    def files(self, directory: PlacedDirectory) -> Iterable[FileStat]:
+        return self.storage.list_from(directory.path)
+
+    def inner(self, directory: PlacedDirectory) -> Iterable[InnerDirectory]:
+        return inner_directories(self.storage, directory)
+
+    def is_outside(self, path: str, inner: InnerDirectory) -> bool:  # noqa: ARG002
+        return leads_outside(self.storage, path)
+
+
+@dataclass(frozen=True)
+class _ListingAtHand:
+    """Returns what tasks have listed, by the place of the directory: links may give it several paths."""
+
+    listed: Mapping[str, PlacedListing]
+
+    def files(self, directory: PlacedDirectory) -> Iterable[FileStat]:
+        return self.listed[directory.place].files
+
+    def inner(self, directory: PlacedDirectory) -> Iterable[InnerDirectory]:
+        return self.listed[directory.place].directories
+
+    def is_outside(self, path: str, inner: InnerDirectory) -> bool:  # noqa: ARG002
+        return inner.is_outside
+
+
+def _list_by_tasks(stores: TableStores, engine: Engine, root: PlacedDirectory) -> _ListingAtHand:
+    """List every directory once, level by level."""
+    listed: dict[str, PlacedListing] = {}
+    level = {root.place: root}
+    while level:
+        pieces = list(level.values())
+        found = engine.spread(list_placed, pieces, stores, at_once=stores.storage.capabilities.parallel_reads)
+        level = {}
+        for piece, one in zip(pieces, found, strict=True):
+            listed[piece.place] = one
+            below = f"{piece.path}/" if piece.path else ""
+            for inner in one.directories:
+                if inner.name != LOG_DIRECTORY and not inner.is_outside:
+                    level.setdefault(inner.place, PlacedDirectory(f"{below}{inner.name}", inner.place))
+        level = {place: piece for place, piece in level.items() if place not in listed}
+    return _ListingAtHand(listed)
 
 
 def make_exists(storage: Storage, files: TableFiles) -> Callable[[str], bool | None]:

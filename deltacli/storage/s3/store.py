@@ -35,7 +35,7 @@ from deltacli.storage.base import (
     no_atomic_create,
 )
 from deltacli.storage.object_reader import ObjectReader
-from deltacli.storage.retry import BODY_ATTEMPTS, CREATE_FIRST_WAIT, DELETE_FIRST_WAIT, Retry
+from deltacli.storage.retry import BODY_ATTEMPTS, CREATE_FIRST_WAIT, DELETE_FIRST_WAIT, Retry, may_send
 from deltacli.storage.s3.answers import (
     ListedPage,
     is_stored,
@@ -99,8 +99,9 @@ class S3Storage:
     @property
     def capabilities(self) -> Capabilities:
         """`atomic_create` is assumed until a probe before the first write shows otherwise."""
+        is_atomic = self._honours_condition is not False
         return Capabilities(
-            cheap_listing=False, parallel_reads=PARALLEL_READS, atomic_create=self._honours_condition is not False
+            cheap_listing=False, parallel_reads=PARALLEL_READS, atomic_create=is_atomic, lists_flat=True
         )
 
     @property
@@ -230,8 +231,8 @@ class S3Storage:
         while batch := list(islice(remaining, _DELETES_A_REQUEST)):
             odd = {path for path in batch if _NOT_IN_XML.search(path)}
             outcomes = self._delete([path for path in dict.fromkeys(batch) if path not in odd])
-            outcomes |= {path: self._delete_one(path) for path in sorted(odd)}
-            yield from ((path, outcomes[path]) for path in batch)
+            outcomes |= {path: self._delete_one(path) for path in sorted(odd) if may_send()}
+            yield from ((path, outcomes.get(path, Failed("the time to send it was over"))) for path in batch)
 
     def remove_directory(self, path: str) -> Deletion:  # noqa: ARG002  (of the port)
         return Missing()
@@ -317,7 +318,9 @@ class S3Storage:
     def _delete(self, paths: list[str]) -> dict[str, Deletion]:
         """Delete the objects in one request, and throttled ones in further requests."""
         outcomes: dict[str, Deletion] = {}
-        for _ in self._retry.rounds(DELETE_FIRST_WAIT):
+        for number in self._retry.rounds(DELETE_FIRST_WAIT):
+            if number and not may_send():
+                break
             found, again = self._delete_at_once(paths)
             outcomes |= found
             if not (paths := again):

@@ -7,13 +7,11 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from itertools import islice
 from typing import NamedTuple
 
-from deltacli.storage.base import PARALLEL_READS, ShouldDescend, WalkEntry
+from deltacli.storage.base import PARALLEL_READS, ShouldDescend, WalkEntry, is_flat_level
 from deltacli.storage.s3.answers import Entry, ListedPage
 
 Ask = Callable[[str, str, str], ListedPage]
 """Returns the page for a prefix, a delimiter and a token ('' for the first)."""
-
-_LEVELS = 2
 
 
 class _Part(NamedTuple):
@@ -47,7 +45,8 @@ def walk(
 
 def _walk(pool: ThreadPoolExecutor, ask: Ask, root: _Part, enter: ShouldDescend) -> Generator[WalkEntry, None, bool]:
     level, flat, is_there = [root], list[_Part](), False
-    for _ in range(_LEVELS):
+    depth = 0
+    while not is_flat_level(depth, len(level)):
         below: list[_Part] = []
         found: dict[_Part, set[str]] = {part: set() for part in level}
         for listed in _list(pool, ask, level, "/"):
@@ -62,9 +61,7 @@ def _walk(pool: ThreadPoolExecutor, ask: Ask, root: _Part, enter: ShouldDescend)
                 flat.append(_Part(f"{part.prefix}/", part.directory, part.base))
             entered = enter(part.directory, [name for name in names if name])
             below += [_below(part, name) for name in entered]
-        level = below
-        if len(level) >= PARALLEL_READS:
-            break
+        level, depth = below, depth + 1
     for listed in _list(pool, ask, level + flat, ""):
         yield from _tell(listed)
     return is_there

@@ -17,7 +17,8 @@ from deltacli.units import format_size, parse_duration, plural
 
 if TYPE_CHECKING:
     from deltacli.api.table import Table
-    from deltacli.operations.log.expire import ExpiryOutcome, ExpiryPlan
+    from deltacli.operations.log.expire import ExpiryPlan
+    from deltacli.operations.log.expire_deleting import ExpiryOutcome
 
 EXIT_CODES = (0, 2, 3, 4, 5, 7, 70)
 RUNS_ON_CLUSTER = True
@@ -101,7 +102,8 @@ def expire(
 
 def _expire(run: Run, table: str, opened: Table, plan: ExpiryPlan, *, yes: bool) -> None:
     """Ask, delete, and write what was deleted."""
-    from deltacli.operations.log.expire import ExpiryOutcome, execute_expiry, require_done
+    from deltacli.operations.log.expire import execute_expiry, require_done
+    from deltacli.operations.log.expire_deleting import ExpiryOutcome
 
     if not plan.refusals:
         what = f"delete {plural(len(plan.files), 'file')} ({format_size(plan.size_bytes)}) of the log of {plan.table}"

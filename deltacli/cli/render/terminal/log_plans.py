@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from deltacli.operations.checkpoint.execute import CheckpointResult
-    from deltacli.operations.log.expire import ExpiryOutcome, ExpiryPlan
+    from deltacli.operations.log.expire import ExpiryPlan
+    from deltacli.operations.log.expire_deleting import ExpiryOutcome
 
 _FILES = 10
 

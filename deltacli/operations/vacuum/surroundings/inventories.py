@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
 from deltacli.delta.log.log_path import LOG_DIRECTORY
-from deltacli.operations.vacuum.candidates import ListedFiles
 from deltacli.units import format_timestamp, plural
+from deltacli.work.files.listing import ListedFiles
 from deltacli.work.inventory.files import split_place
 from deltacli.work.inventory.inventory import open_inventory
 

@@ -12,15 +12,13 @@ from deltacli.delta.log.log_path import LOG_DIRECTORY
 from deltacli.delta.vacuum.keys import binary_paths
 from deltacli.delta.vacuum.names import find_table_roots, kind_of_directories
 from deltacli.errors import CredentialsMissing, FileMissing, PermissionRefused
+from deltacli.work.files.listing import TELLING
 
 if TYPE_CHECKING:
     import pyarrow
 
     from deltacli.operations.table.handle import TableHandle
     from deltacli.storage import Storage
-
-TELLING = ("metadata", "schema", "snapshot", "manifest")
-"""Directories whose files indicate a table; other directories do so by their name."""
 
 
 def kind_at(storage: Storage, directory: str) -> str | None:

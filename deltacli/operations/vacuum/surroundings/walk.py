@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from deltacli.delta.log.log_path import LOG_DIRECTORY
 from deltacli.delta.vacuum.names import HiddenNames, kind_of_directories
 from deltacli.errors import FileMissing, UsageError
-from deltacli.operations.vacuum.candidates import ListedFiles
-from deltacli.operations.vacuum.surroundings.other_tables import TELLING, kind_at
-from deltacli.storage import PathKind, Storage, WalkEntry, link_targets
+from deltacli.operations.vacuum.surroundings.other_tables import kind_at
+from deltacli.storage import PathKind, Storage, WalkEntry, is_flat_level, link_targets
+from deltacli.work.files.classifying import (
+    KNOWN_FILES,
+    ClassifiedDirectory,
+    ClassifiedFiles,
+    DirectoryPiece,
+    KnownFiles,
+    classify_directory,
+)
+from deltacli.work.files.listing import ListedFiles, in_batches
 
-_FILES_A_BATCH = 131_072
+if TYPE_CHECKING:
+    from deltacli.operations.table.handle import TableHandle
 
 
 @dataclass
@@ -36,24 +46,60 @@ class TableWalk:
         """Yield the files. Raises UsageError where the start directory is not part of the table."""
         if self.directory:
             self.require_part()
-        held = _Held()
-        for walked in self.storage.walk(self.directory, self._enter):
-            self.links += links_in(walked)
-            self._note_table(walked.directory, walked.odd)  # its log may be a link
-            if walked.is_empty and walked.directory and walked.directory_modified_ms is not None:
-                self.empty_directories.append((walked.directory, walked.directory_modified_ms))
-            held.take(walked)
-            if len(held) >= _FILES_A_BATCH:
-                yield held.flush()
-        if len(held):
-            yield held.flush()
+        yield from in_batches(self._noted())
 
-    def _enter(self, path: str, directories: Sequence[str]) -> Iterable[str]:
+    def _noted(self) -> Iterator[WalkEntry]:
+        for walked in self.storage.walk(self.directory, self._enter):
+            self._note(walked.directory, walked.odd, walked.directory_modified_ms if walked.is_empty else None)
+            yield walked
+
+    def classified(
+        self, table: TableHandle, known: KnownFiles, advance: Callable[[int], None]
+    ) -> Iterator[ClassifiedFiles]:
+        """Yield the files, classified by tasks that list a directory each: level by level, but in the order of a walk.
+
+        `advance` is called with the number of files of each directory.
+        """
+        if self.directory:
+            self.require_part()
+        levels = _Levels(self)
+        while levels.next:
+            found = table.engine.spread(
+                classify_directory,
+                levels.next,
+                table.stores,
+                shared={KNOWN_FILES: known},
+                at_once=table.storage.capabilities.parallel_reads,
+            )
+            levels.take(found, advance)
+        for path, one in levels.in_order():
+            self._note(path, one.odd, one.empty_modified_ms)
+            if path in levels.walked:
+                self._enter(path, one.directories)
+            yield one.files
+
+    def visible(self, path: str, directories: Sequence[str]) -> Sequence[str]:
+        """Return the subdirectories to walk into: none in another table, and no hidden ones."""
         found = [name for name in directories if path or name != LOG_DIRECTORY]
-        if self._note_table(path, found) and path:
+        if path and kind_of_directories(found) is not None:
             return ()
         below = f"{path}/" if path else ""
-        visible = [name for name in found if "=" in name or not self.names.hides_directory(below + name)]
+        return [name for name in found if "=" in name or not self.names.hides_directory(below + name)]
+
+    def _note(self, directory: str, odd: Sequence[str], empty_modified_ms: int | None) -> None:
+        """Record the entries of a directory that are not files."""
+        self.links += links_in(directory, odd)
+        self._note_table(directory, odd)  # its log may be a link
+        if directory and empty_modified_ms is not None:
+            self.empty_directories.append((directory, empty_modified_ms))
+
+    def _enter(self, path: str, directories: Sequence[str]) -> Iterable[str]:
+        """Record the subdirectories that are not walked into, and return the others."""
+        visible = self.visible(path, directories)
+        if self._note_table(path, directories) and path:
+            return ()
+        below = f"{path}/" if path else ""
+        found = (name for name in directories if path or name != LOG_DIRECTORY)
         self.hidden_directories += [below + name for name in set(found).difference(visible)]
         return visible
 
@@ -98,43 +144,45 @@ class TableWalk:
             ) from None
 
 
-def links_in(walked: WalkEntry) -> list[str]:
+def links_in(directory: str, odd: Iterable[str]) -> list[str]:
     """Return entries of a directory that are neither files nor directories, by path: links, and rarely others."""
-    below = f"{walked.directory}/" if walked.directory else ""
-    return [below + name for name in walked.odd if name and not name.endswith("/")]
+    below = f"{directory}/" if directory else ""
+    return [below + name for name in odd if name and not name.endswith("/")]
 
 
-class _Held:
-    """Collects files of several directories into columns."""
+class _Levels:
+    """The directories of a walk that is made level by level. `next` are those to list now; `walked` are those whose
+    subdirectories were chosen by `TableWalk.visible`, as a walk of the store chooses them.
+    """
 
-    def __init__(self) -> None:
-        self._paths: list[str] = []
-        self._sizes: list[int] | None = []
-        self._times: list[int] | None = []
-        self._is_plain = True
+    def __init__(self, walk: TableWalk) -> None:
+        self._walk = walk
+        self._listed: dict[str, ClassifiedDirectory] = {}
+        self._inner: dict[str, list[str]] = {}
+        self._depth = 0
+        self._lists_flat = walk.storage.capabilities.lists_flat
+        self.walked: set[str] = set()
+        self.next = [DirectoryPiece(walk.directory, is_start=True)]
 
-    def __len__(self) -> int:
-        return len(self._paths)
+    def take(self, results: Iterable[ClassifiedDirectory], advance: Callable[[int], None]) -> None:
+        """Add the directories of a level, and set the next one."""
+        is_flat = self._lists_flat and is_flat_level(self._depth, len(self.next))
+        below: list[str] = []
+        for piece, found in zip(self.next, results, strict=True):
+            names = found.directories if is_flat else self._walk.visible(piece.path, found.directories)
+            if not is_flat:
+                self.walked.add(piece.path)
+            self._listed[piece.path] = found
+            self._inner[piece.path] = [f"{piece.path}/{name}" if piece.path else name for name in names]
+            below += self._inner[piece.path]
+            advance(found.files.listed)
+        self.next = [DirectoryPiece(path) for path in below]
+        self._depth += 1
 
-    def take(self, walked: WalkEntry) -> None:
-        prefix = f"{walked.directory}/" if walked.directory else ""
-        if walked.sizes is not None or walked.directory.rpartition("/")[2] in TELLING:
-            self._is_plain = False
-        self._paths += [prefix + name for name in walked.names] if prefix else walked.names
-        if walked.sizes is None or walked.modified_ms is None:
-            self._sizes = self._times = None
-        elif self._sizes is not None and self._times is not None:
-            self._sizes += walked.sizes
-            self._times += walked.modified_ms
-
-    def flush(self) -> ListedFiles:
-        import pyarrow as pa
-
-        found = ListedFiles(
-            self._paths,
-            None if self._sizes is None else pa.array(self._sizes, pa.int64()),
-            None if self._times is None else pa.array(self._times, pa.int64()),
-            self._is_plain,
-        )
-        self._paths, self._sizes, self._times, self._is_plain = [], [], [], True
-        return found
+    def in_order(self) -> Iterator[tuple[str, ClassifiedDirectory]]:
+        """Yield the directories in the order of a walk of the store."""
+        waiting = [self._walk.directory]
+        while waiting:
+            path = waiting.pop()
+            yield path, self._listed.pop(path)
+            waiting += self._inner.pop(path)

@@ -1,0 +1,125 @@
+"""The files of an expiry, and deleting them in order, batch by batch, so that an interrupted run leaves no gap."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from deltacli.clock import Clock, system_clock
+from deltacli.operations.table.denials import Denials
+from deltacli.operations.vacuum.deleting import require_progress, to_the_end, valid_ms
+from deltacli.work.files.deleting import BatchOutcome, DeleteBatch, DeletePiece, FileOutcome
+
+if TYPE_CHECKING:
+    from deltacli.operations.table.handle import TableHandle
+
+FILES_A_BATCH = 1_000
+
+
+class ExpiryReason(StrEnum):
+    """Why a file of the log is no longer needed."""
+
+    COMMIT = "commit"
+    CHECKSUM = "checksum"
+    CHECKPOINT = "checkpoint"
+    COMPACTION = "compaction"
+    STAGED = "staged-commit"
+    SIDECAR = "sidecar"
+    LEFTOVER = "leftover"
+
+
+class ExpiredFile(NamedTuple):
+    """A file to delete; `path` is relative to the table."""
+
+    path: str
+    size_bytes: int
+    modified_ms: int
+    reason: ExpiryReason
+
+
+@dataclass(slots=True)
+class ExpiryOutcome:
+    """The outcome of a plan, as far as it was executed."""
+
+    deleted: int = 0
+    deleted_bytes: int = 0
+    missing: int = 0
+    failed: list[tuple[str, str]] = field(default_factory=list)
+    denials: Denials = field(default_factory=Denials)
+
+    def as_json(self) -> dict[str, Any]:
+        """As in the document."""
+        return {
+            "files": self.deleted,
+            "sizeBytes": self.deleted_bytes,
+            "missing": self.missing,
+            "failed": [{"path": path, "reason": reason} for path, reason in self.failed],
+        }
+
+
+def delete_in_order(
+    table: TableHandle,
+    files: Sequence[ExpiredFile],
+    prove: Callable[[], None],
+    outcome: ExpiryOutcome,
+    advance: Callable[[int], None],
+    *,
+    wall_clock: Clock = system_clock,
+) -> None:
+    """Delete files and count them; a signal ends the run after a batch is done and counted.
+
+    A batch whose time is over is sent again after another proof. Raises StorageFailed, and what `prove` raises.
+    """
+    for begin in range(0, len(files), FILES_A_BATCH):
+        left, fruitless = list(files[begin : begin + FILES_A_BATCH]), 0
+        while left:
+            before = len(left)
+            to_the_end(partial(_delete, table, left, outcome, advance, wall_clock))
+            fruitless = fruitless + 1 if len(left) == before else 0
+            if left:
+                require_progress(fruitless)
+                prove()
+
+
+def _delete(
+    table: TableHandle,
+    files: list[ExpiredFile],
+    outcome: ExpiryOutcome,
+    advance: Callable[[int], None],
+    wall_clock: Clock,
+) -> None:
+    """Delete one batch; those files that were not tried remain in the list. Raises the fault of the store."""
+    repeats = table.engine.may_repeat
+    piece = DeletePiece(tuple(file.path for file in files), wall_clock() + valid_ms(table))
+    task = DeleteBatch(None if repeats else advance, wall_clock)
+    (done,) = table.engine.spread(task, [piece], table.stores)
+    if repeats:
+        advance(done.decided)
+    files[:] = _count(done, files, outcome, may_repeat=repeats)
+    if done.fault is not None:
+        raise done.fault
+
+
+def _count(
+    done: BatchOutcome, files: Sequence[ExpiredFile], outcome: ExpiryOutcome, *, may_repeat: bool
+) -> list[ExpiredFile]:
+    """Add the counts to an outcome, and return the files that were not tried. Where a batch may be repeated, a missing
+    file was deleted by another attempt.
+    """
+    left = []
+    for file, (code, failure) in zip(files, done.each(), strict=True):
+        match code:
+            case FileOutcome.MISSING if not may_repeat:
+                outcome.missing += 1
+            case FileOutcome.DELETED | FileOutcome.MISSING:
+                outcome.deleted += 1
+                outcome.deleted_bytes += file.size_bytes
+            case FileOutcome.NOT_TRIED:
+                left.append(file)
+        if failure is not None:
+            outcome.failed.append((file.path, failure.reason))
+            outcome.denials.note(failure)
+    return left

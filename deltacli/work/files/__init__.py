@@ -1,0 +1,1 @@
+"""Tasks on the files below a table: listing, classifying and deleting them."""

@@ -1,0 +1,197 @@
+"""Compare listed files with the files that a table needs, as a task per directory.
+
+A result has the files that may be deleted, and only hashes and counts of the others. Spec: Data Files (hidden names).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from deltacli.arrow import compute as pc
+from deltacli.delta.vacuum.keys import PathKeys, binary_paths, is_among
+from deltacli.delta.vacuum.names import HiddenNames, TableRoots
+from deltacli.errors import FileMissing
+from deltacli.work.files.listing import DirectoryWalk, ListedFiles, in_batches
+
+if TYPE_CHECKING:
+    import pyarrow
+
+    from deltacli.storage import Storage
+    from deltacli.work.task import TaskContext
+
+KNOWN_FILES = "known"
+"""The name of the shared value of `classify_directory`."""
+
+_LOOKUPS = 32
+"""A search in sorted hashes takes as long as adding so many hashes to a hash table."""
+
+
+@dataclass(frozen=True, eq=False)
+class KnownFiles:
+    """What files are compared with: the hashes (int64) of live files and of other needed ones, the rules of hidden
+    names, and the time (epoch milliseconds) before which a file is old. `is_sorted`: the hashes are ascending.
+    """
+
+    keys: PathKeys
+    names: HiddenNames
+    cutoff_ms: int
+    live: pyarrow.Array
+    others: pyarrow.Array
+    is_sorted: bool = False
+
+    def sorted(self) -> KnownFiles:
+        """Return the same for tasks, which look up few files at a time."""
+        live, others = (pc.take(hashes, pc.sort_indices(hashes)) for hashes in (self.live, self.others))
+        return replace(self, live=live, others=others, is_sorted=True)
+
+    def find_live(self, hashes: pyarrow.Array) -> pyarrow.Array:
+        """Return which files are live."""
+        return self._find(hashes, self.live)
+
+    def find_others(self, hashes: pyarrow.Array) -> pyarrow.Array:
+        """Return which files are needed for another reason."""
+        return self._find(hashes, self.others)
+
+    def _find(self, hashes: pyarrow.Array, known: pyarrow.Array) -> pyarrow.Array:
+        if not self.is_sorted or len(hashes) * _LOOKUPS >= len(known):
+            return is_among(hashes, known)
+        import pyarrow as pa
+
+        values: Any = memoryview(known.buffers()[1]).cast("q")[known.offset : known.offset + len(known)]
+        end = len(values)
+        places = ((bisect_left(values, one), one) for one in hashes.to_pylist())
+        return pa.array([place < end and values[place] == one for place, one in places], pa.bool_())
+
+
+@dataclass(frozen=True)
+class ClassifiedFiles:
+    """Some files of a listing: how many were listed, are live, and are hidden; the hashes of needed files (`hits`) and
+    of recent ones (`young`); the old files that are not needed, with `path`, `sizeBytes`, `modificationTimeMs` and
+    `hash`; and the tables that unneeded files indicate.
+    """
+
+    listed: int
+    live: int
+    hidden: int
+    hits: tuple[Any, ...]  # Any: int64 arrays
+    young: tuple[Any, ...]
+    old: tuple[Any, ...]  # Any: record batches
+    roots: TableRoots
+
+
+def classify(files: ListedFiles, known: KnownFiles, storage: Storage) -> ClassifiedFiles:
+    """Classify listed files, in one pass."""
+    listed = len(files.paths)
+    if isinstance(files.paths, list):
+        hashes = known.keys.of_names(files.paths, is_plain=files.is_plain)
+    else:
+        hashes = known.keys.of_listing(files.paths)
+    is_live = known.find_live(hashes)
+    live = pc.sum(is_live).as_py() or 0
+    is_needed = pc.or_(is_live, known.find_others(hashes))
+    hits = pc.filter(hashes, is_needed)
+    is_free = pc.invert(is_needed)
+    files, hashes = _filtered(files, is_free), pc.filter(hashes, is_free)
+    roots = TableRoots()
+    if not files.is_plain:
+        roots.take(files.paths)
+    is_hidden = known.names.mask(files.paths)
+    hidden = pc.sum(is_hidden).as_py() or 0
+    if hidden:
+        files, hashes = _filtered(files, pc.invert(is_hidden)), pc.filter(hashes, pc.invert(is_hidden))
+    young, old = _by_age(files, hashes, known.cutoff_ms, storage) if len(hashes) else ((), ())
+    return ClassifiedFiles(listed, live, hidden, (hits,), young, old, roots)
+
+
+def _by_age(
+    files: ListedFiles, hashes: pyarrow.Array, cutoff_ms: int, storage: Storage
+) -> tuple[tuple[Any, ...], tuple[Any, ...]]:  # Any: an array, and a batch
+    """Return the hashes of recent files, and the old files."""
+    import pyarrow as pa
+
+    sizes, times = _stats_of(files, storage)
+    is_there = pc.or_(pc.greater_equal(sizes, 0), pc.greater_equal(times, 0))  # some are older than 1970
+    is_old = pc.and_(is_there, pc.less(times, pa.scalar(cutoff_ms, pa.int64())))
+    rows = pa.RecordBatch.from_arrays(
+        [files.paths, sizes, times, hashes], ["path", "sizeBytes", "modificationTimeMs", "hash"]
+    )
+    return (pc.filter(hashes, pc.and_not(is_there, is_old)),), (pc.filter(rows, is_old),)
+
+
+def _stats_of(files: ListedFiles, storage: Storage) -> tuple[Any, Any]:  # Any: pyarrow has no types
+    import pyarrow as pa
+
+    if files.sizes is not None and files.modified_ms is not None:
+        return files.sizes, files.modified_ms
+    found: Any = files.paths
+    paths = [path.decode("utf-8", "surrogateescape") for path in found.to_pylist()]
+    sizes, times = storage.stat_many(paths)
+    return pa.array(sizes, pa.int64()), pa.array(times, pa.int64())
+
+
+def _filtered(files: ListedFiles, mask: Any) -> ListedFiles:  # Any: pyarrow has no types
+    """Return the files of a mask, their paths as an array."""
+    paths, *others, is_plain = files
+    if isinstance(paths, list):
+        kept = binary_paths([paths[row] for row in pc.indices_nonzero(mask).to_pylist()])
+    else:
+        kept = pc.filter(paths, mask)
+    sizes, times = (None if column is None else pc.filter(column, mask) for column in others)
+    return ListedFiles(kept, sizes, times, is_plain)
+
+
+@dataclass(frozen=True, slots=True)
+class DirectoryPiece:
+    """A directory to list; `is_start` is the one where the listing begins, which has to exist."""
+
+    path: str
+    is_start: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ClassifiedDirectory:
+    """The entries of a directory: the files, the names of subdirectories and of entries that are neither, and the time
+    of an empty one.
+    """
+
+    files: ClassifiedFiles
+    directories: tuple[str, ...] = ()
+    odd: tuple[str, ...] = ()
+    empty_modified_ms: int | None = None
+
+
+def classify_directory(piece: DirectoryPiece, context: TaskContext) -> ClassifiedDirectory:
+    """List a directory and classify its files. A directory that was deleted meanwhile is empty.
+
+    Raises FileMissing for the start directory, and PermissionRefused.
+    """
+    known: KnownFiles = context.shared(KNOWN_FILES)
+    walk = DirectoryWalk(context.storage, piece.path)
+    try:
+        parts = [classify(files, known, context.storage) for files in in_batches(walk)]
+    except FileMissing:
+        if piece.is_start:
+            raise
+        return ClassifiedDirectory(_joined(()))
+    return ClassifiedDirectory(_joined(parts), tuple(walk.directories), tuple(walk.odd), walk.empty_modified_ms)
+
+
+def _joined(parts: Sequence[ClassifiedFiles]) -> ClassifiedFiles:
+    def every(columns: Iterable[tuple[Any, ...]]) -> tuple[Any, ...]:
+        return tuple(one for column in columns for one in column if len(one))
+
+    roots = TableRoots()
+    for part in parts:
+        roots.merge(part.roots)
+    return ClassifiedFiles(
+        sum(part.listed for part in parts),
+        sum(part.live for part in parts),
+        sum(part.hidden for part in parts),
+        every(part.hits for part in parts),
+        every(part.young for part in parts),
+        every(part.old for part in parts),
+        roots,
+    )

@@ -1,0 +1,153 @@
+"""Delete a batch of files, as a task: what became of each file is its result, and it may run more than once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any
+
+from deltacli.clock import Clock, system_clock
+from deltacli.storage import Deleted, Failed, Missing
+from deltacli.storage.retry import sending_while
+
+if TYPE_CHECKING:
+    from deltacli.storage import Storage
+    from deltacli.work.task import TaskContext
+
+
+class FileOutcome(IntEnum):
+    """What became of one file of a batch."""
+
+    NOT_TRIED = 0
+    DELETED = 1
+    MISSING = 2
+    SPARED = 3
+    """It was written since the plan was made."""
+    FAILED = 4
+
+
+@dataclass(frozen=True, slots=True)
+class DeletePiece:
+    """Files to delete together, and the time (epoch milliseconds) after which no request is sent any more.
+
+    With `cutoff_ms` each is checked again: one that was written since is spared, and one that is missing or now behind
+    a link is not touched.
+    """
+
+    paths: tuple[str, ...]
+    not_after_ms: int
+    cutoff_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BatchOutcome:
+    """The outcome of a batch: a `FileOutcome` per file in `codes`, and the failures by position.
+
+    `fault` is the error with which the batch ended; files that are not tried come after it, or after the time.
+    """
+
+    codes: bytes
+    failures: tuple[tuple[int, Failed], ...] = ()
+    fault: Exception | None = None
+
+    @property
+    def decided(self) -> int:
+        """Return the number of files with an outcome."""
+        return len(self.codes) - self.codes.count(FileOutcome.NOT_TRIED)
+
+    def each(self) -> Iterator[tuple[FileOutcome, Failed | None]]:
+        """Yield the outcome of each file, in order, with the failure of one that failed."""
+        failures = dict(self.failures)
+        return ((FileOutcome(code), failures.get(position)) for position, code in enumerate(self.codes))
+
+
+@dataclass(frozen=True, eq=False)
+class DeleteBatch:
+    """Deletes the files of a piece. A repetition finds files missing that an earlier attempt deleted.
+
+    `advance` is called for each decided file, in this process only: it is not sent with the task.
+    """
+
+    advance: Callable[[int], None] | None = None
+    clock: Clock = system_clock
+
+    def __call__(self, piece: DeletePiece, context: TaskContext) -> BatchOutcome:
+        """Return the outcomes. An error of the store is part of them, so that what was deleted before is counted."""
+        attempt = _Attempt(piece, context.storage, self)
+        fault = None
+        try:
+            with sending_while(attempt.is_in_time):
+                attempt.run()
+        except Exception as caught:  # noqa: BLE001  (returned, with the outcomes so far)
+            fault = caught
+        return BatchOutcome(bytes(attempt.codes), tuple(sorted(attempt.failures.items())), fault)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return DeleteBatch, (None, self.clock)
+
+
+@dataclass
+class _Attempt:
+    """The outcomes so far of one run of a piece."""
+
+    piece: DeletePiece
+    storage: Storage
+    task: DeleteBatch
+    codes: bytearray = field(init=False)
+    failures: dict[int, Failed] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.codes = bytearray(len(self.piece.paths))
+
+    def is_in_time(self) -> bool:
+        return self.task.clock() <= self.piece.not_after_ms
+
+    def run(self) -> None:
+        paths = self.piece.paths
+        due: Sequence[int] = range(len(paths))
+        if self.piece.cutoff_ms is not None:
+            if not self.is_in_time():
+                return
+            due = self._checked(self.piece.cutoff_ms)
+        # The store's iterator comes first, so that it is run to its end; it may stop early, after the time.
+        for (_, what), position in zip(self.storage.delete_many(self._in_time(due)), due, strict=False):
+            match what:
+                case Deleted():
+                    self.codes[position] = FileOutcome.DELETED
+                case Missing():
+                    self.codes[position] = FileOutcome.MISSING
+                case Failed() as failure:
+                    self.codes[position] = FileOutcome.FAILED
+                    self.failures[position] = failure
+            self._advance(1)
+
+    def _checked(self, cutoff_ms: int) -> list[int]:
+        """Return the positions of files that are there and as old as they were."""
+        sizes, times = self.storage.stat_many(self.piece.paths)
+        due = []
+        for position, (size, modified_ms) in enumerate(zip(sizes, times, strict=True)):
+            if size < 0:
+                self.codes[position] = FileOutcome.MISSING
+            elif modified_ms >= cutoff_ms:
+                self.codes[position] = FileOutcome.SPARED
+            else:
+                due.append(position)
+        self._advance(len(sizes) - len(due))
+        return due
+
+    def _in_time(self, due: Sequence[int]) -> Iterator[str]:
+        """Yield the paths until the time is over. A store takes them just before it sends a request."""
+        for position in due:
+            if not self.is_in_time():
+                return
+            yield self.piece.paths[position]
+
+    def _advance(self, files: int) -> None:
+        if self.task.advance is not None:
+            self.task.advance(files)
+
+
+def files_of_piece(piece: DeletePiece) -> int:
+    """Return the number of files of a batch."""
+    return len(piece.paths)

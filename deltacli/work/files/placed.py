@@ -1,0 +1,77 @@
+"""List one directory with the places that links lead to, as a task; only local disks have links."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from deltacli.delta.log.log_path import LOG_DIRECTORY
+from deltacli.delta.paths.canonical_path import decode
+from deltacli.storage import FileStat, Storage, leads_outside
+from deltacli.work.task import TaskContext
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedDirectory:
+    """A directory by its path below the table, and its resolved place, which several paths may have through links."""
+
+    path: str
+    place: str
+
+
+@dataclass(frozen=True, slots=True)
+class InnerDirectory:
+    """A directory in another one; `is_outside` is set by tasks only, where a link leads outside the table."""
+
+    name: str
+    place: str
+    is_outside: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedListing:
+    """The files and the directories in a directory."""
+
+    files: tuple[FileStat, ...]
+    directories: tuple[InnerDirectory, ...]
+
+
+def list_placed(piece: PlacedDirectory, context: TaskContext) -> PlacedListing:
+    """Return what is in a directory. Raises FileMissing and PermissionRefused."""
+    storage = context.storage
+    below = f"{piece.path}/" if piece.path else ""
+    files = tuple(storage.list_from(piece.path))
+    directories = (
+        inner
+        if inner.name == LOG_DIRECTORY
+        else replace(inner, is_outside=leads_outside(storage, f"{below}{inner.name}"))
+        for inner in inner_directories(storage, piece)
+    )
+    return PlacedListing(files, tuple(directories))
+
+
+def inner_directories(storage: Storage, directory: PlacedDirectory) -> Iterator[InnerDirectory]:
+    """Yield the directories in a directory, links to directories included."""
+    is_local = _is_local(storage)
+    for name in storage.list_directories(directory.path):
+        place = f"{directory.place}/{name}"
+        yield InnerDirectory(name, _resolved(place) if is_local else place)
+
+
+def real_place(storage: Storage) -> str:
+    """Return the resolved place of the table."""
+    if not _is_local(storage):
+        return ""
+    import os
+
+    return os.path.realpath(decode(storage.uri[len("file://") :]))
+
+
+def _is_local(storage: Storage) -> bool:
+    return storage.uri.startswith("file:")
+
+
+def _resolved(path: str) -> str:
+    import os
+
+    return os.path.realpath(path) if os.path.islink(path) else path
