@@ -45,6 +45,7 @@ from deltacli.work.checkpoints.reading import (
 )
 from deltacli.work.checkpoints.rows import read_both
 from deltacli.work.commits.provenance import Provenance, read_provenance
+from deltacli.work.task import Task
 
 if TYPE_CHECKING:
     import pyarrow
@@ -232,25 +233,37 @@ class Snapshot:
         """Yield the counts of each row group of the checkpoint; before them, with None, those of the commits."""
         cutoff = (self.table.clock() if now_ms is None else now_ms) - deleted_file_retention_ms(self.properties)
         files, tombstones = FileCounts(), TombstoneCounts()
-        for batch in self._tail_batches():
+        for batch in self.tail_batches():
             files, tombstones = count_batch(batch, cutoff, files, tombstones)
         yield None, (files, tombstones)
-        counts = self.table.engine.spread(
-            CountPiece(cutoff), self._pieces, self.table.stores, shared={"touched": self.touched}, weigh=rows_of_piece
-        )
-        rows = sum(map(rows_of_piece, self._pieces))
-        with self.table.progress.step("counting files", unit="rows", total=rows) as step:
-            for piece, counted in zip(self._pieces, counts, strict=True):
-                yield piece, counted
+        counts = self.spread_pieces(CountPiece(cutoff), self._pieces, "counting files")
+        yield from zip(self._pieces, counts, strict=True)
+
+    def spread_pieces(
+        self, task: Task[CheckpointPiece, Result], pieces: Sequence[CheckpointPiece], what: str
+    ) -> Iterator[Result]:
+        """Yield the result of a task for each of these row groups, in their order, and report their rows as progress of
+        the step `what`. The task finds the files decided by newer commits as the shared `touched`.
+        """
+        table = self.table
+        results = table.engine.spread(task, pieces, table.stores, shared={"touched": self.touched}, weigh=rows_of_piece)
+        with table.progress.step(what, unit="rows", total=sum(map(rows_of_piece, pieces))) as step:
+            for piece, result in zip(pieces, results, strict=True):
+                yield result
                 step.advance(piece.group.rows)
 
     def narrow(self, *, with_records: bool = True) -> Iterator[FileBatch]:
         """Yield live files and tombstones as narrow batches with their paths (see `ActionSchemas`); without
         `with_records` the numbers of rows of a checkpoint's files are not read and are null.
         """
-        yield from self._tail_batches()
-        read = partial(read_narrow, self.table.stores, touched=self.touched, with_paths=True, with_records=with_records)
-        yield from self._of_pieces(read, _rows_of_batch, _same, several_at_once=False)
+        yield from self.tail_batches()
+        yield from self.narrow_pieces(self._pieces, with_records=with_records)
+
+    def narrow_pieces(self, pieces: Sequence[CheckpointPiece], *, with_records: bool = True) -> Iterator[FileBatch]:
+        """Yield those of some row groups of the checkpoint."""
+        stores, touched = self.table.stores, self.touched
+        read = partial(read_narrow, stores, touched=touched, with_paths=True, with_records=with_records)
+        yield from self._of_pieces(read, _rows_of_batch, _same, several_at_once=False, pieces=pieces)
 
     @property
     def set_aside(self) -> Mapping[str, str]:
@@ -272,7 +285,8 @@ class Snapshot:
         """The files that commits after the checkpoint have decided."""
         return TouchedFiles(self._tail.seen)
 
-    def _tail_batches(self) -> Iterator[FileBatch]:
+    def tail_batches(self) -> Iterator[FileBatch]:
+        """Yield the narrow batches of the commits, and of the lines of a JSON checkpoint."""
         yield from (FileBatch(adds=batch) for batch in self._tail.adds)
         yield from (FileBatch(removes=batch) for batch in self._tail.removes)
         if self._inline.adds or self._inline.removes:
@@ -296,11 +310,13 @@ class Snapshot:
         work: Callable[[Batch], Result],
         *,
         several_at_once: bool,
+        pieces: Sequence[CheckpointPiece] | None = None,
     ) -> Iterator[Result]:
-        """Yield the result of `work` for the batches of every row group, and report the rows of its footer as
-        progress.
+        """Yield the result of `work` for the batches of every row group, or of some, and report the rows of its footer
+        as progress.
         """
-        total = sum(piece.group.rows for piece in self._pieces)
+        pieces = self._pieces if pieces is None else pieces
+        total = sum(piece.group.rows for piece in pieces)
         with self.table.progress.step("reading the checkpoint", unit="rows", total=total) as step:
 
             def tell(piece: CheckpointPiece) -> Iterator[Result]:
@@ -312,9 +328,9 @@ class Snapshot:
                 step.advance(left)  # rows of other actions, and those decided by newer commits
 
             if several_at_once:
-                yield from self.table.engine.stream(tell, self._pieces)
+                yield from self.table.engine.stream(tell, pieces)
             else:
-                for piece in self._pieces:
+                for piece in pieces:
                     yield from tell(piece)
 
 
