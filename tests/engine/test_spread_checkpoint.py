@@ -5,6 +5,7 @@ checkpoint references.
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import CancelledError
 from pathlib import Path
 from typing import Any
 
@@ -12,17 +13,21 @@ import pytest
 
 from deltacli.api.table import open_table
 from deltacli.clock import fixed_clock
+from deltacli.delta.checkpoint.content import Columns
 from deltacli.delta.checkpoint.layout import is_sidecar_of, sidecar_name
+from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.engine.base import Engine
 from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.errors import StorageFailed
+from deltacli.operations.checkpoint.rows import StateRows
 from deltacli.operations.checkpoint.verify import CheckpointVerdict, verify_checkpoints
 from deltacli.operations.table.log import list_log
 from deltacli.storage import Storage
 from deltacli.storage.memory import MemoryStorage
 from deltacli.work.checkpoints.reading import open_checkpoint
-from deltacli.work.checkpoints.writing import FileEncoder
-from deltacli.work.task import TableStores
+from deltacli.work.checkpoints.sidecars import SidecarPiece, WriteSidecars
+from deltacli.work.checkpoints.writing import Encoding, FileEncoder
+from deltacli.work.task import TableStores, TaskContext
 from tests.support import corpus
 from tests.support.actions import add, remove
 from tests.support.builder import HINT, LOG
@@ -178,6 +183,23 @@ def test_a_file_that_cannot_be_proven_where_it_was_written_is_not_published(monk
         open_at(storage, engine=shipping()).checkpoint(**V2)
 
     assert "checkpoint.not-proven" == caught.value.code
+    assert before == set(log_names(storage, SIDECARS))
+
+
+def test_a_task_that_nobody_waits_for_ends_at_its_next_batch_without_a_file() -> None:
+    storage = with_sidecars()
+    before = set(log_names(storage, SIDECARS))
+    snapshot = open_at(storage).snapshot()
+    rows = StateRows(snapshot, Columns(), TableConfiguration(metadata=snapshot.metadata), NOW_MS)
+    values = {"touched": snapshot.touched, "converter": rows.converter}
+    task, answers = WriteSidecars(snapshot.version, "run", Encoding(), 1), iter([False, False, True])
+
+    with pytest.raises(CancelledError):
+        task(
+            SidecarPiece(1, snapshot.pieces),
+            TaskContext(TableStores(storage), values, is_cancelled=lambda: next(answers)),
+        )
+
     assert before == set(log_names(storage, SIDECARS))
 
 

@@ -6,6 +6,7 @@ Spec: V2 Spec; Sidecar Files.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import CancelledError
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -183,6 +184,8 @@ def _rows_of(
 ) -> Iterator[RowBatch]:
     for group in piece.groups:
         for batch in read_both(context.stores, group, context.shared("touched")):
+            if context.is_cancelled():
+                raise CancelledError
             rows = converter(batch)
             totals.add_bytes += rows.add_bytes
             totals.expired += rows.expired
