@@ -2,8 +2,8 @@
 
 - no circle of imports, those inside functions and for type checkers included;
 - no folder with more than 20 modules;
-- private modules of pyarrow and `pyarrow.compute` in `deltacli.arrow` only, and entries of `sys.modules` there and in the
-  stand-in for orjson.
+- private modules of pyarrow and `pyarrow.compute` in `deltacli.arrow` only; `sys.modules` also in the stand-in for
+  orjson.
 """
 
 from __future__ import annotations

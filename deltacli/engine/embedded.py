@@ -33,6 +33,16 @@ class EmbeddedEngine:
     def run(
         self, work: Callable[[Piece], Result], pieces: Iterable[Piece], *, at_once: int | None = None
     ) -> Iterator[Result]:
+        return self._run(work, pieces, at_once, lambda: None)
+
+    def _run(
+        self,
+        work: Callable[[Piece], Result],
+        pieces: Iterable[Piece],
+        at_once: int | None,
+        cancel: Callable[[], None],
+    ) -> Iterator[Result]:
+        """Run pieces; `cancel` is called before pieces that still run are waited for."""
         threads, in_flight = (self.threads, 2 * self.threads) if at_once is None else (at_once, at_once)
         remaining = iter(pieces)
         first = list(islice(remaining, 2))
@@ -56,6 +66,7 @@ class EmbeddedEngine:
                     flying.extend(pool.submit(tracker.run, piece) for piece in islice(remaining, 1))
                     yield result
             finally:
+                cancel()
                 pool.shutdown(wait=False, cancel_futures=True)
                 tracker.wait_idle()
 
@@ -94,8 +105,9 @@ class EmbeddedEngine:
         at_once: int | None = None,
     ) -> Iterator[Result]:
         """Run tasks as `run` runs functions, with the open stores and without a copy of the shared values."""
-        context = TaskContext(stores, shared)
-        return self.run(lambda piece: task(piece, context), pieces, at_once=at_once)
+        cancelled: list[bool] = []  # an Event, without its import
+        context = TaskContext(stores, shared, is_cancelled=lambda: bool(cancelled))
+        return self._run(lambda piece: task(piece, context), pieces, at_once, lambda: cancelled.append(True))
 
     def close(self) -> None:
         """Do nothing: threads end with their run."""

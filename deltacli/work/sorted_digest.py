@@ -18,6 +18,8 @@ _RUN_BYTES = 64 << 20
 _ROWS_A_BLOCK = 32_768
 _BLOCK_BYTES = 4 << 20
 """Block size. One block of every run is held in memory during the merge."""
+_ROWS_MERGED = 65_536
+"""Number of rows that a step of a merge sorts: few enough for the processor cache, which is four times as fast."""
 
 
 class SortedDigest:
@@ -29,6 +31,7 @@ class SortedDigest:
     def __init__(self, *, run_bytes: int = _RUN_BYTES) -> None:
         self._run_bytes = run_bytes
         self._held: list[pyarrow.Array] = []
+        self._sorted: list[pyarrow.Array] = []
         self._held_bytes = 0
         self._directory: tempfile.TemporaryDirectory[str] | None = None
         self._runs: list[Path] = []
@@ -39,6 +42,16 @@ class SortedDigest:
 
         if len(lines):
             self._held.append(pc.cast(lines, pa.binary()))
+            self._held_bytes += lines.nbytes
+            if self._held_bytes >= self._run_bytes:
+                self._spill()
+
+    def add_sorted(self, lines: pyarrow.Array) -> None:
+        """Add a column of lines that is sorted bytewise already."""
+        import pyarrow as pa
+
+        if len(lines):
+            self._sorted.append(pc.cast(lines, pa.large_binary()))
             self._held_bytes += lines.nbytes
             if self._held_bytes >= self._run_bytes:
                 self._spill()
@@ -57,17 +70,24 @@ class SortedDigest:
 
     def close(self) -> None:
         """Remove the temporary files."""
-        self._held, self._held_bytes, self._runs = [], 0, []
+        self._held, self._sorted, self._held_bytes, self._runs = [], [], 0, []
         if self._directory is not None:
             self._directory.cleanup()
             tempfiles.forget(Path(self._directory.name))
             self._directory = None
 
-    def _sorted_held(self) -> pyarrow.Array:
+    def _held_blocks(self) -> Iterator[pyarrow.Array]:
+        """Yield the lines in memory in order."""
         import pyarrow as pa
 
-        lines = pa.concat_arrays([pc.cast(chunk, pa.large_binary()) for chunk in self._held])
-        return pc.take(lines, pc.sort_indices(lines))
+        runs = list(self._sorted)
+        if self._held:
+            lines = pa.concat_arrays([pc.cast(chunk, pa.large_binary()) for chunk in self._held])
+            runs.append(pc.take(lines, pc.sort_indices(lines)))
+        if len(runs) == 1:
+            return _blocks(runs[0])
+        rows = max(1, _ROWS_MERGED // max(len(runs), 1))
+        return _merge([_blocks(run, most_rows=rows) for run in runs])
 
     def _spill(self) -> None:
         import pyarrow as pa
@@ -75,29 +95,27 @@ class SortedDigest:
         if self._directory is None:
             self._directory = tempfile.TemporaryDirectory(prefix="deltacli-digest-")
             tempfiles.remember(Path(self._directory.name))
-        lines = self._sorted_held()
         path = Path(self._directory.name) / f"run-{len(self._runs)}.arrow"
         schema = pa.schema([("line", pa.large_binary())])
         with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, schema) as writer:
-            for block in _blocks(lines):
+            for block in self._held_blocks():
                 writer.write_batch(pa.RecordBatch.from_arrays([block], schema=schema))
         self._runs.append(path)
-        self._held, self._held_bytes = [], 0
+        self._held, self._sorted, self._held_bytes = [], [], 0
 
     def _sorted_blocks(self) -> Iterator[pyarrow.Array]:
 
         if not self._runs:
-            if self._held:
-                yield from _blocks(self._sorted_held())
+            yield from self._held_blocks()
             return
-        if self._held:
+        if self._held or self._sorted:
             self._spill()
         yield from _merge([_read_run(path) for path in self._runs])
 
 
-def _blocks(lines: Any) -> Iterator[Any]:  # Any: pyarrow has no types
+def _blocks(lines: Any, *, most_rows: int = _ROWS_A_BLOCK) -> Iterator[Any]:  # Any: pyarrow has no types
     """Yield the lines in blocks of limited bytes and rows."""
-    rows = max(1, min(_ROWS_A_BLOCK, _BLOCK_BYTES * len(lines) // max(lines.nbytes, 1)))
+    rows = max(1, min(most_rows, _BLOCK_BYTES * len(lines) // max(lines.nbytes, 1)))
     for start in range(0, len(lines), rows):
         yield lines.slice(start, rows)
 

@@ -92,6 +92,8 @@ class TaskContext:
     stores: TableStores
     values: Mapping[str, Any] = field(default_factory=lambda: NOTHING_SHARED)  # Any: values of each operation
     attempt: str = field(default_factory=lambda: os.urandom(16).hex())
+    is_cancelled: Callable[[], bool] = lambda: False
+    """Return True once nobody waits for the result any more; a task that takes long may end with any error then."""
 
     @property
     def storage(self) -> Storage:

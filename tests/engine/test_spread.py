@@ -12,6 +12,7 @@ from deltacli.api.table import Table
 from deltacli.engine.base import Engine
 from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.errors import DeltacliError
+from deltacli.operations.read.snapshot import summarize
 from deltacli.storage import open_storage
 from deltacli.storage.location import StoreLocation
 from deltacli.work.task import TableStores, TaskContext
@@ -23,6 +24,8 @@ _LARGEST_PIECE = 600
 
 OPERATIONS: dict[str, Callable[[Table], Any]] = {
     "counts": lambda table: table.snapshot().counts(now_ms=1_700_000_000_000),
+    "checkpoint --dry-run": lambda table: table.checkpoint(dry_run=True).as_json(),
+    "snapshot --digest": lambda table: summarize(table, digest=True, now_ms=1_700_000_000_000).as_json(),
 }
 
 

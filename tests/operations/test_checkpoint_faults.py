@@ -21,6 +21,7 @@ from deltacli.operations.checkpoint.plan import CheckpointPlan, make_request, pl
 from deltacli.operations.checkpoint.verify import CheckpointVerdict, verify_checkpoints
 from deltacli.storage import Created, Storage
 from deltacli.storage.in_memory import MemoryStorage
+from deltacli.work.checkpoints import sidecars as checkpoint_sidecars
 from deltacli.work.checkpoints import writing as checkpoint_writing
 from tests.support.builder import HINT, LOG, TableBuilder
 from tests.support.checkpointing import FORMS, Form, any_form_table, expired, left_alone, log_names, write
@@ -262,9 +263,10 @@ def test_a_full_disk_is_a_fault_of_the_store(form: Form, monkeypatch: pytest.Mon
     if not Path("/dev/full").exists():
         pytest.skip("no /dev/full here")
     encoder = checkpoint_writing.FileEncoder
-    monkeypatch.setattr(
-        file_writer, "FileEncoder", lambda _, *arguments, **others: encoder("/dev/full", *arguments, **others)
-    )
+    for module in (file_writer, checkpoint_sidecars):
+        monkeypatch.setattr(
+            module, "FileEncoder", lambda _, *arguments, **others: encoder("/dev/full", *arguments, **others)
+        )
     inner, _, plan = plan_with(form, any_form_table(form))
     before = sorted(inner._files)
 

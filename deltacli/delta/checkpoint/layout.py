@@ -89,6 +89,13 @@ def sidecar_name(version: int, number: int, unique: str) -> str:
     return f"{version:020d}.checkpoint.{number:010d}.{unique}.parquet"
 
 
+def is_sidecar_of(name: str, version: int, unique: str) -> bool:
+    """Return True for a name by `sidecar_name` whose unique part is this one, or begins with it and a dot."""
+    found, _, rest = name.partition(".checkpoint.")
+    _, _, rest = rest.partition(".")
+    return found == f"{version:020d}" and rest.startswith(f"{unique}.") and rest.endswith(".parquet")
+
+
 def sidecar_path(name: str) -> str:
     """Below the table."""
     return f"{LOG_DIRECTORY}/{SIDECAR_DIRECTORY}/{name}"

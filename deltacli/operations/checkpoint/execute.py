@@ -5,7 +5,7 @@ Spec: Checkpoints; Last Checkpoint File; Writer Requirements.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +14,7 @@ from deltacli.delta.checkpoint.layout import (
     classic_path,
 )
 from deltacli.delta.checkpoint.retention import live_transactions
+from deltacli.delta.log.counts import FileCounts, TombstoneCounts
 from deltacli.errors import CheckpointUnreadable, Refused, Unreadable, UsageError
 from deltacli.operations.checkpoint.file_writer import CheckpointFile, CheckpointWriter, WrittenCheckpoint
 from deltacli.operations.checkpoint.last_checkpoint import update_last_checkpoint
@@ -21,6 +22,10 @@ from deltacli.operations.checkpoint.plan import DEFAULT_ROWS_A_SIDECAR, Checkpoi
 from deltacli.operations.checkpoint.rows import StateRows
 from deltacli.operations.log.checksum_guard import require_as_in_checksum
 from deltacli.operations.table.rebuild import without_checkpoint
+from deltacli.work.checkpoints.reading import CheckpointPiece
+from deltacli.work.checkpoints.sidecars import sidecar_pieces
+
+Counts = tuple[FileCounts, TombstoneCounts]
 
 
 @dataclass(frozen=True)
@@ -147,23 +152,33 @@ def _part_count(plan: CheckpointPlan) -> int:
 
 def _foreseen(plan: CheckpointPlan) -> CheckpointResult:
     """Count the actions that would be written."""
-    sidecars = 0
-    actions = _counted(plan)
+    snapshot = plan.snapshot
+    by_piece = list(snapshot.counts_of_pieces(now_ms=plan.now_ms))
+    files, tombstones = _total(counts for _, counts in by_piece)
     if plan.layout is Layout.MULTI_PART:
         _part_count(plan)
-    elif plan.layout is Layout.V2:
-        rows = actions.get("add", 0) + actions.get("remove", 0)
-        sidecars = -(-rows // (plan.request.rows_per_file or DEFAULT_ROWS_A_SIDECAR))
-        actions = _counted(plan, sidecars=sidecars)
-    files, tombstones = plan.snapshot.counts(now_ms=plan.now_ms)
-    require_as_in_checksum(plan.snapshot, files.count, files.size_bytes)
+    sidecars = _sidecar_count(plan, by_piece) if plan.layout is Layout.V2 else 0
+    actions = _actions(plan, (files, tombstones), sidecars=sidecars)
+    require_as_in_checksum(snapshot, files.count, files.size_bytes)
     return CheckpointResult(plan, (), actions, tombstones.expired, None, dry_run=True)
+
+
+def _sidecar_count(plan: CheckpointPlan, by_piece: Sequence[tuple[CheckpointPiece | None, Counts]]) -> int:
+    """Return the number of sidecars that the writer makes of these rows."""
+    most = plan.request.rows_per_file or DEFAULT_ROWS_A_SIDECAR
+    rows = {piece: files.count + tombstones.count - tombstones.expired for piece, (files, tombstones) in by_piece}
+    divided = sidecar_pieces(plan.snapshot.pieces, most)
+    parts = [[None], *divided] if divided else [list(rows)]
+    return sum(-(-sum(rows[piece] for piece in part) // most) for part in parts)
 
 
 def _counted(plan: CheckpointPlan, *, sidecars: int = 0, with_expired: bool = False) -> dict[str, int]:
     """Return the actions of a checkpoint of the state; `with_expired` includes expired ones."""
-    snapshot = plan.snapshot
-    files, tombstones = snapshot.counts(now_ms=plan.now_ms)
+    return _actions(plan, plan.snapshot.counts(now_ms=plan.now_ms), sidecars=sidecars, with_expired=with_expired)
+
+
+def _actions(plan: CheckpointPlan, counts: Counts, *, sidecars: int = 0, with_expired: bool = False) -> dict[str, int]:
+    snapshot, (files, tombstones) = plan.snapshot, counts
     transactions = live_transactions(snapshot.transactions, snapshot.properties, plan.now_ms)
     found = {
         "add": files.count,
@@ -176,3 +191,10 @@ def _counted(plan: CheckpointPlan, *, sidecars: int = 0, with_expired: bool = Fa
         "sidecar": sidecars,
     }
     return {kind: count for kind, count in found.items() if count}
+
+
+def _total(counts: Iterable[Counts]) -> Counts:
+    files, tombstones = FileCounts(), TombstoneCounts()
+    for counted in counts:
+        files, tombstones = files + counted[0], tombstones + counted[1]
+    return files, tombstones

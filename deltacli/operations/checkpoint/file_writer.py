@@ -6,7 +6,7 @@ Spec: Checkpoints; V2 Spec; Sidecar Files.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -18,18 +18,27 @@ from deltacli.delta.checkpoint.layout import (
     TopFile,
     classic_path,
     part_path,
-    sidecar_name,
-    sidecar_path,
     top_path,
 )
 from deltacli.delta.checkpoint.spark_hash import part_of_others, parts_of
 from deltacli.delta.log.commit_lines import Action
-from deltacli.errors import DeltacliError, FileMissing, StorageFailed
-from deltacli.operations.checkpoint.rows import FILE_KINDS, StateRows
+from deltacli.errors import FileMissing
+from deltacli.operations.checkpoint.new_sidecars import NewSidecars
+from deltacli.operations.checkpoint.rows import StateRows
 from deltacli.operations.log.checksum_guard import require_as_in_checksum
 from deltacli.operations.table.version import Snapshot
 from deltacli.progress import reported
 from deltacli.storage import Created, Draft, Existed, Unknown
+from deltacli.work.checkpoints.publishing import (
+    OTHER_SIZE,
+    not_proven,
+    not_written,
+    publish_named,
+    require_content,
+    require_size,
+)
+from deltacli.work.checkpoints.rows import FILE_KINDS
+from deltacli.work.checkpoints.sidecars import SidecarWriter, sidecar_pieces
 from deltacli.work.checkpoints.writing import (
     BYTES_A_GROUP,
     ROWS_PER_GROUP,
@@ -40,7 +49,6 @@ from deltacli.work.checkpoints.writing import (
     digest_group,
     holds_rows_of,
     require_lines,
-    why_not_proven,
     write_lines,
 )
 
@@ -49,7 +57,6 @@ if TYPE_CHECKING:
 
 _SMALL_KINDS = ("txn", "metaData", "protocol", "domainMetadata")
 _TOP_KINDS = (*_SMALL_KINDS, "checkpointMetadata", "sidecar")
-_OTHER_SIZE = "the stored size differs from the sent size"
 _ALL_KINDS = (*_SMALL_KINDS[:1], *FILE_KINDS, *_SMALL_KINDS[1:])
 
 
@@ -128,7 +135,7 @@ class CheckpointWriter:
                     for kind, actions in batch.actions.items():
                         encoder.add(kind, actions)
                 encoded = encoder.finish()
-            self._require_proven(draft, path, encoded)
+            self._require_proven(draft.place, path, encoded)
             self._require_checksum(encoded.actions)
             was_there = not self._published(draft, path, encoded.size_bytes, replace=self._replace)
             if (
@@ -169,7 +176,7 @@ class CheckpointWriter:
                         encoders[part].add(kind, chosen)
             encoded = [encoder.finish() for encoder in encoders]
             for draft, path, one in zip(drafts, paths, encoded, strict=True):
-                self._require_proven(draft, path, one)
+                self._require_proven(draft.place, path, one)
             actions = _summed(one.actions for one in encoded)
             self._require_checksum(actions)
             was_there = self._publish_parts(list(zip(drafts, paths, encoded, strict=True)))
@@ -186,82 +193,63 @@ class CheckpointWriter:
         """Sidecars with the file actions, then the file that references them."""
         version = self._snapshot.version
         path = top_path(version, self._unique, form)
-        with self._withdrawn_on_fault() as sidecars:
-            counts = self._write_sidecars(rows_a_sidecar, sidecars)
-            self._require_checksum(counts)
+        with NewSidecars(self._storage, version, self._unique) as sidecars:
+            self._write_sidecars(sidecars, rows_a_sidecar)
+            self._require_checksum(sidecars.actions)
             small = [*self._rows.small(), ("checkpointMetadata", {"version": version})]
-            small += [("sidecar", action) for action, _ in sidecars]
+            small += [("sidecar", sidecar.as_action()) for sidecar in sidecars.written]
             with self._storage.draft(path) as draft:
                 size, schema = self._write_top(draft, path, form, small)
-                named = list(sidecars)
-                sidecars.clear()  # readers may use them from here on
-                self._named(draft, path, size)
-        actions = _summed([counts, _summed({kind: 1} for kind, _ in small)])
+                sidecars.are_named = True  # readers may use them from here on
+                publish_named(self._storage, draft, path, size)
+            self._tell(path)
+        actions = _summed([sidecars.actions, _summed({kind: 1} for kind, _ in small)])
         top = CheckpointFile(path, size, len(small))
-        files = (top, *(file for _, file in named))
+        files = (top, *(CheckpointFile(one.path, one.size_bytes, one.rows) for one in sidecars.written))
         return WrittenCheckpoint(version, files, actions, self._rows.expired, schema)
+
+    def _write_sidecars(self, sidecars: NewSidecars, rows_a_sidecar: int) -> None:
+        """Publish the sidecars: those of the commits here, those of a large checkpoint where the engine runs tasks."""
+        writer = SidecarWriter(
+            self._storage,
+            self._snapshot.version,
+            self._unique,
+            checkpoint_schema(self._columns, kinds=FILE_KINDS),
+            self._encoding,
+            rows_a_sidecar,
+            self._require_proven,
+        )
+        pieces = sidecar_pieces(self._snapshot.pieces, rows_a_sidecar)
+        if pieces:
+            sidecars.take(writer.write(self._rows.batches_of_commits(), 1), self._tell)
+            sidecars.spread(self._snapshot, self._rows, writer, pieces, self._tell)
+        else:
+            sidecars.take(writer.write(self._rows.batches(), 1), self._tell)
 
     def _write_top(
         self, draft: Draft, path: str, form: TopFile, small: list[tuple[str, Action]]
     ) -> tuple[int, pyarrow.Schema | None]:
         if form is TopFile.JSON:
             data = write_lines(draft.place, small, name=path)
-            with _not_proven(path):
+            with not_proven(path):
                 require_lines(draft.place, data)
             return len(data), None
         schema = checkpoint_schema(self._columns, kinds=_TOP_KINDS)
         with FileEncoder(draft.place, schema, self._encoding, name=path) as encoder:
             encoder.add_rows(small_rows(small, schema))
             encoded = encoder.finish()
-        self._require_proven(draft, path, encoded)
+        self._require_proven(draft.place, path, encoded)
         return encoded.size_bytes, schema
-
-    def _write_sidecars(self, rows_a_sidecar: int, found: list[tuple[Action, CheckpointFile]]) -> dict[str, int]:
-        """Publish sidecars, adding each to `found`; return the number of actions of each kind."""
-        schema = checkpoint_schema(self._columns, kinds=FILE_KINDS)
-        pieces = _Pieces(self._rows.cut(rows_a_sidecar))
-        counts: dict[str, int] = {}
-        while pieces:
-            name = sidecar_name(self._snapshot.version, len(found) + 1, self._unique)
-            path = sidecar_path(name)
-            with self._storage.draft(path) as draft:
-                with FileEncoder(draft.place, schema, self._encoding, name=path) as encoder:
-                    while pieces and encoder.rows < rows_a_sidecar:
-                        encoder.add(*pieces.take(rows_a_sidecar - encoder.rows))
-                    encoded = encoder.finish()
-                self._require_proven(draft, path, encoded)
-                file = CheckpointFile(path, encoded.size_bytes, encoded.rows)
-                action: Action = {"path": name, "sizeInBytes": encoded.size_bytes}
-                found.append((action, file))
-                self._named(draft, path, encoded.size_bytes)
-            action["modificationTime"] = self._storage.stat(path).modified_ms
-            counts = _summed([counts, encoded.actions])
-        return counts
-
-    @contextmanager
-    def _withdrawn_on_fault(self) -> Iterator[list[tuple[Action, CheckpointFile]]]:
-        """Delete new sidecars that no file references yet if an error is raised, as far as the store allows it."""
-        sidecars: list[tuple[Action, CheckpointFile]] = []
-        try:
-            yield sidecars
-        except BaseException:
-            with suppress(DeltacliError):
-                for _ in self._storage.delete_many(file.path for _, file in sidecars):
-                    pass
-            raise
 
     # -- proof ----------------------------------------------------------------------------------------------------
 
-    def _require_proven(self, draft: Draft, path: str, encoded: EncodedFile) -> None:
+    def _require_proven(self, place: str, path: str, encoded: EncodedFile) -> None:
         """Raise StorageFailed unless the draft on the disk has the expected content."""
-        place = draft.place
-        with _not_proven(path):
+        with not_proven(path):
             table, groups = self._snapshot.table, count_groups(place)
             digests = table.engine.run(partial(digest_group, place), range(groups))
             told = reported(digests, table.progress, "verifying the checkpoint", unit="row groups", total=groups)
-            why = why_not_proven(place, encoded, told)
-            if why is not None:
-                raise StorageFailed(why)
+            require_content(place, encoded, told)
 
     def _require_checksum(self, actions: Mapping[str, int]) -> None:
         require_as_in_checksum(self._snapshot, actions.get("add", 0), self._rows.add_bytes)
@@ -298,34 +286,15 @@ class CheckpointWriter:
                 return False
             case Created():
                 if not replace:  # otherwise another writer may have replaced it in turn
-                    self._require_size(path, size, _OTHER_SIZE)
+                    require_size(self._storage, path, size, OTHER_SIZE)
             case Unknown(cause):
                 try:
                     if self._size_of(path) != size:
                         return False  # files appear whole: this one is another writer's
                 except FileMissing as fault:
-                    raise _not_written(path, cause) from fault
+                    raise not_written(path, cause) from fault
         self._tell(path)
         return True
-
-    def _named(self, draft: Draft, path: str, size: int) -> None:
-        """Publish a file with a unique name."""
-        outcome = draft.publish()
-        cause = outcome.cause if isinstance(outcome, Unknown) else _OTHER_SIZE
-        try:
-            self._require_size(path, size, cause)
-        except FileMissing as fault:
-            raise _not_written(path, cause) from fault
-        self._tell(path)
-
-    def _require_size(self, path: str, size: int, cause: str) -> None:
-        found = self._size_of(path)
-        if found != size:
-            raise StorageFailed(
-                f"{path} has {found} bytes, expected {size}",
-                facts={"why": cause},
-                hint="deltacli validate {table}",
-            )
 
     def _size_of(self, path: str) -> int:
         return self._storage.stat(path).size_bytes
@@ -335,42 +304,6 @@ class CheckpointWriter:
             return self._size_of(path) > 0
         except FileMissing:
             return False
-
-
-class _Pieces:
-    """Actions of one kind, taken in pieces of any size. False when there are no more."""
-
-    def __init__(self, pieces: Iterator[tuple[str, Any]]) -> None:  # Any: struct arrays
-        self._rest = pieces
-        self._next = next(pieces, None)
-
-    def __bool__(self) -> bool:
-        return self._next is not None
-
-    def take(self, most: int) -> tuple[str, Any]:
-        """Take at most this many actions."""
-        assert self._next is not None
-        kind, actions = self._next
-        left = actions.slice(most)
-        self._next = (kind, left) if len(left) else next(self._rest, None)
-        return kind, actions.slice(0, most)
-
-
-@contextmanager
-def _not_proven(path: str) -> Iterator[None]:
-    """Turn a fault found while reading a draft back into the error that it is not published."""
-    try:
-        yield
-    except StorageFailed as fault:
-        raise StorageFailed(
-            f"{path} was not published: {fault.message}",
-            code="checkpoint.not-proven",
-            facts={"next": "check disk and memory for faults, then run the command again"},
-        ) from fault
-
-
-def _not_written(path: str, cause: str) -> StorageFailed:
-    return StorageFailed(f"{path} cannot be written", facts={"why": cause, "next": "run the same command again"})
 
 
 def _by_part(actions: Any, parts: int) -> Iterator[tuple[int, Any]]:  # Any: struct arrays

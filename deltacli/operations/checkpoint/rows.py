@@ -5,40 +5,24 @@ Spec: Checkpoints; Action Reconciliation.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Iterable, Iterator
 
-from deltacli.arrow import compute as pc
-from deltacli.delta.checkpoint.content import Columns, checkpoint_schema, struct_of_actions
-from deltacli.delta.checkpoint.parsed import parsed_columns
-from deltacli.delta.checkpoint.retention import live_transactions, tombstone_cutoff, unexpired
+from deltacli.delta.checkpoint.content import Columns
+from deltacli.delta.checkpoint.retention import live_transactions, tombstone_cutoff
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.operations.table.version import Snapshot
-from deltacli.work.checkpoints.reading import FileBatch
-
-FILE_KINDS = ("add", "remove")
-
-
-@dataclass
-class RowBatch:
-    """File actions as structs of the checkpoint, and their totals."""
-
-    actions: dict[str, Any] = field(default_factory=dict)  # Any: struct arrays
-    add_bytes: int = 0
-    expired: int = 0
+from deltacli.progress import Step
+from deltacli.work.checkpoints.rows import RowBatch, RowConverter
 
 
 class StateRows:
-    """The content of a checkpoint of a state. `expired` and `add_bytes` are set once `batches` is exhausted."""
+    """The content of a checkpoint of a state. `expired` and `add_bytes` are totals of the rows taken so far."""
 
     def __init__(self, snapshot: Snapshot, columns: Columns, config: TableConfiguration, now_ms: int) -> None:
         self._snapshot = snapshot
-        self._columns = columns
-        self._config = config
         self._now_ms = now_ms
-        self._cutoff_ms = tombstone_cutoff(snapshot.properties, now_ms)
+        self.converter = RowConverter(columns, config, tombstone_cutoff(snapshot.properties, now_ms))
         self.expired = 0
         self.add_bytes = 0
 
@@ -60,31 +44,20 @@ class StateRows:
     def batches(self) -> Iterator[RowBatch]:
         """Yield live files and unexpired tombstones."""
         with self._snapshot.table.progress.step("writing the checkpoint", unit="rows") as step:
-            for batch in self._snapshot.map_file_actions(self._converted):
-                self.expired += batch.expired
-                self.add_bytes += batch.add_bytes
-                yield batch
-                step.advance(sum(map(len, batch.actions.values())))
+            yield from self._counted(self._snapshot.map_file_actions(self.converter), step)
 
-    def cut(self, most: int) -> Iterator[tuple[str, Any]]:  # Any: struct arrays
-        """Yield the same as actions of one kind, at most this many at a time."""
-        for batch in self.batches():
-            for kind, actions in batch.actions.items():
-                for start in range(0, len(actions), most):
-                    yield kind, actions.slice(start, most)
+    def batches_of_commits(self) -> Iterator[RowBatch]:
+        """Yield those of the commits, and of the lines of a JSON checkpoint."""
+        with self._snapshot.table.progress.step("writing the checkpoint", unit="rows") as step:
+            yield from self._counted(map(self.converter, self._snapshot.batches_of_commits()), step)
 
-    def _converted(self, batch: FileBatch) -> RowBatch:
-        """Runs in the reading threads."""
-        types = {field.name: field.type for field in checkpoint_schema(self._columns, kinds=FILE_KINDS)}
-        found = RowBatch()
-        if batch.removes is not None:
-            kept = unexpired(batch.removes, self._cutoff_ms)
-            found.expired = batch.removes.num_rows - kept.num_rows
-            if kept.num_rows:
-                found.actions["remove"] = struct_of_actions(kept, types["remove"], {})
-        if batch.adds is not None and batch.adds.num_rows:
-            adds = batch.adds
-            extra = parsed_columns(adds, self._config, self._columns.partition_values, self._columns.stats)
-            found.actions["add"] = struct_of_actions(adds, types["add"], extra)
-            found.add_bytes = pc.sum(adds.column("size")).as_py() or 0
-        return found
+    def take(self, add_bytes: int, expired: int) -> None:
+        """Add the totals of rows that were written elsewhere."""
+        self.add_bytes += add_bytes
+        self.expired += expired
+
+    def _counted(self, batches: Iterable[RowBatch], step: Step) -> Iterator[RowBatch]:
+        for batch in batches:
+            self.take(batch.add_bytes, batch.expired)
+            yield batch
+            step.advance(batch.rows)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from itertools import chain
+from typing import Any, NamedTuple
 
-from deltacli.arrow import compute as pc
-from deltacli.delta.log.counts import FileCounts, TombstoneCounts, count_adds, count_removes
-from deltacli.delta.paths.canonical_path import decode_column
+from deltacli.delta.log.counts import FileCounts, TombstoneCounts
 from deltacli.delta.protocol.properties import deleted_file_retention_ms
 from deltacli.errors import CheckpointUnreadable, Unreadable
 from deltacli.operations.table.handle import TableHandle
@@ -18,10 +16,7 @@ from deltacli.operations.table.time_travel import find_snapshot
 from deltacli.operations.table.version import Snapshot
 from deltacli.progress import reported
 from deltacli.units import format_timestamp
-from deltacli.work.checkpoints.reading import FileBatch
-
-if TYPE_CHECKING:
-    import pyarrow
+from deltacli.work.checkpoints.counting import count_batch
 
 
 class StateDigests(NamedTuple):
@@ -142,23 +137,23 @@ def summarize(
 
 def count_and_digest(snapshot: Snapshot, now_ms: int) -> SnapshotSummary:
     """Count a snapshot, and sort and hash it. Raises CheckpointUnreadable."""
+    from deltacli.work.checkpoints.sorted_lines import MOST_ROWS, SortLines, state_lines
     from deltacli.work.sorted_digest import SortedDigest
 
     files, tombstones = FileCounts(), TombstoneCounts()
     cutoff = now_ms - deleted_file_retention_ms(snapshot.properties)
+    small = [piece for piece in snapshot.pieces if piece.group.rows <= MOST_ROWS]
+    large = [piece for piece in snapshot.pieces if piece.group.rows > MOST_ROWS]
     with ExitStack() as stack:
-        paths, raw_paths, keys, tombstone_keys = (stack.enter_context(closing(SortedDigest())) for _ in range(4))
-        for batch in _nonempty(snapshot.narrow()):
-            if batch.adds is not None:
-                files += count_adds(batch.adds)
-                raw = batch.adds.column("path")
-                raw_paths.add(raw)
-                paths.add(decode_column(raw))
-                keys.add(_key_lines(batch.adds))
-            if batch.removes is not None:
-                tombstones += count_removes(batch.removes, cutoff)
-                tombstone_keys.add(_key_lines(batch.removes))
-        parts = (paths, raw_paths, keys, tombstone_keys)
+        parts = [stack.enter_context(closing(SortedDigest())) for _ in range(4)]
+        for batch in chain(snapshot.tail_batches(), snapshot.narrow_pieces(large) if large else ()):
+            files, tombstones = count_batch(batch, cutoff, files, tombstones)
+            for part, column in zip(parts, state_lines(batch), strict=True):
+                part.add(column)
+        for found in snapshot.spread_pieces(SortLines(cutoff), small, "reading the checkpoint"):
+            files, tombstones = files + found.files, tombstones + found.tombstones
+            for part, column in zip(parts, found.lines, strict=True):
+                part.add_sorted(column)
         hexdigests = reported(
             (part.hexdigest() for part in parts),
             snapshot.table.progress,
@@ -168,12 +163,3 @@ def count_and_digest(snapshot: Snapshot, now_ms: int) -> SnapshotSummary:
         )
         digests = StateDigests(*hexdigests)
     return SnapshotSummary(snapshot, files, tombstones, digests, now_ms)
-
-
-def _nonempty(batches: Iterator[FileBatch]) -> Iterator[FileBatch]:
-    return (batch for batch in batches if batch.adds is not None or batch.removes is not None)
-
-
-def _key_lines(rows: pyarrow.RecordBatch) -> pyarrow.Array:
-
-    return pc.binary_join_element_wise(rows.column("path"), rows.column("dv_id"), "\t")

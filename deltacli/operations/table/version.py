@@ -43,8 +43,9 @@ from deltacli.work.checkpoints.reading import (
     read_narrow,
     read_whole,
 )
+from deltacli.work.checkpoints.rows import read_both
 from deltacli.work.commits.provenance import Provenance, read_provenance
-from deltacli.work.task import TableStores
+from deltacli.work.task import Task
 
 if TYPE_CHECKING:
     import pyarrow
@@ -159,12 +160,12 @@ class Snapshot:
         own fields, in one pass. It must be thread-safe, as in `map_actions`.
         """
         table = self.table
-        yield from map(work, self._batches_of_commits())
-        read = partial(_read_both, table.stores, touched=self._touched)
+        yield from map(work, self.batches_of_commits())
+        read = partial(read_both, table.stores, touched=self.touched)
         yield from self._of_pieces(read, _rows_of_batch, work, several_at_once=True)
 
-    def _batches_of_commits(self) -> Iterator[FileBatch]:
-        """The actions of the commits, and of the lines of a JSON checkpoint."""
+    def batches_of_commits(self) -> Iterator[FileBatch]:
+        """Yield the file actions of the commits, and of the lines of a JSON checkpoint, with all their own fields."""
         table = self.table
         yield from replay_batches(
             table.storage,
@@ -197,6 +198,11 @@ class Snapshot:
         return any(piece.has_parsed_statistics for piece in self._pieces[:1])
 
     @property
+    def pieces(self) -> tuple[CheckpointPiece, ...]:
+        """Return the row groups of the checkpoint that may contain file actions."""
+        return self._pieces
+
+    @property
     def listing(self) -> LogListing:
         """Return the listed log."""
         return self._log.listing
@@ -216,29 +222,48 @@ class Snapshot:
         """Count live files and tombstones; a tombstone is expired if it is older than the table's retention at `now_ms`
         (default: the table's clock).
         """
+        files, tombstones = FileCounts(), TombstoneCounts()
+        for _, counted in self.counts_of_pieces(now_ms=now_ms):
+            files, tombstones = files + counted[0], tombstones + counted[1]
+        return files, tombstones
+
+    def counts_of_pieces(
+        self, *, now_ms: int | None = None
+    ) -> Iterator[tuple[CheckpointPiece | None, tuple[FileCounts, TombstoneCounts]]]:
+        """Yield the counts of each row group of the checkpoint; before them, with None, those of the commits."""
         cutoff = (self.table.clock() if now_ms is None else now_ms) - deleted_file_retention_ms(self.properties)
         files, tombstones = FileCounts(), TombstoneCounts()
-        for batch in self._tail_batches():
+        for batch in self.tail_batches():
             files, tombstones = count_batch(batch, cutoff, files, tombstones)
-        counts = self.table.engine.spread(
-            CountPiece(cutoff), self._pieces, self.table.stores, shared={"touched": self._touched}, weigh=rows_of_piece
-        )
-        rows = sum(map(rows_of_piece, self._pieces))
-        with self.table.progress.step("counting files", unit="rows", total=rows) as step:
-            for piece, counted in zip(self._pieces, counts, strict=True):
-                files, tombstones = files + counted[0], tombstones + counted[1]
+        yield None, (files, tombstones)
+        counts = self.spread_pieces(CountPiece(cutoff), self._pieces, "counting files")
+        yield from zip(self._pieces, counts, strict=True)
+
+    def spread_pieces(
+        self, task: Task[CheckpointPiece, Result], pieces: Sequence[CheckpointPiece], what: str
+    ) -> Iterator[Result]:
+        """Yield the result of a task for each of these row groups, in their order, and report their rows as progress of
+        the step `what`. The task finds the files decided by newer commits as the shared `touched`.
+        """
+        table = self.table
+        results = table.engine.spread(task, pieces, table.stores, shared={"touched": self.touched}, weigh=rows_of_piece)
+        with table.progress.step(what, unit="rows", total=sum(map(rows_of_piece, pieces))) as step:
+            for piece, result in zip(pieces, results, strict=True):
+                yield result
                 step.advance(piece.group.rows)
-        return files, tombstones
 
     def narrow(self, *, with_records: bool = True) -> Iterator[FileBatch]:
         """Yield live files and tombstones as narrow batches with their paths (see `ActionSchemas`); without
         `with_records` the numbers of rows of a checkpoint's files are not read and are null.
         """
-        yield from self._tail_batches()
-        read = partial(
-            read_narrow, self.table.stores, touched=self._touched, with_paths=True, with_records=with_records
-        )
-        yield from self._of_pieces(read, _rows_of_batch, _same, several_at_once=False)
+        yield from self.tail_batches()
+        yield from self.narrow_pieces(self._pieces, with_records=with_records)
+
+    def narrow_pieces(self, pieces: Sequence[CheckpointPiece], *, with_records: bool = True) -> Iterator[FileBatch]:
+        """Yield those of some row groups of the checkpoint."""
+        stores, touched = self.table.stores, self.touched
+        read = partial(read_narrow, stores, touched=touched, with_paths=True, with_records=with_records)
+        yield from self._of_pieces(read, _rows_of_batch, _same, several_at_once=False, pieces=pieces)
 
     @property
     def set_aside(self) -> Mapping[str, str]:
@@ -256,10 +281,12 @@ class Snapshot:
         return self._unusable
 
     @cached_property
-    def _touched(self) -> TouchedFiles:
+    def touched(self) -> TouchedFiles:
+        """The files that commits after the checkpoint have decided."""
         return TouchedFiles(self._tail.seen)
 
-    def _tail_batches(self) -> Iterator[FileBatch]:
+    def tail_batches(self) -> Iterator[FileBatch]:
+        """Yield the narrow batches of the commits, and of the lines of a JSON checkpoint."""
         yield from (FileBatch(adds=batch) for batch in self._tail.adds)
         yield from (FileBatch(removes=batch) for batch in self._tail.removes)
         if self._inline.adds or self._inline.removes:
@@ -269,11 +296,11 @@ class Snapshot:
         self, kind: str, work: Callable[[pyarrow.RecordBatch], Result], fields: Sequence[str] | None
     ) -> Iterator[Result]:
         table = self.table
-        for batch in self._batches_of_commits():
+        for batch in self.batches_of_commits():
             rows = batch.adds if kind == "add" else batch.removes
             if rows is not None and rows.num_rows:
                 yield work(rows)
-        read = partial(read_whole, table.stores, touched=self._touched, kind=kind, fields=fields)
+        read = partial(read_whole, table.stores, touched=self.touched, kind=kind, fields=fields)
         yield from self._of_pieces(read, _rows_of_columns, work, several_at_once=True)
 
     def _of_pieces(
@@ -283,11 +310,13 @@ class Snapshot:
         work: Callable[[Batch], Result],
         *,
         several_at_once: bool,
+        pieces: Sequence[CheckpointPiece] | None = None,
     ) -> Iterator[Result]:
-        """Yield the result of `work` for the batches of every row group, and report the rows of its footer as
-        progress.
+        """Yield the result of `work` for the batches of every row group, or of some, and report the rows of its footer
+        as progress.
         """
-        total = sum(piece.group.rows for piece in self._pieces)
+        pieces = self._pieces if pieces is None else pieces
+        total = sum(piece.group.rows for piece in pieces)
         with self.table.progress.step("reading the checkpoint", unit="rows", total=total) as step:
 
             def tell(piece: CheckpointPiece) -> Iterator[Result]:
@@ -299,9 +328,9 @@ class Snapshot:
                 step.advance(left)  # rows of other actions, and those decided by newer commits
 
             if several_at_once:
-                yield from self.table.engine.stream(tell, self._pieces)
+                yield from self.table.engine.stream(tell, pieces)
             else:
-                for piece in self._pieces:
+                for piece in pieces:
                     yield from tell(piece)
 
 
@@ -316,13 +345,6 @@ def _rows_of_batch(batch: FileBatch) -> int:
 def _rows_of_columns(batch: pyarrow.RecordBatch) -> int:
     rows: int = batch.num_rows
     return rows
-
-
-def _read_both(stores: TableStores, piece: CheckpointPiece, *, touched: TouchedFiles) -> Iterator[FileBatch]:
-    for removes in read_whole(stores, piece, touched, "remove"):
-        yield FileBatch(removes=removes)
-    for adds in read_whole(stores, piece, touched, "add"):
-        yield FileBatch(adds=adds)
 
 
 def read_state(
@@ -347,11 +369,10 @@ def read_state(
     require_readable(state.protocol, segment.version)
     if state.metadata is None:
         raise _nothing_says(segment, "metaData", "metadata.missing")
-    plan: Callable[[str], list[CheckpointPiece]] = partial(plan_pieces, table.stores)
     sidecars = contents.sidecars if contents else ()
     reads = table.storage.capabilities.parallel_reads  # a footer is small: on a remote store the time is latency
     planned = reported(
-        table.engine.run(plan, sidecars, at_once=reads if reads > 1 else None),
+        table.engine.spread(plan_pieces, sidecars, table.stores, at_once=reads if reads > 1 else None),
         table.progress,
         "opening sidecars",
         unit="files",

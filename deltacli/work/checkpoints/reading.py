@@ -31,7 +31,7 @@ from deltacli.work.checkpoints.limits import (
     require_sound,
     rows_a_batch,
 )
-from deltacli.work.task import TableStores
+from deltacli.work.task import TableStores, TaskContext
 
 if TYPE_CHECKING:
     import pyarrow
@@ -273,13 +273,13 @@ def without_views(kind: Any) -> Any:  # Any: pyarrow has no types
     return pa.list_(without_views(kind.value_type)) if pa.types.is_list(kind) else kind
 
 
-def plan_pieces(stores: TableStores, path: str) -> list[CheckpointPiece]:
-    """Return the row groups of a Parquet file that may contain file actions.
+def plan_pieces(path: str, context: TaskContext) -> list[CheckpointPiece]:
+    """Return the row groups of a Parquet file that may contain file actions. A task.
 
     Raises CheckpointUnreadable (`sidecar.missing`).
     """
-    with open_parquet(stores.storage, path) as parquet:
-        return _pieces(parquet, stores)
+    with open_parquet(context.storage, path) as parquet:
+        return _pieces(parquet, context.stores)
 
 
 def _pieces(parquet: OpenParquet, stores: TableStores) -> list[CheckpointPiece]:

@@ -1,0 +1,69 @@
+"""File actions of a state as rows of a checkpoint: read with all their fields, and converted to its columns.
+
+Spec: Checkpoints; Action Reconciliation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from deltacli.arrow import compute as pc
+from deltacli.delta.checkpoint.content import Columns, checkpoint_schema, struct_of_actions
+from deltacli.delta.checkpoint.parsed import parsed_columns
+from deltacli.delta.checkpoint.retention import unexpired
+from deltacli.delta.log.replay import TouchedFiles
+from deltacli.delta.log.table_configuration import TableConfiguration
+from deltacli.work.checkpoints.reading import CheckpointPiece, FileBatch, read_whole
+from deltacli.work.task import TableStores
+
+FILE_KINDS = ("add", "remove")
+
+
+@dataclass
+class RowBatch:
+    """File actions as structs of the checkpoint, and their totals."""
+
+    actions: dict[str, Any] = field(default_factory=dict)  # Any: struct arrays
+    add_bytes: int = 0
+    expired: int = 0
+
+    @property
+    def rows(self) -> int:
+        return sum(map(len, self.actions.values()))
+
+
+@dataclass(frozen=True)
+class RowConverter:
+    """Converts file actions to rows of a checkpoint. Tombstones with a time before `cutoff_ms` (epoch milliseconds) are
+    dropped.
+    """
+
+    columns: Columns
+    config: TableConfiguration
+    cutoff_ms: int
+
+    def __call__(self, batch: FileBatch) -> RowBatch:
+        """Return live files and unexpired tombstones. Runs in the reading threads."""
+        types = {field.name: field.type for field in checkpoint_schema(self.columns, kinds=FILE_KINDS)}
+        found = RowBatch()
+        if batch.removes is not None:
+            kept = unexpired(batch.removes, self.cutoff_ms)
+            found.expired = batch.removes.num_rows - kept.num_rows
+            if kept.num_rows:
+                found.actions["remove"] = struct_of_actions(kept, types["remove"], {})
+        if batch.adds is not None and batch.adds.num_rows:
+            adds = batch.adds
+            extra = parsed_columns(adds, self.config, self.columns.partition_values, self.columns.stats)
+            found.actions["add"] = struct_of_actions(adds, types["add"], extra)
+            found.add_bytes = pc.sum(adds.column("size")).as_py() or 0
+        return found
+
+
+def read_both(stores: TableStores, piece: CheckpointPiece, touched: TouchedFiles) -> Iterator[FileBatch]:
+    """Yield the tombstones of a row group, then its live files, with all fields. Raises CheckpointUnreadable."""
+    for removes in read_whole(stores, piece, touched, "remove"):
+        yield FileBatch(removes=removes)
+    for adds in read_whole(stores, piece, touched, "add"):
+        yield FileBatch(adds=adds)
