@@ -208,6 +208,7 @@ class Table(LogCare):
             progress=self.progress,
             open_other=self.open_other,
             allowed=self.allowed,
+            location=self.stores.location,
         )
 
     @named

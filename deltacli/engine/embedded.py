@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from itertools import islice
+from time import monotonic
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from deltacli.memory import threads_within_limit
@@ -87,12 +88,36 @@ class EmbeddedEngine:
         stores: TableStores,
         *,
         shared: Mapping[str, Any] = NOTHING_SHARED,  # Any: values of each operation
-        weigh: Callable[[Piece], int] | None = None,  # noqa: ARG002  (threads take the next piece when they are free)
+        weigh: Callable[[Piece], int] | None = None,
         at_once: int | None = None,
     ) -> Iterator[Result]:
-        """Run tasks as `run` runs functions, with the open stores and without a copy of the shared values."""
+        """Run tasks as `run` runs functions, with the open stores and without a copy of the shared values.
+
+        The weight is only used for tasks with `quick_seconds`: threads take the next piece when they are free.
+        """
         context = TaskContext(stores, shared)
-        return self.run(lambda piece: task(piece, context), pieces, at_once=at_once)
+        quick = getattr(task, "quick_seconds", None)
+
+        def work(piece: Piece) -> Result:
+            return task(piece, context)
+
+        if quick is None or weigh is None or at_once is not None:
+            return self.run(work, pieces, at_once=at_once)
+        return self._alone_while_quick(work, pieces, lambda piece: quick * weigh(piece))
+
+    def _alone_while_quick(
+        self, work: Callable[[Piece], Result], pieces: Iterable[Piece], seconds: Callable[[Piece], float]
+    ) -> Iterator[Result]:
+        """Run one piece after the other as long as each is quick, then several at once."""
+        remaining = iter(pieces)
+        for piece in remaining:
+            begun = monotonic()
+            result = work(piece)
+            is_quick = monotonic() - begun <= seconds(piece)
+            yield result
+            if not is_quick:
+                break
+        yield from self.run(work, remaining)
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("an engine cannot be sent to another process: a task must not hold one")

@@ -23,8 +23,10 @@ from deltacli.operations.validate.inspect_storage import WholeLog, WholeTable, l
 from deltacli.operations.validate.table_at_hand import TableContext
 from deltacli.progress import SILENT, Progress
 from deltacli.storage import NOTHING, Allowed, Storage, open_storage
+from deltacli.storage.location import StoreLocation
 from deltacli.units import plural
 from deltacli.work.rows.table_files import TableFiles
+from deltacli.work.task import TableStores
 
 DEFAULT_MOST = 100
 
@@ -79,9 +81,11 @@ def validate_table(
     limits: FileLimits | None = None,
     open_other: Callable[[str], Storage] = open_storage,
     allowed: Allowed = NOTHING,
+    location: StoreLocation | None = None,
 ) -> Validation:
     """Check a table against the rules of a level (`log`, `storage`, `footers`, `data`); `select` and `ignore` are globs
-    over rule ids, `limits` select the data files to check, `allowed` permits files outside the table.
+    over rule ids, `limits` select the data files to check, `allowed` permits files outside the table; `location` is
+    where executors of a cluster find the table (None: they cannot).
 
     Works on tables that cannot be opened. Raises NotATable only where the path does not exist, StorageFailed, and
     UsageError for a condition that does not fit this table (`usage.where`).
@@ -95,11 +99,12 @@ def validate_table(
     _look_at_log(collector, log, inspector, state, now_ms)
     files = None
     if level != "log":
-        at_hand = TableFiles(storage, open_other, allowed)
+        stores = TableStores(storage, open_other, allowed, location)
+        at_hand = stores.files()
         listed = _look_at_storage(storage, at_hand, collector, inspector, state, now_ms, progress)
         if looks_into_files and state is not None and listed is not None:
             sizes = {path: file.size_bytes for path, file in listed.files.items()}
-            table = TableContext(storage, at_hand, state.config, sizes, state.place())
+            table = TableContext(stores, at_hand, state.config, sizes, state.place())
             chosen, with_rows = limits or FileLimits(), level == "data"
             files = _look_into_files(table, engine, collector, inspector, chosen, progress, with_rows=with_rows)
         inspector.not_checked.extend(at_hand.not_checked())
