@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from deltacli.operations.change.widen_type import WidenRequest, plan_widen_type
 from deltacli.storage import open_storage
 from deltacli.storage.location import StoreLocation
 from deltacli.work.task import TableStores, TaskContext
+from tests.rules.data_table import DataTable
 from tests.support import corpus
 from tests.support.shipping import ShippingEngine
 
@@ -128,3 +130,27 @@ def test_results_come_in_the_order_of_the_pieces_up_to_the_first_that_fails(engi
     assert [2 * piece for piece in range(150)] == [next(results) for _ in range(150)]
     with pytest.raises(DeltacliError, match="piece 150 is broken"):
         next(results)
+
+
+class _Damaging(ShippingEngine):
+    """Overwrites a file after the first attempt of the first piece."""
+
+    def __init__(self, file: Path) -> None:
+        super().__init__(varying=("ReadFooters", "ReadRows"))
+        self._file = file
+
+    def _attempt(self, *given: Any) -> bytes:  # type: ignore[override]
+        result = ShippingEngine._attempt(*given)
+        self._file.write_bytes(bytes(self._file.stat().st_size))
+        return result
+
+
+@pytest.mark.parametrize("level", ["footers", "data"])
+def test_a_file_that_becomes_unreadable_between_two_attempts_is_one_finding(level: str, tmp_path: Path) -> None:
+    root = DataTable().write(tmp_path / "t")
+    file = next(iter(sorted(root.rglob("part-00003*.parquet"))))
+
+    found = Table(open_storage(str(root)), engine=_Damaging(file)).validate(level=level)
+
+    about_file = [each.rule.id for each in found.findings if each.place.key and each.place.key.endswith(file.name)]
+    assert ["data.not-parquet"] == about_file

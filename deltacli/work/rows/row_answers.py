@@ -27,6 +27,8 @@ from deltacli.work.vector_facts import VectorPiece, rows_of_vector
 
 CHECKS = "checks"
 """The name of the shared `ChecksOfTable`."""
+_MOST_KNOWN = 1 << 12
+"""Maximum number of partitions whose parsed values are kept."""
 _BESIDE_ROWS = 64 << 10
 """Bytes of rows that take as long as opening a file."""
 
@@ -106,9 +108,12 @@ def _constants(piece: RowPiece, checks: RowChecks) -> dict[str, Any]:  # Any: Ar
     """Return the partition values of a file by logical name. Raises DataUnreadable (`partition.*`)."""
     import pyarrow as pa
 
-    config = checks.config
+    config, known = checks.config, checks.constants
     if not config.partition_columns:
         return {}
+    parsed = known.get(piece.partition_values)
+    if parsed is not None:
+        return parsed
     names = {config.physical_name(column): column.name for column in checks.columns}
     physical = [name for name in config.partition_columns if name in names]
     schema = action_schemas().add
@@ -120,4 +125,7 @@ def _constants(piece: RowPiece, checks: RowChecks) -> dict[str, Any]:  # Any: Ar
         names=["path", "partitionValues"],
     )
     values = partition_columns(one, config, physical)
-    return {names[name]: values[name][0] for name in physical}
+    if len(known) >= _MOST_KNOWN:
+        known.clear()
+    found = known[piece.partition_values] = {names[name]: values[name][0] for name in physical}
+    return found

@@ -34,6 +34,8 @@ class RowChecks:
     more: OptionalRowChecks
     questions: dict[str, RowCheckFactory] = field(default_factory=dict)
     memory: dict[str, Any] = field(default_factory=dict)  # Any: additional input of checks
+    constants: dict[Any, dict[str, Any]] = field(default_factory=dict)
+    """Partition values as in the log -> parsed. Any: pairs of texts, and Arrow scalars."""
 
     @property
     def wanted(self) -> ReadSpec:
