@@ -250,6 +250,7 @@ class Checker:
                 limits=wanted.limits,
                 open_other=self._run.open_other,
                 allowed=self._run.allowed,
+                location=self._run.location_of(target.storage),
             )
         except _SinkFailed as failed:
             raise failed.fault from None

@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from itertools import islice
+from time import monotonic
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from deltacli.memory_limit import threads_within_limit
@@ -101,13 +102,44 @@ class EmbeddedEngine:
         stores: TableStores,
         *,
         shared: Mapping[str, Any] = NOTHING_SHARED,  # Any: values of each operation
-        weigh: Callable[[Piece], int] | None = None,  # noqa: ARG002  (threads take the next piece when they are free)
+        weigh: Callable[[Piece], int] | None = None,
         at_once: int | None = None,
     ) -> Iterator[Result]:
-        """Run tasks as `run` runs functions, with the open stores and without a copy of the shared values."""
+        """Run tasks as `run` runs functions, with the open stores and without a copy of the shared values.
+
+        The weight is only used for tasks with `quick_seconds`: threads take the next piece when they are free.
+        """
         cancelled: list[bool] = []  # an Event, without its import
         context = TaskContext(stores, shared, is_cancelled=lambda: bool(cancelled))
-        return self._run(lambda piece: task(piece, context), pieces, at_once, lambda: cancelled.append(True))
+        quick = getattr(task, "quick_seconds", None)
+
+        def work(piece: Piece) -> Result:
+            return task(piece, context)
+
+        def cancel() -> None:
+            cancelled.append(True)
+
+        if quick is None or weigh is None or at_once is not None:
+            return self._run(work, pieces, at_once, cancel)
+        return self._first_alone(work, pieces, lambda piece: quick * weigh(piece), cancel)
+
+    def _first_alone(
+        self,
+        work: Callable[[Piece], Result],
+        pieces: Iterable[Piece],
+        seconds: Callable[[Piece], float],
+        cancel: Callable[[], None],
+    ) -> Iterator[Result]:
+        """Run one piece after the other as long as each is quick, then several at once."""
+        remaining = iter(pieces)
+        for piece in remaining:
+            begun = monotonic()
+            result = work(piece)
+            is_quick = monotonic() - begun <= seconds(piece)
+            yield result
+            if not is_quick:
+                break
+        yield from self._run(work, remaining, None, cancel)
 
     def close(self) -> None:
         """Do nothing: threads end with their run."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -14,10 +13,11 @@ from deltacli.delta.schema.file_columns import FileColumns
 from deltacli.delta.schema.to_arrow import arrow_schema
 from deltacli.delta.schema.types import PrimitiveType, StructField
 from deltacli.errors import DataUnreadable, StorageFailed
-from deltacli.work.file_facts import FooterFiles, reading_fault, unread
+from deltacli.work.file_facts import FooterFiles, FooterPiece, reading_fault, unread
 from deltacli.work.rows.data_files import DataFile, ReadSpec, open_data_file
 from deltacli.work.rows.row_reader import read_opened
 from deltacli.work.rows.table_files import TableFiles
+from deltacli.work.task import TaskContext
 
 CHANGE_TYPE = "_change_type"
 KINDS = ("insert", "update_preimage", "update_postimage", "delete")
@@ -31,24 +31,22 @@ class ChangeFacts(NamedTuple):
     types: ChangeTypes | None = None
 
 
-@dataclass
-class ChangeFiles:
+@dataclass(frozen=True, slots=True)
+class ReadChanges:
     """Reads change data files: footers only, or footers and rows."""
 
-    files: TableFiles
-    footers: FooterFiles
     with_rows: bool
 
-    def read(self, paths: Sequence[str]) -> list[ChangeFacts]:
-        """Read files by their paths in the log. A missing file has neither a footer nor a fault."""
-        read = self.footers.read(paths)
-        return [self._rows(path, footer, fault) for path, (footer, fault) in zip(paths, read, strict=True)]
+    def __call__(self, piece: FooterPiece, context: TaskContext) -> list[ChangeFacts]:
+        """Read the files. A missing file has neither a footer nor a fault."""
+        read = FooterFiles(context).read(piece)
+        return [self._rows(context.files, file.path, *found) for file, found in zip(piece, read, strict=True)]
 
-    def _rows(self, path: str, footer: Footer | None, fault: FileFault | None) -> ChangeFacts:
+    def _rows(self, files: TableFiles, path: str, footer: Footer | None, fault: FileFault | None) -> ChangeFacts:
         if footer is None or fault is not None or not self.with_rows:
             return ChangeFacts(footer, fault)
         try:
-            return ChangeFacts(footer, None, count_types(self.files, path))
+            return ChangeFacts(footer, None, count_types(files, path))
         except DataUnreadable as unreadable:
             if unreadable.code == "data.type-mismatch":  # not a string column: reported from the footer
                 return ChangeFacts(footer, None)

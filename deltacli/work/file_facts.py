@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 from deltacli.delta.footers.parse import Footer, FooterReader
 from deltacli.delta.footers.thrift import ThriftFaultError
@@ -15,6 +15,7 @@ from deltacli.storage import Storage, require_inside
 from deltacli.work.rows.data_files import DataFile, ReadSpec, open_data_file
 from deltacli.work.rows.row_reader import read_opened
 from deltacli.work.rows.table_files import TableFiles
+from deltacli.work.task import TaskContext
 
 if TYPE_CHECKING:
     import pyarrow
@@ -102,63 +103,104 @@ class FooterPool:
             self._free.append(reader)
 
 
-class FooterFiles:
-    """Reads the footers of files by byte ranges.
+class ListedFile(NamedTuple):
+    """A file by its path in the log, with its bytes by the listing of the table.
 
-    `sizes` maps the path below the table, not encoded, to bytes, for all existing files (None: ask the store).
+    None: it is missing, if it is a file of this table, else the store is asked. `is_literal`: the listing has it under
+    its path without decoding, because some writers do not encode paths.
     """
 
-    def __init__(self, files: TableFiles, own: Storage, sizes: Mapping[str, int] | None, pool: FooterPool) -> None:
-        self._files, self._own, self._sizes, self._pool = files, own, sizes, pool
+    path: str
+    size: int | None
+    is_literal: bool = False
 
-    def read(self, paths: Sequence[str]) -> list[tuple[Footer | None, FileFault | None]]:
-        """Read the footers of files by their paths in the log.
 
-        A file of this table that does not exist has neither a footer nor a fault.
-        """
+class ListedFiles:
+    """Finds the files of a log in the listing of the table. `sizes` maps the path of every file below the table, not
+    encoded, to bytes.
+    """
+
+    def __init__(self, files: TableFiles, sizes: Mapping[str, int]) -> None:
+        self._files, self._sizes = files, sizes
+
+    def find(self, path: str) -> ListedFile:
+        """Return a file by its path in the log."""
+        if "%" not in path and ":" not in path:  # then a path of the listing is the same path in the log
+            size = self._sizes.get(path)
+            if size is not None:
+                return ListedFile(path, size)
+        size = self.size_of(self._files.inside(path))
+        if size is None:
+            other = self.size_of(self._files.inside_as_written(path))
+            return ListedFile(path, other, is_literal=other is not None)
+        return ListedFile(path, size)
+
+    def size_of(self, inner: str | None) -> int | None:
+        """Return the bytes of a file by its path below the root of the table, if it has one."""
+        return None if inner is None else self._sizes.get(inner)
+
+
+FooterRead = tuple[Footer | None, FileFault | None]
+"""A footer, and why it could not be read. A file of this table that does not exist has neither."""
+
+
+class FooterFiles:
+    """Reads the footers of files by byte ranges, where a task runs."""
+
+    def __init__(self, context: TaskContext) -> None:
+        self._files, self._own = context.files, context.storage
+        self._pool = context.stores.kept(FooterPool)
+
+    def read(self, listed: Sequence[ListedFile]) -> list[FooterRead]:
+        """Read the footers of some files."""
         with self._pool.reader() as reader:
-            return [self._read(path, reader) for path in paths]
+            return [self._read(file, reader) for file in listed]
 
-    def _read(self, path: str, reader: FooterReader) -> tuple[Footer | None, FileFault | None]:
-        if self._files.is_refused(path):
+    def _read(self, file: ListedFile, reader: FooterReader) -> FooterRead:
+        if self._files.is_refused(file.path):
             return None, REFUSED
         try:
-            found = self.place(path)
+            found = self.place(file)
             if found is None:
                 return None, None
             storage, inner, size = found
             return read_footer(storage, inner, size, reader)
         except FileMissing:
-            return None, FileFault("data.file-missing", f"{path} not found", "no such file")
+            return None, FileFault("data.file-missing", f"{file.path} not found", "no such file")
         except PathExternal as refusal:
-            return None, self.refused(path, refusal)
+            return None, refused(self._files, file.path, refusal)
         except (StorageFailed, UsageError) as fault:
-            return None, unread(path, fault)
+            return None, unread(file.path, fault)
 
-    def is_refused(self, path: str) -> bool:
-        """Return whether a file is already known to be one that may not be opened."""
-        return self._files.is_refused(path)
-
-    def refused(self, path: str, refusal: PathExternal) -> FileFault:
-        """Return the result for a file that may not be opened."""
-        return refused(self._files, path, refusal)
-
-    def place(self, path: str) -> tuple[Storage, str, int] | None:
+    def place(self, file: ListedFile) -> tuple[Storage, str, int] | None:
         """Return the store, the path in it and the size (bytes) of a file; None if a file of this table is missing.
 
         Raises PathExternal.
         """
-        storage, inner = self._files.locate(path)
-        if storage is not self._own or self._sizes is None:
+        storage, inner = self._files.locate(file.path)
+        if storage is not self._own:
             return storage, inner, storage.stat(inner).size_bytes
-        size = self._sizes.get(inner)
-        if size is not None:
-            return storage, inner, size
-        other = self._files.as_written(path)
-        if other is None or other[1] not in self._sizes:
-            require_inside(storage, inner)
-            return None
-        return storage, other[1], self._sizes[other[1]]
+        if file.size is not None and not file.is_literal:
+            return storage, inner, file.size
+        other = self._files.as_written(file.path)
+        if file.size is not None and other is not None:
+            return storage, other[1], file.size
+        require_inside(storage, inner)
+        return None
+
+
+FooterPiece = tuple[ListedFile, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ReadFooters:
+    """Reads the footers of some files."""
+
+    quick_seconds: ClassVar[float] = 0.0002
+
+    def __call__(self, piece: FooterPiece, context: TaskContext) -> list[FooterRead]:
+        """Return the footers, in the order of the piece."""
+        return FooterFiles(context).read(piece)
 
 
 REFUSED = FileFault(PathExternal.code, "it is outside the table")

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from deltacli.storage.location import StoreLocation
     from deltacli.work.rows.table_files import TableFiles
 
+Kept = TypeVar("Kept")
 Piece = TypeVar("Piece")
 Result = TypeVar("Result")
 
@@ -72,6 +73,15 @@ class TableStores:
     allowed: Allowed = NOTHING
     location: StoreLocation | None = None
     footers: FooterCache = field(default_factory=FooterCache)
+    _kept: dict[type, Any] = field(default_factory=dict, repr=False)  # Any: an instance of each class
+
+    def kept(self, kind: type[Kept]) -> Kept:
+        """Return the one instance of a class, such as a cache, that all tasks of the table in this process share.
+
+        The class takes no arguments, and its instances are thread-safe.
+        """
+        found: Kept = self._kept.get(kind) or self._kept.setdefault(kind, kind())
+        return found
 
     def files(self) -> TableFiles:
         """Return a resolver of the files that the log names. It records which of them were refused."""
@@ -111,3 +121,6 @@ class TaskContext:
 
 
 Task = Callable[[Piece, TaskContext], Result]
+"""A task. One that is mostly Python, so that threads only wait for the interpreter, has an attribute `quick_seconds`:
+the embedded engine uses one thread as long as a piece takes at most that long per unit of its weight.
+"""

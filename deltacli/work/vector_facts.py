@@ -5,11 +5,15 @@ One file contains the vectors of many data files. It is opened once for all vect
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from threading import Lock
 from typing import NamedTuple
 
 from deltacli.delta.rules.framework.file_views import UNREAD, VectorFacts
 from deltacli.delta.vectors.roaring import NATIVE, DeletedRows
+from deltacli.delta.vectors.z85 import vector_file
 from deltacli.errors import FileMissing, PathExternal, StorageFailed, UsageError
 from deltacli.storage import Storage
 from deltacli.units import plural
@@ -23,13 +27,16 @@ from deltacli.work.rows.deletion_vectors import (
     parse_rows,
     stored_data,
 )
-from deltacli.work.rows.table_files import TableFiles
+from deltacli.work.rows.table_files import TableFiles, inner_path
+from deltacli.work.task import TaskContext
 
 UNREACHABLE = "data.unreachable"
 _VERSION = 1
 _MOST_GAP = 64 << 10
 """Maximum bytes between two vectors that are read together."""
 _MOST_TOGETHER = 8 << 20
+MOST_VECTOR_BYTES = 64 << 20
+"""Maximum bytes of vectors, by the log, that are held together."""
 _PADDING = 3
 """Maximum bytes by which the text of an inline vector may exceed the vector."""
 
@@ -38,10 +45,104 @@ Numbered = tuple[int, Descriptor]
 
 
 class VectorRead(NamedTuple):
-    """A vector that was read. `rows` is None if the vector is invalid, or if rows were not requested."""
+    """The result for one vector. `is_usable`: its rows could be read.
+
+    `refused` is the path of a file outside the table that may not be opened, as it is recorded; `missing` that of a
+    file of another store that does not exist.
+    """
 
     facts: VectorFacts
-    rows: DeletedRows | None
+    is_usable: bool = False
+    refused: str | None = None
+    missing: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class VectorPiece:
+    """Vectors that are read together, and the bytes of their files in the table, by path (not encoded)."""
+
+    vectors: tuple[Numbered, ...]
+    sizes: tuple[tuple[str, int], ...] = ()
+
+
+class VectorCache:
+    """Vectors that were read for their facts and whose rows are needed next, so that nothing is read twice.
+
+    Thread-safe. A vector is taken out when it is used; the oldest ones make room for others.
+    """
+
+    def __init__(self, most_bytes: int = MOST_VECTOR_BYTES) -> None:
+        self._rows: OrderedDict[tuple[object, ...], tuple[DeletedRows, int]] = OrderedDict()
+        self._left = most_bytes
+        self._lock = Lock()
+
+    def put(self, descriptor: Descriptor, rows: DeletedRows) -> None:
+        """Keep the rows of a vector, which count as its bytes by the log."""
+        key, weight = _key(descriptor), max(descriptor.get("sizeInBytes") or 0, 0)
+        with self._lock:
+            if key in self._rows:
+                return
+            self._rows[key] = rows, weight
+            self._left -= weight
+            while self._left < 0 and len(self._rows) > 1:
+                _, (_, freed) = self._rows.popitem(last=False)
+                self._left += freed
+
+    def take(self, descriptor: Descriptor) -> DeletedRows | None:
+        """Return the rows of a vector and forget them; None if they are not kept."""
+        with self._lock:
+            rows, weight = self._rows.pop(_key(descriptor), (None, 0))
+            self._left += weight
+        return rows
+
+
+def _key(descriptor: Descriptor) -> tuple[object, ...]:
+    names = ("storageType", "pathOrInlineDv", "offset", "sizeInBytes", "cardinality")
+    return tuple(descriptor.get(name) for name in names)
+
+
+@dataclass(frozen=True, slots=True)
+class ReadVectors:
+    """Reads vectors for their facts. `keeps_rows`: their rows are needed next (`rows_of_vector`)."""
+
+    keeps_rows: bool
+
+    def __call__(self, piece: VectorPiece, context: TaskContext) -> list[VectorRead]:
+        """Return the facts about each vector."""
+        reader = VectorReader(context.files, context.storage, dict(piece.sizes), keeps_rows=self.keeps_rows)
+        found = reader.read(piece.vectors)
+        if self.keeps_rows:
+            cache, descriptors = context.stores.kept(VectorCache), dict(piece.vectors)
+            for read in found:
+                row = read.facts.row
+                if row in reader.rows:
+                    cache.put(descriptors[row], reader.rows[row])
+        return found
+
+
+def rows_of_vector(piece: VectorPiece, context: TaskContext) -> DeletedRows | None:
+    """Return the rows of the only vector of a piece, from the cache if it has them; None if it cannot be read."""
+    [(row, descriptor)] = piece.vectors
+    kept = context.stores.kept(VectorCache).take(descriptor)
+    if kept is not None:
+        return kept
+    reader = VectorReader(context.files, context.storage, dict(piece.sizes), keeps_rows=True)
+    reader.read(piece.vectors)
+    return reader.rows.get(row)
+
+
+def file_of_vector(files: TableFiles, descriptor: Descriptor) -> str | None:
+    """Return the path of the file of a vector below the root of the table; None if it has none there."""
+    text = descriptor.get("pathOrInlineDv")
+    if not isinstance(text, str):
+        return None
+    match descriptor.get("storageType"):
+        case "u":
+            path = vector_file(text)
+            return None if path is None else inner_path(path)
+        case "p":
+            return files.inside(text)
+    return None
 
 
 def in_pieces(vectors: Iterable[Numbered], most: int) -> Iterator[list[Numbered]]:
@@ -62,24 +163,16 @@ def in_pieces(vectors: Iterable[Numbered], most: int) -> Iterator[list[Numbered]
 
 
 class VectorReader:
-    """Reads vectors. `sizes` maps the path of every file below the table, not encoded, to bytes.
+    """Reads vectors. `sizes` has the bytes of their files below the table, by path, not encoded.
 
-    A vector in a file of the table that is not in `sizes` violates no rule here, because the listing reports it. The
-    same applies if `was_told` returns True, because the file is checked elsewhere. With `keeps_rows`, the rows are
-    returned.
+    A vector in a file of the table that is not in `sizes` violates no rule here, because the listing reports it. With
+    `keeps_rows`, the rows of valid vectors are in `rows`.
     """
 
-    def __init__(
-        self,
-        files: TableFiles,
-        own: Storage,
-        sizes: Mapping[str, int],
-        was_told: Callable[[str], bool],
-        *,
-        keeps_rows: bool,
-    ) -> None:
-        self._files, self._own, self._sizes, self._was_told = files, own, sizes, was_told
+    def __init__(self, files: TableFiles, own: Storage, sizes: Mapping[str, int], *, keeps_rows: bool) -> None:
+        self._files, self._own, self._sizes = files, own, sizes
         self._keeps_rows = keeps_rows
+        self.rows: dict[int, DeletedRows] = {}
 
     def read(self, vectors: Sequence[Numbered]) -> list[VectorRead]:
         """Read some vectors."""
@@ -88,7 +181,8 @@ class VectorReader:
         for row, descriptor in vectors:
             text = descriptor.get("pathOrInlineDv")
             if descriptor.get("storageType") == "p" and isinstance(text, str) and self._files.is_refused(text):
-                found.append(VectorRead(VectorFacts(row, None, "its file is outside the table", None, None), None))
+                facts = VectorFacts(row, None, "its file is outside the table", None, None)
+                found.append(VectorRead(facts, refused=text))
                 continue
             try:
                 place = find_vector(self._files, descriptor)
@@ -99,10 +193,11 @@ class VectorReader:
             except VectorFaultError as fault:
                 found.append(_faulty(row, fault))
             except PathExternal as refusal:
-                found.append(VectorRead(VectorFacts(row, None, refusal.message, None, None), None))
+                facts = VectorFacts(row, None, refusal.message, None, None)
+                found.append(VectorRead(facts, refused=_as_recorded(descriptor)))
             except (StorageFailed, UsageError) as fault:
                 code = UNREAD if isinstance(fault, StorageFailed) else UNREACHABLE
-                found.append(VectorRead(VectorFacts(row, code, fault.message, None, None), None))
+                found.append(VectorRead(VectorFacts(row, code, fault.message, None, None)))
         for of_file in by_file.values():
             found += self._of_file(of_file)
         return found
@@ -115,7 +210,7 @@ class VectorReader:
             return read
         reason = f"its text has {whole} bytes, but {size} by the log"
         facts = read.facts._replace(code="dv.size-mismatch", reason=reason, seen=str(size), expected=str(whole))
-        return VectorRead(facts, read.rows)
+        return read._replace(facts=facts)
 
     def _of_file(self, vectors: Sequence[tuple[Numbered, VectorPlace]]) -> list[VectorRead]:
         """Return the vectors of one file.
@@ -130,11 +225,12 @@ class VectorReader:
                 return _unread(vectors, None, "its file is missing")
             version, found = self._read_file(vectors, size)
         except FileMissing:
-            was_told = not is_own and self._was_told(vectors[0][1].shown)
-            return _unread(vectors, None if was_told else "dv.file-missing", "its file is missing")
+            lost = _unread(vectors, "dv.file-missing", "its file is missing")
+            return lost if is_own else [read._replace(missing=vectors[0][1].shown) for read in lost]
         except PathExternal as refusal:
-            self._files.refuse(vectors[0][1].shown)
-            return _unread(vectors, None, refusal.message)
+            refused = vectors[0][1].shown
+            self._files.refuse(refused)
+            return [read._replace(refused=refused) for read in _unread(vectors, None, refusal.message)]
         except StorageFailed as fault:
             return _unread(vectors, UNREAD, fault.message)
         return found if not version or version[0] == _VERSION else _of_version(found, version[0])
@@ -164,9 +260,11 @@ class VectorReader:
             return _faulty(row, fault)
         is_native = int.from_bytes(data[:4], "little") == NATIVE
         facts = VectorFacts(row, None, "", rows.count, rows.last, is_native=is_native)
-        if rows.count == descriptor.get("cardinality"):
-            return VectorRead(facts, rows if self._keeps_rows else None)
-        return VectorRead(_with_fault(facts, cardinality_fault(descriptor, rows)), None)
+        if rows.count != descriptor.get("cardinality"):
+            return VectorRead(_with_fault(facts, cardinality_fault(descriptor, rows)))
+        if self._keeps_rows:
+            self.rows[row] = rows
+        return VectorRead(facts, is_usable=True)
 
 
 def _ranges(
@@ -190,7 +288,7 @@ def _ranges(
 
 
 def _faulty(row: int, fault: VectorFaultError) -> VectorRead:
-    return VectorRead(_with_fault(VectorFacts(row, None, "", None, None), fault), None)
+    return VectorRead(_with_fault(VectorFacts(row, None, "", None, None), fault))
 
 
 def _with_fault(facts: VectorFacts, fault: VectorFaultError) -> VectorFacts:
@@ -199,7 +297,13 @@ def _with_fault(facts: VectorFacts, fault: VectorFaultError) -> VectorFacts:
 
 
 def _unread(vectors: Sequence[tuple[Numbered, VectorPlace]], code: str | None, reason: str) -> list[VectorRead]:
-    return [VectorRead(VectorFacts(row, code, reason, None, None), None) for (row, _), _ in vectors]
+    return [VectorRead(VectorFacts(row, code, reason, None, None)) for (row, _), _ in vectors]
+
+
+def _as_recorded(descriptor: Descriptor) -> str:
+    """Return the path by which a file outside the table is recorded."""
+    text = str(descriptor.get("pathOrInlineDv"))
+    return (vector_file(text) or text) if descriptor.get("storageType") == "u" else text
 
 
 def _of_version(found: list[VectorRead], version: int) -> list[VectorRead]:
@@ -207,13 +311,12 @@ def _of_version(found: list[VectorRead], version: int) -> list[VectorRead]:
     first = min(read.facts.row for read in found)
     more = f", and so for {plural(len(found) - 1, 'more vector')} of it" if len(found) > 1 else ""
     reason = f"its file begins with version {version}{more}"
-    silent = [VectorRead(read.facts._replace(code=None, reason=""), read.rows) for read in found]
+    silent = [read._replace(facts=read.facts._replace(code=None, reason="")) for read in found]
     return [
         read
         if read.facts.row != first
-        else VectorRead(
-            read.facts._replace(code="dv.file-version", reason=reason, seen=str(version), expected=str(_VERSION)),
-            read.rows,
+        else read._replace(
+            facts=read.facts._replace(code="dv.file-version", reason=reason, seen=str(version), expected=str(_VERSION))
         )
         for read in silent
     ]

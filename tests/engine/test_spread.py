@@ -4,35 +4,85 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from deltacli.api.table import Table
+from deltacli.delta.rules.framework.base import Level
+from deltacli.delta.rules.framework.catalogue import catalogue
 from deltacli.engine.base import Engine
 from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.errors import DeltacliError
+from deltacli.operations.change.widen_type import WidenRequest, plan_widen_type
 from deltacli.operations.read.snapshot import summarize
 from deltacli.storage import open_storage
 from deltacli.storage.location import StoreLocation
 from deltacli.work.task import TableStores, TaskContext
+from tests.rules.data_table import DataTable
 from tests.support import corpus
 from tests.support.shipping import ShippingEngine
 
+_NOW_MS = 1_700_000_000_000
 _LARGEST_PIECE = 600
 """Bytes. A piece names a row group, a prefix or some files; it holds no rows and no footer."""
 
+_WIDER = {"byte": "short", "short": "int", "integer": "bigint", "float": "double"}
+_LARGEST_PIECES = {
+    "ReadFooters": 64 << 10,  # the paths of up to 256 files, with their sizes
+    "ReadChanges": 16 << 10,  # of up to 64 files
+    "ReadRows": 64 << 10,  # one file: its partition values, the statistics that its rows are compared with, its vector
+    "ReadVectors": 64 << 10,  # up to 128 descriptors; some have their vector inline
+    "CheckTypes": 4 << 10,  # the paths of 16 files
+}
+"""More bytes for some tasks."""
+
+
+_RULES_OF_FILES = [rule.id for rule in catalogue().rules.values() if rule.level in (Level.FOOTERS, Level.DATA)]
+_TOO_MANY = "kernel-rs/300k-add-files-100-col-partitioned"
+"""A table whose 300,000 files are all missing: 20 s for each engine and level, and nothing to read."""
+
+
+def _findings(level: str) -> Callable[[Table], Any]:
+    def validate(table: Table) -> Any:
+        if table.uri.endswith(_TOO_MANY.rpartition("/")[2]):
+            return None
+        found = table.validate(level=level, select=_RULES_OF_FILES, max_findings=0)
+        told = [(each.rule.id, each.place, each.message, each.seen, each.expected) for each in found.findings]
+        return told, found.files, found.not_checked, found.suppressed
+
+    return validate
+
+
+def _check_files(table: Table) -> Any:
+    """Check the files for the first column that can be widened."""
+    if table.uri.endswith(_TOO_MANY.rpartition("/")[2]):
+        return None
+    for column in table.snapshot().schema.fields:
+        wider = _WIDER.get(getattr(column.data_type, "name", ""))
+        if wider is not None:
+            request = WidenRequest(((f"`{column.name}`", wider),), True, True, True)
+            found = plan_widen_type(table, request, with_impact=False)
+            if not found.plan.all_refusals:
+                return found.refused_files
+    return ()
+
+
 OPERATIONS: dict[str, Callable[[Table], Any]] = {
-    "counts": lambda table: table.snapshot().counts(now_ms=1_700_000_000_000),
+    "counts": lambda table: table.snapshot().counts(),
     "checkpoint --dry-run": lambda table: table.checkpoint(dry_run=True).as_json(),
-    "snapshot --digest": lambda table: summarize(table, digest=True, now_ms=1_700_000_000_000).as_json(),
+    "snapshot --digest": lambda table: summarize(table, digest=True, now_ms=_NOW_MS).as_json(),
+    "footers": _findings("footers"),
+    "data": _findings("data"),
+    "check-files": _check_files,
 }
 
 
 def answer_of(operation: Callable[[Table], Any], uri: str, engine: Engine) -> object:
     """Return what an operation returns for a table, or the error that it raises."""
     try:
-        return operation(Table(open_storage(uri), engine=engine, location=StoreLocation.of(uri)))
+        return operation(Table(open_storage(uri), engine=engine, clock=lambda: _NOW_MS, location=StoreLocation.of(uri)))
     except DeltacliError as fault:
         return type(fault), fault.code, fault.message
 
@@ -47,7 +97,8 @@ def test_every_task_can_be_sent_repeated_and_reordered(name: str) -> None:
         engine = ShippingEngine()
         assert answer_of(operation, uri, EmbeddedEngine()) == answer_of(operation, uri, engine), table.id
         spread += sum(engine.shipped.pieces.values())
-        assert max(engine.shipped.piece_bytes.values(), default=0) <= _LARGEST_PIECE, table.id
+        for task, size in engine.shipped.piece_bytes.items():
+            assert size <= _LARGEST_PIECES.get(task, _LARGEST_PIECE), (table.id, task)
 
     assert spread
 
@@ -83,3 +134,27 @@ def test_results_come_in_the_order_of_the_pieces_up_to_the_first_that_fails(engi
     assert [2 * piece for piece in range(150)] == [next(results) for _ in range(150)]
     with pytest.raises(DeltacliError, match="piece 150 is broken"):
         next(results)
+
+
+class _Damaging(ShippingEngine):
+    """Overwrites a file after the first attempt of the first piece."""
+
+    def __init__(self, file: Path) -> None:
+        super().__init__(varying=("ReadFooters", "ReadRows"))
+        self._file = file
+
+    def _attempt(self, *given: Any) -> bytes:  # type: ignore[override]
+        result = ShippingEngine._attempt(*given)
+        self._file.write_bytes(bytes(self._file.stat().st_size))
+        return result
+
+
+@pytest.mark.parametrize("level", ["footers", "data"])
+def test_a_file_that_becomes_unreadable_between_two_attempts_is_one_finding(level: str, tmp_path: Path) -> None:
+    root = DataTable().write(tmp_path / "t")
+    file = next(iter(sorted(root.rglob("part-00003*.parquet"))))
+
+    found = Table(open_storage(str(root)), engine=_Damaging(file)).validate(level=level)
+
+    about_file = [each.rule.id for each in found.findings if each.place.key and each.place.key.endswith(file.name)]
+    assert ["data.not-parquet"] == about_file

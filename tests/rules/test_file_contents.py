@@ -66,7 +66,7 @@ def test_vectors_that_lie_far_apart_are_read_by_themselves(tmp_path: Path) -> No
 def test_vectors_that_are_large_together_are_read_a_few_at_a_time(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(inspect_vectors, "_MOST_BYTES", 60)
+    monkeypatch.setattr(inspect_vectors, "MOST_VECTOR_BYTES", 60)
     storage = RecordingStorage(open_storage(str(VectorTable().write(tmp_path / "t"))))
 
     found = validate_table(storage, EmbeddedEngine(), level="data", now_ms=NOW_MS)

@@ -13,7 +13,7 @@ import pytest
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.rules.framework.base import Severity
 from deltacli.delta.schema.types import PrimitiveType, StructField, StructType
-from deltacli.operations.validate.row_checks import RowChecks
+from deltacli.work.rows.row_checks import RowChecks
 from tests.rules.corruptions_row_tracking import mark
 from tests.rules.corruptions_row_values import IdentityTable, MaterialisedTable, TrackedTable
 from tests.rules.data_table import DataTable, rows_of

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from deltacli.cli.results import Result
     from deltacli.engine.base import Engine
     from deltacli.storage import Allowed, Storage
+    from deltacli.storage.location import StoreLocation
 
 
 def _format_options(formats: type[StrEnum]) -> dict[str, Any]:  # Any: annotations
@@ -157,10 +158,8 @@ class Run:
     def open_table(self, table: str, *, writes: bool = False) -> Table:
         """Open a table with the engine, clock, progress and stores of this run. Raises what `open` raises."""
         from deltacli.api.table import Table
-        from deltacli.storage.location import StoreLocation
 
         storage = self.open(table, writes=writes)
-        budget = None if self.retry_budget_ms is None else self.retry_budget_ms / 1_000
         return Table(
             storage,
             engine=self.engine,
@@ -168,8 +167,15 @@ class Run:
             progress=self.progress,
             open_other=self.open_other,
             allowed=self.allowed,
-            location=StoreLocation.of(storage.uri, self.storage_options, self.allowed, budget),
+            location=self.location_of(storage),
         )
+
+    def location_of(self, storage: Storage) -> StoreLocation:
+        """Return where other processes find the store of a table."""
+        from deltacli.storage.location import StoreLocation
+
+        budget = None if self.retry_budget_ms is None else self.retry_budget_ms / 1_000
+        return StoreLocation.of(storage.uri, self.storage_options, self.allowed, budget)
 
     def open_other(self, uri: str, *, writes: bool = False) -> Storage:
         """Open the store of something that is not a table, such as a backup. Raises what `open` raises."""

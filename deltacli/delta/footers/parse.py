@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import chain
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from deltacli.delta.footers.shapes import PartReader, Shape, Shapes, Values, joined
 from deltacli.delta.footers.thrift import BINARY, INTEGERS, LIST, STRUCT, TRUE, CompactReader, ThriftFaultError
@@ -72,6 +72,10 @@ class _Plan(NamedTuple):
     codecs: frozenset[int | None]
     is_by_arrow: bool
 
+    def __reduce__(self) -> tuple[type[_Plan], tuple[Any, ...]]:  # Any: the fields
+        """Leave out the shape, which is only used to read more footers."""
+        return _Plan, (Shape((), ()), *self[1:])
+
 
 class Footer:
     """One footer: `rows` of the file, and its row groups. Files with identical `schema` bytes have the same schema.
@@ -112,6 +116,21 @@ class Footer:
         is_encrypted = any(chunk.is_encrypted for chunk in of_all)
         codecs = frozenset(chunk.codec for chunk in of_all)
         return cls(schema, _Plan(Shape((), ()), tuple(places), 0, is_encrypted, codecs, is_by_arrow), values)
+
+    def __eq__(self, other: object) -> bool:
+        """Compare what the footers record, however it was read."""
+        if not isinstance(other, Footer):
+            return NotImplemented
+        mine, theirs = (
+            (each.schema, each.rows, each.is_encrypted, each.is_by_arrow, each.groups) for each in (self, other)
+        )
+        return mine == theirs
+
+    def __hash__(self) -> int:
+        return hash((self.schema, self.rows))
+
+    def __reduce__(self) -> tuple[type[Footer], tuple[Any, ...]]:  # Any: the arguments
+        return Footer, (self.schema, self._plan, self._values)
 
     @property
     def groups(self) -> tuple[GroupFacts, ...]:

@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from deltacli.arrow import compute as pc
@@ -14,19 +15,20 @@ from deltacli.delta.log.commit_metadata import NO_METADATA, require_free
 from deltacli.delta.log.counts import FileCounts
 from deltacli.delta.protocol.clients import ClientAccess, access_of
 from deltacli.delta.schema.exact_json import read_exactly
-from deltacli.delta.schema.file_columns import FileColumns
 from deltacli.delta.schema.widening_guards import PartitionValues, WideningRefusal
 from deltacli.delta.schema.widening_plan import PlannedChange, WideningPlan, plan_widening
-from deltacli.errors import DataUnreadable, Refused, UsageError
+from deltacli.errors import Refused, UsageError
 from deltacli.operations.change.commit import Committed, NothingToDo, commit, require_possible
-from deltacli.operations.read.scan import data_files
 from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.operations.table.version import Snapshot
-from deltacli.work.rows.data_files import DataFile, open_data_file
+from deltacli.work.rows.file_types import COLUMNS, CheckTypes, ColumnsOfFiles
 
 if TYPE_CHECKING:
     import pyarrow
+
+_NEAR_FILES_A_PIECE, _FAR_FILES_A_PIECE = 16, 1
+"""Opening a file takes several reads of a remote store, which is worth a piece of its own; a near one takes 1 ms."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,25 +254,24 @@ def _impact(
 
 def _file_refusals(snapshot: Snapshot, changes: Sequence[PlannedChange]) -> Iterable[WideningRefusal]:
     """Return files that store a changed column in a type that is neither the current one nor a narrower one."""
-    columns = list({change.place.column.name: change.place.column for change in changes}.values())
-    finder = FileColumns(snapshot.config.mapping_mode, snapshot.config.physical_name)
-    files = snapshot.table.files()
+    table = snapshot.table
+    columns = {change.place.column.name: change.place.column for change in changes}
+    shared = {COLUMNS: ColumnsOfFiles(snapshot.config, tuple(columns.values()))}
+    reads = table.storage.capabilities.parallel_reads
+    each = _FAR_FILES_A_PIECE if reads > 1 else _NEAR_FILES_A_PIECE
+    of_batches = snapshot.map_actions("add", _paths, fields=["path"])
+    paths = (path for batch in of_batches for path in batch)
+    pieces = iter(lambda: tuple(islice(paths, each)), ())
+    with table.progress.step("checking data files", unit="files") as step:
+        for found in table.engine.spread(
+            CheckTypes(), pieces, table.stores, shared=shared, weigh=len, at_once=reads if reads > 1 else None
+        ):
+            step.advance(len(found))
+            for message in found:
+                if message is not None:
+                    yield WideningRefusal("widen.file-type", message, "rewrite the file with an engine, or restore it")
 
-    def look(file: DataFile) -> WideningRefusal | None:
-        try:
-            with open_data_file(files, file) as opened:
-                finder.find(opened.schema, columns)
-        except DataUnreadable as fault:
-            if fault.code != "data.type-mismatch":
-                raise
-            return WideningRefusal("widen.file-type", fault.message, "rewrite the file with an engine, or restore it")
-        return None
 
-    reads = snapshot.table.storage.capabilities.parallel_reads
-    adds = snapshot.map_actions("add", lambda batch: data_files(batch, snapshot.config, ()))
-    with snapshot.table.progress.step("checking data files", unit="files") as step:
-        pieces = (replace(file, vector=None) for batch in adds for file in batch)
-        for found in snapshot.table.engine.run(look, pieces, at_once=reads if reads > 1 else None):
-            step.advance(1)
-            if found is not None:
-                yield found
+def _paths(adds: pyarrow.RecordBatch) -> list[str]:
+    paths: list[str] = adds.column("path").to_pylist()
+    return paths

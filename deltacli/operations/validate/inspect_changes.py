@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, islice
 
 from deltacli.delta.footers.schema import FileSchema, read_schema
 from deltacli.delta.log.log_path import LOG_DIRECTORY, commit_name
@@ -26,14 +26,14 @@ from deltacli.errors import PathExternal
 from deltacli.memory_limit import stop_if_exhausted
 from deltacli.operations.read.file_selection import FileSelection
 from deltacli.operations.validate.findings import Collector
+from deltacli.operations.validate.table_at_hand import TableContext
 from deltacli.progress import Progress
 from deltacli.units import plural
-from deltacli.work.change_facts import ChangeFacts, ChangeFiles
-from deltacli.work.file_facts import FooterFiles
-from deltacli.work.rows.table_files import TableFiles
+from deltacli.work.change_facts import ChangeFacts, ReadChanges
 
 _VIEWS = (ChangeFileView, ChangedVersionView, FileFaultView)
 _NEAR_FILES_A_PIECE, _FAR_FILES_A_PIECE = 64, 8
+"""As for the footers of data files, but with rows: files of changes are mostly small."""
 _MOST_SCHEMAS = 256
 _NO_SCHEMA = FileFault("data.not-parquet", "its schema cannot be read")
 
@@ -42,11 +42,9 @@ _NO_SCHEMA = FileFault("data.not-parquet", "its schema cannot be read")
 class ChangeInspector:
     """Reads files of change data and passes their content to the checks."""
 
-    files: TableFiles
-    footers: FooterFiles
+    table: TableContext
     engine: Engine
     collector: Collector
-    is_near: bool
     with_rows: bool
 
     def __post_init__(self) -> None:
@@ -88,11 +86,11 @@ class ChangeInspector:
             yield f"{plural(self._unreached, 'file')} of change data that could not be read"
 
     def _read(self, changes: Sequence[tuple[LocatedAction, int]]) -> Iterator[ChangeFacts]:
-        reader = ChangeFiles(self.files, self.footers, self.with_rows)
-        each = _NEAR_FILES_A_PIECE if self.is_near else _FAR_FILES_A_PIECE
-        paths = [placed.action["path"] for placed, _ in changes]
-        pieces = (paths[start : start + each] for start in range(0, len(paths), each))
-        for part in self.engine.run(reader.read, pieces):
+        each = _NEAR_FILES_A_PIECE if self.table.is_near else _FAR_FILES_A_PIECE
+        listed = self.table.listed()
+        paths = (placed.action["path"] for placed, _ in changes)
+        pieces = (tuple(map(listed.find, part)) for part in iter(lambda: tuple(islice(paths, each)), ()))
+        for part in self.engine.spread(ReadChanges(self.with_rows), pieces, self.table.stores, weigh=len):
             yield from part
 
     def _show(self, placed: LocatedAction, version: int, facts: ChangeFacts) -> ChangeTypes | None:
@@ -100,7 +98,9 @@ class ChangeInspector:
         place = Place(f"{LOG_DIRECTORY}/{commit_name(version)}", placed.line, version, placed.action["path"])
         schema = self._schema(facts.footer.schema) if facts.footer is not None and facts.fault is None else None
         fault = facts.fault if facts.footer is None or facts.fault is not None or schema is not None else _NO_SCHEMA
-        if fault is not None and fault.code not in ("data.file-missing", PathExternal.code):
+        if fault is not None and fault.code == PathExternal.code:
+            self.table.files.refuse(placed.action["path"])
+        elif fault is not None and fault.code != "data.file-missing":
             self._unreached += self.collector.look_at_fault(place, fault)
         if facts.footer is None or schema is None:
             return None

@@ -7,9 +7,8 @@ Each file is opened once. Footers are read some hundred at a time, rows file by 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import partial
-from time import monotonic
+from dataclasses import dataclass, field
+from itertools import islice, tee
 from typing import Any, NamedTuple
 
 from deltacli.delta.footers.parse import Footer
@@ -35,13 +34,14 @@ from deltacli.memory_limit import stop_if_exhausted
 from deltacli.operations.read.file_selection import FileSelection
 from deltacli.operations.validate.findings import Collector
 from deltacli.operations.validate.inspect_changes import ChangeInspector
-from deltacli.operations.validate.inspect_vectors import VectorInspector
-from deltacli.operations.validate.row_checks import AtHand, OnlyFooter, RowChecks, repeated_name
+from deltacli.operations.validate.inspect_vectors import VectorInspector, descriptor_of
 from deltacli.operations.validate.table_at_hand import TableContext
 from deltacli.progress import Progress, WeighedStep, weighed
 from deltacli.units import plural
-from deltacli.work.file_facts import FileFacts, FooterFiles, FooterPool, read_file
-from deltacli.work.vector_facts import VectorRead
+from deltacli.work.file_facts import FileFacts, FooterPiece, ReadFooters
+from deltacli.work.rows.row_answers import CHECKS, ReadRows, RowPiece, weight_of_rows
+from deltacli.work.rows.row_checks import ChecksOfTable, RowChecks, repeated_name
+from deltacli.work.vector_facts import VectorPiece, VectorRead
 
 FILE_VIEWS = (
     FootersView,
@@ -56,8 +56,17 @@ FILE_VIEWS = (
 )
 _FILES_A_VIEW = 4_096
 _NEAR_FILES_A_PIECE, _FAR_FILES_A_PIECE = 256, 8
-_QUICK_SECONDS = 0.0002
-"""Seconds per file below which footers are read by one thread, because several would wait for each other."""
+"""Footers that take about a third of a second together: 1 ms each on a disk shared by many, 40 ms in a remote store. On
+a disk of this machine 256 take 20 ms, enough not to notice the piece.
+"""
+
+
+class _View(NamedTuple):
+    """Some thousand live files that are shown to the checks together, with the pieces in which they are read."""
+
+    live: LiveAdds
+    vectors: Sequence[VectorPiece]
+    footers: Sequence[FooterPiece]
 
 
 class FilesChecked(NamedTuple):
@@ -92,19 +101,16 @@ class FileInspector:
     not_checked: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        table = self.table
-        self._files = table.files
-        self._pool = FooterPool()
-        self._footers = FooterFiles(self._files, table.storage, table.sizes, self._pool)
+        self._listed = self.table.listed()
         self._unread = self._unreached = 0
         self.refused = 0
         self._schemas: dict[bytes, _KnownSchema] = {}
         self._memory: dict[str, Any] = {}  # Any: state of checks
         self._footer_memory: dict[str, Any] = {}  # Any: as above
-        self._is_near = table.storage.capabilities.cheap_listing
+        self._of_table = ChecksOfTable(self.table.config)
         self._questions = self._row_questions() if self.with_rows else None
         self.with_rows = self._questions is not None
-        self._vectors = VectorInspector(table, self._files, self.engine, self.collector, self.with_rows)
+        self._vectors = VectorInspector(self.table, self.engine, self.collector, self.with_rows)
         if self._questions is not None:
             self._memory |= self._questions.memory
 
@@ -115,7 +121,7 @@ class FileInspector:
             twice = repeated_name(config.schema.fields if config.schema else ())
             if twice is not None:
                 raise Unreadable(f"the schema has two columns {twice}")
-            return RowChecks.make(config)
+            return self._of_table.checks
         except Unreadable as fault:
             self.not_checked.append(f"the rows of all files, which cannot be read: {fault.message}")
             return None
@@ -126,12 +132,9 @@ class FileInspector:
         what = "reading rows" if self.with_rows else "reading footers"
         weight = size_bytes if self.with_rows else total  # all footers take about the same time
         with weighed(self.progress, what, unit="files", total=total, weight=weight) as step:
-            for part in live:
-                chosen = self.selection.of(part, self.table.config)
-                left_out = sum(self._weights(part)) - sum(self._weights(chosen))
-                step.advance(part.adds.num_rows - chosen.adds.num_rows, weight=left_out)
-                for rows in self._vectors.parts(chosen, _FILES_A_VIEW):
-                    self._look_at(chosen.take(rows), step)
+            views = self._views(live, step)
+            for view, vectors, facts in self._rows_of(views, step) if self.with_rows else self._footers_of(views, step):
+                self._look_at(view, vectors, facts)
         if self._unreached:
             self.not_checked.append(f"{plural(self._unreached, 'data file')} that could not be read")
         if self._unread:
@@ -147,9 +150,7 @@ class FileInspector:
         """Check the existing files of change data: a share with a sample, none with a condition. `rows_added`: version
         -> number of rows that its other files add.
         """
-        inspector = ChangeInspector(
-            self._files, self._footers, self.engine, self.collector, self._is_near, self.with_rows
-        )
+        inspector = ChangeInspector(self.table, self.engine, self.collector, self.with_rows)
         self.not_checked.extend(inspector.run(changes, rows_added, self.selection, self.progress))
 
     def _weights(self, live: LiveAdds) -> list[int]:
@@ -158,9 +159,17 @@ class FileInspector:
             return [1] * live.adds.num_rows
         return [max(size or 0, 0) for size in live.adds.column("size").to_pylist()]
 
-    def _look_at(self, live: LiveAdds, step: WeighedStep) -> None:
-        vectors = self._vectors.read(live)
-        facts = self._rows_of(live, vectors, step) if self.with_rows else self._footers_of(live, step)
+    def _views(self, live: Iterable[LiveAdds], step: WeighedStep) -> Iterator[LiveAdds]:
+        """Yield the selected files, some thousand at a time."""
+        for part in live:
+            chosen = self.selection.of(part, self.table.config)
+            left_out = sum(self._weights(part)) - sum(self._weights(chosen))
+            step.advance(part.adds.num_rows - chosen.adds.num_rows, weight=left_out)
+            for rows in self._vectors.parts(chosen, _FILES_A_VIEW):
+                yield chosen.take(rows)
+
+    def _look_at(self, live: LiveAdds, vectors: Mapping[int, VectorRead], facts: Sequence[FileFacts]) -> None:
+        """Pass some files to the checks."""
         checked, live_files, rows = self.checked
         if rows is not None:
             rows += sum(fact.rows for fact in facts)
@@ -169,7 +178,9 @@ class FileInspector:
         self.refused += refused
         self.checked = FilesChecked(checked + live.adds.num_rows - refused, live_files, rows)
         for fact in facts:
-            if fact.fault is not None and not fact.is_refused:
+            if fact.is_refused:
+                self.table.files.refuse(live.adds.column("path")[fact.row].as_py())
+            elif fact.fault is not None:
                 place = live.place(fact.row)
                 self._unreached += self.collector.look_at_fault(place, fact.fault)
         footers = [fact.footer for fact in facts]
@@ -190,60 +201,69 @@ class FileInspector:
 
     # -- reading ------------------------------------------------------------------------------------------------------
 
-    def _footers_of(self, live: LiveAdds, step: WeighedStep) -> list[FileFacts]:
-        paths: list[str] = live.adds.column("path").to_pylist()
-        each = _NEAR_FILES_A_PIECE if self._is_near else _FAR_FILES_A_PIECE
-        pieces = [paths[start : start + each] for start in range(0, len(paths), each)]
-        found: list[FileFacts] = []
-        for part in self._parts_of(pieces):
-            found += [FileFacts(len(found) + row, *one) for row, one in enumerate(part)]
-            step.advance(len(part), weight=len(part))
-        return found
-
-    def _parts_of(self, pieces: Sequence[Sequence[str]]) -> Iterator[list[tuple[Footer | None, FileFault | None]]]:
-        """Read footers in order: one after the other as long as each is fast, else several at once."""
-        if not self._is_near:
-            yield from self.engine.run(
-                self._footers.read, pieces, at_once=self.table.storage.capabilities.parallel_reads
-            )
-            return
-        for number, piece in enumerate(pieces):
-            begun = monotonic()
-            found = self._footers.read(piece)
-            is_quick = monotonic() - begun <= _QUICK_SECONDS * len(piece)
-            yield found
-            if not is_quick:
-                yield from self.engine.run(self._footers.read, pieces[number + 1 :])
-                return
-
-    def _rows_of(self, live: LiveAdds, vectors: Mapping[int, VectorRead], step: WeighedStep) -> list[FileFacts]:
-        assert self._questions is not None
-        found: list[FileFacts] = []
-        weights = self._weights(live)
-        for fact in self.engine.run(partial(self._read, vectors), self._questions.files(live, self._footers)):
-            found.append(self._questions.settled(fact))
-            step.advance(weight=weights[fact.row])
-        return found
-
-    def _read(
-        self,
-        vectors: Mapping[int, VectorRead],
-        piece: tuple[int, Mapping[str, Any], AtHand],  # Any: values of the columns
-    ) -> FileFacts:
-        row, add, data_file = piece
-        if data_file is None or isinstance(data_file, FileFault):
-            return FileFacts(row, None, data_file)
-        if isinstance(data_file, OnlyFooter):
-            return FileFacts(row, *self._footers.read([data_file.path])[0], is_unread=True)
-        assert self._questions is not None
-        if row in vectors:
-            deleted = vectors[row].rows
-            if deleted is None:  # the live rows are unknown
-                return FileFacts(row, *self._footers.read([data_file.path])[0])
-            data_file = replace(data_file, deleted=deleted)
-        return read_file(
-            self._files, self._questions.wanted, row, add, data_file, self._questions.questions, self._pool
+    def _footers_of(
+        self, views: Iterable[LiveAdds], step: WeighedStep
+    ) -> Iterator[tuple[LiveAdds, dict[int, VectorRead], list[FileFacts]]]:
+        """Yield each view with its vectors and footers. All views are spread together, so that a cluster gets one job
+        for each, and a view waits for its own pieces only.
+        """
+        planned = (_View(live, self._vectors.pieces(live), self._footer_pieces(live)) for live in views)
+        shown, of_vectors, of_footers = tee(planned, 3)
+        vectors = self._vectors.spread(piece for view in of_vectors for piece in view.vectors)
+        footers = self.engine.spread(
+            ReadFooters(),
+            (piece for view in of_footers for piece in view.footers),
+            self.table.stores,
+            weigh=len,
+            at_once=self.table.reads_at_once,
         )
+        for view in shown:
+            read = self._vectors.settle(view.live, islice(vectors, len(view.vectors)))
+            found: list[FileFacts] = []
+            for part in islice(footers, len(view.footers)):
+                found += [FileFacts(len(found) + row, *one) for row, one in enumerate(part)]
+                step.advance(len(part), weight=len(part))
+            yield view.live, read, found
+
+    def _footer_pieces(self, live: LiveAdds) -> list[FooterPiece]:
+        files = [self._listed.find(path) for path in live.adds.column("path").to_pylist()]
+        each = _NEAR_FILES_A_PIECE if self.table.is_near else _FAR_FILES_A_PIECE
+        return [tuple(files[start : start + each]) for start in range(0, len(files), each)]
+
+    def _rows_of(
+        self, views: Iterable[LiveAdds], step: WeighedStep
+    ) -> Iterator[tuple[LiveAdds, dict[int, VectorRead], list[FileFacts]]]:
+        """Yield each view with its vectors and the answers about its rows. One view is read at a time, because its
+        vectors are held in memory.
+        """
+        assert self._questions is not None
+        shared = {CHECKS: self._of_table}
+        for live in views:
+            vectors, weights = self._vectors.read(live), self._weights(live)
+            pieces = self._row_pieces(live, vectors)
+            found: list[FileFacts] = []
+            for fact in self.engine.spread(ReadRows(), pieces, self.table.stores, shared=shared, weigh=weight_of_rows):
+                found.append(self._questions.settled(fact))
+                step.advance(weight=weights[fact.row])
+            yield live, vectors, found
+
+    def _row_pieces(self, live: LiveAdds, vectors: Mapping[int, VectorRead]) -> Iterator[RowPiece]:
+        """Yield each file with the values of its add that the questions need."""
+        names = ("path", "size", "partitionValues", "stats", "baseRowId")
+        columns = [live.adds.column(name) for name in names]
+        for row in range(live.adds.num_rows):
+            path, size, values, stats, base_row_id = (column[row].as_py() for column in columns)
+            vector = self._vectors.piece([(row, descriptor_of(live, row))]) if row in vectors else None
+            yield RowPiece(
+                row,
+                self._listed.find(path),
+                size,
+                None if values is None else tuple(values),
+                stats,
+                base_row_id,
+                vector,
+                is_vector_unusable=row in vectors and not vectors[row].is_usable,
+            )
 
     # -- showing ------------------------------------------------------------------------------------------------------
 

@@ -8,15 +8,37 @@ from typing import NamedTuple
 from deltacli.delta.log.place import Place
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.storage import Storage
+from deltacli.work.file_facts import ListedFiles
 from deltacli.work.rows.table_files import TableFiles
+from deltacli.work.task import TableStores
 
 
 class TableContext(NamedTuple):
-    """The table whose files are checked. `sizes`: path of every file below it, not encoded -> bytes."""
+    """The table whose files are checked, in the configuration of its newest version at `place`. `sizes`: path of every
+    file below it, not encoded -> bytes. `files` records the files that are not opened.
+    """
 
-    storage: Storage
+    stores: TableStores
     files: TableFiles
     config: TableConfiguration
     sizes: Mapping[str, int]
     place: Place
-    """The configuration of the newest version."""
+
+    @property
+    def storage(self) -> Storage:
+        """The store of the table."""
+        return self.stores.storage
+
+    @property
+    def is_near(self) -> bool:
+        """Whether reading a file costs little more than its bytes."""
+        return self.storage.capabilities.cheap_listing
+
+    @property
+    def reads_at_once(self) -> int | None:
+        """The useful number of concurrent small reads; None: as many as compute."""
+        return None if self.is_near else self.storage.capabilities.parallel_reads
+
+    def listed(self) -> ListedFiles:
+        """Return the files of the listing."""
+        return ListedFiles(self.files, self.sizes)

@@ -104,7 +104,7 @@ def validate_table(
         listed = _look_at_storage(stores, engine, at_hand, collector, inspector, state, now_ms, progress)
         if looks_into_files and state is not None and listed is not None:
             sizes = {path: file.size_bytes for path, file in listed.files.items()}
-            table = TableContext(storage, at_hand, state.config, sizes, state.place())
+            table = TableContext(stores, at_hand, state.config, sizes, state.place())
             chosen, with_rows = limits or FileLimits(), level == "data"
             files = _look_into_files(table, engine, collector, inspector, chosen, progress, with_rows=with_rows)
         inspector.not_checked.extend(at_hand.not_checked())

@@ -73,6 +73,18 @@ class TableFiles:
             return self.below_root(place[len(self._root) :])
         return self._elsewhere(path, place)
 
+    def inside(self, path: str) -> str | None:
+        """Return the path below the root of a file given as in the log; None if it is elsewhere. Opens no store."""
+        if not _ABSOLUTE.match(path):
+            return inner_path(decode(path))
+        place = _place_of(path)
+        return inner_path(place[len(self._root) :]) if place.startswith(self._root) else None
+
+    def inside_as_written(self, path: str) -> str | None:
+        """Return the same for the path that `as_written` returns."""
+        is_relative = not _ABSOLUTE.match(path)
+        return inner_path(path) if is_relative and decode(path) != path else None
+
     def is_refused(self, path: str) -> bool:
         """Return whether `locate` is already known to raise PathExternal, at a fraction of its cost.
 
@@ -166,6 +178,12 @@ def _place_of(path: str) -> str:
     """Return the canonical location of an absolute path."""
     place = canonical(path)
     return without_dots(place) if place.startswith("/") else place
+
+
+def inner_path(path: str) -> str | None:
+    """Return a path relative to a directory, without inner dot segments; None if it leaves the directory."""
+    inner = without_dots(path)
+    return None if _climbs(inner) else inner
 
 
 def _climbs(path: str) -> bool:

@@ -5,34 +5,23 @@ Rows are read as in a scan, but every column may be null: unexpected nulls are r
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from functools import cached_property
+from typing import Any
 
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.rows.nulls import NullCounts, demands_of
 from deltacli.delta.rules.expressions.rows import CONDITIONS, NOT_EVALUATED_MEMORY, NULLS
-from deltacli.delta.rules.framework.file_views import FileFault, LiveAdds
 from deltacli.delta.rules.statistics.files import STATISTICS
 from deltacli.delta.schema.file_columns import FileColumns
 from deltacli.delta.schema.to_arrow import arrow_schema
 from deltacli.delta.schema.types import ArrayType, DataType, MapType, StructField, StructType
-from deltacli.errors import DataUnreadable, FileMissing, PathExternal, StorageFailed, UsageError
-from deltacli.operations.read.scan import data_files
-from deltacli.operations.validate.optional_row_checks import OptionalRowChecks
-from deltacli.operations.validate.statistics_check import statistics_check
-from deltacli.work.file_facts import REFUSED, FileFacts, FooterFiles, OpenFileContext, RowCheck, RowCheckFactory, unread
-from deltacli.work.rows.data_files import DataFile, ReadSpec
+from deltacli.work.file_facts import FileFacts, OpenFileContext, RowCheck, RowCheckFactory
+from deltacli.work.rows.data_files import ReadSpec
+from deltacli.work.rows.optional_row_checks import OptionalRowChecks
 from deltacli.work.rows.row_conditions import StoredConditions
-
-
-class OnlyFooter(NamedTuple):
-    """A file whose rows cannot be read, because its partition values cannot."""
-
-    path: str
-
-
-AtHand = DataFile | FileFault | OnlyFooter | None
+from deltacli.work.rows.statistics_check import statistics_check
 
 
 @dataclass
@@ -45,6 +34,8 @@ class RowChecks:
     more: OptionalRowChecks
     questions: dict[str, RowCheckFactory] = field(default_factory=dict)
     memory: dict[str, Any] = field(default_factory=dict)  # Any: additional input of checks
+    constants: dict[Any, dict[str, Any]] = field(default_factory=dict)
+    """Partition values as in the log -> parsed. Any: pairs of texts, and Arrow scalars."""
 
     @property
     def wanted(self) -> ReadSpec:
@@ -84,35 +75,24 @@ class RowChecks:
         if not conditions.is_empty:
             self.questions[CONDITIONS] = conditions.begin
 
-    def files(
-        self, live: LiveAdds, places: FooterFiles
-    ) -> Iterator[tuple[int, Mapping[str, Any], AtHand]]:  # Any: values of the columns
-        """Yield each file with its row and its add; a fault where it cannot be read, None where it is missing."""
-        adds = live.adds
-        for row in range(adds.num_rows):
-            one = adds.slice(row, 1)
-            add = one.to_pylist(maps_as_pydicts="lossy")[0]
-            yield row, add, self._data_file(one, add["path"], places)
-
-    def _data_file(self, one: Any, path: str, places: FooterFiles) -> AtHand:  # Any: a batch
-        if places.is_refused(path):
-            return REFUSED
-        try:
-            if places.place(path) is None:
-                return None
-            return data_files(one, self.config, self.columns)[0]
-        except DataUnreadable:
-            return OnlyFooter(path)  # its partition values are reported by other rules
-        except FileMissing:
-            return FileFault("data.file-missing", f"{path} not found", "no such file")
-        except PathExternal as refusal:
-            return places.refused(path, refusal)
-        except (StorageFailed, UsageError) as fault:
-            return unread(path, fault)
-
     def settled(self, facts: FileFacts) -> FileFacts:
         """Return the answers about the next file, compared with earlier files."""
         return facts._replace(answers=self.more.reconcile(facts.answers))
+
+
+@dataclass(frozen=True)
+class ChecksOfTable:
+    """The checks of the rows of a table, described by its configuration: another process makes them once."""
+
+    config: TableConfiguration
+
+    @cached_property
+    def checks(self) -> RowChecks:
+        """The checks. Raises what `RowChecks.make` raises."""
+        return RowChecks.make(self.config)
+
+    def __reduce__(self) -> tuple[type[ChecksOfTable], tuple[TableConfiguration]]:
+        return ChecksOfTable, (self.config,)
 
 
 def _may_be_there(columns: FileColumns, stored: Any, fields: tuple[StructField, ...]) -> bool:  # Any: an Arrow schema
