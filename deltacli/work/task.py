@@ -72,6 +72,15 @@ class TableStores:
     allowed: Allowed = NOTHING
     location: StoreLocation | None = None
     footers: FooterCache = field(default_factory=FooterCache)
+    _others: dict[str, Storage] = field(default_factory=dict, repr=False)
+    _lock: Lock = field(default_factory=Lock, repr=False)
+
+    def other(self, uri: str) -> Storage:
+        """Return the store of an output, opened once in this process. Raises what `open_storage` raises."""
+        with self._lock:
+            if uri not in self._others:
+                self._others[uri] = self.open_other(uri)
+            return self._others[uri]
 
     def files(self) -> TableFiles:
         """Return a resolver of the files that the log names. It records which of them were refused."""

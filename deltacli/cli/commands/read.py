@@ -9,7 +9,7 @@ import typer
 
 from deltacli.cli.formats import RowFormat
 from deltacli.cli.options.chosen_version import note_findings, parse_moment_of
-from deltacli.cli.options.rows import WhereOption, note_what_is_missing, require_file, split_columns
+from deltacli.cli.options.rows import WhereOption, note_what_is_missing, require_file, split_columns, write_directory
 from deltacli.cli.options.shared import (
     ColumnsOption,
     LimitOption,
@@ -18,11 +18,12 @@ from deltacli.cli.options.shared import (
     TimestampOption,
     VersionOption,
 )
+from deltacli.errors import UsageError
 
 if TYPE_CHECKING:
     from deltacli.operations.table.version import Snapshot
 
-EXIT_CODES = (0, 2, 3, 7, 70)
+EXIT_CODES = (0, 2, 3, 4, 7, 70)
 FORMATS = RowFormat
 _COUNTED_BYTES = 64 << 20
 """Of a checkpoint that is read once more to count its rows: a fraction of a second."""
@@ -53,6 +54,7 @@ def read(
       deltacli read ./tbl --columns trip,day --where "day = '2026-01-02'"
       deltacli read ./tbl --version 12 --format ndjson | jq -c .row
       deltacli read ./tbl --format parquet --output tbl.parquet
+      deltacli read ./tbl --output rows/               (Parquet files, in parallel)
       deltacli read ./tbl --where "trip > 500 AND ride.city = 'Bern'" --explain
     """
     from deltacli.cli.render.data.rows import FramedResult, Rows, RowsResult
@@ -62,8 +64,15 @@ def read(
     require_file(run)
     chosen = split_columns(columns)
     most = run.limit(limit)
+    if explain and run.directory is not None:
+        raise UsageError("--explain cannot be written to a directory", code="usage.output")
     opened = run.open_table(table)
     found = opened.snapshot(version=version, timestamp_ms=at_ms)
+    if run.directory is not None:
+        scan = found.scan(columns=chosen, where=where, limit=most or None)
+        note_findings(run, found, at_ms)
+        write_directory(run, opened.uri, "rows", {"version": scan.version}, scan.write_parquet, most)
+        return
     # One row more than is shown, to find out whether there are more.
     scan = found.scan(columns=chosen, where=where, limit=most + 1 if most and not explain else None)
     note_findings(run, found, at_ms)

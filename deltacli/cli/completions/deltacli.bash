@@ -20,7 +20,7 @@ widen-type;-;again;Give columns wider types without rewriting data, in one commi
 '
             options='--format;table json ndjson csv markdown parquet;once;Format of stdout.
 --json;-;once;The same as --format json.
---output;FILE;once;Write the result to this file, atomically, instead of to stdout.
+--output;FILE;once;Write the result to this file, atomically, or Parquet files to this new or empty directory.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -47,7 +47,7 @@ widen-type;-;again;Give columns wider types without rewriting data, in one commi
 --limit;TEXT;once;Number of rows shown; 0 shows all.
 --format;table json ndjson csv markdown parquet;once;Format of stdout.
 --json;-;once;The same as --format json.
---output;FILE;once;Write the result to this file, atomically, instead of to stdout.
+--output;FILE;once;Write the result to this file, atomically, or Parquet files to this new or empty directory.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -180,7 +180,7 @@ restore;-;again;Restore files that a backup has and the log of a table lacks.
 '
             options='--format;table json ndjson csv markdown parquet;once;Format of stdout.
 --json;-;once;The same as --format json.
---output;FILE;once;Write the result to this file, atomically, instead of to stdout.
+--output;FILE;once;Write the result to this file, atomically, or Parquet files to this new or empty directory.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -385,7 +385,7 @@ again;TEXT
 --explain;-;once;List the files that would be read instead, and why others are skipped.
 --format;table json ndjson csv markdown parquet;once;Format of stdout.
 --json;-;once;The same as --format json.
---output;FILE;once;Write the result to this file, atomically, instead of to stdout.
+--output;FILE;once;Write the result to this file, atomically, or Parquet files to this new or empty directory.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -415,9 +415,9 @@ again;TEXT
 --digest;-;once;Add SHA-256 digests of the live files and tombstones.
 --limit;TEXT;once;Number of rows shown; 0 shows all.
 --columns;TEXT;once;Show only these columns, in this order.
---format;table json ndjson csv markdown;once;Format of stdout.
+--format;table json ndjson csv markdown parquet;once;Format of stdout.
 --json;-;once;The same as --format json.
---output;FILE;once;Write the result to this file, atomically, instead of to stdout.
+--output;FILE;once;Write the result to this file, atomically, or Parquet files to this new or empty directory.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     import pyarrow
 
     from deltacli.delta.schema.types import StructType
+    from deltacli.operations.read.output import WrittenDirectory
     from deltacli.operations.read.scan import Scan
 
 
@@ -159,12 +161,12 @@ class Snapshot:
         own fields, in one pass. It must be thread-safe, as in `map_actions`.
         """
         table = self.table
-        yield from map(work, self._batches_of_commits())
+        yield from map(work, self.batches_of_commits())
         read = partial(_read_both, table.stores, touched=self._touched)
         yield from self._of_pieces(read, _rows_of_batch, work, several_at_once=True)
 
-    def _batches_of_commits(self) -> Iterator[FileBatch]:
-        """The actions of the commits, and of the lines of a JSON checkpoint."""
+    def batches_of_commits(self) -> Iterator[FileBatch]:
+        """Yield the actions of the commits, and of the lines of a JSON checkpoint, with all their own fields."""
         table = self.table
         yield from replay_batches(
             table.storage,
@@ -240,6 +242,23 @@ class Snapshot:
         )
         yield from self._of_pieces(read, _rows_of_batch, _same, several_at_once=False)
 
+    def write_files(
+        self, directory: str | os.PathLike[str], *, files: bool = True, tombstones: bool = False
+    ) -> WrittenDirectory:
+        """Write the live files, the tombstones or both as Parquet files to a directory, as `Scan.write_parquet` does:
+        `type` (`add` or `remove`), then the actions' own fields.
+        """
+        from deltacli.operations.read.output import write_actions
+        from deltacli.work.outputs.actions import ActionColumns
+
+        kinds = (*(("add",) if files else ()), *(("remove",) if tombstones else ()))
+        return write_actions(self, directory, ActionColumns(kinds), None)
+
+    @property
+    def checkpoint_pieces(self) -> tuple[CheckpointPiece, ...]:
+        """The row groups of the checkpoint that may contain file actions."""
+        return self._pieces
+
     @property
     def set_aside(self) -> Mapping[str, str]:
         """Return unusable checkpoint files -> the rule that each breaks."""
@@ -255,6 +274,11 @@ class Snapshot:
         """Unusable checkpoints -> the rule that each breaks."""
         return self._unusable
 
+    @property
+    def touched(self) -> TouchedFiles:
+        """The file actions of the checkpoint that newer commits have decided."""
+        return self._touched
+
     @cached_property
     def _touched(self) -> TouchedFiles:
         return TouchedFiles(self._tail.seen)
@@ -269,7 +293,7 @@ class Snapshot:
         self, kind: str, work: Callable[[pyarrow.RecordBatch], Result], fields: Sequence[str] | None
     ) -> Iterator[Result]:
         table = self.table
-        for batch in self._batches_of_commits():
+        for batch in self.batches_of_commits():
             rows = batch.adds if kind == "add" else batch.removes
             if rows is not None and rows.num_rows:
                 yield work(rows)
