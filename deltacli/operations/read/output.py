@@ -316,8 +316,11 @@ def _table_around(table: TableHandle, storage: Storage) -> str | None:
 
 def _content(storage: Storage) -> list[str]:
     """Return names of what is in a directory; empty for one that does not exist. Raises UsageError for a file."""
-    if storage.kind_of("") is PathKind.FILE:
-        raise UsageError(f"{without_secrets(storage.uri)} is a file, not a directory", code="usage.output")
+    match storage.kind_of(""):
+        case PathKind.MISSING:
+            return []
+        case PathKind.FILE:
+            raise UsageError(f"{without_secrets(storage.uri)} is a file, not a directory", code="usage.output")
     found: list[str] = []
 
     def enter(_: str, names: Sequence[str]) -> Iterable[str]:
@@ -325,7 +328,7 @@ def _content(storage: Storage) -> list[str]:
         return ()
 
     entries = storage.walk("", enter)
-    with suppress(FileMissing), _closed(entries):
+    with _closed(entries):
         for entry in entries:
             found += filter(None, (*entry.names, *entry.odd))
             if len(found) > _NAMED:

@@ -26,7 +26,7 @@ from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.log.timestamps import CommitTime, TimestampSource, file_times
 from deltacli.delta.protocol.properties import deleted_file_retention_ms
 from deltacli.delta.protocol.protocol import Protocol, require_readable
-from deltacli.errors import CheckpointUnreadable, CommitCorrupt, Unreadable
+from deltacli.errors import CheckpointUnreadable, CommitCorrupt, Unreadable, UsageError
 from deltacli.operations.table.arguments import optional_count
 from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.table.log import Log, list_log
@@ -246,8 +246,10 @@ class Snapshot:
         self, directory: str | os.PathLike[str], *, files: bool = True, tombstones: bool = False
     ) -> WrittenDirectory:
         """Write the live files, the tombstones or both as Parquet files to a directory, as `Scan.write_parquet` does:
-        `type` (`add` or `remove`), then the actions' own fields.
+        `type` (`add` or `remove`), then the actions' own fields. Raises UsageError unless one of them is wanted.
         """
+        if not (files or tombstones):
+            raise UsageError("neither files nor tombstones are to be written")
         from deltacli.operations.read.output import write_actions
         from deltacli.work.outputs.actions import ActionColumns
 
