@@ -24,7 +24,8 @@ TABLES = [
 
 @pytest.mark.parametrize("table", [pytest.param(table, id=table.id) for table in TABLES] or [None])
 def test_written_rows_are_those_of_the_scan(table: CorpusTable, root: Path, tmp_path: Path) -> None:
-    scan = open_table(table.path(root)).snapshot().scan()
+    assert table.newest is not None
+    scan = open_table(table.path(root)).snapshot(version=table.newest["version"]).scan()
 
     written = scan.write_parquet(tmp_path / "out")
 
