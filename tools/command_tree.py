@@ -25,7 +25,13 @@ class Kind(StrEnum):
 
 
 _CHOICES = re.compile(r"[a-z]+(\|[a-z]+)+")
-_KINDS = {"FILE": Kind.FILE, "TABLE": Kind.DIRECTORY, "DIRECTORY": Kind.DIRECTORY, "DIR": Kind.DIRECTORY}
+_KINDS = {
+    "FILE": Kind.FILE,
+    "FILE|DIR/": Kind.FILE,
+    "TABLE": Kind.DIRECTORY,
+    "DIRECTORY": Kind.DIRECTORY,
+    "DIR": Kind.DIRECTORY,
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,6 +35,7 @@ _LINES = (
     "row",
     "change",
     "scan",
+    "output",
     "widen-type",
     "property",
     "properties",
@@ -77,6 +78,7 @@ def render_schemas() -> dict[str, str]:
         "row": _row_line(documents["deltacli.read"], "row", "a row of a table"),
         "change": _row_line(documents["deltacli.changes"], "change", "a changed row of a table"),
         "scan": _whole_line(documents["deltacli.scan-files"], "scan", "how much a scan reads and passes over"),
+        "output": _whole_line(documents["deltacli.output"], "output", "what was written to a directory"),
         "widen-type": _whole_line(documents["deltacli.widen-type"], "widen-type", "wider types, planned or committed"),
     }
     written = [path for path in HOME.glob("*.json") if path.stem not in lines]

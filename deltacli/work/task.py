@@ -74,6 +74,8 @@ class TableStores:
     location: StoreLocation | None = None
     footers: FooterCache = field(default_factory=FooterCache)
     _kept: dict[type, Any] = field(default_factory=dict, repr=False)  # Any: an instance of each class
+    _others: dict[str, Storage] = field(default_factory=dict, repr=False)
+    _lock: Lock = field(default_factory=Lock, repr=False)
 
     def kept(self, kind: type[Kept]) -> Kept:
         """Return the one instance of a class, such as a cache, that all tasks of the table in this process share.
@@ -82,6 +84,13 @@ class TableStores:
         """
         found: Kept = self._kept.get(kind) or self._kept.setdefault(kind, kind())
         return found
+
+    def other(self, uri: str) -> Storage:
+        """Return the store of an output, opened once in this process. Raises what `open_storage` raises."""
+        with self._lock:
+            if uri not in self._others:
+                self._others[uri] = self.open_other(uri)
+            return self._others[uri]
 
     def files(self) -> TableFiles:
         """Return a resolver of the files that the log names. It records which of them were refused."""

@@ -17,6 +17,7 @@ from deltacli.cli.render.data.file_list import FileListing, FilesResult
 from deltacli.cli.render.text_form import write_table
 from deltacli.cli.results import RowGrid
 from deltacli.operations.table.version import Snapshot
+from deltacli.work.outputs.actions import fields_of
 from tests.cli.test_rows import PIPE
 from tests.support.actions import add, deletion_vector, metadata, protocol, remove
 from tests.support.builder import TableBuilder
@@ -63,7 +64,7 @@ def test_lists_of_files_are_written_in_columns_with_the_text_of_rows(
     form: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     snapshot = make_snapshot(5)
-    names = ("type", *file_list._fields_of(BOTH.kinds))
+    names = ("type", *fields_of(BOTH.kinds))
     expected = io.BytesIO()
     if form == "csv":
         grid = RowGrid([file_list._exact_column(name) for name in names], row_by_row(snapshot))

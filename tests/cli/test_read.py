@@ -187,7 +187,7 @@ def test_parquet_is_written_into_a_file_or_a_pipe(sample: Path, tmp_path: Path) 
 
     assert (2, "") == (nowhere.code, nowhere.out)
     assert nowhere.err.splitlines() == [
-        "error: --format parquet requires --output FILE",
+        "error: --format parquet requires --output FILE or --output DIR/",
         f"hint: deltacli read {sample} --format parquet --limit 5 --output rows.parquet",
     ]
     assert (2, True) == (code, seen.startswith("error: --format parquet requires --output FILE"))

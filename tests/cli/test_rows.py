@@ -17,12 +17,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deltacli.cli.formats import FORMATS, parquet
+from deltacli.cli.formats import FORMATS
 from deltacli.cli.render import row_pieces
 from deltacli.cli.render.data.rows import Rows, RowsResult, Written
 from deltacli.cli.terminal.output import open_sink
 from deltacli.cli.terminal.term import Terminal
 from deltacli.errors import Unreadable, UsageError
+from deltacli.work.outputs import parquet_stream
 
 PIPE = Terminal(is_terminal=False, width=None, colour=False)
 SCHEMA = pa.schema(
@@ -186,8 +187,8 @@ def test_parquet_of_no_rows_has_the_schema() -> None:
 
 @pytest.mark.parametrize(("most_rows", "most_bytes"), [(5, 1 << 20), (1 << 20, 400)])
 def test_row_groups_are_bounded(most_rows: int, most_bytes: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parquet, "_ROWS_PER_GROUP", most_rows)
-    monkeypatch.setattr(parquet, "_BYTES_PER_GROUP", most_bytes)
+    monkeypatch.setattr(parquet_stream, "_ROWS_PER_GROUP", most_rows)
+    monkeypatch.setattr(parquet_stream, "_BYTES_PER_GROUP", most_bytes)
     batches = [batch(TABLE[:1])] * 7 + [batch(TABLE * 10)]
 
     out, _ = write("parquet", *batches)
@@ -208,7 +209,7 @@ def test_parquet_is_whole_or_not_there(tmp_path: Path) -> None:
     (tmp_path / "before").write_bytes(b"before")
     for name in ("new", "before"):
         with pytest.raises(Exception, match="the store is gone"), open_sink(str(tmp_path / name)) as sink:
-            parquet.write_parquet(sink, SCHEMA, failing())
+            parquet_stream.write_parquet(sink, SCHEMA, failing())
 
     assert [tmp_path / "before"] == list(tmp_path.iterdir())
     assert b"before" == (tmp_path / "before").read_bytes()
@@ -223,7 +224,7 @@ def test_half_a_parquet_file_in_a_pipe_is_none() -> None:
     read, write_end = os.pipe()
     with os.fdopen(read, "rb") as out:
         with contextlib.suppress(KeyboardInterrupt), os.fdopen(write_end, "wb") as sink:
-            parquet.write_parquet(sink, SCHEMA, failing())
+            parquet_stream.write_parquet(sink, SCHEMA, failing())
         data = out.read()
 
     with pytest.raises(pa.ArrowInvalid):

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
 from deltacli.api.table import Table
@@ -16,17 +20,54 @@ from deltacli.engine.base import Engine
 from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.errors import DeltacliError
 from deltacli.operations.change.widen_type import WidenRequest, plan_widen_type
+from deltacli.operations.read.output import WrittenDirectory
 from deltacli.operations.read.snapshot import summarize
 from deltacli.storage import open_storage
 from deltacli.storage.location import StoreLocation
 from deltacli.work.task import TableStores, TaskContext
 from tests.rules.data_table import DataTable
 from tests.support import corpus
+from tests.support.row_counts import count_rows
 from tests.support.shipping import ShippingEngine
 
 _NOW_MS = 1_700_000_000_000
 _LARGEST_PIECE = 600
 """Bytes. A piece names a row group, a prefix or some files; it holds no rows and no footer."""
+_LARGEST = "300k-add-files-100-col-partitioned"
+"""A table whose statistics take seconds to read; its data files do not exist."""
+_VARYING = ("WriteRows", "WriteActions")
+"""Tasks that give the files they write names of their own."""
+
+
+def _written(write: Callable[[str], WrittenDirectory]) -> object:
+    """The rows that were written to a directory, file by file; nothing else is there."""
+    with TemporaryDirectory() as place:
+        written = write(f"{place}/out")
+        names = [file.name for file in written.files]
+        assert sorted([*names, "_SUCCESS"]) == sorted(os.listdir(f"{place}/out"))
+        files = [pq.ParquetFile(f"{place}/out/{name}").read() for name in names]
+        assert [file.rows for file in written.files] == [file.num_rows for file in files]
+        return [file.schema for file in files], count_rows(files, files[0].schema.names)
+
+
+def _rows(table: Table) -> object:
+    if _LARGEST in table.uri:
+        return None
+    return _written(table.snapshot().scan(limit=1_000).write_parquet)
+
+
+def _files(table: Table) -> object:
+    if _LARGEST in table.uri:
+        return None
+    return _written(partial(table.snapshot().write_files, tombstones=True))
+
+
+def _changes(table: Table) -> object:
+    if _LARGEST in table.uri:
+        return None
+    last = table.snapshot().version
+    return _written(table.changes(from_version=max(last - 1, 0), limit=1_000).write_parquet)
+
 
 _WIDER = {"byte": "short", "short": "int", "integer": "bigint", "float": "double"}
 _LARGEST_PIECES = {
@@ -35,6 +76,8 @@ _LARGEST_PIECES = {
     "ReadRows": 64 << 10,  # one file: its partition values, the statistics that its rows are compared with, its vector
     "ReadVectors": 64 << 10,  # up to 128 descriptors; some have their vector inline
     "CheckTypes": 4 << 10,  # the paths of 16 files
+    "WriteRows": 16_000,  # several data files, with partition values and vectors
+    "WriteActions": 1_200,  # several row groups
 }
 """More bytes for some tasks."""
 
@@ -76,6 +119,9 @@ OPERATIONS: dict[str, Callable[[Table], Any]] = {
     "footers": _findings("footers"),
     "data": _findings("data"),
     "check-files": _check_files,
+    "rows to a directory": _rows,
+    "changes to a directory": _changes,
+    "files to a directory": _files,
 }
 
 
@@ -94,7 +140,7 @@ def test_every_task_can_be_sent_repeated_and_reordered(name: str) -> None:
 
     for table in corpus.tables():
         uri = str(table.path(corpus.unpacked()))
-        engine = ShippingEngine()
+        engine = ShippingEngine(varying=_VARYING)
         assert answer_of(operation, uri, EmbeddedEngine()) == answer_of(operation, uri, engine), table.id
         spread += sum(engine.shipped.pieces.values())
         for task, size in engine.shipped.piece_bytes.items():

@@ -19,13 +19,14 @@ from deltacli.cli.options.rows import (
     require_file,
     settle_limit,
     split_columns,
+    write_directory,
 )
 from deltacli.cli.options.run import Run
 
 if TYPE_CHECKING:
     from deltacli.operations.table.time_travel import VersionTime
 
-EXIT_CODES = (0, 2, 3, 7, 70)
+EXIT_CODES = (0, 2, 3, 4, 7, 70)
 FORMATS = RowFormat
 RUNS_ON_CLUSTER = True
 _LONGEST_VERSION = 19
@@ -75,6 +76,7 @@ def changes(
       deltacli changes ./tbl --from 9 --to 9 --columns trip,day
       deltacli changes ./tbl --from 2026-01-03 --to 2026-01-04 --format ndjson
       deltacli changes ./tbl --from 0 --format parquet --output changes.parquet
+      deltacli changes ./tbl --from 0 --output changes/
     """
     from deltacli.cli.render.data.rows import Rows, RowsResult
     from deltacli.delta.schema.types import type_json
@@ -87,8 +89,15 @@ def changes(
     most = settle_limit(run, limit)
     opened = run.open_table(table)
     span = find_range(opened, begin, end)
-    found = read_range(opened, span, columns=chosen, where=where, limit=most + 1 if most else None)
+    extra = 0 if run.directory is not None else 1  # to find out whether there are more
+    found = read_range(opened, span, columns=chosen, where=where, limit=most + extra if most else None)
     note_findings(run, found.snapshot, None)
+    if run.directory is not None:
+        versions = {"fromVersion": span.first, "toVersion": span.last}
+        write_directory(run, opened.uri, "changes", versions, found.write_parquet, most)
+        for note in found.notes:
+            run.note(f"note: {note}")
+        return
     about = {
         "fromVersion": span.first,
         "toVersion": span.last,

@@ -18,13 +18,15 @@ from deltacli.cli.options.rows import (
     require_file,
     settle_limit,
     split_columns,
+    write_directory,
 )
 from deltacli.cli.options.run import Run
+from deltacli.errors import UsageError
 
 if TYPE_CHECKING:
     from deltacli.operations.table.version import Snapshot
 
-EXIT_CODES = (0, 2, 3, 7, 70)
+EXIT_CODES = (0, 2, 3, 4, 7, 70)
 FORMATS = RowFormat
 RUNS_ON_CLUSTER = True
 _COUNTED_BYTES = 64 << 20
@@ -56,6 +58,7 @@ def read(
       deltacli read ./tbl --columns trip,day --where "day = '2026-01-02'"
       deltacli read ./tbl --version 12 --format ndjson | jq -c .row
       deltacli read ./tbl --format parquet --output tbl.parquet
+      deltacli read ./tbl --output rows/              (Parquet files, in parallel)
       deltacli read ./tbl --where "trip > 500 AND ride.city = 'Bern'" --explain
     """
     from deltacli.cli.render.data.rows import FramedResult, Rows, RowsResult
@@ -65,8 +68,15 @@ def read(
     require_file(run)
     chosen = split_columns(columns)
     most = settle_limit(run, limit)
+    if explain and run.directory is not None:
+        raise UsageError("--explain cannot be written to a directory", code="usage.output")
     opened = run.open_table(table)
     found = opened.snapshot(version=version, timestamp_ms=at_ms)
+    if run.directory is not None:
+        scan = found.scan(columns=chosen, where=where, limit=most or None)
+        note_findings(run, found, at_ms)
+        write_directory(run, opened.uri, "rows", {"version": scan.version}, scan.write_parquet, most)
+        return
     # One row more than is shown, to find out whether there are more.
     scan = found.scan(columns=chosen, where=where, limit=most + 1 if most and not explain else None)
     note_findings(run, found, at_ms)

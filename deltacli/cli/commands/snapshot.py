@@ -8,18 +8,20 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from deltacli.cli.formats import PARQUET, RowFormat
 from deltacli.cli.invocation import invocation
 from deltacli.cli.options.chosen_version import note_findings, parse_moment_of
 from deltacli.cli.options.common_options import TableArgument, TimestampOption, VersionOption
-from deltacli.cli.options.rows import ColumnsOption, LimitOption, settle_limit
+from deltacli.cli.options.rows import ColumnsOption, LimitOption, require_file, settle_limit, write_directory
 from deltacli.cli.options.run import Run
-from deltacli.cli.terminal.shell import again_without_limit, quoted_table
+from deltacli.cli.terminal.shell import again_with, again_without_limit, quoted_table
 from deltacli.errors import UsageError
 
 if TYPE_CHECKING:
     from deltacli.operations.table.version import Snapshot
 
-EXIT_CODES = (0, 2, 3, 7, 70)
+EXIT_CODES = (0, 2, 3, 4, 7, 70)
+FORMATS = RowFormat
 RUNS_ON_CLUSTER = True
 
 Files = Annotated[bool, typer.Option("--files", help="List the live files instead.")]
@@ -59,6 +61,7 @@ def snapshot(
       deltacli snapshot ./tbl --timestamp 2026-01-09T08:00:00Z --schema
       deltacli snapshot ./tbl --files --format ndjson
       deltacli snapshot ./tbl --files --columns path,size --format csv
+      deltacli snapshot ./tbl --files --output files/     (Parquet, in parallel)
     """
 
     at_ms = parse_moment_of(version, timestamp)
@@ -68,6 +71,14 @@ def snapshot(
         )
     if sum([schema, files or tombstones, counts or digest]) > 1:
         raise UsageError("--schema, --files or --tombstones, and --counts or --digest exclude each other")
+    if not (files or tombstones) and (run.format is PARQUET or run.directory is not None):
+        what = "--format parquet" if run.directory is None else "--output DIR"
+        raise UsageError(
+            f"{what} requires --files or --tombstones",
+            code="usage.output",
+            hint=again_with(invocation.arguments, "--files"),
+        )
+    require_file(run)
     opened = run.open_table(table)
     if files or tombstones:
         rebuild = partial(opened.snapshot, version=version, timestamp_ms=at_ms)
@@ -108,11 +119,16 @@ def _list_files(
     tombstones: bool,
 ) -> None:
     from deltacli.cli.render.data.file_list import FileListing, FilesResult
+    from deltacli.operations.read.output import write_actions
 
     listing = FileListing.choose(columns, files=files, tombstones=tombstones)
     most = settle_limit(run, limit)
     found = rebuild()
     note_findings(run, found, at_ms)
+    if run.directory is not None:
+        write = partial(write_actions, found, columns=listing.shape, limit=most or None)
+        write_directory(run, found.table.uri, "files", {"version": found.version}, write, most)
+        return
     result = FilesResult(found, listing, most)
     run.write(result)
     if result.was_cut:

@@ -21,7 +21,7 @@ widen-type;-;again;Give columns wider types without rewriting data, in one commi
 '
             options='--format;table json ndjson csv markdown parquet;once;Format of stdout.
 --json;-;once;The same as --format json.
---output;FILE;once;Write the result to this file, atomically, instead of to stdout.
+--output;FILE;once;Write the result to this file, atomically, or Parquet files to this new or empty directory.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -52,7 +52,7 @@ widen-type;-;again;Give columns wider types without rewriting data, in one commi
 --spark-conf;TEXT;again;Setting of the Spark session; K=@FILE reads the value from a file. Repeatable.
 --format;table json ndjson csv markdown parquet;once;Format of stdout.
 --json;-;once;The same as --format json.
---output;FILE;once;Write the result to this file, atomically, instead of to stdout.
+--output;FILE;once;Write the result to this file, atomically, or Parquet files to this new or empty directory.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -189,7 +189,7 @@ restore;-;again;Restore files that a backup has and the log of a table lacks.
 '
             options='--format;table json ndjson csv markdown parquet;once;Format of stdout.
 --json;-;once;The same as --format json.
---output;FILE;once;Write the result to this file, atomically, instead of to stdout.
+--output;FILE;once;Write the result to this file, atomically, or Parquet files to this new or empty directory.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -402,7 +402,7 @@ again;TEXT
 --spark-conf;TEXT;again;Setting of the Spark session; K=@FILE reads the value from a file. Repeatable.
 --format;table json ndjson csv markdown parquet;once;Format of stdout.
 --json;-;once;The same as --format json.
---output;FILE;once;Write the result to this file, atomically, instead of to stdout.
+--output;FILE;once;Write the result to this file, atomically, or Parquet files to this new or empty directory.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -436,9 +436,9 @@ again;TEXT
 --master;TEXT;once;Spark master, such as local[4] or spark://HOST:7077.
 --remote;TEXT;once;Spark Connect server, such as sc://HOST:15002; @FILE reads the URL from a file.
 --spark-conf;TEXT;again;Setting of the Spark session; K=@FILE reads the value from a file. Repeatable.
---format;table json ndjson csv markdown;once;Format of stdout.
+--format;table json ndjson csv markdown parquet;once;Format of stdout.
 --json;-;once;The same as --format json.
---output;FILE;once;Write the result to this file, atomically, instead of to stdout.
+--output;FILE;once;Write the result to this file, atomically, or Parquet files to this new or empty directory.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -461,7 +461,7 @@ again;TEXT
 '
             options='--format;table json ndjson csv markdown parquet;once;Format of stdout.
 --json;-;once;The same as --format json.
---output;FILE;once;Write the result to this file, atomically, instead of to stdout.
+--output;FILE;once;Write the result to this file, atomically, or Parquet files to this new or empty directory.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.

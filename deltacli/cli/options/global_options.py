@@ -32,6 +32,17 @@ class TableFormat(StrEnum):
     PAIMON = "paimon"
 
 
+OUTPUT_OF_ROWS: Any = Annotated[  # Any: an annotation
+    str | None,
+    typer.Option(
+        "--output",
+        metavar="FILE|DIR/",
+        help="Write the result to this file, atomically, or Parquet files to this new or empty directory.",
+        show_default=False,
+    ),
+]
+"""`--output` of the commands that also write directories."""
+
 GLOBAL_OPTIONS: Mapping[str, Any] = {  # Any: annotations
     "output": Annotated[
         str | None,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -15,6 +16,7 @@ from deltacli.errors import UsageError
 
 if TYPE_CHECKING:
     from deltacli.cli.render.data.rows import Written
+    from deltacli.operations.read.output import WrittenDirectory
 
 _NAMED = 5
 _NAME = re.compile(r"\s*`(?:[^`]|``)*`\s*(?=,|$)|[^,]+")
@@ -50,17 +52,35 @@ def settle_limit(run: Run, wanted: int | None) -> int:
         if wanted < 0:
             raise UsageError(f"--limit {wanted} is negative", facts={"expected": "0 (all) or more"})
         return wanted
-    return DEFAULT_ROWS if run.is_on_screen else 0
+    return DEFAULT_ROWS if run.is_on_screen and run.directory is None else 0
 
 
 def require_file(run: Run) -> None:
-    """Raise UsageError where Parquet would not be written to a file."""
+    """Raise UsageError where Parquet would be written neither to a file nor to a directory."""
     if run.format is PARQUET and (run.output is None or run.terminal.is_terminal):
         raise UsageError(
-            "--format parquet requires --output FILE",
+            "--format parquet requires --output FILE or --output DIR/",
             code="usage.output",
             hint=again_with(invocation.arguments, "--output", "rows.parquet"),
         )
+
+
+def write_directory(
+    run: Run,
+    table: str,
+    content: str,
+    versions: Mapping[str, int],
+    write: Callable[[str], WrittenDirectory],
+    limit: int,
+) -> None:
+    """Write rows to the directory of `--output`, and show what was written. `limit`: as in `Run.limit`."""
+    from deltacli.cli.render.data.written_directory import DirectoryResult
+
+    assert run.directory is not None
+    written = write(run.directory)
+    run.write(DirectoryResult(table, content, versions, written))
+    if written.was_cut:
+        run.note(f"wrote the first {limit:,} rows; to write all: {again_without_limit(invocation.arguments)}")
 
 
 def split_columns(columns: str | None) -> list[str] | None:

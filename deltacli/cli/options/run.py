@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Optional, get_type_h
 
 import typer
 
-from deltacli.cli.formats import FORMATS, TABLE, AnyFormat, EveryFormat, Format
+from deltacli.cli.formats import CSV, FORMATS, NDJSON, PARQUET, TABLE, AnyFormat, EveryFormat, Format
 from deltacli.cli.invocation import invocation
 from deltacli.cli.options.cluster import CLUSTER_OPTIONS, EngineSettings, settle_engine
 from deltacli.cli.options.configuration import (
@@ -27,13 +27,14 @@ from deltacli.cli.options.configuration import (
 from deltacli.cli.options.global_options import (
     DEFAULTS,
     GLOBAL_OPTIONS,
+    OUTPUT_OF_ROWS,
     ColourChoice,
     LogFormat,
     ProgressChoice,
     TableFormat,
 )
 from deltacli.cli.options.moments import parse_moment
-from deltacli.cli.options.targets import require_directory, require_target
+from deltacli.cli.options.targets import directory_of, require_directory, require_empty_target, require_target
 from deltacli.cli.render.json import dumps
 from deltacli.cli.terminal.output import open_sink
 from deltacli.cli.terminal.term import Style, Terminal, close_live_line, colours_stderr, detect_terminal, say, say_json
@@ -87,6 +88,8 @@ class Run:
     is_paged: bool = True
     retry_budget_ms: int | None = None
     allow_external: tuple[str, ...] = ()
+    directory: str | None = None
+    """Where `--output` names a directory: rows are written there as Parquet, and the result says what was written."""
     colours_notes: bool = False
     """Notes go to a terminal that shows colour."""
     engine_settings: EngineSettings = field(default_factory=EngineSettings)
@@ -222,6 +225,8 @@ def with_shared_options(
         if name != "run"
     ]
     declared = {**(CLUSTER_OPTIONS if runs_on_cluster else {}), **_format_options(formats), **GLOBAL_OPTIONS}
+    if PARQUET.name in list(formats):
+        declared["output"] = OUTPUT_OF_ROWS
     shared = [
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=DEFAULTS.get(name), annotation=annotation)
         for name, annotation in declared.items()
@@ -275,6 +280,10 @@ def make_run(
     shows = _progress_choice(progress, settings, configuration)
     logs = log_format or (LogFormat.JSON if wished in FORMATS and FORMATS[wished].errors_are_json else LogFormat.TEXT)
     invocation.log_is_json, invocation.verbosity = logs is LogFormat.JSON, verbose
+    directory = directory_of(output) if PARQUET.name in list(formats) else None
+    if directory is not None:
+        output = None
+        chosen = _format_of_directory(chosen, output_format, directory)
     if output is not None:
         require_target(output, "--output")
         require_directory(output)
@@ -294,11 +303,27 @@ def make_run(
         is_paged=not no_pager,
         retry_budget_ms=retry_budget_of(retry_budget, settings.get("retry_budget"), configuration),
         allow_external=(*settings.get("allow_external", ()), *(allow_external or ())),
+        directory=directory,
         colours_notes=colours_stderr(colours),
         engine_settings=settle_engine(**engine, settings=settings, configuration=configuration)
         if engine
         else EngineSettings(),
     )
+
+
+def _format_of_directory(chosen: Format, given: StrEnum | None, directory: str) -> Format:
+    """Return the format of the result that describes an output directory. Raises UsageError."""
+    from deltacli.cli.terminal.shell import again_with
+
+    require_empty_target(directory)
+    if given in (NDJSON.name, CSV.name):
+        raise UsageError(
+            f"--format {given} cannot be written to a directory",
+            code="usage.output",
+            facts={"directory": directory, "expected": "parquet, or a file for --output"},
+            hint=again_with(invocation.arguments, "--format", PARQUET.name),
+        )
+    return TABLE if chosen is PARQUET else chosen
 
 
 def _require_readable(

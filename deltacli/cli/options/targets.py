@@ -27,6 +27,24 @@ def require_target(output: str, option: str) -> None:
     )
 
 
+def directory_of(output: str | None) -> str | None:
+    """Return the directory of Parquet files that `--output` names: an existing one, one with a slash at the end, or a
+    URI; None for a file.
+    """
+    if not output or output == "-":
+        return None
+    is_uri = "://" in output or output[:5].lower() == "file:"
+    return output if is_uri or output.endswith("/") or os.path.isdir(output) else None
+
+
+def require_empty_target(directory: str) -> None:
+    """Raise UsageError for an output directory inside a table, StorageFailed where its parent does not exist."""
+    if "://" in directory or directory[:5].lower() == "file:":
+        return  # the operation checks it
+    require_target(directory.rstrip("/") or "/", "--output")
+    require_directory(directory.rstrip("/") or "/")
+
+
 def require_directory(output: str) -> None:
     """Raise StorageFailed where the directory for a result does not exist, before the command changes anything."""
     if output != "-" and not os.path.isdir(os.path.dirname(os.path.realpath(output))):

@@ -73,6 +73,10 @@ class FileColumns:
         self._physical_name = physical_name
         self._seen: tuple[Any, _FileFields] | None = None
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what another process needs: the fields of the last file are not sent."""
+        return {**self.__dict__, "_seen": None}
+
     def find(self, schema: pyarrow.Schema, columns: Sequence[StructField]) -> list[FileColumn | None]:
         """Find each column in the Arrow schema of a file; None for one that was added after the file.
 

@@ -8,6 +8,7 @@ Spec: Add CDC File; Change Data Files; Reader Requirements for AddCDCFile.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -30,18 +31,20 @@ from deltacli.delta.schema.readable_rows import require_readable_rows
 from deltacli.delta.schema.types import PrimitiveType, StructField, StructType, parse_schema
 from deltacli.delta.vectors.descriptor import unique_id
 from deltacli.errors import CommitCorrupt, LogIncomplete, UsageError, VersionAbsent
-from deltacli.operations.read.scan import Selection, data_files, first_rows, reader_of, stream_files, table_of
+from deltacli.operations.read.scan import Selection, data_files, reader_of, stream_files, table_of
 from deltacli.operations.table.api_hints import named_items
 from deltacli.operations.table.find_log import list_log
 from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.storage.secrets import without_secrets
 from deltacli.work.commits.reading import stream_commit
+from deltacli.work.rows.batches import first_rows
 from deltacli.work.rows.data_files import DataFile
 from deltacli.work.rows.table_files import TableFiles
 
 if TYPE_CHECKING:
     import pyarrow
 
+    from deltacli.operations.read.output import WrittenDirectory
     from deltacli.operations.table.handle import TableHandle
     from deltacli.operations.table.time_travel import VersionRange
     from deltacli.operations.table.version import Snapshot
@@ -144,6 +147,23 @@ class Changes:
     def to_arrow(self) -> pyarrow.Table:
         """Return all changes as one table, in memory. Raises DataUnreadable."""
         return table_of(self.schema, self)
+
+    def write_parquet(self, directory: str | os.PathLike[str]) -> WrittenDirectory:
+        """Write the changes as Parquet files to a directory, as `Scan.write_parquet` does. Names of files ascend with
+        the versions.
+        """
+        from deltacli.operations.read.output import write_rows
+
+        return write_rows(self._table, directory, self._wanted, self._changed_files(), self._limit)
+
+    def _changed_files(self) -> Iterator[DataFile]:
+        self._unrecorded = []
+        if self._is_empty:
+            return
+        for commit in read_commits(self._table, self._listing, self._end, self.from_version):
+            if commit.is_of_whole_files:
+                self._unrecorded.append(commit.version)
+            yield from changed_files(self._table, commit, self._selection.needed)
 
     def _batches(self) -> Iterator[pyarrow.RecordBatch]:
         self._unrecorded = []

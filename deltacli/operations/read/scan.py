@@ -5,6 +5,7 @@ Spec: Data Files; Deletion Vectors; Column Mapping; Per-file Statistics.
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property, partial
@@ -26,6 +27,7 @@ from deltacli.errors import UsageError
 from deltacli.operations.table.api_hints import named_items
 from deltacli.progress import SILENT, Progress
 from deltacli.storage.secrets import without_secrets
+from deltacli.work.rows.batches import first_rows
 from deltacli.work.rows.data_files import DataFile, ReadSpec, split_file
 from deltacli.work.rows.row_reader import read_rows
 from deltacli.work.rows.table_files import TableFiles
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     import pyarrow
 
     from deltacli.delta.predicate import Predicate
+    from deltacli.operations.read.output import WrittenDirectory
     from deltacli.operations.table.handle import TableHandle
 
 BY_PARTITION, BY_STATISTICS = "partition", "statistics"
@@ -147,6 +150,17 @@ class Scan:
         """Return all rows as one table, in memory. Raises DataUnreadable."""
         return table_of(self.schema, self)
 
+    def write_parquet(self, directory: str | os.PathLike[str]) -> WrittenDirectory:
+        """Write the rows as Parquet files to a directory: a path, or a URI of a store that can create atomically.
+
+        The directory must be new or empty and outside of all tables, else UsageError is raised. `_SUCCESS` in it marks
+        a complete result; after an error, nothing is left. Raises DataUnreadable, StorageFailed, NoAtomicCreate.
+        """
+        from deltacli.operations.read.output import write_rows
+
+        files = chain.from_iterable(self._snapshot.map_actions("add", self._data_files))
+        return write_rows(self._snapshot.table, directory, self._wanted, files, self._limit)
+
     def files(self) -> Iterator[pyarrow.RecordBatch]:
         """Yield every live file: `path` (as in the log), `size` in bytes, `records` (null where unknown), `kept`, and
         the `reason` where it is skipped: `partition` or `statistics`.
@@ -229,20 +243,6 @@ def stream_files(
             step.advance(1)
 
         yield from engine.stream(tell, chain(first, pieces))
-
-
-def first_rows(batches: Iterator[pyarrow.RecordBatch], limit: int | None) -> Iterator[pyarrow.RecordBatch]:
-    """Yield the rows up to a limit, all without one; stops reading when it is reached."""
-    if limit is None:
-        yield from batches
-        return
-    left = limit
-    while left > 0:
-        batch = next(batches, None)
-        if batch is None:
-            return
-        yield batch.slice(0, left)
-        left -= batch.num_rows
 
 
 def reader_of(schema: pyarrow.Schema, batches: Iterable[pyarrow.RecordBatch]) -> pyarrow.RecordBatchReader:

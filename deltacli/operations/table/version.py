@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -25,7 +26,7 @@ from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.log.timestamps import CommitTime, TimestampSource, file_times
 from deltacli.delta.protocol.properties import deleted_file_retention_ms
 from deltacli.delta.protocol.protocol_action import Protocol, require_readable
-from deltacli.errors import CheckpointUnreadable, CommitCorrupt, Unreadable
+from deltacli.errors import CheckpointUnreadable, CommitCorrupt, Unreadable, UsageError
 from deltacli.operations.table.api_arguments import optional_count
 from deltacli.operations.table.api_hints import named, named_items
 from deltacli.operations.table.find_log import Log, list_log
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
     import pyarrow
 
     from deltacli.delta.schema.types import StructType
+    from deltacli.operations.read.output import WrittenDirectory
     from deltacli.operations.read.scan import Scan
 
 
@@ -264,6 +266,25 @@ class Snapshot:
         stores, touched = self.table.stores, self.touched
         read = partial(read_narrow, stores, touched=touched, with_paths=True, with_records=with_records)
         yield from self._of_pieces(read, _rows_of_batch, _same, several_at_once=False, pieces=pieces)
+
+    def write_files(
+        self, directory: str | os.PathLike[str], *, files: bool = True, tombstones: bool = False
+    ) -> WrittenDirectory:
+        """Write the live files, the tombstones or both as Parquet files to a directory, as `Scan.write_parquet` does:
+        `type` (`add` or `remove`), then the actions' own fields. Raises UsageError unless one of them is wanted.
+        """
+        if not (files or tombstones):
+            raise UsageError("neither files nor tombstones are to be written")
+        from deltacli.operations.read.output import write_actions
+        from deltacli.work.outputs.actions import ActionColumns
+
+        kinds = (*(("add",) if files else ()), *(("remove",) if tombstones else ()))
+        return write_actions(self, directory, ActionColumns(kinds), None)
+
+    @property
+    def checkpoint_pieces(self) -> tuple[CheckpointPiece, ...]:
+        """The row groups of the checkpoint that may contain file actions."""
+        return self._pieces
 
     @property
     def set_aside(self) -> Mapping[str, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from deltacli.cli.render.terminal.console import Canvas
     from deltacli.operations.table.version import Snapshot
+    from deltacli.work.outputs.actions import ActionColumns
 
 
 _LARGEST = "largest size of those shown"
@@ -39,13 +40,22 @@ class FileListing:
     kinds: tuple[str, ...]
     columns: tuple[str, ...] | None
 
+    @property
+    def shape(self) -> ActionColumns:
+        """The columns of the listing, with their types."""
+        from deltacli.work.outputs.actions import ActionColumns
+
+        return ActionColumns(self.kinds, self.columns)
+
     @classmethod
     def choose(cls, columns: str | None, *, files: bool, tombstones: bool) -> FileListing:
         """Return the listing the options ask for. Raises UsageError for a column that no listed action has."""
         kinds = (*(("add",) if files else ()), *(("remove",) if tombstones else ()))
         if columns is None:
             return cls(kinds, None)
-        known = list(_fields_of(kinds))
+        from deltacli.work.outputs.actions import fields_of
+
+        known = list(fields_of(kinds))
         spelled = {name.lower(): name for name in known}
         wanted = [name.strip() for name in columns.split(",") if name.strip()]
         if not wanted:
@@ -84,8 +94,13 @@ class FilesResult(Result):
 
     def grid(self) -> Grid:
         listing = self._listing
-        names = listing.columns if listing.columns is not None else ("type", *_fields_of(listing.kinds))
+        names = listing.shape.names
         return BatchGrid(names, lambda form: self._blocks(partial(_grid_block, form, names)))
+
+    def frames(self) -> tuple[pyarrow.Schema, Iterable[pyarrow.RecordBatch]]:
+        """Return the rows in Arrow columns and their schema, for `--format parquet`."""
+        shape = self._listing.shape
+        return shape.schema(), (shape.of(kind, batch) for kind, batch in self._batches())
 
     def draw(self, sink: BinaryIO, terminal: Terminal) -> None:
         """Write rows for a terminal, or in columns into a pipe."""
@@ -105,14 +120,6 @@ class FilesResult(Result):
 
     def _end(self) -> dict[str, Any]:  # Any: JSON values
         return {"complete": not self.was_cut}
-
-
-def _fields_of(kinds: Sequence[str]) -> dict[str, None]:
-    """The fields of the listed actions, in order, each once."""
-    from deltacli.delta.log.file_actions import action_schemas
-
-    schemas = action_schemas()
-    return dict.fromkeys(name for kind in kinds for name in (schemas.add if kind == "add" else schemas.remove).names)
 
 
 class _Cutter:

@@ -15,8 +15,8 @@ from deltacli.cli.render.row_pieces import block_of, pieces
 from deltacli.cli.render.text_form import write_table
 from deltacli.cli.results import Document, Emit, Grid, Result, grid_of
 from deltacli.cli.terminal.term import Style, Terminal, encoded
-from deltacli.errors import Unreadable
 from deltacli.units import format_count, plural
+from deltacli.work.outputs.parquet_stream import require_sound
 
 if TYPE_CHECKING:
     import pyarrow
@@ -136,18 +136,8 @@ def cut(batches: Iterable[pyarrow.RecordBatch], limit: int, written: Written) ->
 
 def _sound(batches: Iterable[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
     """The batches that have rows. Raises Unreadable for text that is no UTF-8, which no format could give back."""
-    from pyarrow import ArrowInvalid
-
     for batch in batches:
-        for name, column in zip(batch.schema.names, batch.columns, strict=True):
-            try:
-                column.validate(full=True)
-            except ArrowInvalid as fault:
-                raise Unreadable(
-                    f"column {name!r} holds a value that is not of its type",
-                    code="data.bad-value",
-                    facts={"found": str(fault)},
-                ) from fault
+        require_sound(batch)
         if batch.num_rows:
             yield batch
 

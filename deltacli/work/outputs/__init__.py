@@ -1,0 +1,1 @@
+"""Writing results as directories of Parquet files, in tasks."""

@@ -1,0 +1,162 @@
+"""Write the files of an output directory: each attempt under names of its own, as long as its run lasts.
+
+Every attempt of a piece writes other files, and the driver deletes those that are not in its list. An attempt that a
+cluster has lost may still run after that. The run therefore holds a claim file in the directory and deletes it before
+it looks for such files. An attempt that does not find the claim of its run after it has published a file deletes the
+file again.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from deltacli.errors import FileMissing, StorageFailed
+from deltacli.storage import Created, Draft, Existed, Failed, Storage, Unknown
+from deltacli.storage.disk_faults import disk_fault
+from deltacli.work.outputs.parquet_stream import ParquetStream, require_sound
+from deltacli.work.rows.batches import first_rows
+from deltacli.work.task import TaskContext
+
+if TYPE_CHECKING:
+    import pyarrow
+
+CLAIM = "_deltacli_writing"
+"""The file that marks a directory as being written; it contains the id of the run. Readers ignore names with `_`."""
+
+_MOST_FILE_BYTES = 1 << 30
+"""A larger file is continued in another one: object stores limit the size of one upload, and disks the drafts."""
+
+
+@dataclass(frozen=True, slots=True)
+class OutputFile:
+    """A written file of an output directory."""
+
+    name: str
+    rows: int
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class OutputTarget:
+    """A directory that one run writes: its URI, and the id of the run, which is part of the names of its files."""
+
+    uri: str
+    run: str
+
+    def file_name(self, number: int, attempt: str, part: int) -> str:
+        """Return the name of a file that an attempt of piece `number` writes; `part` counts its files."""
+        return f"part-{number:05}-{self.run}-{attempt}{f'-{part}' if part else ''}.parquet"
+
+    def owns(self, name: str) -> bool:
+        """Return whether a name is that of a file that an attempt of this run has written."""
+        return re.fullmatch(rf"part-\d{{5,}}-{self.run}-[0-9a-f]{{32}}(-\d+)?\.parquet", name) is not None
+
+    def is_claimed(self, storage: Storage) -> bool:
+        """Return whether the directory has the claim of this run."""
+        try:
+            return storage.read(CLAIM) == self.run.encode()
+        except FileMissing:
+            return False
+
+
+def write_batches(
+    context: TaskContext,
+    target: OutputTarget,
+    number: int,
+    schema: pyarrow.Schema,
+    batches: Iterator[pyarrow.RecordBatch],
+    *,
+    limit: int | None = None,
+    is_needed: bool = False,
+) -> tuple[OutputFile, ...]:
+    """Write up to `limit` rows to files of the target, and return the files; no rows are a file only if `is_needed`.
+
+    Raises StorageFailed, Unreadable for values that are not of their type, and what the batches raise.
+    """
+    storage = context.stores.other(target.uri)
+    remaining = (batch for batch in first_rows(batches, limit) if batch.num_rows)
+    written: list[OutputFile] = []
+    batch = next(remaining, None)
+    while batch is not None or (is_needed and not written):
+        name = target.file_name(number, context.attempt, len(written))
+        rows = remaining if batch is None else chain([batch], remaining)
+        written.append(_write_file(storage, target, name, schema, rows))
+        batch = next(remaining, None)
+    return tuple(written)
+
+
+def _write_file(
+    storage: Storage,
+    target: OutputTarget,
+    name: str,
+    schema: pyarrow.Schema,
+    batches: Iterator[pyarrow.RecordBatch],
+) -> OutputFile:
+    """Write batches to one file up to its largest size, and publish it."""
+    with storage.draft(name) as draft:
+        file = _encode(draft, name, schema, batches)
+        _require_claim(storage, target)
+        _publish(storage, draft, file)
+    try:
+        _require_claim(storage, target)
+    except StorageFailed as fault:
+        for _, outcome in storage.delete_many([name]):
+            if isinstance(outcome, Failed):
+                fault.facts["left behind"] = name
+        raise
+    return file
+
+
+def _encode(draft: Draft, name: str, schema: pyarrow.Schema, batches: Iterator[pyarrow.RecordBatch]) -> OutputFile:
+    with _disk_faults(draft.place, name), open(draft.place, "wb") as sink:
+        stream = ParquetStream(sink, schema)
+        try:
+            for batch in batches:
+                require_sound(batch)
+                stream.add(batch)
+                if stream.size_bytes >= _MOST_FILE_BYTES:
+                    break
+            stream.finish()
+        except BaseException:
+            stream.abandon()
+            raise
+    return OutputFile(name, stream.rows, stream.size_bytes)
+
+
+def _require_claim(storage: Storage, target: OutputTarget) -> None:
+    if not target.is_claimed(storage):
+        raise StorageFailed(
+            f"{target.uri} is no longer written by this run",
+            code="output.run-ended",
+            facts={"missing": CLAIM},
+        )
+
+
+def _publish(storage: Storage, draft: Draft, file: OutputFile) -> None:
+    """Publish a draft under a name that no other attempt uses. Raises StorageFailed."""
+    match draft.publish():
+        case Created():
+            return
+        case Existed():
+            cause = "the name exists"  # the reply to an earlier request of this attempt was lost
+        case Unknown(cause):
+            pass
+    try:
+        size = storage.stat(file.name).size_bytes
+    except FileMissing as fault:
+        raise StorageFailed(f"{file.name} was not written", facts={"why": cause}) from fault
+    if size != file.size_bytes:
+        raise StorageFailed(f"{file.name} has {size} bytes, expected {file.size_bytes}", facts={"why": cause})
+
+
+@contextmanager
+def _disk_faults(place: str, name: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as fault:
+        raise disk_fault(fault, name, place, "written") from fault

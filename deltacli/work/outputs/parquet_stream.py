@@ -1,0 +1,130 @@
+"""Write batches of Arrow as one Parquet file, in row groups of bounded size."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, BinaryIO
+
+from deltacli.errors import Unreadable, UsageError
+
+if TYPE_CHECKING:
+    import pyarrow
+
+_ROWS_PER_GROUP = 1 << 20
+_BYTES_PER_GROUP = 64 << 20
+"""Bytes in memory; a third or less on disk."""
+
+
+class _Tap(io.RawIOBase):
+    """A stream that counts its bytes and can be shut; later writes are discarded."""
+
+    def __init__(self, sink: BinaryIO) -> None:
+        self._sink = sink
+        self.is_shut = False
+        self.size_bytes = 0
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: object) -> int:
+        view = memoryview(data)  # type: ignore[arg-type]  # a buffer from Arrow
+        if not self.is_shut:
+            self._sink.write(view)
+            self.size_bytes += view.nbytes
+        return view.nbytes
+
+
+class ParquetStream:
+    """Writes batches of a schema with Zstandard, which every reader of Delta tables supports.
+
+    Without `finish` no footer is written, so an incomplete file cannot be opened, not even one from a pipe. Raises
+    UsageError for a type that Parquet does not have.
+    """
+
+    def __init__(self, sink: BinaryIO, schema: pyarrow.Schema) -> None:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        self.rows = 0
+        self._schema = schema
+        self._tap = _Tap(sink)
+        self._held: list[pyarrow.RecordBatch] = []
+        self._held_rows = self._held_bytes = 0
+        try:
+            self._writer = pq.ParquetWriter(self._tap, schema, compression="zstd")
+        except pa.ArrowNotImplementedError as fault:
+            raise _unwritable(fault) from fault
+
+    @property
+    def size_bytes(self) -> int:
+        """The bytes written so far, without the rows that are held for the next row group."""
+        return self._tap.size_bytes
+
+    def add(self, batch: pyarrow.RecordBatch) -> None:
+        """Take a batch, and write a row group once there are enough rows or bytes for one."""
+        self.rows += batch.num_rows
+        self._held.append(batch)
+        self._held_rows += batch.num_rows
+        self._held_bytes += batch.nbytes
+        if self._held_rows >= _ROWS_PER_GROUP or self._held_bytes >= _BYTES_PER_GROUP:
+            self._flush(min(_ROWS_PER_GROUP, max(self._held_rows * _BYTES_PER_GROUP // max(self._held_bytes, 1), 1)))
+
+    def finish(self) -> None:
+        """Write the remaining rows and the footer."""
+        if self._held:
+            self._flush(_ROWS_PER_GROUP)
+        self._writer.close()
+
+    def abandon(self) -> None:
+        """Close the file without a footer."""
+        self._tap.is_shut = True
+        self._writer.close()
+
+    def _flush(self, rows_per_group: int) -> None:
+        import pyarrow as pa
+
+        table = pa.Table.from_batches(self._held, self._schema)
+        self._held, self._held_rows, self._held_bytes = [], 0, 0
+        try:
+            self._writer.write_table(table, rows_per_group)
+        except pa.ArrowNotImplementedError as fault:
+            raise _unwritable(fault) from fault
+
+
+def write_parquet(sink: BinaryIO, schema: pyarrow.Schema, batches: Iterable[pyarrow.RecordBatch]) -> None:
+    """Write batches as one file, which has no footer after any fault. Raises what `ParquetStream` raises."""
+    stream = ParquetStream(sink, schema)
+    try:
+        for batch in batches:
+            stream.add(batch)
+        stream.finish()
+    except BaseException:
+        stream.abandon()
+        raise
+
+
+def require_sound(batch: pyarrow.RecordBatch) -> None:
+    """Raise Unreadable for a value that is not of its type, such as text that is not UTF-8, which no format could
+    reproduce.
+    """
+    from pyarrow import ArrowInvalid
+
+    for name, column in zip(batch.schema.names, batch.columns, strict=True):
+        try:
+            column.validate(full=True)
+        except ArrowInvalid as fault:
+            raise Unreadable(
+                f"column {name!r} holds a value that is not of its type",
+                code="data.bad-value",
+                facts={"found": str(fault)},
+            ) from fault
+
+
+def _unwritable(fault: Exception) -> UsageError:
+    return UsageError(
+        "these columns cannot be written as Parquet",
+        code="usage.format",
+        facts={"reason": str(fault)},
+        hint="select other columns with --columns, or use --format ndjson",
+    )
