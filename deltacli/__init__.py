@@ -16,6 +16,7 @@ from deltacli.release import VERSION
 if TYPE_CHECKING:
     from deltacli.api.table import Table, open_table
     from deltacli.delta.rules.framework.base import Finding, Severity
+    from deltacli.engine.spark.engine import SparkEngine
     from deltacli.errors import DeltacliError, UsageError
     from deltacli.operations.read.changes import Changes
     from deltacli.operations.read.history import History, HistoryItem
@@ -35,6 +36,7 @@ __all__ = [
     "Scan",
     "Severity",
     "Snapshot",
+    "SparkEngine",
     "Table",
     "UsageError",
     "Validation",
@@ -51,6 +53,7 @@ _HOMES = {
     "Progress": "deltacli.progress",
     "Scan": "deltacli.operations.read.scan",
     "Severity": "deltacli.delta.rules.framework.base",
+    "SparkEngine": "deltacli.engine.spark.engine",
     "Snapshot": "deltacli.operations.table.version",
     "Table": "deltacli.api.table",
     "UsageError": "deltacli.errors",

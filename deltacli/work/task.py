@@ -129,6 +129,12 @@ class TaskContext:
         return self.values[name]
 
 
+def light(task: Callable[[Piece, TaskContext], Result]) -> Callable[[Piece, TaskContext], Result]:
+    """Mark a task that reads only some kilobytes per piece: a cluster engine runs a few pieces of it on the driver."""
+    task.is_light = True  # type: ignore[attr-defined]
+    return task
+
+
 Task = Callable[[Piece, TaskContext], Result]
 """A task. One that is mostly Python, so that threads only wait for the interpreter, has an attribute `quick_seconds`:
 the embedded engine uses one thread as long as a piece takes at most that long per unit of its weight.

@@ -28,6 +28,8 @@ _INLINE_BYTES = 64 << 10
 """Bytes of shared values that travel with every task; more are sent once, as a file."""
 _FIRST_PIECES = 64
 """Pieces of the first window per slot."""
+_FEW_PIECES = 32
+"""Pieces of a light task that are not worth a job."""
 _WINDOW_BYTES = 32 << 20
 """Bytes of results that a window should bring to the driver."""
 
@@ -56,16 +58,18 @@ class SparkEngine(EmbeddedEngine):
         *,
         shared: Mapping[str, Any] = NOTHING_SHARED,  # Any: values of each operation
         weigh: Callable[[Piece], int] | None = None,
-        at_once: int | None = None,  # noqa: ARG002  (the cluster decides)
+        at_once: int | None = None,
     ) -> Iterator[Result]:
         """Run tasks on executors, a window of pieces per job."""
         remaining = iter(pieces)
-        first = list(islice(remaining, 1))
-        if not first:
+        few = _FEW_PIECES if getattr(task, "is_light", False) else 0
+        first = list(islice(remaining, few + 1))
+        if len(first) <= few:
+            yield from super().spread(task, first, stores, shared=shared, weigh=weigh, at_once=at_once)
             return
         job = self._job(task, shared, stores)
         size = max(1, self._slots) * _FIRST_PIECES
-        window = [*first, *islice(remaining, size - 1)]
+        window = [*first, *islice(remaining, size - len(first))]
         while window:
             returned = 0
             for row in self._rows(job, window, weigh):

@@ -6,14 +6,19 @@ import pickle
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from deltacli.clock import system_clock
 from deltacli.engine.spark.faults import explain, missing_module
 from deltacli.engine.spark.jobs import PROBLEM, RESULT
 from deltacli.engine.spark.worker import FAULT, Fingerprint, Witness
-from deltacli.errors import UsageError
+from deltacli.errors import Refused, UsageError
+from deltacli.units import format_timestamp
 
 if TYPE_CHECKING:
     from deltacli.engine.spark.cluster import Cluster
     from deltacli.storage.location import StoreLocation
+
+_CLOCK_MS = 30_000
+"""Milliseconds by which the clocks of hosts may differ."""
 
 
 def shake_hands(cluster: Cluster, location: StoreLocation, witness: Witness | None) -> int:
@@ -23,6 +28,7 @@ def shake_hands(cluster: Cluster, location: StoreLocation, witness: Witness | No
     """
     wanted = Fingerprint.of_this_process()
     payload = pickle.dumps((location, witness))
+    sent_ms = system_clock()
     try:
         cluster.ship_package()
         answers = cluster.run(lambda: _answers(cluster, payload))
@@ -33,8 +39,21 @@ def shake_hands(cluster: Cluster, location: StoreLocation, witness: Witness | No
             raise missing_module(content.decode(errors="replace"))
         if status == FAULT:
             raise pickle.loads(content)
-        _require_same(wanted, Fingerprint(*pickle.loads(content)))
+        *fingerprint, now_ms = pickle.loads(content)
+        _require_same(wanted, Fingerprint(*fingerprint))
+        _require_clock(now_ms, sent_ms, system_clock())
     return len(answers)
+
+
+def _require_clock(now_ms: int, sent_ms: int, received_ms: int) -> None:
+    """Raise Refused where the clock of an executor is wrong: work that must not start late is dated by it."""
+    if not sent_ms - _CLOCK_MS <= now_ms <= received_ms + _CLOCK_MS:
+        raise Refused(
+            f"the clock of an executor is {format_timestamp(now_ms)}, the clock of the driver "
+            f"{format_timestamp(received_ms)}",
+            code="cluster.clock-skew",
+            hint="date -u",
+        )
 
 
 def _require_same(wanted: Fingerprint, found: Fingerprint) -> None:

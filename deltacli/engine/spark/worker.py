@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from deltacli.clock import system_clock
 from deltacli.delta.log.log_path import LOG_DIRECTORY
 from deltacli.engine.spark import orjson_stand_in
 from deltacli.errors import DeltacliError, FileMissing, Refused
@@ -72,12 +73,12 @@ _shared: dict[str, Mapping[str, Any]] = {}  # Any: values of operations
 
 
 def greet(location: StoreLocation, witness: Witness | None) -> tuple[str, bytes]:
-    """Return the fingerprint of this process, pickled, or the error where it does not see the driver's table."""
+    """Return the fingerprint of this process and its time, pickled, or the error where it sees another table."""
     try:
         _open(Job(_nothing, location, witness))
     except DeltacliError as fault:
         return FAULT, _pickled(fault)
-    return DONE, pickle.dumps(tuple(Fingerprint.of_this_process()))
+    return DONE, pickle.dumps((*Fingerprint.of_this_process(), system_clock()))
 
 
 def _nothing(piece: object, context: TaskContext) -> None:

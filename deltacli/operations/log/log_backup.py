@@ -141,7 +141,7 @@ def plan_backup(
             code="backup.not-a-backup",
             facts={"missing": LIST_NAME, "found": f"{len(backup.files)} files in {LOG_DIRECTORY}"},
         )
-    table_id = find_table_id(storage)
+    table_id = find_table_id(storage, engine)
     in_order = sorted(files.values(), key=lambda file: copying_order(file.name))
     judge = partial(_judge, storage, backup, hint, full=full)
     judged = list(

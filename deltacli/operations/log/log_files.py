@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from deltacli.delta.log.log_path import LOG_DIRECTORY, LogPath, parse_log_path
 from deltacli.delta.log.segment import LogListing, make_log_file, read_listing
+from deltacli.engine.base import Engine
 from deltacli.errors import CommitCorrupt, FileMissing, Unreadable
 from deltacli.operations.log.backup_contents import is_left_over
 from deltacli.operations.table.find_log import list_log
@@ -104,13 +105,13 @@ def versioned(files: Iterable[StoredFile]) -> LogListing:
     )
 
 
-def find_table_id(storage: Storage) -> str | None:
+def find_table_id(storage: Storage, engine: Engine) -> str | None:
     """Return the id in the metaData of a table, also of one that cannot be opened; None where it is not found."""
     from deltacli.operations.table.handle import TableHandle
     from deltacli.operations.table.rebuild import read_snapshot
 
     try:
-        return read_snapshot(TableHandle(storage)).metadata.id
+        return read_snapshot(TableHandle(storage, engine=engine)).metadata.id
     except (Unreadable, FileMissing):
         pass
     try:

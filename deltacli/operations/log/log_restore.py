@@ -160,10 +160,10 @@ def plan_restore(
             total=len(listed.files),
         )
     )
-    _require_same_table(storage, source, listed, compared, is_empty=not present)
+    _require_same_table(storage, source, engine, listed, compared, is_empty=not present)
     _require_one_past(source, compared, replace=replace)
     items = [_item(storage, found, replace=replace) for found in compared if found.relation is not _Relation.SAME]
-    items = _without_wrong_checkpoints(source, items)
+    items = _without_wrong_checkpoints(source, engine, items)
     before = versioned(present.values())
     writes = [item for item in items if item.action is not Action.KEEP]
     _require_readable(before, [*present.values(), *(item.file.stored for item in writes)])
@@ -255,7 +255,13 @@ def _is_sound(data: bytes, name: str) -> bool:
 
 
 def _require_same_table(
-    storage: Storage, source: Storage, listed: BackupList, compared: Sequence[_Compared], *, is_empty: bool
+    storage: Storage,
+    source: Storage,
+    engine: Engine,
+    listed: BackupList,
+    compared: Sequence[_Compared],
+    *,
+    is_empty: bool,
 ) -> None:
     """Raise Refused for the backup of another table. A table may get another id and keep its history; an empty log
     matches any backup.
@@ -264,7 +270,7 @@ def _require_same_table(
         return
     if any(found.relation is _Relation.SAME for found in compared if found.is_commit):
         return
-    table_id = find_table_id(storage)
+    table_id = find_table_id(storage, engine)
     if table_id is not None and table_id != listed.table_id:
         raise Refused(
             "the backup is of another table",
@@ -307,16 +313,16 @@ def _item(storage: Storage, found: _Compared, *, replace: bool) -> RestoreItem:
     return RestoreItem(Action.REPLACE if replace and not is_better else Action.KEEP, found.file, found.seen_sha256)
 
 
-def _without_wrong_checkpoints(source: Storage, items: list[RestoreItem]) -> list[RestoreItem]:
+def _without_wrong_checkpoints(source: Storage, engine: Engine, items: list[RestoreItem]) -> list[RestoreItem]:
     """Keep the log's own checkpoint where that of the backup cannot be read or contradicts the backup's commits,
     because the log's one may have been repaired.
     """
     replaced = {item.file.name for item in items if item.action is Action.REPLACE and _group_of(item) == "checkpoint"}
-    wrong = _wrong_checkpoints(source, replaced) if replaced else set()
+    wrong = _wrong_checkpoints(source, engine, replaced) if replaced else set()
     return [_replace(item, action=Action.KEEP) if item.file.name in wrong else item for item in items]
 
 
-def _wrong_checkpoints(source: Storage, names: set[str]) -> set[str]:
+def _wrong_checkpoints(source: Storage, engine: Engine, names: set[str]) -> set[str]:
     """Return the files of checkpoints that cannot be read or that differ from older files of the backup.
 
     Raises what reading the backup raises, because a checkpoint that could not be compared may be wrong.
@@ -325,7 +331,7 @@ def _wrong_checkpoints(source: Storage, names: set[str]) -> set[str]:
     from deltacli.operations.table.find_log import list_log
     from deltacli.operations.table.handle import TableHandle
 
-    table, listing = TableHandle(source), list_log(source)
+    table, listing = TableHandle(source, engine=engine), list_log(source)
     wrong: set[str] = set()
     for instance in listing.checkpoints:
         files = {file.name for file in instance.files}

@@ -31,7 +31,7 @@ from deltacli.work.checkpoints.limits import (
     require_sound,
     rows_a_batch,
 )
-from deltacli.work.task import TableStores, TaskContext
+from deltacli.work.task import TableStores, TaskContext, light
 
 if TYPE_CHECKING:
     import pyarrow
@@ -273,6 +273,7 @@ def without_views(kind: Any) -> Any:  # Any: pyarrow has no types
     return pa.list_(without_views(kind.value_type)) if pa.types.is_list(kind) else kind
 
 
+@light
 def plan_pieces(path: str, context: TaskContext) -> list[CheckpointPiece]:
     """Return the row groups of a Parquet file that may contain file actions. A task.
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from deltacli.arrow import compute as pc
@@ -26,8 +27,15 @@ def open_protected(table: TableHandle, uri: str) -> Snapshot:
     all files that it needs.
     """
     storage = table.open_other(uri)
+    location = table.stores.location
     other = TableHandle(
-        storage, clock=table.clock, progress=table.progress, open_other=table.open_other, allowed=table.allowed
+        storage,
+        engine=table.engine,
+        clock=table.clock,
+        progress=table.progress,
+        open_other=table.open_other,
+        allowed=table.allowed,
+        location=None if location is None else replace(location, uri=storage.uri),
     )
     with of_protected(other.uri):
         snapshot = read_snapshot(other)
