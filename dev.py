@@ -92,8 +92,8 @@ def run_long(arguments: list[str]) -> int:
 
 CLUSTERS = {
     "local": (CLUSTER, "local", ()),
-    "connect": (CLUSTER, "connect", ()),
-    "standalone": (CLUSTER, "standalone", ()),
+    "connect": (CLUSTER, "connect", ("-k", "not sample")),
+    "standalone": (CLUSTER, "standalone", ("-k", "not sample")),
     "oldest": (SPARK, "local", ("-k", "smoke")),
 }
 """A name, the environment, the kind of the cluster, and arguments of pytest."""

@@ -9,14 +9,67 @@ from deltacli.engine.spark.engine import SparkEngine
 from tests.engine.test_spread import OPERATIONS, answer_of
 from tests.support import corpus
 
-SAMPLE = ("dat/with_checkpoint", "delta-rs/checkpoint-v2-table", "delta-rs/table-with-dv-small")
+SMOKE = ("derived/written-by-deltalake-a", "delta-rs/checkpoint-v2-table", "spark/table-with-dv-small")
+SAMPLE = (
+    *SMOKE,
+    "delta-rs/table-with-domain-metadata",
+    "delta-rs/cdc_ict_table",
+    "golden/canonicalized-paths-normal-a",
+    "delta-rs/delta-checkpoint-stats-optional",
+    "kernel-rs-uc/catalog_managed_0",
+    "golden/data-reader-timestamp_ntz-id-mode",
+    "kernel-rs/crc-malformed",
+    "spark/dbr_8_1_generated_columns",
+    "spark/variant-stats-with-struct-no-checkpoint",
+    "unitycatalog/external/unity/default/tables/marksheet_uniform",
+    "delta-rs-err/table_h",
+    "derived/checkpoint-part-missing-a",
+    "derived/empty-directory-a",
+    "delta-rs/issue-2152",
+    "derived/void-and-nested-a",
+    "spark/table-with-dv-special-char",
+    "delta-rs/delta-live-table",
+    "delta-rs/delta-2.2.0-partitioned-types",
+    "golden/collations-preview-table",
+    "derived/unknown-writer-feature-a",
+    "derived/dv-inline-a",
+    "delta-rs/table_with_partitioning_mapping",
+    "delta-rs/checkpoint_with_partitions",
+    "kernel-rs/type-widening",
+    "spark/history/delta-0.2.0",
+    "derived/log-compaction-wrong-a",
+    "kernel-rs/v2-checkpoints-parquet-without-sidecars",
+    "derived/last-checkpoint-garbage-a",
+    "kernel-rs/v2-classic-checkpoint-json",
+    "golden/multi-part-checkpoint",
+)
+"""The fewest small tables that together have each feature of the corpus."""
+
+needs_corpus = pytest.mark.skipif(not corpus.tables(), reason=corpus.absence())
 
 
-@pytest.mark.skipif(not corpus.tables(), reason=corpus.absence())
-@pytest.mark.parametrize("table", SAMPLE)
+def _require_same(name: str, tables: tuple[str, ...], engine: SparkEngine) -> None:
+    entries = {entry.id: entry for entry in corpus.tables()}
+    for table in tables:
+        uri = str(entries[table].path(corpus.unpacked()))
+        assert answer_of(OPERATIONS[name], uri, EmbeddedEngine()) == answer_of(OPERATIONS[name], uri, engine), table
+
+
+@needs_corpus
 @pytest.mark.parametrize("name", OPERATIONS)
-def test_smoke_answers_are_those_of_the_embedded_engine(name: str, table: str, spark_engine: SparkEngine) -> None:
-    (entry,) = (entry for entry in corpus.tables() if entry.id == table)
-    uri = str(entry.path(corpus.unpacked()))
+def test_smoke_answers_are_those_of_the_embedded_engine(name: str, spark_engine: SparkEngine) -> None:
+    _require_same(name, SMOKE, spark_engine)
 
-    assert answer_of(OPERATIONS[name], uri, EmbeddedEngine()) == answer_of(OPERATIONS[name], uri, spark_engine)
+
+@needs_corpus
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_sample_answers_are_those_of_the_embedded_engine(name: str, spark_engine: SparkEngine) -> None:
+    _require_same(name, SAMPLE, spark_engine)
+
+
+@needs_corpus
+def test_the_sample_has_every_feature_of_small_tables() -> None:
+    features = {feature for entry in corpus.tables() for feature in entry.entry["features"]}
+    sampled = {feature for entry in corpus.tables() if entry.id in SAMPLE for feature in entry.entry["features"]}
+
+    assert {"large"} == features - sampled
