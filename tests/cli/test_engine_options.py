@@ -1,0 +1,86 @@
+"""The options that choose the engine: what is settled from where, and what is refused before anything starts."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from deltacli.cli.options.cluster import EngineChoice, EngineSettings, settle_engine
+from deltacli.errors import UsageError
+from tests.cli.support import deltacli
+
+SECRET = "hidden-value"
+
+
+def settle(**given: object) -> EngineSettings:
+    values: dict[str, object] = {
+        "engine": None,
+        "master": None,
+        "remote": None,
+        "spark_conf": None,
+        "settings": {},
+        "configuration": "",
+    }
+    return settle_engine(**{**values, **given})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (["--master", "local[2]"], "--master needs --engine spark"),
+        (["--remote", "sc://h"], "--remote needs --engine spark"),
+        (["--spark-conf", "a=b"], "--spark-conf needs --engine spark"),
+        (["--engine", "spark", "--master", "local", "--remote", "sc://h"], "exclude each other"),
+        (["--engine", "spark", "--spark-conf", "a"], "is not K=V"),
+        (["--engine", "spark", "--remote", "@/none"], "cannot be read"),
+        (["--engine", "spark", "--remote", f"sc://h;token={SECRET}"], "--remote has a token"),
+        (["--engine", "spark", "--spark-conf", f"spark.x.password={SECRET}"], "a secret on the command line"),
+    ],
+)
+def test_what_does_not_fit_is_a_usage_error_without_the_secret(
+    arguments: list[str], message: str, sample: Path
+) -> None:
+    done = deltacli("snapshot", sample, *arguments)
+
+    assert 2 == done.code
+    assert message in done.err
+    assert SECRET not in done.err
+
+
+def test_an_option_wins_over_the_environment_and_that_over_the_configuration(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    secret = tmp_path / "url"
+    secret.write_text(f"sc://h;token={SECRET}\n")
+    file = {"engine": "spark", "master": "local[1]", "spark_conf": {"a": "1", "b": "2"}}
+
+    configured = settle(settings=file)
+    monkeypatch.setenv("DELTACLI_MASTER", "local[2]")
+    from_environment = settle(settings=file, spark_conf=["b=3"])
+    chosen = settle(settings=file, remote=f"@{secret}")
+    monkeypatch.setenv("DELTACLI_ENGINE", "embedded")
+
+    assert ("local[1]", None, {"a": "1", "b": "2"}) == (configured.master, configured.remote, configured.conf)
+    assert ("local[2]", {"a": "1", "b": "3"}) == (from_environment.master, from_environment.conf)
+    assert (None, f"sc://h;token={SECRET}") == (chosen.master, chosen.remote)
+    assert SECRET not in repr(chosen)
+    assert EngineChoice.EMBEDDED is settle(settings=file).choice
+
+
+def test_two_clusters_in_the_environment_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DELTACLI_MASTER", "local")
+    monkeypatch.setenv("DELTACLI_REMOTE", "sc://h")
+
+    with pytest.raises(UsageError):
+        settle(engine=EngineChoice.SPARK)
+
+
+@pytest.mark.skipif(find_spec("pyspark") is not None, reason="PySpark is installed")
+@pytest.mark.parametrize("option, extra", [(["--master", "local"], "spark-local"), (["--remote", "sc://h"], "spark")])
+def test_without_pyspark_the_hint_installs_it(option: list[str], extra: str, sample: Path) -> None:
+    done = deltacli("snapshot", sample, "--engine", "spark", *option)
+
+    assert 2 == done.code
+    assert f"hint: pip install 'deltacli[{extra}]'" in done.err
