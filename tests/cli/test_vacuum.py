@@ -66,7 +66,7 @@ Vacuum = Callable[..., Result]
 @pytest.fixture
 def core(monkeypatch: pytest.MonkeyPatch) -> Core:
     made = Core(make_plan())
-    monkeypatch.setattr(f"{CORE}.planning.plan_vacuum", made.plan_vacuum)
+    monkeypatch.setattr(f"{CORE}.full_plan.plan_vacuum", made.plan_vacuum)
     monkeypatch.setattr(f"{CORE}.execute.execute_vacuum", made.execute_vacuum)
     return made
 

@@ -22,7 +22,15 @@ TABLES = [
 ]
 
 
-@pytest.mark.parametrize("table", [pytest.param(table, id=table.id) for table in TABLES] or [None])
+SLOW = "delta-rs/COVID-19_NYT"
+"""A million rows, compared one by one: 19 s."""
+
+
+@pytest.mark.parametrize(
+    "table",
+    [pytest.param(table, id=table.id, marks=pytest.mark.long if table.id == SLOW else ()) for table in TABLES]
+    or [None],
+)
 def test_written_rows_are_those_of_the_scan(table: CorpusTable, root: Path, tmp_path: Path) -> None:
     assert table.newest is not None
     scan = open_table(table.path(root)).snapshot(version=table.newest["version"]).scan()

@@ -21,6 +21,7 @@ from deltacli.storage import Storage, open_storage
 from deltacli.work.outputs import files as output_files
 from deltacli.work.outputs import parquet_stream, rows
 from deltacli.work.outputs.files import CLAIM, OutputTarget
+from deltacli.work.outputs.rows import WriteRows
 from deltacli.work.task import TaskContext
 from tests.support.faulty import Fault, FaultyStorage
 from tests.support.rows import parquet_bytes, schema_of, table_of
@@ -298,7 +299,7 @@ def test_an_attempt_that_outlives_its_run_leaves_no_file(
     opened = open_table(table, engine=engine)
     opened.snapshot().scan().write_parquet(tmp_path / "out")
     before = sorted(os.listdir(tmp_path / "out"))
-    task, pieces, shared = engine.spreads[0]
+    ((task, pieces, shared),) = [spread for spread in engine.spreads if isinstance(spread[0], WriteRows)]
     if is_published:
         answers = chain([True], repeat(False))
         monkeypatch.setattr(OutputTarget, "is_claimed", lambda *_: next(answers))
@@ -311,7 +312,9 @@ def test_an_attempt_that_outlives_its_run_leaves_no_file(
 
 def test_files_of_lost_attempts_are_deleted_and_others_are_kept(table: Path, tmp_path: Path) -> None:
     def lose(number: int) -> None:
-        task = engine.spreads[0][0]
+        task = engine.spreads[-1][0]
+        if not isinstance(task, WriteRows):
+            return
         lost.append(task.target.file_name(number, "0" * 32, 0))
         (tmp_path / "out" / lost[0]).write_text("lost")
         (tmp_path / "out" / "part-00000-other.parquet").write_text("kept")
