@@ -21,6 +21,15 @@ def skip_optional_packages() -> None:
     sys.meta_path.insert(0, _NoPandas)
 
 
+def allow_optional_packages() -> None:
+    """Undo `skip_optional_packages`, for a library that needs them."""
+    for name in _LEFT_OUT:
+        if sys.modules.get(name, True) is None:
+            del sys.modules[name]
+    if _NoPandas in sys.meta_path:
+        sys.meta_path.remove(_NoPandas)
+
+
 class _NoPandas:
     """Import finder that makes the import of pandas fail.
 

@@ -49,7 +49,7 @@ def test_a_vacuum_on_the_cluster_deletes_what_the_embedded_one_plans(cluster: Cl
 
 
 def test_a_v2_checkpoint_by_the_cluster_is_right(cluster: Cluster, table: Path) -> None:
-    written = run("checkpoint", str(table), "--layout", "v2", "--enable", "--yes", "--json", *cluster.options)
+    written = run("checkpoint", str(table), "--layout", "v2", "--yes", "--json", *cluster.options)
     verified = run("checkpoint", str(table), "--verify")
 
     assert written.returncode in (0, 4), written.stderr
@@ -58,9 +58,8 @@ def test_a_v2_checkpoint_by_the_cluster_is_right(cluster: Cluster, table: Path) 
 
 @pytest.mark.parametrize("level", ["storage", "footers", "data"])
 def test_findings_are_those_of_the_embedded_engine(level: str, cluster: Cluster, table: Path) -> None:
-    (victim,) = list(table.rglob("*.parquet"))[:1]
-    victim.write_bytes(b"not parquet")
-    arguments = ("validate", str(table), "--level", level, "--json", "--now", "2026-01-04")
+    make_sample(table.parent / "damaged", damaged=True)
+    arguments = ("validate", str(table.parent / "damaged"), "--level", level, "--json", "--now", "2026-01-04")
 
     here, there = run(*arguments), run(*arguments, *cluster.options)
 

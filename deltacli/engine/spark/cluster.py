@@ -17,6 +17,14 @@ _CANCEL_SECONDS = 10.0
 """Seconds to wait for a cancelled job to end before the engine gives up on it."""
 
 
+class JobFailedError(Exception):
+    """What Spark raised in a job; `cause` is its exception. An exception of the waiting thread is never one."""
+
+    def __init__(self, cause: BaseException) -> None:
+        super().__init__(str(cause))
+        self.cause = cause
+
+
 class Cluster:
     """One session of the user. Only jobs with a tag of this object are ever cancelled.
 
@@ -53,7 +61,8 @@ class Cluster:
     def run(self, action: Callable[[], Result]) -> Result:
         """Run an action of Spark and return its result. Any exception here, such as a signal's, cancels its jobs.
 
-        The action runs in a thread of its own, because a signal would not end a call into the JVM.
+        The action runs in a thread of its own, because a signal would not end a call into the JVM. Raises
+        JobFailedError for what the action raises.
         """
         return _Job(self, action, f"{self._tag}-{os.urandom(4).hex()}").result()
 
@@ -110,7 +119,7 @@ class _Job(Generic[Result]):
             self._cancel()
             raise
         if self._fault is not None:
-            raise self._fault
+            raise JobFailedError(self._fault) from self._fault
         return self._values[0]
 
     def _cancel(self) -> None:

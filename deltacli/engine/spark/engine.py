@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from deltacli.delta.log.log_path import LOG_DIRECTORY
 from deltacli.engine.embedded import EmbeddedEngine
-from deltacli.engine.spark.cluster import Cluster
+from deltacli.engine.spark.cluster import Cluster, JobFailedError
 from deltacli.engine.spark.faults import explain, is_too_large, missing_module
 from deltacli.engine.spark.handshake import shake_hands
 from deltacli.engine.spark.jobs import PROBLEM, run_job
@@ -84,9 +84,9 @@ class SparkEngine(EmbeddedEngine):
         sent = [pickle.dumps(piece, pickle.HIGHEST_PROTOCOL) for piece in window]
         try:
             rows = run_job(self._cluster, job, sent, weights, self._slots)
-        except Exception as fault:
-            if not is_too_large(fault) or len(window) == 1:
-                raise explain(fault) from fault
+        except JobFailedError as failed:
+            if not is_too_large(failed) or len(window) == 1:
+                raise explain(failed) from failed
             rows = []
         if rows:
             yield from rows
@@ -105,7 +105,10 @@ class SparkEngine(EmbeddedEngine):
         if len(content) <= _INLINE_BYTES:
             return Job(task, location, witness, content)
         name = f"deltacli-{hashlib.sha256(content).hexdigest()[:24]}.pickle"
-        self._cluster.ship_file(name, content)
+        try:
+            self._cluster.run(lambda: self._cluster.ship_file(name, content))
+        except JobFailedError as failed:
+            raise explain(failed, "sending the values that all tasks share") from failed
         return Job(task, location, witness, shared_name=name)
 
     def _witness(self, storage: Storage, location: StoreLocation) -> Witness | None:

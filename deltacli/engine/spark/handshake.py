@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from deltacli.clock import system_clock
+from deltacli.engine.spark.cluster import JobFailedError
 from deltacli.engine.spark.faults import explain, missing_module
 from deltacli.engine.spark.jobs import PROBLEM, RESULT
 from deltacli.engine.spark.worker import FAULT, Fingerprint, Witness
@@ -30,10 +31,10 @@ def shake_hands(cluster: Cluster, location: StoreLocation, witness: Witness | No
     payload = pickle.dumps((location, witness))
     sent_ms = system_clock()
     try:
-        cluster.ship_package()
+        cluster.run(cluster.ship_package)
         answers = cluster.run(lambda: _answers(cluster, payload))
-    except Exception as fault:
-        raise explain(fault, "the first job") from fault
+    except JobFailedError as failed:
+        raise explain(failed, "the first job") from failed
     for status, content in answers:
         if status == PROBLEM:
             raise missing_module(content.decode(errors="replace"))

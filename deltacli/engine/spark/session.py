@@ -16,6 +16,7 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO, TYPE_CHECKING, Any
 
+from deltacli.arrow.startup import allow_optional_packages
 from deltacli.engine.spark.faults import explain
 from deltacli.errors import ClusterFailed, UsageError
 from deltacli.storage.secrets import remember_secrets
@@ -57,6 +58,7 @@ def open_session(settings: SparkSettings) -> Any:  # Any: pyspark has no stable 
         raise UsageError("a Spark master and a Spark Connect server exclude each other")
     token = re.search(r";token=([^;]+)", settings.remote or "", re.IGNORECASE)
     remember_secrets({**settings.conf, **({"token": token[1]} if token else {})})
+    allow_optional_packages()
     _require_pyspark(settings)
     return _connect(settings) if settings.remote or not settings.master else _start_driver(settings)
 
