@@ -49,7 +49,7 @@ def test_a_vacuum_on_the_cluster_deletes_what_the_embedded_one_plans(cluster: Cl
 
 
 def test_a_v2_checkpoint_by_the_cluster_is_right(cluster: Cluster, table: Path) -> None:
-    written = run("checkpoint", str(table), "--layout", "v2", "--yes", "--json", *cluster.options)
+    written = run("checkpoint", str(table), "--layout", "v2", "--json", *cluster.options)
     verified = run("checkpoint", str(table), "--verify")
 
     assert written.returncode in (0, 4), written.stderr
