@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from deltacli.clock import system_clock
 from deltacli.delta.log.log_path import LOG_DIRECTORY
 from deltacli.engine.spark import orjson_stand_in
+from deltacli.engine.spark.orphans import ending_with_the_task
 from deltacli.errors import DeltacliError, FileMissing, Refused
 from deltacli.release import VERSION
 from deltacli.storage.location import StoreLocation
@@ -96,8 +97,9 @@ def run_pieces(job: Job, pieces: Iterable[tuple[int, bytes]]) -> Iterator[Row]:
         content = _pickled(fault)
         yield from (Row(number, FAULT, content) for number, _ in pieces)
         return
-    for number, piece in pieces:
-        yield _run(job, number, piece, context)
+    with ending_with_the_task():
+        for number, piece in pieces:
+            yield _run(job, number, piece, context)
 
 
 def _run(job: Job, number: int, piece: bytes, context: TaskContext) -> Row:
