@@ -5,21 +5,18 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Event, Thread
 from typing import Any, Generic, TypeVar
 
-from deltacli.units import parse_duration
 from deltacli.work.task_tracker import POLL_SECONDS
 
 Result = TypeVar("Result")
 _CANCEL_SECONDS = 10.0
 """Seconds to wait for a cancelled job to end before the engine gives up on it."""
-_KILL_TIMEOUT, _KILL_SECONDS = "spark.python.task.killTimeout", 2.0
-"""How long Spark lets a Python worker go on after its job was cancelled, and the default in seconds."""
-_MARGIN_SECONDS = 0.3
+_WORKER_SECONDS = 1.0
+"""Seconds after which no worker of a cancelled job runs any more (see `orphans.py`)."""
 
 
 class JobFailedError(Exception):
@@ -70,14 +67,6 @@ class Cluster:
         JobFailedError for what the action raises.
         """
         return _Job(self, action, f"{self._tag}-{os.urandom(4).hex()}").result()
-
-    @cached_property
-    def kill_seconds(self) -> float:
-        """Seconds after which no worker of a cancelled job runs any more."""
-        try:
-            return parse_duration(str(self.session.conf.get(_KILL_TIMEOUT)), _KILL_TIMEOUT) / 1_000
-        except Exception:  # noqa: BLE001  (not set, not readable here, or in a unit of Spark's own)
-            return _KILL_SECONDS
 
     def close(self) -> None:
         """Remove the local copies of what was shipped."""
@@ -144,7 +133,7 @@ class _Job(Generic[Result]):
             self._cluster._cancel(self._tag)
             self._ended.wait(POLL_SECONDS)
             waited += POLL_SECONDS
-        Event().wait(self._cluster.kill_seconds + _MARGIN_SECONDS)
+        Event().wait(_WORKER_SECONDS)
 
     def _run(self) -> None:
         try:

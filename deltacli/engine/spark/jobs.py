@@ -33,6 +33,8 @@ def run_job(cluster: Cluster, job: Job, pieces: Sequence[bytes], weights: Sequen
 def _answers(cluster: Cluster, job: bytes, pieces: Sequence[bytes], parts: Sequence[int]) -> Any:  # Any: a table
     import pyarrow as pa
 
+    from deltacli.engine.spark.worker import BEAT
+
     rows = pa.table(
         {
             "part": pa.array(parts, pa.int64()),
@@ -44,7 +46,7 @@ def _answers(cluster: Cluster, job: bytes, pieces: Sequence[bytes], parts: Seque
     def act() -> Any:  # Any: a pyarrow.Table
         frame = cluster.session.createDataFrame(rows)
         spread = frame.repartitionByRange(max(parts) + 1, "part")
-        return spread.mapInArrow(_task(job), RESULT).toArrow()
+        return spread.mapInArrow(_task(job), RESULT).where(f"status <> '{BEAT}'").toArrow()
 
     return cluster.run(act)
 

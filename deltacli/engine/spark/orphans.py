@@ -1,7 +1,9 @@
-"""End a Python worker whose task was cancelled: Spark closes its connection, but lets the process finish its work.
+"""End a Python worker whose task was cancelled.
 
-Without this, a cancelled task goes on writing and deleting until it next sends a result. Linux only; elsewhere a
-cancelled task ends with the piece that it runs, or at the time up to which it may start requests.
+Spark notices that a task was cancelled when it next receives something from the worker, or after some seconds, and then
+closes the connection; the process may go on writing and deleting. So a worker sends a beat several times per second,
+which Spark drops, and ends as soon as its connection is closed. The second part is for Linux only; elsewhere a cancelled
+task ends with the piece that it runs.
 """
 
 from __future__ import annotations
@@ -12,9 +14,14 @@ import socket
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from queue import Empty, SimpleQueue
 from threading import Event, Thread
+from typing import TypeVar
 
-_TICK_MS = 200
+Row = TypeVar("Row")
+
+_BEAT_SECONDS = 0.15
+_TICK_MS = 100
 _DESCRIPTORS = "/proc/self/fd"
 
 
@@ -59,3 +66,38 @@ def _watch(descriptors: list[int], done: Event) -> None:
     while not done.is_set():
         if watcher.poll(_TICK_MS) and not done.is_set():
             os._exit(1)
+
+
+def with_beats(rows: Iterator[Row], beat: Row) -> Iterator[Row]:
+    """Yield what a thread gets from `rows`, and `beat` whenever there is nothing else for a while."""
+    ready: SimpleQueue[Row | _End] = SimpleQueue()
+    Thread(target=_fill, args=(rows, ready), name="deltacli-task", daemon=True).start()
+    while True:
+        try:
+            row = ready.get(timeout=_BEAT_SECONDS)
+        except Empty:
+            yield beat
+            continue
+        if not isinstance(row, _End):
+            yield row
+        elif row.cause is not None:
+            raise row.cause
+        else:
+            return
+
+
+class _End:
+    """The end of the rows, with the exception that ended them early."""
+
+    def __init__(self, cause: BaseException | None) -> None:
+        self.cause = cause
+
+
+def _fill(rows: Iterator[Row], ready: SimpleQueue[Row | _End]) -> None:
+    cause: BaseException | None = None
+    try:
+        for row in rows:
+            ready.put(row)
+    except BaseException as fault:  # noqa: BLE001  (raised again in the thread that yields)
+        cause = fault
+    ready.put(_End(cause))

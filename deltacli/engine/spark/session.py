@@ -27,8 +27,7 @@ if TYPE_CHECKING:
 _OLDEST_JAVA = 17
 _VERSIONS = ((4, 0), (4, 3))
 """The oldest and the newest version of PySpark that were tried."""
-_SETTINGS = {"spark.ui.showConsoleProgress": "false", "spark.python.task.killTimeout": "100ms"}
-"""Settings of drivers of our own: no bar on stderr, and workers that end at once when their job is cancelled."""
+_SETTINGS = {"spark.ui.showConsoleProgress": "false"}
 _LOCAL_SETTINGS = {"spark.ui.enabled": "false", "spark.driver.host": "127.0.0.1"}
 
 

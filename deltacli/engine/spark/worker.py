@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from deltacli.clock import system_clock
 from deltacli.delta.log.log_path import LOG_DIRECTORY
 from deltacli.engine.spark import orjson_stand_in
-from deltacli.engine.spark.orphans import ending_with_the_task
+from deltacli.engine.spark.orphans import ending_with_the_task, with_beats
 from deltacli.errors import DeltacliError, FileMissing, Refused
 from deltacli.release import VERSION
 from deltacli.storage.location import StoreLocation
@@ -23,7 +23,7 @@ from deltacli.work.task import TableStores, Task, TaskContext
 
 orjson_stand_in.install()  # before a task is unpickled, which imports its module
 
-DONE, FAULT, BUG = "done", "fault", "bug"
+DONE, FAULT, BUG, BEAT = "done", "fault", "bug", "beat"
 _MOST_KEPT = 4
 """Shared values and tables that a process keeps."""
 
@@ -69,6 +69,9 @@ class Row(NamedTuple):
     content: bytes
 
 
+_BEAT = Row(-1, BEAT, bytes(1 << 16))
+"""As large as the buffer between a worker and Spark, so that it arrives at once."""
+
 _stores: dict[StoreLocation, TableStores] = {}
 _shared: dict[str, Mapping[str, Any]] = {}  # Any: values of operations
 
@@ -98,8 +101,7 @@ def run_pieces(job: Job, pieces: Iterable[tuple[int, bytes]]) -> Iterator[Row]:
         yield from (Row(number, FAULT, content) for number, _ in pieces)
         return
     with ending_with_the_task():
-        for number, piece in pieces:
-            yield _run(job, number, piece, context)
+        yield from with_beats((_run(job, number, piece, context) for number, piece in pieces), _BEAT)
 
 
 def _run(job: Job, number: int, piece: bytes, context: TaskContext) -> Row:
