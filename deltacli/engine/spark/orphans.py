@@ -2,8 +2,8 @@
 
 Spark notices that a task was cancelled when it next receives something from the worker, or after some seconds, and then
 closes the connection; the process may go on writing and deleting. So a worker sends a beat several times per second,
-which Spark drops, and ends as soon as its connection is closed. The second part is for Linux only; elsewhere a cancelled
-task ends with the piece that it runs.
+which Spark drops, and ends as soon as its connection is closed. The second part is for Linux only; elsewhere a
+cancelled task ends with the piece that it runs.
 """
 
 from __future__ import annotations
