@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -27,8 +28,14 @@ if TYPE_CHECKING:
 _OLDEST_JAVA = 17
 _VERSIONS = ((4, 0), (4, 3))
 """The oldest and the newest version of PySpark that were tried."""
+_CONNECT_PORT = 15002
+_CONNECT_SECONDS = 15
+_PROXIES = ("grpc_proxy", "https_proxy", "http_proxy")
 _SETTINGS = {"spark.ui.showConsoleProgress": "false"}
-_LOCAL_SETTINGS = {"spark.ui.enabled": "false", "spark.driver.host": "127.0.0.1"}
+_LOCAL_CONNECT_PORT = 15002
+_CONNECT_SECONDS = 15
+_PROXIES = ("grpc_proxy", "https_proxy", "http_proxy")
+_SETTINGS = {"spark.ui.enabled": "false", "spark.driver.host": "127.0.0.1"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +76,7 @@ def _connect(settings: SparkSettings) -> Any:  # Any: as above
 
     builder = SparkSession.builder.appName("deltacli")
     if settings.remote:
+        _require_reachable(settings.remote)
         builder = builder.remote(settings.remote)
     elif not any(os.environ.get(name) for name in ("SPARK_REMOTE", "PYSPARK_GATEWAY_PORT", "MASTER")):
         raise UsageError(
@@ -85,6 +93,26 @@ def _connect(settings: SparkSettings) -> Any:  # Any: as above
     except Exception as fault:
         raise explain(fault, "the connection") from fault
     return session
+
+
+def _require_reachable(remote: str) -> None:
+    """Raise ClusterFailed where nothing listens at the address: the client of Spark would try again for ten minutes.
+
+    Not tried through a proxy, nor for a URL that only the client understands.
+    """
+    address = re.fullmatch(r"sc://(\[[^]/]+\]|[^:/;\[]+)(?::(\d+))?(?:/.*)?", remote)
+    if address is None or any(os.environ.get(name) for name in _PROXIES):
+        return
+    host, port = address[1].strip("[]"), int(address[2] or _CONNECT_PORT)
+    try:
+        socket.create_connection((host, port), timeout=_CONNECT_SECONDS).close()
+    except OSError as fault:
+        raise ClusterFailed(
+            "the cluster cannot be reached",
+            code="cluster.unreachable",
+            facts={"address": f"{host}:{port}", "reason": fault.strerror or str(fault) or "no answer"},
+            hint="check --remote, and that the Spark Connect server is running",
+        ) from fault
 
 
 def _start_driver(settings: SparkSettings) -> Any:  # Any: as above
