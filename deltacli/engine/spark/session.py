@@ -32,10 +32,7 @@ _CONNECT_PORT = 15002
 _CONNECT_SECONDS = 15
 _PROXIES = ("grpc_proxy", "https_proxy", "http_proxy")
 _SETTINGS = {"spark.ui.showConsoleProgress": "false"}
-_LOCAL_CONNECT_PORT = 15002
-_CONNECT_SECONDS = 15
-_PROXIES = ("grpc_proxy", "https_proxy", "http_proxy")
-_SETTINGS = {"spark.ui.enabled": "false", "spark.driver.host": "127.0.0.1"}
+_LOCAL_SETTINGS = {"spark.ui.enabled": "false", "spark.driver.host": "127.0.0.1"}
 
 
 @dataclass(frozen=True, slots=True)
