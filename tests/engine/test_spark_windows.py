@@ -1,0 +1,75 @@
+"""The Spark engine without a cluster: which pieces a job gets, what is made of its rows, and what proves the table."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from deltacli.engine.spark import engine as module
+from deltacli.engine.spark.cluster import Cluster
+from deltacli.engine.spark.engine import SparkEngine
+from deltacli.engine.spark.worker import DONE, Job, Row, Witness, greet
+from deltacli.errors import Refused
+from deltacli.storage import open_storage
+from deltacli.storage.location import StoreLocation
+from deltacli.work.task import TableStores, TaskContext
+
+
+def length(piece: bytes, context: TaskContext) -> int:
+    """A task with large pieces and small results."""
+    return len(piece)
+
+
+@pytest.fixture
+def stores(tmp_path: Path) -> TableStores:
+    """A table whose log has a checkpoint only."""
+    log = tmp_path / "table" / "_delta_log"
+    log.mkdir(parents=True)
+    (log / f"{5:020d}.checkpoint.parquet").write_bytes(b"PAR1")
+    uri = str(tmp_path / "table")
+    return TableStores(open_storage(uri), location=StoreLocation.of(uri))
+
+
+@pytest.fixture
+def engine() -> Iterator[SparkEngine]:
+    """An engine whose jobs are replaced."""
+    made = SparkEngine(object())
+    yield made
+    made.close()
+
+
+def test_a_window_is_limited_by_the_bytes_of_its_pieces(
+    engine: SparkEngine, stores: TableStores, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sizes: list[int] = []
+
+    def run_here(_: Cluster, job: Job, pieces: Sequence[bytes], weights: Sequence[int], slots: int) -> list[Row]:
+        assert len(weights) == len(pieces) and slots == 1
+        sizes.append(sum(map(len, pieces)))
+        values = (job.task(pickle.loads(piece), TaskContext(stores)) for piece in pieces)
+        return [Row(number, DONE, pickle.dumps(value)) for number, value in enumerate(values)]
+
+    monkeypatch.setattr(module, "run_job", run_here)
+    monkeypatch.setattr(module, "shake_hands", lambda *_: 1)
+    monkeypatch.setattr(module, "_WINDOW_BYTES", 1 << 20)
+
+    found = list(engine.spread(length, (bytes(10_000) for _ in range(2_000)), stores))
+
+    assert [10_000] * 2_000 == found
+    assert max(sizes) <= (1 << 20) + 11_000
+
+
+def test_a_log_without_commits_tells_another_table(engine: SparkEngine, stores: TableStores, tmp_path: Path) -> None:
+    assert stores.location is not None
+    (tmp_path / "other").mkdir()
+
+    witness = engine._witness(stores.storage, stores.location)
+
+    assert Witness(f"{5:020d}.checkpoint.parquet", 4) == witness
+    status, content = greet(StoreLocation.of(str(tmp_path / "other")), witness)
+    fault: Any = pickle.loads(content)
+    assert status != DONE and isinstance(fault, Refused) and "cluster.other-table" == fault.code
