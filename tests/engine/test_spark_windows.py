@@ -12,7 +12,7 @@ import pytest
 from deltacli.engine.spark import engine as module
 from deltacli.engine.spark.cluster import Cluster
 from deltacli.engine.spark.engine import SparkEngine
-from deltacli.engine.spark.worker import DONE, Job, Row, Witness, greet
+from deltacli.engine.spark.worker import DONE, FAULT, Job, Row, Witness, greet
 from deltacli.errors import Refused
 from deltacli.storage import open_storage
 from deltacli.storage.location import StoreLocation
@@ -48,7 +48,7 @@ def test_a_window_is_limited_by_the_bytes_of_its_pieces(
     sizes: list[int] = []
 
     def run_here(_: Cluster, job: Job, pieces: Sequence[bytes], weights: Sequence[int], slots: int) -> list[Row]:
-        assert len(weights) == len(pieces) and slots == 1
+        assert (len(weights), slots) == (len(pieces), 1)
         sizes.append(sum(map(len, pieces)))
         values = (job.task(pickle.loads(piece), TaskContext(stores)) for piece in pieces)
         return [Row(number, DONE, pickle.dumps(value)) for number, value in enumerate(values)]
@@ -72,4 +72,5 @@ def test_a_log_without_commits_tells_another_table(engine: SparkEngine, stores: 
     assert Witness(f"{5:020d}.checkpoint.parquet", 4) == witness
     status, content = greet(StoreLocation.of(str(tmp_path / "other")), witness)
     fault: Any = pickle.loads(content)
-    assert status != DONE and isinstance(fault, Refused) and "cluster.other-table" == fault.code
+    assert isinstance(fault, Refused)
+    assert (status, fault.code) == (FAULT, "cluster.other-table")

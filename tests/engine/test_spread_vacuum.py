@@ -274,3 +274,23 @@ def test_a_directory_that_is_deleted_meanwhile_is_empty() -> None:
 
     assert not [path for path in plan["candidates"]["path"] if path.startswith(b"a/b")]
     assert b"p=\xc3\xbc/%41 b.parquet" in plan["candidates"]["path"]
+
+
+def test_files_that_are_behind_a_link_by_now_are_not_counted_as_deleted(tmp_path: Path) -> None:
+    """A repetition takes a missing file for one that an earlier attempt deleted."""
+    builder = TableBuilder().commits(3)
+    for name in ("part-00000.parquet", "part-00001.parquet", "part-00002.parquet"):
+        builder.file(name, b"x")
+    for name in ("a/gone.parquet", "b.parquet"):
+        builder.file(name, b"x", modified_ms=EPOCH_MS)
+    place = builder.write(tmp_path / "t")
+    table = table_at(open_storage(str(place)), repeating())
+    plan = plan_vacuum(table, make_request(retention_ms=0, allowed_below_ms=10**15, max_delete="100%"))
+    (place / "a").rename(tmp_path / "elsewhere")
+    (place / "a").symlink_to(tmp_path / "elsewhere")
+
+    outcome = execute_vacuum(table, dataclasses.replace(plan, looked_at=None))
+
+    assert b"a/gone.parquet" in plan.candidates.column("path").to_pylist()
+    assert (tmp_path / "elsewhere" / "gone.parquet").exists()
+    assert (plan.files - 1, 1) == (outcome.deleted.files, outcome.missing)

@@ -137,7 +137,8 @@ class Deletions:
         for begin in range(0, rows.num_rows, each):
             part = rows.slice(begin, each)
             paths = tuple(path.decode("utf-8", "surrogateescape") for path in part.column("path").to_pylist())
-            looks = self.plan.by_inventory or (is_cheap and not is_fresh(self.plan, self.ticks))
+            is_old = self._repeats or not is_fresh(self.plan, self.ticks)  # a batch of a cluster may begin much later
+            looks = self.plan.by_inventory or (is_cheap and is_old)
             piece = DeletePiece(paths, not_after_ms, self.plan.cutoff_ms if looks else None)
             yield _Batch(part.column("row").to_pylist(), part.column("sizeBytes").to_pylist(), piece)
 
@@ -236,6 +237,8 @@ class _Batch:
         for path, size, (code, failure) in zip(self.piece.paths, self.sizes, self.outcome.each(), strict=True):
             match code:
                 case FileOutcome.MISSING if not may_repeat:
+                    outcome.missing += 1
+                case FileOutcome.ELSEWHERE:
                     outcome.missing += 1
                 case FileOutcome.DELETED | FileOutcome.MISSING:
                     deleted, size_bytes = deleted + 1, size_bytes + (size or 0)
