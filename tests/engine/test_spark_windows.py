@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -12,8 +13,9 @@ import pytest
 from deltacli.engine.spark import engine as module
 from deltacli.engine.spark.cluster import Cluster
 from deltacli.engine.spark.engine import SparkEngine
-from deltacli.engine.spark.worker import DONE, FAULT, Job, Row, Witness, greet
-from deltacli.errors import Refused
+from deltacli.engine.spark.jobs import PROBLEM, _task
+from deltacli.engine.spark.worker import BEAT, BUG, DONE, FAULT, Job, Row, Witness, greet, run_pieces
+from deltacli.errors import Refused, UsageError
 from deltacli.storage import open_storage
 from deltacli.storage.location import StoreLocation
 from deltacli.work.task import TableStores, TaskContext
@@ -61,6 +63,63 @@ def test_a_window_is_limited_by_the_bytes_of_its_pieces(
 
     assert [10_000] * 2_000 == found
     assert max(sizes) <= (1 << 20) + 11_000
+
+
+def half_missing(piece: int, context: TaskContext) -> int:
+    """A task that needs a missing module for one piece."""
+    if piece == 2:
+        raise ModuleNotFoundError("No module named 'fsspec'", name="fsspec")
+    return piece
+
+
+def test_a_module_that_only_some_pieces_need_leaves_the_other_results(stores: TableStores) -> None:
+    import pyarrow as pa
+
+    assert stores.location is not None
+    job = pickle.dumps(Job(half_missing, stores.location, None))
+    pieces = pa.array([pickle.dumps(number) for number in range(4)], pa.binary())
+    batch = pa.RecordBatch.from_arrays([pa.array(range(4)), pieces], ["number", "piece"])
+
+    rows = [row for part in _task(job)(iter([batch])) for row in part.to_pylist()]
+
+    assert [(0, DONE), (1, DONE), (2, PROBLEM), (3, PROBLEM)] == [(row["number"], row["status"]) for row in rows]
+
+
+def leak(piece: int, context: TaskContext) -> int:
+    """A task with a bug that quotes a secret."""
+    raise ValueError(f"bad request with {os.environ['AWS_SECRET_ACCESS_KEY']}")
+
+
+def test_the_traceback_of_a_bug_has_no_secret_of_the_executor(
+    stores: TableStores, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "hidden-value-of-the-executor")
+    assert stores.location is not None
+
+    rows = [row for row in run_pieces(Job(leak, stores.location, None), [(0, pickle.dumps(0))]) if row.status != BEAT]
+
+    assert [BUG] == [row.status for row in rows]
+    assert b"ValueError" in rows[0].content
+    assert b"hidden-value" not in rows[0].content
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        ("client_kwargs", '{"headers": {"Authorization": "Bearer hidden"}}'),
+        ("headers", '{"X-Api-Key": "hidden"}'),
+        ("passphrase", "hidden"),
+    ],
+)
+def test_options_with_secrets_of_other_stores_are_not_sent(
+    option: tuple[str, str], engine: SparkEngine, stores: TableStores
+) -> None:
+    location = StoreLocation.of("https://host/t", dict([option]))
+
+    with pytest.raises(UsageError) as raised:
+        list(engine.spread(length, [b""], TableStores(stores.storage, location=location)))
+
+    assert "cluster.secret" == raised.value.code
 
 
 def test_a_log_without_commits_tells_another_table(engine: SparkEngine, stores: TableStores, tmp_path: Path) -> None:
