@@ -21,7 +21,10 @@ _AUTHORIZATION = re.compile(
     r"((?:authorization|x-amz-security-token)\\?[\"']?\s*[:=]\s*\\?[\"']?)[^\"'\r\n]+", re.IGNORECASE
 )
 
-_WORDS = ("secret", "password", "token", "account_key", "connection_string", "private_key", "sas")
+_WORDS = (
+    *("secret", "password", "passphrase", "passwd", "token", "authorization", "api_key", "api-key"),
+    *("account_key", "connection_string", "private_key", "sas"),
+)
 _NAMED_SECRET = re.compile(rf"(?:{'|'.join(_WORDS)})\w*[\"']?\s*[:=]\s*[\"']?[^\s\"'{{}}]", re.IGNORECASE)
 _CLOUDS = ("AWS_", "AZURE_", "GOOGLE_", "GCS_", "GCLOUD_")
 _OF_CLOUDS = re.compile(

@@ -71,7 +71,7 @@ def _changes(table: Table) -> object:
 
 _WIDER = {"byte": "short", "short": "int", "integer": "bigint", "float": "double"}
 _LARGEST_PIECES = {
-    "ReadFooters": 64 << 10,  # the paths of up to 256 files, with their sizes
+    "ReadFootersAndVectors": 64 << 10,  # the paths of up to 256 files, with their sizes; or as below
     "ReadChanges": 16 << 10,  # of up to 64 files
     "ReadRows": 64 << 10,  # one file: its partition values, the statistics that its rows are compared with, its vector
     "ReadVectors": 64 << 10,  # up to 128 descriptors; some have their vector inline
@@ -191,7 +191,7 @@ class _Damaging(ShippingEngine):
     """Overwrites a file after the first attempt of the first piece."""
 
     def __init__(self, file: Path) -> None:
-        super().__init__(varying=("ReadFooters", "ReadRows"))
+        super().__init__(varying=("ReadFootersAndVectors", "ReadRows"))
         self._file = file
 
     def _attempt(self, *given: Any) -> bytes:  # type: ignore[override]

@@ -8,6 +8,7 @@ import dataclasses
 import json
 import os
 import shutil
+from collections import deque
 from pathlib import Path
 from typing import Any
 
@@ -20,15 +21,17 @@ from deltacli.delta.vacuum.keys import PathKeys, binary_paths
 from deltacli.delta.vacuum.names import HiddenNames
 from deltacli.engine.base import Engine
 from deltacli.engine.embedded import EmbeddedEngine
-from deltacli.errors import DeltacliError
+from deltacli.errors import ClusterFailed, DeltacliError
 from deltacli.operations.log.expire import ExpiryRequest, execute_expiry, plan_expiry
 from deltacli.operations.vacuum.execute import execute_vacuum
 from deltacli.operations.vacuum.full_plan import plan_vacuum
+from deltacli.operations.vacuum.plan import VacuumOutcome
 from deltacli.operations.vacuum.request import make_request
 from deltacli.operations.validate.inspect_storage import list_table
 from deltacli.progress import SILENT
 from deltacli.storage import Storage, open_storage
 from deltacli.work.files.classifying import KnownFiles
+from deltacli.work.files.deleting import DeleteBatch
 from tests.support import corpus
 from tests.support.builder import EPOCH_MS, LOG, TableBuilder
 from tests.support.s3 import S3Server
@@ -274,3 +277,94 @@ def test_a_directory_that_is_deleted_meanwhile_is_empty() -> None:
 
     assert not [path for path in plan["candidates"]["path"] if path.startswith(b"a/b")]
     assert b"p=\xc3\xbc/%41 b.parquet" in plan["candidates"]["path"]
+
+
+def test_files_that_are_behind_a_link_by_now_are_not_counted_as_deleted(tmp_path: Path) -> None:
+    """A repetition takes a missing file for one that an earlier attempt deleted."""
+    builder = TableBuilder().commits(3)
+    for name in ("part-00000.parquet", "part-00001.parquet", "part-00002.parquet"):
+        builder.file(name, b"x")
+    for name in ("a/gone.parquet", "b.parquet"):
+        builder.file(name, b"x", modified_ms=EPOCH_MS)
+    place = builder.write(tmp_path / "t")
+    table = table_at(open_storage(str(place)), repeating())
+    plan = plan_vacuum(table, make_request(retention_ms=0, allowed_below_ms=10**15, max_delete="100%"))
+    (place / "a").rename(tmp_path / "elsewhere")
+    (place / "a").symlink_to(tmp_path / "elsewhere")
+
+    outcome = execute_vacuum(table, dataclasses.replace(plan, looked_at=None))
+
+    assert b"a/gone.parquet" in plan.candidates.column("path").to_pylist()
+    assert (tmp_path / "elsewhere" / "gone.parquet").exists()
+    assert (plan.files - 1, 1) == (outcome.deleted.files, outcome.missing)
+
+
+class _Failing(ShippingEngine):
+    """A cluster whose job fails after its tasks have deleted files."""
+
+    def spread(self, task: Any, pieces: Any, stores: Any, **given: Any) -> Any:
+        results = super().spread(task, pieces, stores, **given)
+        if isinstance(task, DeleteBatch):
+            deque(results, maxlen=0)
+            raise ClusterFailed("a job failed on the cluster")
+        yield from results
+
+
+def test_files_that_a_failed_job_has_deleted_are_counted(tmp_path: Path) -> None:
+    builder = TableBuilder().commits(3)
+    for name in ("part-00000.parquet", "part-00001.parquet", "part-00002.parquet"):
+        builder.file(name, b"x")
+    for number in range(5):
+        builder.file(f"gone-{number}.parquet", b"x", modified_ms=EPOCH_MS)
+    table = table_at(open_storage(str(builder.write(tmp_path / "t"))), _Failing(varying=("DeleteBatch",)))
+    plan = plan_vacuum(table, make_request(retention_ms=0, allowed_below_ms=10**15, max_delete="100%"))
+    before, outcome = files_of(table), VacuumOutcome()
+
+    with pytest.raises(ClusterFailed):
+        execute_vacuum(table, plan, outcome=outcome)
+
+    assert plan.files == len(before - files_of(table)) == outcome.deleted.files
+    assert plan.size_bytes == outcome.deleted.size_bytes
+    assert "FAILED" == outcome.end_status
+
+
+class _Record:
+    """A record in memory."""
+
+    def __init__(self, files: int) -> None:
+        self.pending, self.counts, self._files = [range(files)], VacuumOutcome(), files
+
+    def advance(self, up_to: int, outcome: VacuumOutcome) -> None:
+        self.pending, self.counts = [range(up_to, self._files)], outcome
+
+    def finish(self, outcome: VacuumOutcome, *, completed: bool) -> None:
+        assert completed
+        self.counts = outcome
+
+
+class _DeletingTheLast(ShippingEngine):
+    """A cluster whose job fails after it has deleted the last file."""
+
+    def spread(self, task: Any, pieces: Any, stores: Any, **given: Any) -> Any:
+        if isinstance(task, DeleteBatch):
+            deque(stores.storage.delete_many([pieces[-1].paths[-1]]), maxlen=0)
+            raise ClusterFailed("a job failed on the cluster")
+        yield from super().spread(task, pieces, stores, **given)
+
+
+def test_a_file_that_a_failed_job_has_deleted_is_counted_once_by_a_later_execution(tmp_path: Path) -> None:
+    builder = TableBuilder().commits(3)
+    for name in ("part-00000.parquet", "part-00001.parquet", "part-00002.parquet"):
+        builder.file(name, b"x")
+    for number in range(5):
+        builder.file(f"zone-{number}.parquet", b"x", modified_ms=EPOCH_MS)
+    storage = open_storage(str(builder.write(tmp_path / "t")))
+    table = table_at(storage, _DeletingTheLast())
+    plan = plan_vacuum(table, make_request(retention_ms=0, allowed_below_ms=10**15, max_delete="100%"))
+    record = _Record(plan.files)
+    with pytest.raises(ClusterFailed):
+        execute_vacuum(table, plan, record=record)
+
+    outcome = execute_vacuum(table_at(storage, repeating()), plan, record=record)
+
+    assert (plan.files, plan.size_bytes) == (outcome.deleted.files, outcome.deleted.size_bytes)

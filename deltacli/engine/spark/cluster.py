@@ -16,7 +16,7 @@ Result = TypeVar("Result")
 _CANCEL_SECONDS = 10.0
 """Seconds to wait for a cancelled job to end before the engine gives up on it."""
 _WORKER_SECONDS = 1.0
-"""Seconds after which no worker of a cancelled job runs any more (see `orphans.py`)."""
+"""Seconds after which no worker of a cancelled or failed job runs any more (see `orphans.py`)."""
 
 
 class JobFailedError(Exception):
@@ -121,6 +121,7 @@ class _Job(Generic[Result]):
             self._cancel()
             raise
         if self._fault is not None:
+            Event().wait(_WORKER_SECONDS)  # Spark has cancelled its other tasks
             raise JobFailedError(self._fault) from self._fault
         return self._values[0]
 

@@ -6,7 +6,7 @@ import hashlib
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from itertools import islice
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from deltacli.delta.log.log_path import LOG_DIRECTORY
@@ -31,7 +31,7 @@ _FIRST_PIECES = 64
 _FEW_PIECES = 32
 """Pieces of a light task that are not worth a job."""
 _WINDOW_BYTES = 32 << 20
-"""Bytes of results that a window should bring to the driver."""
+"""Bytes of results that a window should bring to the driver, and of pieces that it sends at most."""
 
 
 class SparkEngine(EmbeddedEngine):
@@ -69,19 +69,21 @@ class SparkEngine(EmbeddedEngine):
             return
         job = self._job(task, shared, stores)
         size = max(1, self._slots) * _FIRST_PIECES
-        window = [*first, *islice(remaining, size - len(first))]
-        while window:
+        sendable = (
+            (pickle.dumps(one, pickle.HIGHEST_PROTOCOL), weigh(one) if weigh else 1) for one in chain(first, remaining)
+        )
+        while window := _window(sendable, size):
             returned = 0
-            for row in self._rows(job, window, weigh):
+            for row in self._rows(job, window):
                 returned += len(row.content)
                 yield _value(row)
             size = _next_size(size, len(window), returned)
-            window = list(islice(remaining, size))
 
-    def _rows(self, job: Job, window: Sequence[Any], weigh: Callable[[Any], int] | None) -> Iterator[Row]:
-        """Run a window, in halves where its results are larger than the driver accepts."""
-        weights = [1 if weigh is None else weigh(piece) for piece in window]
-        sent = [pickle.dumps(piece, pickle.HIGHEST_PROTOCOL) for piece in window]
+    def _rows(self, job: Job, window: Sequence[tuple[bytes, int]]) -> Iterator[Row]:
+        """Run a window of pickled pieces with their weights, in halves where its results are larger than the driver
+        accepts.
+        """
+        sent, weights = zip(*window, strict=True)
         try:
             rows = run_job(self._cluster, job, sent, weights, self._slots)
         except JobFailedError as failed:
@@ -92,8 +94,8 @@ class SparkEngine(EmbeddedEngine):
             yield from rows
             return
         middle = len(window) // 2
-        yield from self._rows(job, window[:middle], weigh)
-        yield from self._rows(job, window[middle:], weigh)
+        yield from self._rows(job, window[:middle])
+        yield from self._rows(job, window[middle:])
 
     def _job(self, task: Task[Any, Any], shared: Mapping[str, Any], stores: TableStores) -> Job:
         location = _sendable(stores)
@@ -112,16 +114,20 @@ class SparkEngine(EmbeddedEngine):
         return Job(task, location, witness, shared_name=name)
 
     def _witness(self, storage: Storage, location: StoreLocation) -> Witness | None:
-        """Return the newest file of the log that has a version in its name, found from the one known before."""
+        """Return the newest commit of the log, found from the one known before; in a log without commits, the newest
+        file that has a version in its name.
+        """
         known = self._witnesses.get(location)
+        other = None
         for start in [known.name, "0"] if known is not None else ["0"]:
             newest = None
             for file in storage.list_from(LOG_DIRECTORY, start):
-                if file.name[:1].isdigit() and file.name.endswith(".json"):
-                    newest = Witness(file.name, file.size_bytes)
+                if file.name[:1].isdigit():
+                    other = Witness(file.name, file.size_bytes)
+                    newest = other if file.name.endswith(".json") else newest
             if newest is not None:
                 return newest
-        return None
+        return other
 
     def close(self) -> None:
         """Stop the session if this engine has opened it, and remove the copies of what was shipped."""
@@ -132,6 +138,18 @@ class SparkEngine(EmbeddedEngine):
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("an engine cannot be sent to another process: a task must not hold one")
+
+
+def _window(pieces: Iterator[tuple[bytes, int]], most: int) -> list[tuple[bytes, int]]:
+    """Return the next pieces, up to a number and to the bytes of a window, at least one if there are any."""
+    window: list[tuple[bytes, int]] = []
+    sent = 0
+    for piece in islice(pieces, most):
+        window.append(piece)
+        sent += len(piece[0])
+        if sent >= _WINDOW_BYTES:
+            break
+    return window
 
 
 def _next_size(size: int, pieces: int, returned: int) -> int:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from deltacli.engine.spark.grouping import group
+from deltacli.errors import ClusterFailed
 
 if TYPE_CHECKING:
     from deltacli.engine.spark.cluster import Cluster
@@ -20,14 +21,19 @@ PROBLEM = "problem"
 def run_job(cluster: Cluster, job: Job, pieces: Sequence[bytes], weights: Sequence[int], slots: int) -> list[Row]:
     """Run pickled pieces on executors and return their rows, ascending by number.
 
-    Raises what Spark raises, as `faults.explain` understands it.
+    Raises what Spark raises, as `faults.explain` understands it, and ClusterFailed unless each piece has one row.
     """
     from deltacli.engine.spark.worker import Row
 
     parts = group(weights, slots)
     answers = _answers(cluster, pickle.dumps(job), pieces, parts)
     columns = (answers.column(name).to_pylist() for name in ("number", "status", "content"))
-    return sorted((Row(*row) for row in zip(*columns, strict=True)), key=lambda row: row.number)
+    rows = sorted((Row(*row) for row in zip(*columns, strict=True)), key=lambda row: row.number)
+    if [row.number for row in rows] != list(range(len(pieces))):
+        raise ClusterFailed(
+            f"the cluster returned {len(rows)} results for {len(pieces)} pieces", hint="run the same command again"
+        )
+    return rows
 
 
 def _answers(cluster: Cluster, job: bytes, pieces: Sequence[bytes], parts: Sequence[int]) -> Any:  # Any: a table
@@ -66,13 +72,15 @@ def _task(job: bytes) -> Callable[[Iterator[Any]], Iterator[Any]]:  # Any: pyarr
 
         for batch in batches:
             pieces = list(zip(batch.column("number").to_pylist(), batch.column("piece").to_pylist(), strict=True))
+            left = {number for number, _ in pieces}
             try:
                 from deltacli.engine.spark.worker import run_pieces
 
                 for row in run_pieces(pickle.loads(job), pieces):
+                    left.discard(row.number)
                     yield answer([row])
             except ImportError as missing:
                 text = f"{missing.name or ''}\n{missing}".encode()
-                yield answer([(number, "problem", text) for number, _ in pieces])
+                yield answer([(number, "problem", text) for number in sorted(left)])
 
     return run

@@ -19,6 +19,7 @@ from deltacli.engine.spark.orphans import ending_with_the_task, with_beats
 from deltacli.errors import DeltacliError, FileMissing, Refused
 from deltacli.release import VERSION
 from deltacli.storage.location import StoreLocation
+from deltacli.storage.secrets import without_secrets
 from deltacli.work.task import TableStores, Task, TaskContext
 
 orjson_stand_in.install()  # before a task is unpickled, which imports its module
@@ -114,7 +115,7 @@ def _run(job: Job, number: int, piece: bytes, context: TaskContext) -> Row:
     except Exception:  # noqa: BLE001  (raised again on the driver)
         import traceback
 
-        return Row(number, BUG, traceback.format_exc().encode())
+        return Row(number, BUG, without_secrets(traceback.format_exc()).encode())  # the driver does not know ours
 
 
 def _pickled(fault: DeltacliError) -> bytes:

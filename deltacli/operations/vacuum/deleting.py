@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from deltacli.arrow import compute as pc
 from deltacli.clock import Clock, system_clock
-from deltacli.errors import DeltacliError, PermissionRefused, Refused
+from deltacli.errors import ClusterFailed, DeltacliError, PermissionRefused, Refused
 from deltacli.operations.vacuum.plan import Amount, VacuumOutcome, VacuumPlan
-from deltacli.storage import Failed
+from deltacli.storage import Failed, PathKind
 from deltacli.storage.retry import DEFAULT_BUDGET_SECONDS
 from deltacli.work.files.deleting import BatchOutcome, DeleteBatch, DeletePiece, FileOutcome, files_of_piece
 
@@ -137,7 +137,8 @@ class Deletions:
         for begin in range(0, rows.num_rows, each):
             part = rows.slice(begin, each)
             paths = tuple(path.decode("utf-8", "surrogateescape") for path in part.column("path").to_pylist())
-            looks = self.plan.by_inventory or (is_cheap and not is_fresh(self.plan, self.ticks))
+            is_old = self._repeats or not is_fresh(self.plan, self.ticks)  # a batch of a cluster may begin much later
+            looks = self.plan.by_inventory or (is_cheap and is_old)
             piece = DeletePiece(paths, not_after_ms, self.plan.cutoff_ms if looks else None)
             yield _Batch(part.column("row").to_pylist(), part.column("sizeBytes").to_pylist(), piece)
 
@@ -187,11 +188,26 @@ class Deletions:
             weigh=files_of_piece,
             at_once=self._at_once,
         )
-        for batch, outcome in zip(batches, outcomes, strict=True):
-            batch.outcome = outcome
-            if self._repeats:
-                advance(outcome.decided)
+        try:
+            for batch, outcome in zip(batches, outcomes, strict=True):
+                batch.outcome = outcome
+                if self._repeats:
+                    advance(outcome.decided)
+        except ClusterFailed:
+            self._find_deleted([batch for batch in batches if batch.outcome is None])
+            raise
         return next((batch.outcome.fault for batch in batches if batch.outcome and batch.outcome.fault), None)
+
+    def _find_deleted(self, batches: Sequence[_Batch]) -> None:
+        """Look which files of batches without a result are gone: a failed job may have deleted some before. Only where
+        that is cheap; elsewhere the next execution finds them.
+        """
+        if not self.table.storage.capabilities.cheap_listing:
+            return
+        for batch in batches:
+            kinds = map(self.table.storage.kind_of, batch.piece.paths)
+            codes = (FileOutcome.MISSING if kind is PathKind.MISSING else FileOutcome.NOT_TRIED for kind in kinds)
+            batch.outcome = BatchOutcome(bytes(codes))
 
     def _settle(self, wave: _Wave) -> None:
         """Count the outcomes of a wave, up to the first file without one."""
@@ -200,8 +216,10 @@ class Deletions:
         count = wave.rows.num_rows if left is None else pc.index(rows, left).as_py()
         self.outcome.spared += pc.sum(wave.spared.slice(0, count)).as_py() or 0
         self.outcome.spared += sum(left is None or row < left for row in wave.more_spared)
+        # A later execution finds the files after `left` again, and would count those that are missing as deleted.
+        end = left if self._repeats and self.record is not None else None
         for batch in wave.batches:
-            batch.count(self.outcome, self._repeats)
+            batch.count(self.outcome, self._repeats, end)
         if self.record is not None:
             self.record.advance(rows[-1].as_py() + 1 if left is None else left, self.outcome)
 
@@ -225,17 +243,22 @@ class _Batch:
         codes = self.outcome.codes
         return [row for row, code in zip(self.rows, codes, strict=True) if code == FileOutcome.NOT_TRIED]
 
-    def count(self, outcome: VacuumOutcome, may_repeat: bool) -> None:
-        """Add the counts to an outcome. Where a batch may be repeated, a missing file was deleted by another attempt:
-        the plan listed it, so it counts as deleted.
+    def count(self, outcome: VacuumOutcome, may_repeat: bool, end: int | None = None) -> None:
+        """Add the counts of the rows before `end` (None: of all) to an outcome. Where a batch may be repeated, a
+        missing file was deleted by another attempt: the plan listed it, so it counts as deleted.
         """
         if self.outcome is None:
             return
         deleted, size_bytes = outcome.deleted
         of_rest = _failure_of(self.outcome.fault)
-        for path, size, (code, failure) in zip(self.piece.paths, self.sizes, self.outcome.each(), strict=True):
+        each = zip(self.rows, self.piece.paths, self.sizes, self.outcome.each(), strict=True)
+        for row, path, size, (code, failure) in each:
+            if end is not None and row >= end:
+                break
             match code:
                 case FileOutcome.MISSING if not may_repeat:
+                    outcome.missing += 1
+                case FileOutcome.ELSEWHERE:
                     outcome.missing += 1
                 case FileOutcome.DELETED | FileOutcome.MISSING:
                     deleted, size_bytes = deleted + 1, size_bytes + (size or 0)

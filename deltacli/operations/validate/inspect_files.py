@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice, tee
+from itertools import chain, islice, tee
 from typing import Any, NamedTuple
 
 from deltacli.delta.footers.parse import Footer
@@ -38,10 +38,11 @@ from deltacli.operations.validate.inspect_vectors import VectorInspector, descri
 from deltacli.operations.validate.table_at_hand import TableContext
 from deltacli.progress import Progress, WeighedStep, weighed
 from deltacli.units import plural
-from deltacli.work.file_facts import FileFacts, FooterPiece, ReadFooters
+from deltacli.work.file_facts import FileFacts, FooterPiece
 from deltacli.work.rows.row_answers import CHECKS, ReadRows, RowPiece, weight_of_rows
 from deltacli.work.rows.row_checks import ChecksOfTable, RowChecks, repeated_name
 from deltacli.work.vector_facts import VectorPiece, VectorRead
+from deltacli.work.view_facts import ReadFootersAndVectors, weight_of_facts
 
 FILE_VIEWS = (
     FootersView,
@@ -204,23 +205,23 @@ class FileInspector:
     def _footers_of(
         self, views: Iterable[LiveAdds], step: WeighedStep
     ) -> Iterator[tuple[LiveAdds, dict[int, VectorRead], list[FileFacts]]]:
-        """Yield each view with its vectors and footers. All views are spread together, so that a cluster gets one job
-        for each, and a view waits for its own pieces only.
+        """Yield each view with its vectors and footers. The pieces of all views are spread as one sequence, so that a
+        cluster gets a job for many views, and few views are held, even where only some files have vectors.
         """
         planned = (_View(live, self._vectors.pieces(live), self._footer_pieces(live)) for live in views)
-        shown, of_vectors, of_footers = tee(planned, 3)
-        vectors = self._vectors.spread(piece for view in of_vectors for piece in view.vectors)
-        footers = self.engine.spread(
-            ReadFooters(),
-            (piece for view in of_footers for piece in view.footers),
+        shown, sent = tee(planned)
+        pieces = (piece for view in sent for piece in chain[VectorPiece | FooterPiece](view.vectors, view.footers))
+        facts: Iterator[Any] = self.engine.spread(  # Any: the facts of a piece, by its kind
+            ReadFootersAndVectors(),
+            pieces,
             self.table.stores,
-            weigh=len,
+            weigh=weight_of_facts,
             at_once=self.table.reads_at_once,
         )
         for view in shown:
-            read = self._vectors.settle(view.live, islice(vectors, len(view.vectors)))
+            read = self._vectors.settle(view.live, islice(facts, len(view.vectors)))
             found: list[FileFacts] = []
-            for part in islice(footers, len(view.footers)):
+            for part in islice(facts, len(view.footers)):
                 found += [FileFacts(len(found) + row, *one) for row, one in enumerate(part)]
                 step.advance(len(part), weight=len(part))
             yield view.live, read, found

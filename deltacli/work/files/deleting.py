@@ -8,7 +8,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
 from deltacli.clock import Clock, system_clock
-from deltacli.storage import Deleted, Failed, Missing
+from deltacli.storage import Deleted, Failed, Missing, PathKind
 from deltacli.storage.retry import sending_while
 
 if TYPE_CHECKING:
@@ -25,6 +25,8 @@ class FileOutcome(IntEnum):
     SPARED = 3
     """It was written since the plan was made."""
     FAILED = 4
+    ELSEWHERE = 5
+    """It is behind a link by now, or no file. Unlike a missing one, no attempt has deleted it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,13 +130,19 @@ class _Attempt:
         due = []
         for position, (size, modified_ms) in enumerate(zip(sizes, times, strict=True)):
             if size < 0:
-                self.codes[position] = FileOutcome.MISSING
+                self.codes[position] = self._outcome_without_file(self.piece.paths[position])
             elif modified_ms >= cutoff_ms:
                 self.codes[position] = FileOutcome.SPARED
             else:
                 due.append(position)
         self._advance(len(sizes) - len(due))
         return due
+
+    def _outcome_without_file(self, path: str) -> FileOutcome:
+        """Return what became of a path that is no file inside the table."""
+        if self.storage.capabilities.has_directories and self.storage.kind_of(path) is not PathKind.MISSING:
+            return FileOutcome.ELSEWHERE
+        return FileOutcome.MISSING
 
     def _in_time(self, due: Sequence[int]) -> Iterator[str]:
         """Yield the paths until the time is over. A store takes them just before it sends a request."""

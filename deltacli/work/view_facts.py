@@ -1,0 +1,28 @@
+"""Read footers and deletion vectors by one task, so that the pieces of many files are one sequence."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from deltacli.work.file_facts import FooterPiece, FooterRead, ReadFooters
+from deltacli.work.task import TaskContext
+from deltacli.work.vector_facts import ReadVectors, VectorPiece, VectorRead
+
+
+@dataclass(frozen=True, slots=True)
+class ReadFootersAndVectors:
+    """Reads the footers, or the vectors, of a piece for their facts."""
+
+    quick_seconds: ClassVar[float] = ReadFooters.quick_seconds
+
+    def __call__(self, piece: FooterPiece | VectorPiece, context: TaskContext) -> list[FooterRead] | list[VectorRead]:
+        """Return the facts, in the order of the piece."""
+        if isinstance(piece, VectorPiece):
+            return ReadVectors(keeps_rows=False)(piece, context)
+        return ReadFooters()(piece, context)
+
+
+def weight_of_facts(piece: FooterPiece | VectorPiece) -> int:
+    """Return the number of footers or vectors."""
+    return len(piece.vectors) if isinstance(piece, VectorPiece) else len(piece)

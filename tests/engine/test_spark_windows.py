@@ -1,0 +1,135 @@
+"""The Spark engine without a cluster: which pieces a job gets, what is made of its rows, and what proves the table."""
+
+from __future__ import annotations
+
+import os
+import pickle
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from deltacli.engine.spark import engine as module
+from deltacli.engine.spark.cluster import Cluster
+from deltacli.engine.spark.engine import SparkEngine
+from deltacli.engine.spark.jobs import PROBLEM, _task
+from deltacli.engine.spark.worker import BEAT, BUG, DONE, FAULT, Job, Row, Witness, greet, run_pieces
+from deltacli.errors import Refused, UsageError
+from deltacli.storage import open_storage
+from deltacli.storage.location import StoreLocation
+from deltacli.work.task import TableStores, TaskContext
+
+
+def length(piece: bytes, context: TaskContext) -> int:
+    """A task with large pieces and small results."""
+    return len(piece)
+
+
+@pytest.fixture
+def stores(tmp_path: Path) -> TableStores:
+    """A table whose log has a checkpoint only."""
+    log = tmp_path / "table" / "_delta_log"
+    log.mkdir(parents=True)
+    (log / f"{5:020d}.checkpoint.parquet").write_bytes(b"PAR1")
+    uri = str(tmp_path / "table")
+    return TableStores(open_storage(uri), location=StoreLocation.of(uri))
+
+
+@pytest.fixture
+def engine() -> Iterator[SparkEngine]:
+    """An engine whose jobs are replaced."""
+    made = SparkEngine(object())
+    yield made
+    made.close()
+
+
+def test_a_window_is_limited_by_the_bytes_of_its_pieces(
+    engine: SparkEngine, stores: TableStores, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sizes: list[int] = []
+
+    def run_here(_: Cluster, job: Job, pieces: Sequence[bytes], weights: Sequence[int], slots: int) -> list[Row]:
+        assert (len(weights), slots) == (len(pieces), 1)
+        sizes.append(sum(map(len, pieces)))
+        values = (job.task(pickle.loads(piece), TaskContext(stores)) for piece in pieces)
+        return [Row(number, DONE, pickle.dumps(value)) for number, value in enumerate(values)]
+
+    monkeypatch.setattr(module, "run_job", run_here)
+    monkeypatch.setattr(module, "shake_hands", lambda *_: 1)
+    monkeypatch.setattr(module, "_WINDOW_BYTES", 1 << 20)
+
+    found = list(engine.spread(length, (bytes(10_000) for _ in range(2_000)), stores))
+
+    assert [10_000] * 2_000 == found
+    assert max(sizes) <= (1 << 20) + 11_000
+
+
+def half_missing(piece: int, context: TaskContext) -> int:
+    """A task that needs a missing module for one piece."""
+    if piece == 2:
+        raise ModuleNotFoundError("No module named 'fsspec'", name="fsspec")
+    return piece
+
+
+def test_a_module_that_only_some_pieces_need_leaves_the_other_results(stores: TableStores) -> None:
+    import pyarrow as pa
+
+    assert stores.location is not None
+    job = pickle.dumps(Job(half_missing, stores.location, None))
+    pieces = pa.array([pickle.dumps(number) for number in range(4)], pa.binary())
+    batch = pa.RecordBatch.from_arrays([pa.array(range(4)), pieces], ["number", "piece"])
+
+    rows = [row for part in _task(job)(iter([batch])) for row in part.to_pylist()]
+
+    assert [(0, DONE), (1, DONE), (2, PROBLEM), (3, PROBLEM)] == [(row["number"], row["status"]) for row in rows]
+
+
+def leak(piece: int, context: TaskContext) -> int:
+    """A task with a bug that quotes a secret."""
+    raise ValueError(f"bad request with {os.environ['AWS_SECRET_ACCESS_KEY']}")
+
+
+def test_the_traceback_of_a_bug_has_no_secret_of_the_executor(
+    stores: TableStores, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "hidden-value-of-the-executor")
+    assert stores.location is not None
+
+    rows = [row for row in run_pieces(Job(leak, stores.location, None), [(0, pickle.dumps(0))]) if row.status != BEAT]
+
+    assert [BUG] == [row.status for row in rows]
+    assert b"ValueError" in rows[0].content
+    assert b"hidden-value" not in rows[0].content
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        ("client_kwargs", '{"headers": {"Authorization": "Bearer hidden"}}'),
+        ("headers", '{"X-Api-Key": "hidden"}'),
+        ("passphrase", "hidden"),
+    ],
+)
+def test_options_with_secrets_of_other_stores_are_not_sent(
+    option: tuple[str, str], engine: SparkEngine, stores: TableStores
+) -> None:
+    location = StoreLocation.of("https://host/t", dict([option]))
+
+    with pytest.raises(UsageError) as raised:
+        list(engine.spread(length, [b""], TableStores(stores.storage, location=location)))
+
+    assert "cluster.secret" == raised.value.code
+
+
+def test_a_log_without_commits_tells_another_table(engine: SparkEngine, stores: TableStores, tmp_path: Path) -> None:
+    assert stores.location is not None
+    (tmp_path / "other").mkdir()
+
+    witness = engine._witness(stores.storage, stores.location)
+
+    assert Witness(f"{5:020d}.checkpoint.parquet", 4) == witness
+    status, content = greet(StoreLocation.of(str(tmp_path / "other")), witness)
+    fault: Any = pickle.loads(content)
+    assert isinstance(fault, Refused)
+    assert (status, fault.code) == (FAULT, "cluster.other-table")
