@@ -137,8 +137,8 @@ def summarize(
 
 def count_and_digest(snapshot: Snapshot, now_ms: int) -> SnapshotSummary:
     """Count a snapshot, and sort and hash it. Raises CheckpointUnreadable."""
-    from deltacli.work.checkpoints.sorted_lines import MOST_ROWS, SortLines, state_lines
-    from deltacli.work.sorted_digest import SortedDigest
+    from deltacli.work.checkpoints.state_digest_lines import MOST_ROWS, SortLines, state_lines
+    from deltacli.work.sorted_sha256 import SortedDigest
 
     files, tombstones = FileCounts(), TombstoneCounts()
     cutoff = now_ms - deleted_file_retention_ms(snapshot.properties)

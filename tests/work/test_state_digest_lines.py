@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 import pytest
 
-from deltacli.work.checkpoints import sorted_lines
+from deltacli.work.checkpoints import state_digest_lines
 from tests.support.actions import add, deletion_vector, metadata, protocol, remove
 from tests.support.builder import TableBuilder
 from tests.support.reading import NOW_MS, open_at, state_document
