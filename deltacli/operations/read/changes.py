@@ -24,7 +24,7 @@ from deltacli.delta.log.state import has_in_commit_timestamps, read_metadata, re
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.log.timestamps import MAX_TIME_MS, file_times, is_representable
 from deltacli.delta.partitions.values import are_lacking_values_null, lacking_values, with_values
-from deltacli.delta.paths.canonical_path import canonical, canonical_column
+from deltacli.delta.paths.path_decoding import canonical, canonical_column
 from deltacli.delta.protocol.properties import is_true
 from deltacli.delta.protocol.protocol_action import require_readable
 from deltacli.delta.schema.readable_rows import require_readable_rows

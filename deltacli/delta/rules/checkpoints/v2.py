@@ -7,7 +7,7 @@ from urllib.parse import unquote
 
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.log_path import LOG_DIRECTORY, SIDECAR_DIRECTORY, LogFileKind
-from deltacli.delta.paths.canonical_path import canonical
+from deltacli.delta.paths.path_decoding import canonical
 from deltacli.delta.rules.checkpoints.rows import AREA, is_in_force, is_sidecar, small_actions
 from deltacli.delta.rules.framework.base import Finding, Fix, Level, Severity
 from deltacli.delta.rules.framework.views import CheckpointView, ListingView
