@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from deltacli.delta.protocol.features import FEATURES
-from deltacli.delta.protocol.properties import IN_COMMIT_KEYS
+from deltacli.delta.protocol.read_property import IN_COMMIT_KEYS
 
 MAX_INT = 2**31 - 1
 MAX_LONG = 2**63 - 1

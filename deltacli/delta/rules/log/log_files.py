@@ -11,7 +11,7 @@ from deltacli.delta.log.place import Place
 from deltacli.delta.log.segment import LogFile, LogListing
 from deltacli.delta.log.timestamps import file_times
 from deltacli.delta.protocol.features import CATALOG_FEATURES
-from deltacli.delta.protocol.properties import (
+from deltacli.delta.protocol.read_property import (
     DEFAULT_CHECKPOINT_INTERVAL,
     DEFAULT_LOG_RETENTION_MS,
     parse_integer,

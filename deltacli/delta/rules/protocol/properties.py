@@ -16,7 +16,7 @@ from deltacli.delta.protocol.known_properties import (
     kind_of,
     right_spelling,
 )
-from deltacli.delta.protocol.properties import DELETED_FILE_RETENTION, parse_interval
+from deltacli.delta.protocol.read_property import DELETED_FILE_RETENTION, parse_interval
 from deltacli.delta.rules.framework.base import Finding
 from deltacli.delta.rules.framework.views import ListingView, MetadataView, TableConfigurationView
 from deltacli.delta.rules.protocol import property_rows as rows

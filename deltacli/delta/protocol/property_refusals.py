@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from deltacli.delta.log.table_configuration import TableConfiguration
-from deltacli.delta.protocol.properties import (
+from deltacli.delta.protocol.read_property import (
     CHECKPOINT_PROTECTION,
     DEFAULT_DELETED_FILE_RETENTION_MS,
     DELETED_FILE_RETENTION,

@@ -18,7 +18,7 @@ from deltacli.delta.protocol.known_properties import (
     PropertyKind,
     kind_of,
 )
-from deltacli.delta.protocol.properties import parse_interval
+from deltacli.delta.protocol.read_property import parse_interval
 from deltacli.units import UNITS_MS
 
 _LONGEST = 1000
