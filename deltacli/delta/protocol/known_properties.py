@@ -111,8 +111,6 @@ CODECS = frozenset({"uncompressed", "none", "snappy", "gzip", "lzo", "brotli", "
 INTEGER = re.compile(r"[+-]?[0-9]+")
 SIZE = re.compile(r"0*[1-9][0-9]*\s*(?:[kmgtp]?i?b?)", re.IGNORECASE)
 PARQUET_VERSIONS = re.compile(r"1\.0\.0|2\.[0-9]+\.[0-9]+")
-PORTABLE_INTERVAL = re.compile(r"\s*interval\s+[0-9]+\s+(?:week|day|hour|minute|second|millisecond|microsecond)s?\s*")
-"The form of an interval that every engine reads the same."
 
 _KINDS: Mapping[str, PropertyKind] = {
     **dict.fromkeys(BOOLEANS, PropertyKind.BOOLEAN),

@@ -1,18 +1,13 @@
-"""Table properties and their parsers.
+"""Table properties that deltacli itself acts on: their keys, and reading switches and integers.
 
-Spec: Table Properties; interval text as the reference implementation reads it.
+Intervals are in `intervals`, retention in `retention`. Spec: Table Properties.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Set
 from typing import NamedTuple
 
-from deltacli.units import DAY_MS, LONGEST_MS, UNITS_MS
-
-DELETED_FILE_RETENTION = "delta.deletedFileRetentionDuration"
-TRANSACTION_RETENTION = "delta.setTransactionRetentionDuration"
 IN_COMMIT_TIMESTAMPS = "delta.enableInCommitTimestamps"
 ICT_ENABLEMENT_VERSION = "delta.inCommitTimestampEnablementVersion"
 ICT_ENABLEMENT_TIMESTAMP = "delta.inCommitTimestampEnablementTimestamp"
@@ -36,70 +31,10 @@ IN_COMMIT_KEYS: Mapping[str, InCommitKeys] = {
 
 TYPE_WIDENING_ENABLED = "delta.enableTypeWidening"
 
-LOG_RETENTION = "delta.logRetentionDuration"
 LOG_CLEANUP = "delta.enableExpiredLogCleanup"
 CHECKPOINT_PROTECTION = "delta.requireCheckpointProtectionBeforeVersion"
 
 DEFAULT_CHECKPOINT_INTERVAL = 10
-DEFAULT_LOG_RETENTION_MS = 30 * DAY_MS
-DEFAULT_DELETED_FILE_RETENTION_MS = 7 * DAY_MS
-
-_UNIT_MICROSECONDS = {unit: length * 1_000 for unit, length in UNITS_MS.items()} | {
-    "millisecond": 1_000,
-    "microsecond": 1,
-}
-_PAIR = re.compile(r"([+-]?)\s*(\d{1,30})(?:\.(\d{1,9}))?\s+([a-z]+?)s?(?=\s|$)")
-
-
-def parse_interval(text: str) -> int | None:
-    """Return the milliseconds of an interval (`interval 1 week`, `30 days 12 hours`), or None if it is invalid.
-
-    Case is ignored, units add up, only seconds may have a fraction, months and years have no fixed length, a day has 24
-    hours.
-    """
-    rest = text.strip().lower()
-    rest = re.sub(r"^interval(\s+|$)", "", rest)
-    total, seen, position = 0, False, 0
-    while position < len(rest):
-        match = _PAIR.match(rest, position)
-        if match is None or match[4] not in _UNIT_MICROSECONDS or (match[3] and match[4] != "second"):
-            return None
-        amount = int(match[2]) * _UNIT_MICROSECONDS[match[4]] + (int(match[3].ljust(9, "0")) // 1000 if match[3] else 0)
-        total += -amount if match[1] == "-" else amount
-        seen = True
-        position = match.end()
-        while position < len(rest) and rest[position].isspace():
-            position += 1
-    return total // 1000 if seen and total >= 0 else None
-
-
-def deleted_file_retention_ms(configuration: Mapping[str, str | None]) -> int:
-    """Return how long a tombstone is kept: the property if it is valid, at most a thousand years, else one week.
-
-    Spec: Add File and Remove File.
-    """
-    text = configuration.get(DELETED_FILE_RETENTION)
-    parsed = parse_interval(text) if text else None
-    return DEFAULT_DELETED_FILE_RETENTION_MS if parsed is None else min(parsed, LONGEST_MS)
-
-
-def portable_file_retention_ms(configuration: Mapping[str, str | None]) -> int:
-    """Return how long every engine keeps a tombstone. Some read only one integer and one lower-case unit, and use one
-    week or the first part of anything else.
-    """
-    own_ms = deleted_file_retention_ms(configuration)
-    text = (configuration.get(DELETED_FILE_RETENTION) or "").strip()
-    if not text or re.fullmatch(r"interval\s+\d+\s+[a-z]+", text):
-        return own_ms
-    first = re.match(r"interval\s+\d+\s+[a-z]+", text)
-    return min(own_ms, DEFAULT_DELETED_FILE_RETENTION_MS, (parse_interval(first[0]) or 0) if first else own_ms)
-
-
-def log_retention_ms(configuration: Mapping[str, str | None]) -> int:
-    """Return how long commits are kept: the property if it is valid, else 30 days. Spec: Metadata Cleanup."""
-    text = configuration.get(LOG_RETENTION)
-    parsed = parse_interval(text) if text else None
-    return DEFAULT_LOG_RETENTION_MS if parsed is None else parsed
 
 
 def is_false(configuration: Mapping[str, str | None], key: str) -> bool:

@@ -25,7 +25,7 @@ from deltacli.delta.log.state import (
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.log.timestamps import CommitTime, TimestampSource, file_times
 from deltacli.delta.protocol.protocol_action import Protocol, require_readable
-from deltacli.delta.protocol.read_property import deleted_file_retention_ms
+from deltacli.delta.protocol.retention import deleted_file_retention_ms
 from deltacli.errors import CheckpointUnreadable, CommitCorrupt, Unreadable, UsageError
 from deltacli.operations.table.api_arguments import optional_count
 from deltacli.operations.table.api_hints import named, named_items

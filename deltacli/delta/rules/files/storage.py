@@ -14,7 +14,7 @@ from deltacli.clock_skew import CLOCK_SKEW_MS
 from deltacli.delta.log.place import Place
 from deltacli.delta.paths.locate_paths import are_absolute, is_hidden, locate, locate_all, text_of
 from deltacli.delta.paths.path_decoding import decode
-from deltacli.delta.protocol.read_property import deleted_file_retention_ms
+from deltacli.delta.protocol.retention import deleted_file_retention_ms
 from deltacli.delta.rules.files import storage_rows as rows
 from deltacli.delta.rules.framework.base import Finding
 from deltacli.delta.rules.framework.stored_files import newest_removals, place_of
