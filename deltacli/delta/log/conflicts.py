@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from deltacli.delta.log.commit import Base, CommitRequest, is_stamped
+from deltacli.delta.log.commit_content import Base, CommitRequest, is_stamped
 from deltacli.delta.log.commit_lines import Action
 
 

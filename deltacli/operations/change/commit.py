@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, assert_never
 
-from deltacli.delta.log.commit import Base, CommitRequest, encode, is_stamped, require_allowed
+from deltacli.delta.log.commit_content import Base, CommitRequest, encode, is_stamped, require_allowed
 from deltacli.delta.log.commit_metadata import NO_METADATA, require_free
 from deltacli.delta.log.conflicts import ConflictingCommit, Rebase, Recompute, judge, look_at
 from deltacli.delta.log.log_path import LOG_DIRECTORY, commit_name

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from deltacli.delta.log.commit import CommitRequest
+from deltacli.delta.log.commit_content import CommitRequest
 from deltacli.delta.log.commit_metadata import require_free
 from deltacli.delta.protocol.known_properties import kind_of
 from deltacli.delta.protocol.property_changes import PropertiesPlan, plan_set, plan_unset

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from deltacli.delta.checkpoint.retention import live_transactions
+from deltacli.delta.checkpoint.expired_actions import live_transactions
 from deltacli.delta.log.segment import CheckpointInstance, LogListing, choose_segment
 from deltacli.delta.protocol.read_property import is_true
 from deltacli.delta.protocol.retention import TRANSACTION_RETENTION

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from deltacli.delta.log.commit import Base, CommitRequest, encode, require_allowed
+from deltacli.delta.log.commit_content import Base, CommitRequest, encode, require_allowed
 from deltacli.delta.log.commit_lines import read_actions
 from deltacli.delta.log.conflicts import ConflictingCommit, Rebase, Recompute, judge, look_at
 from deltacli.delta.log.state import read_metadata, read_protocol
