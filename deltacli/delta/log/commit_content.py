@@ -15,9 +15,9 @@ import orjson
 from deltacli.delta.log.action_faults import too_deep
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.commit_metadata import NO_METADATA
+from deltacli.delta.log.commit_times import MAX_TIME_MS
 from deltacli.delta.log.log_path import MAX_VERSION
 from deltacli.delta.log.state import Metadata, has_in_commit_timestamps, read_metadata, read_protocol
-from deltacli.delta.log.timestamps import MAX_TIME_MS
 from deltacli.delta.protocol.protocol_action import Protocol, require_committable, require_readable
 from deltacli.delta.protocol.read_property import ICT_ENABLEMENT_TIMESTAMP, ICT_ENABLEMENT_VERSION, is_true
 from deltacli.errors import Refused

@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
 
+from deltacli.delta.log.commit_times import file_times
 from deltacli.delta.log.log_path import HINT_NAME, MAX_VERSION, LogFileKind, commit_name
 from deltacli.delta.log.place import Place
 from deltacli.delta.log.segment import LogFile, LogListing
-from deltacli.delta.log.timestamps import file_times
 from deltacli.delta.protocol.features import CATALOG_FEATURES
 from deltacli.delta.protocol.intervals import parse_interval
 from deltacli.delta.protocol.read_property import DEFAULT_CHECKPOINT_INTERVAL, parse_integer
