@@ -23,7 +23,7 @@ from deltacli.delta.log.segment import LogListing
 from deltacli.engine.base import Engine
 from deltacli.errors import CommitCorrupt, FileMissing, Refused, Unreadable
 from deltacli.operations.log.backup_list import LIST_NAME, BackedUp, BackupList, differing, read_list
-from deltacli.operations.log.log_files import (
+from deltacli.operations.log.log_copy import (
     LogAmount,
     StoredFile,
     at_once,
