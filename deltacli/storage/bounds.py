@@ -29,7 +29,7 @@ _MOST_ESCAPES = 4
 @dataclass(frozen=True, slots=True)
 class Allowed:
     """Prefixes outside a table below which its files may be opened: local directories without symbolic links, and URIs
-    as `deltacli.delta.paths.canonical_path.canonical` spells them.
+    as `deltacli.delta.paths.path_decoding.canonical` spells them.
     """
 
     directories: tuple[str, ...] = ()

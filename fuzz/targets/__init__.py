@@ -12,7 +12,7 @@ TARGETS: Mapping[str, str] = {
     "stats": "fuzz.targets.stats",
     "schema": "fuzz.targets.schema",
     "deletion-vectors": "fuzz.targets.deletion_vectors",
-    "hints": "fuzz.targets.hints",
+    "last-checkpoint": "fuzz.targets.last_checkpoint",
     "page-headers": "fuzz.targets.page_headers",
     "checkpoints": "fuzz.targets.checkpoints",
     "bitmaps": "fuzz.targets.bitmaps",

@@ -70,7 +70,7 @@ def how_it_reads(storage: Storage) -> tuple[int, dict[str, Any]] | None:
 
 def is_sound_backup(storage: MemoryStorage) -> bool:
     """True for a backup whose list is complete and true of every file that it names."""
-    from deltacli.operations.log.log_files import digest
+    from deltacli.operations.log.log_copy import digest
 
     listed = read_list(storage)
     return (

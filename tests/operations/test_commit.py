@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from deltacli.delta.log.commit import CommitRequest
+from deltacli.delta.log.commit_content import CommitRequest
 from deltacli.errors import (
     CommitCorrupt,
     ConflictLost,

@@ -12,7 +12,7 @@ import pytest
 
 from deltacli.api.table import Table
 from deltacli.clock import system_clock
-from deltacli.delta.log.commit import CommitRequest
+from deltacli.delta.log.commit_content import CommitRequest
 from deltacli.operations.change.commit import Committed, commit
 from deltacli.operations.table.version import Snapshot
 from deltacli.storage import open_storage

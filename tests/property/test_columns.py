@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from deltacli.delta.encoding.arrow_json import json_column, json_lines
 from deltacli.delta.log.replay import TouchedFiles, file_key, key_column
-from deltacli.delta.paths.canonical_path import (
+from deltacli.delta.paths.path_decoding import (
     canonical,
     canonical_column,
     decode,

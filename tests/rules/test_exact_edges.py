@@ -12,8 +12,8 @@ from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.operations.validate.validate import Validation, validate_table
 from deltacli.storage import open_storage
 from tests.rules.corruptions_deletion_vectors import table_with_a_vector
-from tests.rules.corruptions_hint import with_hint
 from tests.rules.corruptions_history import vacuumed
+from tests.rules.corruptions_last_checkpoint import with_hint
 from tests.rules.corruptions_log_files import commit_often
 from tests.rules.corruptions_mapping import PROTOCOL as MAPPING
 from tests.rules.corruptions_mapping import MappedTable, mapped

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from deltacli.delta.checkpoint.hint import checksums
+from deltacli.delta.checkpoint.last_checkpoint import checksums
 from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.operations.validate.validate import validate_table
 from deltacli.storage import open_storage
-from tests.rules.corruptions_hint import checkpoint_schema, with_hint
+from tests.rules.corruptions_last_checkpoint import checkpoint_schema, with_hint
 from tests.rules.corruptions_mapping import (
     MAX_ID,
     MODE,

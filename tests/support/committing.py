@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from deltacli.delta.log.commit import CommitRequest
+from deltacli.delta.log.commit_content import CommitRequest
 from deltacli.delta.log.commit_lines import read_actions
 from deltacli.operations.change.commit import Committed, NothingToDo, commit
 from deltacli.operations.table.version import Snapshot

@@ -12,19 +12,16 @@ from deltacli.cli.invocation import invocation
 from deltacli.cli.options.common_options import TableArgument
 from deltacli.cli.options.rows import ColumnsOption, LimitOption, settle_limit
 from deltacli.cli.options.run import Run
-from deltacli.cli.render.columns import DRAWN_ROWS, Column, choose, unknown_column, usual
-from deltacli.cli.render.commit_metrics import changes_of, in_words
+from deltacli.cli.render.columns import DRAWN_ROWS, Column, choose, usual
+from deltacli.cli.render.history_columns import HistoryLine, history_columns, key_of_commit_info, keys_of_commit_info
 from deltacli.cli.render.json import envelope
 from deltacli.cli.render.sections import Section
 from deltacli.cli.render.text_form import write_table
 from deltacli.cli.results import Document, Emit, Grid, Result, RowGrid, emit_lines
 from deltacli.cli.terminal.shell import again_without_limit, quoted_table
-from deltacli.cli.terminal.term import Style, Terminal
-from deltacli.did_you_mean import nearest_name
-from deltacli.units import format_age, format_count, format_moment, format_size
+from deltacli.cli.terminal.term import Terminal
 
 if TYPE_CHECKING:
-    from deltacli.cli.render.terminal.theme import Role
     from deltacli.operations.read.history import History, HistoryItem
 
 EXIT_CODES = (0, 2, 3, 7, 70)
@@ -55,8 +52,8 @@ def history(
     """
     from deltacli.operations.read.history import read_history
 
-    available = _columns(run, counts=counts)
-    others = _keys_of_commit_info(columns, available)
+    available = history_columns(run.clock(), counts=counts)
+    others = keys_of_commit_info(columns, available)
     chosen = choose([*available, *others], columns)
     found = read_history(
         run.open(table), run.engine, limit=settle_limit(run, limit), counts=counts, progress=run.progress
@@ -71,7 +68,7 @@ class HistoryResult(Result):
     """Commits of a table; `is_chosen`: the user named the columns."""
 
     found: History
-    columns: Sequence[Column[_Line]]
+    columns: Sequence[Column[HistoryLine]]
     is_chosen: bool
     lists: bool = True
 
@@ -86,7 +83,7 @@ class HistoryResult(Result):
         return self.found.is_complete
 
     def grid(self) -> Grid:
-        return RowGrid(self.columns, map(_Line, self.found.items), self.is_chosen)
+        return RowGrid(self.columns, map(HistoryLine, self.found.items), self.is_chosen)
 
     def sections(self, _terminal: Terminal) -> Sequence[Section]:
         """Return the gaps of the log, which a table of commits alone would hide."""
@@ -108,25 +105,17 @@ class HistoryResult(Result):
         return _items(self.found, self.columns if self.is_chosen else None)
 
 
-@dataclass(frozen=True, slots=True)
-class _Line:
-    """A row of the table: a commit, or a gap between two."""
-
-    item: HistoryItem | None
-    gap: str | None = None
-
-
-def _lines(found: History) -> Iterator[_Line]:
+def _lines(found: History) -> Iterator[HistoryLine]:
     gaps = {last: (first, last) for first, last in found.gaps}
     for item in found.items:
-        yield _Line(item)
+        yield HistoryLine(item)
         if item.version - 1 in gaps:
             first, last = gaps[item.version - 1]
             span = f"version {first} is" if first == last else f"versions {first} to {last} are"
-            yield _Line(None, f"{'':>7}  {span} missing from the log")
+            yield HistoryLine(None, f"{'':>7}  {span} missing from the log")
 
 
-def _items(found: History, chosen: Sequence[Column[_Line]] | None) -> list[dict[str, Any]]:
+def _items(found: History, chosen: Sequence[Column[HistoryLine]] | None) -> list[dict[str, Any]]:
     if chosen is None:
         return [item.as_json() for item in found.items]
     return [_chosen(item, {column.name for column in chosen}) for item in found.items]
@@ -140,151 +129,11 @@ def _chosen(item: HistoryItem, names: set[str]) -> dict[str, Any]:
     return {**found, "commitInfo": shadowed} if shadowed and "commitInfo" not in names else found
 
 
-def _field(name: str, item: HistoryItem) -> object:
-    return item.as_json().get(name)
-
-
-def _columns(run: Run, *, counts: bool) -> list[Column[_Line]]:
-    """Every column of the history, in the order of a full row."""
-    from deltacli.operations.read.history import PROVENANCE_FIELDS
-
-    now = run.clock()
-
-    def column(name: str, **looks: Any) -> Column[_Line]:  # Any: fields of Column
-        return Column(name, lambda line: _field(name, line.item) if line.item else None, **looks)
-
-    hidden = {"on_screen": False}
-    found = [
-        column("version", right=True, priority=1, least=7),
-        column(
-            "timestamp",
-            text=lambda line: format_moment(line.item.time.timestamp_ms) if line.item else "",
-            priority=2,
-            least=19,
-            title="committed (UTC)",
-        ),
-        Column(
-            "age",
-            lambda _: None,
-            text=lambda line: format_age(line.item.time.timestamp_ms, now) if line.item else "",
-            style=lambda _: Style.QUIET,
-            priority=4,
-            least=13,
-            in_pipe=False,
-        ),
-        column("timestampSource", **hidden),
-        column("hasCommitInfo", **hidden),
-        column("commitInfoTimestampMs", **hidden),
-        column("inCommitTimestampMs", **hidden),
-        column("operation", text=_operation, style=_operation_role, priority=1, least=10),
-        column("operationParameters", text=_parameters, priority=6, least=20, title="parameters"),
-        column("operationMetrics", text=_changes, priority=3, least=16, title="changes"),
-    ]
-    found += [
-        column(name, **({"priority": 7, "least": 12, "title": title} if (title := _SHORT.get(name)) else hidden))
-        for name in PROVENANCE_FIELDS
-        if name not in ("operation", "operationParameters", "operationMetrics")
-    ]
-    if counts:
-        found += [
-            column("actions", text=_action_counts, priority=5, least=20),
-            column("addedFiles", text=_number("addedFiles"), right=True, priority=3, least=5, title="files +"),
-            column("removedFiles", text=_number("removedFiles"), right=True, priority=3, least=5, title="files -"),
-            column("addedBytes", text=_size("addedBytes"), right=True, priority=4, least=9, title="bytes +"),
-            column("removedBytes", text=_size("removedBytes"), right=True, priority=4, least=9, title="bytes -"),
-        ]
-    found.append(column("problem", style=lambda _: Style.PROBLEM, priority=1, least=12))
-    found.append(column("commitInfo", on_screen=False, in_pipe=False))
-    return found
-
-
-def _keys_of_commit_info(wanted: str | None, available: Sequence[Column[_Line]]) -> list[Column[_Line]]:
-    """Return a column for each wanted name that is not a column: writers add keys of their own to commitInfo.
-
-    Raises UsageError for a name that is nearly one of a column.
-    """
-    known = [column.name.lower() for column in available]
-    others = [name for name in map(str.strip, (wanted or "").split(",")) if name and name.lower() not in known]
-    for name in others:
-        if nearest_name(name, known, ignores_case=True, alike=_NEARLY_THE_SAME) is not None:
-            raise unknown_column(name, [column.name for column in available])
-    return [_key_column(name) for name in others]
-
-
-def _key_column(name: str) -> Column[_Line]:
-    return Column(name, lambda line: _key(name, line.item) if line.item else None, priority=7, least=8)
-
-
-def _key(name: str, item: HistoryItem) -> object:
-    """Return the value of a key of commitInfo, also of one with the name of a field that is not a column here."""
-    return (item.commit_info or {}).get(name)
-
-
-def _note_absent(run: Run, found: History, others: Sequence[Column[_Line]]) -> None:
+def _note_absent(run: Run, found: History, others: Sequence[Column[HistoryLine]]) -> None:
     """Report the columns that are empty because no commit shown has such a key."""
     for column in others:
-        if found.items and all(_key(column.name, item) is None for item in found.items):
+        if found.items and all(key_of_commit_info(column.name, item) is None for item in found.items):
             run.note(f"note: no commit shown has the key {column.name} in its commitInfo")
-
-
-_NEARLY_THE_SAME = 0.8
-"""The similarity above which a name counts as a misspelt column: `verison`, but not `jobVersion`."""
-
-_SHORT = {"engineInfo": "engine", "userName": "user", "userMetadata": "message"}
-
-
-def _operation(line: _Line) -> str:
-    """Return the operation with its mode: `WRITE append`."""
-    if line.item is None or line.item.operation is None:
-        return "" if line.item is None or line.item.problem else "(not recorded)"
-    parameters = (line.item.commit_info or {}).get("operationParameters")
-    mode = parameters.get("mode") if isinstance(parameters, dict) else None
-    return f"{line.item.operation} {str(mode).lower()}" if mode else line.item.operation
-
-
-def _operation_role(line: _Line) -> Role:
-    from deltacli.cli.render.terminal.theme import role_of_operation
-
-    return role_of_operation((line.item.operation if line.item else None) or "")
-
-
-def _parameters(line: _Line) -> str:
-    """Return the operation's parameters without empty ones and the mode."""
-    info = (line.item.commit_info if line.item else None) or {}
-    parameters = info.get("operationParameters")
-    if not isinstance(parameters, dict):
-        return ""
-    return ", ".join(
-        f"{name}={value}"
-        for name, value in parameters.items()
-        if name != "mode" and value not in (None, "", "[]", "{}", "null")
-    )
-
-
-def _changes(line: _Line) -> str:
-    """Return what changed by the writer's metrics: `+5 files, -2 files, +120 rows`."""
-    return in_words(changes_of(line.item.commit_info if line.item else None))
-
-
-def _action_counts(line: _Line) -> str:
-    counted = line.item.counts.actions if line.item and line.item.counts else {}
-    return ", ".join(f"{count:,} {kind}" for kind, count in counted.items())
-
-
-def _number(name: str) -> Any:  # Any: Callable[[_Line], str]
-    def text(line: _Line) -> str:
-        value = _field(name, line.item) if line.item else None
-        return format_count(value) if isinstance(value, int) else ""
-
-    return text
-
-
-def _size(name: str) -> Any:  # Any: Callable[[_Line], str]
-    def text(line: _Line) -> str:
-        value = _field(name, line.item) if line.item else None
-        return format_size(value) if isinstance(value, int) else ""
-
-    return text
 
 
 def _versions(spans: Sequence[tuple[int, int]]) -> str:

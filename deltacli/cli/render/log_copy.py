@@ -15,7 +15,7 @@ from deltacli.units import format_moment, format_size, plural
 if TYPE_CHECKING:
     from deltacli.operations.log.backup_list import BackupList
     from deltacli.operations.log.log_backup import BackupResult
-    from deltacli.operations.log.log_files import LogAmount
+    from deltacli.operations.log.log_copy import LogAmount
     from deltacli.operations.log.log_restore import RestorePlan
 
 _LISTED = 10

@@ -15,7 +15,7 @@ from deltacli.delta.encoding.arrow_json import json_column
 from deltacli.delta.encoding.calendar_texts import date_texts
 from deltacli.delta.encoding.fingerprints import fingerprints, repeated
 from deltacli.delta.encoding.value_text import parse_moment
-from deltacli.delta.paths.canonical_path import canonical_column
+from deltacli.delta.paths.path_decoding import canonical_column
 from deltacli.delta.stats.values import as_single
 from deltacli.delta.vectors.descriptor import unique_id_column
 

@@ -13,7 +13,7 @@ from deltacli.arrow import compute as pc
 from deltacli.delta.encoding.value_text import parse_date, parse_moment
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.partitions.text import Spelling, is_text, spelling_of
-from deltacli.delta.protocol.properties import parse_integer
+from deltacli.delta.protocol.read_property import parse_integer
 from deltacli.delta.schema.to_arrow import plain_type
 from deltacli.delta.schema.types import DataType, PrimitiveType, StructField, StructType
 from deltacli.delta.stats.columns import StatsBlock, StatsColumns, parse_stats

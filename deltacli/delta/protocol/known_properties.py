@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from deltacli.delta.protocol.features import FEATURES
-from deltacli.delta.protocol.properties import IN_COMMIT_KEYS
+from deltacli.delta.protocol.read_property import IN_COMMIT_KEYS
 
 MAX_INT = 2**31 - 1
 MAX_LONG = 2**63 - 1
@@ -111,8 +111,6 @@ CODECS = frozenset({"uncompressed", "none", "snappy", "gzip", "lzo", "brotli", "
 INTEGER = re.compile(r"[+-]?[0-9]+")
 SIZE = re.compile(r"0*[1-9][0-9]*\s*(?:[kmgtp]?i?b?)", re.IGNORECASE)
 PARQUET_VERSIONS = re.compile(r"1\.0\.0|2\.[0-9]+\.[0-9]+")
-PORTABLE_INTERVAL = re.compile(r"\s*interval\s+[0-9]+\s+(?:week|day|hour|minute|second|millisecond|microsecond)s?\s*")
-"The form of an interval that every engine reads the same."
 
 _KINDS: Mapping[str, PropertyKind] = {
     **dict.fromkeys(BOOLEANS, PropertyKind.BOOLEAN),

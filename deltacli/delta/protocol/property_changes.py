@@ -16,14 +16,14 @@ from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.protocol.feature_use import property_uses
 from deltacli.delta.protocol.features import stable_name
 from deltacli.delta.protocol.known_properties import is_of_protocol, kind_of, known_keys, right_spelling
-from deltacli.delta.protocol.properties import (
+from deltacli.delta.protocol.property_refusals import cautions_of, require_legal, require_ours
+from deltacli.delta.protocol.read_property import (
     ICT_ENABLEMENT_TIMESTAMP,
     ICT_ENABLEMENT_VERSION,
     IN_COMMIT_KEYS,
     IN_COMMIT_TIMESTAMPS,
 )
-from deltacli.delta.protocol.property_guards import cautions_of, require_legal, require_ours
-from deltacli.delta.protocol.property_values import expected_of, normal_form
+from deltacli.delta.protocol.valid_property_values import expected_of, normal_form
 from deltacli.did_you_mean import nearest_name
 from deltacli.errors import Refused, UsageError
 

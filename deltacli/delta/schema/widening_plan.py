@@ -13,7 +13,7 @@ from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.state import plain_action
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.protocol.features import NTZ_FEATURES, TYPE_WIDENING, TYPE_WIDENING_PREVIEW
-from deltacli.delta.protocol.properties import TYPE_WIDENING_ENABLED
+from deltacli.delta.protocol.read_property import TYPE_WIDENING_ENABLED
 from deltacli.delta.protocol.upgrade import added_features, upgraded
 from deltacli.delta.schema.allowed_widenings import canonical_name
 from deltacli.delta.schema.column_path import ColumnFinder, ColumnPlace

@@ -15,8 +15,8 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow import compute as pc
-from deltacli.delta.paths.canonical_path import canonical_column, without_dots_column
-from deltacli.delta.paths.stored_paths import are_absolute, locate
+from deltacli.delta.paths.locate_paths import are_absolute, locate
+from deltacli.delta.paths.path_decoding import canonical_column, without_dots_column
 from deltacli.delta.vacuum.directories import content_of
 from deltacli.delta.vectors.z85 import vector_file
 

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote_to_bytes
 
 from deltacli.arrow import compute as pc
+from deltacli.delta.paths.path_decoding import decode_hive
 from deltacli.delta.vacuum.directories import content_of, directories_of
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ class HiddenNames:
         if not name.startswith(_MARKS) or name.startswith(_SEEN):
             return False
         column, equals, _ = name.partition(b"=")
-        return not (name.startswith(self._starts) or (equals and unquote_to_bytes(column) in self._columns))
+        return not (name.startswith(self._starts) or (equals and decode_hive(column) in self._columns))
 
 
 _ODD_START = re.compile(b"/[._]")

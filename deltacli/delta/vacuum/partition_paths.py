@@ -9,12 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
-from urllib.parse import unquote_to_bytes
 
 from deltacli.arrow import compute as pc
 from deltacli.delta.checkpoint.parsed import parse_partition_values
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.partitions.text import HIVE_DEFAULT
+from deltacli.delta.paths.path_decoding import decode_hive
 from deltacli.delta.predicate import parse_predicate
 from deltacli.delta.schema.kinds import Kind, value_kind
 from deltacli.delta.schema.names import places_of
@@ -120,7 +120,7 @@ def _is_sure(column: StructField, text: str | None) -> bool:
 def _decoded(part: bytes) -> str | None:
     """Return a part of a directory name without Hive's escapes, or None if it is not valid text."""
     try:
-        return unquote_to_bytes(part).decode()
+        return decode_hive(part).decode()
     except UnicodeDecodeError:
         return None
 

@@ -14,21 +14,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, assert_never
 
-from deltacli.delta.log.commit import (
-    Base,
-    CommitRequest,
-    ConflictingCommit,
-    Rebase,
-    Recompute,
-    encode,
-    is_stamped,
-    judge,
-    look_at,
-    require_allowed,
-)
+from deltacli.delta.log.commit_content import Base, CommitRequest, encode, is_stamped, require_allowed
 from deltacli.delta.log.commit_metadata import NO_METADATA, require_free
+from deltacli.delta.log.commit_times import TimestampSource
+from deltacli.delta.log.conflicts import ConflictingCommit, Rebase, Recompute, judge, look_at
 from deltacli.delta.log.log_path import LOG_DIRECTORY, commit_name
-from deltacli.delta.log.timestamps import TimestampSource
 from deltacli.errors import CommitCorrupt, ConflictLost, DeltacliError, OutcomeUnknown, Refused, StorageFailed
 from deltacli.operations.table.find_log import list_log
 from deltacli.operations.table.handle import TableHandle

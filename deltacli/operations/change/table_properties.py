@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from deltacli.delta.log.commit import CommitRequest
+from deltacli.delta.log.commit_content import CommitRequest
 from deltacli.delta.log.commit_metadata import require_free
 from deltacli.delta.protocol.known_properties import kind_of
 from deltacli.delta.protocol.property_changes import PropertiesPlan, plan_set, plan_unset
-from deltacli.delta.protocol.property_guide import GUIDE
-from deltacli.delta.protocol.property_values import expected_of, normal_form
+from deltacli.delta.protocol.property_meanings import GUIDE
+from deltacli.delta.protocol.valid_property_values import expected_of, normal_form
 from deltacli.operations.change.commit import Committed, commit, require_possible
 from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.table.rebuild import read_snapshot

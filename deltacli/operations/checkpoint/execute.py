@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from deltacli.delta.checkpoint.expired_actions import live_transactions
 from deltacli.delta.checkpoint.layout import (
     Layout,
     classic_path,
 )
-from deltacli.delta.checkpoint.retention import live_transactions
 from deltacli.delta.log.counts import FileCounts, TombstoneCounts
 from deltacli.errors import CheckpointUnreadable, Refused, Unreadable, UsageError
 from deltacli.operations.checkpoint.file_writer import CheckpointFile, CheckpointWriter, WrittenCheckpoint

@@ -20,8 +20,8 @@ from deltacli.delta.checkpoint.layout import (
 from deltacli.delta.checkpoint.parsed import partition_type, stats_type
 from deltacli.delta.log.segment import CheckpointInstance, LogListing
 from deltacli.delta.log.table_configuration import TableConfiguration
-from deltacli.delta.protocol.properties import is_true
 from deltacli.delta.protocol.protocol_action import require_writable
+from deltacli.delta.protocol.read_property import is_true
 from deltacli.errors import DeltacliError, Refused, Unreadable, UsageError
 from deltacli.operations.table.find_log import Log, list_log
 from deltacli.operations.table.handle import TableHandle

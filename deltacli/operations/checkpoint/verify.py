@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from deltacli.delta.checkpoint.retention import live_transactions
+from deltacli.delta.checkpoint.expired_actions import live_transactions
 from deltacli.delta.log.segment import CheckpointInstance, LogListing, choose_segment
-from deltacli.delta.protocol.properties import TRANSACTION_RETENTION, is_true
+from deltacli.delta.protocol.read_property import is_true
+from deltacli.delta.protocol.retention import TRANSACTION_RETENTION
 from deltacli.errors import Unreadable, VersionAbsent
 from deltacli.operations.checkpoint.plan import STATS_AS_JSON, STATS_AS_STRUCT
-from deltacli.operations.read.snapshot import SnapshotSummary, count_and_digest
+from deltacli.operations.read.snapshot import SnapshotSummary, summarize_with_digests
 from deltacli.operations.table.find_log import Log, list_log
 from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.table.rebuild import rebuild
@@ -105,7 +106,7 @@ def _summary(
     table: TableHandle, listing: LogListing, version: int, unusable: Mapping[CheckpointInstance, str]
 ) -> SnapshotSummary:
     snapshot = rebuild(table, Log(listing), version, unusable=unusable)
-    return count_and_digest(snapshot, table.clock())
+    return summarize_with_digests(snapshot, table.clock())
 
 
 def _leaves_statistics_out(properties: Mapping[str, str]) -> bool:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from deltacli.engine.base import Engine
 from deltacli.errors import FileMissing, Unreadable
-from deltacli.operations.log.log_files import StoredFile, at_once, digest, log_location
+from deltacli.operations.log.log_copy import StoredFile, at_once, digest, log_location
 from deltacli.progress import Progress, weighed
 from deltacli.storage import Storage
 from deltacli.units import format_timestamp

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from deltacli.delta.log.segment import CheckpointInstance, LogListing
-from deltacli.delta.protocol.properties import TRANSACTION_RETENTION
+from deltacli.delta.protocol.retention import TRANSACTION_RETENTION
 from deltacli.delta.rules.log.configuration_differences import metadata_differences, protocol_differences
 from deltacli.errors import Refused, Unreadable
 from deltacli.operations.table.find_log import Log, list_log

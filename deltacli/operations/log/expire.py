@@ -12,25 +12,20 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
 
-from deltacli.delta.checkpoint.hint import Hint, read_hint
+from deltacli.delta.checkpoint.last_checkpoint import Hint, read_hint
 from deltacli.delta.log.counts import FileCounts
 from deltacli.delta.log.log_path import HINT_NAME, LOG_DIRECTORY, SIDECAR_DIRECTORY, LogFileKind
 from deltacli.delta.log.segment import CheckpointInstance, LogFile, LogListing, read_listing
-from deltacli.delta.protocol.properties import (
-    CHECKPOINT_PROTECTION,
-    LOG_CLEANUP,
-    is_false,
-    log_retention_ms,
-    parse_integer,
-)
 from deltacli.delta.protocol.protocol_action import require_writable
+from deltacli.delta.protocol.read_property import CHECKPOINT_PROTECTION, LOG_CLEANUP, is_false, parse_integer
+from deltacli.delta.protocol.retention import log_retention_ms
 from deltacli.errors import CheckpointUnreadable, FileMissing, PartlyDone, Refused, Unreadable, VersionAbsent
 from deltacli.operations.checkpoint.verify import CheckpointVerdict, facts_of, verify_checkpoint
 from deltacli.operations.log.checksum_guard import contradiction
 from deltacli.operations.log.expire_deleting import ExpiredFile, ExpiryOutcome, ExpiryReason, delete_in_order
 from deltacli.operations.log.file_history import RULE as MISSING_ADD
 from deltacli.operations.log.file_history import count_lost_files
-from deltacli.operations.read.snapshot import count_and_digest
+from deltacli.operations.read.snapshot import summarize_with_digests
 from deltacli.operations.table.find_log import Log
 from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.table.rebuild import read_snapshot, rebuild
@@ -324,11 +319,11 @@ def prove_expiry(table: TableHandle, plan: ExpiryPlan) -> None:
     for instance in kept.checkpoints:
         if instance.version == plan.boundary:
             _prove_checkpoint(table, whole.listing, instance)
-    before = count_and_digest(rebuild(table, Log(whole.listing), plan.newest_version), plan.now_ms)
+    before = summarize_with_digests(rebuild(table, Log(whole.listing), plan.newest_version), plan.now_ms)
     _require_as_in_checksum(before.snapshot, before.files)
     others = {found: "checkpoint.unreadable" for found in kept.checkpoints if found.version != plan.boundary}
     try:
-        after = count_and_digest(rebuild(table, Log(kept), plan.newest_version, unusable=others), plan.now_ms)
+        after = summarize_with_digests(rebuild(table, Log(kept), plan.newest_version, unusable=others), plan.now_ms)
     except Unreadable as fault:
         raise _unproven(fault.message) from fault
     if facts_of(before) != facts_of(after):

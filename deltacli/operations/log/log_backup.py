@@ -18,7 +18,7 @@ from deltacli.engine.base import Engine
 from deltacli.errors import ConflictLost, FileMissing, NotATable, Refused, StorageFailed, UsageError
 from deltacli.operations.log.backup_contents import copying_order
 from deltacli.operations.log.backup_list import LIST_NAME, BackedUp, BackupList, differing, read_list
-from deltacli.operations.log.log_files import (
+from deltacli.operations.log.log_copy import (
     Journal,
     LogAmount,
     StoredFile,

@@ -16,14 +16,14 @@ from enum import StrEnum
 from functools import partial
 from typing import Any, NamedTuple
 
-from deltacli.delta.checkpoint.hint import Hint, read_hint
+from deltacli.delta.checkpoint.last_checkpoint import Hint, read_hint
 from deltacli.delta.log.commit_lines import read_actions
 from deltacli.delta.log.log_path import HINT_NAME, LOG_DIRECTORY, SIDECAR_DIRECTORY, LogFileKind
 from deltacli.delta.log.segment import LogListing
 from deltacli.engine.base import Engine
 from deltacli.errors import CommitCorrupt, FileMissing, Refused, Unreadable
 from deltacli.operations.log.backup_list import LIST_NAME, BackedUp, BackupList, differing, read_list
-from deltacli.operations.log.log_files import (
+from deltacli.operations.log.log_copy import (
     LogAmount,
     StoredFile,
     at_once,

@@ -18,15 +18,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow import compute as pc
 from deltacli.delta.log.commit_lines import Action
+from deltacli.delta.log.commit_times import MAX_TIME_MS, file_times, is_representable
 from deltacli.delta.log.file_actions import action_schemas, whole_actions
 from deltacli.delta.log.segment import LogListing
 from deltacli.delta.log.state import has_in_commit_timestamps, read_metadata, read_protocol
 from deltacli.delta.log.table_configuration import TableConfiguration
-from deltacli.delta.log.timestamps import MAX_TIME_MS, file_times, is_representable
 from deltacli.delta.partitions.values import are_lacking_values_null, lacking_values, with_values
-from deltacli.delta.paths.canonical_path import canonical, canonical_column
-from deltacli.delta.protocol.properties import is_true
+from deltacli.delta.paths.path_decoding import canonical, canonical_column
 from deltacli.delta.protocol.protocol_action import require_readable
+from deltacli.delta.protocol.read_property import is_true
 from deltacli.delta.schema.readable_rows import require_readable_rows
 from deltacli.delta.schema.types import PrimitiveType, StructField, StructType, parse_schema
 from deltacli.delta.vectors.descriptor import unique_id

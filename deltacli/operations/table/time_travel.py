@@ -6,9 +6,9 @@ from collections.abc import Callable
 from datetime import date, datetime
 from typing import NamedTuple
 
+from deltacli.delta.log.commit_times import file_times
 from deltacli.delta.log.segment import LogListing
-from deltacli.delta.log.timestamps import file_times
-from deltacli.delta.protocol.properties import in_commit_keys, parse_integer
+from deltacli.delta.protocol.read_property import in_commit_keys, parse_integer
 from deltacli.errors import NotATable, Unreadable, UsageError, VersionAbsent
 from deltacli.operations.table.api_arguments import moment_ms, optional_version
 from deltacli.operations.table.api_hints import named

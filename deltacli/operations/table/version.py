@@ -9,6 +9,7 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, TypeVar
 
 from deltacli.delta.log.commit_lines import Action
+from deltacli.delta.log.commit_times import CommitTime, TimestampSource, file_times
 from deltacli.delta.log.counts import FileCounts, TombstoneCounts
 from deltacli.delta.log.file_actions import narrow_batches
 from deltacli.delta.log.log_path import LogFileKind
@@ -23,9 +24,8 @@ from deltacli.delta.log.state import (
     plain_action,
 )
 from deltacli.delta.log.table_configuration import TableConfiguration
-from deltacli.delta.log.timestamps import CommitTime, TimestampSource, file_times
-from deltacli.delta.protocol.properties import deleted_file_retention_ms
 from deltacli.delta.protocol.protocol_action import Protocol, require_readable
+from deltacli.delta.protocol.retention import deleted_file_retention_ms
 from deltacli.errors import CheckpointUnreadable, CommitCorrupt, Unreadable, UsageError
 from deltacli.operations.table.api_arguments import optional_count
 from deltacli.operations.table.api_hints import named, named_items

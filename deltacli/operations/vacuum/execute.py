@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from deltacli.clock import Clock, system_clock
 from deltacli.clock_skew import CLOCK_SKEW_MS
-from deltacli.delta.log.commit import CommitRequest
+from deltacli.delta.log.commit_content import CommitRequest
 from deltacli.delta.log.commit_metadata import require_free
 from deltacli.delta.log.log_path import LOG_DIRECTORY, commit_name
 from deltacli.delta.vacuum.keys import PathKeys

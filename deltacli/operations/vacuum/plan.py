@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow import compute as pc
-from deltacli.delta.checkpoint.row_digest import sha256_rows
+from deltacli.delta.encoding.arrow_digest import sha256_rows
 from deltacli.operations.table.denials import Denials
 from deltacli.units import format_timestamp
 

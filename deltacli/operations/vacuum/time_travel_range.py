@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from deltacli.arrow import compute as pc
-from deltacli.delta.protocol.properties import is_true
+from deltacli.delta.protocol.read_property import is_true
 from deltacli.delta.vacuum.keys import is_among
 from deltacli.operations.table.time_travel import committed_at
 from deltacli.operations.vacuum.plan import TimeTravelRange

@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol
 
 from deltacli.delta.log.log_path import HINT_NAME, LOG_DIRECTORY, SIDECAR_DIRECTORY
 from deltacli.delta.log.segment import LogFile, LogListing, make_log_file, read_listing
-from deltacli.delta.paths.canonical_path import decode
+from deltacli.delta.paths.path_decoding import decode
 from deltacli.delta.rules.framework.views import StoredFile
 from deltacli.engine.base import Engine
 from deltacli.errors import FileMissing, NotATable

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from deltacli.delta.log.log_path import LOG_DIRECTORY
 from deltacli.delta.log.place import Place
 from deltacli.delta.log.segment import LogListing
-from deltacli.delta.paths.canonical_path import decode
+from deltacli.delta.paths.path_decoding import decode
 from deltacli.delta.rules.framework.base import Finding
 from deltacli.errors import PathExternal
 from deltacli.hints import quoted, quoted_table

@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
-from urllib.parse import unquote
 
 from deltacli.arrow import compute as pc
 from deltacli.arrow.parquet import ParquetReader
@@ -19,6 +18,7 @@ from deltacli.delta.log.file_actions import action_schemas
 from deltacli.delta.log.log_path import LOG_DIRECTORY, SIDECAR_DIRECTORY
 from deltacli.delta.log.replay import TouchedFiles
 from deltacli.delta.log.segment import CheckpointInstance, LogFile
+from deltacli.delta.paths.path_decoding import decode_sidecar
 from deltacli.delta.stats.record_counts import num_records_column
 from deltacli.delta.vectors.descriptor import no_vector_ids, unique_id_column
 from deltacli.errors import CheckpointUnreadable, CommitCorrupt, FileMissing
@@ -147,7 +147,7 @@ def sidecar_location(action: Action) -> str:
 
     Only the last segment of the path is used. Spec: Sidecar File Information.
     """
-    return f"{LOG_DIRECTORY}/{SIDECAR_DIRECTORY}/{unquote(str(action.get('path'))).rstrip('/').rsplit('/', 1)[-1]}"
+    return f"{LOG_DIRECTORY}/{SIDECAR_DIRECTORY}/{decode_sidecar(action.get('path'))}"
 
 
 class OpenParquet(NamedTuple):

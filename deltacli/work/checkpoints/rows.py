@@ -11,8 +11,8 @@ from typing import Any
 
 from deltacli.arrow import compute as pc
 from deltacli.delta.checkpoint.content import Columns, checkpoint_schema, struct_of_actions
+from deltacli.delta.checkpoint.expired_actions import unexpired
 from deltacli.delta.checkpoint.parsed import parsed_columns
-from deltacli.delta.checkpoint.retention import unexpired
 from deltacli.delta.log.replay import TouchedFiles
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.work.checkpoints.reading import CheckpointPiece, FileBatch, read_whole

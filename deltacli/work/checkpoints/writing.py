@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from deltacli.arrow.parquet import ParquetReader
 from deltacli.delta.checkpoint.content import counted_leaves, dictionary_leaves
-from deltacli.delta.checkpoint.row_digest import digest_rows
+from deltacli.delta.encoding.arrow_digest import digest_rows
 from deltacli.delta.log.action_faults import wrong_type
 from deltacli.errors import StorageFailed
 from deltacli.memory_limit import stop_if_exhausted

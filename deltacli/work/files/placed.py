@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from deltacli.delta.log.log_path import LOG_DIRECTORY
-from deltacli.delta.paths.canonical_path import decode
+from deltacli.delta.paths.path_decoding import decode
 from deltacli.storage import FileStat, Storage, leads_outside
 from deltacli.work.task import TaskContext
 

@@ -8,7 +8,7 @@ from urllib.parse import unquote_to_bytes
 
 from deltacli.arrow import compute as pc
 from deltacli.delta.encoding.value_text import parse_moment
-from deltacli.delta.paths.canonical_path import decode_column
+from deltacli.delta.paths.path_decoding import decode_column
 from deltacli.errors import Unreadable
 
 CODE = "vacuum.inventory"

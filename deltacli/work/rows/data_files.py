@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow.parquet import ParquetReader
-from deltacli.delta.paths.canonical_path import decode
+from deltacli.delta.paths.path_decoding import decode
 from deltacli.delta.schema.file_columns import FileColumns
 from deltacli.delta.schema.types import StructField
 from deltacli.delta.vectors.roaring import DeletedRows

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from threading import Lock
 
-from deltacli.delta.paths.canonical_path import canonical, decode, without_dots
+from deltacli.delta.paths.path_decoding import canonical, decode, without_dots
 from deltacli.storage import NOTHING, Allowed, Storage, path_external
 from deltacli.storage.bounds import is_below
 from deltacli.storage.secrets import without_secrets

@@ -44,7 +44,7 @@ def backup(
     """
     from deltacli.cli.render.log_copy import backup_result
     from deltacli.operations.log.log_backup import execute_backup, plan_backup
-    from deltacli.operations.log.log_files import Journal
+    from deltacli.operations.log.log_copy import Journal
 
     storage, destination, engine = run.open(table), run.open_other(dest, writes=True), run.engine
     plan = plan_backup(storage, destination, engine, full=full, progress=run.progress)

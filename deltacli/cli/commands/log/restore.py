@@ -50,7 +50,7 @@ def restore(
       deltacli log restore ./tbl s3://safe/tbl --replace
     """
     from deltacli.cli.render.log_copy import restore_result
-    from deltacli.operations.log.log_files import Journal
+    from deltacli.operations.log.log_copy import Journal
     from deltacli.operations.log.log_restore import plan_restore
     from deltacli.operations.log.restore_execute import execute_restore
 

@@ -15,7 +15,7 @@ from deltacli.cli.render.terminal.sections import PANEL_WIDTH, grid, panel
 from deltacli.cli.render.terminal.tables import matrix
 from deltacli.cli.render.terminal.theme import Role, role_of
 from deltacli.cli.terminal.term import Terminal
-from deltacli.delta.protocol.properties import DEFAULT_CHECKPOINT_INTERVAL, parse_integer
+from deltacli.delta.protocol.read_property import DEFAULT_CHECKPOINT_INTERVAL, parse_integer
 from deltacli.units import format_count, format_size, plural
 
 if TYPE_CHECKING:

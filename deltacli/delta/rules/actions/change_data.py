@@ -9,9 +9,9 @@ from typing import Any
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.place import Place
 from deltacli.delta.log.table_configuration import TableConfiguration
-from deltacli.delta.paths.canonical_path import canonical
-from deltacli.delta.paths.stored_paths import locate_all
-from deltacli.delta.protocol.properties import deleted_file_retention_ms
+from deltacli.delta.paths.locate_paths import locate_all
+from deltacli.delta.paths.path_decoding import canonical
+from deltacli.delta.protocol.retention import deleted_file_retention_ms
 from deltacli.delta.rules.actions.change_data_rows import AREA
 from deltacli.delta.rules.framework.base import Finding, Fix, Level, Severity
 from deltacli.delta.rules.framework.views import CommitView, LocatedAction, StorageView

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from deltacli.delta.protocol.properties import TRANSACTION_RETENTION, parse_interval
+from deltacli.delta.protocol.intervals import parse_interval
+from deltacli.delta.protocol.retention import TRANSACTION_RETENTION
 from deltacli.delta.rules.actions.commit_contents import AREA
 from deltacli.delta.rules.framework.base import Finding, Fix, Level, Severity
 from deltacli.delta.rules.framework.views import CommitView, HistoryView, StateView

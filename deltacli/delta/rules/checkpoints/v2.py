@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from urllib.parse import unquote
 
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.log_path import LOG_DIRECTORY, SIDECAR_DIRECTORY, LogFileKind
-from deltacli.delta.paths.canonical_path import canonical
+from deltacli.delta.paths.path_decoding import canonical, decode_sidecar
 from deltacli.delta.rules.checkpoints.rows import AREA, is_in_force, is_sidecar, small_actions
 from deltacli.delta.rules.framework.base import Finding, Fix, Level, Severity
 from deltacli.delta.rules.framework.views import CheckpointView, ListingView
@@ -368,7 +367,7 @@ def checkpoints_refer_to_the_tree(view: CheckpointView) -> Iterator[Finding]:
 
 def sidecar_location(row: Action) -> str:
     """Return the path of a sidecar, which is always in `_delta_log/_sidecars`, by the last segment of its path."""
-    return f"{_SIDECARS}/{unquote(str(row.get('path'))).rstrip('/').rsplit('/', 1)[-1]}"
+    return f"{_SIDECARS}/{decode_sidecar(row.get('path'))}"
 
 
 def _is_inside(path: str) -> bool:

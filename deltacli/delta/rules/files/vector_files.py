@@ -8,7 +8,7 @@ from typing import Any
 
 from deltacli.arrow import compute as pc
 from deltacli.delta.log.place import Place
-from deltacli.delta.paths.canonical_path import canonical, decode
+from deltacli.delta.paths.path_decoding import canonical, decode
 from deltacli.delta.rules.files import vector_rows as rules
 from deltacli.delta.rules.framework.base import Finding
 from deltacli.delta.rules.framework.stored_files import place_of

@@ -22,7 +22,7 @@ AREAS = (
     "partitions.partitions",
     "statistics.statistics",
     "checkpoints.checkpoints",
-    "log.hint",
+    "log.last_checkpoint",
     "log.checksums",
     "log.compactions",
     "files.storage",

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from deltacli.arrow import compute as pc
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.log_path import LOG_DIRECTORY, commit_name
-from deltacli.delta.paths.canonical_path import canonical, canonical_column
+from deltacli.delta.paths.path_decoding import canonical, canonical_column
 from deltacli.delta.rules.framework.views import OF_CHECKPOINT, LiveFile, Totals, TouchedFile
 from deltacli.delta.vectors.descriptor import fault_of, unique_id
 

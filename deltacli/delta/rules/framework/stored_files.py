@@ -7,7 +7,7 @@ from typing import Any
 
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.place import Place
-from deltacli.delta.paths.stored_paths import locate_all
+from deltacli.delta.paths.locate_paths import locate_all
 
 
 def place_of(add: Mapping[str, Any]) -> Place:  # Any: values of the columns

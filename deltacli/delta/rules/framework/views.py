@@ -16,7 +16,7 @@ from deltacli.delta.log.log_path import LOG_DIRECTORY, commit_name
 from deltacli.delta.log.place import Place
 from deltacli.delta.log.segment import CheckpointInstance, LogFile, LogListing
 from deltacli.delta.log.table_configuration import TableConfiguration
-from deltacli.delta.paths.canonical_path import canonical, canonical_all
+from deltacli.delta.paths.path_decoding import canonical, canonical_all
 from deltacli.delta.vectors.descriptor import fault_of, unique_id
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from typing import Any
 
 from deltacli.arrow import compute as pc
 from deltacli.delta.log.commit_lines import Action
-from deltacli.delta.paths.canonical_path import canonical
+from deltacli.delta.paths.path_decoding import canonical
 from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Rule, Severity
 from deltacli.delta.rules.framework.views import ChecksumView, ExpectedState
 from deltacli.delta.vectors.descriptor import fault_of, unique_id

@@ -5,14 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from deltacli.clock_skew import CLOCK_SKEW_MS
-from deltacli.delta.log.timestamps import MAX_TIME_MS
+from deltacli.delta.log.commit_times import MAX_TIME_MS
 from deltacli.delta.protocol.features import CATALOG_FEATURES
-from deltacli.delta.protocol.properties import (
-    IN_COMMIT_KEYS,
-    IN_COMMIT_TIMESTAMPS,
-    InCommitKeys,
-    parse_integer,
-)
+from deltacli.delta.protocol.read_property import IN_COMMIT_KEYS, IN_COMMIT_TIMESTAMPS, InCommitKeys, parse_integer
 from deltacli.delta.rules.framework.base import Finding, Severity
 from deltacli.delta.rules.framework.views import CommitView, HistoryView, ListingView, TableConfigurationView
 from deltacli.delta.rules.log import commit_time_rows as rows

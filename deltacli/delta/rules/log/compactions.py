@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.log_path import LogFileKind
-from deltacli.delta.paths.canonical_path import canonical
+from deltacli.delta.paths.path_decoding import canonical
 from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Severity
 from deltacli.delta.rules.framework.views import CompactionView, ListingView, LocatedAction
 from deltacli.delta.vectors.descriptor import fault_of, unique_id

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from deltacli.delta.log.place import Place
-from deltacli.delta.paths.stored_paths import locate_all
+from deltacli.delta.paths.locate_paths import locate_all
 from deltacli.delta.rules.files.storage import Compared
 from deltacli.delta.rules.framework.base import Finding
 from deltacli.delta.rules.framework.views import CommitView, HistoryView, StorageView

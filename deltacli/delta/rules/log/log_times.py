@@ -7,8 +7,8 @@ from itertools import pairwise
 
 from deltacli.clock_skew import CLOCK_SKEW_MS
 from deltacli.delta.log.place import Place
-from deltacli.delta.paths.stored_paths import is_hidden
-from deltacli.delta.protocol.properties import parse_integer
+from deltacli.delta.paths.locate_paths import is_hidden
+from deltacli.delta.protocol.read_property import parse_integer
 from deltacli.delta.rules.framework.base import Finding
 from deltacli.delta.rules.framework.views import CommitView, HistoryView, ListingView, StorageView
 from deltacli.delta.rules.log import log_file_rows as rows

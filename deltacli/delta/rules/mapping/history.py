@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from deltacli.delta.log.place import Place
 from deltacli.delta.log.table_configuration import TableConfiguration
-from deltacli.delta.protocol.properties import parse_integer
+from deltacli.delta.protocol.read_property import parse_integer
 from deltacli.delta.rules.actions.old_schema_files import replaces_all_files
 from deltacli.delta.rules.framework.base import Finding, Fix, Level, Severity
 from deltacli.delta.rules.framework.views import MetadataView

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from deltacli.delta.log.place import Place
 from deltacli.delta.log.table_configuration import TableConfiguration
-from deltacli.delta.protocol.properties import parse_integer
+from deltacli.delta.protocol.read_property import parse_integer
 from deltacli.delta.rules.framework.base import Finding, Fix, Level, Severity
 from deltacli.delta.rules.framework.views import MetadataView, ProtocolView
 from deltacli.delta.rules.mapping import files as mapping_files  # noqa: F401  (its rules join the area)

@@ -9,7 +9,7 @@ from urllib.parse import unquote
 
 from deltacli.arrow import compute as pc
 from deltacli.delta.partitions.text import HIVE_DEFAULT, Spelling, may_be_equal, spelling_of
-from deltacli.delta.paths.canonical_path import decode
+from deltacli.delta.paths.path_decoding import decode
 from deltacli.delta.rules.framework.base import Finding
 from deltacli.delta.rules.framework.views import FilesView
 from deltacli.delta.rules.partitions import rows as rules

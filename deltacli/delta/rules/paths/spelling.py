@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from deltacli.arrow import compute as pc
 from deltacli.delta.log.log_path import HINT_NAME, LOG_DIRECTORY, LogFileKind, parse_log_path
-from deltacli.delta.paths.canonical_path import canonical, decode, decode_column
+from deltacli.delta.paths.path_decoding import canonical, decode, decode_column
 from deltacli.delta.rules.framework.base import Area, Fix, Level, Rule, Severity
 
 AREA = Area("paths")

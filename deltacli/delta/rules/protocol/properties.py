@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from deltacli.delta.protocol.intervals import PORTABLE_INTERVAL, parse_interval
 from deltacli.delta.protocol.known_properties import (
     CODECS,
     INTEGER,
     NUMBERS,
     PARQUET_VERSIONS,
-    PORTABLE_INTERVAL,
     SIZE,
     PropertyKind,
     is_of_protocol,
     kind_of,
     right_spelling,
 )
-from deltacli.delta.protocol.properties import DELETED_FILE_RETENTION, parse_interval
+from deltacli.delta.protocol.retention import DELETED_FILE_RETENTION
 from deltacli.delta.rules.framework.base import Finding
 from deltacli.delta.rules.framework.views import ListingView, MetadataView, TableConfigurationView
 from deltacli.delta.rules.protocol import property_rows as rows

@@ -8,7 +8,7 @@ from itertools import pairwise
 from deltacli.delta.protocol.features import NTZ_FEATURES
 from deltacli.delta.protocol.features import TYPE_WIDENING as STABLE
 from deltacli.delta.protocol.features import TYPE_WIDENING_PREVIEW as PREVIEW
-from deltacli.delta.protocol.properties import TYPE_WIDENING_ENABLED
+from deltacli.delta.protocol.read_property import TYPE_WIDENING_ENABLED
 from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Severity
 from deltacli.delta.rules.framework.views import MetadataView, TableConfigurationView
 from deltacli.delta.rules.schema.schema_walk import fresh

@@ -10,9 +10,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from deltacli.delta.log.segment import LogListing
-from deltacli.delta.protocol.properties import DELETED_FILE_RETENTION, deleted_file_retention_ms
+from deltacli.delta.protocol.retention import DELETED_FILE_RETENTION, deleted_file_retention_ms
 from deltacli.errors import FileMissing, Refused
-from deltacli.operations.log.log_files import digest, log_location
+from deltacli.operations.log.log_copy import digest, log_location
 from deltacli.operations.table.find_log import list_log
 from deltacli.operations.vacuum.plan import VacuumPlan
 from deltacli.units import format_duration, format_spans, format_timestamp, gaps_in

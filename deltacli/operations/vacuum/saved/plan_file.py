@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow import compute as pc
 from deltacli.arrow.parquet import ParquetReader
-from deltacli.delta.checkpoint.row_digest import sha256_rows
+from deltacli.delta.encoding.arrow_digest import sha256_rows
 from deltacli.errors import PermissionRefused, Unreadable, UsageError
 from deltacli.memory_limit import stop_if_exhausted
 from deltacli.operations.vacuum.plan import Reason, VacuumPlan

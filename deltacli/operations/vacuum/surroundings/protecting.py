@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from deltacli.arrow import compute as pc
-from deltacli.delta.paths.canonical_path import canonical
+from deltacli.delta.paths.path_decoding import canonical
 from deltacli.delta.protocol.protocol_action import require_committable
 from deltacli.errors import DeltacliError, Refused
 from deltacli.operations.table.handle import TableHandle

@@ -22,7 +22,7 @@ _ROWS_MERGED = 65_536
 """Number of rows that a step of a merge sorts: few enough for the processor cache, which is four times as fast."""
 
 
-class SortedDigest:
+class SortedSha256:
     """Takes lines in any order and digests them sorted bytewise, joined by LF, duplicates kept, no final LF.
 
     Up to 64 MiB of lines are held in memory. More are written to a temporary directory that `close` removes.

@@ -8,18 +8,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from deltacli.delta.log.table_configuration import TableConfiguration
-from deltacli.delta.protocol.properties import (
+from deltacli.delta.protocol.read_property import (
     CHECKPOINT_PROTECTION,
-    DEFAULT_DELETED_FILE_RETENTION_MS,
-    DELETED_FILE_RETENTION,
     ICT_ENABLEMENT_TIMESTAMP,
     ICT_ENABLEMENT_VERSION,
     IN_COMMIT_KEYS,
     IN_COMMIT_TIMESTAMPS,
     LOG_CLEANUP,
+    is_false,
+)
+from deltacli.delta.protocol.retention import (
+    DEFAULT_DELETED_FILE_RETENTION_MS,
+    DELETED_FILE_RETENTION,
     LOG_RETENTION,
     deleted_file_retention_ms,
-    is_false,
     log_retention_ms,
 )
 from deltacli.errors import Refused

@@ -7,18 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from deltacli.delta.protocol.intervals import PORTABLE_INTERVAL, parse_interval
 from deltacli.delta.protocol.known_properties import (
     CODECS,
     INTEGER,
     MAX_LONG,
     NUMBERS,
     PARQUET_VERSIONS,
-    PORTABLE_INTERVAL,
     SIZE,
     PropertyKind,
     kind_of,
 )
-from deltacli.delta.protocol.properties import parse_interval
 from deltacli.units import UNITS_MS
 
 _LONGEST = 1000

@@ -9,7 +9,7 @@ import pyarrow as pa
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from deltacli.delta.checkpoint.row_digest import digest_rows
+from deltacli.delta.encoding.arrow_digest import digest_rows
 from tests.support.effort import examples
 
 TEXT = st.text(max_size=4)

@@ -7,18 +7,9 @@ from typing import Any
 
 import pytest
 
-from deltacli.delta.log.commit import (
-    Base,
-    CommitRequest,
-    ConflictingCommit,
-    Rebase,
-    Recompute,
-    encode,
-    judge,
-    look_at,
-    require_allowed,
-)
+from deltacli.delta.log.commit_content import Base, CommitRequest, encode, require_allowed
 from deltacli.delta.log.commit_lines import read_actions
+from deltacli.delta.log.conflicts import ConflictingCommit, Rebase, Recompute, judge, look_at
 from deltacli.delta.log.state import read_metadata, read_protocol
 from deltacli.delta.protocol.protocol_action import require_committable
 from deltacli.errors import ProtocolUnsupported, Refused

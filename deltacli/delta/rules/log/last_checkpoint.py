@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from deltacli.delta.checkpoint.hint import checksums, parse_hint
+from deltacli.delta.checkpoint.last_checkpoint import checksums, parse_hint
 from deltacli.delta.log.log_path import LogFileKind
 from deltacli.delta.log.segment import CheckpointInstance
 from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Severity
 from deltacli.delta.rules.framework.views import CheckpointView, HintView, ListingView
-from deltacli.delta.rules.log.hint_schema import difference
+from deltacli.delta.rules.log.last_checkpoint_schema import difference
 
 AREA = Area("hint")
 

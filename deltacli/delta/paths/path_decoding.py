@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
-from urllib.parse import unquote_to_bytes
+from urllib.parse import unquote, unquote_to_bytes
 
 from deltacli.arrow import compute as pc
 
@@ -36,6 +36,16 @@ def decode(path: str) -> str:
     if "%" not in path:
         return path
     return unquote_to_bytes(path.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogateescape")
+
+
+def decode_sidecar(path: object) -> str:
+    """Return the file name of a sidecar. Only the last segment of its path counts. Spec: Sidecar File Information."""
+    return unquote(str(path)).rstrip("/").rsplit("/", 1)[-1]
+
+
+def decode_hive(name: bytes) -> bytes:
+    """Return a part of a partition directory's name without the escapes of Hive, which the directory itself has."""
+    return unquote_to_bytes(name)
 
 
 def canonical(path: str) -> str:

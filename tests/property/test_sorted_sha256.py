@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deltacli.work.sorted_digest import SortedDigest
+from deltacli.work.sorted_sha256 import SortedSha256
 from tests.support.effort import examples
 
 LINES = st.lists(
@@ -26,7 +26,7 @@ def test_digest_is_sha256_of_the_sorted_lines(
 ) -> None:
     expected = hashlib.sha256(b"\n".join(sorted(line for lines in batches for line in lines))).hexdigest()
 
-    with closing(SortedDigest(run_bytes=run_bytes)) as digest:
+    with closing(SortedSha256(run_bytes=run_bytes)) as digest:
         for number, lines in enumerate(batches):
             is_sorted = number in are_sorted
             shown = sorted(lines) if is_sorted else lines
@@ -45,14 +45,14 @@ def test_digest_is_sha256_of_the_sorted_lines(
 def test_text_is_digested_as_utf8(lines: list[str]) -> None:
     expected = hashlib.sha256(b"\n".join(sorted(line.encode() for line in lines))).hexdigest()
 
-    with closing(SortedDigest(run_bytes=10)) as digest:
+    with closing(SortedSha256(run_bytes=10)) as digest:
         digest.add(pa.array(lines, pa.string()))
 
         assert expected == digest.hexdigest()
 
 
 def test_nothing_is_the_digest_of_nothing() -> None:
-    with closing(SortedDigest()) as digest:
+    with closing(SortedSha256()) as digest:
         digest.add(pa.array([], pa.string()))
 
         assert hashlib.sha256(b"").hexdigest() == digest.hexdigest()
@@ -61,9 +61,9 @@ def test_nothing_is_the_digest_of_nothing() -> None:
 def test_runs_of_several_blocks_are_merged_across_block_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     lines = [f"{number * 7919 % 1000:04d}".encode() for number in range(1_000)] * 2
     expected = hashlib.sha256(b"\n".join(sorted(lines))).hexdigest()
-    monkeypatch.setattr("deltacli.work.sorted_digest._ROWS_A_BLOCK", 37)
+    monkeypatch.setattr("deltacli.work.sorted_sha256._ROWS_A_BLOCK", 37)
 
-    with closing(SortedDigest(run_bytes=1_500)) as digest:
+    with closing(SortedSha256(run_bytes=1_500)) as digest:
         for start in range(0, len(lines), 100):
             digest.add(pa.array(lines[start : start + 100], pa.binary()))
 
@@ -72,7 +72,7 @@ def test_runs_of_several_blocks_are_merged_across_block_ends(monkeypatch: pytest
 
 def test_temporary_files_are_deleted_by_close(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    digest = SortedDigest(run_bytes=1)
+    digest = SortedSha256(run_bytes=1)
     digest.add(pa.array([b"b", b"a"], pa.binary()))
     spilled = list(tmp_path.iterdir())
 

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
 from deltacli.delta.log.state import SetTransaction
-from deltacli.delta.protocol.properties import TRANSACTION_RETENTION, deleted_file_retention_ms, parse_interval
+from deltacli.delta.protocol.intervals import parse_interval
+from deltacli.delta.protocol.retention import TRANSACTION_RETENTION, deleted_file_retention_ms
 
 if TYPE_CHECKING:
     import pyarrow

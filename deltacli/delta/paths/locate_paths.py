@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from deltacli.arrow import compute as pc
 from deltacli.delta.encoding.value_text import has_bytes
 from deltacli.delta.log.log_path import LOG_DIRECTORY
-from deltacli.delta.paths.canonical_path import canonical, canonical_column, without_dots_column
+from deltacli.delta.paths.path_decoding import canonical, canonical_column, without_dots_column
 
 if TYPE_CHECKING:
     import pyarrow

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow import compute as pc
 from deltacli.delta.log.counts import FileCounts, TombstoneCounts
-from deltacli.delta.paths.canonical_path import decode_column
+from deltacli.delta.paths.path_decoding import decode_column
 from deltacli.work.checkpoints.counting import count_batch
 from deltacli.work.checkpoints.reading import CheckpointPiece, FileBatch, read_narrow
 from deltacli.work.task import TaskContext

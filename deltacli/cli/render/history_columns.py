@@ -1,0 +1,162 @@
+"""The columns of `history`: what each shows, and which are shown where nobody chose columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from deltacli.cli.render.columns import Column, unknown_column
+from deltacli.cli.render.commit_metrics import changes_of, in_words
+from deltacli.cli.terminal.term import Style
+from deltacli.did_you_mean import nearest_name
+from deltacli.units import format_age, format_count, format_moment, format_size
+
+if TYPE_CHECKING:
+    from deltacli.cli.render.terminal.theme import Role
+    from deltacli.operations.read.history import HistoryItem
+
+_NEARLY_THE_SAME = 0.8
+"""The similarity above which a name counts as a misspelt column: `verison`, but not `jobVersion`."""
+
+_SHORT = {"engineInfo": "engine", "userName": "user", "userMetadata": "message"}
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryLine:
+    """A row of the table: a commit, or a gap between two."""
+
+    item: HistoryItem | None
+    gap: str | None = None
+
+
+def history_columns(now_ms: int, *, counts: bool) -> list[Column[HistoryLine]]:
+    """Return every column, in the order of a full row; `on_screen` and `in_pipe` say where it is shown unasked."""
+    from deltacli.operations.read.history import PROVENANCE_FIELDS
+
+    def column(name: str, **looks: Any) -> Column[HistoryLine]:  # Any: fields of Column
+        return Column(name, lambda line: _field(name, line.item) if line.item else None, **looks)
+
+    hidden = {"on_screen": False}
+    found = [
+        column("version", right=True, priority=1, least=7),
+        column(
+            "timestamp",
+            text=lambda line: format_moment(line.item.time.timestamp_ms) if line.item else "",
+            priority=2,
+            least=19,
+            title="committed (UTC)",
+        ),
+        Column(
+            "age",
+            lambda _: None,
+            text=lambda line: format_age(line.item.time.timestamp_ms, now_ms) if line.item else "",
+            style=lambda _: Style.QUIET,
+            priority=4,
+            least=13,
+            in_pipe=False,
+        ),
+        column("timestampSource", **hidden),
+        column("hasCommitInfo", **hidden),
+        column("commitInfoTimestampMs", **hidden),
+        column("inCommitTimestampMs", **hidden),
+        column("operation", text=_operation, style=_operation_role, priority=1, least=10),
+        column("operationParameters", text=_parameters, priority=6, least=20, title="parameters"),
+        column("operationMetrics", text=_changes, priority=3, least=16, title="changes"),
+    ]
+    found += [
+        column(name, **({"priority": 7, "least": 12, "title": title} if (title := _SHORT.get(name)) else hidden))
+        for name in PROVENANCE_FIELDS
+        if name not in ("operation", "operationParameters", "operationMetrics")
+    ]
+    if counts:
+        found += [
+            column("actions", text=_action_counts, priority=5, least=20),
+            column("addedFiles", text=_number("addedFiles"), right=True, priority=3, least=5, title="files +"),
+            column("removedFiles", text=_number("removedFiles"), right=True, priority=3, least=5, title="files -"),
+            column("addedBytes", text=_size("addedBytes"), right=True, priority=4, least=9, title="bytes +"),
+            column("removedBytes", text=_size("removedBytes"), right=True, priority=4, least=9, title="bytes -"),
+        ]
+    found.append(column("problem", style=lambda _: Style.PROBLEM, priority=1, least=12))
+    found.append(column("commitInfo", on_screen=False, in_pipe=False))
+    return found
+
+
+def keys_of_commit_info(wanted: str | None, available: Sequence[Column[HistoryLine]]) -> list[Column[HistoryLine]]:
+    """Return a column for each wanted name that is not a column: writers add keys of their own to commitInfo.
+
+    Raises UsageError for a name that is nearly one of a column.
+    """
+    known = [column.name.lower() for column in available]
+    others = [name for name in map(str.strip, (wanted or "").split(",")) if name and name.lower() not in known]
+    for name in others:
+        if nearest_name(name, known, ignores_case=True, alike=_NEARLY_THE_SAME) is not None:
+            raise unknown_column(name, [column.name for column in available])
+    return [_key_column(name) for name in others]
+
+
+def _key_column(name: str) -> Column[HistoryLine]:
+    return Column(name, lambda line: key_of_commit_info(name, line.item) if line.item else None, priority=7, least=8)
+
+
+def key_of_commit_info(name: str, item: HistoryItem) -> object:
+    """Return the value of a key of commitInfo, also of one with the name of a field that is not a column here."""
+    return (item.commit_info or {}).get(name)
+
+
+def _field(name: str, item: HistoryItem) -> object:
+    return item.as_json().get(name)
+
+
+def _operation(line: HistoryLine) -> str:
+    """Return the operation with its mode: `WRITE append`."""
+    if line.item is None or line.item.operation is None:
+        return "" if line.item is None or line.item.problem else "(not recorded)"
+    parameters = (line.item.commit_info or {}).get("operationParameters")
+    mode = parameters.get("mode") if isinstance(parameters, dict) else None
+    return f"{line.item.operation} {str(mode).lower()}" if mode else line.item.operation
+
+
+def _operation_role(line: HistoryLine) -> Role:
+    from deltacli.cli.render.terminal.theme import role_of_operation
+
+    return role_of_operation((line.item.operation if line.item else None) or "")
+
+
+def _parameters(line: HistoryLine) -> str:
+    """Return the operation's parameters without empty ones and the mode."""
+    info = (line.item.commit_info if line.item else None) or {}
+    parameters = info.get("operationParameters")
+    if not isinstance(parameters, dict):
+        return ""
+    return ", ".join(
+        f"{name}={value}"
+        for name, value in parameters.items()
+        if name != "mode" and value not in (None, "", "[]", "{}", "null")
+    )
+
+
+def _changes(line: HistoryLine) -> str:
+    """Return what changed by the writer's metrics: `+5 files, -2 files, +120 rows`."""
+    return in_words(changes_of(line.item.commit_info if line.item else None))
+
+
+def _action_counts(line: HistoryLine) -> str:
+    counted = line.item.counts.actions if line.item and line.item.counts else {}
+    return ", ".join(f"{count:,} {kind}" for kind, count in counted.items())
+
+
+def _number(name: str) -> Any:  # Any: Callable[[HistoryLine], str]
+    def text(line: HistoryLine) -> str:
+        value = _field(name, line.item) if line.item else None
+        return format_count(value) if isinstance(value, int) else ""
+
+    return text
+
+
+def _size(name: str) -> Any:  # Any: Callable[[HistoryLine], str]
+    def text(line: HistoryLine) -> str:
+        value = _field(name, line.item) if line.item else None
+        return format_size(value) if isinstance(value, int) else ""
+
+    return text
