@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from deltacli.engine.embedded import EmbeddedEngine
-from deltacli.operations.validate import inspect_files
 from deltacli.operations.validate.inspect_files import FileInspector
 from deltacli.work.file_facts import ListedFile
 from deltacli.work.task import TaskContext
@@ -41,7 +40,7 @@ def test_files_without_vectors_are_not_read_ahead_in_search_of_one(monkeypatch: 
     inspector: Any = object.__new__(FileInspector)
     inspector._vectors, inspector.engine, inspector.table = Vectors(), EmbeddedEngine(2), Table()
     inspector._footer_pieces = lambda _: [(ListedFile("x", 1),)]
-    monkeypatch.setattr(inspect_files.ReadFootersAndVectors, "__call__", look)
+    monkeypatch.setattr(ReadFootersAndVectors, "__call__", look)
 
     next(inspector._footers_of(views(), Step()))
 
