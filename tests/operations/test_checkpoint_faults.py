@@ -13,7 +13,7 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
-from deltacli.delta.checkpoint.last_checkpoint import Hint, read_hint
+from deltacli.delta.checkpoint.last_checkpoint_content import Hint, read_hint
 from deltacli.errors import FileMissing, NoSpace, StorageFailed
 from deltacli.operations.checkpoint import file_writer
 from deltacli.operations.checkpoint.execute import write_checkpoint

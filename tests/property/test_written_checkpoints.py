@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 from hypothesis import given, note
 from hypothesis import strategies as st
 
-from deltacli.delta.checkpoint.last_checkpoint import Hint, read_hint
+from deltacli.delta.checkpoint.last_checkpoint_content import Hint, read_hint
 from deltacli.errors import Refused
 from deltacli.operations.checkpoint.plan import make_request
 from deltacli.operations.table.version import Snapshot

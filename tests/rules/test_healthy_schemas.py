@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from deltacli.delta.checkpoint.last_checkpoint import checksums
+from deltacli.delta.checkpoint.last_checkpoint_content import checksums
 from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.operations.validate.validate import validate_table
 from deltacli.storage import open_storage

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from deltacli.api.table import Table
-from deltacli.delta.checkpoint.last_checkpoint import checksums
+from deltacli.delta.checkpoint.last_checkpoint_content import checksums
 from deltacli.delta.checkpoint.layout import Layout, TopFile
 from deltacli.operations.checkpoint.execute import write_checkpoint
 from deltacli.operations.checkpoint.plan import CheckpointRequest, plan_checkpoint

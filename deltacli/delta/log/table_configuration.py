@@ -13,6 +13,7 @@ from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.state import Metadata
 from deltacli.delta.protocol.protocol_action import WRITER_FEATURES_VERSION, Protocol
 from deltacli.delta.protocol.read_property import InCommitKeys, in_commit_keys, is_true
+from deltacli.delta.schema.column_mapping import physical_name
 from deltacli.delta.schema.types import StructField, StructType
 
 if TYPE_CHECKING:
@@ -82,9 +83,7 @@ class TableConfiguration:
 
     def physical_name(self, column: StructField) -> str:
         """Return the name of a column or nested field in files, statistics and partition values."""
-        if self.mapping_mode == "none":
-            return column.name
-        return str(column.metadata.get("delta.columnMapping.physicalName") or column.name)
+        return physical_name(column, self.mapping_mode)
 
     @cached_property
     def partition_columns(self) -> dict[str, StructField | None]:

@@ -12,6 +12,7 @@ from deltacli.delta.schema.allowed_widenings import (
     is_primitive_name,
     was_allowed_in_preview,
 )
+from deltacli.delta.schema.column_mapping import recorded_name
 from deltacli.delta.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType
 
 TYPE_CHANGES_KEY = "delta.typeChanges"
@@ -54,7 +55,7 @@ def _named(data_type: DataType, path: str, identity: tuple[str, ...]) -> Iterato
         case StructType(fields):
             for field in fields:
                 own_path = f"{path}.{field.name}" if path else field.name
-                own = (*identity, str(field.metadata.get("delta.columnMapping.physicalName") or field.name))
+                own = (*identity, recorded_name(field))
                 yield NamedField(own_path, field, own)
                 yield from _named(field.data_type, own_path, own)
         case ArrayType(element):

@@ -17,9 +17,9 @@ from deltacli.delta.checkpoint.layout import (
 from deltacli.delta.log.counts import FileCounts, TombstoneCounts
 from deltacli.errors import CheckpointUnreadable, Refused, Unreadable, UsageError
 from deltacli.operations.checkpoint.file_writer import CheckpointFile, CheckpointWriter, WrittenCheckpoint
-from deltacli.operations.checkpoint.last_checkpoint import update_last_checkpoint
 from deltacli.operations.checkpoint.plan import DEFAULT_ROWS_A_SIDECAR, CheckpointPlan, plan_of
 from deltacli.operations.checkpoint.rows import StateRows
+from deltacli.operations.checkpoint.update_last_checkpoint import update_last_checkpoint
 from deltacli.operations.log.checksum_guard import require_as_in_checksum
 from deltacli.operations.table.rebuild import without_checkpoint
 from deltacli.work.checkpoints.reading import CheckpointPiece

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
 
-from deltacli.delta.checkpoint.last_checkpoint import Hint, read_hint
+from deltacli.delta.checkpoint.last_checkpoint_content import Hint, read_hint
 from deltacli.delta.log.counts import FileCounts
 from deltacli.delta.log.log_path import HINT_NAME, LOG_DIRECTORY, SIDECAR_DIRECTORY, LogFileKind
 from deltacli.delta.log.segment import CheckpointInstance, LogFile, LogListing, read_listing

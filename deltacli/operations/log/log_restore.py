@@ -16,7 +16,7 @@ from enum import StrEnum
 from functools import partial
 from typing import Any, NamedTuple
 
-from deltacli.delta.checkpoint.last_checkpoint import Hint, read_hint
+from deltacli.delta.checkpoint.last_checkpoint_content import Hint, read_hint
 from deltacli.delta.log.commit_lines import read_actions
 from deltacli.delta.log.log_path import HINT_NAME, LOG_DIRECTORY, SIDECAR_DIRECTORY, LogFileKind
 from deltacli.delta.log.segment import LogListing

@@ -6,7 +6,7 @@ import os
 import re
 from typing import NamedTuple
 
-from deltacli.delta.checkpoint.last_checkpoint import BadHint, Hint, read_hint
+from deltacli.delta.checkpoint.last_checkpoint_content import BadHint, Hint, read_hint
 from deltacli.delta.log.log_path import AFTER_VERSIONED_NAMES, HINT_NAME, LOG_DIRECTORY, version_prefix
 from deltacli.delta.log.segment import LogListing, make_log_file, read_listing
 from deltacli.errors import (

@@ -26,6 +26,7 @@ from deltacli.delta.log.state import (
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.protocol.protocol_action import Protocol, require_readable
 from deltacli.delta.protocol.retention import deleted_file_retention_ms
+from deltacli.delta.schema.column_mapping import PHYSICAL_NAME
 from deltacli.errors import CheckpointUnreadable, CommitCorrupt, Unreadable, UsageError
 from deltacli.operations.table.api_arguments import optional_count
 from deltacli.operations.table.api_hints import named, named_items
@@ -190,7 +191,7 @@ class Snapshot:
             fields = {}
         found = []
         for name in self.metadata.partition_columns:
-            physical = fields[name].metadata.get("delta.columnMapping.physicalName") if name in fields else None
+            physical = fields[name].metadata.get(PHYSICAL_NAME) if name in fields else None
             found.append(physical if isinstance(physical, str) else name)
         return tuple(found)
 

@@ -10,6 +10,7 @@ from deltacli.delta.log.state import read_metadata
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.protocol.protocol_action import require_committable
 from deltacli.delta.protocol.retention import deleted_file_retention_ms, portable_file_retention_ms
+from deltacli.delta.schema.column_mapping import PHYSICAL_NAME
 from deltacli.delta.schema.types import parse_schema
 from deltacli.delta.vacuum.keys import PathKeys
 from deltacli.delta.vacuum.names import HiddenNames
@@ -163,7 +164,7 @@ def hidden_names(
 def _partition_names(config: TableConfiguration) -> set[str]:
     logical = config.metadata.partition_columns if config.metadata else ()
     fields = {column.name: column for column in (config.schema.fields if config.schema else ())}
-    physical = (fields[name].metadata.get("delta.columnMapping.physicalName") for name in logical if name in fields)
+    physical = (fields[name].metadata.get(PHYSICAL_NAME) for name in logical if name in fields)
     return {*logical, *(name for name in physical if isinstance(name, str))}
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from deltacli.delta.checkpoint.last_checkpoint import checksums, parse_hint
+from deltacli.delta.checkpoint.last_checkpoint_content import checksums, parse_hint
 from deltacli.delta.log.log_path import LogFileKind
 from deltacli.delta.log.segment import CheckpointInstance
 from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Severity

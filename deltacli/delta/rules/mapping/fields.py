@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from deltacli.delta.rules.framework.base import Area
 from deltacli.delta.rules.schema.schema_walk import joined
+from deltacli.delta.schema.column_mapping import PHYSICAL_NAME
 from deltacli.delta.schema.types import ArrayType, DataType, MapType, StructField, StructType
 
 AREA = Area("mapping")
@@ -14,7 +15,6 @@ AREA = Area("mapping")
 MODE = "delta.columnMapping.mode"
 MAX_COLUMN_ID = "delta.columnMapping.maxColumnId"
 ID = "delta.columnMapping.id"
-PHYSICAL_NAME = "delta.columnMapping.physicalName"
 NESTED_IDS = "delta.columnMapping.nested.ids"
 MODES = ("none", "name", "id")
 

@@ -19,12 +19,12 @@ from deltacli.delta.rules.mapping.fields import (
     MAX_COLUMN_ID,
     MODE,
     MODES,
-    PHYSICAL_NAME,
     MappedField,
     mapped_fields,
     ways_to_parts,
 )
 from deltacli.delta.rules.schema.schema_walk import fresh, shown_path
+from deltacli.delta.schema.column_mapping import PHYSICAL_NAME
 
 _COLUMN_LOST = Fix(
     broken="engines refuse the table, or cannot find the column in its files",

@@ -16,6 +16,7 @@ from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Sever
 from deltacli.delta.rules.framework.views import MetadataView
 from deltacli.delta.rules.schema.schema_walk import decimal_digits, is_type_name, joined, same_name, shown_path
 from deltacli.delta.schema.allowed_widenings import decimal_of, is_allowed_change
+from deltacli.delta.schema.column_mapping import recorded_name
 from deltacli.delta.schema.types import (
     ArrayType,
     DataType,
@@ -215,7 +216,7 @@ class _Comparison:
             return field.name
         if self._was_mapped:
             return _mapped_key(field)
-        return str(field.metadata.get("delta.columnMapping.physicalName") or field.name)
+        return recorded_name(field)
 
     def _at(self, path: str) -> Place:
         return self._place._replace(key=path)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from deltacli.delta.checkpoint.last_checkpoint import Hint, make_hint, read_hint
+from deltacli.delta.checkpoint.last_checkpoint_content import Hint, make_hint, read_hint
 from deltacli.delta.log.log_path import HINT_NAME, LOG_DIRECTORY
 from deltacli.delta.log.segment import LogListing
 from deltacli.delta.schema.of_arrow import table_schema
