@@ -42,10 +42,10 @@ from deltacli.work.checkpoints.reading import (
     FileBatch,
     open_checkpoint,
     plan_pieces,
+    read_both,
     read_narrow,
     read_whole,
 )
-from deltacli.work.checkpoints.rows import read_both
 from deltacli.work.commits.provenance import Provenance, read_provenance
 from deltacli.work.task import Task
 

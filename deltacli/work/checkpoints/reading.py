@@ -405,6 +405,14 @@ def read_whole(
                     yield rows
 
 
+def read_both(stores: TableStores, piece: CheckpointPiece, touched: TouchedFiles) -> Iterator[FileBatch]:
+    """Yield the tombstones of a row group, then its live files, with all fields. Raises CheckpointUnreadable."""
+    for removes in read_whole(stores, piece, touched, "remove"):
+        yield FileBatch(removes=removes)
+    for adds in read_whole(stores, piece, touched, "add"):
+        yield FileBatch(adds=adds)
+
+
 _NEEDED = ("path", "size", "deletionVector")
 
 

@@ -5,7 +5,6 @@ Spec: Checkpoints; Action Reconciliation.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,10 +12,8 @@ from deltacli.arrow import compute as pc
 from deltacli.delta.checkpoint.content import Columns, checkpoint_schema, struct_of_actions
 from deltacli.delta.checkpoint.expired_actions import unexpired
 from deltacli.delta.checkpoint.parsed import parsed_columns
-from deltacli.delta.log.replay import TouchedFiles
 from deltacli.delta.log.table_configuration import TableConfiguration
-from deltacli.work.checkpoints.reading import CheckpointPiece, FileBatch, read_whole
-from deltacli.work.task import TableStores
+from deltacli.work.checkpoints.reading import FileBatch
 
 FILE_KINDS = ("add", "remove")
 
@@ -59,11 +56,3 @@ class RowConverter:
             found.actions["add"] = struct_of_actions(adds, types["add"], extra)
             found.add_bytes = pc.sum(adds.column("size")).as_py() or 0
         return found
-
-
-def read_both(stores: TableStores, piece: CheckpointPiece, touched: TouchedFiles) -> Iterator[FileBatch]:
-    """Yield the tombstones of a row group, then its live files, with all fields. Raises CheckpointUnreadable."""
-    for removes in read_whole(stores, piece, touched, "remove"):
-        yield FileBatch(removes=removes)
-    for adds in read_whole(stores, piece, touched, "add"):
-        yield FileBatch(adds=adds)
