@@ -27,7 +27,7 @@ def main() -> None:
 
         mend_standard_streams()
     # Imports and replay create many objects and few cycles: fewer collections save a tenth of the time, and no memory.
-    gc.set_threshold(20_000, 20, 100)
+    gc.set_threshold(50_000, 20, 100)
     import signal
 
     from deltacli.arrow.startup import skip_optional_packages

@@ -5,17 +5,19 @@ from __future__ import annotations
 import re
 import shlex
 
-_UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+_UNPRINTABLE = r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
 _BELOW = re.compile(r"\{table\}/(.*)\Z", re.DOTALL)
 
 
 def quoted(word: str) -> str:
     """Return a word quoted for a shell; `$'…'` if it has characters that must not reach a terminal."""
-    if not _UNPRINTABLE.search(word):
+    if not re.search(_UNPRINTABLE, word):
         return shlex.quote(word)
     escaped = word.replace("\\", "\\\\").replace("'", "\\'")
-    data = _UNPRINTABLE.sub(
-        lambda match: "".join(f"\\x{byte:02x}" for byte in match[0].encode("utf-8", "surrogateescape")), escaped
+    data = re.sub(
+        _UNPRINTABLE,
+        lambda match: "".join(f"\\x{byte:02x}" for byte in match[0].encode("utf-8", "surrogateescape")),
+        escaped,
     )
     return f"$'{data}'"
 

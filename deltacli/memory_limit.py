@@ -22,12 +22,12 @@ below that, libraries end the process without an error.
 """
 _PER_THREAD = 512 << 20
 _ONE_ARENA = (-8, 1)  # mallopt(M_ARENA_MAX, 1)
-_REFUSED = re.compile(
+_REFUSED = (
     r"(bad_alloc|alloc of size \d+ failed|annot allocate memory|can't start new thread|failed to map segment.*)\W*$"
 )
 _OF_VALUES = (ValueError, LookupError, TypeError)
 """Kinds of faults that quote what they are about, and are never of memory: Arrow's are of these kinds, too."""
-_REQUEST = re.compile(r"alloc of size (\d+) failed")
+_REQUEST = r"alloc of size (\d+) failed"
 
 
 def address_limit() -> int | None:
@@ -79,9 +79,9 @@ def is_exhaustion(fault: BaseException) -> bool:
         return True
     text = str(fault)
     is_memory = isinstance(fault, MemoryError) or (isinstance(fault, OSError) and fault.errno == errno.ENOMEM)
-    if not is_memory and (isinstance(fault, _OF_VALUES) or not _REFUSED.search(text)):
+    if not is_memory and (isinstance(fault, _OF_VALUES) or not re.search(_REFUSED, text)):
         return False
-    if request := _REQUEST.search(text):
+    if request := re.search(_REQUEST, text):
         return int(request[1]) <= _physical_bytes()
     return address_limit() is not None or "bad_alloc" not in text
 
@@ -103,7 +103,7 @@ def exhausted_by(fault: BaseException) -> MemoryExhausted:
     if isinstance(fault, MemoryExhausted):
         return fault
     text = " ".join(str(fault).split())[:200]
-    request = _REQUEST.search(text)
+    request = re.search(_REQUEST, text)
     return _exhausted(text or type(fault).__name__, more=int(request[1]) if request else None)
 
 

@@ -25,7 +25,6 @@ from deltacli.operations.table.api_hints import name_table, named
 from deltacli.operations.table.version import Snapshot
 from deltacli.progress import SILENT, Progress
 from deltacli.storage import NOTHING, Allowed, open_storage
-from deltacli.storage.location import StoreLocation
 from deltacli.storage.secrets import without_secrets
 
 if TYPE_CHECKING:
@@ -39,6 +38,8 @@ if TYPE_CHECKING:
     from deltacli.operations.table.time_travel import VersionTime
     from deltacli.operations.vacuum.plan import VacuumResult
     from deltacli.operations.validate.validate import Validation
+    from deltacli.storage import Storage
+    from deltacli.storage.location import StoreLocation
     from deltacli.storage.retry import Retry
 
 
@@ -73,7 +74,6 @@ def open_table(
         name_table(fault, shown)
         raise
     seconds = None if retry_budget == timedelta(minutes=1) else retry_budget.total_seconds()
-    location = StoreLocation.of(storage.uri, storage_options, allowed, seconds)
     return Table(
         storage,
         engine=engine,
@@ -82,8 +82,17 @@ def open_table(
         open_other=open_other,
         allowed=allowed,
         name=shown,
-        location=location,
+        location=_location(storage, storage_options, allowed, seconds) if engine and engine.may_repeat else None,
     )
+
+
+def _location(
+    storage: Storage, options: Mapping[str, str] | None, allowed: Allowed, seconds: float | None
+) -> StoreLocation:
+    """Return where other processes find the store of a table."""
+    from deltacli.storage.location import StoreLocation
+
+    return StoreLocation.of(storage.uri, options, allowed, seconds)
 
 
 def _prefixes(allow_external: Sequence[str]) -> Allowed:

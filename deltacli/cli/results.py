@@ -5,26 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, BinaryIO, Generic, Protocol
+from typing import TYPE_CHECKING, Any, BinaryIO, Generic, NamedTuple, Protocol, TypeVar
 
-from deltacli.cli.render.columns import Column, Row
 from deltacli.cli.render.json import EncodedItems, dumps, envelope
-from deltacli.cli.render.sections import Section
-from deltacli.cli.render.text_form import write_sections, write_table
 
 if TYPE_CHECKING:
     import pyarrow
 
+    from deltacli.cli.render.columns import Column
+    from deltacli.cli.render.sections import Section
     from deltacli.cli.render.terminal.console import Canvas
     from deltacli.cli.terminal.term import Terminal
 
+Row = TypeVar("Row")
 Json = Mapping[str, Any]  # Any: JSON values
 Emit = Callable[[EncodedItems], None]
 """Takes lines of NDJSON, a block at a time."""
 
 
-@dataclass(frozen=True, slots=True)
-class Document:
+class Document(NamedTuple):
     """A JSON document. Streamed `items` follow the fields as `items`, each text followed by `,` and LF; the fields that
     `after` returns once all are written end the document (`complete`, totals).
     """
@@ -56,8 +55,7 @@ class Grid(Protocol):
         """Yield the header and the rows in a form."""
 
 
-@dataclass(frozen=True, slots=True)
-class RowGrid(Generic[Row]):
+class RowGrid(NamedTuple, Generic[Row]):
     """Rows that are Python objects. `is_chosen`: the user named the columns, so all of them are written."""
 
     columns: Sequence[Column[Row]]
@@ -86,8 +84,7 @@ class RowGrid(Generic[Row]):
         return column.picture is None and (self.is_chosen or (column.on_screen and column.in_pipe))
 
 
-@dataclass(frozen=True, slots=True)
-class BatchGrid:
+class BatchGrid(NamedTuple):
     """Any number of rows in Arrow columns; `blocks` writes them in a form, possibly in threads."""
 
     names: Sequence[str]
@@ -133,6 +130,8 @@ class Result:
 
     def draw(self, sink: BinaryIO, terminal: Terminal) -> None:
         """Write the text form for a terminal or a pipe."""
+        from deltacli.cli.render.text_form import write_sections
+
         write_sections(sink, terminal, self.sections(terminal))
 
 
@@ -157,6 +156,8 @@ class Outcome(Result):
         return True
 
     def grid(self) -> Grid:
+        from deltacli.cli.render.columns import Column
+
         return RowGrid([Column(name, itemgetter(name)) for name in self.columns], self.rows)
 
     def sections(self, _terminal: Terminal) -> Sequence[Section]:
@@ -204,6 +205,8 @@ class Listing(Result, Generic[Row]):
     def draw(self, sink: BinaryIO, terminal: Terminal) -> None:
         if draw_if_drawn(sink, terminal, self.drawn):
             return
+        from deltacli.cli.render.text_form import write_sections, write_table
+
         if sections := self.sections(terminal):
             write_sections(sink, terminal, sections)
         elif self.lists:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Protocol
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Protocol
 
-from deltacli.work.task import NOTHING_SHARED, Piece, Result, TableStores, Task
+if TYPE_CHECKING:
+    from deltacli.work.task import Piece, Result, TableStores, Task
+
+NOTHING_SHARED: Mapping[str, Any] = MappingProxyType({})  # Any: values of each operation
 
 
 class Engine(Protocol):

@@ -11,11 +11,13 @@ from itertools import islice
 from time import monotonic
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from deltacli.engine.base import NOTHING_SHARED
 from deltacli.memory_limit import threads_within_limit
-from deltacli.work.task import NOTHING_SHARED, Piece, Result, TableStores, Task, TaskContext
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
+
+    from deltacli.work.task import Piece, Result, TableStores, Task
 
 
 class EmbeddedEngine:
@@ -109,6 +111,8 @@ class EmbeddedEngine:
 
         The weight is only used for tasks with `quick_seconds`: threads take the next piece when they are free.
         """
+        from deltacli.work.task import TaskContext
+
         cancelled: list[bool] = []  # an Event, without its import
         context = TaskContext(stores, shared, is_cancelled=lambda: bool(cancelled))
         quick = getattr(task, "quick_seconds", None)

@@ -30,8 +30,6 @@ Result = TypeVar("Result")
 _MOST_FOOTER_BYTES = 64 << 20
 """Maximum encoded size of the cached footers of a table's checkpoints."""
 
-NOTHING_SHARED: Mapping[str, Any] = MappingProxyType({})  # Any: values of each operation
-
 
 class FooterCache:
     """Footers of checkpoint files, so that the row groups of a file do not each read it again. Thread-safe."""
@@ -109,7 +107,7 @@ class TaskContext:
     """
 
     stores: TableStores
-    values: Mapping[str, Any] = field(default_factory=lambda: NOTHING_SHARED)  # Any: values of each operation
+    values: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))  # Any: values of each operation
     attempt: str = field(default_factory=lambda: os.urandom(16).hex())
     is_cancelled: Callable[[], bool] = lambda: False
     """Return True once nobody waits for the result any more; a task that takes long may end with any error then."""

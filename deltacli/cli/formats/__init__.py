@@ -8,10 +8,9 @@ document, lines, rows and sections, and does not handle streams. To add a format
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from enum import Enum, StrEnum
 from importlib import import_module
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from deltacli.cli.terminal.term import Cleaning
 
@@ -30,8 +29,7 @@ class Content(Enum):
     ROWS = "rows of a table"
 
 
-@dataclass(frozen=True, slots=True)
-class Format:
+class Format(NamedTuple):
     """A row of the registry; `module` has the function `write`.
 
     `is_streamed`: items are written as they come. `errors_are_json`: notes and errors on stderr are objects, too.

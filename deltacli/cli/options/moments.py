@@ -35,7 +35,7 @@ def parse_timestamp(text: str) -> int:
     Seconds, and the minutes of the offset, may be left out. Raises UsageError for everything else, also for a time
     without an offset: it is another moment on every machine.
     """
-    found = _MOMENT.fullmatch(text.strip())
+    found = re.fullmatch(_MOMENT, text.strip())
     moment = None if found is None else _moment(found)
     if found is None or moment is None:
         raise _no_timestamp(f"{text!r} is not a timestamp")
@@ -48,23 +48,23 @@ def corrected_timestamp(text: str) -> str | None:
     """Return what `parse_timestamp` accepts in place of a text that it refuses: a time without an offset in UTC, a date
     with an offset at its midnight. None for other texts.
     """
-    found = _MOMENT.fullmatch(text.strip())
+    found = re.fullmatch(_MOMENT, text.strip())
     if found is not None:
         return f"{found[0]}Z".replace(" ", "T").upper() if _moment(found) and not found["offset"] else None
-    dated = _DATE_WITH_OFFSET.fullmatch(text.strip())
+    dated = re.fullmatch(_DATE_WITH_OFFSET, text.strip())
     if dated is None:
         return None
     whole = f"{dated['date']}T00:00:00{dated['offset']}"
-    found = _MOMENT.fullmatch(whole)
+    found = re.fullmatch(_MOMENT, whole)
     return whole if found is not None and _moment(found) else None
 
 
 _OFFSET = r"(?P<offset>[Zz]|[+-][0-9]{2}(?::?[0-9]{2})?)"
-_MOMENT = re.compile(
+_MOMENT = (
     r"(?P<date>[0-9]{4}-[0-9]{2}-[0-9]{2})"
     rf"(?:[Tt ](?P<time>[0-9]{{2}}:[0-9]{{2}}(?::[0-9]{{2}}(?:[.][0-9]+)?)?) ?{_OFFSET}?)?"
 )
-_DATE_WITH_OFFSET = re.compile(rf"(?P<date>[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}) ?{_OFFSET}")
+_DATE_WITH_OFFSET = rf"(?P<date>[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}) ?{_OFFSET}"
 
 
 def _moment(found: re.Match[str]) -> datetime | None:

@@ -16,7 +16,6 @@ import typer
 
 from deltacli.cli.formats import CSV, FORMATS, NDJSON, PARQUET, TABLE, AnyFormat, EveryFormat, Format
 from deltacli.cli.invocation import invocation
-from deltacli.cli.options.cluster import CLUSTER_OPTIONS, EngineSettings, settle_engine
 from deltacli.cli.options.configuration import (
     Variable,
     one_of,
@@ -44,6 +43,7 @@ from deltacli.progress import SILENT, Progress
 
 if TYPE_CHECKING:
     from deltacli.api.table import Table
+    from deltacli.cli.options.cluster import EngineSettings
     from deltacli.cli.options.stores import Stores
     from deltacli.cli.results import Result
     from deltacli.engine.base import Engine
@@ -92,7 +92,8 @@ class Run:
     """Where `--output` names a directory: rows are written there as Parquet, and the result says what was written."""
     colours_notes: bool = False
     """Notes go to a terminal that shows colour."""
-    engine_settings: EngineSettings = field(default_factory=EngineSettings)
+    engine_settings: EngineSettings | None = None
+    """None for a command that runs only in this process."""
     _stores: list[Stores] = field(default_factory=list)
     _engines: list[Engine] = field(default_factory=list)
 
@@ -100,8 +101,15 @@ class Run:
     def engine(self) -> Engine:
         """Return the engine of this run, the same one for all of its operations. Raises what opening it raises."""
         if not self._engines:
-            self._engines.append(self.engine_settings.open())
+            self._engines.append(self._open_engine())
         return self._engines[0]
+
+    def _open_engine(self) -> Engine:
+        if self.engine_settings is not None:
+            return self.engine_settings.open()
+        from deltacli.engine.embedded import EmbeddedEngine
+
+        return EmbeddedEngine()
 
     def close(self) -> None:
         """Release the engine, such as a session of a cluster."""
@@ -170,7 +178,7 @@ class Run:
             progress=self.progress,
             open_other=self.open_other,
             allowed=self.allowed,
-            location=self.location_of(storage),
+            location=self.location_of(storage) if self.engine.may_repeat else None,
         )
 
     def location_of(self, storage: Storage) -> StoreLocation:
@@ -224,7 +232,11 @@ def with_shared_options(
         for name, parameter in inspect.signature(command).parameters.items()
         if name != "run"
     ]
-    declared = {**(CLUSTER_OPTIONS if runs_on_cluster else {}), **_format_options(formats), **GLOBAL_OPTIONS}
+    declared = {**_format_options(formats), **GLOBAL_OPTIONS}
+    if runs_on_cluster:
+        from deltacli.cli.options.cluster import CLUSTER_OPTIONS
+
+        declared = {**CLUSTER_OPTIONS, **declared}
     if PARQUET.name in list(formats):
         declared["output"] = OUTPUT_OF_ROWS
     shared = [
@@ -305,10 +317,16 @@ def make_run(
         allow_external=(*settings.get("allow_external", ()), *(allow_external or ())),
         directory=directory,
         colours_notes=colours_stderr(colours),
-        engine_settings=settle_engine(**engine, settings=settings, configuration=configuration)
-        if engine
-        else EngineSettings(),
+        engine_settings=_settle_engine(engine, settings, configuration) if engine else None,
     )
+
+
+def _settle_engine(
+    given: Mapping[str, Any], settings: Mapping[str, Any], configuration: str
+) -> EngineSettings:  # Any: option and TOML values
+    from deltacli.cli.options.cluster import settle_engine
+
+    return settle_engine(**given, settings=settings, configuration=configuration)
 
 
 def _format_of_directory(chosen: Format, given: StrEnum | None, directory: str) -> Format:

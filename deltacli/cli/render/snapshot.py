@@ -6,14 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from deltacli.cli.render.columns import Column
 from deltacli.cli.render.json import envelope
-from deltacli.cli.render.sections import Section
-from deltacli.cli.render.snapshot_sections import state_sections
 from deltacli.cli.results import Document, Emit, Grid, Result, RowGrid, line_of
-from deltacli.cli.terminal.term import Terminal
 
 if TYPE_CHECKING:
+    from deltacli.cli.render.sections import Section
+    from deltacli.cli.terminal.term import Terminal
     from deltacli.operations.read.snapshot import SnapshotSummary
 
 _COUNTS = ("version", "timestampMs", "timestamp", "timestampSource", "files", "tombstones")
@@ -35,6 +33,8 @@ class SnapshotResult(Result):
 
     def grid(self) -> Grid:
         """Return two columns, `field` and `value`: nested fields with dots, arrays and maps as JSON."""
+        from deltacli.cli.render.columns import Column
+
         columns: list[Column[tuple[str, object]]] = [
             Column("field", lambda row: row[0]),
             Column("value", lambda row: row[1]),
@@ -42,6 +42,8 @@ class SnapshotResult(Result):
         return RowGrid(columns, _flatten({"table": self._uri, **self._content()}, ""))
 
     def sections(self, terminal: Terminal) -> Sequence[Section]:
+        from deltacli.cli.render.snapshot_sections import state_sections
+
         return state_sections(self.summary, terminal, only_counts=self.only_counts)
 
     def draw(self, sink: BinaryIO, terminal: Terminal) -> None:

@@ -10,6 +10,7 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from deltacli.delta.log.log_path import LOG_DIRECTORY
+from deltacli.engine.base import NOTHING_SHARED
 from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.engine.spark.cluster import Cluster, JobFailedError
 from deltacli.engine.spark.faults import explain, is_too_large, missing_module
@@ -19,7 +20,7 @@ from deltacli.engine.spark.worker import BUG, FAULT, Job, Row, Witness
 from deltacli.errors import DeltacliError, UsageError
 from deltacli.storage.location import StoreLocation
 from deltacli.storage.secrets import holds_secret, is_secret_name
-from deltacli.work.task import NOTHING_SHARED, Piece, Result, TableStores, Task
+from deltacli.work.task import Piece, Result, TableStores, Task
 
 if TYPE_CHECKING:
     from deltacli.storage import Storage
