@@ -71,13 +71,8 @@ def snapshot(
         )
     if sum([schema, files or tombstones, counts or digest]) > 1:
         raise UsageError("--schema, --files or --tombstones, and --counts or --digest exclude each other")
-    if not (files or tombstones) and (run.format is PARQUET or run.directory is not None):
-        what = "--format parquet" if run.directory is None else "--output DIR"
-        raise UsageError(
-            f"{what} requires --files or --tombstones",
-            code="usage.output",
-            hint=again_with(invocation.arguments, "--files"),
-        )
+    if not (files or tombstones):
+        _refuse_row_formats(run)
     require_file(run)
     opened = run.open_table(table)
     if files or tombstones:
@@ -99,6 +94,17 @@ def snapshot(
     note_findings(run, summary.snapshot, at_ms)
     run.write(SnapshotResult(summary, only_counts=counts))
     run.say_next(f"deltacli snapshot {quoted_table(table)} --schema")
+
+
+def _refuse_row_formats(run: Run) -> None:
+    """Raise UsageError for a format or an output directory that only rows can be written to."""
+    if run.format is PARQUET or run.directory is not None:
+        what = "--format parquet" if run.directory is None else "--output DIR"
+        raise UsageError(
+            f"{what} requires --files or --tombstones",
+            code="usage.output",
+            hint=again_with(invocation.arguments, "--files"),
+        )
 
 
 def _show_schema(run: Run, found: Snapshot, at_ms: int | None, *, with_mapping: bool) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from deltacli.cli.options.configuration import Variable, one_of
+from deltacli.cli.options.configuration import Variable, one_of, parse_pair, read_text
 from deltacli.errors import UsageError
 
 if TYPE_CHECKING:
@@ -110,7 +110,10 @@ def settle_engine(
         return EngineSettings()
     if master and remote:
         raise UsageError("--master and --remote exclude each other")
-    conf = {**settings.get("spark_conf", {}), **dict(map(_parse_conf, spark_conf or []))}
+    conf = {
+        **settings.get("spark_conf", {}),
+        **dict(map(_parse_conf, spark_conf or [])),
+    }
     if master or remote:
         return EngineSettings(choice, master, _remote_of(remote), conf)
     default = EngineSettings(
@@ -136,30 +139,9 @@ def _remote_of(given: str | None) -> str | None:
                 facts={"instead": "--remote @FILE, or the variable DELTACLI_REMOTE"},
             )
         return given
-    return _read(given[1:], "--remote")
+    return read_text(given[1:], "--remote")
 
 
 def _parse_conf(text: str) -> tuple[str, str]:
-    """Return key and value of a `--spark-conf`. Raises UsageError, also for a plain secret."""
-    key, separator, value = text.partition("=")
-    if not separator or not key:
-        raise UsageError(f"--spark-conf {key!r} is not K=V")
-    if value.startswith("@"):
-        return key, _read(value[1:], f"--spark-conf {key}")
-    from deltacli.storage.secrets import holds_secret, is_secret_name
-
-    if is_secret_name(key) or holds_secret(value):
-        raise UsageError(
-            f"--spark-conf {key}: a secret on the command line is visible in the process list",
-            code="usage.secret",
-            facts={"instead": f"--spark-conf {key}=@FILE, or the configuration of Spark itself"},
-        )
-    return key, value
-
-
-def _read(path: str, option: str) -> str:
-    try:
-        with open(path, encoding="utf-8") as file:
-            return file.read().strip()
-    except OSError as fault:
-        raise UsageError(f"{option}: {path} cannot be read: {(fault.strerror or '').lower()}") from fault
+    """Return key and value of a `--spark-conf`. Raises UsageError."""
+    return parse_pair("--spark-conf", text, "the configuration of Spark itself")

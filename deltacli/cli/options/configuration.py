@@ -115,26 +115,36 @@ def one_of(choices: type[Any], value: object, where: str) -> Any:  # Any: a memb
 
 def parse_storage_option(text: str) -> tuple[str, str]:
     """Return key and value of a `--storage-option`; `K=@FILE` reads it. Raises UsageError, also for a plain secret."""
+    return parse_pair("--storage-option", text, "the store's own environment variables and profiles")
+
+
+def parse_pair(option: str, text: str, place_of_secrets: str) -> tuple[str, str]:
+    """Return key and value of an option `K=V`; `K=@FILE` reads the value. Raises UsageError, also for a plain secret,
+    which belongs into the file or into `place_of_secrets`.
+    """
     key, separator, value = text.partition("=")
     if not separator or not key:
-        raise UsageError(f"--storage-option {key!r} is not K=V")
+        raise UsageError(f"{option} {key!r} is not K=V")
     if value.startswith("@"):
-        try:
-            with open(value[1:], encoding="utf-8") as file:
-                return key, file.read().strip()
-        except OSError as fault:
-            raise UsageError(
-                f"--storage-option {key}: {value[1:]} cannot be read: {(fault.strerror or '').lower()}"
-            ) from fault
+        return key, read_text(value[1:], f"{option} {key}")
     from deltacli.storage.secrets import holds_secret, is_secret_name
 
     if is_secret_name(key) or holds_secret(value):
         raise UsageError(
-            f"--storage-option {key}: a secret on the command line is visible in the process list",
+            f"{option} {key}: a secret on the command line is visible in the process list",
             code="usage.secret",
-            facts={"instead": f"--storage-option {key}=@FILE, or the store's own environment variables and profiles"},
+            facts={"instead": f"{option} {key}=@FILE, or {place_of_secrets}"},
         )
     return key, value
+
+
+def read_text(path: str, option: str) -> str:
+    """Return the content of a file that an option names. Raises UsageError."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            return file.read().strip()
+    except OSError as fault:
+        raise UsageError(f"{option}: {path} cannot be read: {(fault.strerror or '').lower()}") from fault
 
 
 def retry_budget_of(option: str | None, key: object, configuration: str) -> int | None:

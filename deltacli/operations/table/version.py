@@ -42,9 +42,7 @@ from deltacli.work.checkpoints.reading import (
     FileBatch,
     open_checkpoint,
     plan_pieces,
-    read_both,
     read_narrow,
-    read_whole,
 )
 from deltacli.work.commits.provenance import Provenance, read_provenance
 from deltacli.work.task import Task
@@ -162,6 +160,8 @@ class Snapshot:
         """Yield the result of `work` for each batch of live files or tombstones, including expired ones, with all their
         own fields, in one pass. It must be thread-safe, as in `map_actions`.
         """
+        from deltacli.work.checkpoints.whole_rows import read_both
+
         table = self.table
         yield from map(work, self.batches_of_commits())
         read = partial(read_both, table.stores, touched=self.touched)
@@ -317,6 +317,8 @@ class Snapshot:
     def _whole(
         self, kind: str, work: Callable[[pyarrow.RecordBatch], Result], fields: Sequence[str] | None
     ) -> Iterator[Result]:
+        from deltacli.work.checkpoints.whole_rows import read_whole
+
         table = self.table
         for batch in self.batches_of_commits():
             rows = batch.adds if kind == "add" else batch.removes

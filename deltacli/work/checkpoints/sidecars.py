@@ -17,8 +17,9 @@ from deltacli.delta.log.commit_lines import Action
 from deltacli.errors import DeltacliError
 from deltacli.storage import Storage
 from deltacli.work.checkpoints.publishing import publish_named, require_proven
-from deltacli.work.checkpoints.reading import CheckpointPiece, read_both
+from deltacli.work.checkpoints.reading import CheckpointPiece
 from deltacli.work.checkpoints.rows import FILE_KINDS, RowBatch, RowConverter
+from deltacli.work.checkpoints.whole_rows import read_both
 from deltacli.work.checkpoints.writing import EncodedFile, Encoding, FileEncoder
 from deltacli.work.task import TaskContext
 

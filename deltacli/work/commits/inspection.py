@@ -31,8 +31,8 @@ from deltacli.work.checkpoints.reading import (
     sidecar_location,
     small_actions,
     valid_rows,
-    whole_rows,
 )
+from deltacli.work.checkpoints.whole_rows import whole_rows
 
 if TYPE_CHECKING:
     import pyarrow

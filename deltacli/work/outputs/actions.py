@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from deltacli.delta.log.file_actions import action_schemas
-from deltacli.work.checkpoints.reading import CheckpointPiece, read_whole
+from deltacli.work.checkpoints.reading import CheckpointPiece
+from deltacli.work.checkpoints.whole_rows import read_whole
 from deltacli.work.outputs.files import OutputFile, OutputTarget, write_batches
 from deltacli.work.task import TaskContext
 
