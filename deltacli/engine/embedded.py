@@ -12,7 +12,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from deltacli.memory_limit import threads_within_limit
-from deltacli.work.task import NOTHING_SHARED, Piece, Result, TableStores, Task, TaskContext
+from deltacli.work.task import NOTHING_SHARED, Piece, Result, TableStores, Task, TaskContext, never
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -104,13 +104,14 @@ class EmbeddedEngine:
         shared: Mapping[str, Any] = NOTHING_SHARED,  # Any: values of each operation
         weigh: Callable[[Piece], int] | None = None,
         at_once: int | None = None,
+        is_cancelled: Callable[[], bool] = never,
     ) -> Iterator[Result]:
         """Run tasks as `run` runs functions, with the open stores and without a copy of the shared values.
 
         The weight is only used for tasks with `quick_seconds`: threads take the next piece when they are free.
         """
         cancelled: list[bool] = []  # an Event, without its import
-        context = TaskContext(stores, shared, is_cancelled=lambda: bool(cancelled))
+        context = TaskContext(stores, shared, is_cancelled=lambda: bool(cancelled) or is_cancelled())
         quick = getattr(task, "quick_seconds", None)
 
         def work(piece: Piece) -> Result:
@@ -140,6 +141,9 @@ class EmbeddedEngine:
             if not is_quick:
                 break
         yield from self._run(work, remaining, None, cancel)
+
+    def abandon(self) -> None:
+        """Do nothing: threads end with their process."""
 
     def close(self) -> None:
         """Do nothing: threads end with their run."""

@@ -33,6 +33,11 @@ _MOST_FOOTER_BYTES = 64 << 20
 NOTHING_SHARED: Mapping[str, Any] = MappingProxyType({})  # Any: values of each operation
 
 
+def never() -> bool:
+    """Return False: what nobody cancels."""
+    return False
+
+
 class FooterCache:
     """Footers of checkpoint files, so that the row groups of a file do not each read it again. Thread-safe."""
 
@@ -111,7 +116,7 @@ class TaskContext:
     stores: TableStores
     values: Mapping[str, Any] = field(default_factory=lambda: NOTHING_SHARED)  # Any: values of each operation
     attempt: str = field(default_factory=lambda: os.urandom(16).hex())
-    is_cancelled: Callable[[], bool] = lambda: False
+    is_cancelled: Callable[[], bool] = never
     """Return True once nobody waits for the result any more; a task that takes long may end with any error then."""
 
     @property

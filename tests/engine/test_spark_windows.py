@@ -49,7 +49,9 @@ def test_a_window_is_limited_by_the_bytes_of_its_pieces(
 ) -> None:
     sizes: list[int] = []
 
-    def run_here(_: Cluster, job: Job, pieces: Sequence[bytes], weights: Sequence[int], slots: int) -> list[Row]:
+    def run_here(
+        _: Cluster, job: Job, pieces: Sequence[bytes], weights: Sequence[int], slots: int, *_more: object
+    ) -> list[Row]:
         assert (len(weights), slots) == (len(pieces), 1)
         sizes.append(sum(map(len, pieces)))
         values = (job.task(pickle.loads(piece), TaskContext(stores)) for piece in pieces)

@@ -11,7 +11,7 @@ from typing import Any
 
 from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.errors import DeltacliError
-from deltacli.work.task import NOTHING_SHARED, Piece, Result, TableStores, Task, TaskContext
+from deltacli.work.task import NOTHING_SHARED, Piece, Result, TableStores, Task, TaskContext, never
 
 _WINDOW = 64
 
@@ -54,6 +54,7 @@ class ShippingEngine(EmbeddedEngine):
         shared: Mapping[str, Any] = NOTHING_SHARED,  # Any: values of each operation
         weigh: Callable[[Piece], int] | None = None,  # noqa: ARG002
         at_once: int | None = None,  # noqa: ARG002
+        is_cancelled: Callable[[], bool] = never,  # noqa: ARG002
     ) -> Iterator[Result]:
         sent = pickle.dumps(task)
         values = pickle.dumps(dict(shared))

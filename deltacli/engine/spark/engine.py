@@ -19,7 +19,7 @@ from deltacli.engine.spark.worker import BUG, FAULT, Job, Row, Witness
 from deltacli.errors import DeltacliError, UsageError
 from deltacli.storage.location import StoreLocation
 from deltacli.storage.secrets import holds_secret, is_secret_name
-from deltacli.work.task import NOTHING_SHARED, Piece, Result, TableStores, Task
+from deltacli.work.task import NOTHING_SHARED, Piece, Result, TableStores, Task, never
 
 if TYPE_CHECKING:
     from deltacli.storage import Storage
@@ -59,13 +59,16 @@ class SparkEngine(EmbeddedEngine):
         shared: Mapping[str, Any] = NOTHING_SHARED,  # Any: values of each operation
         weigh: Callable[[Piece], int] | None = None,
         at_once: int | None = None,
+        is_cancelled: Callable[[], bool] = never,
     ) -> Iterator[Result]:
         """Run tasks on executors, a window of pieces per job."""
         remaining = iter(pieces)
         few = _FEW_PIECES if getattr(task, "is_light", False) else 0
         first = list(islice(remaining, few + 1))
         if len(first) <= few:
-            yield from super().spread(task, first, stores, shared=shared, weigh=weigh, at_once=at_once)
+            yield from super().spread(
+                task, first, stores, shared=shared, weigh=weigh, at_once=at_once, is_cancelled=is_cancelled
+            )
             return
         job = self._job(task, shared, stores)
         size = max(1, self._slots) * _FIRST_PIECES
@@ -74,18 +77,18 @@ class SparkEngine(EmbeddedEngine):
         )
         while window := _window(sendable, size):
             returned = 0
-            for row in self._rows(job, window):
+            for row in self._rows(job, window, is_cancelled):
                 returned += len(row.content)
                 yield _value(row)
             size = _next_size(size, len(window), returned)
 
-    def _rows(self, job: Job, window: Sequence[tuple[bytes, int]]) -> Iterator[Row]:
+    def _rows(self, job: Job, window: Sequence[tuple[bytes, int]], is_cancelled: Callable[[], bool]) -> Iterator[Row]:
         """Run a window of pickled pieces with their weights, in halves where its results are larger than the driver
         accepts.
         """
         sent, weights = zip(*window, strict=True)
         try:
-            rows = run_job(self._cluster, job, sent, weights, self._slots)
+            rows = run_job(self._cluster, job, sent, weights, self._slots, is_cancelled)
         except JobFailedError as failed:
             if not is_too_large(failed) or len(window) == 1:
                 raise explain(failed) from failed
@@ -94,8 +97,8 @@ class SparkEngine(EmbeddedEngine):
             yield from rows
             return
         middle = len(window) // 2
-        yield from self._rows(job, window[:middle])
-        yield from self._rows(job, window[middle:])
+        yield from self._rows(job, window[:middle], is_cancelled)
+        yield from self._rows(job, window[middle:], is_cancelled)
 
     def _job(self, task: Task[Any, Any], shared: Mapping[str, Any], stores: TableStores) -> Job:
         location = _sendable(stores)
@@ -128,6 +131,10 @@ class SparkEngine(EmbeddedEngine):
             if newest is not None:
                 return newest
         return other
+
+    def abandon(self) -> None:
+        """Ask for the end of our jobs, without waiting for it."""
+        self._cluster.abandon()
 
     def close(self) -> None:
         """Stop the session if this engine has opened it, and remove the copies of what was shipped."""
