@@ -36,6 +36,7 @@ from deltacli.cli.options.global_options import (
 from deltacli.cli.options.moments import parse_moment
 from deltacli.cli.options.targets import directory_of, require_directory, require_empty_target, require_target
 from deltacli.cli.render.json import dumps
+from deltacli.cli.terminal.interrupts import before_leaving
 from deltacli.cli.terminal.output import open_sink
 from deltacli.cli.terminal.term import Style, Terminal, close_live_line, colours_stderr, detect_terminal, say, say_json
 from deltacli.clock import Clock, fixed_clock, system_clock
@@ -101,12 +102,15 @@ class Run:
         """Return the engine of this run, the same one for all of its operations. Raises what opening it raises."""
         if not self._engines:
             self._engines.append(self.engine_settings.open())
+            before_leaving.append(self._engines[0].abandon)
         return self._engines[0]
 
     def close(self) -> None:
         """Release the engine, such as a session of a cluster."""
         while self._engines:
-            self._engines.pop().close()
+            engine = self._engines.pop()
+            before_leaving.remove(engine.abandon)
+            engine.close()
 
     @property
     def allowed(self) -> Allowed:
