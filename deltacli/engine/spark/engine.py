@@ -18,7 +18,8 @@ from deltacli.engine.spark.jobs import PROBLEM, run_job
 from deltacli.engine.spark.worker import BUG, FAULT, Job, Row, Witness
 from deltacli.errors import DeltacliError, UsageError
 from deltacli.storage.location import StoreLocation
-from deltacli.storage.secrets import holds_secret, is_secret_name
+from deltacli.storage.secrets import holds_secret
+from deltacli.storage.sendable import may_be_sent
 from deltacli.work.task import NOTHING_SHARED, Piece, Result, TableStores, Task, never
 
 if TYPE_CHECKING:
@@ -186,13 +187,17 @@ def _sendable(stores: TableStores) -> StoreLocation:
             code="cluster.local-store",
             hint="open the table by a URI that executors reach",
         )
-    secret = next((name for name, value in location.options if is_secret_name(name) or holds_secret(value)), None)
-    if secret is not None or holds_secret(location.uri):
+    secret = next((name for name, value in location.options if not may_be_sent(name, value)), None)
+    if secret is not None:
         raise UsageError(
-            f"the storage option {secret} holds a secret, which is not sent to executors"
-            if secret is not None
-            else "the URI of the table holds a secret, which is not sent to executors",
+            f"the storage option {secret} may hold a secret, and is not sent to executors",
             code="cluster.secret",
-            hint="give executors their own credentials: environment variables, profiles or roles of the store",
+            hint=f"omit {secret}, and configure executors themselves: variables, profiles or roles of the store",
+        )
+    if any(map(holds_secret, (location.uri, *location.allowed.uris))):
+        raise UsageError(
+            "the URI of the table holds a secret, which is not sent to executors",
+            code="cluster.secret",
+            hint="give executors their own credentials: variables, profiles or roles of the store",
         )
     return location
