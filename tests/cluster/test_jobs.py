@@ -7,7 +7,9 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import CancelledError
+from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -115,6 +117,35 @@ def test_an_interruption_cancels_our_job_at_once_and_no_other(
     assert ended <= len(list(tmp_path.glob("ended-*"))) <= ended + 1  # without the beats of workers: 4 or more
     assert len(list(tmp_path.glob("begun-*"))) < 40
     assert raised - _signal_sent[0] < 10  # half of the time that the job would take
+
+
+class _Steps:
+    """A progress that keeps how far each step came, and how often it advanced."""
+
+    def __init__(self) -> None:
+        self.steps: list[tuple[str, int | None, list[int]]] = []
+
+    @contextmanager
+    def step(self, what: str, *, unit: str, total: int | None = None) -> Iterator[Any]:  # noqa: ARG002
+        amounts: list[int] = []
+        self.steps.append((what, total, amounts))
+        yield SimpleNamespace(advance=amounts.append)
+
+
+def test_progress_advances_while_a_job_runs(spark_engine: SparkEngine, stores: TableStores, tmp_path: Path) -> None:
+    progress = _Steps()
+    engine = SparkEngine(spark_engine._cluster.session, progress=progress)
+    shared = {"place": str(tmp_path), "seconds": 0.5}
+
+    list(engine.spread(touch_slowly, range(12), stores, shared=shared))
+    engine.close()
+
+    names = [what for what, _, _ in progress.steps]
+    _, total, amounts = progress.steps[-1]
+    assert ["preparing the cluster", "on the cluster"] == names
+    assert total is not None
+    assert len(amounts) > 1  # not all at the end
+    assert 0 < sum(amounts) <= total
 
 
 @pytest.mark.parametrize("how", ["cancelled", "abandoned"])

@@ -101,7 +101,7 @@ class Run:
     def engine(self) -> Engine:
         """Return the engine of this run, the same one for all of its operations. Raises what opening it raises."""
         if not self._engines:
-            self._engines.append(self.engine_settings.open())
+            self._engines.append(self.engine_settings.open(self.progress))
             before_leaving.append(self._engines[0].abandon)
         return self._engines[0]
 

@@ -17,6 +17,7 @@ from deltacli.engine.spark.handshake import shake_hands
 from deltacli.engine.spark.jobs import PROBLEM, run_job
 from deltacli.engine.spark.worker import BUG, FAULT, Job, Row, Witness
 from deltacli.errors import DeltacliError, UsageError
+from deltacli.progress import SILENT, Progress
 from deltacli.storage.location import StoreLocation
 from deltacli.storage.secrets import holds_secret
 from deltacli.storage.sendable import may_be_sent
@@ -44,8 +45,11 @@ class SparkEngine(EmbeddedEngine):
 
     may_repeat = True
 
-    def __init__(self, session: Any, *, is_own: bool = False) -> None:  # Any: pyspark has no stable types
+    def __init__(
+        self, session: Any, *, is_own: bool = False, progress: Progress = SILENT
+    ) -> None:  # Any: pyspark has no stable types
         super().__init__()
+        self._progress = progress
         self._cluster = Cluster(session)
         self._is_own = is_own
         self._slots = 0
@@ -89,7 +93,7 @@ class SparkEngine(EmbeddedEngine):
         """
         sent, weights = zip(*window, strict=True)
         try:
-            rows = run_job(self._cluster, job, sent, weights, self._slots, is_cancelled)
+            rows = run_job(self._cluster, job, sent, weights, self._slots, is_cancelled, self._progress)
         except JobFailedError as failed:
             if not is_too_large(failed) or len(window) == 1:
                 raise explain(failed) from failed
@@ -105,7 +109,8 @@ class SparkEngine(EmbeddedEngine):
         location = _sendable(stores)
         witness = self._witness(stores.storage, location)
         if not self._slots or location not in self._witnesses:
-            self._slots = shake_hands(self._cluster, location, witness)
+            with self._progress.step("preparing the cluster", unit="jobs", total=1):
+                self._slots = shake_hands(self._cluster, location, witness)
         self._witnesses[location] = witness
         content = pickle.dumps(dict(shared), pickle.HIGHEST_PROTOCOL) if shared else b""
         if len(content) <= _INLINE_BYTES:

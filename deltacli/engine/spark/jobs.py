@@ -7,7 +7,9 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from deltacli.engine.spark.grouping import group
+from deltacli.engine.spark.watching import TaskWatch
 from deltacli.errors import ClusterFailed
+from deltacli.progress import SILENT, Progress
 from deltacli.work.task import never
 
 if TYPE_CHECKING:
@@ -26,6 +28,7 @@ def run_job(
     weights: Sequence[int],
     slots: int,
     is_cancelled: Callable[[], bool] = never,
+    progress: Progress = SILENT,
 ) -> list[Row]:
     """Run pickled pieces on executors and return their rows, ascending by number.
 
@@ -34,7 +37,10 @@ def run_job(
     from deltacli.engine.spark.worker import Row
 
     parts = group(weights, slots)
-    answers = _answers(cluster, pickle.dumps(job), pieces, parts, is_cancelled)
+    tasks = max(parts) + 1
+    with progress.step("on the cluster", unit="tasks", total=tasks) as step:
+        watch = None if progress is SILENT else TaskWatch(tasks, step.advance)
+        answers = cluster.run(_action(cluster, pickle.dumps(job), pieces, parts), is_cancelled, watch)
     columns = (answers.column(name).to_pylist() for name in ("number", "status", "content"))
     rows = sorted((Row(*row) for row in zip(*columns, strict=True)), key=lambda row: row.number)
     if [row.number for row in rows] != list(range(len(pieces))):
@@ -44,9 +50,9 @@ def run_job(
     return rows
 
 
-def _answers(
-    cluster: Cluster, job: bytes, pieces: Sequence[bytes], parts: Sequence[int], is_cancelled: Callable[[], bool]
-) -> Any:  # Any: a table
+def _action(
+    cluster: Cluster, job: bytes, pieces: Sequence[bytes], parts: Sequence[int]
+) -> Callable[[], Any]:  # Any: a pyarrow.Table
     import pyarrow as pa
 
     from deltacli.engine.spark.worker import BEAT
@@ -64,7 +70,7 @@ def _answers(
         spread = frame.repartitionByRange(max(parts) + 1, "part")
         return spread.mapInArrow(_task(job), RESULT).where(f"status <> '{BEAT}'").toArrow()
 
-    return cluster.run(act, is_cancelled)
+    return act
 
 
 def _task(job: bytes) -> Callable[[Iterator[Any]], Iterator[Any]]:  # Any: pyarrow.RecordBatch
