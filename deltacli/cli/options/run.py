@@ -16,7 +16,7 @@ import typer
 
 from deltacli.cli.formats import CSV, FORMATS, NDJSON, PARQUET, TABLE, AnyFormat, EveryFormat, Format
 from deltacli.cli.invocation import invocation
-from deltacli.cli.options.cluster import CLUSTER_OPTIONS, EngineSettings, settle_engine
+from deltacli.cli.options.cluster import CLUSTER_OPTIONS, EngineChoice, EngineSettings, settle_engine
 from deltacli.cli.options.configuration import (
     Variable,
     one_of,
@@ -94,6 +94,8 @@ class Run:
     colours_notes: bool = False
     """Notes go to a terminal that shows colour."""
     engine_settings: EngineSettings = field(default_factory=EngineSettings)
+    runs_on_cluster: bool = False
+    """The command can run on another engine than the embedded one."""
     _stores: list[Stores] = field(default_factory=list)
     _engines: list[Engine] = field(default_factory=list)
 
@@ -171,11 +173,24 @@ class Run:
             storage,
             engine=self.engine,
             clock=self.clock,
-            progress=self.progress,
+            progress=self.progress_of(storage),
             open_other=self.open_other,
             allowed=self.allowed,
             location=self.location_of(storage),
         )
+
+    def progress_of(self, storage: Storage) -> Progress:
+        """Return the progress of an operation on a store; it names the cluster engine where this process takes long."""
+        if self.quiet or self.engine_settings.choice is not EngineChoice.EMBEDDED or not self.runs_on_cluster:
+            return self.progress
+        from deltacli.cli.long_jobs import LongJobs
+
+        return LongJobs(self.progress, self._suggest_cluster, is_far=storage.capabilities.parallel_reads > 1)
+
+    def _suggest_cluster(self, why: str) -> None:
+        from deltacli.cli.terminal.shell import again_with
+
+        self.note(f"note: {why}; on a Spark cluster: {again_with(invocation.arguments, '--engine', 'spark')}")
 
     def location_of(self, storage: Storage) -> StoreLocation:
         """Return where other processes find the store of a table."""
@@ -312,6 +327,7 @@ def make_run(
         engine_settings=settle_engine(**engine, settings=settings, configuration=configuration)
         if engine
         else EngineSettings(),
+        runs_on_cluster=bool(engine),
     )
 
 
