@@ -245,7 +245,7 @@ class Checker:
                 profile=wanted.profile,
                 max_findings=0 if needs_all else wanted.most,
                 now_ms=self._now_ms,
-                progress=self._run.progress,
+                progress=self._run.progress_of(target.storage),
                 on_finding=sieve.take,
                 limits=wanted.limits,
                 open_other=self._run.open_other,

@@ -12,6 +12,11 @@ if TYPE_CHECKING:
 NOTHING_SHARED: Mapping[str, Any] = MappingProxyType({})  # Any: values of each operation
 
 
+def never() -> bool:
+    """Return False: what nobody cancels."""
+    return False
+
+
 class Engine(Protocol):
     """Runs pieces of work, several at a time.
 
@@ -51,6 +56,7 @@ class Engine(Protocol):
         shared: Mapping[str, Any] = NOTHING_SHARED,  # Any: values of each operation
         weigh: Callable[[Piece], int] | None = None,
         at_once: int | None = None,
+        is_cancelled: Callable[[], bool] = never,
     ) -> Iterator[Result]:
         """Yield the result of every piece, in the order of the pieces, wherever the pieces ran.
 
@@ -58,6 +64,15 @@ class Engine(Protocol):
         first piece that raises, in this order, ends the run with its error. A caller that stops early cancels the
         others. `shared` values reach each process once; a task finds them, and the `stores`, in its context. `weigh`
         returns the relative cost of a piece (default: all cost the same); `at_once` is as in `run`.
+
+        `is_cancelled` is called from other threads. Once it returns True, tasks may end early, or the run ends with
+        `concurrent.futures.CancelledError`, after which no task runs any more.
+        """
+
+    def abandon(self) -> None:
+        """Ask for the end of what still runs in other processes, without waiting for it: this process is about to end.
+
+        Can be called from a signal handler. It takes two seconds at the most.
         """
 
     def close(self) -> None:

@@ -11,7 +11,7 @@ from itertools import islice
 from time import monotonic
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from deltacli.engine.base import NOTHING_SHARED
+from deltacli.engine.base import NOTHING_SHARED, never
 from deltacli.memory_limit import threads_within_limit
 
 if TYPE_CHECKING:
@@ -106,6 +106,7 @@ class EmbeddedEngine:
         shared: Mapping[str, Any] = NOTHING_SHARED,  # Any: values of each operation
         weigh: Callable[[Piece], int] | None = None,
         at_once: int | None = None,
+        is_cancelled: Callable[[], bool] = never,
     ) -> Iterator[Result]:
         """Run tasks as `run` runs functions, with the open stores and without a copy of the shared values.
 
@@ -114,7 +115,7 @@ class EmbeddedEngine:
         from deltacli.work.task import TaskContext
 
         cancelled: list[bool] = []  # an Event, without its import
-        context = TaskContext(stores, shared, is_cancelled=lambda: bool(cancelled))
+        context = TaskContext(stores, shared, is_cancelled=lambda: bool(cancelled) or is_cancelled())
         quick = getattr(task, "quick_seconds", None)
 
         def work(piece: Piece) -> Result:
@@ -144,6 +145,9 @@ class EmbeddedEngine:
             if not is_quick:
                 break
         yield from self._run(work, remaining, None, cancel)
+
+    def abandon(self) -> None:
+        """Do nothing: threads end with their process."""
 
     def close(self) -> None:
         """Do nothing: threads end with their run."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 from deltacli.delta.footers.parse import Footer, FooterReader
 from deltacli.delta.footers.thrift import ThriftFaultError
-from deltacli.delta.rules.framework.file_views import UNREAD, FileFault
+from deltacli.delta.rules.framework.file_views import MISSING, UNREAD, VANISHED, FileFault
 from deltacli.errors import DataUnreadable, FileMissing, PathExternal, StorageFailed, UsageError
 from deltacli.storage import Storage, require_inside
 from deltacli.work.rows.data_files import DataFile, ReadSpec, open_data_file
@@ -135,6 +135,12 @@ class ListedFiles:
             return ListedFile(path, other, is_literal=other is not None)
         return ListedFile(path, size)
 
+    def judged(self, fault: FileFault, path: str | None) -> FileFault:
+        """Return the fault of a file, which is another one where the listing has the file that is missing."""
+        if fault.code == MISSING and path is not None and self.find(path).size is not None:
+            return fault._replace(code=VANISHED)
+        return fault
+
     def size_of(self, inner: str | None) -> int | None:
         """Return the bytes of a file by its path below the root of the table, if it has one."""
         return None if inner is None else self._sizes.get(inner)
@@ -166,7 +172,7 @@ class FooterFiles:
             storage, inner, size = found
             return read_footer(storage, inner, size, reader)
         except FileMissing:
-            return None, FileFault("data.file-missing", f"{file.path} not found", "no such file")
+            return None, FileFault(MISSING, f"{file.path} not found", "no such file")
         except PathExternal as refusal:
             return None, refused(self._files, file.path, refusal)
         except (StorageFailed, UsageError) as fault:

@@ -6,13 +6,16 @@ import signal
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import CancelledError
+from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from deltacli.engine.spark.engine import SparkEngine
-from deltacli.errors import DeltacliError, Refused, UsageError
+from deltacli.errors import ClusterFailed, DeltacliError, Refused, UsageError
 from deltacli.storage import open_storage
 from deltacli.storage.location import StoreLocation
 from deltacli.work.task import TableStores
@@ -116,14 +119,73 @@ def test_an_interruption_cancels_our_job_at_once_and_no_other(
     assert raised - _signal_sent[0] < 10  # half of the time that the job would take
 
 
+class _Steps:
+    """A progress that keeps how far each step came, and how often it advanced."""
+
+    def __init__(self) -> None:
+        self.steps: list[tuple[str, int | None, list[int]]] = []
+
+    @contextmanager
+    def step(self, what: str, *, unit: str, total: int | None = None) -> Iterator[Any]:  # noqa: ARG002
+        amounts: list[int] = []
+        self.steps.append((what, total, amounts))
+        yield SimpleNamespace(advance=amounts.append)
+
+
+def test_progress_advances_while_a_job_runs(spark_engine: SparkEngine, stores: TableStores, tmp_path: Path) -> None:
+    progress = _Steps()
+    engine = SparkEngine(spark_engine._cluster.session, progress=progress)
+    shared = {"place": str(tmp_path), "seconds": 0.5}
+
+    list(engine.spread(touch_slowly, range(12), stores, shared=shared))
+    engine.close()
+
+    names = [what for what, _, _ in progress.steps]
+    _, total, amounts = progress.steps[-1]
+    assert ["preparing the cluster", "on the cluster"] == names
+    assert total is not None
+    assert len(amounts) > 1  # not all at the end
+    assert 0 < sum(amounts) <= total
+
+
+@pytest.mark.parametrize("how", ["cancelled", "abandoned"])
+def test_a_job_ends_at_once_when_its_caller_says_so_or_leaves(
+    how: str, spark_engine: SparkEngine, stores: TableStores, tmp_path: Path
+) -> None:
+    """Cancelled as by a vacuum, whose deletions run in another thread; abandoned as by a second Ctrl-C."""
+    shared = {"place": str(tmp_path), "seconds": 1.0}
+    stop = threading.Event()
+    list(spark_engine.spread(double, range(3), stores, shared={"broken": -1}))  # workers are warm
+
+    def end() -> None:
+        _wait_until_begun(tmp_path)
+        if how == "cancelled":
+            stop.set()
+        else:
+            spark_engine.abandon()
+
+    threading.Thread(target=end).start()
+    with pytest.raises(CancelledError if how == "cancelled" else ClusterFailed):
+        list(spark_engine.spread(touch_slowly, range(40), stores, shared=shared, is_cancelled=stop.is_set))
+    ended = len(list(tmp_path.glob("ended-*")))
+    time.sleep(1.5)
+
+    assert ended == len(list(tmp_path.glob("ended-*")))
+    assert len(list(tmp_path.glob("begun-*"))) < 20
+
+
 _signal_sent: list[float] = []
 
 
 def _interrupt_when_begun(place: Path) -> None:
-    while not list(place.glob("begun-*")):
-        time.sleep(0.05)
+    _wait_until_begun(place)
     _signal_sent[:] = [time.monotonic()]
     signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGALRM)
+
+
+def _wait_until_begun(place: Path) -> None:
+    while not list(place.glob("begun-*")):
+        time.sleep(0.05)
 
 
 def _count_slowly(engine: SparkEngine) -> int:

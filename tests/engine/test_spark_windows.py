@@ -18,6 +18,7 @@ from deltacli.engine.spark.worker import BEAT, BUG, DONE, FAULT, Job, Row, Witne
 from deltacli.errors import Refused, UsageError
 from deltacli.storage import open_storage
 from deltacli.storage.location import StoreLocation
+from deltacli.storage.sendable import may_be_sent
 from deltacli.work.task import TableStores, TaskContext
 
 
@@ -49,7 +50,9 @@ def test_a_window_is_limited_by_the_bytes_of_its_pieces(
 ) -> None:
     sizes: list[int] = []
 
-    def run_here(_: Cluster, job: Job, pieces: Sequence[bytes], weights: Sequence[int], slots: int) -> list[Row]:
+    def run_here(
+        _: Cluster, job: Job, pieces: Sequence[bytes], weights: Sequence[int], slots: int, *_more: object
+    ) -> list[Row]:
         assert (len(weights), slots) == (len(pieces), 1)
         sizes.append(sum(map(len, pieces)))
         values = (job.task(pickle.loads(piece), TaskContext(stores)) for piece in pieces)
@@ -109,6 +112,12 @@ def test_the_traceback_of_a_bug_has_no_secret_of_the_executor(
         ("client_kwargs", '{"headers": {"Authorization": "Bearer hidden"}}'),
         ("headers", '{"X-Api-Key": "hidden"}'),
         ("passphrase", "hidden"),
+        ("access_key", "hidden"),
+        ("storage_key", "hidden"),
+        ("auth", "user:hidden"),
+        ("config_kwargs", '{"proxies": {"https": "hidden"}}'),
+        ("client_kwargs", "hidden"),
+        ("endpoint_url", "https://user:hidden@host"),
     ],
 )
 def test_options_with_secrets_of_other_stores_are_not_sent(
@@ -120,6 +129,22 @@ def test_options_with_secrets_of_other_stores_are_not_sent(
         list(engine.spread(length, [b""], TableStores(stores.storage, location=location)))
 
     assert "cluster.secret" == raised.value.code
+    assert option[0] in raised.value.message
+    assert "hidden" not in raised.value.message
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        ("AWS_ENDPOINT_URL", "http://127.0.0.1:9000"),
+        ("token", "anon"),
+        ("account_name", "lake"),
+        ("client_kwargs", '{"region_name": "eu-north-1"}'),
+        ("config_kwargs", '{"read_timeout": 5}'),
+    ],
+)
+def test_options_that_hold_no_secret_are_sent(option: tuple[str, str]) -> None:
+    assert may_be_sent(*option)
 
 
 def test_a_log_without_commits_tells_another_table(engine: SparkEngine, stores: TableStores, tmp_path: Path) -> None:

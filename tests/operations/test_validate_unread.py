@@ -10,7 +10,7 @@ from deltacli import open_table
 from deltacli.cli.render.validate.report import CheckedTable
 from deltacli.cli.render.validate.verdict import judge
 from deltacli.engine.embedded import EmbeddedEngine
-from deltacli.errors import DataUnreadable, PermissionRefused, StorageFailed
+from deltacli.errors import DataUnreadable, FileMissing, PermissionRefused, StorageFailed
 from deltacli.operations.validate.validate import Validation, validate_table
 from deltacli.storage import LocalStorage
 from tests.support.external import add, put_commit, put_rows, write_table
@@ -77,3 +77,18 @@ def test_a_file_that_is_not_there_is_named_as_a_directory_would_show_it(
     assert f"{path} does not exist" == missing.value.message
     assert {"file": path, **facts} == {name: missing.value.facts[name] for name in ("file", *facts)}
     assert ("in the log" in missing.value.facts) == bool(facts)
+
+
+@pytest.mark.parametrize("level", ["footers", "data"])
+@pytest.mark.parametrize("gone", ["b.parquet", "d.parquet"])
+def test_a_file_that_is_deleted_after_the_listing_does_not_count_as_sound(
+    gone: str, level: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = table_of_all_files(tmp_path / "t")
+
+    found = validated(root, level, gone, FileMissing("deleted meanwhile"), monkeypatch)
+
+    missing = [finding.place.key for finding in found.findings if finding.rule.id == "data.file-missing"]
+    is_change_data = gone == "d.parquet"
+    assert ([] if is_change_data else [gone]) == missing
+    assert is_change_data == ("1 file of change data that could not be read" in found.not_checked)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
-from deltacli.engine.base import NOTHING_SHARED
+from deltacli.engine.base import NOTHING_SHARED, never
 from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.errors import DeltacliError
 from deltacli.work.task import Piece, Result, TableStores, Task, TaskContext
@@ -55,6 +55,7 @@ class ShippingEngine(EmbeddedEngine):
         shared: Mapping[str, Any] = NOTHING_SHARED,  # Any: values of each operation
         weigh: Callable[[Piece], int] | None = None,  # noqa: ARG002
         at_once: int | None = None,  # noqa: ARG002
+        is_cancelled: Callable[[], bool] = never,  # noqa: ARG002
     ) -> Iterator[Result]:
         sent = pickle.dumps(task)
         values = pickle.dumps(dict(shared))

@@ -14,6 +14,7 @@ from deltacli.errors import UsageError
 
 if TYPE_CHECKING:
     from deltacli.engine.base import Engine
+    from deltacli.progress import Progress
 
 
 class EngineChoice(StrEnum):
@@ -71,15 +72,15 @@ class EngineSettings:
     remote: str | None = field(default=None, repr=False)
     conf: Mapping[str, str] = field(default_factory=dict, repr=False)
 
-    def open(self) -> Engine:
-        """Return the engine, connected. Raises UsageError and ClusterFailed."""
+    def open(self, progress: Progress) -> Engine:
+        """Return the engine, connected; a cluster shows its jobs as steps. Raises UsageError and ClusterFailed."""
         if self.choice is EngineChoice.EMBEDDED:
             from deltacli.engine.embedded import EmbeddedEngine
 
             return EmbeddedEngine()
         from deltacli.engine.spark.session import SparkSettings, open_engine
 
-        return open_engine(SparkSettings(self.master, self.remote, self.conf))
+        return open_engine(SparkSettings(self.master, self.remote, self.conf), progress)
 
 
 def settle_engine(

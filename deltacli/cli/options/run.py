@@ -35,6 +35,7 @@ from deltacli.cli.options.global_options import (
 from deltacli.cli.options.moments import parse_moment
 from deltacli.cli.options.targets import directory_of, require_directory, require_empty_target, require_target
 from deltacli.cli.render.json import dumps
+from deltacli.cli.terminal.interrupts import before_leaving
 from deltacli.cli.terminal.output import open_sink
 from deltacli.cli.terminal.term import Style, Terminal, close_live_line, colours_stderr, detect_terminal, say, say_json
 from deltacli.clock import Clock, fixed_clock, system_clock
@@ -102,11 +103,12 @@ class Run:
         """Return the engine of this run, the same one for all of its operations. Raises what opening it raises."""
         if not self._engines:
             self._engines.append(self._open_engine())
+            before_leaving.append(self._engines[0].abandon)
         return self._engines[0]
 
     def _open_engine(self) -> Engine:
         if self.engine_settings is not None:
-            return self.engine_settings.open()
+            return self.engine_settings.open(self.progress)
         from deltacli.engine.embedded import EmbeddedEngine
 
         return EmbeddedEngine()
@@ -114,7 +116,9 @@ class Run:
     def close(self) -> None:
         """Release the engine, such as a session of a cluster."""
         while self._engines:
-            self._engines.pop().close()
+            engine = self._engines.pop()
+            before_leaving.remove(engine.abandon)
+            engine.close()
 
     @property
     def allowed(self) -> Allowed:
@@ -175,11 +179,24 @@ class Run:
             storage,
             engine=self.engine,
             clock=self.clock,
-            progress=self.progress,
+            progress=self.progress_of(storage),
             open_other=self.open_other,
             allowed=self.allowed,
             location=self.location_of(storage) if self.engine.may_repeat else None,
         )
+
+    def progress_of(self, storage: Storage) -> Progress:
+        """Return the progress of an operation on a store; it names the cluster engine where this process takes long."""
+        if self.quiet or self.engine_settings is None or self.engine.may_repeat:
+            return self.progress
+        from deltacli.cli.long_jobs import LongJobs
+
+        return LongJobs(self.progress, self._suggest_cluster, is_far=storage.capabilities.parallel_reads > 1)
+
+    def _suggest_cluster(self, why: str) -> None:
+        from deltacli.cli.terminal.shell import again_with
+
+        self.note(f"note: {why}; on a Spark cluster: {again_with(invocation.arguments, '--engine', 'spark')}")
 
     def location_of(self, storage: Storage) -> StoreLocation:
         """Return where other processes find the store of a table."""

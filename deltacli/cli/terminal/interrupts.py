@@ -69,6 +69,9 @@ class _State:
 
 _state = _State()
 
+before_leaving: list[Callable[[], None]] = []
+"""Called before a second signal ends the process, each once and for two seconds at the most."""
+
 
 @contextlib.contextmanager
 def signals_raise() -> Iterator[None]:
@@ -127,12 +130,14 @@ def _on_signal(number: int, _frame: FrameType | None) -> None:
 
 
 def _leave_at_once(number: int) -> NoReturn:
-    """End the process without waiting for threads, after removing temporary files and the progress line. Where stderr
-    blocks, another signal ends it.
+    """End the process without waiting for threads, after removing temporary files and the progress line, and asking
+    for the end of what runs elsewhere. Where that takes too long or stderr blocks, another signal ends it.
     """
     tempfiles.remove_all()
     signal.signal(number, signal.SIG_DFL)
     try:
+        for act in before_leaving:
+            act()
         if (line := live_line()) is not None:
             line.leave()
     finally:

@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from concurrent.futures import CancelledError
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from threading import Event, Thread
+from threading import Event, Lock, Thread
 from typing import Any, Generic, TypeVar
 
+from deltacli.engine.base import never
+from deltacli.engine.spark.watching import TaskWatch, listening, look
 from deltacli.work.task_tracker import POLL_SECONDS
 
 Result = TypeVar("Result")
 _CANCEL_SECONDS = 10.0
 """Seconds to wait for a cancelled job to end before the engine gives up on it."""
+_LOOK_SECONDS = 0.5
+"""Seconds between two looks at the progress of a job: each takes some milliseconds."""
+_LEAVING_SECONDS = 1.5
+"""Seconds to wait for the request that cancels jobs when the process leaves at once."""
 _WORKER_SECONDS = 1.0
 """Seconds after which no worker of a cancelled or failed job runs any more (see `orphans.py`)."""
 
@@ -39,6 +46,8 @@ class Cluster:
         self._shipped: set[str] = set()
         self._files = TemporaryDirectory(prefix="deltacli-spark-")
         self._tag = f"deltacli-{os.urandom(8).hex()}"
+        self._running: set[str] = set()
+        """The tags of the jobs that run."""
 
     def ship_package(self) -> str:
         """Make the modules of deltacli importable on executors, once; return the name of the archive."""
@@ -60,13 +69,35 @@ class Cluster:
             self.session.addArtifacts(str(path), **kind)
             self._shipped.add(path.name)
 
-    def run(self, action: Callable[[], Result]) -> Result:
+    def run(
+        self, action: Callable[[], Result], is_cancelled: Callable[[], bool] = never, watch: TaskWatch | None = None
+    ) -> Result:
         """Run an action of Spark and return its result. Any exception here, such as a signal's, cancels its jobs.
 
         The action runs in a thread of its own, because a signal would not end a call into the JVM. Raises
-        JobFailedError for what the action raises.
+        JobFailedError for what the action raises, and CancelledError once `is_cancelled` returns True.
         """
-        return _Job(self, action, f"{self._tag}-{os.urandom(4).hex()}").result()
+        tag = f"{self._tag}-{os.urandom(4).hex()}"
+        self._running.add(tag)
+        try:
+            return _Job(self, action, tag, watch).result(is_cancelled)
+        finally:
+            self._running.discard(tag)
+
+    def abandon(self) -> None:
+        """Ask for the end of our jobs, and wait only until the request was sent. A Connect server would otherwise go on
+        with the jobs of a client that is gone.
+        """
+        sent = Event()
+
+        def cancel() -> None:
+            for tag in list(self._running):
+                self._cancel(tag)
+            sent.set()
+
+        if self._running:
+            Thread(target=cancel, name="deltacli-abandon", daemon=True).start()
+            sent.wait(_LEAVING_SECONDS)
 
     def close(self) -> None:
         """Remove the local copies of what was shipped."""
@@ -105,20 +136,28 @@ class Cluster:
 class _Job(Generic[Result]):
     """An action in a thread of its own."""
 
-    def __init__(self, cluster: Cluster, action: Callable[[], Result], tag: str) -> None:
-        self._cluster, self._action, self._tag = cluster, action, tag
+    def __init__(self, cluster: Cluster, action: Callable[[], Result], tag: str, watch: TaskWatch | None) -> None:
+        self._cluster, self._action, self._tag, self._watch = cluster, action, tag, watch
+        self._begun = Lock()  # the first one to acquire it decides whether the action runs at all
         self._ended = Event()
         self._values: list[Result] = []
         self._fault: BaseException | None = None
 
-    def result(self) -> Result:
+    def result(self, is_cancelled: Callable[[], bool]) -> Result:
         """Wait for the action. Whatever ends the wait early cancels it."""
-        Thread(target=self._run, name="deltacli-spark", daemon=True).start()
+        waited = 0.0
         try:
+            Thread(target=self._run, name="deltacli-spark", daemon=True).start()
             while not self._ended.wait(POLL_SECONDS):
-                pass
+                if is_cancelled():
+                    raise CancelledError
+                waited += POLL_SECONDS
+                if self._watch is not None and not self._cluster.is_connect and waited >= _LOOK_SECONDS:
+                    waited = 0.0
+                    look(self._cluster.session, self._tag, self._watch)
         except BaseException:
-            self._cancel()
+            if not self._begun.acquire(blocking=False):
+                self._cancel()
             raise
         if self._fault is not None:
             Event().wait(_WORKER_SECONDS)  # Spark has cancelled its other tasks
@@ -136,9 +175,16 @@ class _Job(Generic[Result]):
             waited += POLL_SECONDS
         Event().wait(_WORKER_SECONDS)
 
+    def _listening(self) -> AbstractContextManager[None]:
+        if self._watch is None or not self._cluster.is_connect:
+            return nullcontext()
+        return listening(self._cluster.session, self._watch)
+
     def _run(self) -> None:
+        if not self._begun.acquire(blocking=False):
+            return
         try:
-            with self._cluster._tagged(self._tag):
+            with self._cluster._tagged(self._tag), self._listening():
                 self._values.append(self._action())
         except BaseException as fault:  # noqa: BLE001  (raised again in the waiting thread)
             self._fault = fault

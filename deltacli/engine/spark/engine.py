@@ -10,7 +10,7 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from deltacli.delta.log.log_path import LOG_DIRECTORY
-from deltacli.engine.base import NOTHING_SHARED
+from deltacli.engine.base import NOTHING_SHARED, never
 from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.engine.spark.cluster import Cluster, JobFailedError
 from deltacli.engine.spark.faults import explain, is_too_large, missing_module
@@ -18,8 +18,10 @@ from deltacli.engine.spark.handshake import shake_hands
 from deltacli.engine.spark.jobs import PROBLEM, run_job
 from deltacli.engine.spark.worker import BUG, FAULT, Job, Row, Witness
 from deltacli.errors import DeltacliError, UsageError
+from deltacli.progress import SILENT, Progress
 from deltacli.storage.location import StoreLocation
-from deltacli.storage.secrets import holds_secret, is_secret_name
+from deltacli.storage.secrets import holds_secret
+from deltacli.storage.sendable import may_be_sent
 from deltacli.work.task import Piece, Result, TableStores, Task
 
 if TYPE_CHECKING:
@@ -44,8 +46,11 @@ class SparkEngine(EmbeddedEngine):
 
     may_repeat = True
 
-    def __init__(self, session: Any, *, is_own: bool = False) -> None:  # Any: pyspark has no stable types
+    def __init__(
+        self, session: Any, *, is_own: bool = False, progress: Progress = SILENT
+    ) -> None:  # Any: pyspark has no stable types
         super().__init__()
+        self._progress = progress
         self._cluster = Cluster(session)
         self._is_own = is_own
         self._slots = 0
@@ -60,13 +65,16 @@ class SparkEngine(EmbeddedEngine):
         shared: Mapping[str, Any] = NOTHING_SHARED,  # Any: values of each operation
         weigh: Callable[[Piece], int] | None = None,
         at_once: int | None = None,
+        is_cancelled: Callable[[], bool] = never,
     ) -> Iterator[Result]:
         """Run tasks on executors, a window of pieces per job."""
         remaining = iter(pieces)
         few = _FEW_PIECES if getattr(task, "is_light", False) else 0
         first = list(islice(remaining, few + 1))
         if len(first) <= few:
-            yield from super().spread(task, first, stores, shared=shared, weigh=weigh, at_once=at_once)
+            yield from super().spread(
+                task, first, stores, shared=shared, weigh=weigh, at_once=at_once, is_cancelled=is_cancelled
+            )
             return
         job = self._job(task, shared, stores)
         size = max(1, self._slots) * _FIRST_PIECES
@@ -75,18 +83,18 @@ class SparkEngine(EmbeddedEngine):
         )
         while window := _window(sendable, size):
             returned = 0
-            for row in self._rows(job, window):
+            for row in self._rows(job, window, is_cancelled):
                 returned += len(row.content)
                 yield _value(row)
             size = _next_size(size, len(window), returned)
 
-    def _rows(self, job: Job, window: Sequence[tuple[bytes, int]]) -> Iterator[Row]:
+    def _rows(self, job: Job, window: Sequence[tuple[bytes, int]], is_cancelled: Callable[[], bool]) -> Iterator[Row]:
         """Run a window of pickled pieces with their weights, in halves where its results are larger than the driver
         accepts.
         """
         sent, weights = zip(*window, strict=True)
         try:
-            rows = run_job(self._cluster, job, sent, weights, self._slots)
+            rows = run_job(self._cluster, job, sent, weights, self._slots, is_cancelled, self._progress)
         except JobFailedError as failed:
             if not is_too_large(failed) or len(window) == 1:
                 raise explain(failed) from failed
@@ -95,14 +103,15 @@ class SparkEngine(EmbeddedEngine):
             yield from rows
             return
         middle = len(window) // 2
-        yield from self._rows(job, window[:middle])
-        yield from self._rows(job, window[middle:])
+        yield from self._rows(job, window[:middle], is_cancelled)
+        yield from self._rows(job, window[middle:], is_cancelled)
 
     def _job(self, task: Task[Any, Any], shared: Mapping[str, Any], stores: TableStores) -> Job:
         location = _sendable(stores)
         witness = self._witness(stores.storage, location)
         if not self._slots or location not in self._witnesses:
-            self._slots = shake_hands(self._cluster, location, witness)
+            with self._progress.step("preparing the cluster", unit="jobs", total=1):
+                self._slots = shake_hands(self._cluster, location, witness)
         self._witnesses[location] = witness
         content = pickle.dumps(dict(shared), pickle.HIGHEST_PROTOCOL) if shared else b""
         if len(content) <= _INLINE_BYTES:
@@ -129,6 +138,10 @@ class SparkEngine(EmbeddedEngine):
             if newest is not None:
                 return newest
         return other
+
+    def abandon(self) -> None:
+        """Ask for the end of our jobs, without waiting for it."""
+        self._cluster.abandon()
 
     def close(self) -> None:
         """Stop the session if this engine has opened it, and remove the copies of what was shipped."""
@@ -180,13 +193,17 @@ def _sendable(stores: TableStores) -> StoreLocation:
             code="cluster.local-store",
             hint="open the table by a URI that executors reach",
         )
-    secret = next((name for name, value in location.options if is_secret_name(name) or holds_secret(value)), None)
-    if secret is not None or holds_secret(location.uri):
+    secret = next((name for name, value in location.options if not may_be_sent(name, value)), None)
+    if secret is not None:
         raise UsageError(
-            f"the storage option {secret} holds a secret, which is not sent to executors"
-            if secret is not None
-            else "the URI of the table holds a secret, which is not sent to executors",
+            f"the storage option {secret} may hold a secret, and is not sent to executors",
             code="cluster.secret",
-            hint="give executors their own credentials: environment variables, profiles or roles of the store",
+            hint=f"omit {secret}, and configure executors themselves: variables, profiles or roles of the store",
+        )
+    if any(map(holds_secret, (location.uri, *location.allowed.uris))):
+        raise UsageError(
+            "the URI of the table holds a secret, which is not sent to executors",
+            code="cluster.secret",
+            hint="give executors their own credentials: variables, profiles or roles of the store",
         )
     return location

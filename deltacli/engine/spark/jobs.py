@@ -6,8 +6,11 @@ import pickle
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from deltacli.engine.base import never
 from deltacli.engine.spark.grouping import group
+from deltacli.engine.spark.watching import TaskWatch
 from deltacli.errors import ClusterFailed
+from deltacli.progress import SILENT, Progress
 
 if TYPE_CHECKING:
     from deltacli.engine.spark.cluster import Cluster
@@ -18,15 +21,26 @@ PROBLEM = "problem"
 """Status of a row that tells why an executor could not even begin."""
 
 
-def run_job(cluster: Cluster, job: Job, pieces: Sequence[bytes], weights: Sequence[int], slots: int) -> list[Row]:
+def run_job(
+    cluster: Cluster,
+    job: Job,
+    pieces: Sequence[bytes],
+    weights: Sequence[int],
+    slots: int,
+    is_cancelled: Callable[[], bool] = never,
+    progress: Progress = SILENT,
+) -> list[Row]:
     """Run pickled pieces on executors and return their rows, ascending by number.
 
-    Raises what Spark raises, as `faults.explain` understands it, and ClusterFailed unless each piece has one row.
+    Raises JobFailedError, CancelledError, and ClusterFailed unless each piece has one row.
     """
     from deltacli.engine.spark.worker import Row
 
     parts = group(weights, slots)
-    answers = _answers(cluster, pickle.dumps(job), pieces, parts)
+    tasks = max(parts) + 1
+    with progress.step("on the cluster", unit="tasks", total=tasks) as step:
+        watch = None if progress is SILENT else TaskWatch(tasks, step.advance)
+        answers = cluster.run(_action(cluster, pickle.dumps(job), pieces, parts), is_cancelled, watch)
     columns = (answers.column(name).to_pylist() for name in ("number", "status", "content"))
     rows = sorted((Row(*row) for row in zip(*columns, strict=True)), key=lambda row: row.number)
     if [row.number for row in rows] != list(range(len(pieces))):
@@ -36,7 +50,9 @@ def run_job(cluster: Cluster, job: Job, pieces: Sequence[bytes], weights: Sequen
     return rows
 
 
-def _answers(cluster: Cluster, job: bytes, pieces: Sequence[bytes], parts: Sequence[int]) -> Any:  # Any: a table
+def _action(
+    cluster: Cluster, job: bytes, pieces: Sequence[bytes], parts: Sequence[int]
+) -> Callable[[], Any]:  # Any: a pyarrow.Table
     import pyarrow as pa
 
     from deltacli.engine.spark.worker import BEAT
@@ -54,7 +70,7 @@ def _answers(cluster: Cluster, job: bytes, pieces: Sequence[bytes], parts: Seque
         spread = frame.repartitionByRange(max(parts) + 1, "part")
         return spread.mapInArrow(_task(job), RESULT).where(f"status <> '{BEAT}'").toArrow()
 
-    return cluster.run(act)
+    return act
 
 
 def _task(job: bytes) -> Callable[[Iterator[Any]], Iterator[Any]]:  # Any: pyarrow.RecordBatch

@@ -12,10 +12,12 @@ import os
 import select
 import socket
 import stat
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from queue import Empty, SimpleQueue
 from threading import Event, Thread
+from types import FrameType
 from typing import TypeVar
 
 Row = TypeVar("Row")
@@ -32,9 +34,13 @@ def _connections() -> list[int]:
     descriptors = []
     for name in os.listdir(_DESCRIPTORS):
         with suppress(OSError, ValueError):
-            if stat.S_ISSOCK(os.fstat(int(name)).st_mode) and _is_of_this_host(int(name)):
+            if _is_socket(int(name)) and _is_of_this_host(int(name)):
                 descriptors.append(int(name))
     return descriptors
+
+
+def _is_socket(descriptor: int) -> bool:
+    return stat.S_ISSOCK(os.fstat(descriptor).st_mode)
 
 
 def _is_of_this_host(descriptor: int) -> bool:
@@ -43,26 +49,46 @@ def _is_of_this_host(descriptor: int) -> bool:
         return connection.family == socket.AF_UNIX or str(peer[0]).startswith(("127.", "::1", "::ffff:127."))
 
 
-_OF_THE_WORKER = _connections()
+_OPEN_AT_FIRST = _connections()
 """Found when a process imports this module for its first task, before a store opens connections of its own."""
+
+
+def _connection_to_spark() -> int | None:
+    """Return the descriptor from which the worker reads its task; None where it is not certain.
+
+    PySpark hands its stream to nobody, so it is taken from the frame of `pyspark.worker.main`. Under another worker
+    module it is the connection to this host that was open at first, if there was only one: the user's own functions
+    may have opened others in the same process, which they may close at any time.
+    """
+    if not hasattr(select, "POLLRDHUP"):
+        return None
+    frame: FrameType | None = sys._getframe()
+    while frame is not None:
+        if frame.f_code.co_name == "main" and frame.f_globals.get("__name__") == "pyspark.worker":
+            with suppress(AttributeError, KeyError, OSError, ValueError):
+                descriptor: int = frame.f_locals["infile"].fileno()
+                if _is_socket(descriptor):
+                    return descriptor
+        frame = frame.f_back
+    return _OPEN_AT_FIRST[0] if len(_OPEN_AT_FIRST) == 1 else None
 
 
 @contextmanager
 def ending_with_the_task() -> Iterator[None]:
     """End this process at once if Spark closes its connection while the block runs."""
     done = Event()
-    if _OF_THE_WORKER:
-        Thread(target=_watch, args=(_OF_THE_WORKER, done), name="deltacli-orphan", daemon=True).start()
+    descriptor = _connection_to_spark()
+    if descriptor is not None:
+        Thread(target=_watch, args=(descriptor, done), name="deltacli-orphan", daemon=True).start()
     try:
         yield
     finally:
         done.set()
 
 
-def _watch(descriptors: list[int], done: Event) -> None:
+def _watch(descriptor: int, done: Event) -> None:
     watcher = select.poll()
-    for descriptor in descriptors:
-        watcher.register(descriptor, select.POLLRDHUP)
+    watcher.register(descriptor, select.POLLRDHUP)
     while not done.is_set():
         if watcher.poll(_TICK_MS) and not done.is_set():
             os._exit(1)

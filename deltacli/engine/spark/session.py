@@ -18,6 +18,7 @@ from deltacli.arrow.startup import allow_optional_packages
 from deltacli.engine.spark.faults import explain
 from deltacli.engine.spark.requirements import require_java, require_pyspark
 from deltacli.errors import ClusterFailed, UsageError
+from deltacli.progress import SILENT, Progress
 from deltacli.storage.secrets import remember_secrets
 
 if TYPE_CHECKING:
@@ -44,11 +45,13 @@ class SparkSettings:
         return (self.master or "").startswith("local")
 
 
-def open_engine(settings: SparkSettings) -> SparkEngine:
+def open_engine(settings: SparkSettings, progress: Progress = SILENT) -> SparkEngine:
     """Return the engine on a new session, which it closes. Raises what `open_session` raises."""
     from deltacli.engine.spark.engine import SparkEngine
 
-    return SparkEngine(open_session(settings), is_own=True)
+    with progress.step("starting Spark", unit="sessions", total=1):
+        session = open_session(settings)
+    return SparkEngine(session, is_own=True, progress=progress)
 
 
 def open_session(settings: SparkSettings) -> Any:  # Any: pyspark has no stable types

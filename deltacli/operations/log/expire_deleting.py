@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.clock import Clock, system_clock
 from deltacli.operations.table.denials import Denials
-from deltacli.operations.vacuum.deleting import require_progress, to_the_end, valid_ms
+from deltacli.operations.vacuum.deleting import require_progress, valid_ms
+from deltacli.operations.vacuum.to_the_end import Stop, to_the_end
 from deltacli.work.files.deleting import BatchOutcome, DeleteBatch, DeletePiece, FileOutcome
+from deltacli.work.task import TaskContext
 
 if TYPE_CHECKING:
     from deltacli.operations.table.handle import TableHandle
@@ -77,7 +79,8 @@ def delete_in_order(
         left, fruitless = list(files[begin : begin + FILES_A_BATCH]), 0
         while left:
             before = len(left)
-            to_the_end(partial(_delete, table, left, outcome, advance, wall_clock))
+            stop = Stop()
+            to_the_end(partial(_delete, table, left, outcome, DeleteBatch(advance, wall_clock), stop), stop)
             fruitless = fruitless + 1 if len(left) == before else 0
             if left:
                 require_progress(fruitless)
@@ -85,36 +88,27 @@ def delete_in_order(
 
 
 def _delete(
-    table: TableHandle,
-    files: list[ExpiredFile],
-    outcome: ExpiryOutcome,
-    advance: Callable[[int], None],
-    wall_clock: Clock,
+    table: TableHandle, files: list[ExpiredFile], outcome: ExpiryOutcome, task: DeleteBatch, stop: Stop
 ) -> None:
-    """Delete one batch; those files that were not tried remain in the list. Raises the fault of the store."""
-    repeats = table.engine.may_repeat
-    piece = DeletePiece(tuple(file.path for file in files), wall_clock() + valid_ms(table))
-    task = DeleteBatch(None if repeats else advance, wall_clock)
-    (done,) = table.engine.spread(task, [piece], table.stores)
-    if repeats:
-        advance(done.decided)
-    files[:] = _count(done, files, outcome, may_repeat=repeats)
+    """Delete one batch; those files that were not tried remain in the list. Raises the fault of the store.
+
+    Always in this process: the order matters more than the speed, and a deletion that is sent once is counted exactly.
+    """
+    piece = DeletePiece(tuple(file.path for file in files), task.clock() + valid_ms(table))
+    done = task(piece, TaskContext(table.stores, is_cancelled=stop))
+    files[:] = _count(done, files, outcome)
     if done.fault is not None:
         raise done.fault
 
 
-def _count(
-    done: BatchOutcome, files: Sequence[ExpiredFile], outcome: ExpiryOutcome, *, may_repeat: bool
-) -> list[ExpiredFile]:
-    """Add the counts to an outcome, and return the files that were not tried. Where a batch may be repeated, a missing
-    file was deleted by another attempt.
-    """
+def _count(done: BatchOutcome, files: Sequence[ExpiredFile], outcome: ExpiryOutcome) -> list[ExpiredFile]:
+    """Add the counts to an outcome, and return the files that were not tried."""
     left = []
     for file, (code, failure) in zip(files, done.each(), strict=True):
         match code:
-            case FileOutcome.MISSING if not may_repeat:
+            case FileOutcome.MISSING:
                 outcome.missing += 1
-            case FileOutcome.DELETED | FileOutcome.MISSING:
+            case FileOutcome.DELETED:
                 outcome.deleted += 1
                 outcome.deleted_bytes += file.size_bytes
             case FileOutcome.NOT_TRIED:

@@ -8,17 +8,25 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import partial
-from threading import Event, Lock, Thread
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from deltacli.arrow import compute as pc
 from deltacli.clock import Clock, system_clock
-from deltacli.errors import ClusterFailed, DeltacliError, PermissionRefused, Refused
+from deltacli.errors import DeltacliError, PermissionRefused, Refused
 from deltacli.operations.vacuum.plan import Amount, VacuumOutcome, VacuumPlan
-from deltacli.storage import Failed, PathKind
+from deltacli.operations.vacuum.to_the_end import Stop, to_the_end
+from deltacli.storage import Failed
 from deltacli.storage.retry import DEFAULT_BUDGET_SECONDS
-from deltacli.work.files.deleting import BatchOutcome, DeleteBatch, DeletePiece, FileOutcome, files_of_piece
+from deltacli.work.files.deleting import (
+    BatchOutcome,
+    DeleteBatch,
+    DeletePiece,
+    FileOutcome,
+    are_missing,
+    files_of_piece,
+    outcome_without_file,
+)
 
 if TYPE_CHECKING:
     import pyarrow
@@ -30,7 +38,6 @@ FILES_A_BATCH = 1_000
 _FRESH_SECONDS = 5.0
 """Age of a check of the files up to which they are not checked again."""
 _FAILURES_NAMED = 1_000
-_PATIENCE = 0.1
 _BATCHES_SENT = 64
 """Batches per check of the log on an engine of several processes: enough for each of them, and some seconds of work."""
 _VALID_MS = 60_000
@@ -94,10 +101,15 @@ class Deletions:
             for parts in _waves(pending, files):
                 wave = self._look(parts)
                 step.advance(wave.rows.num_rows - sum(len(batch.rows) for batch in wave.batches))
-                to_the_end(partial(self._delete, wave, step.advance))
+                to_the_end(partial(self._delete, wave, step.advance), self._stop)
                 handled += wave.rows.num_rows
                 if self.rate and handled < total:
                     self._wait(begun + handled / self.rate)
+
+    @cached_property
+    def _stop(self) -> Stop:
+        """A cluster deletes more at a time than anyone waits for, so a signal ends it at once."""
+        return Stop(at_once=self._repeats)
 
     @property
     def _at_once(self) -> int:
@@ -106,6 +118,15 @@ class Deletions:
     @property
     def _repeats(self) -> bool:
         return self.table.engine.may_repeat
+
+    @property
+    def _looks_before(self) -> bool:
+        """True if it is known of each file whether it was there before this run. Where tasks are repeated, that cannot
+        be told from what becomes of a deletion. S3 does not tell it at all, except by another request per file.
+        """
+        if not self._repeats or (self.record is None and is_fresh(self.plan, self.ticks)):
+            return False
+        return self.plan.by_inventory or self.table.storage.capabilities.cheap_listing
 
     def _wait(self, moment: float) -> None:
         ahead = moment - self.ticks()
@@ -119,14 +140,27 @@ class Deletions:
         candidates = self.plan.candidates
         rows = pa.concat_tables([candidates.slice(part.start, len(part)) for part in parts])
         rows = rows.append_column("row", pa.array([row for part in parts for row in part], pa.int64()))
-        spared, batches = self._check(rows)
-        return _Wave(rows, spared, batches, batches)
+        gone = pa.array(self._gone(rows) if self._looks_before else [False] * rows.num_rows, pa.bool_())
+        spared, batches = self._check(rows, gone)
+        missing = pc.filter(rows.column("row"), pc.and_not(gone, spared)).to_pylist()
+        return _Wave(rows, spared, batches, batches, missing)
 
-    def _check(self, rows: pyarrow.Table) -> tuple[Any, list[_Batch]]:  # Any: a boolean array
-        """Return which rows newer commits name, and batches of the others, to begin before the check is too old."""
+    def _gone(self, rows: pyarrow.Table) -> list[bool]:
+        """Return which files of rows do not exist."""
+        paths = [path.decode("utf-8", "surrogateescape") for path in rows.column("path").to_pylist()]
+        if self.table.storage.capabilities.cheap_listing:
+            return [size < 0 for size in self.table.storage.stat_many(paths)[0]]
+        pieces = [tuple(paths[begin : begin + FILES_A_BATCH]) for begin in range(0, len(paths), FILES_A_BATCH)]
+        found = self.table.engine.spread(are_missing, pieces, self.table.stores, weigh=len, is_cancelled=self._stop)
+        return [bool(is_missing) for piece in found for is_missing in piece]
+
+    def _check(self, rows: pyarrow.Table, gone: Any) -> tuple[Any, list[_Batch]]:  # Any: boolean arrays
+        """Return which rows newer commits name, and batches of those that are neither named nor `gone`, to begin before
+        the check is too old.
+        """
         not_after_ms = self.wall_clock() + valid_ms(self.table)
         spared = self.newer.needed(rows.column("path").combine_chunks())
-        return spared, list(self._batches(pc.filter(rows, pc.invert(spared)), not_after_ms))
+        return spared, list(self._batches(pc.filter(rows, pc.invert(pc.or_(spared, gone))), not_after_ms))
 
     def _batches(self, rows: pyarrow.Table, not_after_ms: int) -> Iterator[_Batch]:
         """Return batches of the maximum size of one request, or of the number of files deleted at a time."""
@@ -162,7 +196,7 @@ class Deletions:
         while True:
             fault = self._send(wave.last, advance)
             left = [row for batch in wave.last for row in batch.open_rows]
-            if fault is not None or not left:
+            if fault is not None or not left or self._stop():
                 return fault
             fruitless = fruitless + 1 if len(left) == sum(len(batch.rows) for batch in wave.last) else 0
             require_progress(fruitless)
@@ -173,7 +207,7 @@ class Deletions:
         import pyarrow as pa
 
         rows = pc.filter(wave.rows, pc.is_in(wave.rows.column("row"), value_set=pa.array(left, pa.int64())))
-        spared, wave.last = self._check(rows)
+        spared, wave.last = self._check(rows, pa.array([False] * rows.num_rows, pa.bool_()))
         wave.more_spared += pc.filter(rows.column("row"), spared).to_pylist()
         wave.batches = [*wave.batches, *wave.last]
         advance(pc.sum(spared).as_py() or 0)
@@ -187,27 +221,34 @@ class Deletions:
             self.table.stores,
             weigh=files_of_piece,
             at_once=self._at_once,
+            is_cancelled=self._stop,
         )
         try:
             for batch, outcome in zip(batches, outcomes, strict=True):
                 batch.outcome = outcome
                 if self._repeats:
                     advance(outcome.decided)
-        except ClusterFailed:
-            self._find_deleted([batch for batch in batches if batch.outcome is None])
-            raise
+        except Exception:  # a failed or a cancelled job
+            if self._repeats:
+                self._find_deleted([batch for batch in batches if batch.outcome is None])
+            if not self._stop():
+                raise
         return next((batch.outcome.fault for batch in batches if batch.outcome and batch.outcome.fault), None)
 
     def _find_deleted(self, batches: Sequence[_Batch]) -> None:
-        """Look which files of batches without a result are gone: a failed job may have deleted some before. Only where
-        that is cheap; elsewhere the next execution finds them.
+        """Look which files of batches without a result are gone: the job may have deleted some before it ended. Where
+        the store cannot tell, the next execution decides.
         """
-        if not self.table.storage.capabilities.cheap_listing:
-            return
+        storage = self.table.storage
         for batch in batches:
-            kinds = map(self.table.storage.kind_of, batch.piece.paths)
-            codes = (FileOutcome.MISSING if kind is PathKind.MISSING else FileOutcome.NOT_TRIED for kind in kinds)
-            batch.outcome = BatchOutcome(bytes(codes))
+            with suppress(DeltacliError):
+                paths = batch.piece.paths
+                sizes, _ = storage.stat_many(paths)
+                codes = (
+                    FileOutcome.NOT_TRIED if size >= 0 else outcome_without_file(storage, path)
+                    for path, size in zip(paths, sizes, strict=True)
+                )
+                batch.outcome = BatchOutcome(bytes(codes))
 
     def _settle(self, wave: _Wave) -> None:
         """Count the outcomes of a wave, up to the first file without one."""
@@ -216,8 +257,9 @@ class Deletions:
         count = wave.rows.num_rows if left is None else pc.index(rows, left).as_py()
         self.outcome.spared += pc.sum(wave.spared.slice(0, count)).as_py() or 0
         self.outcome.spared += sum(left is None or row < left for row in wave.more_spared)
-        # A later execution finds the files after `left` again, and would count those that are missing as deleted.
-        end = left if self._repeats and self.record is not None else None
+        self.outcome.missing += sum(left is None or row < left for row in wave.missing)
+        # A later execution finds the files after `left` again. Unless it looks first, it counts them as deleted.
+        end = left if self._repeats and self.record is not None and not self._looks_before else None
         for batch in wave.batches:
             batch.count(self.outcome, self._repeats, end)
         if self.record is not None:
@@ -245,7 +287,7 @@ class _Batch:
 
     def count(self, outcome: VacuumOutcome, may_repeat: bool, end: int | None = None) -> None:
         """Add the counts of the rows before `end` (None: of all) to an outcome. Where a batch may be repeated, a
-        missing file was deleted by another attempt: the plan listed it, so it counts as deleted.
+        missing file was deleted by another attempt: it was there before, so it counts as deleted.
         """
         if self.outcome is None:
             return
@@ -283,13 +325,15 @@ def _failure_of(fault: Exception | None) -> Failed | None:
 @dataclass
 class _Wave:
     """Rows of the plan that are decided together. `spared` marks those that newer commits name; the others are in the
-    batches, of which `last` were sent last. `more_spared` are rows that commits named since.
+    batches, of which `last` were sent last. Files of `missing` rows did not exist before the wave; `more_spared` are
+    rows that commits named since.
     """
 
     rows: pyarrow.Table
     spared: Any  # Any: a boolean array
     batches: list[_Batch]
     last: list[_Batch]
+    missing: list[int]
     more_spared: list[int] = field(default_factory=list)
 
 
@@ -309,40 +353,6 @@ def require_progress(fruitless: int) -> None:
             facts={"why": "the clocks of the processes that delete are ahead, or they are too busy"},
             hint="date -u",
         )
-
-
-def to_the_end(work: Callable[[], None]) -> None:
-    """Run a function in a thread of its own and wait for it, so that a signal to the main thread ends the run only
-    after the work is done and recorded.
-    """
-    raised: list[BaseException] = []
-    begun = Lock()  # the first thread to acquire it decides whether the work is done or dropped
-    done = Event()  # `Thread.join` may consider a thread dead after a signal (Python 3.11 and 3.12)
-
-    def run() -> None:
-        if not begun.acquire(blocking=False):
-            return
-        try:
-            work()
-        except BaseException as fault:  # noqa: BLE001  (raised again in the waiting thread)
-            raised.append(fault)
-        finally:
-            done.set()
-
-    try:
-        Thread(target=run, name="deltacli-delete").start()
-        _await(done)
-    except BaseException:  # a signal, or no more threads: work that has not started is dropped
-        if not begun.acquire(blocking=False):
-            _await(done)
-        raise
-    if raised:
-        raise raised[0]
-
-
-def _await(done: Event) -> None:
-    while not done.wait(_PATIENCE):  # the system may deliver a signal to another thread, so poll for it
-        pass
 
 
 def _waves(pending: Sequence[range], each: int) -> Iterator[list[range]]:

@@ -14,6 +14,8 @@ from deltacli.delta.footers.schema import FileSchema, read_schema
 from deltacli.delta.log.log_path import LOG_DIRECTORY, commit_name
 from deltacli.delta.log.place import Place
 from deltacli.delta.rules.framework.file_views import (
+    MISSING,
+    VANISHED,
     ChangedVersionView,
     ChangeFileView,
     ChangeTypes,
@@ -49,6 +51,7 @@ class ChangeInspector:
 
     def __post_init__(self) -> None:
         self._schemas: dict[bytes, FileSchema | None] = {}
+        self._listed = self.table.listed()
         self._unreached = 0
 
     def run(
@@ -87,9 +90,8 @@ class ChangeInspector:
 
     def _read(self, changes: Sequence[tuple[LocatedAction, int]]) -> Iterator[ChangeFacts]:
         each = _NEAR_FILES_A_PIECE if self.table.is_near else _FAR_FILES_A_PIECE
-        listed = self.table.listed()
         paths = (placed.action["path"] for placed, _ in changes)
-        pieces = (tuple(map(listed.find, part)) for part in iter(lambda: tuple(islice(paths, each)), ()))
+        pieces = (tuple(map(self._listed.find, part)) for part in iter(lambda: tuple(islice(paths, each)), ()))
         for part in self.engine.spread(ReadChanges(self.with_rows), pieces, self.table.stores, weigh=len):
             yield from part
 
@@ -100,7 +102,9 @@ class ChangeInspector:
         fault = facts.fault if facts.footer is None or facts.fault is not None or schema is not None else _NO_SCHEMA
         if fault is not None and fault.code == PathExternal.code:
             self.table.files.refuse(placed.action["path"])
-        elif fault is not None and fault.code != "data.file-missing":
+        elif fault is not None and fault.code == MISSING:  # one that the listing lacks is reported by its rule
+            self._unreached += self._listed.judged(fault, place.key).code == VANISHED
+        elif fault is not None:
             self._unreached += self.collector.look_at_fault(place, fault)
         if facts.footer is None or schema is None:
             return None

@@ -183,7 +183,7 @@ class FileInspector:
                 self.table.files.refuse(live.adds.column("path")[fact.row].as_py())
             elif fact.fault is not None:
                 place = live.place(fact.row)
-                self._unreached += self.collector.look_at_fault(place, fact.fault)
+                self._unreached += self.collector.look_at_fault(place, self._listed.judged(fact.fault, place.key))
         footers = [fact.footer for fact in facts]
         self._show_footers(live, footers)
         self._vectors.show(live, vectors, footers)

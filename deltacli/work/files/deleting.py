@@ -66,7 +66,8 @@ class BatchOutcome:
 
 @dataclass(frozen=True, eq=False)
 class DeleteBatch:
-    """Deletes the files of a piece. A repetition finds files missing that an earlier attempt deleted.
+    """Deletes the files of a piece, until it is cancelled. A repetition finds files missing that an earlier attempt
+    deleted.
 
     `advance` is called for each decided file, in this process only: it is not sent with the task.
     """
@@ -76,7 +77,7 @@ class DeleteBatch:
 
     def __call__(self, piece: DeletePiece, context: TaskContext) -> BatchOutcome:
         """Return the outcomes. An error of the store is part of them, so that what was deleted before is counted."""
-        attempt = _Attempt(piece, context.storage, self)
+        attempt = _Attempt(piece, context, self)
         fault = None
         try:
             with sending_while(attempt.is_in_time):
@@ -94,7 +95,7 @@ class _Attempt:
     """The outcomes so far of one run of a piece."""
 
     piece: DeletePiece
-    storage: Storage
+    context: TaskContext
     task: DeleteBatch
     codes: bytearray = field(init=False)
     failures: dict[int, Failed] = field(default_factory=dict)
@@ -102,8 +103,12 @@ class _Attempt:
     def __post_init__(self) -> None:
         self.codes = bytearray(len(self.piece.paths))
 
+    @property
+    def storage(self) -> Storage:
+        return self.context.storage
+
     def is_in_time(self) -> bool:
-        return self.task.clock() <= self.piece.not_after_ms
+        return not self.context.is_cancelled() and self.task.clock() <= self.piece.not_after_ms
 
     def run(self) -> None:
         paths = self.piece.paths
@@ -130,19 +135,13 @@ class _Attempt:
         due = []
         for position, (size, modified_ms) in enumerate(zip(sizes, times, strict=True)):
             if size < 0:
-                self.codes[position] = self._outcome_without_file(self.piece.paths[position])
+                self.codes[position] = outcome_without_file(self.storage, self.piece.paths[position])
             elif modified_ms >= cutoff_ms:
                 self.codes[position] = FileOutcome.SPARED
             else:
                 due.append(position)
         self._advance(len(sizes) - len(due))
         return due
-
-    def _outcome_without_file(self, path: str) -> FileOutcome:
-        """Return what became of a path that is no file inside the table."""
-        if self.storage.capabilities.has_directories and self.storage.kind_of(path) is not PathKind.MISSING:
-            return FileOutcome.ELSEWHERE
-        return FileOutcome.MISSING
 
     def _in_time(self, due: Sequence[int]) -> Iterator[str]:
         """Yield the paths until the time is over. A store takes them just before it sends a request."""
@@ -154,6 +153,19 @@ class _Attempt:
     def _advance(self, files: int) -> None:
         if self.task.advance is not None:
             self.task.advance(files)
+
+
+def outcome_without_file(storage: Storage, path: str) -> FileOutcome:
+    """Return what became of a path that is no file inside the table."""
+    if storage.capabilities.has_directories and storage.kind_of(path) is not PathKind.MISSING:
+        return FileOutcome.ELSEWHERE
+    return FileOutcome.MISSING
+
+
+def are_missing(paths: tuple[str, ...], context: TaskContext) -> bytes:
+    """Return a byte per path, as a task: 1 for one that is no file inside the table. Raises what `stat_many` raises."""
+    sizes, _ = context.storage.stat_many(paths)
+    return bytes(size < 0 for size in sizes)
 
 
 def files_of_piece(piece: DeletePiece) -> int:

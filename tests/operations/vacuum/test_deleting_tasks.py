@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import os
 import pickle
+import signal
+import threading
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import CancelledError
+from dataclasses import replace
 from itertools import chain, repeat
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from deltacli.api.table import Table
+from deltacli.cli.terminal.interrupts import Interrupted
 from deltacli.clock import fixed_clock
 from deltacli.engine.base import Engine
 from deltacli.engine.embedded import EmbeddedEngine
@@ -184,17 +191,20 @@ def test_a_fault_in_the_middle_counts_what_is_gone(engine: Engine, place: Path) 
     assert set(NEEDED) == files_of(place)
 
 
-def test_an_expiry_whose_batches_run_twice_counts_each_file_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_expiry_counts_the_same_whatever_the_engine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("deltacli.operations.log.expire_deleting.FILES_A_BATCH", 3)
     later = fixed_clock(EPOCH_MS + 60 * 24 * HOUR_MS)
     outcomes: list[ExpiryOutcome] = []
 
     for engine in (EmbeddedEngine(), repeating()):
-        table = Table(TableBuilder().commits(9).checkpoint(4).in_memory(), clock=later, engine=engine)
-        outcomes.append(execute_expiry(table, plan_expiry(table, ExpiryRequest())))
+        storage = TableBuilder().commits(9).checkpoint(4).in_memory()
+        table = Table(storage, clock=later, engine=engine)
+        plan = plan_expiry(table, ExpiryRequest())
+        deque(storage.delete_many([plan.files[0].path]), maxlen=0)  # somebody else was faster
+        outcomes.append(execute_expiry(table, plan))
 
     assert outcomes[0] == outcomes[1]
-    assert (4, 0, []) == (outcomes[0].deleted, outcomes[0].missing, outcomes[0].failed)
+    assert (3, 1, []) == (outcomes[0].deleted, outcomes[0].missing, outcomes[0].failed)
 
 
 def test_a_request_is_not_repeated_after_the_time() -> None:
@@ -209,3 +219,72 @@ def test_a_request_is_not_repeated_after_the_time() -> None:
         retry.call(send, host="h", faults=(TimeoutError,), passing=lambda _: "timeout")
 
     assert 3 == len(sent)
+
+
+def test_files_that_are_already_gone_do_not_count_as_deleted(place: Path) -> None:
+    """The plan was saved; meanwhile another run has deleted a file of it."""
+    table = table_at(LocalStorage(str(place)), repeating())
+    plan = replace(plan_vacuum(table, vacuum_request()), looked_at=None)
+    (place / "gone-0.parquet").unlink()
+
+    outcome = execute_vacuum(table, plan)
+
+    assert (len(GARBAGE) - 1, 1, 0) == (outcome.deleted.files, outcome.missing, outcome.failures)
+    assert ("COMPLETED", str(len(GARBAGE) - 1)) == last_info(place)
+
+
+def test_by_an_inventory_each_file_is_looked_at_before_it_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    builder = TableBuilder().commits(3)
+    for number in range(3):
+        builder.file(f"part-{number:05d}.parquet", b"x").file(f"old-{number}.parquet", b"x", modified_ms=EPOCH_MS)
+    storage = builder.in_memory()
+    monkeypatch.setattr(
+        type(storage), "capabilities", storage.capabilities._replace(cheap_listing=False), raising=False
+    )
+    table = table_at(storage, repeating())
+    plan = replace(plan_vacuum(table, vacuum_request()), looked_at=None, by_inventory=True)
+    deque(storage.delete_many(["old-0.parquet"]), maxlen=0)
+
+    outcome = execute_vacuum(table, plan)
+
+    assert (plan.files - 1, 1) == (outcome.deleted.files, outcome.missing)
+
+
+class _Cancelling(ShippingEngine):
+    """A cluster that is interrupted after its tasks have deleted some files, and cancels its job."""
+
+    def spread(self, task: Any, pieces: Any, stores: Any, **given: Any) -> Any:
+        if isinstance(task, DeleteBatch):
+            deque(super().spread(task, pieces[:1], stores, **given), maxlen=0)
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGTERM)
+            while not given["is_cancelled"]():
+                pass
+            raise CancelledError
+        yield from super().spread(task, pieces, stores, **given)
+
+
+@pytest.mark.parametrize("is_cheap", [True, False], ids=["disk", "remote"])
+def test_an_interrupted_cluster_counts_what_its_job_has_deleted(
+    is_cheap: bool, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    storage = LocalStorage(str(place))
+    monkeypatch.setattr(
+        LocalStorage, "capabilities", storage.capabilities._replace(cheap_listing=is_cheap), raising=False
+    )
+    table, outcome = table_at(storage, _Cancelling(varying=("DeleteBatch",))), VacuumOutcome()
+    plan = plan_vacuum(table, vacuum_request())
+    before = signal.signal(signal.SIGTERM, interrupt)
+
+    try:
+        with pytest.raises(Interrupted):
+            execute_vacuum(table, plan, outcome=outcome)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+    gone = {*GARBAGE} - files_of(place)
+    assert (FILES_A_BATCH, "FAILED") == (len(gone), last_info(place)[0])
+    assert len(gone) == outcome.deleted.files == outcome.deleted.size_bytes
+
+
+def interrupt(number: int, _frame: object) -> None:
+    raise Interrupted(number)

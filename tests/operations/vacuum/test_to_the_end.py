@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from threading import Event, Thread, main_thread
 
 import pytest
 
 from deltacli.cli.terminal.interrupts import Interrupted
-from deltacli.operations.vacuum import deleting
+from deltacli.operations.vacuum import to_the_end as module
+from deltacli.operations.vacuum.to_the_end import Stop, to_the_end
 from tests.support.frames import callers
 
 
@@ -32,7 +33,7 @@ def test_an_interruption_never_overtakes_the_deletions() -> None:
     before = signal.signal(signal.SIGTERM, on_signal)
     try:
         with pytest.raises(Interrupted):
-            deleting.to_the_end(work)
+            to_the_end(work, Stop())
         assert ["noted"] == done
     finally:
         signal.signal(signal.SIGTERM, before)
@@ -54,9 +55,9 @@ def test_pending_work_never_starts_after_the_run_ends(fault: BaseException, monk
 
     def end() -> None:
         with pytest.raises(type(fault)):
-            deleting.to_the_end(lambda: done.append("noted"))
+            to_the_end(lambda: done.append("noted"), Stop())
 
-    monkeypatch.setattr(deleting, "Thread", Stillborn)
+    monkeypatch.setattr(module, "Thread", Stillborn)
     ending = Thread(target=end, daemon=True)
     ending.start()
     ending.join(30)
@@ -64,3 +65,47 @@ def test_pending_work_never_starts_after_the_run_ends(fault: BaseException, monk
     assert not ending.is_alive()
     late[0]()
     assert [] == done
+
+
+heard = Event()
+
+
+def _signal() -> None:
+    """Send a signal, and return once it was handled."""
+    heard.clear()
+    os.kill(os.getpid(), signal.SIGTERM)
+    assert heard.wait(30)
+
+
+@pytest.fixture
+def raising() -> Iterator[None]:
+    """A handler that raises for every signal, as the one of Python does."""
+
+    def on_signal(number: int, _frame: object) -> None:
+        heard.set()
+        raise Interrupted(number)
+
+    before = signal.signal(signal.SIGTERM, on_signal)
+    yield
+    signal.signal(signal.SIGTERM, before)
+
+
+@pytest.mark.usefixtures("raising")
+@pytest.mark.parametrize("at_once, signals", [(True, 1), (False, 2), (False, 4)])
+def test_work_that_is_told_to_stop_is_waited_for(at_once: bool, signals: int) -> None:
+    stop, seen = Stop(at_once=at_once), list[bool]()
+
+    def work() -> None:
+        while "start" in callers(main_thread()):
+            pass  # the main thread is not yet waiting
+        for _ in range(signals):
+            seen.append(stop())
+            _signal()
+        while not stop():
+            pass
+        seen.append(stop())
+
+    with pytest.raises(Interrupted):
+        to_the_end(work, stop)
+
+    assert [False, True] == [seen[0], seen[-1]]

@@ -17,6 +17,7 @@ from deltacli.delta.paths.path_decoding import decode
 from deltacli.delta.protocol.retention import deleted_file_retention_ms
 from deltacli.delta.rules.files import storage_rows as rows
 from deltacli.delta.rules.framework.base import Finding
+from deltacli.delta.rules.framework.file_views import VANISHED, FileFaultView
 from deltacli.delta.rules.framework.stored_files import newest_removals, place_of
 from deltacli.delta.rules.framework.views import StateView, StorageView
 from deltacli.delta.rules.log.log_times import is_copied
@@ -149,6 +150,13 @@ def log_against_listing(view: StorageView) -> Iterator[Finding]:
     yield from _of_other_size(compared)
     yield from _overwritten(compared)
     yield from _removed_and_unknown(compared)
+
+
+@AREA.check(FileFaultView, rows.FILE_MISSING)
+def files_that_vanished(view: FileFaultView) -> Iterator[Finding]:
+    """A file that was deleted after the listing: the comparison with the listing has seen it."""
+    if view.fault.code == VANISHED:
+        yield _file_missing(view.place)
 
 
 def _missing(compared: Compared) -> Iterator[Finding]:

@@ -58,10 +58,15 @@ UNREAD = "validate.file-unreadable"
 "The rule about files that exist but could not be read, for lack of permission or because a disk or store fails."
 
 
+MISSING = "data.file-missing"
+VANISHED = "vanished"
+"The code of a fault: the file was listed, and deleted before it was read."
+
+
 class FileFault(NamedTuple):
     """Why a file could not be checked. `code` is a rule: `data.not-parquet`, `data.encrypted`, `data.unreachable` (a
-    store that cannot be opened), `UNREAD`, or `data.file-missing` (for a file outside the table, which no listing
-    covers).
+    store that cannot be opened), `UNREAD`, or `MISSING` (for a file outside the table, which no listing covers); or it
+    is `VANISHED`.
     """
 
     code: str
