@@ -17,6 +17,8 @@ from deltacli.engine.spark.session import SparkSettings
 
 _SECONDS = 120
 _TICK = 0.05
+_SHARED = {"spark.driver.host": "127.0.0.1", "spark.cores.max": "2", "spark.executor.memory": "512m"}
+"""Settings of an application on workers that run others at the same time: one slot on each host."""
 
 
 @dataclass(frozen=True)
@@ -47,9 +49,7 @@ def running_cluster(kind: str, place: Path) -> Iterator[Cluster]:
             yield Cluster(kind, SparkSettings(remote=f"sc://127.0.0.1:{port}"))
             return
         master = stack.enter_context(_standalone(place))
-        yield Cluster(
-            kind, SparkSettings(master=master, conf={"spark.driver.host": "127.0.0.1", "spark.cores.max": "2"})
-        )
+        yield Cluster(kind, SparkSettings(master=master, conf=_SHARED))
 
 
 def spark_home() -> Path:
@@ -101,7 +101,7 @@ def _standalone(place: Path) -> Iterator[str]:
         stack.enter_context(_running([*run, *master, "--webui-port", "0"], place / "master.log"))
         _wait_for_port("127.0.0.1", port, place / "master.log")
         for host in ("127.0.0.1", "127.0.0.2"):
-            worker = ["org.apache.spark.deploy.worker.Worker", "--host", host, "--cores", "2", "--memory", "1g"]
+            worker = ["org.apache.spark.deploy.worker.Worker", "--host", host, "--cores", "4", "--memory", "4g"]
             work = ["--work-dir", str(place / f"work-{host}"), "--webui-port", "0", address]
             log = place / f"worker-{host}.log"
             stack.enter_context(_running([*run, *worker, *work], log, {"SPARK_LOCAL_IP": host}))
