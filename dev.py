@@ -91,10 +91,10 @@ def run_long(arguments: list[str]) -> int:
 
 
 CLUSTERS = {
-    "local": (CLUSTER, "local", ()),
-    "connect": (CLUSTER, "connect", ("-k", "not sample")),
+    "local": (CLUSTER, "local", ("-m", "not soak")),
+    "connect": (CLUSTER, "connect", ("-m", "not soak", "-k", "not sample")),
     "standalone": (CLUSTER, "standalone", ("-k", "not sample")),
-    "oldest": (SPARK, "local", ("-k", "smoke")),
+    "oldest": (SPARK, "local", ("-m", "not soak", "-k", "smoke")),
 }
 """A name, the environment, the kind of the cluster, and arguments of pytest."""
 

@@ -15,16 +15,25 @@ from pathlib import Path
 import pytest
 
 from deltacli.engine.spark.engine import SparkEngine
+from tests.cluster.gates import SITE, Gates
 from tests.support.clusters import Cluster, running_cluster
 from tests.support.corpus import REPOSITORY
+from tests.support.s3 import S3Server
 
 collect_ignore_glob = [] if find_spec("pyspark") is not None else ["test_*.py"]
 
 
 @pytest.fixture(scope="session")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """The cluster of this run, one for all tests."""
+def gates(tmp_path_factory: pytest.TempPathFactory) -> Gates:
+    """The gates of the processes of this run: of the cluster, and of the drivers that tests start."""
+    return Gates(tmp_path_factory.mktemp("gates"))
+
+
+@pytest.fixture(scope="session")
+def cluster(tmp_path_factory: pytest.TempPathFactory, gates: Gates, s3_server: S3Server) -> Iterator[Cluster]:
+    """The cluster of this run, one for all tests. Its processes stop at gates, and find an S3 on loopback."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.update(gates.environment, PYTHONPATH=str(SITE), **s3_server.environment)
     with running_cluster(os.environ.get("DELTACLI_CLUSTER", "local"), tmp_path_factory.mktemp("cluster")) as started:
         yield started
 

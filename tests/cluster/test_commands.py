@@ -5,23 +5,14 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
-import sys
 import zipfile
 from pathlib import Path
 
 import pytest
 
 from tests.cli.support import make_sample
+from tests.cluster.commands import run
 from tests.support.clusters import Cluster
-from tests.support.corpus import REPOSITORY
-
-
-def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run deltacli in this environment, from another directory than the sources."""
-    settings = {**os.environ, "PYTHONPATH": str(REPOSITORY), "SPARK_LOCAL_IP": "127.0.0.1", **environment}
-    command = [sys.executable, "-m", "deltacli", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False, cwd="/", env=settings, timeout=300)
 
 
 @pytest.fixture

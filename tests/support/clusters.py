@@ -8,8 +8,8 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,6 +17,15 @@ from deltacli.engine.spark.session import SparkSettings
 
 _SECONDS = 120
 _TICK = 0.05
+_SPECULATION = {
+    "spark.speculation": "true",
+    "spark.speculation.interval": "100ms",
+    "spark.speculation.multiplier": "1.1",
+    "spark.speculation.quantile": "0.5",
+}
+"""Spark starts slow tasks again on another host, so that two attempts run at the same time."""
+_SHARED = {"spark.driver.host": "127.0.0.1", "spark.cores.max": "2", "spark.executor.memory": "512m"}
+"""Settings of an application on workers that run others at the same time: one slot on each host."""
 
 
 @dataclass(frozen=True)
@@ -25,6 +34,8 @@ class Cluster:
 
     kind: str
     settings: SparkSettings
+    one_host: Path | None = None
+    """A directory that is empty on one of two hosts."""
 
     @property
     def options(self) -> list[str]:
@@ -39,17 +50,19 @@ def running_cluster(kind: str, place: Path) -> Iterator[Cluster]:
     """Start a cluster with two task slots, and end it."""
     with ExitStack() as stack:
         if kind == "local":
-            yield Cluster(kind, SparkSettings(master="local[2]"))
+            yield Cluster(kind, SparkSettings(master="local[2]", conf=_SPECULATION))
             return
         if kind == "connect":
             port = free_port()
             stack.enter_context(_connect_server(place, port))
             yield Cluster(kind, SparkSettings(remote=f"sc://127.0.0.1:{port}"))
             return
-        master = stack.enter_context(_standalone(place))
-        yield Cluster(
-            kind, SparkSettings(master=master, conf={"spark.driver.host": "127.0.0.1", "spark.cores.max": "2"})
-        )
+        one_host = place / "one-host"
+        one_host.mkdir()
+        apart = _apart(one_host)
+        master = stack.enter_context(_standalone(place, apart))
+        settings = SparkSettings(master=master, conf=_SHARED | _SPECULATION)
+        yield Cluster(kind, settings, one_host if apart else None)
 
 
 def spark_home() -> Path:
@@ -73,6 +86,7 @@ def _connect_server(place: Path, port: int) -> Iterator[None]:
         "spark.connect.grpc.binding.address": "127.0.0.1",
         "spark.connect.grpc.binding.port": str(port),
         "spark.driver.host": "127.0.0.1",
+        **_SPECULATION,
     }
     conf = [part for name, value in settings.items() for part in ("--conf", f"{name}={value}")]
     server = "org.apache.spark.sql.connect.service.SparkConnectServer"
@@ -90,9 +104,20 @@ def _connect_server(place: Path, port: int) -> Iterator[None]:
         yield
 
 
+def _apart(directory: Path) -> list[str]:
+    """Return the beginning of a command that runs where a directory is empty; nothing where the system forbids it."""
+    script = f"mount -t tmpfs none '{directory}' && exec \"$@\""
+    for unshare in (["unshare", "-m"], ["unshare", "-r", "-m"]):
+        begin = [*unshare, "sh", "-c", script, "sh"]
+        with suppress(FileNotFoundError):
+            if subprocess.run([*begin, "true"], capture_output=True, check=False).returncode == 0:
+                return begin
+    return []
+
+
 @contextmanager
-def _standalone(place: Path) -> Iterator[str]:
-    """A master, and two workers with an address of their own each."""
+def _standalone(place: Path, apart: Sequence[str]) -> Iterator[str]:
+    """A master, and two workers with an address of their own each; the second begins `apart`."""
     run = [str(spark_home() / "bin/spark-class")]
     port = free_port()
     address = f"spark://127.0.0.1:{port}"
@@ -100,11 +125,11 @@ def _standalone(place: Path) -> Iterator[str]:
     with ExitStack() as stack:
         stack.enter_context(_running([*run, *master, "--webui-port", "0"], place / "master.log"))
         _wait_for_port("127.0.0.1", port, place / "master.log")
-        for host in ("127.0.0.1", "127.0.0.2"):
-            worker = ["org.apache.spark.deploy.worker.Worker", "--host", host, "--cores", "2", "--memory", "1g"]
+        for host, begin in (("127.0.0.1", ()), ("127.0.0.2", apart)):
+            worker = ["org.apache.spark.deploy.worker.Worker", "--host", host, "--cores", "4", "--memory", "4g"]
             work = ["--work-dir", str(place / f"work-{host}"), "--webui-port", "0", address]
             log = place / f"worker-{host}.log"
-            stack.enter_context(_running([*run, *worker, *work], log, {"SPARK_LOCAL_IP": host}))
+            stack.enter_context(_running([*begin, *run, *worker, *work], log, {"SPARK_LOCAL_IP": host}))
             _wait_for_line(log, "Successfully registered with master")
         yield address
 

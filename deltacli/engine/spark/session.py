@@ -19,7 +19,7 @@ from deltacli.engine.spark.faults import explain
 from deltacli.engine.spark.requirements import require_java, require_pyspark
 from deltacli.errors import ClusterFailed, UsageError
 from deltacli.progress import SILENT, Progress
-from deltacli.storage.secrets import remember_secrets
+from deltacli.storage.secrets import holds_secret, is_secret_name, remember_secrets
 
 if TYPE_CHECKING:
     from deltacli.engine.spark.engine import SparkEngine
@@ -111,22 +111,26 @@ def _require_reachable(remote: str) -> None:
 
 
 def _start_driver(settings: SparkSettings) -> Any:  # Any: as above
-    """Start a driver of our own. What its JVM writes is kept in a file, and shown only where the start fails."""
+    """Start a driver of our own. What its JVM writes is kept in a file, and shown only where the start fails.
+
+    The JVM gets its settings as arguments, which other users of the machine see, and secrets only after its start.
+    """
     require_java()
     from pyspark import SparkConf, SparkContext
     from pyspark.java_gateway import launch_gateway
     from pyspark.sql import SparkSession
 
     defaults = _SETTINGS | (_LOCAL_SETTINGS if settings.is_local else {})
-    conf = SparkConf().setMaster(settings.master).setAppName("deltacli")
+    conf, shown = (SparkConf().setMaster(settings.master).setAppName("deltacli") for _ in range(2))
     conf.setAll(list((defaults | dict(settings.conf)).items()))
+    shown.setAll([(name, value) for name, value in conf.getAll() if not _is_secret(name, value)])
     if settings.is_local:
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     with TemporaryFile() as log:
         try:
             with _handlers_kept():
-                gateway = launch_gateway(conf, popen_kwargs={"stderr": log, "stdout": log})
+                gateway = launch_gateway(shown, popen_kwargs={"stderr": log, "stdout": log})
                 SparkContext(conf=conf, gateway=gateway)
                 return SparkSession.builder.getOrCreate()
         except Exception as fault:
@@ -136,6 +140,11 @@ def _start_driver(settings: SparkSettings) -> Any:  # Any: as above
                 facts={"master": str(settings.master), "reason": _reason(log) or str(fault).splitlines()[0][:300]},
                 hint="check --master and --spark-conf",
             ) from fault
+
+
+def _is_secret(name: str, value: str) -> bool:
+    """Return whether a setting is kept from the arguments of the JVM. Options of the JVM itself cannot be."""
+    return not name.endswith("JavaOptions") and (is_secret_name(name) or holds_secret(value))
 
 
 @contextmanager

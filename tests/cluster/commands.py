@@ -1,0 +1,47 @@
+"""Commands of deltacli in processes of their own, in the environment of the cluster."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+from tests.cluster.gates import SITE
+from tests.support.corpus import REPOSITORY
+
+_SECONDS = 300
+
+
+def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run deltacli from another directory than the sources."""
+    return subprocess.run(
+        _command(arguments),
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd="/",
+        env=_settings(environment),
+        timeout=_SECONDS,
+    )
+
+
+def start(*arguments: str, **environment: str) -> subprocess.Popen[str]:
+    """Start deltacli in a session of its own, to which all its processes belong."""
+    return subprocess.Popen(
+        _command(arguments),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd="/",
+        env=_settings(environment),
+        start_new_session=True,
+    )
+
+
+def _command(arguments: tuple[str, ...]) -> list[str]:
+    return [sys.executable, "-m", "deltacli", *arguments]
+
+
+def _settings(environment: dict[str, str]) -> dict[str, str]:
+    path = os.pathsep.join(map(str, (SITE, REPOSITORY)))
+    return {**os.environ, "PYTHONPATH": path, "SPARK_LOCAL_IP": "127.0.0.1", **environment}
