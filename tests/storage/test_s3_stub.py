@@ -10,10 +10,13 @@ from threading import Thread
 from typing import NamedTuple
 
 import pytest
+from botocore.utils import parse_timestamp
 
 from benchmarks.s3_stub import Stub, filled, serving
+from benchmarks.synthetic import MODIFIED_MS
 from deltacli.errors import FileMissing
 from deltacli.storage import Created, Deleted, Existed, Storage, open_storage
+from deltacli.storage.s3.options import read_moment
 
 NAMES = [f"d={directory:03d}/part-{file:04d}.snappy.parquet" for directory in range(3) for file in range(1_500)]
 OPTIONS = {"key": "any", "secret": "any", "region": "us-east-1"}
@@ -76,6 +79,25 @@ def test_a_name_is_created_once(running: Running) -> None:
     assert isinstance(table.put_if_absent("_delta_log/0.json", b"{}"), Created)
     assert isinstance(table.put_if_absent("_delta_log/0.json", b"[]"), Existed)
     assert b"{}" == table.read("_delta_log/0.json")
+
+
+def test_times_of_a_listing_are_read_without_the_slow_parser(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise AssertionError("the parser of dateutil was used")
+
+    monkeypatch.setattr("dateutil.parser.parse", refuse)
+
+    times = {modified for entry in running.table.walk("d=000", lambda *_: ()) for modified in entry.modified_ms or ()}
+
+    assert {MODIFIED_MS} == times
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["2023-11-14T22:13:20.123Z", "2023-11-14T22:13:20Z", "Tue, 14 Nov 2023 22:13:20 GMT", "20231114T221320Z", 1.5e9],
+)
+def test_times_are_those_of_botocore(value: object) -> None:
+    assert parse_timestamp(value) == read_moment(value)
 
 
 def _control(running: Running, what: str) -> dict[str, list[float]]:
