@@ -22,6 +22,7 @@ import time
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from email.utils import formatdate
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import parse_qs, quote, unquote, urlsplit
@@ -31,8 +32,9 @@ if __package__ in (None, ""):
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 BUCKET, TABLE = "lake", "t"
-_TIME = "2023-11-14T22:13:20.000Z"
-_HTTP_TIME = "Tue, 14 Nov 2023 22:13:20 GMT"
+_MODIFIED = 1_700_000_000.0
+"""The time of every data file and of the copy of the log, in epoch seconds."""
+_OLD = time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime(_MODIFIED))
 _XML = "application/xml"
 _KEY = re.compile(rb"<Key>(.*?)</Key>", re.DOTALL)
 _RANGE = re.compile(r"bytes=(\d*)-(\d*)")
@@ -55,6 +57,8 @@ class Bucket:
     keys: list[str] = field(default_factory=list)
     objects: dict[str, bytes] = field(default_factory=dict)
     gone: set[str] = field(default_factory=set)
+    written: dict[str, float] = field(default_factory=dict)
+    """Times of the objects that were written since."""
 
     def read(self, key: str) -> bytes | None:
         """Return the content of an object; None if there is none."""
@@ -70,6 +74,11 @@ class Bucket:
             insort(self.keys, key)
         self.gone.discard(key)
         self.objects[key] = data
+        self.written[key] = time.time()
+
+    def modified(self, key: str) -> float:
+        """Return the time of an object in epoch seconds."""
+        return self.written.get(key, _MODIFIED)
 
     def delete(self, key: str) -> None:
         """Delete an object, if there is one."""
@@ -119,7 +128,7 @@ class Bucket:
         lines = [
             f"<CommonPrefixes><Prefix>{show(entry)}</Prefix></CommonPrefixes>"
             if entry.endswith(whole)
-            else f"<Contents><Key>{show(entry)}</Key><LastModified>{_TIME}</LastModified>"
+            else f"<Contents><Key>{show(entry)}</Key><LastModified>{self._time(entry)}</LastModified>"
             f'<ETag>"e"</ETag><Size>{self._size(entry)}</Size><StorageClass>STANDARD</StorageClass></Contents>'
             for entry in found
         ]
@@ -131,6 +140,9 @@ class Bucket:
             f"{''.join(lines)}</ListBucketResult>"
         )
         return Answer("LIST", body=body.encode(), headers={"Content-Type": _XML})
+
+    def _time(self, key: str) -> str:
+        return time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime(self.written[key])) if key in self.written else _OLD
 
     def _size(self, key: str) -> int:
         data = self.objects.get(key)
@@ -184,7 +196,11 @@ def _read(bucket: Bucket, request: Request) -> Answer:
     data = bucket.read(request.key)
     if data is None:
         return _refusal(request.method, "404 Not Found", "NoSuchKey")
-    headers = {"Last-Modified": _HTTP_TIME, "ETag": _tag(data), "Accept-Ranges": "bytes"}
+    headers = {
+        "Last-Modified": formatdate(bucket.modified(request.key), usegmt=True),
+        "ETag": _tag(data),
+        "Accept-Ranges": "bytes",
+    }
     if request.headers.get("if-match", headers["ETag"]) != headers["ETag"]:
         return _refusal(request.method, "412 Precondition Failed", "PreconditionFailed")
     span = _RANGE.fullmatch(request.headers.get("range", ""))

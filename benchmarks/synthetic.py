@@ -58,24 +58,32 @@ def name_of(number: int) -> str:
     return f"d={directory:07d}/part-{file:05d}{_NAME_END}"
 
 
-def write_table(root: Path, adds: int, removes: int = 0, *, removed_ms: int = MODIFIED_MS, size_bytes: int = 0) -> None:
+def write_table(
+    root: Path,
+    adds: int,
+    removes: int = 0,
+    *,
+    first_removed: int | None = None,
+    removed_ms: int = MODIFIED_MS,
+    rows_a_group: int = ROWS_A_GROUP,
+) -> None:
     """Write the log of a table: a classic checkpoint of version 1 and commit 2, which has no file action.
 
-    Live files are numbered from 0, tombstones after them; `removed_ms` is the time of the tombstones.
+    Live files are numbered from 0, tombstones from `first_removed` (default: after them); `removed_ms` is their time.
     """
     log = root / "_delta_log"
     log.mkdir(parents=True)
     small = [{"protocol": _PROTOCOL}, {"metaData": _METADATA}]
-    size_bytes = size_bytes or len(data_file())
+    size_bytes, second = len(data_file()), adds if first_removed is None else first_removed
     info = {"timestamp": MODIFIED_MS, "operation": "WRITE"}
     for version in (1, 2):
         (log / f"{version:020d}.json").write_text(_lines([{"commitInfo": info | {"timestamp": MODIFIED_MS + version}}]))
     schema = _schema()
     with pq.ParquetWriter(log / f"{1:020d}.checkpoint.parquet", schema, compression="snappy") as writer:
         writer.write_table(pa.Table.from_pylist(small, schema=schema))
-        for kind, start, stop in (("add", 0, adds), ("remove", adds, adds + removes)):
-            for first in range(start, stop, ROWS_A_GROUP):
-                numbers = pa.array(range(first, min(first + ROWS_A_GROUP, stop)), pa.int64())
+        for kind, start, stop in (("add", 0, adds), ("remove", second, second + removes)):
+            for first in range(start, stop, rows_a_group):
+                numbers = pa.array(range(first, min(first + rows_a_group, stop)), pa.int64())
                 writer.write_table(_actions(schema, kind, numbers, removed_ms, size_bytes))
     (log / "_last_checkpoint").write_text(json.dumps({"version": 1, "size": adds + removes + 2}))
 
