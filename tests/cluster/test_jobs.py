@@ -49,6 +49,12 @@ def test_large_shared_values_are_sent_as_a_file(spark_engine: SparkEngine, store
     assert [0, 2, 4] == list(spark_engine.spread(double, range(3), stores, shared=shared))
 
 
+def test_pieces_too_large_for_the_function_of_a_job_are_a_table(spark_engine: SparkEngine, stores: TableStores) -> None:
+    pieces: list[Any] = [bytes([number]) * 10_000 for number in range(40)]
+
+    assert [2 * piece for piece in pieces] == list(spark_engine.spread(double, pieces, stores, shared={"broken": -1}))
+
+
 def test_a_bug_in_a_task_is_raised_with_its_traceback(spark_engine: SparkEngine, stores: TableStores) -> None:
     with pytest.raises(RuntimeError, match="IndexError"):
         list(spark_engine.spread(fail, range(3), stores))

@@ -6,6 +6,7 @@ import os
 import pickle
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ import pytest
 from deltacli.engine.spark import engine as module
 from deltacli.engine.spark.cluster import Cluster
 from deltacli.engine.spark.engine import SparkEngine
-from deltacli.engine.spark.jobs import PROBLEM, _task
+from deltacli.engine.spark.jobs import PROBLEM, _task, run_job
 from deltacli.engine.spark.worker import BEAT, BUG, DONE, FAULT, Job, Row, Witness, greet, run_pieces
 from deltacli.errors import Refused, UsageError
 from deltacli.storage import open_storage
@@ -86,6 +87,72 @@ def test_a_module_that_only_some_pieces_need_leaves_the_other_results(stores: Ta
     rows = [row for part in _task(job)(iter([batch])) for row in part.to_pylist()]
 
     assert [(0, DONE), (1, DONE), (2, PROBLEM), (3, PROBLEM)] == [(row["number"], row["status"]) for row in rows]
+
+
+class _Session:
+    """Runs the tasks of a job in this process, and counts them; `toArrow` returns all their rows."""
+
+    def __init__(self) -> None:
+        self.tasks = 0
+        self._batches: list[Any] = []
+
+    def range(self, start: int, end: int, step: int, tasks: int) -> _Session:
+        assert (start, end, step) == (0, tasks, 1)
+        self.tasks = tasks
+        return self
+
+    def mapInArrow(self, function: Any, _: str) -> _Session:
+        import pyarrow as pa
+
+        ids = (pa.RecordBatch.from_arrays([pa.array([part])], ["id"]) for part in range(self.tasks))
+        self._batches = [answer for batch in ids for answer in function(iter([batch]))]
+        return self
+
+    def where(self, _: str) -> _Session:
+        return self
+
+    def toArrow(self) -> Any:
+        import pyarrow as pa
+
+        return pa.Table.from_batches(self._batches)
+
+
+class _Doubling:
+    """A task whose pieces take a known time."""
+
+    def __init__(self, unit_seconds: float) -> None:
+        self.unit_seconds = unit_seconds
+
+    def __call__(self, piece: int, _: TaskContext) -> int:
+        return 2 * piece
+
+
+@pytest.mark.parametrize("unit_seconds, tasks", [(0.001, 2), (10.0, 6)])
+def test_short_work_is_one_task_per_slot_and_each_piece_runs_once(
+    unit_seconds: float, tasks: int, stores: TableStores
+) -> None:
+    session = _Session()
+    assert stores.location is not None
+    job = Job(_Doubling(unit_seconds), stores.location, None)
+    cluster: Any = SimpleNamespace(session=session, run=lambda action: action())
+
+    rows = run_job(cluster, job, [pickle.dumps(number) for number in range(20)], [1] * 20, 2)
+
+    assert tasks == session.tasks
+    assert [2 * number for number in range(20)] == [pickle.loads(row.content) for row in rows]
+
+
+def test_a_process_looks_for_the_same_witness_once(stores: TableStores, tmp_path: Path) -> None:
+    newest = tmp_path / "table" / "_delta_log" / f"{5:020d}.checkpoint.parquet"
+    assert stores.location is not None
+    witness = Witness(newest.name, 4)
+
+    first, _ = greet(stores.location, witness)
+    newest.unlink()
+    again, _ = greet(stores.location, witness)
+    other, _ = greet(stores.location, Witness(newest.name, 5))
+
+    assert [DONE, DONE, FAULT] == [first, again, other]
 
 
 def leak(piece: int, context: TaskContext) -> int:

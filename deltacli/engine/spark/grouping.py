@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from heapq import heapify, heapreplace
 
+TASKS_PER_SLOT = 3
+"""More than one, so that a slow executor leaves tasks to the others."""
 
-def group(weights: Sequence[int], slots: int, *, tasks_per_slot: int = 3) -> list[int]:
+
+def group(weights: Sequence[int], slots: int, *, tasks_per_slot: int = TASKS_PER_SLOT) -> list[int]:
     """Return the task of each piece, so that the tasks are about equally heavy.
 
     The heaviest pieces are placed first, each in the task that is lightest so far. There are at most `tasks_per_slot`

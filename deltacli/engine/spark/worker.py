@@ -74,6 +74,8 @@ _BEAT = Row(-1, BEAT, bytes(1 << 16))
 """As large as the buffer between a worker and Spark, so that it arrives at once."""
 
 _stores: dict[StoreLocation, TableStores] = {}
+_proven: dict[StoreLocation, Witness] = {}
+"""The witness that this process has seen itself, so that a task does not send a request for it again."""
 _shared: dict[str, Mapping[str, Any]] = {}  # Any: values of operations
 
 
@@ -130,8 +132,9 @@ def _open(job: Job) -> TableStores:
         location = job.location
         stores = TableStores(location.open(), location.open_other, location.allowed, location)
         _keep(_stores, location, stores)
-    if job.witness is not None:
+    if job.witness is not None and _proven.get(job.location) != job.witness:
         require_same_table(stores, job.witness)
+        _keep(_proven, job.location, job.witness)
     return stores
 
 

@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 from deltacli.errors import UsageError
@@ -131,12 +132,26 @@ def make_client(options: S3Options) -> Any:  # Any: botocore makes its classes a
     session = botocore.session.Session(profile=options.profile)
     with suppress(botocore.exceptions.UnknownCredentialError):  # a profile excludes the environment
         session.get_component("credential_provider").get_provider("env").environ = _environment()
+    session.get_component("response_parser_factory").set_parser_defaults(timestamp_parser=read_moment)
     config = {**options.config, "retries": {"mode": "standard", "total_max_attempts": 1}}
     if options.anonymous:
         config["signature_version"] = botocore.UNSIGNED
     client = session.create_client("s3", config=botocore.config.Config(**config), **options.client)
     client.meta.events.register("before-call.s3.HeadBucket", _ask_for_a_region_once)
     return client
+
+
+def read_moment(value: Any) -> datetime:  # Any: what botocore's parser gets
+    """Return a time of an answer. Takes the form of S3 itself, and leaves others to botocore, whose parser takes four
+    fifths of the time of reading a page of a listing. Raises what that raises.
+    """
+    if isinstance(value, str) and value.endswith("Z"):
+        with suppress(ValueError):
+            return datetime.fromisoformat(f"{value[:-1]}+00:00")
+    from botocore.utils import parse_timestamp
+
+    moment: datetime = parse_timestamp(value)
+    return moment
 
 
 def _ask_for_a_region_once(params: dict[str, Any], **_: object) -> None:  # Any: a request of botocore's

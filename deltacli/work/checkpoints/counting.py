@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from deltacli.delta.log.counts import FileCounts, TombstoneCounts, count_adds, count_removes
 from deltacli.work.checkpoints.reading import CheckpointPiece, FileBatch, read_narrow
@@ -15,6 +16,8 @@ class CountPiece:
 
     Tombstones with a time before `cutoff_ms` (epoch milliseconds) count as expired.
     """
+
+    unit_seconds: ClassVar[float] = 4e-7
 
     cutoff_ms: int
 
