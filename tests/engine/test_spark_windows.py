@@ -134,7 +134,7 @@ def test_short_work_is_one_task_per_slot_and_each_piece_runs_once(
     session = _Session()
     assert stores.location is not None
     job = Job(_Doubling(unit_seconds), stores.location, None)
-    cluster: Any = SimpleNamespace(session=session, run=lambda action: action())
+    cluster: Any = SimpleNamespace(session=session, run=lambda action, *_: action())
 
     rows = run_job(cluster, job, [pickle.dumps(number) for number in range(20)], [1] * 20, 2)
 
