@@ -15,7 +15,7 @@ from tempfile import TemporaryFile
 from typing import IO, TYPE_CHECKING, Any
 
 from deltacli.arrow.startup import allow_optional_packages
-from deltacli.engine.spark.faults import explain
+from deltacli.engine.spark.faults import explain, reason_of
 from deltacli.engine.spark.requirements import require_java, require_pyspark
 from deltacli.errors import ClusterFailed, UsageError
 from deltacli.progress import SILENT, Progress
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 _CONNECT_PORT = 15002
 _CONNECT_SECONDS = 15
+_MASTER = re.compile(r"(local(\[.+\]|-cluster\[.+\])?|yarn)$|spark://.|k8s://.")
 _PROXIES = ("grpc_proxy", "https_proxy", "http_proxy")
 _SETTINGS = {"spark.ui.showConsoleProgress": "false"}
 _LOCAL_SETTINGS = {"spark.ui.enabled": "false", "spark.driver.host": "127.0.0.1"}
@@ -58,11 +59,29 @@ def open_session(settings: SparkSettings) -> Any:  # Any: pyspark has no stable 
     """Return a new `SparkSession`. Raises UsageError where PySpark or Java is missing, and ClusterFailed."""
     if settings.master and settings.remote:
         raise UsageError("a Spark master and a Spark Connect server exclude each other")
+    _require_urls(settings)
     token = re.search(r";token=([^;]+)", settings.remote or "", re.IGNORECASE)
     remember_secrets({**settings.conf, **({"token": token[1]} if token else {})})
     allow_optional_packages()
     require_pyspark(is_driver=settings.master is not None)
     return _connect(settings) if settings.remote or not settings.master else _start_driver(settings)
+
+
+def _require_urls(settings: SparkSettings) -> None:
+    """Raise UsageError for what Spark would refuse half a minute later, or with a stack trace."""
+    if settings.remote and not settings.remote.startswith("sc://"):
+        raise UsageError(
+            "the URL of the Spark Connect server does not begin with sc://",
+            code="cluster.url",
+            hint="--remote sc://HOST:15002",
+        )
+    if settings.master and not _MASTER.match(settings.master):
+        raise UsageError(
+            f"{settings.master!r} is not a Spark master",
+            code="cluster.url",
+            facts={"expected": "local[N], spark://HOST:PORT, yarn, or k8s://URL"},
+            hint="--master local[4], or --remote sc://HOST:15002 for a Spark Connect server",
+        )
 
 
 def _connect(settings: SparkSettings) -> Any:  # Any: as above
@@ -154,5 +173,4 @@ def _handlers_kept() -> Iterator[None]:
 def _reason(log: IO[bytes]) -> str | None:
     """Return the line of a JVM's output that names the fault, None where none does."""
     log.seek(0)
-    lines = log.read().decode(errors="replace").splitlines()
-    return next((line.strip()[:300] for line in lines if re.search(r"(Exception|Error)\b", line)), None)
+    return reason_of(log.read().decode(errors="replace"))
