@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import socket
+
 import pytest
 
 from deltacli.engine.spark.faults import explain, reason_of
-from deltacli.engine.spark.session import SparkSettings, open_session
-from deltacli.errors import UsageError
+from deltacli.engine.spark.session import SparkSettings, _require_master, open_session
+from deltacli.errors import ClusterFailed, UsageError
 
 _ABORTED = (
     "An error occurred while calling o59.getResult.\n"
@@ -75,6 +77,7 @@ def test_the_reason_is_the_innermost_cause() -> None:
             "Master must be y",
         ),
         ("Error occurred during initialization of VM\nToo small maximum heap\n", "Too small maximum heap"),
+        ("x.SparkException: Exception thrown in awaitResult:\nCaused by: java.io.IOException: no route", "no route"),
         ("Picked up JAVA_TOOL_OPTIONS\n", None),
     ],
 )
@@ -91,3 +94,16 @@ def test_urls_that_spark_does_not_know_are_refused_at_once(settings: SparkSettin
         open_session(settings)
 
     assert "cluster.url" == raised.value.code
+
+
+@pytest.mark.parametrize("master", ["spark://127.0.0.1:1", "spark://[::1]:1,127.0.0.1:1"])
+def test_a_master_that_does_not_listen_is_named_at_once(master: str) -> None:
+    with pytest.raises(ClusterFailed) as raised:
+        _require_master(master)
+
+    assert ("cluster.unreachable", "127.0.0.1:1") == (raised.value.code, raised.value.facts["address"])
+
+
+def test_one_of_several_masters_suffices() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        _require_master(f"spark://127.0.0.1:1,127.0.0.1:{server.getsockname()[1]}")

@@ -88,7 +88,7 @@ def reason_of(output: str) -> str | None:
     for number, line in enumerate(lines):
         if _HEADLINE.search(line) and number + 1 < len(lines):
             return without_secrets(lines[number + 1])[:300]
-        if _FAULT.search(line):
+        if _FAULT.search(line) and not line.endswith(":"):
             return without_secrets(_CLASS.sub("", line))[:300]
     return None
 

@@ -8,7 +8,7 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from tempfile import TemporaryFile
@@ -117,21 +117,42 @@ def _require_reachable(remote: str) -> None:
     address = re.fullmatch(r"sc://(\[[^]/]+\]|[^:/;\[]+)(?::(\d+))?(?:/.*)?", remote)
     if address is None or any(os.environ.get(name) for name in _PROXIES):
         return
-    host, port = address[1].strip("[]"), int(address[2] or _CONNECT_PORT)
-    try:
-        socket.create_connection((host, port), timeout=_CONNECT_SECONDS).close()
-    except OSError as fault:
-        raise ClusterFailed(
-            "the cluster cannot be reached",
-            code="cluster.unreachable",
-            facts={"address": f"{host}:{port}", "reason": fault.strerror or str(fault) or "no answer"},
-            hint="check --remote, and that the Spark Connect server is running",
-        ) from fault
+    _require_listener(
+        [(address[1].strip("[]"), int(address[2] or _CONNECT_PORT))],
+        "check --remote, and that the Spark Connect server is running",
+    )
+
+
+def _require_master(master: str) -> None:
+    """Raise ClusterFailed where no standalone master listens: Spark would try again for two minutes."""
+    addresses = re.findall(r"(\[[^]]+\]|[^:/,]+):(\d+)", master.removeprefix("spark://"))
+    if master.startswith("spark://") and addresses:
+        found = [(host.strip("[]"), int(port)) for host, port in addresses]
+        _require_listener(found, "check --master, and that the master of the cluster is running")
+
+
+def _require_listener(addresses: Sequence[tuple[str, int]], hint: str) -> None:
+    """Raise ClusterFailed where nothing listens at any address."""
+    for host, port in addresses:
+        try:
+            socket.create_connection((host, port), timeout=_CONNECT_SECONDS).close()
+        except OSError as fault:
+            last = fault
+        else:
+            return
+    host, port = addresses[-1]
+    raise ClusterFailed(
+        "the cluster cannot be reached",
+        code="cluster.unreachable",
+        facts={"address": f"{host}:{port}", "reason": last.strerror or str(last) or "no answer"},
+        hint=hint,
+    ) from last
 
 
 def _start_driver(settings: SparkSettings) -> Any:  # Any: as above
     """Start a driver of our own. What its JVM writes is kept in a file, and shown only where the start fails."""
     require_java()
+    _require_master(str(settings.master))
     from pyspark import SparkConf, SparkContext
     from pyspark.java_gateway import launch_gateway
     from pyspark.sql import SparkSession
