@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 from deltacli.errors import ClusterFailed, DeltacliError, UsageError
 from deltacli.storage.secrets import without_secrets
@@ -11,6 +10,15 @@ from deltacli.storage.secrets import without_secrets
 _TOO_LARGE = re.compile(r"spark\.driver\.maxResultSize|RESULT_SIZE_EXCEEDED|bigger than")
 _VERSIONS = re.compile(r"PYTHON_VERSION_MISMATCH|different (?:minor )?version(?:s)? (?:in|than)")
 _UNREACHABLE = re.compile(r"UNAVAILABLE|failed to connect|Connection refused|JAVA_GATEWAY_EXITED|DEADLINE_EXCEEDED")
+_MODULE = re.compile(r"No module named '([\w.]+)'|\[PACKAGE_NOT_INSTALLED\] (\w+)")
+_PROGRAM = re.compile(r'Cannot run program "([^"]+)"')
+_LOST = re.compile(r"^.*Lost task [^()]*\([^()]*\) \([^()]*\): ")
+"""What Spark puts before the fault of a task: which stage, which host."""
+_OF_PYTHON = re.compile(r"(?!org\.|java\.|py4j\.)(?:\w+\.)*[A-Z]\w*(?:Error|Exception): ")
+_FAULT = re.compile(r"(Exception|Error)\b")
+_HEADLINE = re.compile(r"^Error occurred during initialization of VM$")
+"""A line without content, before the one that has it."""
+_CLASS = re.compile(r'^(?:Exception in thread "[^"]*" )?(?:Caused by: )?(?:[\w$]+\.)+[\w$]*(?:Exception|Error):\s*')
 
 
 def is_too_large(fault: Exception) -> bool:
@@ -39,7 +47,17 @@ def missing_module(text: str) -> UsageError:
 
 def explain(fault: Exception, what: str = "a job") -> DeltacliError:
     """Return a fault of Spark as an error of deltacli."""
-    text = _first_lines(fault)
+    text = essence_of(str(fault))
+    missing = _MODULE.search(str(fault))
+    if missing is not None:
+        return missing_module(f"{(missing[1] or missing[2]).lower()}\n{text}")
+    if (program := _PROGRAM.search(str(fault))) is not None:
+        return UsageError(
+            f"executors cannot start {program[1]}",
+            code="cluster.python",
+            facts={"reason": text},
+            hint="set PYSPARK_PYTHON to a Python that exists under the same path on all hosts",
+        )
     if _VERSIONS.search(str(fault)):
         return UsageError(
             "the executors run another version of Python than the driver",
@@ -64,8 +82,24 @@ def explain(fault: Exception, what: str = "a job") -> DeltacliError:
     return ClusterFailed(f"{what} failed on the cluster", facts={"reason": text}, hint="run the same command again")
 
 
-def _first_lines(fault: Any) -> str:  # Any: errors of Spark and of gRPC
-    """Return the message of a fault without stack traces, in one line."""
-    lines = [line.strip() for line in str(fault).splitlines() if line.strip()]
-    kept = [line for line in lines if not line.startswith(("at ", "File ", "Traceback", "JVM stacktrace"))]
-    return without_secrets(" ".join(kept))[:300]
+def reason_of(output: str) -> str | None:
+    """Return the line of a JVM's output that names the fault, without the names of classes; None where none does."""
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    for number, line in enumerate(lines):
+        if _HEADLINE.search(line) and number + 1 < len(lines):
+            return without_secrets(lines[number + 1])[:300]
+        if _FAULT.search(line) and not line.endswith(":"):
+            return without_secrets(_CLASS.sub("", line))[:300]
+    return None
+
+
+def essence_of(text: str) -> str:
+    """Return what a text of Spark is about, in one line: the innermost cause, without stack traces and class names."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    kept = [line for line in lines if not line.startswith(("at ", "File ", "Traceback", "JVM stacktrace", "... "))]
+    causes = [line for line in kept if line.startswith("Caused by: ")]
+    of_python = [line for line in lines if _OF_PYTHON.match(line)] if 'File "' in text else []
+    found = _LOST.sub("", (of_python or causes or [" ".join(kept[:2])])[-1])
+    while (shorter := _CLASS.sub("", found)) != found:
+        found = shorter
+    return without_secrets(found)[:300]

@@ -8,14 +8,14 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from tempfile import TemporaryFile
 from typing import IO, TYPE_CHECKING, Any
 
 from deltacli.arrow.startup import allow_optional_packages
-from deltacli.engine.spark.faults import explain
+from deltacli.engine.spark.faults import explain, reason_of
 from deltacli.engine.spark.requirements import require_java, require_pyspark
 from deltacli.errors import ClusterFailed, UsageError
 from deltacli.progress import SILENT, Progress
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 _CONNECT_PORT = 15002
 _CONNECT_SECONDS = 15
+_MASTER = re.compile(r"(local(\[.+\]|-cluster\[.+\])?|yarn)$|spark://.|k8s://.")
 _PROXIES = ("grpc_proxy", "https_proxy", "http_proxy")
 _SETTINGS = {"spark.ui.showConsoleProgress": "false"}
 _LOCAL_SETTINGS = {"spark.ui.enabled": "false", "spark.driver.host": "127.0.0.1"}
@@ -58,11 +59,29 @@ def open_session(settings: SparkSettings) -> Any:  # Any: pyspark has no stable 
     """Return a new `SparkSession`. Raises UsageError where PySpark or Java is missing, and ClusterFailed."""
     if settings.master and settings.remote:
         raise UsageError("a Spark master and a Spark Connect server exclude each other")
+    _require_urls(settings)
     token = re.search(r";token=([^;]+)", settings.remote or "", re.IGNORECASE)
     remember_secrets({**settings.conf, **({"token": token[1]} if token else {})})
     allow_optional_packages()
     require_pyspark(is_driver=settings.master is not None)
     return _connect(settings) if settings.remote or not settings.master else _start_driver(settings)
+
+
+def _require_urls(settings: SparkSettings) -> None:
+    """Raise UsageError for what Spark would refuse half a minute later, or with a stack trace."""
+    if settings.remote and not settings.remote.startswith("sc://"):
+        raise UsageError(
+            "the URL of the Spark Connect server does not begin with sc://",
+            code="cluster.url",
+            hint="--remote sc://HOST:15002",
+        )
+    if settings.master and not _MASTER.match(settings.master):
+        raise UsageError(
+            f"{settings.master!r} is not a Spark master",
+            code="cluster.url",
+            facts={"expected": "local[N], spark://HOST:PORT, yarn, or k8s://URL"},
+            hint="--master local[4], or --remote sc://HOST:15002 for a Spark Connect server",
+        )
 
 
 def _connect(settings: SparkSettings) -> Any:  # Any: as above
@@ -98,16 +117,36 @@ def _require_reachable(remote: str) -> None:
     address = re.fullmatch(r"sc://(\[[^]/]+\]|[^:/;\[]+)(?::(\d+))?(?:/.*)?", remote)
     if address is None or any(os.environ.get(name) for name in _PROXIES):
         return
-    host, port = address[1].strip("[]"), int(address[2] or _CONNECT_PORT)
-    try:
-        socket.create_connection((host, port), timeout=_CONNECT_SECONDS).close()
-    except OSError as fault:
-        raise ClusterFailed(
-            "the cluster cannot be reached",
-            code="cluster.unreachable",
-            facts={"address": f"{host}:{port}", "reason": fault.strerror or str(fault) or "no answer"},
-            hint="check --remote, and that the Spark Connect server is running",
-        ) from fault
+    _require_listener(
+        [(address[1].strip("[]"), int(address[2] or _CONNECT_PORT))],
+        "check --remote, and that the Spark Connect server is running",
+    )
+
+
+def _require_master(master: str) -> None:
+    """Raise ClusterFailed where no standalone master listens: Spark would try again for two minutes."""
+    addresses = re.findall(r"(\[[^]]+\]|[^:/,]+):(\d+)", master.removeprefix("spark://"))
+    if master.startswith("spark://") and addresses:
+        found = [(host.strip("[]"), int(port)) for host, port in addresses]
+        _require_listener(found, "check --master, and that the master of the cluster is running")
+
+
+def _require_listener(addresses: Sequence[tuple[str, int]], hint: str) -> None:
+    """Raise ClusterFailed where nothing listens at any address."""
+    for host, port in addresses:
+        try:
+            socket.create_connection((host, port), timeout=_CONNECT_SECONDS).close()
+        except OSError as fault:
+            last = fault
+        else:
+            return
+    host, port = addresses[-1]
+    raise ClusterFailed(
+        "the cluster cannot be reached",
+        code="cluster.unreachable",
+        facts={"address": f"{host}:{port}", "reason": last.strerror or str(last) or "no answer"},
+        hint=hint,
+    ) from last
 
 
 def _start_driver(settings: SparkSettings) -> Any:  # Any: as above
@@ -116,6 +155,7 @@ def _start_driver(settings: SparkSettings) -> Any:  # Any: as above
     The JVM gets its settings as arguments, which other users of the machine see, and secrets only after its start.
     """
     require_java()
+    _require_master(str(settings.master))
     from pyspark import SparkConf, SparkContext
     from pyspark.java_gateway import launch_gateway
     from pyspark.sql import SparkSession
@@ -163,5 +203,4 @@ def _handlers_kept() -> Iterator[None]:
 def _reason(log: IO[bytes]) -> str | None:
     """Return the line of a JVM's output that names the fault, None where none does."""
     log.seek(0)
-    lines = log.read().decode(errors="replace").splitlines()
-    return next((line.strip()[:300] for line in lines if re.search(r"(Exception|Error)\b", line)), None)
+    return reason_of(log.read().decode(errors="replace"))
