@@ -87,21 +87,18 @@ def _memory(name: str) -> int:
 
 def _cluster_cpu() -> float:
     """Return the processor seconds of all processes below this one, living or waited for, but those of the stub."""
-    below, found = {os.getpid()}, 0
     stats = {}
     for name in filter(str.isdecimal, os.listdir("/proc")):
         try:
             fields = Path("/proc", name, "stat").read_text().rpartition(")")[2].split()
-            stats[int(name)] = int(fields[1]), sum(map(int, fields[11:15]))
-            if b"s3_stub" in Path("/proc", name, "cmdline").read_bytes():
-                del stats[int(name)]
+            if b"s3_stub" not in Path("/proc", name, "cmdline").read_bytes():
+                stats[int(name)] = int(fields[1]), sum(map(int, fields[11:15]))
         except OSError:
             continue
-    for pid in sorted(stats):  # a child has a higher number than its parent, unless numbers began again
-        parent, ticks = stats[pid]
-        if parent in below:
-            below.add(pid)
-            found += ticks
+    found, level = 0, {os.getpid()}
+    while level:
+        level = {pid for pid, (parent, _) in stats.items() if parent in level}
+        found += sum(stats[pid][1] for pid in level)
     return found / os.sysconf("SC_CLK_TCK")
 
 
