@@ -1,6 +1,6 @@
 """Listing, footers and deletes against the S3 stub: task slots of Spark beside the embedded engine, and a bound.
 
-  PYTHONPATH=. .venv-cluster/bin/python benchmarks/cluster_s3.py [--slots 1,2,4,8] [--calls 192] [--latency-ms 200]
+  PYTHONPATH=. .venv-cluster/bin/python benchmarks/cluster_s3.py [--slots 8,4,2,1] [--calls 192] [--latency-ms 200]
       [--svg docs/img/cluster-slots.svg] [--json FILE]
 
 Run it with a Python that has PySpark and botocore. Every task of Spark makes one call at a time; the embedded engine
@@ -135,7 +135,7 @@ class Bench:
         """Return the shortest time of a job whose tasks do nothing."""
         stores = open_table("s3://lake/t", engine=engine).stores
         found = []
-        for _ in range(4):
+        for _ in range(5):  # the first one starts the workers
             started = time.perf_counter()
             list(engine.spread(_nothing, range(24 * slots), stores))
             found.append(time.perf_counter() - started)
@@ -217,7 +217,6 @@ def measure_slots(bench: Bench, slots: int, runs: int) -> list[Cell]:
     embedded = EmbeddedEngine()
     cells: list[Cell] = []
     bench.ask(f"latency?ms={bench.latency * 1_000}")
-    bench.floor(spark, slots)
     floor = bench.floor(spark, slots)
     for kind in KINDS:
         parsing = bench.parsing(kind)
@@ -254,31 +253,32 @@ def row(cell: Cell) -> str:
 def main() -> None:
     """Start the stub and a process per number of slots, and print Markdown; fail if a cell exceeds its bound."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--slots", default="1,2,4,8")
+    parser.add_argument("--slots", default="8,4,2,1")
     parser.add_argument("--calls", type=int, default=192)
     parser.add_argument("--latency-ms", type=float, default=200)
     parser.add_argument("--runs", type=int, default=2)
     parser.add_argument("--svg", type=Path)
     parser.add_argument("--json", type=Path)
+    parser.add_argument("--more", action="store_true", help="add to the measurements in the file of --json")
     parser.add_argument("--url", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.url:
         bench = Bench(given.url, given.calls, given.latency_ms / 1_000)
         print(json.dumps(measure_slots(bench, int(given.slots), given.runs)))
         return
-    cells: list[Cell] = []
+    cells = [Cell(*values) for values in json.loads(given.json.read_text())] if given.more else list[Cell]()
     with tempfile.TemporaryDirectory(prefix="deltacli-bench-") as place:
         write_table(Path(place) / "table", 1)
         with running_stub(given.calls * FILES_A_DIRECTORY, Path(place) / "table") as url:
             environment = {**os.environ, **ENVIRONMENT, "AWS_ENDPOINT_URL": url}
             for slots in given.slots.split(","):
                 command = [sys.executable, *sys.argv, "--url", url, "--slots", slots]
-                command += ["--runs", str(given.runs if int(slots) > 2 else 1)]
+                command += ["--runs", str(given.runs if int(slots) > 2 else 1)]  # the last option of a name counts
                 done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, env=environment)
                 cells += [Cell(*values) for values in json.loads(done.stdout.splitlines()[-1])]
+                if given.json:
+                    given.json.write_text(json.dumps(cells))
                 print(f"{slots} slots: load {os.getloadavg()[0]:.1f}", file=sys.stderr, flush=True)
-    if given.json:
-        given.json.write_text(json.dumps(cells))
     report(best(cells), given.svg)
 
 

@@ -44,7 +44,8 @@ from deltacli.work.checkpoints.writing import ROWS_PER_GROUP
 @dataclass
 class Measured:
     """An operation: wall time, how much of it was spent in jobs, jobs and pieces, and bytes sent and returned; memory
-    that the driver had in addition at its peak; calls of the store, and seconds that the stub took for them.
+    that the driver had in addition at its peak; processor time of the driver's Python, and of the JVM and the workers,
+    which other load on the machine does not change; calls of the store, and seconds that the stub took for them.
     """
 
     name: str
@@ -57,6 +58,8 @@ class Measured:
     shared: int = 0
     returned: int = 0
     driver_bytes: int = 0
+    driver_cpu: float = 0.0
+    cluster_cpu: float = 0.0
     calls: dict[str, list[float]] = field(default_factory=dict)
 
 
@@ -82,6 +85,23 @@ def _memory(name: str) -> int:
     return int(found[1]) << 10 if found else 0
 
 
+def _cluster_cpu() -> float:
+    """Return the processor seconds of all processes below this one, living or waited for, but those of the stub."""
+    stats = {}
+    for name in filter(str.isdecimal, os.listdir("/proc")):
+        try:
+            fields = Path("/proc", name, "stat").read_text().rpartition(")")[2].split()
+            if b"s3_stub" not in Path("/proc", name, "cmdline").read_bytes():
+                stats[int(name)] = int(fields[1]), sum(map(int, fields[11:15]))
+        except OSError:
+            continue
+    found, level = 0, {os.getpid()}
+    while level:
+        level = {pid for pid, (parent, _) in stats.items() if parent in level}
+        found += sum(stats[pid][1] for pid in level)
+    return found / os.sysconf("SC_CLK_TCK")
+
+
 @dataclass
 class Runner:
     """Measures operations one after the other."""
@@ -103,10 +123,11 @@ class Runner:
             now = self.engine.now = Measured(name, units)
             Path("/proc/self/clear_refs").write_text("5")
             had = _memory("VmRSS")
-            began = time.perf_counter()
+            cpu, others, began = time.process_time(), _cluster_cpu(), time.perf_counter()
             result = work()
             now.seconds = time.perf_counter() - began
             now.driver_bytes = _memory("VmHWM") - had
+            now.driver_cpu, now.cluster_cpu = time.process_time() - cpu, _cluster_cpu() - others
             found.append(now)
         fastest = min(found, key=lambda one: one.seconds)
         fastest.driver_bytes = max(one.driver_bytes for one in found)
