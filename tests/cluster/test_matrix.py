@@ -25,8 +25,9 @@ from deltacli.engine.spark.engine import SparkEngine
 from deltacli.errors import DeltacliError
 from deltacli.operations.read.snapshot import summarize
 from deltacli.storage import open_storage
+from deltacli.storage.location import StoreLocation
 from tests.engine.test_spread import _LARGEST, _NOW_MS, OPERATIONS, _findings, _written, answer_of
-from tests.engine.test_spread_vacuum import expire, plan_of, table_at, vacuum
+from tests.engine.test_spread_vacuum import FAR_MS, expire, plan_of, vacuum
 from tests.support import corpus, peers
 from tests.support.corpus_checkpoints import (
     BEFORE_ALL_MS,
@@ -39,6 +40,7 @@ from tests.support.corpus_checkpoints import (
     copy_log,
     files_of,
     forms_of,
+    leave_alone,
     open_copy,
     tombstones_of,
 )
@@ -113,13 +115,17 @@ def _at(operation: Callable[[Table, int], Any], version: int, table: Table) -> A
 
 def test_plans_of_vacuum(spark_engine: SparkEngine) -> None:
     for table in TABLES:
-        storage = open_storage(str(table.path(corpus.unpacked())))
+        place = table.path(corpus.unpacked())
 
-        plans = [
-            plan_of(table_at(storage, engine), include_foreign=True) for engine in (EmbeddedEngine(), spark_engine)
-        ]
+        plans = [plan_of(_far(place, engine), include_foreign=True) for engine in (EmbeddedEngine(), spark_engine)]
 
         assert plans[0] == plans[1], table.id
+
+
+def _far(place: Path, engine: Engine) -> Table:
+    """A table at a time when all its files are old."""
+    uri = str(place)
+    return Table(open_storage(uri), engine=engine, clock=fixed_clock(FAR_MS), location=StoreLocation.of(uri))
 
 
 # -- what is written ---------------------------------------------------------------------------------------------------
@@ -138,6 +144,7 @@ def form_of(table: corpus.CorpusTable, number: int) -> Form | None:
 
 
 def _checkpoint(place: Path, form: Form, engine: Engine) -> tuple[Any, ...]:  # Any: what is compared
+    """Write a checkpoint, and delete everything else of the log, so that other engines read it."""
     table = open_table(str(place), engine=engine, clock=fixed_clock(BEFORE_ALL_MS))
     parts = PARTS + 1 if form.layout is Layout.MULTI_PART else None
     rows = ROWS_A_SIDECAR if form.layout is Layout.V2 else None
@@ -145,6 +152,7 @@ def _checkpoint(place: Path, form: Form, engine: Engine) -> tuple[Any, ...]:  # 
         result = table.checkpoint(layout=form.layout.value, parts=parts, rows_per_file=rows, force=True)
         snapshot = open_copy(place).snapshot()
         state = files_of(snapshot), tombstones_of(snapshot)
+        leave_alone(place, result)
     except DeltacliError as fault:
         return type(fault), fault.code
     return result.actions, result.hint_version, [file.rows for file in result.files], state
@@ -205,8 +213,7 @@ def test_vacuumed_and_expired_tables(spark_engine: SparkEngine, tmp_path: Path) 
     for table, places in copies:
         answers = []
         for place, engine in _pairs(places, spark_engine):
-            storage = open_storage(str(place))
-            answers.append([work(table_at(storage, engine)) for work in (vacuum, expire)])
+            answers.append([work(_far(place, engine)) for work in (vacuum, expire)])
 
         assert _told(answers[0]) == _told(answers[1]), table.id
 
