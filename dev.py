@@ -8,7 +8,7 @@
   python3 dev.py docs       build the documentation site in ./site
   python3 dev.py long       run the suites that take minutes [pytest arguments]
   python3 dev.py cluster    run the tests of the Spark engine [local|connect|standalone|oldest …] [pytest arguments]
-  python3 dev.py soak       run the suites that take hours   [races|matrix|property|load|fuzz …]
+  python3 dev.py soak       run the suites that take hours   [races|matrix|property|load|spark|fuzz …]
   python3 dev.py fuzz       run the parsers on hostile input [TARGET …] [--minutes 20] [--guided TARGET]
   python3 dev.py lock       resolve requirements/*.txt again
 
@@ -26,6 +26,7 @@ import sys
 import tempfile
 import time
 import venv
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -93,7 +94,7 @@ def run_long(arguments: list[str]) -> int:
 CLUSTERS = {
     "local": (CLUSTER, "local", ("-m", "not soak")),
     "connect": (CLUSTER, "connect", ("-m", "not soak", "-k", "not sample")),
-    "standalone": (CLUSTER, "standalone", ("-k", "not sample")),
+    "standalone": (CLUSTER, "standalone", ("-m", "not matrix", "-k", "not sample")),
     "oldest": (SPARK, "local", ("-m", "not soak", "-k", "smoke")),
 }
 """A name, the environment, the kind of the cluster, and arguments of pytest."""
@@ -108,19 +109,16 @@ def run_cluster(arguments: list[str]) -> int:
         home, kind, chosen = CLUSTERS[name]
         set_up(home, home.name.removeprefix(".venv-"))
         began = time.monotonic()
-        command = (
-            "-m",
-            "pytest",
-            "-p",
-            "no:cacheprovider",
-            "-o",
-            "filterwarnings=",
-            "-o",
-            "addopts=-q --strict-markers",
-        )
-        codes.append(run(home, "python", *command, *chosen, *others, "tests/cluster", DELTACLI_CLUSTER=kind))
+        codes.append(run_cluster_tests(home, kind, [*chosen, *others]))
         print(f"{name}: {time.monotonic() - began:.0f} s", flush=True)
     return next((code for code in codes if code), 0)
+
+
+def run_cluster_tests(home: Path, kind: str, arguments: Sequence[str], **environment: str) -> int:
+    """Run tests on a kind of cluster, and let other engines read what they write where those are installed."""
+    options = ("-p", "no:cacheprovider", "-o", "filterwarnings=", "-o", "addopts=-q --strict-markers")
+    environment |= {"DELTACLI_CLUSTER": kind, "DELTACLI_PEER_PYTHON": str(PEERS / BIN / "python")}
+    return run(home, "python", "-m", "pytest", *options, *arguments, "tests/cluster", **environment)
 
 
 @dataclass(frozen=True)
@@ -152,17 +150,24 @@ FUZZ_MINUTES = 20
 
 def soak(arguments: list[str]) -> int:
     """Run the named suites, or all of them, one after the other, and print how long each one took."""
-    names = arguments or [*SOAKS, "fuzz"]
-    unknown = sorted(set(names) - {*SOAKS, "fuzz"})
+    known = [*SOAKS, "spark", "fuzz"]
+    names = arguments or known
+    unknown = sorted(set(names) - set(known))
     if unknown:
-        sys.exit(f"error: no suite named {', '.join(unknown)} (expected: {', '.join([*SOAKS, 'fuzz'])})")
+        sys.exit(f"error: no suite named {', '.join(unknown)} (expected: {', '.join(known)})")
     set_up(DEV, "dev")
     set_up(PEERS, "peers")
     set_up(SPARK, "spark")
     codes, report = [], []
     for name in names:
         began = time.monotonic()
-        codes += [fuzz(["--minutes", str(FUZZ_MINUTES)])] if name == "fuzz" else soak_tests(SOAKS[name])
+        match name:
+            case "fuzz":
+                codes.append(fuzz(["--minutes", str(FUZZ_MINUTES)]))
+            case "spark":
+                codes += soak_clusters()
+            case _:
+                codes += soak_tests(SOAKS[name])
         report.append(f"{name:<10} {(time.monotonic() - began) / 60:6.1f} min")
     print("\n".join(report))
     return next((code for code in codes if code), 0)
@@ -181,6 +186,13 @@ def soak_tests(suite: Soak) -> list[int]:
         )
         for number in range(suite.passes)
     ]
+
+
+def soak_clusters() -> list[int]:
+    """Run all tests of the Spark engine on every kind of cluster, with all tables of the corpus."""
+    set_up(CLUSTER, "cluster")
+    kinds = ("local", "connect", "standalone")
+    return [run_cluster_tests(CLUSTER, kind, [], DELTACLI_EFFORT="soak") for kind in kinds]
 
 
 def run_pytest(chosen: list[str], arguments: list[str], *, place: str | None, **environment: str) -> int:

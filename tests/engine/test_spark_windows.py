@@ -225,3 +225,4 @@ def test_a_log_without_commits_tells_another_table(engine: SparkEngine, stores: 
     fault: Any = pickle.loads(content)
     assert isinstance(fault, Refused)
     assert (status, fault.code) == (FAULT, "cluster.other-table")
+    assert "executor" in fault.facts

@@ -84,7 +84,7 @@ def greet(location: StoreLocation, witness: Witness | None) -> tuple[str, bytes]
     try:
         _open(Job(_nothing, location, witness))
     except DeltacliError as fault:
-        return FAULT, _pickled(fault)
+        return FAULT, _pickled(_named(fault))
     return DONE, pickle.dumps((*Fingerprint.of_this_process(), system_clock()))
 
 
@@ -100,7 +100,7 @@ def run_pieces(job: Job, pieces: Iterable[tuple[int, bytes]]) -> Iterator[Row]:
     try:
         context = TaskContext(_open(job), _values(job))
     except DeltacliError as fault:
-        content = _pickled(fault)
+        content = _pickled(_named(fault))
         yield from (Row(number, FAULT, content) for number, _ in pieces)
         return
     with ending_with_the_task():
@@ -118,6 +118,14 @@ def _run(job: Job, number: int, piece: bytes, context: TaskContext) -> Row:
         import traceback
 
         return Row(number, BUG, without_secrets(traceback.format_exc()).encode())  # the driver does not know ours
+
+
+def _named(fault: DeltacliError) -> DeltacliError:
+    """Say which executor cannot open the table: its environment and its files are not those of the driver."""
+    import socket
+
+    fault.facts = {"executor": socket.gethostname(), **fault.facts}
+    return fault
 
 
 def _pickled(fault: DeltacliError) -> bytes:
@@ -146,13 +154,11 @@ def require_same_table(stores: TableStores, witness: Witness) -> None:
     except FileMissing:
         found = None
     if found != witness.size_bytes:
-        import socket
-
         seen = "not there" if found is None else f"{found} bytes, {witness.size_bytes} on the driver"
         raise Refused(
             "executors see another table than the driver",
             code="cluster.other-table",
-            facts={"table": stores.storage.uri, "file": f"{path}: {seen}", "executor": socket.gethostname()},
+            facts={"table": stores.storage.uri, "file": f"{path}: {seen}"},
             hint="put the table on a store that all hosts share, such as s3:// or a mounted file system",
         )
 
