@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Event, Lock, Thread
@@ -34,6 +35,18 @@ class JobFailedError(Exception):
         self.cause = cause
 
 
+@cache
+def _files() -> TemporaryDirectory[str]:
+    return TemporaryDirectory(prefix="deltacli-spark-")
+
+
+def _directory() -> str:
+    """Return the directory of what is shipped, until this process ends: a session refuses a file that it knows from
+    another path, and executors that start later fetch all files of the session from there.
+    """
+    return _files().name
+
+
 class Cluster:
     """One session of the user. Only jobs with a tag of this object are ever cancelled.
 
@@ -44,7 +57,6 @@ class Cluster:
         self.session = session
         self.is_connect = type(session).__module__.startswith("pyspark.sql.connect")
         self._shipped: set[str] = set()
-        self._files = TemporaryDirectory(prefix="deltacli-spark-")
         self._tag = f"deltacli-{os.urandom(8).hex()}"
         self._running: set[str] = set()
         """The tags of the jobs that run."""
@@ -53,14 +65,14 @@ class Cluster:
         """Make the modules of deltacli importable on executors, once; return the name of the archive."""
         from deltacli.engine.spark.package import write_package
 
-        path = write_package(self._files.name)
+        path = write_package(_directory())
         self._ship(path, pyfile=True)
         return path.name
 
     def ship_file(self, name: str, content: bytes) -> None:
         """Send a file to every executor that needs it, once per name. A classic driver serves it from the disk."""
         if name not in self._shipped:
-            path = Path(self._files.name, name)
+            path = Path(_directory(), name)
             path.write_bytes(content)
             self._ship(path, file=True)
 
@@ -99,9 +111,12 @@ class Cluster:
             Thread(target=cancel, name="deltacli-abandon", daemon=True).start()
             sent.wait(_LEAVING_SECONDS)
 
-    def close(self) -> None:
-        """Remove the local copies of what was shipped."""
-        self._files.cleanup()
+    def stop(self) -> None:
+        """Stop the session, which is nobody else's, and remove the local copies of what was shipped."""
+        with suppress(Exception):  # it may be gone
+            self.session.stop()
+        _files().cleanup()
+        _files.cache_clear()
 
     # -- tags ---------------------------------------------------------------------------------------------------------
 

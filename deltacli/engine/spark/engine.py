@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -144,11 +143,9 @@ class SparkEngine(EmbeddedEngine):
         self._cluster.abandon()
 
     def close(self) -> None:
-        """Stop the session if this engine has opened it, and remove the copies of what was shipped."""
-        self._cluster.close()
+        """Stop the session if this engine has opened it."""
         if self._is_own:
-            with suppress(Exception):  # it may be gone
-                self._cluster.session.stop()
+            self._cluster.stop()
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("an engine cannot be sent to another process: a task must not hold one")
