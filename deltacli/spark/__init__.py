@@ -11,17 +11,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from deltacli.spark.read_changes import read_changes
-    from deltacli.spark.read_table import plan_table, read_table
+    from deltacli.spark.changes import read_changes
+    from deltacli.spark.planner import plan_table, read_table
     from deltacli.spark.table_plan import TablePlan
 
 __all__ = ["TablePlan", "plan_table", "read_changes", "read_table"]
 
 _HOMES = {
     "TablePlan": "deltacli.spark.table_plan",
-    "plan_table": "deltacli.spark.read_table",
-    "read_changes": "deltacli.spark.read_changes",
-    "read_table": "deltacli.spark.read_table",
+    "plan_table": "deltacli.spark.planner",
+    "read_changes": "deltacli.spark.changes",
+    "read_table": "deltacli.spark.planner",
 }
 
 
