@@ -8,6 +8,7 @@ is excluded by a filter on its path, so that Spark never opens it. Spec: Data Fi
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -78,11 +79,20 @@ class Scanner:
         fields = types.StructType([*schema.fields, *self.hive_columns])
         place = {"basePath": self.locations.root} if self.hive_columns else {"recursiveFileLookup": "true"}
         try:
-            frame = self.session.read.schema(fields).options(**READ_OPTIONS, **place).parquet(*paths)
+            reader = self.session.read.schema(fields).options(**self._glob_options(), **READ_OPTIONS, **place)
+            frame = reader.parquet(*(self._literal(path) for path in paths))
             listed = _input_files(self.session, frame)
         except Exception as fault:
             raise _explained(fault, files) from fault
         return Listing(frame, {canonical(each): each for each in listed})
+
+    def _glob_options(self) -> dict[str, str]:
+        """Return the option that makes `[1]` and `{1}` in paths text. A Connect server does not get it."""
+        return {} if is_connect(self.session) else {"__globPaths__": "false"}
+
+    def _literal(self, path: str) -> str:
+        """Return a path as Spark is given it: on Connect, with escapes of what would be a glob."""
+        return re.sub(r"[][{}*?\\]", r"\\\g<0>", path) if is_connect(self.session) else path
 
     def _with_places(self, frame: Any, *, with_path: bool, with_rows: bool) -> Any:
         """Return a frame with columns that tell where a row is from."""
@@ -151,7 +161,7 @@ def _explained(fault: Exception, files: Sequence[SparkFile]) -> DeltacliError:
     text = str(fault).splitlines()[0] if str(fault) else type(fault).__name__
     if "PATH_NOT_FOUND" in text:
         for file in files:
-            if f"{file.location}." in text:
+            if f"{file.location}." in text.replace("\\", ""):
                 return missing_file(file)
         return DataUnreadable("a data file does not exist", code="data.file-missing", facts={"reason": text[:300]})
     return Refused(

@@ -13,7 +13,6 @@ from typing import Any
 from deltacli.errors import UsageError
 
 READ_OPTIONS: Mapping[str, str] = {
-    "__globPaths__": "false",  # `[1]` and `{1}` in names are text
     "ignoreCorruptFiles": "false",
     "ignoreMissingFiles": "false",
     "mergeSchema": "false",

@@ -40,7 +40,7 @@ SAMPLE = (
     "delta-rs/issue-2152",
     "derived/dv-inline-a",
     "derived/void-and-nested-a",
-    "derived/empty-directory-a",
+    "kernel-java/column-mapping-id",
     "golden/data-reader-timestamp_ntz-id-mode",
     "golden/data-reader-date-types-Iceland",
     "golden/parquet-decimal-type",
