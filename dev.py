@@ -8,7 +8,7 @@
   python3 dev.py docs       build the documentation site in ./site
   python3 dev.py long       run the suites that take minutes [pytest arguments]
   python3 dev.py cluster    run the tests of the Spark engine [local|connect|standalone|oldest …] [pytest arguments]
-  python3 dev.py soak       run the suites that take hours   [races|matrix|property|load|fuzz …]
+  python3 dev.py soak       run the suites that take hours   [races|matrix|property|load|fuzz|spark …]
   python3 dev.py fuzz       run the parsers on hostile input [TARGET …] [--minutes 20] [--guided TARGET]
   python3 dev.py lock       resolve requirements/*.txt again
 
@@ -94,13 +94,18 @@ CLUSTERS = {
     "local": (CLUSTER, "local", ()),
     "connect": (CLUSTER, "connect", ("-k", "not sample")),
     "standalone": (CLUSTER, "standalone", ("-k", "not sample")),
-    "oldest": (SPARK, "local", ("-k", "smoke")),
+    "oldest": (SPARK, "local", ("-k", "smoke or traps")),
 }
 """A name, the environment, the kind of the cluster, and arguments of pytest."""
 
 
 def run_cluster(arguments: list[str]) -> int:
     """Run the tests of the Spark engine on clusters on loopback: the named ones, or all of them."""
+    return on_clusters(arguments, "not soak")
+
+
+def on_clusters(arguments: list[str], marks: str) -> int:
+    """Run the tests of the Spark engine with these marks on the named clusters, or on all of them."""
     names = [name for name in arguments if name in CLUSTERS]
     others = [argument for argument in arguments if argument not in CLUSTERS]
     codes = []
@@ -117,6 +122,8 @@ def run_cluster(arguments: list[str]) -> int:
             "filterwarnings=",
             "-o",
             "addopts=-q --strict-markers",
+            "-m",
+            marks,
         )
         codes.append(run(home, "python", *command, *chosen, *others, "tests/cluster", DELTACLI_CLUSTER=kind))
         print(f"{name}: {time.monotonic() - began:.0f} s", flush=True)
@@ -152,17 +159,24 @@ FUZZ_MINUTES = 20
 
 def soak(arguments: list[str]) -> int:
     """Run the named suites, or all of them, one after the other, and print how long each one took."""
-    names = arguments or [*SOAKS, "fuzz"]
-    unknown = sorted(set(names) - {*SOAKS, "fuzz"})
+    known = [*SOAKS, "fuzz", "spark"]
+    names = arguments or known
+    unknown = sorted(set(names) - set(known))
     if unknown:
-        sys.exit(f"error: no suite named {', '.join(unknown)} (expected: {', '.join([*SOAKS, 'fuzz'])})")
+        sys.exit(f"error: no suite named {', '.join(unknown)} (expected: {', '.join(known)})")
     set_up(DEV, "dev")
     set_up(PEERS, "peers")
     set_up(SPARK, "spark")
     codes, report = [], []
     for name in names:
         began = time.monotonic()
-        codes += [fuzz(["--minutes", str(FUZZ_MINUTES)])] if name == "fuzz" else soak_tests(SOAKS[name])
+        match name:
+            case "fuzz":
+                codes.append(fuzz(["--minutes", str(FUZZ_MINUTES)]))
+            case "spark":
+                codes.append(on_clusters(["local", "connect"], "soak"))
+            case _:
+                codes += soak_tests(SOAKS[name])
         report.append(f"{name:<10} {(time.monotonic() - began) / 60:6.1f} min")
     print("\n".join(report))
     return next((code for code in codes if code), 0)

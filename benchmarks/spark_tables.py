@@ -2,9 +2,8 @@
 
   PYTHONPATH=. .venv-cluster/bin/python benchmarks/spark_tables.py [--work DIR] [--rows 2000000] [--files 20000,100000]
 
-Reading: 2,000,000 rows of 15 columns in 8 partitions; the faster of the two readers goes first in turn, and the least of
-some warm runs counts. Planning: directories with as many files as asked for, links to one file of one row, against the
-plain listing of the directory by Spark.
+Reading: 2,000,000 rows of 15 columns in 8 partitions, both readers in turn; the least of some runs counts. Planning:
+directories with as many files as asked for, links to one file of one row, against Spark's plain listing of them.
 """
 
 from __future__ import annotations
@@ -73,7 +72,7 @@ def reading(session: Any, root: Path, rows: int) -> None:
         least = dict.fromkeys(frames, float("inf"))
         for _ in range(RUNS + 1):
             for reader, frame in frames.items():
-                took = seconds(lambda asked=ask(frame): asked.write.format("noop").mode("overwrite").save())
+                took = seconds(ask(frame).write.format("noop").mode("overwrite").save)
                 least[reader] = min(least[reader], took)
         ratio = least["ours"] / least["plain"]
         print(f"{name:<18} ours {least['ours']:.2f} s, plain {least['plain']:.2f} s: x{ratio:.2f}", flush=True)
