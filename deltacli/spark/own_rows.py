@@ -10,15 +10,19 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
+from deltacli.delta.schema.types import PrimitiveType, StructField
 from deltacli.engine.spark.engine import SparkEngine
 from deltacli.engine.spark.grouping import group
+from deltacli.errors import Unreadable
 from deltacli.spark.executor_rows import SPEC, read_piece
+from deltacli.spark.spark_types import holds
 from deltacli.work.outputs.rows import plan_pieces
 from deltacli.work.rows.data_files import DataFile, ReadSpec
 
 if TYPE_CHECKING:
     from deltacli.work.task import TableStores
 
+_VARIANT = PrimitiveType("variant")
 _engines: WeakKeyDictionary[Any, SparkEngine] = WeakKeyDictionary()
 
 
@@ -40,6 +44,7 @@ def own_rows(
     """
     import pyarrow as pa
 
+    _require_no_nested_variant(spec.columns)
     pieces = list(plan_pieces(files))
     if not pieces:
         return session.createDataFrame([], schema)
@@ -55,6 +60,18 @@ def own_rows(
     )
     spread = session.createDataFrame(rows).repartitionByRange(max(parts) + 1, "part")
     return spread.mapInArrow(_task(job), schema)
+
+
+def _require_no_nested_variant(columns: Iterable[StructField]) -> None:
+    """Raise Unreadable for a variant within another type, which Spark would take in another order of its parts."""
+    for column in columns:
+        if column.data_type != _VARIANT and holds(column.data_type, _VARIANT):
+            raise Unreadable(
+                f"column {column.name} has a variant within another type, which deltacli does not read on executors",
+                code="schema.unknown-type",
+                facts={"column": column.name},
+                hint="read the other columns: columns=[…]",
+            )
 
 
 def _task(job: bytes) -> Callable[[Iterator[Any]], Iterator[Any]]:  # Any: pyarrow.RecordBatch

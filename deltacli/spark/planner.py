@@ -13,7 +13,7 @@ from typing import Any
 
 from deltacli.api.table import Table, open_table
 from deltacli.delta.schema.readable_rows import changed_fields, require_readable_rows
-from deltacli.delta.schema.types import ArrayType, MapType, StructField, StructType
+from deltacli.delta.schema.types import ArrayType, MapType, PrimitiveType, StructField, StructType
 from deltacli.errors import UsageError
 from deltacli.operations.read.scan import Selection
 from deltacli.operations.table.api_hints import named_items
@@ -24,8 +24,8 @@ from deltacli.spark.live_files import Locations, SparkFile, find_live_files, odd
 from deltacli.spark.parquet_scan import PATH, ROW
 from deltacli.spark.parquet_schema import FileShapes, NotNative, Shape, assumed_shape
 from deltacli.spark.partition_values import Values, choose_values
-from deltacli.spark.session_settings import hazard_of, is_case_sensitive, require_session
-from deltacli.spark.spark_types import spark_schema
+from deltacli.spark.session_settings import hazard_of, is_before_4_1, is_case_sensitive, require_session
+from deltacli.spark.spark_types import holds, spark_schema
 from deltacli.spark.table_plan import FileGroup, OwnFile, TablePlan
 from deltacli.work.rows.data_files import open_data_file
 
@@ -180,6 +180,8 @@ class _Planner:
                 spark_condition(self._selection.predicate.condition)
             except NotNative as fault:
                 return str(fault)
+        if is_before_4_1(self._session) and holds(self._snapshot.schema, PrimitiveType("variant")):
+            return "Spark 4.0 cannot open files with variants of newer versions"
         return hazard_of(self._session)
 
     def _shapes(self, files: list[SparkFile]) -> list[Shape | str]:

@@ -55,6 +55,11 @@ def is_case_sensitive(session: Any) -> bool:  # Any: a SparkSession
     return _value(session, "spark.sql.caseSensitive", "false") == "true"
 
 
+def is_before_4_1(session: Any) -> bool:  # Any: a SparkSession
+    """Return True for Spark 4.0."""
+    return str(session.version).startswith("4.0.")
+
+
 def is_connect(session: Any) -> bool:  # Any: a SparkSession
     """Return True for a session of Spark Connect, which analyzes a plan again for each action."""
     return type(session).__module__.startswith("pyspark.sql.connect")

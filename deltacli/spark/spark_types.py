@@ -65,3 +65,15 @@ def spark_schema(fields: Iterable[StructField], path: str = "") -> Any:  # Any: 
     return types.StructType(
         [types.StructField(field.name, spark_type(field.data_type, f"{prefix}{field.name}"), True) for field in fields]
     )
+
+
+def holds(data_type: DataType, wanted: DataType) -> bool:
+    """Return whether a type is another one, or has it as a part."""
+    match data_type:
+        case StructType(fields):
+            return any(holds(field.data_type, wanted) for field in fields)
+        case ArrayType(element, _):
+            return holds(element, wanted)
+        case MapType(key, value, _):
+            return holds(key, wanted) or holds(value, wanted)
+    return data_type == wanted

