@@ -18,7 +18,7 @@ from deltacli.work.rows.deletion_vectors import read_vector
 from deltacli.work.rows.table_files import TableFiles
 
 MOST_DELETED_ROWS = 1_000_000
-"""Deleted rows that a plan sends to Spark. Files with more are read by our own scan."""
+"""Deleted rows that a plan sends to Spark. The files of further ones are read by our own scan."""
 _AT_ONCE = 1 << 20
 _FILE, _DELETED = "__deltacli_file", "__deltacli_deleted"
 

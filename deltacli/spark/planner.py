@@ -155,13 +155,14 @@ class _Planner:
         if reason is not None:
             return [OwnFile(file, reason) for file in files], []
         repeated = {id(file) for file in repeated_places(files)}
-        own, native = [], []
+        own, native, deleted = [], [], 0
         for file in files:
             why = odd_name(file)
             if why is None and id(file) in repeated:
                 why = "the log has it twice"
-            if why is None and file.file.vector is not None and deleted_count(file) > MOST_DELETED_ROWS:
-                why = f"its vector deletes more than {MOST_DELETED_ROWS:,} rows"
+            if why is None and file.file.vector is not None:
+                deleted += deleted_count(file)
+                why = f"vectors delete more than {MOST_DELETED_ROWS:,} rows" if deleted > MOST_DELETED_ROWS else None
             if why is None:
                 native.append(file)
             else:

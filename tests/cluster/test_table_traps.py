@@ -201,6 +201,30 @@ def test_files_beside_the_live_ones_are_never_opened(session: Any, tmp_path: Pat
     assert own_rows(root) == before == counts_of(frame)
 
 
+def test_deleted_rows_stay_deleted_in_directories_of_many_files(session: Any, tmp_path: Path) -> None:
+    vectors: dict[str, Action] = {f"f{number}.parquet": inline([0]) for number in range(35)}
+    root = many(tmp_path / "t", 80, features=["deletionVectors"], vectors=vectors)
+
+    frame = read_table(session, root)
+
+    assert own_rows(root) == counts_of(frame)
+    assert 45 == frame.count()
+
+
+def test_files_of_more_deleted_rows_than_a_plan_sends_are_read_by_our_own_scan(
+    session: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("deltacli.spark.planner.MOST_DELETED_ROWS", 3)
+    vectors: dict[str, Action] = {name: inline([0, 1]) for name in ("a.parquet", "b.parquet")}
+    files = {"a.parquet": numbers(1, 2, 3), "b.parquet": numbers(4, 5, 6)}
+    root = built(tmp_path / "t", files, ID, features=["deletionVectors"], vectors=vectors)
+
+    plan = plan_table(session, root)
+
+    assert (1, 1) == (plan.native_files, len(plan.own_files))
+    assert {(3,): 1, (6,): 1} == counts_of(plan.dataframe())
+
+
 @pytest.mark.parametrize("count", [3, 40])
 def test_a_missing_file_is_an_error(count: int, session: Any, setting: Change, tmp_path: Path) -> None:
     setting("spark.sql.files.ignoreMissingFiles", "true")
