@@ -95,7 +95,7 @@ CLUSTERS = {
     "local": (CLUSTER, "local", ("-m", "not soak")),
     "connect": (CLUSTER, "connect", ("-m", "not soak", "-k", "not sample")),
     "standalone": (CLUSTER, "standalone", ("-m", "not matrix", "-k", "not sample")),
-    "oldest": (SPARK, "local", ("-m", "not soak", "-k", "smoke")),
+    "oldest": (SPARK, "local", ("-m", "not soak", "-k", "smoke or traps")),
 }
 """A name, the environment, the kind of the cluster, and arguments of pytest."""
 

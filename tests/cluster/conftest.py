@@ -8,9 +8,10 @@ from __future__ import annotations
 import os
 import sys
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -47,6 +48,31 @@ def spark_engine(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> 
     engine._cluster.session.addArtifacts(str(_tasks(tmp_path_factory.mktemp("tasks"))), pyfile=True)
     yield engine
     engine.close()
+
+
+@pytest.fixture(scope="session")
+def session(spark_engine: SparkEngine) -> Any:  # Any: a SparkSession, classic or Connect
+    """The session of the cluster."""
+    session = spark_engine._cluster.session
+    session.conf.set("spark.sql.shuffle.partitions", "2")
+    return session
+
+
+@pytest.fixture
+def setting(session: Any) -> Iterator[Callable[[str, str], None]]:
+    """Sets settings of the session, and sets them back."""
+    before: dict[str, str | None] = {}
+
+    def change(name: str, value: str) -> None:
+        before.setdefault(name, session.conf.get(name, None))
+        session.conf.set(name, value)
+
+    yield change
+    for name, value in before.items():
+        if value is None:
+            session.conf.unset(name)
+        else:
+            session.conf.set(name, value)
 
 
 def _tasks(place: Path) -> Path:

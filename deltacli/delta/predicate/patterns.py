@@ -27,6 +27,12 @@ class Pattern:
         return first[0] if first is not None and first[1] else ""
 
     @cached_property
+    def escaped(self) -> str:
+        """Return the same pattern with a backslash as its escape character."""
+        escapes = str.maketrans({"\\": "\\\\", _ANY: f"\\{_ANY}", _ONE: f"\\{_ONE}"})
+        return "".join(text.translate(escapes) if is_text else text for text, is_text in self._parts)
+
+    @cached_property
     def is_plain(self) -> bool:
         """Return True if only the prefix matches."""
         return all(is_text for _, is_text in self._parts)

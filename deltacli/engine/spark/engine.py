@@ -75,7 +75,7 @@ class SparkEngine(EmbeddedEngine):
                 task, first, stores, shared=shared, weigh=weigh, at_once=at_once, is_cancelled=is_cancelled
             )
             return
-        job = self._job(task, shared, stores)
+        job = self.prepare(task, shared, stores)
         size = max(1, self._slots) * _FIRST_PIECES
         sendable = (
             (pickle.dumps(one, pickle.HIGHEST_PROTOCOL), weigh(one) if weigh else 1) for one in chain(first, remaining)
@@ -105,7 +105,10 @@ class SparkEngine(EmbeddedEngine):
         yield from self._rows(job, window[:middle], is_cancelled)
         yield from self._rows(job, window[middle:], is_cancelled)
 
-    def _job(self, task: Task[Any, Any], shared: Mapping[str, Any], stores: TableStores) -> Job:
+    def prepare(self, task: Task[Any, Any], shared: Mapping[str, Any], stores: TableStores) -> Job:
+        """Return a task with all that executors need to run it: modules and shared values are sent to them, and the
+        first job of a table compares versions and the table. Raises what the class says.
+        """
         location = _sendable(stores)
         witness = self._witness(stores.storage, location)
         if not self._slots or location not in self._witnesses:
@@ -121,6 +124,11 @@ class SparkEngine(EmbeddedEngine):
         except JobFailedError as failed:
             raise explain(failed, "sending the values that all tasks share") from failed
         return Job(task, location, witness, shared_name=name)
+
+    @property
+    def slots(self) -> int:
+        """Return how many tasks run at once; known after `prepare`."""
+        return max(1, self._slots)
 
     def _witness(self, storage: Storage, location: StoreLocation) -> Witness | None:
         """Return the newest commit of the log, found from the one known before; in a log without commits, the newest

@@ -98,13 +98,18 @@ def run_pieces(job: Job, pieces: Iterable[tuple[int, bytes]]) -> Iterator[Row]:
     An error of deltacli is a value. A piece that runs out of memory raises, so that the cluster tries it again.
     """
     try:
-        context = TaskContext(_open(job), _values(job))
+        context = context_of(job)
     except DeltacliError as fault:
         content = _pickled(_named(fault))
         yield from (Row(number, FAULT, content) for number, _ in pieces)
         return
     with ending_with_the_task():
         yield from with_beats((_run(job, number, piece, context) for number, piece in pieces), _BEAT)
+
+
+def context_of(job: Job) -> TaskContext:
+    """Return what the task of a job finds in this process. Raises Refused where it sees another table."""
+    return TaskContext(_open(job), _values(job))
 
 
 def _run(job: Job, number: int, piece: bytes, context: TaskContext) -> Row:

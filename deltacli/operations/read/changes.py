@@ -38,7 +38,7 @@ from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.storage.secrets import without_secrets
 from deltacli.work.commits.reading import stream_commit
 from deltacli.work.rows.batches import first_rows
-from deltacli.work.rows.data_files import DataFile
+from deltacli.work.rows.data_files import DataFile, ReadSpec
 from deltacli.work.rows.table_files import TableFiles
 
 if TYPE_CHECKING:
@@ -154,9 +154,15 @@ class Changes:
         """
         from deltacli.operations.read.output import write_rows
 
-        return write_rows(self._table, directory, self._wanted, self._changed_files(), self._limit)
+        return write_rows(self._table, directory, self._wanted, self.changed_files(), self._limit)
 
-    def _changed_files(self) -> Iterator[DataFile]:
+    @property
+    def wanted(self) -> ReadSpec:
+        """What is read from every file of `changed_files`."""
+        return self._wanted
+
+    def changed_files(self) -> Iterator[DataFile]:
+        """Yield the files to read, each with the columns that describe its changes, in the order of versions."""
         self._unrecorded = []
         if self._is_empty:
             return

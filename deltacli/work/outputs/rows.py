@@ -61,7 +61,7 @@ class WriteRows:
     def __call__(self, piece: RowsPiece, context: TaskContext) -> tuple[OutputFile, ...]:
         """Return the files, none without rows. Raises DataUnreadable, StorageFailed."""
         spec: ReadSpec = context.shared("spec")
-        rows = _rows_of(context.files, spec, piece)
+        rows = rows_of_piece(context.files, spec, piece)
         return write_batches(context, self.target, piece.number, spec.schema, rows, limit=piece.limit)
 
 
@@ -100,7 +100,8 @@ def _weight_of(file: DataFile) -> int:
     return max(file.size_bytes or 0, 0) + _FILE_WEIGHT
 
 
-def _rows_of(files: TableFiles, spec: ReadSpec, piece: RowsPiece) -> Iterator[pyarrow.RecordBatch]:
+def rows_of_piece(files: TableFiles, spec: ReadSpec, piece: RowsPiece) -> Iterator[pyarrow.RecordBatch]:
+    """Yield the rows of a piece, without its limit. Raises DataUnreadable as `read_rows` does."""
     part, parts = piece.part
     if parts == 1:
         for file in piece.files:

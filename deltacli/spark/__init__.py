@@ -1,0 +1,34 @@
+"""Delta tables as DataFrames of PySpark, without a jar: `read_table`, `plan_table`, `read_changes`.
+
+>>> from deltacli.spark import read_table                                        # doctest: +SKIP
+>>> read_table(spark, "s3a://lake/events", where="day >= '2026-01-01'").show()   # doctest: +SKIP
+
+Rows are read, never written. Spec: Data Files; Deletion Vectors; Column Mapping; Type Widening; Change Data Files.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from deltacli.spark.changes import read_changes
+    from deltacli.spark.planner import plan_table, read_table
+    from deltacli.spark.table_plan import TablePlan
+
+__all__ = ["TablePlan", "plan_table", "read_changes", "read_table"]
+
+_HOMES = {
+    "TablePlan": "deltacli.spark.table_plan",
+    "plan_table": "deltacli.spark.planner",
+    "read_changes": "deltacli.spark.changes",
+    "read_table": "deltacli.spark.planner",
+}
+
+
+def __getattr__(name: str) -> object:
+    """Import a public name at its first use. Executors import modules of this package, but not its driver's side."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(_HOMES[name]), name)

@@ -1,0 +1,60 @@
+"""What runs on an executor: read the rows of pieces of a table. Imports nothing that only the driver needs."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from deltacli.delta.schema.types import PrimitiveType, StructField
+from deltacli.engine.spark.worker import context_of
+from deltacli.errors import DeltacliError
+from deltacli.work.outputs.rows import rows_of_piece
+
+if TYPE_CHECKING:
+    import pyarrow
+
+    from deltacli.work.task import TaskContext
+
+SPEC = "spec"
+"""The name of the shared `ReadSpec`."""
+
+
+def read_piece(piece: Any, context: TaskContext) -> Iterator[pyarrow.RecordBatch]:  # Any: a RowsPiece
+    """Yield the rows of a piece as the shared `ReadSpec` describes them."""
+    return rows_of_piece(context.files, context.shared(SPEC), piece)
+
+
+def variant_columns(columns: Iterable[StructField]) -> frozenset[str]:
+    """Return the names of the columns that are variants."""
+    return frozenset(column.name for column in columns if column.data_type == PrimitiveType("variant"))
+
+
+def as_spark_has_it(batch: pyarrow.RecordBatch, variants: Collection[str]) -> pyarrow.RecordBatch:
+    """Return rows with the parts of variants in Spark's order: it takes them by position, whatever their names."""
+    for position, field in enumerate(batch.schema):
+        if field.name in variants:
+            import pyarrow as pa
+
+            column = batch.column(position)
+            parts = [column.field("value"), column.field("metadata")]
+            swapped = pa.StructArray.from_arrays(parts, ["value", "metadata"], mask=column.is_null())
+            batch = batch.set_column(position, field.name, swapped)
+    return batch
+
+
+def rows_of_pieces(job: bytes, pieces: Sequence[bytes]) -> Iterator[Any]:  # Any: pyarrow.RecordBatch
+    """Yield the rows of pickled pieces as the job reads them.
+
+    Raises RuntimeError, whose text begins with the code of the error: Spark shows it within a traceback.
+    """
+    try:
+        described = pickle.loads(job)
+        context = context_of(described)
+        variants = variant_columns(context.shared(SPEC).columns)
+        for piece in pieces:
+            for batch in described.task(pickle.loads(piece), context):
+                yield as_spark_has_it(batch, variants)
+    except DeltacliError as fault:
+        facts = "".join(f"; {name}: {value}" for name, value in fault.facts.items())
+        raise RuntimeError(f"[{fault.code}] {fault.message}{facts}") from None

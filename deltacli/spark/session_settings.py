@@ -1,0 +1,81 @@
+"""Settings of a session that change what Spark's Parquet scan returns, and what a plan does about each.
+
+A setting that a read option overrides is overridden. For any other, rows are read by our own scan.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from deltacli.errors import UsageError
+
+READ_OPTIONS: Mapping[str, str] = {
+    "ignoreCorruptFiles": "false",
+    "ignoreMissingFiles": "false",
+    "mergeSchema": "false",
+    "datetimeRebaseMode": "CORRECTED",
+    "int96RebaseMode": "CORRECTED",
+    "timeZone": "UTC",
+}
+"""Options of every scan."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hazard:
+    """A setting that no read option overrides, with the values that are harmless."""
+
+    name: str
+    default: str
+    is_harmless: Callable[[str], bool]
+
+
+HAZARDS = (
+    Hazard("spark.sql.parquet.int96TimestampConversion", "false", lambda value: value == "false"),
+    Hazard("spark.sql.sources.useV1SourceList", "parquet", lambda value: "parquet" in re.split(r"[\s,]+", value)),
+    Hazard("spark.sql.parquet.int96AsTimestamp", "true", lambda value: value == "true"),
+    Hazard("spark.sql.variant.allowReadingShredded", "true", lambda value: value == "true"),
+    Hazard("spark.sql.parquet.ignoreVariantAnnotation", "false", lambda value: value == "false"),
+)
+
+
+def hazard_of(session: Any) -> str | None:  # Any: a SparkSession
+    """Return the first setting of a session that forbids Spark's own scan, with its value; None for none."""
+    for hazard in HAZARDS:
+        value = _value(session, hazard.name, hazard.default)
+        if not hazard.is_harmless(value):
+            return f"{hazard.name} is {value}"
+    return None
+
+
+def is_case_sensitive(session: Any) -> bool:  # Any: a SparkSession
+    """Return whether the session tells `a` from `A`."""
+    return _value(session, "spark.sql.caseSensitive", "false") == "true"
+
+
+def is_before_4_1(session: Any) -> bool:  # Any: a SparkSession
+    """Return True for Spark 4.0."""
+    return str(session.version).startswith("4.0.")
+
+
+def is_connect(session: Any) -> bool:  # Any: a SparkSession
+    """Return True for a session of Spark Connect, which analyzes a plan again for each action."""
+    return type(session).__module__.startswith("pyspark.sql.connect")
+
+
+def require_session(session: Any) -> None:  # Any: as the caller gave it
+    """Raise UsageError unless this is a session of Spark 4."""
+    version = str(getattr(session, "version", ""))
+    if not re.match(r"[4-9]\.", version) or not hasattr(session, "createDataFrame"):
+        raise UsageError(
+            f"Spark {version} is too old" if version else f"{session!r} is not a Spark session",
+            code="cluster.pyspark",
+            facts={"supported": "4.0 to 4.3"},
+            hint="pip install 'deltacli[spark-local]'",
+        )
+
+
+def _value(session: Any, name: str, default: str) -> str:
+    return str(session.conf.get(name, default)).lower()

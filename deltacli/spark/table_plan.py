@@ -1,0 +1,263 @@
+"""A plan: which files of a version are read, and how; its frame, and a description for people."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+from html import escape
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from deltacli.delta.schema.types import StructField, simple_name
+from deltacli.operations.table.api_hints import named
+from deltacli.spark.columns import quoted, read_schema, table_column
+from deltacli.spark.conditions import spark_condition
+from deltacli.spark.deletion_vectors import file_keys, without_deleted
+from deltacli.spark.literals import scalar_literal
+from deltacli.spark.live_files import Locations, SparkFile
+from deltacli.spark.own_rows import own_rows
+from deltacli.spark.parquet_scan import PATH, Scanner
+from deltacli.spark.parquet_schema import Part, Shape
+from deltacli.spark.partition_values import Values, key_of
+from deltacli.spark.spark_types import spark_schema, spark_type
+from deltacli.storage.secrets import without_secrets
+from deltacli.units import format_size, plural
+
+if TYPE_CHECKING:
+    from deltacli.operations.read.scan import Selection
+    from deltacli.operations.table.version import Snapshot
+
+_SHOWN_COLUMNS = 12
+_VALUE = "__deltacli_value_"
+
+
+class OwnFile(NamedTuple):
+    """A file that our own scan reads, and why."""
+
+    file: SparkFile
+    reason: str
+
+
+class FileGroup(NamedTuple):
+    """Files that Spark's scan reads alike: of one shape, all with deletion vectors or all without."""
+
+    shape: Shape
+    files: tuple[SparkFile, ...]
+
+    @property
+    def has_vectors(self) -> bool:
+        """Return whether rows of the files are deleted."""
+        return self.files[0].file.vector is not None
+
+
+@dataclass(frozen=True, eq=False)
+class TablePlan:
+    """How a version of a table is read by Spark: made by `plan_table`, turned into a frame by `dataframe`.
+
+    `files` counts the files that are read, `pruned_by_partition` and `pruned_by_statistics` those that `where`
+    excludes. `native_files` are read by Spark's own Parquet scan, the others by deltacli on executors, for the
+    reasons in `reasons`.
+    """
+
+    snapshot: Snapshot
+    columns: tuple[StructField, ...]
+    where: str | None
+    pruned_by_partition: int
+    pruned_by_statistics: int
+    values: Values
+    groups: tuple[FileGroup, ...] = field(repr=False)
+    own_files: tuple[OwnFile, ...] = field(repr=False)
+    session: Any = field(repr=False)  # Any: a SparkSession
+    selection: Selection = field(repr=False)
+    locations: Locations = field(repr=False)
+
+    @property
+    def name(self) -> str | None:
+        """The table as the caller wrote it."""
+        return self.snapshot.name
+
+    @property
+    def version(self) -> int:
+        """The version that is read."""
+        return self.snapshot.version
+
+    @property
+    def files(self) -> int:
+        """The number of files that are read."""
+        return self.native_files + len(self.own_files)
+
+    @property
+    def native_files(self) -> int:
+        """The number of files that Spark's own scan reads."""
+        return sum(len(group.files) for group in self.groups)
+
+    @property
+    def size_bytes(self) -> int:
+        """The size of the files that are read."""
+        return sum(file.file.size_bytes or 0 for file in self._all_files())
+
+    @property
+    def vectors(self) -> int:
+        """The number of files with deletion vectors."""
+        return sum(file.file.vector is not None for file in self._all_files())
+
+    @property
+    def reasons(self) -> Counter[str]:
+        """Why files are not read by Spark's own scan -> how many."""
+        return Counter(own.reason for own in self.own_files)
+
+    def _all_files(self) -> Iterable[SparkFile]:
+        yield from (file for group in self.groups for file in group.files)
+        yield from (own.file for own in self.own_files)
+
+    @named
+    def dataframe(self) -> Any:  # Any: a pyspark.sql.DataFrame, classic or Connect
+        """Return the rows as a frame. Nothing is read before an action, except to verify the files.
+
+        Spark lists the files. For files with deletion vectors, and for a join, a job returns how Spark spells them;
+        the first frame that our own scan has a part in sends deltacli to executors. Raises DataUnreadable for a
+        missing file and a damaged vector, Refused (`spark.listing`, `spark.spelling`), and what `SparkEngine` raises.
+        """
+        frames = [frame for group in self.groups for frame in self._frames(group)]
+        if self.own_files:
+            spec = self.selection.rows_wanted(self.snapshot.config)
+            files = [own.file.file for own in self.own_files]
+            frames.append(own_rows(self.session, self.snapshot.table.stores, spec, files, spark_schema(self.columns)))
+        if not frames:
+            return self.session.createDataFrame([], spark_schema(self.columns))
+        return reduce(lambda one, other: one.union(other), frames)
+
+    # -- frames -------------------------------------------------------------------------------------------------------
+
+    def _frames(self, group: FileGroup) -> Iterable[Any]:
+        """Yield the frames of a group, with the columns of the plan."""
+        match self.values:
+            case Values.NONE:
+                yield self._finished(group.shape, self._rows(group.shape, group.files), {})
+            case Values.DIRECTORIES:
+                physical = {column.name: name for name, column in self._partitions()}
+                columns = {name: _column(physical[name]) for name in self._needed_partitions()}
+                yield self._finished(group.shape, self._rows(group.shape, group.files, self._hive_fields()), columns)
+            case Values.LITERALS:
+                yield from self._by_literals(group)
+            case Values.JOIN:
+                yield self._by_join(group)
+
+    def _rows(
+        self, shape: Shape, files: Sequence[SparkFile], hive: tuple[Any, ...] = (), *, with_path: bool = False
+    ) -> Any:
+        """Return the rows of files as stored, without deleted rows."""
+        scanner = Scanner(self.session, self.locations, hive)
+        has_vectors = files[0].file.vector is not None
+        frame = scanner.scan(
+            files, read_schema(shape), with_path=with_path or has_vectors, with_rows=has_vectors or with_path
+        )
+        if not has_vectors:
+            return frame
+        return without_deleted(self.session, frame, files, self.snapshot.table.files())
+
+    def _by_literals(self, group: FileGroup) -> Iterable[Any]:
+        types = self._needed_partitions()
+        by_key: dict[tuple[Any, ...], list[SparkFile]] = {}
+        for file in group.files:
+            by_key.setdefault(key_of(file, list(types)), []).append(file)
+        for key, files in by_key.items():
+            literals = {name: scalar_literal(types[name], value) for name, value in zip(types, key, strict=True)}
+            yield self._finished(group.shape, self._rows(group.shape, files), literals)
+
+    def _by_join(self, group: FileGroup) -> Any:
+        import pyarrow as pa
+        from pyspark.sql import functions as fn
+
+        frame = self._rows(group.shape, group.files, with_path=True)
+        scanner = Scanner(self.session, self.locations)
+        whole = scanner.scan(group.files, read_schema(()), with_path=True, with_rows=True)
+        keys = file_keys(whole, group.files)
+        present = [file for file in group.files if keys[file.place][0] is not None]
+        types = self._needed_partitions()
+        names = {name: f"{_VALUE}{number}" for number, name in enumerate(types)}
+        arrays = {PATH: pa.array([keys[file.place][0] for file in present], pa.string())}
+        for name in types:
+            values = [file.file.constants[name] for file in present]
+            arrays[names[name]] = pa.array(
+                [value.as_py() for value in values], group.files[0].file.constants[name].type
+            )
+        known = self.session.createDataFrame(pa.table(arrays))
+        joined = frame.join(fn.broadcast(known), PATH)
+        columns = {name: _column(names[name]).cast(spark_type(types[name])) for name in types}
+        return self._finished(group.shape, joined, columns)
+
+    def _finished(self, shape: Shape, frame: Any, values: dict[str, Any]) -> Any:
+        """Return the columns of the plan for the rows that match."""
+        parts: dict[str, Part] = {part.name: part for part in shape}
+        columns = [
+            values[column.name].alias(column.name)
+            if column.name in values
+            else table_column(parts[column.name], column.data_type)
+            for column in self.selection.needed
+        ]
+        frame = frame.select(*columns)
+        if self.selection.predicate is not None:
+            frame = frame.where(spark_condition(self.selection.predicate.condition))
+        if self.selection.needed == self.columns:
+            return frame
+        return frame.select(*(_column(column.name) for column in self.columns))
+
+    def _partitions(self) -> list[tuple[str, StructField]]:
+        """Return the partition columns with their physical names, in order."""
+        return [(name, column) for name, column in self.snapshot.config.partition_columns.items() if column is not None]
+
+    def _needed_partitions(self) -> dict[str, Any]:
+        """Return the names and types of the partition columns that are needed."""
+        needed = {column.name for column in self.selection.needed}
+        return {column.name: column.data_type for _, column in self._partitions() if column.name in needed}
+
+    def _hive_fields(self) -> tuple[Any, ...]:
+        """Return the partition columns as Spark reads them from directories; those not needed as text."""
+        from pyspark.sql import types
+
+        needed = self._needed_partitions()
+        return tuple(
+            types.StructField(
+                name, spark_type(needed[column.name]) if column.name in needed else types.StringType(), True
+            )
+            for name, column in self._partitions()
+        )
+
+    # -- description --------------------------------------------------------------------------------------------------
+
+    def __repr__(self) -> str:
+        lines = [f"{name:<8} {text}" for name, text in self._facts()]
+        return "\n".join([f"TablePlan({without_secrets(self.snapshot.table.uri)!r}, version={self.version})", *lines])
+
+    def _repr_html_(self) -> str:
+        """Return the description as a table of HTML, for notebooks."""
+        rows = "".join(f"<tr><th>{escape(name)}</th><td>{escape(text)}</td></tr>" for name, text in self._facts())
+        title = f"{without_secrets(self.snapshot.table.uri)}, version {self.version}"
+        return f"<table><caption>{escape(title)}</caption>{rows}</table>"
+
+    def _facts(self) -> list[tuple[str, str]]:
+        """Return what the plan does, as names and texts."""
+        shown = [f"{column.name} {simple_name(column.data_type)}" for column in self.columns[:_SHOWN_COLUMNS]]
+        more = len(self.columns) - len(shown)
+        facts = [("schema", ", ".join(shown) + (f" and {more} more" if more > 0 else ""))]
+        pruned = self.pruned_by_partition + self.pruned_by_statistics
+        facts.append(("files", f"{self.files} of {self.files + pruned} ({format_size(self.size_bytes)})"))
+        if self.where is not None:
+            by = f"{self.pruned_by_partition} by partition values, {self.pruned_by_statistics} by statistics"
+            facts += [("where", self.where), ("pruned", by)]
+        if self.vectors:
+            facts.append(("deleted", f"{plural(self.vectors, 'file')} with deletion vectors"))
+        if self.native_files:
+            how = f"{plural(self.native_files, 'file')} by Spark's Parquet scan, {self.values.value}"
+            facts.append(("read", how))
+        for reason, count in sorted(self.reasons.items()):
+            facts.append(("read", f"{plural(count, 'file')} by deltacli on executors: {reason}"))
+        return facts
+
+
+def _column(name: str) -> Any:
+    from pyspark.sql import functions as fn
+
+    return fn.col(quoted(name))

@@ -1,0 +1,33 @@
+"""The examples of docs/spark-tables.md run on a session, and print what they show."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.support import ROOT, make_sample
+
+PAGE = (ROOT / "docs" / "spark-tables.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"```python spark\n(.*?)```", PAGE, re.DOTALL)
+
+
+@pytest.fixture(scope="module")
+def sample(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("docs")
+    make_sample(place / "tbl")
+    return place
+
+
+@pytest.mark.parametrize("number", range(3))
+def test_smoke_examples_of_the_page_print_the_shown_output(
+    number: int, session: Any, sample: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(sample)
+
+    exec(BLOCKS[number], {"spark": session})
+
+    assert re.findall(r"^# -> (.*)$", BLOCKS[number], re.MULTILINE) == capsys.readouterr().out.splitlines()
+    assert 3 == len(BLOCKS)
