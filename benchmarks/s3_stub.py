@@ -255,6 +255,12 @@ class Stub:
     bucket: Bucket
     latency: float = 0.2
     calls: dict[str, list[float]] = field(default_factory=dict)
+    connections: set[asyncio.Transport] = field(default_factory=set)
+
+    def disconnect(self) -> None:
+        """Close the open connections; clients keep theirs for later requests."""
+        for transport in list(self.connections):
+            transport.abort()
 
     def serve(self, request: Request, began: float) -> tuple[Answer, float]:
         """Return the answer to a request, and how long it is held back."""
@@ -288,6 +294,10 @@ class _Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
+        self._stub.connections.add(transport)
+
+    def connection_lost(self, _: Exception | None) -> None:
+        self._stub.connections.discard(self._transport)
 
     def data_received(self, data: bytes) -> None:
         began = time.perf_counter()

@@ -30,7 +30,7 @@ class Running(NamedTuple):
     table: Storage
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def running() -> Iterator[Running]:
     stub = Stub(filled(NAMES, b"0123456789"), latency=0.0)
     loop = asyncio.new_event_loop()
@@ -41,15 +41,17 @@ def running() -> Iterator[Running]:
     table = open_storage("s3://lake/t", {**OPTIONS, "endpoint_url": url})
     yield Running(stub, url, table)
     table._client().close()  # type: ignore[attr-defined]
-    asyncio.run_coroutine_threadsafe(_ended(server), loop).result()
+    asyncio.run_coroutine_threadsafe(_ended(server, stub), loop).result()
     loop.call_soon_threadsafe(loop.stop)
     thread.join()
     loop.close()
 
 
-async def _ended(server: asyncio.Server) -> None:
+async def _ended(server: asyncio.Server, stub: Stub) -> None:
     server.close()
-    await asyncio.sleep(0)  # connections that their client has closed end here
+    stub.disconnect()
+    while stub.connections:
+        await asyncio.sleep(0)
 
 
 def test_listings_have_every_name_once(running: Running) -> None:
