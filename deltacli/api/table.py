@@ -82,7 +82,7 @@ def open_table(
         open_other=open_other,
         allowed=allowed,
         name=shown,
-        location=_location(storage, storage_options, allowed, seconds) if engine and engine.may_repeat else None,
+        location=_location(storage, storage_options, allowed, seconds),
     )
 
 
