@@ -86,7 +86,17 @@ def reported(
     items: Iterator[Item], progress: Progress, what: str, *, unit: str, total: int | None = None, every: int = 1
 ) -> Iterator[Item]:
     """Pass items on as one step, reporting every `every` items; the same iterator if there is no listener."""
-    return items if progress is SILENT else _report(items, progress, what, unit, total, every)
+    if progress is SILENT:
+        return items
+    if shows_nothing(progress):
+        with progress.step(what, unit=unit, total=total):
+            return items
+    return _report(items, progress, what, unit, total, every)
+
+
+def shows_nothing(progress: Progress) -> bool:
+    """Return whether a listener only wants to know which steps there are, not how they advance."""
+    return getattr(progress, "shows_nothing", False)
 
 
 def _report(
@@ -115,7 +125,12 @@ def reported_weighed(
     weight_of: Callable[[Item], int],
 ) -> Iterator[Item]:
     """Pass items on as one step whose parts have different weights; the same iterator if there is no listener."""
-    return items if progress is SILENT else _report_weighed(items, progress, what, unit, weights, weight_of)
+    if progress is SILENT:
+        return items
+    if shows_nothing(progress):
+        with weighed(progress, what, unit=unit, total=len(weights), weight=sum(weights)):
+            return items
+    return _report_weighed(items, progress, what, unit, weights, weight_of)
 
 
 def _report_weighed(

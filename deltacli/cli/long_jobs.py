@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from typing import NamedTuple
 
-from deltacli.progress import Progress, Step, WeighedStep, weighed
+from deltacli.progress import SILENT, Progress, Step, WeighedStep, weighed
 from deltacli.units import format_duration, format_size
 
 LONG_SECONDS = 1_800.0
@@ -51,6 +51,7 @@ class LongJobs:
     ) -> None:
         self._inner, self._suggest, self._is_far = inner, suggest, is_far
         self._is_done = False
+        self.shows_nothing = inner is SILENT
 
     def step(self, what: str, *, unit: str, total: int | None = None) -> AbstractContextManager[Step]:
         """Start a step of the listener."""

@@ -10,7 +10,7 @@ import pytest
 from deltacli.cli import long_jobs
 from deltacli.cli.app import run
 from deltacli.cli.long_jobs import LongJobs, UnitCost
-from deltacli.progress import SILENT
+from deltacli.progress import SILENT, reported, reported_weighed
 
 
 def said(*, is_far: bool, what: str, **step: Any) -> list[str]:
@@ -41,6 +41,19 @@ def test_it_is_said_once_from_half_an_hour_on(is_far: bool, step: dict[str, Any]
 
     assert (0 if expected is None else 1) == len(notes)
     assert expected is None or expected in notes[0]
+
+
+def test_steps_that_nobody_sees_are_estimated_and_their_items_passed_on_as_they_are() -> None:
+    notes: list[str] = []
+    progress = LongJobs(SILENT, notes.append, is_far=True)
+    items = iter([1])
+
+    same = reported(items, progress, "deleting", unit="files", total=40_000_000)
+    weighed = reported_weighed(items, progress, "rows", unit="files", weights=[1], weight_of=lambda _: 1)
+
+    assert items is same
+    assert items is weighed
+    assert 1 == len(notes)
 
 
 @pytest.fixture
