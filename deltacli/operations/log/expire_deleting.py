@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from deltacli.clock import Clock, system_clock
 from deltacli.operations.table.denials import Denials
 from deltacli.operations.vacuum.deleting import require_progress, valid_ms
-from deltacli.operations.vacuum.to_the_end import Stop, to_the_end
 from deltacli.work.files.deleting import BatchOutcome, DeleteBatch, DeletePiece, FileOutcome
 from deltacli.work.task import TaskContext
+from deltacli.work.uninterrupted import Stop, uninterrupted
 
 if TYPE_CHECKING:
     from deltacli.operations.table.handle import TableHandle
@@ -80,7 +80,7 @@ def delete_in_order(
         while left:
             before = len(left)
             stop = Stop()
-            to_the_end(partial(_delete, table, left, outcome, DeleteBatch(advance, wall_clock), stop), stop)
+            uninterrupted(partial(_delete, table, left, outcome, DeleteBatch(advance, wall_clock), stop), stop)
             fruitless = fruitless + 1 if len(left) == before else 0
             if left:
                 require_progress(fruitless)

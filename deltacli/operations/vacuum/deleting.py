@@ -15,7 +15,6 @@ from deltacli.arrow import compute as pc
 from deltacli.clock import Clock, system_clock
 from deltacli.errors import DeltacliError, PermissionRefused, Refused
 from deltacli.operations.vacuum.plan import Amount, VacuumOutcome, VacuumPlan
-from deltacli.operations.vacuum.to_the_end import Stop, to_the_end
 from deltacli.storage import Failed
 from deltacli.storage.retry import DEFAULT_BUDGET_SECONDS
 from deltacli.work.files.deleting import (
@@ -27,6 +26,7 @@ from deltacli.work.files.deleting import (
     files_of_piece,
     outcome_without_file,
 )
+from deltacli.work.uninterrupted import Stop, uninterrupted
 
 if TYPE_CHECKING:
     import pyarrow
@@ -101,7 +101,7 @@ class Deletions:
             for parts in _waves(pending, files):
                 wave = self._look(parts)
                 step.advance(wave.rows.num_rows - sum(len(batch.rows) for batch in wave.batches))
-                to_the_end(partial(self._delete, wave, step.advance), self._stop)
+                uninterrupted(partial(self._delete, wave, step.advance), self._stop)
                 handled += wave.rows.num_rows
                 if self.rate and handled < total:
                     self._wait(begun + handled / self.rate)

@@ -10,8 +10,8 @@ from threading import Event, Thread, main_thread
 import pytest
 
 from deltacli.cli.terminal.interrupts import Interrupted
-from deltacli.operations.vacuum import to_the_end as module
-from deltacli.operations.vacuum.to_the_end import Stop, to_the_end
+from deltacli.work import uninterrupted as module
+from deltacli.work.uninterrupted import Stop, uninterrupted
 from tests.support.frames import callers
 
 
@@ -33,7 +33,7 @@ def test_an_interruption_never_overtakes_the_deletions() -> None:
     before = signal.signal(signal.SIGTERM, on_signal)
     try:
         with pytest.raises(Interrupted):
-            to_the_end(work, Stop())
+            uninterrupted(work, Stop())
         assert ["noted"] == done
     finally:
         signal.signal(signal.SIGTERM, before)
@@ -55,7 +55,7 @@ def test_pending_work_never_starts_after_the_run_ends(fault: BaseException, monk
 
     def end() -> None:
         with pytest.raises(type(fault)):
-            to_the_end(lambda: done.append("noted"), Stop())
+            uninterrupted(lambda: done.append("noted"), Stop())
 
     monkeypatch.setattr(module, "Thread", Stillborn)
     ending = Thread(target=end, daemon=True)
@@ -106,6 +106,6 @@ def test_work_that_is_told_to_stop_is_waited_for(at_once: bool, signals: int) ->
         seen.append(stop())
 
     with pytest.raises(Interrupted):
-        to_the_end(work, stop)
+        uninterrupted(work, stop)
 
     assert [False, True] == [seen[0], seen[-1]]

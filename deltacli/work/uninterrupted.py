@@ -27,7 +27,7 @@ class Stop:
             self._asked.set()
 
 
-def to_the_end(work: Callable[[], None], stop: Stop) -> None:
+def uninterrupted(work: Callable[[], None], stop: Stop) -> None:
     """Run a function in a thread of its own and wait for it, so that a signal to the main thread ends the run only
     after the work has ended, and what it did is recorded. `stop` tells the work when to end early.
 
