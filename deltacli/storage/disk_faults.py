@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 import os
 import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from deltacli.errors import NoSpace, PermissionRefused, StorageFailed
 
@@ -30,6 +32,15 @@ def disk_fault(fault: OSError, name: str, place: str, what: str) -> StorageFaile
     if fault.errno in _NO_SPACE:
         return NoSpace(message, hint=f"df -h {shlex.quote(_visible(os.path.dirname(place)))}")
     return StorageFailed(message)
+
+
+@contextmanager
+def writing_faults(place: str, name: str) -> Iterator[None]:
+    """Raise StorageFailed where the block cannot write the file at `place`, which errors refer to as `name`."""
+    try:
+        yield
+    except OSError as fault:
+        raise disk_fault(fault, name, place, "written") from fault
 
 
 def _visible(place: str) -> str:

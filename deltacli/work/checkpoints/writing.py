@@ -17,7 +17,7 @@ from deltacli.delta.encoding.arrow_digest import digest_rows
 from deltacli.delta.log.action_faults import wrong_type
 from deltacli.errors import StorageFailed
 from deltacli.memory_limit import stop_if_exhausted
-from deltacli.storage.disk_faults import disk_fault
+from deltacli.storage.disk_faults import writing_faults
 from deltacli.work.task_tracker import POLL_SECONDS, TaskTracker
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ class FileEncoder:
         self._flights = TaskTracker(self._encode)
         self._writing: Future[None] | None = None
         self._footers: list[pyarrow.parquet.FileMetaData] = []
-        with _disk_faults(place, self._name):
+        with writing_faults(place, self._name):
             self._sink = _Sink(place)
             self._writer = pyarrow.parquet.ParquetWriter(
                 self._sink,
@@ -193,7 +193,7 @@ class FileEncoder:
         for kind in list(self._pending):
             self._flush(kind)
         self._settle()
-        with _disk_faults(self._place, self._name):
+        with writing_faults(self._place, self._name):
             self._writer.close()
             self._sink.close()
             size = os.stat(self._place).st_size
@@ -231,7 +231,7 @@ class FileEncoder:
         self._writing = self._workers.submit(self._flights.run, rows)
 
     def _encode(self, rows: pyarrow.Table) -> None:
-        with _disk_faults(self._place, self._name):
+        with writing_faults(self._place, self._name):
             self._writer.write_table(rows, row_group_size=max(rows.num_rows, 1))
 
     def _settle(self) -> None:
@@ -252,14 +252,6 @@ class FileEncoder:
 
 def _digest(rows: pyarrow.Table) -> tuple[int, tuple[int, ...]]:
     return rows.num_rows, digest_rows(rows)
-
-
-@contextmanager
-def _disk_faults(place: str, name: str) -> Iterator[None]:
-    try:
-        yield
-    except OSError as fault:
-        raise disk_fault(fault, name, place, "written") from fault
 
 
 def why_not_proven(place: str, encoded: EncodedFile, digests: Iterable[object]) -> str | None:
@@ -341,7 +333,7 @@ def write_lines(
         data = b"".join(orjson.dumps({kind: action}) + b"\n" for kind, action in actions)
     except orjson.JSONEncodeError as fault:
         raise wrong_type("an action", str(fault), "the state") from fault
-    with _disk_faults(place, name or place), open(place, "wb") as file:
+    with writing_faults(place, name or place), open(place, "wb") as file:
         file.write(data)
     return data
 

@@ -10,14 +10,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING
 
 from deltacli.errors import FileMissing, StorageFailed
 from deltacli.storage import Created, Draft, Existed, Failed, Storage, Unknown
-from deltacli.storage.disk_faults import disk_fault
+from deltacli.storage.disk_faults import writing_faults
 from deltacli.work.outputs.parquet_stream import ParquetStream, require_sound
 from deltacli.work.rows.batches import first_rows
 from deltacli.work.task import TaskContext
@@ -113,7 +112,7 @@ def _write_file(
 
 
 def _encode(draft: Draft, name: str, schema: pyarrow.Schema, batches: Iterator[pyarrow.RecordBatch]) -> OutputFile:
-    with _disk_faults(draft.place, name), open(draft.place, "wb") as sink:
+    with writing_faults(draft.place, name), open(draft.place, "wb") as sink:
         stream = ParquetStream(sink, schema)
         try:
             for batch in batches:
@@ -152,11 +151,3 @@ def _publish(storage: Storage, draft: Draft, file: OutputFile) -> None:
         raise StorageFailed(f"{file.name} was not written", facts={"why": cause}) from fault
     if size != file.size_bytes:
         raise StorageFailed(f"{file.name} has {size} bytes, expected {file.size_bytes}", facts={"why": cause})
-
-
-@contextmanager
-def _disk_faults(place: str, name: str) -> Iterator[None]:
-    try:
-        yield
-    except OSError as fault:
-        raise disk_fault(fault, name, place, "written") from fault
