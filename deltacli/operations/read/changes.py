@@ -265,7 +265,7 @@ def read_commits(table: TableHandle, listing: LogListing, end: Snapshot, first: 
     times = file_times(listing.commits)
     start = end if first == end.version else read_snapshot(table, version=first)
     protocol, metadata = start.protocol, start.metadata
-    config = _read_as(end.config, TableConfiguration(protocol=protocol, metadata=metadata, schema=start.schema))
+    config = read_as(end.config, TableConfiguration(protocol=protocol, metadata=metadata, schema=start.schema))
     for version in range(first, end.version + 1):
         file = listing.commits[version]
         found: dict[str, list[Action]] = {"add": [], "remove": [], "cdc": []}
@@ -283,17 +283,17 @@ def read_commits(table: TableHandle, listing: LogListing, end: Snapshot, first: 
                 stamp = action.get("inCommitTimestamp")
         if metadata is not was:
             schema = parse_schema(metadata.schema_string or NO_COLUMNS)
-            config = _read_as(end.config, TableConfiguration(protocol=protocol, metadata=metadata, schema=schema))
+            config = read_as(end.config, TableConfiguration(protocol=protocol, metadata=metadata, schema=schema))
         is_stamped = has_in_commit_timestamps(protocol, metadata) and type(stamp) is int
         time_ms = stamp if is_stamped and stamp is not None else times[version].timestamp_ms
-        _require_representable(time_ms, version, file.name)
+        require_representable(time_ms, version, file.name)
         is_recorded = is_true(metadata.configuration, ENABLED)
         if version == first and metadata is not was and found["remove"] and first > 0:
-            before = _read_as(end.config, read_snapshot(table, version=first - 1).config)
+            before = read_as(end.config, read_snapshot(table, version=first - 1).config)
         yield Commit(version, time_ms, before, config, is_recorded, found["add"], found["remove"], found["cdc"])
 
 
-def _require_representable(time_ms: int, version: int, name: str) -> None:
+def require_representable(time_ms: int, version: int, name: str) -> None:
     """Raise CommitCorrupt where the time of a commit does not fit `_commit_timestamp`."""
     if not is_representable(time_ms):
         raise CommitCorrupt(
@@ -304,7 +304,7 @@ def _require_representable(time_ms: int, version: int, name: str) -> None:
         )
 
 
-def _read_as(now: TableConfiguration, then: TableConfiguration) -> TableConfiguration:
+def read_as(now: TableConfiguration, then: TableConfiguration) -> TableConfiguration:
     """Return the last version's schema, with the partition columns of the commit's version."""
     assert now.schema is not None
     assert now.metadata is not None

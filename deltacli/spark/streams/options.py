@@ -1,0 +1,199 @@
+"""The options of the data source, named as delta-spark names them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from deltacli.did_you_mean import nearest_name
+from deltacli.errors import UsageError
+from deltacli.units import EPOCH, parse_size
+
+MOST_FILES = 1_000
+"""Files of a batch, unless an option says otherwise: as in delta-spark."""
+LATEST = "latest"
+_DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
+
+
+@dataclass(frozen=True, slots=True)
+class StreamOptions:
+    """What the caller of `readStream` wants.
+
+    `starting_version` is a version, `latest`, or None: the newest version as a whole, then its commits.
+    """
+
+    path: str
+    starting_version: int | str | None = None
+    starting_timestamp_ms: int | None = None
+    most_files: int | None = MOST_FILES
+    most_bytes: int | None = None
+    read_change_feed: bool = False
+    ignore_deletes: bool = False
+    ignore_changes: bool = False
+    skip_change_commits: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class BatchOptions:
+    """What the caller of `read` wants."""
+
+    path: str
+    version: int | None = None
+    timestamp_ms: int | None = None
+
+
+def _bad(name: str, value: str, expected: str) -> UsageError:
+    return UsageError(
+        f"option {name} is {value!r}",
+        code="usage.stream-option",
+        facts={"expected": expected},
+        hint=f'.option("{name}", …)',
+    )
+
+
+def _flag(name: str, value: str) -> bool:
+    if value.strip().lower() not in ("true", "false"):
+        raise _bad(name, value, "true or false")
+    return value.strip().lower() == "true"
+
+
+def _version(name: str, value: str) -> int:
+    if not re.fullmatch(r"\d{1,18}", value.strip(), re.ASCII):
+        raise _bad(name, value, "a version, 0 or more")
+    return int(value)
+
+
+def _version_or_latest(name: str, value: str) -> int | str:
+    if value.strip().lower() == LATEST:
+        return LATEST
+    try:
+        return _version(name, value)
+    except UsageError:
+        raise _bad(name, value, "a version, 0 or more, or latest") from None
+
+
+def _count(name: str, value: str) -> int:
+    if not re.fullmatch(r"\d{1,18}", value.strip(), re.ASCII) or int(value) == 0:
+        raise _bad(name, value, "a number of files, 1 or more")
+    return int(value)
+
+
+def _size(name: str, value: str) -> int:
+    try:
+        # Spark reads `10g` and `10gb` as `10GiB`.
+        spelled = re.sub(r"(?i)^\s*(\d+)\s*([kmgtp])b?\s*$", r"\1\2iB", value)
+        found = parse_size(spelled)
+    except UsageError:
+        found = 0
+    if found <= 0:
+        raise _bad(name, value, "a size, such as 512m or 10GiB")
+    return found
+
+
+def _moment(name: str, value: str) -> int:
+    """Return epoch milliseconds of a date, which is midnight UTC, or of a time with its zone.
+
+    Spark's own sources use the zone of the session, which a Python data source does not know.
+    """
+    text = value.strip()
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise _bad(name, value, "a date, or a time with its zone: 2026-01-31T08:00:00Z") from None
+    if _DAY.fullmatch(text):
+        moment = moment.replace(tzinfo=UTC)
+    if moment.utcoffset() is None:
+        raise _bad(name, value, f"a time with its zone: {text}Z")
+    return int((moment - EPOCH).total_seconds() * 1000)
+
+
+_Reader = Callable[[str, str], Any]  # Any: the value of the field
+STREAM: Mapping[str, tuple[str, _Reader]] = {
+    "startingVersion": ("starting_version", _version_or_latest),
+    "startingTimestamp": ("starting_timestamp_ms", _moment),
+    "maxFilesPerTrigger": ("most_files", _count),
+    "maxBytesPerTrigger": ("most_bytes", _size),
+    "readChangeFeed": ("read_change_feed", _flag),
+    "ignoreDeletes": ("ignore_deletes", _flag),
+    "ignoreChanges": ("ignore_changes", _flag),
+    "skipChangeCommits": ("skip_change_commits", _flag),
+}
+"""Option -> field of StreamOptions, and its reader."""
+BATCH: Mapping[str, tuple[str, _Reader]] = {
+    "versionAsOf": ("version", _version),
+    "timestampAsOf": ("timestamp_ms", _moment),
+}
+LIMITS = ("maxFilesPerTrigger", "maxBytesPerTrigger")
+
+
+def stream_options(options: Mapping[str, str], spark: str) -> StreamOptions:
+    """Read the options of `readStream` on a version of Spark. Raises UsageError (`usage.stream-option`)."""
+    given = _given(options, STREAM, "readStream")
+    _require_limits(given, spark)
+    _require_one(given, "startingVersion", "startingTimestamp")
+    fields = _fields(given, STREAM)
+    if not has_limits(spark):
+        fields["most_files"] = None
+    return StreamOptions(_path(options), **fields)
+
+
+def batch_options(options: Mapping[str, str]) -> BatchOptions:
+    """Read the options of `read`. Raises UsageError (`usage.stream-option`)."""
+    given = _given(options, BATCH, "read")
+    _require_one(given, "versionAsOf", "timestampAsOf")
+    return BatchOptions(_path(options), **_fields(given, BATCH))
+
+
+def has_limits(spark: str) -> bool:
+    """Return True if a version of Spark lets a Python data source limit a batch: 4.2 or newer."""
+    found = re.match(r"(\d+)\.(\d+)", spark)
+    return found is not None and (int(found[1]), int(found[2])) >= (4, 2)
+
+
+def _path(options: Mapping[str, str]) -> str:
+    path = next((value for name, value in options.items() if name.lower() == "path"), "")
+    if not path:
+        raise UsageError("the table is missing", code="usage.stream-option", hint='.load("s3://lake/events")')
+    return path
+
+
+def _given(options: Mapping[str, str], known: Mapping[str, Any], where: str) -> dict[str, str]:
+    """Return the options by the names in `known`: Spark ignores the case of options. Raises UsageError for others."""
+    by_name = {name.lower(): name for name in known}
+    found = {}
+    for name, value in options.items():
+        if name.lower() == "path":
+            continue
+        if name.lower() not in by_name:
+            near = nearest_name(name, known, ignores_case=True)
+            raise UsageError(
+                f"{where} has no option {name}",
+                code="usage.stream-option",
+                facts={"did you mean": near} if near else {"options": ", ".join(known)},
+            )
+        found[by_name[name.lower()]] = str(value)
+    return found
+
+
+def _fields(given: Mapping[str, str], known: Mapping[str, tuple[str, _Reader]]) -> dict[str, Any]:
+    return {known[name][0]: known[name][1](name, value) for name, value in given.items()}
+
+
+def _require_one(given: Mapping[str, str], one: str, other: str) -> None:
+    if one in given and other in given:
+        raise UsageError(f"{one} and {other} exclude each other", code="usage.stream-option")
+
+
+def _require_limits(given: Mapping[str, str], spark: str) -> None:
+    """Raise UsageError for limits that this version of Spark would not keep."""
+    limit = next((name for name in LIMITS if name in given), None)
+    if limit is not None and not has_limits(spark):
+        raise UsageError(
+            f"Spark {spark} cannot limit the batches of a Python data source, so {limit} has no effect",
+            code="usage.stream-option",
+            facts={"needed": "Spark 4.2"},
+            hint=f"leave out {limit}, or use Spark 4.2",
+        )

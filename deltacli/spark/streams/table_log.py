@@ -1,0 +1,305 @@
+"""The log of a table as a stream reads it. Spec: Delta Log Entries; Action Reconciliation; Add CDC File."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from deltacli.delta.log.commit_lines import Action
+from deltacli.delta.log.commit_times import CommitTime, file_times
+from deltacli.delta.log.file_actions import action_schemas, whole_actions
+from deltacli.delta.log.segment import LogFile
+from deltacli.delta.log.state import has_in_commit_timestamps, read_metadata, read_protocol
+from deltacli.delta.log.table_configuration import TableConfiguration
+from deltacli.delta.protocol.protocol_action import require_readable
+from deltacli.delta.protocol.read_property import is_true
+from deltacli.delta.schema.readable_rows import require_readable_rows
+from deltacli.delta.schema.types import StructField, StructType, parse_schema
+from deltacli.delta.vectors.descriptor import unique_id
+from deltacli.errors import FileMissing, Refused, Unreadable, UsageError, VersionAbsent
+from deltacli.operations.read.changes import (
+    CHANGE_COLUMNS,
+    CHANGE_TYPE,
+    COMMIT_TIMESTAMP,
+    COMMIT_VERSION,
+    ENABLED,
+    NO_COLUMNS,
+    ChangeType,
+    Commit,
+    changed_files,
+    read_as,
+    require_representable,
+)
+from deltacli.operations.read.scan import Selection, data_files
+from deltacli.operations.table.find_log import list_log
+from deltacli.operations.table.rebuild import read_snapshot
+from deltacli.operations.table.time_travel import VersionTime, find_range
+from deltacli.operations.table.version import Snapshot
+from deltacli.spark.streams.commit_rules import delivered_adds
+from deltacli.spark.streams.offsets import StreamOffset
+from deltacli.spark.streams.options import LATEST, StreamOptions
+from deltacli.spark.streams.schema_changes import require_readable_columns, require_same_columns, schema_id
+from deltacli.units import format_ranges, format_timestamp
+from deltacli.work.commits.reading import stream_commit
+from deltacli.work.rows.data_files import DataFile, ReadSpec
+
+if TYPE_CHECKING:
+    import pyarrow
+
+    from deltacli.operations.table.handle import TableHandle
+
+_FILES = ("add", "remove", "cdc")
+_NO_FILES = ("protocol", "metaData", "commitInfo")
+
+
+class TableLog:
+    """The files that a stream delivers: those of a snapshot to begin with, and those of commits.
+
+    The columns are those of the newest version at the time this is made, `columns_version`.
+    """
+
+    def __init__(self, table: TableHandle, options: StreamOptions) -> None:
+        self._table, self._options = table, options
+        self._end = read_snapshot(table)
+        require_readable_rows(self._end.config, self._end.version)
+        self.is_atomic = options.read_change_feed
+        self.table, self.schema = self._end.metadata.id, schema_id(self._end.config)
+        described = CHANGE_COLUMNS if options.read_change_feed else ()
+        _require_free_names(self._end.schema, described)
+        self._selection = Selection.make(StructType((*self._end.schema.fields, *described)), None, None)
+        self._commits: dict[int, LogFile] = {}
+        self._times: dict[int, CommitTime] | None = None
+        self._newest = self._end.version
+        self._configs: dict[int, TableConfiguration] = {self._end.version: self._end.config}
+        self._kept: tuple[tuple[str, int] | None, Sequence[DataFile]] = (None, ())
+
+    @property
+    def columns_version(self) -> int:
+        """The version whose columns are read."""
+        return self._end.version
+
+    @property
+    def columns(self) -> tuple[StructField, ...]:
+        """The columns of the rows, those that describe a change last."""
+        return self._selection.columns
+
+    @property
+    def wanted(self) -> ReadSpec:
+        """What is read from every file."""
+        return self._selection.rows_wanted(self._end.config)
+
+    def newest(self) -> int:
+        """List the log from the last known version on, and return the newest version."""
+        start = max(self._commits, default=0)
+        listing = list_log(self._table.storage, start_version=start)
+        self._commits |= listing.commits
+        self._times = None
+        self._newest = max(self._newest, listing.newest_version)
+        return self._newest
+
+    def first_offset(self, newest: int) -> StreamOffset:
+        """Return where a stream begins. Raises VersionAbsent for a version or a time that is not in the log yet."""
+        wanted = self._options.starting_version
+        if self._options.starting_timestamp_ms is not None:
+            wanted = self._first_since(self._options.starting_timestamp_ms)
+        match wanted:
+            case None:
+                return StreamOffset.after(self.table, self.schema, self._end.version, with_snapshot=True)
+            case int():
+                if wanted > newest + 1:
+                    raise _too_new(f"version {wanted} does not exist yet", newest)
+                return StreamOffset.after(self.table, self.schema, wanted - 1, with_snapshot=False)
+        assert wanted == LATEST
+        return StreamOffset.after(self.table, self.schema, newest, with_snapshot=False)
+
+    def _first_since(self, timestamp_ms: int) -> int:
+        found = find_range(self._table, VersionTime(timestamp_ms), None)
+        if found.first > found.last:
+            raise _too_new(f"no version was committed at or after {format_timestamp(timestamp_ms)}", found.last)
+        return found.first
+
+    def snapshot_files(self, version: int) -> Sequence[DataFile]:
+        """Return the live files of a version, oldest first. Raises Unreadable where it can no longer be rebuilt."""
+        return self._once("snapshot", version, self._snapshot_files)
+
+    def commit_files(self, version: int) -> Sequence[DataFile]:
+        """Return the files to deliver of a commit.
+
+        Raises VersionAbsent where it is no longer in the log, and Refused (`stream.*`) where the stream cannot go on.
+        """
+        return self._once("commit", version, self._commit_files)
+
+    def _once(self, kind: str, version: int, read: Callable[[int], Sequence[DataFile]]) -> Sequence[DataFile]:
+        """Return what was read last, if it is asked for again: batches within a version follow one another."""
+        if self._kept[0] != (kind, version):
+            self._kept = ((kind, version), read(version))
+        return self._kept[1]
+
+    def _snapshot_files(self, version: int) -> list[DataFile]:
+        snapshot = self._end if version == self._end.version else read_snapshot(self._table, version=version)
+        self._require_columns(snapshot.config, version)
+        config = read_as(self._end.config, snapshot.config)
+        needed = self._selection.needed
+
+        def described(adds: pyarrow.RecordBatch) -> list[tuple[Any, DataFile]]:
+            times = adds.column("modificationTime").to_pylist()
+            files = data_files(adds, config, needed)
+            return [
+                ((time or 0, file.path, unique_id(dict(file.vector or {}))), file)
+                for time, file in zip(times, files, strict=True)
+            ]
+
+        found = [pair for batch in snapshot.map_actions("add", described) for pair in batch]
+        files = [file for _, file in sorted(found, key=lambda pair: pair[0])]
+        return self._as_inserts(snapshot, files) if self._options.read_change_feed else files
+
+    def _as_inserts(self, snapshot: Snapshot, files: Sequence[DataFile]) -> list[DataFile]:
+        """Return files of a snapshot with the columns that describe a change: all rows are inserts of its version."""
+        import pyarrow as pa
+
+        time_ms = snapshot.time.timestamp_ms if snapshot.time else None
+        micros = None if time_ms is None else time_ms * 1000
+        constants = {
+            CHANGE_TYPE: pa.scalar(ChangeType.INSERT.value, pa.string()),
+            COMMIT_VERSION: pa.scalar(snapshot.version, pa.int64()),
+            COMMIT_TIMESTAMP: pa.scalar(micros, pa.timestamp("us", tz="UTC")),
+        }
+        return [replace(file, constants={**file.constants, **constants}) for file in files]
+
+    def _commit_files(self, version: int) -> list[DataFile]:
+        commit = self._read_commit(version)
+        if self._options.read_change_feed:
+            if commit.is_of_whole_files:
+                raise _not_recorded(version)
+            return list(changed_files(self._table, commit, self._selection.needed))
+        source = self._commits[version].name
+        adds = delivered_adds(commit.adds, commit.removes, self._options, version, source)
+        if not adds:
+            return []
+        rows = whole_actions(adds, action_schemas().add, f"version {version}")
+        return data_files(rows, commit.config, self._selection.needed, version=version)
+
+    def _read_commit(self, version: int) -> Commit:
+        """Read a commit, and remember the configuration after it."""
+        file = self._commit_file(version)
+        actions = self._actions(file)  # first: whether the commit is there decides which error is raised
+        before = self._config_before(version)
+        protocol, metadata, stamp = before.protocol, before.metadata, None
+        found: dict[str, list[Action]] = {"add": [], "remove": [], "cdc": []}
+        for kind, action in actions:
+            match kind:
+                case "protocol":
+                    protocol = read_protocol(action, file.name)
+                    require_readable(protocol, version)
+                case "metaData":
+                    metadata = read_metadata(action, file.name)
+                case "commitInfo":
+                    stamp = action.get("inCommitTimestamp")
+                case _:
+                    found[kind].append(action)
+        config = _after(before, protocol, metadata)
+        self._require_columns(config, version)
+        self._configs = {version: config, self._end.version: self._end.config}
+        then, now = read_as(self._end.config, before), read_as(self._end.config, config)
+        time_ms, is_recorded = self._time_ms(version, config, stamp), is_true(config.properties, ENABLED)
+        return Commit(version, time_ms, then, now, is_recorded, found["add"], found["remove"], found["cdc"])
+
+    def _actions(self, file: LogFile) -> list[tuple[str, Action]]:
+        """Return the actions of a commit that matter to a stream."""
+        try:
+            return [
+                (kind, action)
+                for kind, action in stream_commit(self._table.storage, file)
+                if kind in _NO_FILES or (kind in _FILES and (kind == "cdc" or action.get("dataChange") is not False))
+            ]
+        except FileMissing:
+            self._commits.pop(file.version)
+            raise self._cleaned(file.version) from None
+
+    def _time_ms(self, version: int, config: TableConfiguration, stamp: object) -> int:
+        """Return when a version was committed, in epoch milliseconds."""
+        assert config.protocol is not None
+        assert config.metadata is not None
+        if not self._options.read_change_feed:
+            return 0  # not shown
+        time_ms = None
+        if has_in_commit_timestamps(config.protocol, config.metadata) and type(stamp) is int:
+            time_ms = stamp
+        if time_ms is None:
+            if self._times is None:
+                self._times = file_times(self._commits)
+            time_ms = self._times[version].timestamp_ms
+        require_representable(time_ms, version, self._commits[version].name)
+        return time_ms
+
+    def _config_before(self, version: int) -> TableConfiguration:
+        """Return the configuration of the version before one; of version 0 and of the oldest commit, its own."""
+        if version - 1 in self._configs:
+            return self._configs[version - 1]
+        try:
+            found = read_snapshot(self._table, version=max(version - 1, 0)).config
+        except Unreadable:
+            found = read_snapshot(self._table, version=version).config
+        return found
+
+    def _require_columns(self, config: TableConfiguration, version: int) -> None:
+        """Raise Refused where the columns that are read are not those of a version."""
+        if version > self._end.version:
+            require_same_columns(self._end.config, config, version)
+        elif version < self._end.version:
+            require_readable_columns(self._end.config, config, version)
+
+    def _commit_file(self, version: int) -> LogFile:
+        if version not in self._commits:
+            self.newest()
+        if version not in self._commits:
+            raise self._cleaned(version)
+        return self._commits[version]
+
+    def _cleaned(self, version: int) -> VersionAbsent:
+        """Return the error for a commit that is gone: what the stream has not delivered of it is lost."""
+        later = sorted(other for other in self._commits if other > version)
+        return VersionAbsent(
+            f"the commit of version {version} is no longer in the log, so its rows cannot be delivered",
+            facts={"commits": format_ranges(self._commits)},
+            hint="begin anew: another checkpointLocation"
+            + (f', with .option("startingVersion", "{later[0]}") or without it' if later else ""),
+        )
+
+
+def _after(before: TableConfiguration, protocol: Any, metadata: Any) -> TableConfiguration:  # Any: the actions
+    """Return the configuration after a commit with these actions."""
+    if protocol is before.protocol and metadata is before.metadata:
+        return before
+    schema = before.schema
+    if metadata is not before.metadata:
+        schema = parse_schema(metadata.schema_string or NO_COLUMNS)
+    return TableConfiguration(protocol=protocol, metadata=metadata, schema=schema)
+
+
+def _require_free_names(schema: StructType, described: Sequence[StructField]) -> None:
+    """Raise UsageError where a column of the table has the name of one that describes changes."""
+    ours = {column.name for column in described}
+    if taken := [column.name for column in schema.fields if column.name.lower() in ours]:
+        raise UsageError(
+            f"the column {taken[0]} of the table has the name of a change column",
+            code="usage.column",
+            hint="leave out readChangeFeed",
+        )
+
+
+def _not_recorded(version: int) -> Refused:
+    return Refused(
+        f"version {version} rewrites files, and {ENABLED} is not true: which of their rows changed is not recorded",
+        code="stream.changes-not-recorded",
+        facts={"version": str(version)},
+        hint='leave out readChangeFeed, and set .option("skipChangeCommits", "true")',
+    )
+
+
+def _too_new(message: str, newest: int) -> VersionAbsent:
+    return VersionAbsent(
+        f"{message}: the newest is {newest}",
+        hint='.option("startingVersion", "latest")   # what is committed from now on',
+    )

@@ -1,0 +1,105 @@
+"""Options are read as delta-spark means them, and what is unknown or impossible is refused by name."""
+
+from __future__ import annotations
+
+import pytest
+
+from deltacli.errors import UsageError
+from deltacli.spark.streams.options import BatchOptions, StreamOptions, batch_options, stream_options
+
+SPARK = "4.3.0"
+
+
+def test_no_options_are_the_defaults_of_delta_spark() -> None:
+    assert StreamOptions("tbl", most_files=1000) == stream_options({"path": "tbl"}, SPARK)
+
+
+def test_every_option_in_any_case() -> None:
+    given = {
+        "PATH": "tbl",
+        "startingversion": "5",
+        "maxFilesPerTrigger": "3",
+        "MAXBYTESPERTRIGGER": "2m",
+        "readChangeFeed": "TRUE",
+        "ignoreDeletes": "true",
+        "ignoreChanges": "true",
+        "skipChangeCommits": "false",
+    }
+
+    assert StreamOptions("tbl", 5, None, 3, 2 << 20, True, True, True, False) == stream_options(given, SPARK)
+
+
+@pytest.mark.parametrize(
+    "text, expected",
+    [
+        ("1970-01-02", 86_400_000),
+        ("1970-01-02T00:00:00Z", 86_400_000),
+        ("1970-01-02 00:00:00.5+01:00", 82_800_500),
+    ],
+)
+def test_starting_timestamps(text: str, expected: int) -> None:
+    assert expected == stream_options({"path": "t", "startingTimestamp": text}, SPARK).starting_timestamp_ms
+
+
+def test_the_newest_version_by_name() -> None:
+    assert "latest" == stream_options({"path": "t", "startingVersion": "Latest"}, SPARK).starting_version
+
+
+@pytest.mark.parametrize(
+    "option, value",
+    [
+        ("startingVersion", "-1"),
+        ("startingVersion", "first"),
+        ("startingTimestamp", "2026-01-31 08:00:00"),
+        ("startingTimestamp", "yesterday"),
+        ("maxFilesPerTrigger", "0"),
+        ("maxFilesPerTrigger", "1.5"),
+        ("maxBytesPerTrigger", "0"),
+        ("maxBytesPerTrigger", "many"),
+        ("readChangeFeed", "yes"),
+        ("ignoreDeletes", ""),
+    ],
+)
+def test_a_value_that_an_option_does_not_have_is_refused(option: str, value: str) -> None:
+    with pytest.raises(UsageError, match=f"option {option} is ") as caught:
+        stream_options({"path": "t", option: value}, SPARK)
+
+    assert "usage.stream-option" == caught.value.code
+    assert "expected" in caught.value.facts
+
+
+def test_an_unknown_option_is_refused_with_the_nearest_one() -> None:
+    with pytest.raises(UsageError, match="readStream has no option ignoreDelete") as caught:
+        stream_options({"path": "t", "ignoreDelete": "true"}, SPARK)
+
+    assert {"did you mean": "ignoreDeletes"} == caught.value.facts
+
+
+def test_a_version_and_a_time_exclude_each_other() -> None:
+    with pytest.raises(UsageError, match="exclude each other"):
+        stream_options({"path": "t", "startingVersion": "1", "startingTimestamp": "2026-01-31"}, SPARK)
+
+
+def test_no_path_is_refused() -> None:
+    with pytest.raises(UsageError, match="the table is missing"):
+        stream_options({}, SPARK)
+
+
+@pytest.mark.parametrize("limit", ["maxFilesPerTrigger", "maxBytesPerTrigger"])
+def test_limits_need_spark_4_2(limit: str) -> None:
+    with pytest.raises(UsageError, match=f"Spark 4.1.3 .* {limit}"):
+        stream_options({"path": "t", limit: "3"}, "4.1.3")
+
+    found = stream_options({"path": "t", limit: "3"}, "4.2.0")
+    assert 3 in (found.most_files, found.most_bytes)
+
+
+def test_without_limits_an_older_spark_takes_all() -> None:
+    assert stream_options({"path": "t"}, "4.1.3").most_files is None
+
+
+def test_options_of_a_version() -> None:
+    assert BatchOptions("t", 3) == batch_options({"path": "t", "versionAsOf": "3"})
+    assert BatchOptions("t", None, 0) == batch_options({"path": "t", "timestampAsOf": "1970-01-01"})
+    with pytest.raises(UsageError, match="read has no option startingVersion"):
+        batch_options({"path": "t", "startingVersion": "3"})
