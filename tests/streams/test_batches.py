@@ -106,6 +106,14 @@ def test_a_commit_of_changes_is_never_divided() -> None:
     assert (1, 0) == end.place
 
 
+def test_the_rows_that_changes_begin_with_are_divided() -> None:
+    log = SmallLog([[]], snapshot=[1, 1], is_atomic=True)
+
+    end = next_offset(log, StreamOffset.after(log.table, log.schema, 0, with_snapshot=True), 0, Limits(1))
+
+    assert (0, 1) == end.place
+
+
 def test_what_precedes_a_stop_is_delivered_before_it_is_raised() -> None:
     log = SmallLog([[1], [1], [1]], stops=frozenset({2}))
 

@@ -129,15 +129,24 @@ BATCH: Mapping[str, tuple[str, _Reader]] = {
 LIMITS = ("maxFilesPerTrigger", "maxBytesPerTrigger")
 
 
+def is_stream(options: Mapping[str, str]) -> bool:
+    """Return True if any option is one of `readStream` only. Without one, both give the same columns."""
+    known = {name.lower() for name in STREAM}
+    return any(name.lower() in known for name in options)
+
+
 def stream_options(options: Mapping[str, str], spark: str) -> StreamOptions:
     """Read the options of `readStream` on a version of Spark. Raises UsageError (`usage.stream-option`)."""
-    given = _given(options, STREAM, "readStream")
-    _require_limits(given, spark)
-    _require_one(given, "startingVersion", "startingTimestamp")
-    fields = _fields(given, STREAM)
     if not has_limits(spark):
-        fields["most_files"] = None
-    return StreamOptions(_path(options), **fields)
+        raise UsageError(
+            f"Spark {spark} cannot follow a table: its Python data sources have no begin and no limits of a batch",
+            code="usage.stream-option",
+            facts={"needed": "Spark 4.2", **({"option": limit} if (limit := _limit_in(options)) else {})},
+            hint="use Spark 4.2, or read_changes(spark, …, from_version)   # of deltacli.spark, in a loop of your own",
+        )
+    given = _given(options, STREAM, "readStream")
+    _require_one(given, "startingVersion", "startingTimestamp")
+    return StreamOptions(_path(options), **_fields(given, STREAM))
 
 
 def batch_options(options: Mapping[str, str]) -> BatchOptions:
@@ -187,13 +196,6 @@ def _require_one(given: Mapping[str, str], one: str, other: str) -> None:
         raise UsageError(f"{one} and {other} exclude each other", code="usage.stream-option")
 
 
-def _require_limits(given: Mapping[str, str], spark: str) -> None:
-    """Raise UsageError for limits that this version of Spark would not keep."""
-    limit = next((name for name in LIMITS if name in given), None)
-    if limit is not None and not has_limits(spark):
-        raise UsageError(
-            f"Spark {spark} cannot limit the batches of a Python data source, so {limit} has no effect",
-            code="usage.stream-option",
-            facts={"needed": "Spark 4.2"},
-            hint=f"leave out {limit}, or use Spark 4.2",
-        )
+def _limit_in(options: Mapping[str, str]) -> str | None:
+    given = {name.lower() for name in options}
+    return next((name for name in LIMITS if name.lower() in given), None)

@@ -98,6 +98,13 @@ class TableLog:
         self._newest = max(self._newest, listing.newest_version)
         return self._newest
 
+    @property
+    def newest_commit(self) -> LogFile | None:
+        """Return the newest commit of the log as it was listed last."""
+        if not self._commits:
+            self.newest()
+        return self._commits[max(self._commits)] if self._commits else None
+
     def first_offset(self, newest: int) -> StreamOffset:
         """Return where a stream begins. Raises VersionAbsent for a version or a time that is not in the log yet."""
         wanted = self._options.starting_version
