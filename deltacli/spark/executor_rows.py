@@ -56,5 +56,11 @@ def rows_of_pieces(job: bytes, pieces: Sequence[bytes]) -> Iterator[Any]:  # Any
             for batch in described.task(pickle.loads(piece), context):
                 yield as_spark_has_it(batch, variants)
     except DeltacliError as fault:
-        facts = "".join(f"; {name}: {value}" for name, value in fault.facts.items())
-        raise RuntimeError(f"[{fault.code}] {fault.message}{facts}") from None
+        raise searchable(fault) from None
+
+
+def searchable(fault: DeltacliError) -> RuntimeError:
+    """Return an error whose text begins with the code in brackets, because Spark shows it within a traceback."""
+    facts = "".join(f"; {name}: {value}" for name, value in fault.facts.items())
+    hint = f"; try: {fault.hint}" if fault.hint and "{" not in fault.hint else ""
+    return RuntimeError(f"[{fault.code}] {fault.message}{facts}{hint}")

@@ -44,7 +44,7 @@ def own_rows(
     """
     import pyarrow as pa
 
-    _require_no_nested_variant(spec.columns)
+    require_no_nested_variant(spec.columns)
     pieces = list(plan_pieces(files))
     if not pieces:
         return session.createDataFrame([], schema)
@@ -62,7 +62,7 @@ def own_rows(
     return spread.mapInArrow(_task(job), schema)
 
 
-def _require_no_nested_variant(columns: Iterable[StructField]) -> None:
+def require_no_nested_variant(columns: Iterable[StructField]) -> None:
     """Raise Unreadable for a variant within another type, which Spark would take in another order of its parts."""
     for column in columns:
         if column.data_type != _VARIANT and holds(column.data_type, _VARIANT):

@@ -109,7 +109,7 @@ class SparkEngine(EmbeddedEngine):
         """Return a task with all that executors need to run it: modules and shared values are sent to them, and the
         first job of a table compares versions and the table. Raises what the class says.
         """
-        location = _sendable(stores)
+        location = sendable_location(stores.location)
         witness = self._witness(stores.storage, location)
         if not self._slots or location not in self._witnesses:
             with self._progress.step("preparing the cluster", unit="jobs", total=1):
@@ -189,9 +189,8 @@ def _value(row: Row) -> Any:  # Any: the result of a piece
     return pickle.loads(row.content)
 
 
-def _sendable(stores: TableStores) -> StoreLocation:
+def sendable_location(location: StoreLocation | None) -> StoreLocation:
     """Return the location of a table for executors. Raises UsageError where they cannot open it."""
-    location = stores.location
     if location is None:
         raise UsageError(
             "this table exists in the memory of one process only",

@@ -1,0 +1,96 @@
+"""The data source `deltacli` of PySpark: `spark.read.format("deltacli")`, `spark.readStream.format("deltacli")`.
+
+Its classes are made in a function, because their bases exist only where PySpark does. They are sent to the processes
+of Spark by value, and do nothing themselves.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from deltacli.engine.spark.cluster import Cluster
+from deltacli.spark.session_settings import require_session
+
+NAME = "deltacli"
+
+
+def register(spark: Any) -> None:  # Any: a SparkSession, classic or Connect
+    """Make `format("deltacli")` known to a session, and deltacli importable in its Python processes.
+
+    Raises UsageError for a session that cannot be used.
+    """
+    require_session(spark)
+    Cluster(spark).ship_package()
+    spark.dataSource.register(source_class())
+
+
+def source_class() -> Any:  # Any: a subclass of pyspark.sql.datasource.DataSource
+    """Return the class of the data source."""
+    from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
+    from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxFiles, SupportsTriggerAvailableNow
+
+    class DeltacliSource(DataSource):  # type: ignore[misc]
+        @classmethod
+        def name(cls) -> str:
+            return "deltacli"
+
+        def schema(self) -> Any:
+            from pyspark import __version__
+
+            from deltacli.spark.source_plans import source_schema
+
+            return source_schema(dict(self.options), __version__)
+
+        def reader(self, schema: Any) -> Any:
+            return BatchReader(dict(self.options), schema)
+
+        def streamReader(self, schema: Any) -> Any:
+            return StreamReader(dict(self.options), schema)
+
+    class BatchReader(DataSourceReader):  # type: ignore[misc]
+        def __init__(self, options: dict[str, str], schema: Any) -> None:
+            self.options, self.schema = options, schema
+
+        def partitions(self) -> list[Any]:
+            from deltacli.spark.source_plans import batch_partitions
+
+            return [InputPartition(found) for found in batch_partitions(self.options, self.schema)]
+
+        def read(self, partition: Any) -> Any:
+            from deltacli.spark.source_rows import rows_of_partition
+
+            return rows_of_partition(partition.value, self.schema)
+
+    class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc]
+        def __init__(self, options: dict[str, str], schema: Any) -> None:
+            from pyspark import __version__
+
+            from deltacli.spark.source_plans import StreamPlan
+
+            self.schema = schema
+            self.plan: Any = StreamPlan(options, schema, __version__)
+
+        def __getstate__(self) -> dict[str, Any]:
+            return {"schema": self.schema}  # executors read partitions only
+
+        def initialOffset(self) -> Any:
+            return self.plan.initial_offset()
+
+        def prepareForTriggerAvailableNow(self) -> None:
+            self.plan.stop_at_newest()
+
+        def getDefaultReadLimit(self) -> Any:
+            return ReadMaxFiles(self.plan.most_files)
+
+        def latestOffset(self, start: Any, limit: Any) -> Any:
+            return self.plan.latest_offset(start, unlimited=isinstance(limit, ReadAllAvailable))
+
+        def partitions(self, start: Any, end: Any) -> list[Any]:
+            return [InputPartition(found) for found in self.plan.partitions(start, end)]
+
+        def read(self, partition: Any) -> Any:
+            from deltacli.spark.source_rows import rows_of_partition
+
+            return rows_of_partition(partition.value, self.schema)
+
+    return DeltacliSource

@@ -1,0 +1,179 @@
+"""What the data source does on the driver: columns, offsets, and partitions, each some pieces of our own scan.
+
+It runs in a Python process that Spark starts, without a session.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+from itertools import chain
+from typing import Any, TypeVar
+
+from deltacli.delta.log.segment import LogFile
+from deltacli.engine.spark.engine import sendable_location
+from deltacli.engine.spark.worker import Job, Witness
+from deltacli.errors import DeltacliError, Refused
+from deltacli.operations.read.scan import Selection, data_files
+from deltacli.operations.table.api_hints import name_table
+from deltacli.operations.table.handle import TableHandle
+from deltacli.operations.table.time_travel import find_snapshot
+from deltacli.operations.table.version import Snapshot
+from deltacli.spark.executor_rows import SPEC, read_piece, searchable
+from deltacli.spark.own_rows import require_no_nested_variant
+from deltacli.spark.spark_types import spark_schema
+from deltacli.spark.streams.batches import Limits, files_between, next_offset
+from deltacli.spark.streams.offsets import StreamOffset
+from deltacli.spark.streams.options import (
+    BatchOptions,
+    StreamOptions,
+    batch_options,
+    is_stream,
+    stream_options,
+)
+from deltacli.spark.streams.table_log import TableLog
+from deltacli.storage import open_storage
+from deltacli.storage.location import StoreLocation
+from deltacli.storage.secrets import without_secrets
+from deltacli.work.outputs.rows import plan_pieces
+from deltacli.work.rows.data_files import DataFile, ReadSpec
+
+Result = TypeVar("Result")
+
+
+@contextmanager
+def searchable_faults(name: str | None = None) -> Iterator[None]:
+    """Raise errors of deltacli as ones whose text begins with the code, and whose hint names the table."""
+    try:
+        yield
+    except DeltacliError as fault:
+        name_table(fault, name)
+        raise searchable(fault) from None
+
+
+def source_schema(options: Mapping[str, str], spark: str) -> Any:  # Any: pyspark.sql.types.StructType
+    """Return the columns of a source, whether it is read once or as a stream."""
+    with searchable_faults(options.get("path")):
+        if is_stream(options):
+            chosen = stream_options(options, spark)
+            return spark_schema(TableLog(_open(chosen.path), chosen).columns)
+        return spark_schema(BatchPlan(batch_options(options)).selection.columns)
+
+
+def _open(uri: str) -> TableHandle:
+    """Return a table. `deltacli.api` is not among the modules that reach the processes of Spark."""
+    return TableHandle(open_storage(uri), name=without_secrets(uri))
+
+
+class BatchPlan:
+    """A version of a table."""
+
+    def __init__(self, options: BatchOptions) -> None:
+        self.table = _open(options.path)
+        self.snapshot: Snapshot = find_snapshot(self.table, version=options.version, timestamp_ms=options.timestamp_ms)
+        self.snapshot.scan()  # refuses what no reader may read
+        self.selection = Selection.make(self.snapshot.schema, None, None)
+
+    def partitions(self, schema: Any) -> list[bytes]:  # Any: pyspark.sql.types.StructType
+        """Return the partitions, pickled."""
+        _require_schema(self.selection.columns, schema)
+        config, needed = self.snapshot.config, self.selection.needed
+        batches = self.snapshot.map_actions("add", lambda adds: data_files(adds, config, needed))
+        commits = self.snapshot.listing.commits
+        newest = commits[max(commits)] if commits else None
+        return partitions_of(self.table, self.selection.rows_wanted(config), chain.from_iterable(batches), newest)
+
+
+def batch_partitions(options: Mapping[str, str], schema: Any) -> list[bytes]:  # Any: pyspark.sql.types.StructType
+    """Return the partitions of a version of a table."""
+    with searchable_faults(options.get("path")):
+        return BatchPlan(batch_options(options)).partitions(schema)
+
+
+class StreamPlan:
+    """A table that a query follows. The log is read at first use."""
+
+    def __init__(self, options: Mapping[str, str], schema: Any, spark: str) -> None:  # Any: StructType
+        with searchable_faults(options.get("path")):
+            self._options: StreamOptions = stream_options(options, spark)
+        self._schema = schema
+        self._last: int | None = None
+        """The last version that a query with the trigger `availableNow` delivers."""
+
+    @cached_property
+    def _table(self) -> TableHandle:
+        return _open(self._options.path)
+
+    @cached_property
+    def _log(self) -> TableLog:
+        log = TableLog(self._table, self._options)
+        _require_schema(log.columns, self._schema)
+        return log
+
+    @property
+    def most_files(self) -> int | None:
+        """Return how many files a batch takes at most."""
+        return self._options.most_files
+
+    def initial_offset(self) -> dict[str, Any]:
+        """Return the beginning: which version that is, the first batch decides and records."""
+        return self._named(lambda: StreamOffset(self._log.table, self._log.schema).as_json())
+
+    def stop_at_newest(self) -> None:
+        """Deliver no version that is committed from now on."""
+        with searchable_faults(self._options.path):
+            self._last = self._log.newest()
+
+    def latest_offset(self, start: Mapping[str, Any], *, unlimited: bool) -> dict[str, Any]:
+        """Return the end of the batch that starts at an offset."""
+        return self._named(lambda: self._latest(StreamOffset.of_json(start), unlimited=unlimited).as_json())
+
+    def _latest(self, start: StreamOffset, *, unlimited: bool) -> StreamOffset:
+        newest = self._log.newest() if self._last is None else self._last
+        limits = Limits() if unlimited else Limits(self._options.most_files, self._options.most_bytes)
+        begin = self._log.first_offset(newest) if start.is_beginning else start
+        return next_offset(self._log, begin, newest, limits)
+
+    def partitions(self, start: Mapping[str, Any], end: Mapping[str, Any]) -> list[bytes]:
+        """Return the partitions of a batch, pickled: always the same ones for two offsets."""
+
+        def plan() -> list[bytes]:
+            files = files_between(self._log, StreamOffset.of_json(start), StreamOffset.of_json(end))
+            return partitions_of(self._table, self._log.wanted, files, self._log.newest_commit)
+
+        return self._named(plan)
+
+    def _named(self, action: Callable[[], Result]) -> Result:
+        with searchable_faults(self._options.path):
+            return action()
+
+
+def _require_schema(columns: Sequence[Any], schema: Any) -> None:  # Any: StructField, StructType
+    """Raise Refused where a frame was made with other columns than the table has now."""
+    require_no_nested_variant(columns)
+    found = spark_schema(columns)
+    if found != schema:
+        raise Refused(
+            "the frame has other columns than the table: its schema has changed since, or a schema was given",
+            code="stream.schema-changed",
+            facts={"frame": schema.simpleString()[:400], "table": found.simpleString()[:400]},
+            hint="create the frame again, without .schema(…)",
+        )
+
+
+def partitions_of(table: TableHandle, spec: ReadSpec, files: Iterable[DataFile], newest: LogFile | None) -> list[bytes]:
+    """Return pickled partitions: what a task of Spark needs to read some files.
+
+    `newest` is a commit that executors have to see: else they see another table.
+    """
+    pieces = list(plan_pieces(files))
+    if not pieces:
+        return []
+    location = sendable_location(StoreLocation.of(table.storage.uri))
+    witness = None if newest is None else Witness(newest.name, newest.size_bytes)
+    job = pickle.dumps(Job(read_piece, location, witness, pickle.dumps({SPEC: spec}, pickle.HIGHEST_PROTOCOL)))
+    return [
+        pickle.dumps((job, [pickle.dumps(piece, pickle.HIGHEST_PROTOCOL)]), pickle.HIGHEST_PROTOCOL) for piece in pieces
+    ]

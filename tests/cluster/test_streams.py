@@ -1,0 +1,181 @@
+"""The data source of PySpark: a version, a stream with limits, restarts and stops, and changes as a stream."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from deltacli import open_table
+from deltacli.spark.data_source import register
+from tests.cluster.grown_tables import Grown
+from tests.cluster.spark_rows import counts_of
+from tests.support import corpus
+from tests.support.builder import commit_path
+from tests.support.row_counts import count_rows
+
+Change = Callable[[str, str], None]
+SAMPLE = (
+    "dat/all_primitive_types",
+    "dat/deletion_vectors",
+    "dat/column_mapping",
+    "dat/nested_types",
+    "dat/multi_partitioned_2",
+    "dat/timestamp_ntz",
+    "kernel-rs/type-widening",
+    "duckdb-delta/variant/basic",
+)
+needs_corpus = pytest.mark.skipif(not corpus.tables(), reason=corpus.absence())
+
+
+@pytest.fixture
+def source(session: Any) -> Any:  # Any: a SparkSession
+    """The session, which knows the data source."""
+    register(session)
+    return session
+
+
+@pytest.fixture
+def run(source: Any, tmp_path: Path) -> Callable[..., Counter[int]]:
+    """Runs a query until all that is there is delivered, and returns all rows that it and earlier ones delivered."""
+    out, checkpoint = tmp_path / "out", tmp_path / "checkpoint"
+
+    def deliver(table: Path, made: Any = None, **options: object) -> Counter[int]:
+        frame = made or source.readStream.format("deltacli").options(**options).load(str(table))
+        writer = frame.select("id").writeStream.format("parquet").option("checkpointLocation", str(checkpoint))
+        query = writer.option("path", str(out)).trigger(availableNow=True).start()
+        try:
+            query.awaitTermination()
+        finally:
+            query.stop()
+        return Counter(row["id"] for row in source.read.schema("id long").parquet(str(out)).collect())
+
+    return deliver
+
+
+def _once(count: int) -> Counter[int]:
+    return Counter(range(count))
+
+
+@needs_corpus
+@pytest.mark.parametrize("pushdown", ["true", "false"])
+def test_versions_have_the_rows_of_our_own_scan(pushdown: str, source: Any, setting: Change) -> None:
+    setting("spark.sql.python.filterPushdown.enabled", pushdown)
+    setting("spark.sql.session.timeZone", "Asia/Tokyo")
+    entries = {entry.id: entry for entry in corpus.tables()}
+    for name in SAMPLE:
+        uri = str(entries[name].path(corpus.unpacked()))
+        rows = open_table(uri).snapshot().scan().to_arrow()
+
+        frame = source.read.format("deltacli").load(uri)
+
+        assert count_rows([rows], rows.schema.names) == counts_of(frame), name
+
+
+@needs_corpus
+@pytest.mark.parametrize("pushdown", ["true", "false"])
+def test_filters_select_the_same_rows_with_and_without_pushdown(pushdown: str, source: Any, setting: Change) -> None:
+    setting("spark.sql.python.filterPushdown.enabled", pushdown)
+    entries = {entry.id: entry for entry in corpus.tables()}
+    uri = str(entries["dat/multi_partitioned_2"].path(corpus.unpacked()))
+    whole = source.read.format("deltacli").load(uri)
+    column = whole.columns[0]
+    value = whole.select(column).first()[0]
+
+    found = whole.where(whole[column] == value)
+
+    assert 0 < found.count() == sum(row[column] == value for row in whole.collect())
+
+
+def test_a_stream_delivers_each_row_once_over_restarts_and_limits(run: Any, tmp_path: Path) -> None:
+    table = Grown(tmp_path / "table")
+    table.append(files=3)
+
+    assert _once(9) == run(table.root, maxFilesPerTrigger=2)
+    table.append(files=2)
+    table.rewrite(table.append()[0])
+
+    assert _once(18) == run(table.root, maxFilesPerTrigger=2)
+    assert _once(18) == run(table.root)
+
+
+def test_a_frame_made_before_a_change_of_the_schema_is_refused(source: Any, run: Any, tmp_path: Path) -> None:
+    table = Grown(tmp_path / "table")
+    table.append()
+    assert _once(3) == run(table.root)
+    frame = source.readStream.format("deltacli").load(str(table.root))
+    table.append()
+    table.set_columns(b=pa.string())
+    table.append()
+
+    with pytest.raises(Exception, match=r"\[stream\.schema-changed\] the frame has other columns"):
+        run(table.root, frame)
+    assert _once(9) == run(table.root)
+
+
+@pytest.mark.parametrize(
+    "option, expected",
+    [({"ignoreDeletes": True}, "stream.changes"), ({}, "stream.changes"), ({"skipChangeCommits": True}, None)],
+)
+def test_commits_that_change_rows_are_refused_or_skipped(
+    option: dict[str, object], expected: str | None, run: Any, tmp_path: Path
+) -> None:
+    table = Grown(tmp_path / "table")
+    old = table.append()
+    table.append()
+    assert _once(6) == run(table.root)
+    table.delete(old[0], [1])
+
+    if expected is None:
+        assert _once(6) == run(table.root, **option)
+    else:
+        with pytest.raises(Exception, match=rf"\[{expected}\] version 3 changes rows"):
+            run(table.root, **option)
+
+
+def test_a_file_that_vacuum_deleted_is_named(run: Any, tmp_path: Path) -> None:
+    table = Grown(tmp_path / "table")
+    (table.root / table.append()[0]["path"]).unlink()
+
+    with pytest.raises(Exception, match=r"\[data\.file-missing\] part-000000\.parquet does not exist"):
+        run(table.root)
+
+
+def test_a_commit_that_is_gone_is_named(run: Any, tmp_path: Path) -> None:
+    table = Grown(tmp_path / "table")
+    table.append()
+    assert _once(3) == run(table.root)
+    table.append()
+    table.append()
+    open_table(table.root).checkpoint()
+    (table.root / commit_path(2)).unlink()
+
+    with pytest.raises(Exception, match=r"\[table\.version-absent\] the commit of version 2 is no longer in the log"):
+        run(table.root)
+
+
+def test_unknown_options_are_refused_by_name(source: Any, tmp_path: Path) -> None:
+    table = Grown(tmp_path / "table")
+
+    with pytest.raises(Exception, match=r"\[usage\.stream-option\] .* ignoredelete; did you mean: ignoreDeletes"):
+        source.readStream.format("deltacli").options(ignoreDelete=True, startingVersion=0).load(str(table.root))
+
+
+def test_changes_as_a_stream(source: Any, tmp_path: Path) -> None:
+    table = Grown(tmp_path / "table")
+    old = table.append()
+    table.append()
+    table.delete(old[0], [1])
+    table.remove(table.append()[0])
+    expected = open_table(table.root).changes(from_version=1).to_arrow()
+
+    frame = source.readStream.format("deltacli").options(readChangeFeed=True, startingVersion=1).load(str(table.root))
+    writer = frame.writeStream.format("memory").queryName("deltacli_changes")
+    query = writer.option("checkpointLocation", str(tmp_path / "checkpoint")).trigger(availableNow=True).start()
+    query.awaitTermination()
+
+    assert count_rows([expected], expected.schema.names) == counts_of(source.table("deltacli_changes"))
