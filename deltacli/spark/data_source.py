@@ -10,8 +10,7 @@ from typing import Any
 
 from deltacli.engine.spark.cluster import Cluster
 from deltacli.spark.session_settings import require_session
-
-NAME = "deltacli"
+from deltacli.spark.streams.options import has_limits
 
 
 def register(spark: Any) -> None:  # Any: a SparkSession, classic or Connect
@@ -26,8 +25,11 @@ def register(spark: Any) -> None:  # Any: a SparkSession, classic or Connect
 
 def source_class() -> Any:  # Any: a subclass of pyspark.sql.datasource.DataSource
     """Return the class of the data source."""
-    from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
-    from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxFiles, SupportsTriggerAvailableNow
+    from pyspark import __version__
+    from pyspark.sql.datasource import DataSource
+
+    batch_reader = _batch_reader_class()
+    stream_reader = _stream_reader_class() if has_limits(__version__) else None
 
     class DeltacliSource(DataSource):  # type: ignore[misc]
         @classmethod
@@ -42,10 +44,25 @@ def source_class() -> Any:  # Any: a subclass of pyspark.sql.datasource.DataSour
             return source_schema(dict(self.options), __version__)
 
         def reader(self, schema: Any) -> Any:
-            return BatchReader(dict(self.options), schema)
+            return batch_reader(dict(self.options), schema)
 
         def streamReader(self, schema: Any) -> Any:
-            return StreamReader(dict(self.options), schema)
+            from pyspark import __version__
+
+            from deltacli.spark.source_plans import StreamPlan
+
+            plan = StreamPlan(dict(self.options), schema, __version__)  # refuses versions without `stream_reader`
+            assert stream_reader is not None
+            return stream_reader(plan, schema)
+
+    return DeltacliSource
+
+
+def _batch_reader_class() -> Any:  # Any: a subclass of pyspark.sql.datasource.DataSourceReader
+    """Return the class that reads a version. It has no `pushFilters`: a reader that has it fails every read while
+    `spark.sql.python.filterPushdown.enabled` is false.
+    """
+    from pyspark.sql.datasource import DataSourceReader, InputPartition
 
     class BatchReader(DataSourceReader):  # type: ignore[misc]
         def __init__(self, options: dict[str, str], schema: Any) -> None:
@@ -61,14 +78,17 @@ def source_class() -> Any:  # Any: a subclass of pyspark.sql.datasource.DataSour
 
             return rows_of_partition(partition.value, self.schema)
 
+    return BatchReader
+
+
+def _stream_reader_class() -> Any:  # Any: a subclass of pyspark.sql.datasource.DataSourceStreamReader
+    """Return the class that reads a stream, as Spark calls it from 4.2 on."""
+    from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+    from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxFiles, SupportsTriggerAvailableNow
+
     class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc]
-        def __init__(self, options: dict[str, str], schema: Any) -> None:
-            from pyspark import __version__
-
-            from deltacli.spark.source_plans import StreamPlan
-
-            self.schema = schema
-            self.plan: Any = StreamPlan(options, schema, __version__)
+        def __init__(self, plan: Any, schema: Any) -> None:
+            self.plan, self.schema = plan, schema
 
         def __getstate__(self) -> dict[str, Any]:
             return {"schema": self.schema}  # executors read partitions only
@@ -80,7 +100,7 @@ def source_class() -> Any:  # Any: a subclass of pyspark.sql.datasource.DataSour
             self.plan.stop_at_newest()
 
         def getDefaultReadLimit(self) -> Any:
-            return ReadMaxFiles(self.plan.most_files)
+            return ReadMaxFiles(self.plan.most_files)  # bytes are limited by the plan itself
 
         def latestOffset(self, start: Any, limit: Any) -> Any:
             return self.plan.latest_offset(start, unlimited=isinstance(limit, ReadAllAvailable))
@@ -93,4 +113,4 @@ def source_class() -> Any:  # Any: a subclass of pyspark.sql.datasource.DataSour
 
             return rows_of_partition(partition.value, self.schema)
 
-    return DeltacliSource
+    return StreamReader

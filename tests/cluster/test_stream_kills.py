@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections import Counter
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from urllib.parse import unquote, urlparse
 
@@ -38,8 +40,9 @@ def test_ten_kills_while_200_commits_arrive(changes: bool, tmp_path: Path) -> No
             wait_until(lambda least=least: _batches(place) >= least)  # type: ignore[misc]
         finally:
             _kill(query)
-    query = _start(table.root, place, options)
+    query = _start(table.root, place, options | {"maxFilesPerTrigger": 50})
     try:
+        wait_until(lambda: told == _rows(place))
         table.set_columns(b=pa.string())
         table.append()
         wait_until((place / "error").exists)
@@ -66,13 +69,15 @@ def _grow(table: Grown, step: int, *, changes: bool) -> Rows:
 
 def _start(table: Path, place: Path, options: Mapping[str, object]) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-m", "tests.cluster.stream_query", str(table), str(place), json.dumps(options)]
+    settings = {**os.environ, "PYSPARK_PYTHON": sys.executable, "PYTHONPATH": str(REPOSITORY)}
     with (place / "log").open("ab") as log:
-        return subprocess.Popen(command, stdout=log, stderr=log, cwd=REPOSITORY, start_new_session=True)
+        return subprocess.Popen(command, stdout=log, stderr=log, env=settings, start_new_session=True)
 
 
 def _kill(query: subprocess.Popen[bytes]) -> None:
     for process in of_session(query.pid):
-        kill(process)
+        with suppress(ProcessLookupError):  # ended with the one before it
+            kill(process)
     query.wait()
 
 

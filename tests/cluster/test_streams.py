@@ -44,10 +44,10 @@ def run(source: Any, tmp_path: Path) -> Callable[..., Counter[int]]:
     """Runs a query until all that is there is delivered, and returns all rows that it and earlier ones delivered."""
     out, checkpoint = tmp_path / "out", tmp_path / "checkpoint"
 
-    def deliver(table: Path, made: Any = None, **options: object) -> Counter[int]:
+    def deliver(table: Path, made: Any = None, trigger: str = "availableNow", **options: object) -> Counter[int]:
         frame = made or source.readStream.format("deltacli").options(**options).load(str(table))
         writer = frame.select("id").writeStream.format("parquet").option("checkpointLocation", str(checkpoint))
-        query = writer.option("path", str(out)).trigger(availableNow=True).start()
+        query = writer.option("path", str(out)).trigger(**{trigger: True}).start()
         try:
             query.awaitTermination()
         finally:
@@ -101,6 +101,14 @@ def test_a_stream_delivers_each_row_once_over_restarts_and_limits(run: Any, tmp_
 
     assert _once(18) == run(table.root, maxFilesPerTrigger=2)
     assert _once(18) == run(table.root)
+
+
+def test_a_single_batch_has_all_rows_whatever_the_limits(run: Any, tmp_path: Path) -> None:
+    table = Grown(tmp_path / "table")
+    table.append(files=3)
+    table.append()
+
+    assert _once(12) == run(table.root, trigger="once", maxFilesPerTrigger=1, maxBytesPerTrigger=1)
 
 
 def test_a_frame_made_before_a_change_of_the_schema_is_refused(source: Any, run: Any, tmp_path: Path) -> None:
