@@ -21,7 +21,7 @@ def sample(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
-@pytest.mark.parametrize("number", range(3))
+@pytest.mark.parametrize("number", range(4))
 def test_smoke_examples_of_the_page_print_the_shown_output(
     number: int, session: Any, sample: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -30,4 +30,4 @@ def test_smoke_examples_of_the_page_print_the_shown_output(
     exec(BLOCKS[number], {"spark": session})
 
     assert re.findall(r"^# -> (.*)$", BLOCKS[number], re.MULTILINE) == capsys.readouterr().out.splitlines()
-    assert 3 == len(BLOCKS)
+    assert 4 == len(BLOCKS)
