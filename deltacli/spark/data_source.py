@@ -1,14 +1,14 @@
 """The data source `deltacli` of PySpark: `spark.read.format("deltacli")`, `spark.readStream.format("deltacli")`.
 
-Its classes are made in a function, because their bases exist only where PySpark does. They are sent to the processes
-of Spark by value, and do nothing themselves.
+Its classes are made in functions, because their bases exist only where PySpark does. They are sent to the processes of
+Spark by value, with the modules of deltacli, and do nothing themselves.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from deltacli.engine.spark.cluster import Cluster
+from deltacli.spark.carried import carried_package
 from deltacli.spark.session_settings import require_session
 from deltacli.spark.streams.options import has_limits
 
@@ -19,17 +19,17 @@ def register(spark: Any) -> None:  # Any: a SparkSession, classic or Connect
     Raises UsageError for a session that cannot be used.
     """
     require_session(spark)
-    Cluster(spark).ship_package()
-    spark.dataSource.register(source_class())
+    spark.dataSource.register(source_class(spark.version))
 
 
-def source_class() -> Any:  # Any: a subclass of pyspark.sql.datasource.DataSource
-    """Return the class of the data source."""
+def source_class(server: str) -> Any:  # Any: a subclass of pyspark.sql.datasource.DataSource
+    """Return the class of the data source for a version of Spark. It carries deltacli."""
     from pyspark import __version__
     from pyspark.sql.datasource import DataSource
 
-    batch_reader = _batch_reader_class()
-    stream_reader = _stream_reader_class() if has_limits(__version__) else None
+    package = carried_package()
+    batch_reader = _batch_reader_class(package)
+    stream_reader = _stream_reader_class(package) if has_limits(__version__) and has_limits(server) else None
 
     class DeltacliSource(DataSource):  # type: ignore[misc]
         @classmethod
@@ -39,6 +39,7 @@ def source_class() -> Any:  # Any: a subclass of pyspark.sql.datasource.DataSour
         def schema(self) -> Any:
             from pyspark import __version__
 
+            package.make_importable()
             from deltacli.spark.source_plans import source_schema
 
             return source_schema(dict(self.options), __version__)
@@ -49,6 +50,7 @@ def source_class() -> Any:  # Any: a subclass of pyspark.sql.datasource.DataSour
         def streamReader(self, schema: Any) -> Any:
             from pyspark import __version__
 
+            package.make_importable()
             from deltacli.spark.source_plans import StreamPlan
 
             plan = StreamPlan(dict(self.options), schema, __version__)  # refuses versions without `stream_reader`
@@ -58,7 +60,7 @@ def source_class() -> Any:  # Any: a subclass of pyspark.sql.datasource.DataSour
     return DeltacliSource
 
 
-def _batch_reader_class() -> Any:  # Any: a subclass of pyspark.sql.datasource.DataSourceReader
+def _batch_reader_class(package: Any) -> Any:  # Any: of `carried_package`; a subclass of DataSourceReader
     """Return the class that reads a version. It has no `pushFilters`: a reader that has it fails every read while
     `spark.sql.python.filterPushdown.enabled` is false.
     """
@@ -69,11 +71,13 @@ def _batch_reader_class() -> Any:  # Any: a subclass of pyspark.sql.datasource.D
             self.options, self.schema = options, schema
 
         def partitions(self) -> list[Any]:
+            package.make_importable()
             from deltacli.spark.source_plans import batch_partitions
 
             return [InputPartition(found) for found in batch_partitions(self.options, self.schema)]
 
         def read(self, partition: Any) -> Any:
+            package.make_importable()
             from deltacli.spark.source_rows import rows_of_partition
 
             return rows_of_partition(partition.value, self.schema)
@@ -81,7 +85,7 @@ def _batch_reader_class() -> Any:  # Any: a subclass of pyspark.sql.datasource.D
     return BatchReader
 
 
-def _stream_reader_class() -> Any:  # Any: a subclass of pyspark.sql.datasource.DataSourceStreamReader
+def _stream_reader_class(package: Any) -> Any:  # Any: of `carried_package`; a subclass of DataSourceStreamReader
     """Return the class that reads a stream, as Spark calls it from 4.2 on."""
     from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
     from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxFiles, SupportsTriggerAvailableNow
@@ -109,6 +113,7 @@ def _stream_reader_class() -> Any:  # Any: a subclass of pyspark.sql.datasource.
             return [InputPartition(found) for found in self.plan.partitions(start, end)]
 
         def read(self, partition: Any) -> Any:
+            package.make_importable()
             from deltacli.spark.source_rows import rows_of_partition
 
             return rows_of_partition(partition.value, self.schema)

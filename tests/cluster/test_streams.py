@@ -11,7 +11,8 @@ import pyarrow as pa
 import pytest
 
 from deltacli import open_table
-from deltacli.spark.data_source import register
+from deltacli.spark import register
+from deltacli.spark.session_settings import is_connect
 from tests.cluster.grown_tables import Grown
 from tests.cluster.spark_rows import counts_of
 from tests.support import corpus
@@ -120,9 +121,11 @@ def test_a_frame_made_before_a_change_of_the_schema_is_refused(source: Any, run:
     table.set_columns(b=pa.string())
     table.append()
 
-    with pytest.raises(Exception, match=r"\[stream\.schema-changed\] the frame has other columns"):
-        run(table.root, frame)
-    assert _once(9) == run(table.root)
+    if not is_connect(source):  # there, a frame has no columns before it is used
+        with pytest.raises(Exception, match=r"\[stream\.schema-changed\] the frame has other columns"):
+            run(table.root, frame)
+        frame = None
+    assert _once(9) == run(table.root, frame)
 
 
 @pytest.mark.parametrize(
@@ -170,7 +173,7 @@ def test_unknown_options_are_refused_by_name(source: Any, tmp_path: Path) -> Non
     table = Grown(tmp_path / "table")
 
     with pytest.raises(Exception, match=r"\[usage\.stream-option\] .* ignoredelete; did you mean: ignoreDeletes"):
-        source.readStream.format("deltacli").options(ignoreDelete=True, startingVersion=0).load(str(table.root))
+        str(source.readStream.format("deltacli").options(ignoreDelete=True).load(str(table.root)).schema)
 
 
 def test_changes_as_a_stream(source: Any, tmp_path: Path) -> None:
