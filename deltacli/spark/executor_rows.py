@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from deltacli.delta.schema.types import PrimitiveType, StructField
 from deltacli.engine.spark.worker import context_of
-from deltacli.errors import DeltacliError
+from deltacli.errors import DeltacliError, PathExternal
+from deltacli.storage.secrets import without_secrets
 from deltacli.work.outputs.rows import rows_of_piece
 
 if TYPE_CHECKING:
@@ -62,5 +63,8 @@ def rows_of_pieces(job: bytes, pieces: Sequence[bytes]) -> Iterator[Any]:  # Any
 def searchable(fault: DeltacliError) -> RuntimeError:
     """Return an error whose text begins with the code in brackets, because Spark shows it within a traceback."""
     facts = "".join(f"; {name}: {value}" for name, value in fault.facts.items())
-    hint = f"; try: {fault.hint}" if fault.hint and "{" not in fault.hint else ""
-    return RuntimeError(f"[{fault.code}] {fault.message}{facts}{hint}")
+    hint = fault.hint if fault.hint and "{" not in fault.hint else None
+    if isinstance(fault, PathExternal) and fault.prefix is not None:
+        hint = f'allow_external=[{fault.prefix!r}], or .option("allowExternal", {fault.prefix!r}) of the data source'
+    text = f"[{fault.code}] {fault.message}{facts}" + (f"; try: {hint}" if hint else "")
+    return RuntimeError(without_secrets(text))

@@ -8,6 +8,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cached_property
 from itertools import chain
 from typing import Any, TypeVar
@@ -34,11 +35,11 @@ from deltacli.spark.streams.options import (
     stream_options,
 )
 from deltacli.spark.streams.table_log import TableLog
-from deltacli.storage import open_storage
 from deltacli.storage.location import StoreLocation
-from deltacli.storage.secrets import without_secrets
+from deltacli.storage.secrets import remember_secrets, without_secrets
 from deltacli.work.outputs.rows import plan_pieces
 from deltacli.work.rows.data_files import DataFile, ReadSpec
+from deltacli.work.rows.table_files import read_prefixes
 
 Result = TypeVar("Result")
 
@@ -49,7 +50,7 @@ def searchable_faults(name: str | None = None) -> Iterator[None]:
     try:
         yield
     except DeltacliError as fault:
-        name_table(fault, name)
+        name_table(fault, None if name is None else without_secrets(name))
         raise searchable(fault) from None
 
 
@@ -58,20 +59,34 @@ def source_schema(options: Mapping[str, str], spark: str) -> Any:  # Any: pyspar
     with searchable_faults(options.get("path")):
         if is_stream(options):
             chosen = stream_options(options, spark)
-            return spark_schema(TableLog(_open(chosen.path), chosen).columns)
+            return spark_schema(TableLog(_open(chosen), chosen).columns)
         return spark_schema(BatchPlan(batch_options(options)).selection.columns)
 
 
-def _open(uri: str) -> TableHandle:
-    """Return a table. `deltacli.api` is not among the modules that reach the processes of Spark."""
-    return TableHandle(open_storage(uri), name=without_secrets(uri))
+def _open(options: BatchOptions | StreamOptions) -> TableHandle:
+    """Return a table. Raises UsageError (`cluster.secret`) for an option or a URI that may hold a secret.
+
+    `deltacli.api` is not among the modules that reach the processes of Spark.
+    """
+    uri, given = options.path, dict(options.storage_options)
+    remember_secrets(given)
+    allowed = read_prefixes(options.allow_external)
+    location = sendable_location(StoreLocation.of(uri, given, allowed))
+    storage = location.open()
+    return TableHandle(
+        storage,
+        open_other=location.open_other,
+        allowed=allowed,
+        name=without_secrets(uri),
+        location=replace(location, uri=storage.uri),
+    )
 
 
 class BatchPlan:
     """A version of a table."""
 
     def __init__(self, options: BatchOptions) -> None:
-        self.table = _open(options.path)
+        self.table = _open(options)
         self.snapshot: Snapshot = find_snapshot(self.table, version=options.version, timestamp_ms=options.timestamp_ms)
         self.snapshot.scan()  # refuses what no reader may read
         self.selection = Selection.make(self.snapshot.schema, None, None)
@@ -104,7 +119,7 @@ class StreamPlan:
 
     @cached_property
     def _table(self) -> TableHandle:
-        return _open(self._options.path)
+        return _open(self._options)
 
     @cached_property
     def _log(self) -> TableLog:
@@ -171,7 +186,7 @@ def partitions_of(table: TableHandle, spec: ReadSpec, files: Iterable[DataFile],
     pieces = list(plan_pieces(files))
     if not pieces:
         return []
-    location = sendable_location(StoreLocation.of(table.storage.uri))
+    location = sendable_location(table.stores.location)
     witness = None if newest is None else Witness(newest.name, newest.size_bytes)
     job = pickle.dumps(Job(read_piece, location, witness, pickle.dumps({SPEC: spec}, pickle.HIGHEST_PROTOCOL)))
     return [

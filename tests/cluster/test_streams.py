@@ -18,6 +18,7 @@ from tests.cluster.spark_rows import counts_of
 from tests.support import corpus
 from tests.support.builder import commit_path
 from tests.support.row_counts import count_rows
+from tests.support.s3 import S3Server, running
 
 Change = Callable[[str, str], None]
 SAMPLE = (
@@ -174,6 +175,54 @@ def test_unknown_options_are_refused_by_name(source: Any, tmp_path: Path) -> Non
 
     with pytest.raises(Exception, match=r"\[usage\.stream-option\] .* ignoredelete; did you mean: ignoreDeletes"):
         str(source.readStream.format("deltacli").options(ignoreDelete=True).load(str(table.root)).schema)
+
+
+@pytest.mark.parametrize("reader", ["read", "readStream"])
+def test_a_relative_path_is_refused_by_name(reader: str, source: Any) -> None:
+    with pytest.raises(Exception, match=r"\[usage\.stream-option\] the path tbl is relative"):
+        str(getattr(source, reader).format("deltacli").load("tbl").schema)
+
+
+def test_options_of_the_store_reach_the_driver_and_executors(
+    source: Any, run: Any, s3_server: S3Server, tmp_path: Path
+) -> None:
+    table, bucket = Grown(tmp_path / "table"), s3_server.make_bucket()
+    table.append(files=2)
+    for path in table.root.rglob("*.*"):
+        s3_server.put(bucket, f"tbl/{path.relative_to(table.root)}", path.read_bytes())
+    asked = s3_server.asked("GET", bucket)
+
+    with running() as other:
+        options = {"storage.endpoint_url": other.url, "startingVersion": 0}
+        rows = run(f"s3://{bucket}/tbl", **options)
+
+        assert other.asked("GET", f"{bucket}/tbl/part-000000.parquet") > 0
+
+    assert _once(6) == rows
+    assert asked == s3_server.asked("GET", bucket)
+
+
+@pytest.mark.parametrize("reader", ["read", "readStream"])
+def test_an_option_that_may_be_a_secret_is_refused_and_not_shown(reader: str, source: Any) -> None:
+    secret = "nobody-may-see-this"
+    frame = getattr(source, reader).format("deltacli").option("storage.secret_access_key", secret)
+
+    with pytest.raises(Exception, match=r"\[cluster\.secret\] the storage option secret_access_key may") as caught:
+        str(frame.load("s3://bucket/tbl").schema)
+
+    assert secret not in str(caught.value)
+
+
+def test_files_outside_the_table_need_a_prefix(run: Any, tmp_path: Path) -> None:
+    table, outside = Grown(tmp_path / "table"), tmp_path / "outside" / "other.parquet"
+    line = table.file()
+    outside.parent.mkdir()
+    (table.root / line["add"]["path"]).rename(outside)
+    table.commit({"add": line["add"] | {"path": outside.as_uri()}})
+
+    with pytest.raises(Exception, match=r'\[path\.external\].*\.option\("allowExternal", .*outside'):
+        run(table.root)
+    assert _once(3) == run(table.root, allowExternal=str(outside.parent))
 
 
 def test_changes_as_a_stream(source: Any, tmp_path: Path) -> None:

@@ -226,6 +226,28 @@ def test_the_change_feed_begins_with_inserts_and_goes_on_with_changes() -> None:
     assert "stream.changes-not-recorded" == code_of(log, 1)
 
 
+@pytest.mark.parametrize("before, after", [(["p"], []), ([], ["p"])])
+def test_removed_files_have_the_partition_columns_of_their_own_time(before: list[str], after: list[str]) -> None:
+    """Else a value of a partition would be null in deleted rows, or one that a file stores would be overwritten."""
+    columns, recorded = fields(("id", "long"), ("p", "string")), {"delta.enableChangeDataFeed": "true"}
+    values = {"p": "of the log"}
+
+    def lines(partitions: list[str]) -> Line:
+        return metadata(schema_string=columns, partition_columns=partitions, configuration=recorded)
+
+    old, new = values if before else {}, values if after else {}
+    builder = TableBuilder().commit(protocol(1, 4), lines(before), add("a", partition_values=old))
+    builder.commit(lines(after), remove("a", partitionValues=old), add("b", partition_values=new))
+
+    files = log_of(builder, read_change_feed=True).commit_files(1)
+
+    found = [(file.path, file.constants["_change_type"].as_py(), file.constants.get("p")) for file in files]
+    assert [("a", "delete", old.get("p")), ("b", "insert", new.get("p"))] == [
+        (path, change, None if value is None else value.as_py()) for path, change, value in found
+    ]
+    assert ["p" in old, "p" in new] == [value is not None for _, _, value in found]
+
+
 def test_a_column_with_the_name_of_one_that_describes_changes_is_refused() -> None:
     builder = TableBuilder().commit(*birth(schema_string=fields(("_Change_Type", "string"))))
 

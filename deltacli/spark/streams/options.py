@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -34,6 +36,8 @@ class StreamOptions:
     ignore_deletes: bool = False
     ignore_changes: bool = False
     skip_change_commits: bool = False
+    storage_options: tuple[tuple[str, str], ...] = ()
+    allow_external: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +47,8 @@ class BatchOptions:
     path: str
     version: int | None = None
     timestamp_ms: int | None = None
+    storage_options: tuple[tuple[str, str], ...] = ()
+    allow_external: tuple[str, ...] = ()
 
 
 def _bad(name: str, value: str, expected: str) -> UsageError:
@@ -110,7 +116,25 @@ def _moment(name: str, value: str) -> int:
     return int((moment - EPOCH).total_seconds() * 1000)
 
 
+def _prefixes(name: str, value: str) -> tuple[str, ...]:
+    """Return one prefix, or those in a JSON array, as Spark writes lists of paths."""
+    found: Any = [value]
+    if value.lstrip().startswith("["):
+        try:
+            found = json.loads(value)
+        except ValueError:
+            found = [None]
+    if not all(isinstance(prefix, str) and prefix for prefix in found):
+        raise _bad(name, value, 'a path or a URI, or a JSON array of them: ["s3://lake/other"]')
+    for prefix in found:
+        _require_absolute(f"the prefix {prefix}", prefix, f'.option("{name}", os.path.abspath({prefix!r}))')
+    return tuple(found)
+
+
 _Reader = Callable[[str, str], Any]  # Any: the value of the field
+_BOTH: Mapping[str, tuple[str, _Reader]] = {"allowExternal": ("allow_external", _prefixes)}
+STORAGE = "storage."
+"""The beginning of the names of options of the store."""
 STREAM: Mapping[str, tuple[str, _Reader]] = {
     "startingVersion": ("starting_version", _version_or_latest),
     "startingTimestamp": ("starting_timestamp_ms", _moment),
@@ -120,18 +144,20 @@ STREAM: Mapping[str, tuple[str, _Reader]] = {
     "ignoreDeletes": ("ignore_deletes", _flag),
     "ignoreChanges": ("ignore_changes", _flag),
     "skipChangeCommits": ("skip_change_commits", _flag),
+    **_BOTH,
 }
 """Option -> field of StreamOptions, and its reader."""
 BATCH: Mapping[str, tuple[str, _Reader]] = {
     "versionAsOf": ("version", _version),
     "timestampAsOf": ("timestamp_ms", _moment),
+    **_BOTH,
 }
 LIMITS = ("maxFilesPerTrigger", "maxBytesPerTrigger")
 
 
 def is_stream(options: Mapping[str, str]) -> bool:
     """Return True if any option is one of `readStream` only. Without one, both give the same columns."""
-    known = {name.lower() for name in STREAM}
+    known = {name.lower() for name in STREAM if name not in BATCH}
     return any(name.lower() in known for name in options)
 
 
@@ -146,14 +172,14 @@ def stream_options(options: Mapping[str, str], spark: str) -> StreamOptions:
         )
     given = _given(options, STREAM, "readStream")
     _require_one(given, "startingVersion", "startingTimestamp")
-    return StreamOptions(_path(options), **_fields(given, STREAM))
+    return StreamOptions(_path(options), storage_options=_of_store(options), **_fields(given, STREAM))
 
 
 def batch_options(options: Mapping[str, str]) -> BatchOptions:
     """Read the options of `read`. Raises UsageError (`usage.stream-option`)."""
     given = _given(options, BATCH, "read")
     _require_one(given, "versionAsOf", "timestampAsOf")
-    return BatchOptions(_path(options), **_fields(given, BATCH))
+    return BatchOptions(_path(options), storage_options=_of_store(options), **_fields(given, BATCH))
 
 
 def has_limits(spark: str) -> bool:
@@ -166,7 +192,26 @@ def _path(options: Mapping[str, str]) -> str:
     path = next((value for name, value in options.items() if name.lower() == "path"), "")
     if not path:
         raise UsageError("the table is missing", code="usage.stream-option", hint='.load("s3://lake/events")')
+    _require_absolute(f"the path {path}", path, f".load(os.path.abspath({path!r}))")
     return path
+
+
+def _require_absolute(what: str, path: str, hint: str) -> None:
+    """Raise UsageError for a path that depends on the process that opens it."""
+    local = re.sub(r"^file:(//[^/]*)?", "", path, flags=re.IGNORECASE)
+    if "://" not in local and not os.path.isabs(local):
+        raise UsageError(
+            f"{what} is relative, and processes of Spark have other working directories",
+            code="usage.stream-option",
+            facts={"expected": "an absolute path, or a URI"},
+            hint=hint,
+        )
+
+
+def _of_store(options: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    """Return the options of the store, without the beginning of their names."""
+    found = {name[len(STORAGE) :]: str(value) for name, value in options.items() if name.lower().startswith(STORAGE)}
+    return tuple(sorted(found.items()))
 
 
 def _given(options: Mapping[str, str], known: Mapping[str, Any], where: str) -> dict[str, str]:
@@ -174,14 +219,14 @@ def _given(options: Mapping[str, str], known: Mapping[str, Any], where: str) -> 
     by_name = {name.lower(): name for name in known}
     found = {}
     for name, value in options.items():
-        if name.lower() == "path":
+        if name.lower() == "path" or name.lower().startswith(STORAGE):
             continue
         if name.lower() not in by_name:
             near = nearest_name(name, known, ignores_case=True)
             raise UsageError(
                 f"{where} has no option {name}",
                 code="usage.stream-option",
-                facts={"did you mean": near} if near else {"options": ", ".join(known)},
+                facts={"did you mean": near} if near else {"options": ", ".join((*known, f"{STORAGE}…"))},
             )
         found[by_name[name.lower()]] = str(value)
     return found
