@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 from deltacli.api.table import open_table
 from deltacli.operations.table.api_hints import named_items
@@ -15,9 +15,12 @@ from deltacli.spark.own_rows import own_rows
 from deltacli.spark.session_settings import require_session
 from deltacli.spark.spark_types import spark_schema
 
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
 
 def read_changes(
-    spark: Any,  # Any: a SparkSession, classic or Connect
+    spark: SparkSession,
     uri: str | os.PathLike[str],
     from_version: int,
     to_version: int | None = None,
@@ -26,7 +29,7 @@ def read_changes(
     where: str | None = None,
     storage_options: Mapping[str, str] | None = None,
     allow_external: Sequence[str] = (),
-) -> Any:  # Any: a pyspark.sql.DataFrame of the same kind
+) -> DataFrame:
     """Return the changes of the versions from `from_version` to `to_version` (None: the newest), both included.
 
     The columns of the last version, or `columns` of them, are followed by `_change_type` (`insert`, `delete`,

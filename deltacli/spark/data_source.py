@@ -6,14 +6,17 @@ Spark by value, with the modules of deltacli, and do nothing themselves.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from deltacli.spark.carried import carried_package
 from deltacli.spark.session_settings import require_session
 from deltacli.spark.streams.options import has_limits
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
-def register(spark: Any) -> None:  # Any: a SparkSession, classic or Connect
+
+def register(spark: SparkSession) -> None:
     """Make `format("deltacli")` known to a session, and deltacli importable in its Python processes.
 
     Raises UsageError for a session that cannot be used.

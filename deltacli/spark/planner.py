@@ -9,7 +9,7 @@ import os
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from deltacli.api.table import Table, open_table
 from deltacli.delta.schema.readable_rows import changed_fields, require_readable_rows
@@ -29,12 +29,15 @@ from deltacli.spark.spark_types import holds, spark_schema
 from deltacli.spark.table_plan import FileGroup, OwnFile, TablePlan
 from deltacli.work.rows.data_files import open_data_file
 
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
 MOST_FOOTERS = 1_000
 """Files whose footers are read even where the log does not call for it. It takes about 0.2 s on a local disk."""
 
 
 def read_table(
-    spark: Any,  # Any: a SparkSession, classic or Connect
+    spark: SparkSession,
     uri: str | os.PathLike[str],
     *,
     version: int | None = None,
@@ -43,7 +46,7 @@ def read_table(
     where: str | None = None,
     storage_options: Mapping[str, str] | None = None,
     allow_external: Sequence[str] = (),
-) -> Any:  # Any: a pyspark.sql.DataFrame of the same kind
+) -> DataFrame:
     """Return the rows of a version of a table as a DataFrame: `plan_table(…).dataframe()`.
 
     The columns are those of the table, or `columns` of them in the order given, in Spark's types, all nullable.
@@ -62,7 +65,7 @@ def read_table(
 
 
 def plan_table(
-    spark: Any,  # Any: a SparkSession, classic or Connect
+    spark: SparkSession,
     uri: str | os.PathLike[str],
     *,
     version: int | None = None,

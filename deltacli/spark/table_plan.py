@@ -25,6 +25,8 @@ from deltacli.storage.secrets import without_secrets
 from deltacli.units import format_size, plural
 
 if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
     from deltacli.operations.read.scan import Selection
     from deltacli.operations.table.version import Snapshot
 
@@ -68,7 +70,7 @@ class TablePlan:
     values: Values
     groups: tuple[FileGroup, ...] = field(repr=False)
     own_files: tuple[OwnFile, ...] = field(repr=False)
-    session: Any = field(repr=False)  # Any: a SparkSession
+    session: SparkSession = field(repr=False)
     selection: Selection = field(repr=False)
     locations: Locations = field(repr=False)
 
@@ -112,7 +114,7 @@ class TablePlan:
         yield from (own.file for own in self.own_files)
 
     @named
-    def dataframe(self) -> Any:  # Any: a pyspark.sql.DataFrame, classic or Connect
+    def dataframe(self) -> DataFrame:
         """Return the rows as a frame. Nothing is read before an action, except to verify the files.
 
         Spark lists the files. For files with deletion vectors, and for a join, a job returns how Spark spells them;
