@@ -5,14 +5,20 @@ Such a process plans the batches of a stream, and on Connect, executors that run
 
 from __future__ import annotations
 
+import ast
 import json
-import zipfile
 import zlib
+from collections.abc import Iterator
 from functools import cache
-from tempfile import TemporaryDirectory
+from importlib.util import find_spec
 from typing import Any
 
-from deltacli.engine.spark.package import write_package
+_NEEDED = (
+    "deltacli.engine.spark.orjson_stand_in",
+    "deltacli.spark.source_plans",
+    "deltacli.spark.source_rows",
+)
+"""The modules that the classes of the data source import."""
 
 
 @cache
@@ -21,8 +27,6 @@ def carried_package() -> Any:  # Any: an object of a class that is made here
 
     Its method `make_importable` lets a process import the modules, from memory, unless it has imported deltacli.
     """
-    with TemporaryDirectory() as place, zipfile.ZipFile(write_package(place)) as opened:
-        texts = {name: opened.read(name).decode() for name in opened.namelist() if name.endswith(".py")}
 
     class Finder:
         """Finds modules by their texts; a loader as well."""
@@ -63,4 +67,45 @@ def carried_package() -> Any:  # Any: an object of a class that is made here
 
             orjson_stand_in.install()  # before a module is imported that needs orjson
 
-    return Carried(zlib.compress(json.dumps(texts).encode()))
+    return Carried(zlib.compress(json.dumps(dict(_texts())).encode()))
+
+
+def _texts() -> Iterator[tuple[str, str]]:
+    """Yield the paths and the texts of the needed modules, and of all that they import: less than a third of deltacli,
+    because Spark sends them with every job, and warns of a megabyte.
+    """
+    seen, waiting = set[str](), list(_NEEDED)
+    while waiting:
+        name = waiting.pop()
+        parent = name.rpartition(".")[0]
+        if name in seen:
+            continue
+        seen.add(name)
+        spec = find_spec(name) if not parent or _is_package(parent) else None
+        if spec is None or spec.loader is None:
+            continue  # a class or a function of a module
+        text = spec.loader.get_source(name)  # type: ignore[attr-defined]
+        ending = ".py" if spec.submodule_search_locations is None else "/__init__.py"
+        yield name.replace(".", "/") + ending, text
+        waiting += [parent] if parent else []
+        waiting += _imported(ast.parse(text))
+
+
+def _is_package(name: str) -> bool:
+    spec = find_spec(name)
+    return spec is not None and spec.submodule_search_locations is not None
+
+
+def _imported(tree: ast.AST) -> Iterator[str]:
+    """Yield what a module of ours may import of ours when it runs, also in functions: not what types alone need."""
+    for node in ast.iter_child_nodes(tree):
+        match node:
+            case ast.Import(names):
+                yield from (alias.name for alias in names if alias.name.partition(".")[0] == "deltacli")
+            case ast.ImportFrom(str() as module, names) if module.partition(".")[0] == "deltacli":
+                yield module
+                yield from (f"{module}.{alias.name}" for alias in names)
+            case ast.If(ast.Name("TYPE_CHECKING")):
+                pass
+            case _:
+                yield from _imported(node)

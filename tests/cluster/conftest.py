@@ -32,9 +32,11 @@ def gates(tmp_path_factory: pytest.TempPathFactory) -> Gates:
 
 @pytest.fixture(scope="session")
 def cluster(tmp_path_factory: pytest.TempPathFactory, gates: Gates, s3_server: S3Server) -> Iterator[Cluster]:
-    """The cluster of this run, one for all tests. Its processes stop at gates, and find an S3 on loopback."""
+    """The cluster of this run, one for all tests. Its processes stop at gates, find an S3 on loopback, and
+    do not find deltacli in the working directory.
+    """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    os.environ.update(gates.environment, PYTHONPATH=str(SITE), **s3_server.environment)
+    os.environ.update(gates.environment, PYTHONPATH=str(SITE), PYTHONSAFEPATH="1", **s3_server.environment)
     with running_cluster(os.environ.get("DELTACLI_CLUSTER", "local"), tmp_path_factory.mktemp("cluster")) as started:
         yield started
 

@@ -67,11 +67,11 @@ class Gates:
         (self._place / f"{self._number}.open").touch()
 
 
-def wait_until(is_so: Callable[[], bool]) -> None:
+def wait_until(is_so: Callable[[], bool], seconds: float = _SECONDS) -> None:
     """Wait for other processes."""
-    last = time.monotonic() + _SECONDS
+    last = time.monotonic() + seconds
     while not is_so():
-        assert time.monotonic() < last, "nothing happened for two minutes"
+        assert time.monotonic() < last, f"nothing happened for {seconds} seconds"
         time.sleep(_TICK)
 
 

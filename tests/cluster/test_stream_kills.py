@@ -22,6 +22,8 @@ from tests.support.corpus import REPOSITORY
 
 Rows = Counter[tuple[object, ...]]
 KILLS, COMMITS = 10, 20
+SECONDS = 600.0
+"""To wait for a query, whose start takes a minute on a busy machine."""
 
 
 @pytest.mark.soak
@@ -37,15 +39,15 @@ def test_ten_kills_while_200_commits_arrive(changes: bool, tmp_path: Path) -> No
         try:
             for step in range(COMMITS):
                 told += _grow(table, step, changes=changes)
-            wait_until(lambda least=least: _batches(place) >= least)  # type: ignore[misc]
+            wait_until(lambda least=least: _batches(place) >= least, SECONDS)  # type: ignore[misc]
         finally:
             _kill(query)
     query = _start(table.root, place, options | {"maxFilesPerTrigger": 50})
     try:
-        wait_until(lambda: told == _rows(place))
+        wait_until(lambda: told == _rows(place), SECONDS)
         table.set_columns(b=pa.string())
         table.append()
-        wait_until((place / "error").exists)
+        wait_until((place / "error").exists, SECONDS)
     finally:
         _kill(query)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 import pyarrow.parquet as pq
@@ -10,6 +11,7 @@ import pytest
 
 from deltacli.api.table import open_table
 from deltacli.engine.spark.engine import SparkEngine
+from deltacli.spark import plan_table, register
 from tests.support.s3 import S3Server
 from tests.support.small_reading import column, new_table
 from tests.support.small_writer import SmallTable
@@ -73,3 +75,35 @@ def test_deleted_rows_stay_deleted_in_s3(
 
     assert REMAINING == found
     assert table.versions
+
+
+@pytest.mark.parametrize("how", ["i", "u", "p"])
+def test_deleted_rows_stay_deleted_in_frames(how: str, root: Path, session: Any) -> None:
+    """Acceptance case 10, by Spark's own scan."""
+    with_vectors(root, how)
+
+    plan = plan_table(session, root)
+
+    assert (len(NAMES), 0) == (plan.native_files, len(plan.own_files))
+    assert REMAINING == sorted(row["id"] for row in plan.dataframe().collect())
+
+
+@pytest.mark.parametrize("reader", ["read", "readStream"])
+def test_deleted_rows_of_s3_stay_deleted_in_the_data_source(
+    reader: str, root: Path, session: Any, s3_server: S3Server, tmp_path: Path
+) -> None:
+    """Acceptance case 10, where Spark itself cannot open the store."""
+    with_vectors(root, "u")
+    bucket = s3_server.make_bucket()
+    for path in root.rglob("*"):
+        if path.is_file():
+            s3_server.put(bucket, f"{root.name}/{path.relative_to(root)}", path.read_bytes())
+    register(session)
+
+    frame = getattr(session, reader).format("deltacli").load(f"s3://{bucket}/{root.name}")
+    if reader == "readStream":
+        writer = frame.writeStream.format("parquet").option("checkpointLocation", str(tmp_path / "checkpoint"))
+        writer.trigger(availableNow=True).start(str(tmp_path / "out")).awaitTermination()
+        frame = session.read.schema(frame.schema).parquet(str(tmp_path / "out"))
+
+    assert REMAINING == sorted(row["id"] for row in frame.collect())
