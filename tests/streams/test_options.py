@@ -69,7 +69,7 @@ def test_a_value_that_an_option_does_not_have_is_refused(option: str, value: str
 
 
 def test_an_unknown_option_is_refused_with_the_nearest_one() -> None:
-    with pytest.raises(UsageError, match="readStream has no option ignoreDelete") as caught:
+    with pytest.raises(UsageError, match="the data source has no option ignoreDelete") as caught:
         stream_options({"path": "/t", "ignoreDelete": "true"}, SPARK)
 
     assert {"did you mean": "ignoreDeletes"} == caught.value.facts

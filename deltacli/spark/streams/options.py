@@ -222,14 +222,23 @@ def _given(options: Mapping[str, str], known: Mapping[str, Any], where: str) -> 
         if name.lower() == "path" or name.lower().startswith(STORAGE):
             continue
         if name.lower() not in by_name:
-            near = nearest_name(name, known, ignores_case=True)
-            raise UsageError(
-                f"{where} has no option {name}",
-                code="usage.stream-option",
-                facts={"did you mean": near} if near else {"options": ", ".join((*known, f"{STORAGE}…"))},
-            )
+            raise _unknown(name, known, where)
         found[by_name[name.lower()]] = str(value)
     return found
+
+
+def _unknown(name: str, known: Mapping[str, Any], where: str) -> UsageError:
+    """Return the error for an option that a reader does not have. Which one it is, Spark tells too late to suggest
+    options of this one only.
+    """
+    every = {**STREAM, **BATCH}
+    is_of_the_other = name.lower() in {other.lower() for other in every}
+    near = None if is_of_the_other else nearest_name(name, every, ignores_case=True)
+    return UsageError(
+        f"{where if is_of_the_other else 'the data source'} has no option {name}",
+        code="usage.stream-option",
+        facts={"did you mean": near} if near else {"options": ", ".join((*known, f"{STORAGE}…"))},
+    )
 
 
 def _fields(given: Mapping[str, str], known: Mapping[str, tuple[str, _Reader]]) -> dict[str, Any]:

@@ -98,6 +98,10 @@ class Loader:
         self._inner.exec_module(module)
         install(module)
 
+    def get_source(self, name: str) -> Any:  # Any: a text
+        """Return what the data source carries to processes of Spark."""
+        return self._inner.get_source(name)
+
 
 class Finder:
     """Finds the module of the local store as usual, once."""
