@@ -13,6 +13,8 @@ import pytest
 from deltacli import open_table
 from deltacli.spark import register
 from deltacli.spark.session_settings import is_connect
+from deltacli.spark.streams.options import has_limits
+from tests.cluster.gates import wait_until
 from tests.cluster.grown_tables import Grown
 from tests.cluster.spark_rows import counts_of
 from tests.support import corpus
@@ -80,7 +82,9 @@ def test_versions_have_the_rows_of_our_own_scan(pushdown: str, source: Any, sett
 
 @needs_corpus
 @pytest.mark.parametrize("pushdown", ["true", "false"])
-def test_filters_select_the_same_rows_with_and_without_pushdown(pushdown: str, source: Any, setting: Change) -> None:
+def test_smoke_filters_select_the_same_rows_with_and_without_pushdown(
+    pushdown: str, source: Any, setting: Change
+) -> None:
     setting("spark.sql.python.filterPushdown.enabled", pushdown)
     entries = {entry.id: entry for entry in corpus.tables()}
     uri = str(entries["dat/multi_partitioned_2"].path(corpus.unpacked()))
@@ -127,6 +131,29 @@ def test_a_frame_made_before_a_change_of_the_schema_is_refused(source: Any, run:
             run(table.root, frame)
         frame = None
     assert _once(9) == run(table.root, frame)
+
+
+def test_rows_before_a_change_of_the_schema_are_delivered_before_the_stop(
+    source: Any, run: Any, tmp_path: Path
+) -> None:
+    table = Grown(tmp_path / "table")
+    table.append()
+    frame = source.readStream.format("deltacli").option("maxFilesPerTrigger", 1).load(str(table.root))
+    out, place = str(tmp_path / "rows"), str(tmp_path / "place")
+    writer = frame.writeStream.format("parquet").option("checkpointLocation", place).option("path", out)
+    query = writer.trigger(processingTime="0 seconds").start()
+    try:
+        wait_until(lambda: any(Path(place, "commits").glob("0")))
+        table.append(files=3)
+        table.set_columns(b=pa.string())
+        table.append()
+
+        with pytest.raises(Exception, match=r"\[stream\.schema-changed\] version 3 changes the schema"):
+            query.awaitTermination()
+    finally:
+        query.stop()
+
+    assert _once(12) == Counter(row["id"] for row in source.read.schema("id long").parquet(out).collect())
 
 
 @pytest.mark.parametrize(
@@ -223,6 +250,19 @@ def test_files_outside_the_table_need_a_prefix(run: Any, tmp_path: Path) -> None
     with pytest.raises(Exception, match=r'\[path\.external\].*\.option\("allowExternal", .*outside'):
         run(table.root)
     assert _once(3) == run(table.root, allowExternal=str(outside.parent))
+
+
+def test_smoke_streams_below_spark_4_2_are_refused_by_name(source: Any, tmp_path: Path) -> None:
+    if has_limits(source.version):
+        pytest.skip("this Spark has streams")
+    table = Grown(tmp_path / "table")
+    told = rf"\[usage\.stream-option\] Spark {source.version} cannot follow a table"
+
+    with pytest.raises(Exception, match=told):
+        str(source.readStream.format("deltacli").option("maxFilesPerTrigger", 1).load(str(table.root)).schema)
+    with pytest.raises(Exception, match=told):
+        frame = source.readStream.format("deltacli").load(str(table.root))
+        frame.writeStream.format("memory").queryName("none").start().awaitTermination()
 
 
 def test_changes_as_a_stream(source: Any, tmp_path: Path) -> None:
