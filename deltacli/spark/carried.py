@@ -10,8 +10,11 @@ import json
 import zlib
 from collections.abc import Iterator
 from functools import cache
+from hashlib import sha256
 from importlib.util import find_spec
 from typing import Any
+
+from deltacli.release import VERSION
 
 _NEEDED = (
     "deltacli.engine.spark.orjson_stand_in",
@@ -25,14 +28,15 @@ _NEEDED = (
 def carried_package() -> Any:  # Any: an object of a class that is made here
     """Return an object that has the modules, and that no process has to import a class for: it is pickled by value.
 
-    Its method `make_importable` lets a process import the modules, from memory, unless it has imported deltacli.
+    Its method `make_importable` lets a process import the modules, from memory. It raises RuntimeError in one that has
+    imported other ones: Spark gives a process to several sessions.
     """
 
     class Finder:
         """Finds modules by their texts; a loader as well."""
 
-        def __init__(self, texts: dict[str, str]) -> None:
-            self.texts = texts
+        def __init__(self, texts: dict[str, str], digest: str) -> None:
+            self.texts, self.deltacli_digest = texts, digest
 
         def find_spec(self, name: str, path: object = None, target: object = None) -> Any:  # Any: a ModuleSpec
             from importlib.util import spec_from_loader
@@ -53,21 +57,30 @@ def carried_package() -> Any:  # Any: an object of a class that is made here
             return self.texts[self.find_spec(name).origin]  # for the lines of a traceback
 
     class Carried:
-        def __init__(self, content: bytes) -> None:
-            self.content = content
+        def __init__(self, content: bytes, digest: str, version: str) -> None:
+            self.content, self.digest, self.version = content, digest, version
 
         def make_importable(self) -> None:
             import json
             import sys
             import zlib
 
-            if "deltacli" not in sys.modules:
-                sys.meta_path.insert(0, Finder(json.loads(zlib.decompress(self.content))))
+            found = next((finder for finder in sys.meta_path if hasattr(finder, "deltacli_digest")), None)
+            if found is None:
+                found = Finder(json.loads(zlib.decompress(self.content)), self.digest)
+                sys.meta_path.insert(0, found)
             from deltacli.engine.spark import orjson_stand_in
+            from deltacli.release import VERSION  # of another version, if it was imported before
 
+            if (found.deltacli_digest, VERSION) != (self.digest, self.version):
+                raise RuntimeError(
+                    f"[cluster.other-version] a process of Spark has imported other modules of deltacli ({VERSION}) "
+                    f"than this session sends ({self.version}); try: start Spark, or its Connect server, anew"
+                )
             orjson_stand_in.install()  # before a module is imported that needs orjson
 
-    return Carried(zlib.compress(json.dumps(dict(_texts())).encode()))
+    content = json.dumps(dict(sorted(_texts()))).encode()
+    return Carried(zlib.compress(content), sha256(content).hexdigest(), VERSION)
 
 
 def _texts() -> Iterator[tuple[str, str]]:

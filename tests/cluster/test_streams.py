@@ -260,9 +260,10 @@ def test_smoke_streams_below_spark_4_2_are_refused_by_name(source: Any, tmp_path
 
     with pytest.raises(Exception, match=told):
         str(source.readStream.format("deltacli").option("maxFilesPerTrigger", 1).load(str(table.root)).schema)
+    frame = source.readStream.format("deltacli").load(str(table.root))
+    writer = frame.writeStream.format("memory").queryName("none")
     with pytest.raises(Exception, match=told):
-        frame = source.readStream.format("deltacli").load(str(table.root))
-        frame.writeStream.format("memory").queryName("none").start().awaitTermination()
+        writer.start().awaitTermination()
 
 
 def test_changes_as_a_stream(source: Any, tmp_path: Path) -> None:

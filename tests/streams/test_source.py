@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import zlib
 
 import pytest
@@ -21,6 +22,17 @@ def test_the_carried_modules_are_those_that_are_needed_and_few() -> None:
     assert {"deltacli/__init__.py", "deltacli/spark/source_plans.py", "deltacli/storage/s3/store.py"} <= found
     assert not {"deltacli/api/table.py", "deltacli/cli/__init__.py"} & found
     assert len(content) < 400_000  # Spark sends it twice, and warns of a megabyte
+
+
+def test_a_process_with_other_modules_of_deltacli_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "meta_path", list(sys.meta_path))
+    package = carried_package()
+    package.make_importable()
+    package.make_importable()
+    older = type(package)(package.content, "another digest", package.version)
+
+    with pytest.raises(RuntimeError, match=r"^\[cluster\.other-version\]"):
+        older.make_importable()
 
 
 @pytest.mark.parametrize(
