@@ -27,6 +27,7 @@ SECONDS = 600.0
 
 
 @pytest.mark.soak
+@pytest.mark.skipif(os.environ.get("DELTACLI_CLUSTER", "local") != "local", reason="the driver is one that is killed")
 @pytest.mark.parametrize("changes", [False, True])
 def test_ten_kills_while_200_commits_arrive(changes: bool, tmp_path: Path) -> None:
     table, place, told = Grown(tmp_path / "table"), tmp_path / "query", Rows()
