@@ -32,8 +32,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent
 BIN = "Scripts" if os.name == "nt" else "bin"
-DEV, PEERS, FUZZ, SPARK, CLUSTER, DOCS = (
-    ROOT / f".venv{suffix}" for suffix in ("", "-peers", "-fuzz", "-spark", "-cluster", "-docs")
+DEV, PEERS, SHARING, FUZZ, SPARK, CLUSTER, DOCS = (
+    ROOT / f".venv{suffix}" for suffix in ("", "-peers", "-sharing", "-fuzz", "-spark", "-cluster", "-docs")
 )
 SPARK_READER = {"DELTACLI_SPARK_PYTHON": str(SPARK / BIN / "python")}
 
@@ -291,9 +291,9 @@ def lock(_: list[str]) -> int:
     """Resolve the locked environments again. Lock files have names, versions and hashes, and no URL of an index."""
     set_up(DEV, "dev")
     command = ("uv", "pip", "compile", "-q", "--universal", "--python-version", "3.11", "--generate-hashes")
-    for name in ("dev", "peers", "fuzz", "spark", "cluster", "docs"):
+    for name in ("dev", "peers", "sharing", "fuzz", "spark", "cluster", "docs"):
         target = f"requirements/{name}.txt"
-        sources = [] if name in ("peers", "docs") else ["pyproject.toml"]
+        sources = [] if name in ("peers", "sharing", "docs") else ["pyproject.toml"]
         groups = ("--group", "dev", "--group", "fuzz") if name == "fuzz" else ("--group", name)
         options = ("--no-emit-index-url", "--no-header", "--no-annotate", "--upgrade", "-o", target)
         code = run(DEV, *command, *sources, *groups, *options)
@@ -307,7 +307,9 @@ def set_up(home: Path, name: str) -> None:
 
     The packages are compiled to bytecode, so that measured start-up times are those of users.
     """
-    wanted = (ROOT / "requirements" / f"{name}.txt").read_bytes() + (ROOT / "pyproject.toml").read_bytes()
+    wanted = (ROOT / "requirements" / f"{name}.txt").read_bytes()
+    if name == "dev":
+        wanted += (ROOT / "pyproject.toml").read_bytes()
     stamp, digest = home / "locked", hashlib.sha256(wanted).hexdigest()
     if not stamp.exists() or stamp.read_text() != digest:
         print(f"setting up {home.name} …", flush=True)
