@@ -185,12 +185,12 @@ def _hours(costs: Mapping[str, UnitCosts]) -> Iterator[str]:
     yield "|---|---|---|---|---|---|---|---|"
     for name in NAMES:
         cost, units = costs[name], FILES * OF_A_FILE[name]
-        told = [forecast(cost, units, slots, LATENCY) for slots in SLOTS]
-        times = " | ".join(_hour(one.seconds) for one in told)
-        paid = price(cost, told[0].calls)
+        forecasts = [forecast(cost, units, slots, LATENCY) for slots in SLOTS]
+        times = " | ".join(_hour(one.seconds) for one in forecasts)
+        paid = price(cost, forecasts[0].calls)
         yield (
-            f"| {name} | 10^{round(math.log10(units))} {UNIT[name]}s | {told[0].calls:,.0f} | {paid:,.0f} USD "
-            f"| {times} | {_hour(told[0].on_driver)} |"
+            f"| {name} | 10^{round(math.log10(units))} {UNIT[name]}s | {forecasts[0].calls:,.0f} | {paid:,.0f} USD "
+            f"| {times} | {_hour(forecasts[0].on_driver)} |"
         )
 
 
@@ -199,10 +199,10 @@ def _resources(costs: Mapping[str, UnitCosts]) -> Iterator[str]:
     yield "|---|---|---|---|---|---|"
     for name in NAMES:
         cost, units = costs[name], FILES * OF_A_FILE[name]
-        told = forecast(cost, units, 100, LATENCY)
+        estimate = forecast(cost, units, 100, LATENCY)
         yield (
-            f"| {name} | {told.pieces:,.0f} | {told.jobs:,} | {_bytes(told.driver_bytes)} "
-            f"| {_bytes(told.shared_bytes)} | {_bytes(units * cost.returned_bytes)} |"
+            f"| {name} | {estimate.pieces:,.0f} | {estimate.jobs:,} | {_bytes(estimate.driver_bytes)} "
+            f"| {_bytes(estimate.shared_bytes)} | {_bytes(units * cost.returned_bytes)} |"
         )
 
 

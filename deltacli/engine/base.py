@@ -13,7 +13,7 @@ NOTHING_SHARED: Mapping[str, Any] = MappingProxyType({})  # Any: values of each 
 
 
 def never() -> bool:
-    """Return False: what nobody cancels."""
+    """Return False, as the answer where nothing can be cancelled."""
     return False
 
 

@@ -16,7 +16,7 @@ from deltacli.delta.schema.readable_rows import changed_fields, require_readable
 from deltacli.delta.schema.types import ArrayType, MapType, PrimitiveType, StructField, StructType
 from deltacli.errors import UsageError
 from deltacli.operations.read.scan import Selection
-from deltacli.operations.table.api_hints import named_items
+from deltacli.operations.table.api_hints import named
 from deltacli.operations.table.version import Snapshot
 from deltacli.spark.conditions import spark_condition
 from deltacli.spark.deletion_vectors import MOST_DELETED_ROWS, deleted_count
@@ -87,8 +87,7 @@ def plan_table(
     require_session(spark)
     table = open_table(uri, storage_options=storage_options, allow_external=allow_external)
     snapshot = table.snapshot(version=version, timestamp=timestamp)
-    plans = (_Planner(spark, table, snapshot, columns, where).plan() for _ in range(1))
-    return next(named_items(plans, table.name))
+    return _Planner(spark, table, snapshot, columns, where).plan()
 
 
 class _Planner:
@@ -105,6 +104,12 @@ class _Planner:
         self._stored = tuple(column for column in self._selection.needed if column.name not in partitions)
         self._partitions = tuple(column for column in self._selection.needed if column.name in partitions)
 
+    @property
+    def name(self) -> str | None:
+        """The table, as errors and hints name it."""
+        return self._table.name
+
+    @named
     def plan(self) -> TablePlan:
         """Return the plan."""
         require_readable_rows(self._config, self._snapshot.version)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import time
 from pathlib import Path
 from typing import Any
 
@@ -106,8 +105,9 @@ def drafts(place: Path) -> list[str]:
 
 
 def expire_later(place: Path) -> None:
-    """Expire the log of a table as if it were some days later."""
-    later = fixed_clock(int(time.time() * 1_000) + 3 * _DAY_MS)
+    """Expire the log of a table as if it were some days after its last change."""
+    changed = max(path.stat().st_mtime for path in (place / LOG).rglob("*"))
+    later = fixed_clock(int(changed * 1_000) + 3 * _DAY_MS)
     table = Table(open_storage(str(place)), clock=later)
     execute_expiry(table, plan_expiry(table, ExpiryRequest()))
 

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from deltacli.clock import Clock, system_clock
 from deltacli.operations.table.denials import Denials
 from deltacli.operations.vacuum.deleting import require_progress, valid_ms
-from deltacli.work.files.deleting import BatchOutcome, DeleteBatch, DeletePiece, FileOutcome
+from deltacli.work.files.deleting import MOST_AT_ONCE, BatchOutcome, DeleteBatch, DeletePiece, FileOutcome
 from deltacli.work.task import TaskContext
 from deltacli.work.uninterrupted import Stop, uninterrupted
 
 if TYPE_CHECKING:
     from deltacli.operations.table.handle import TableHandle
 
-FILES_A_BATCH = 1_000
+FILES_A_BATCH = MOST_AT_ONCE
 
 
 class ExpiryReason(StrEnum):

@@ -6,6 +6,7 @@ The outcome of each file is counted and recorded, also if a fault or a signal en
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import CancelledError
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -18,6 +19,7 @@ from deltacli.operations.vacuum.plan import Amount, VacuumOutcome, VacuumPlan
 from deltacli.storage import Failed
 from deltacli.storage.retry import DEFAULT_BUDGET_SECONDS
 from deltacli.work.files.deleting import (
+    MOST_AT_ONCE,
     BatchOutcome,
     DeleteBatch,
     DeletePiece,
@@ -34,7 +36,7 @@ if TYPE_CHECKING:
     from deltacli.operations.table.handle import TableHandle
     from deltacli.operations.vacuum.rechecking import NewerCommits
 
-FILES_A_BATCH = 1_000
+FILES_A_BATCH = MOST_AT_ONCE
 _FRESH_SECONDS = 5.0
 """Age of a check of the files up to which they are not checked again."""
 _FAILURES_NAMED = 1_000
@@ -228,10 +230,10 @@ class Deletions:
                 batch.outcome = outcome
                 if self._repeats:
                     advance(outcome.decided)
-        except Exception:  # a failed or a cancelled job
+        except Exception as fault:
             if self._repeats:
                 self._find_deleted([batch for batch in batches if batch.outcome is None])
-            if not self._stop():
+            if not isinstance(fault, CancelledError):
                 raise
         return next((batch.outcome.fault for batch in batches if batch.outcome and batch.outcome.fault), None)
 

@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from deltacli.work.task import TaskContext
 
 
+MOST_AT_ONCE = 1_000
+"""Maximum number of files that are deleted together: what S3 accepts in one request."""
+
+
 class FileOutcome(IntEnum):
     """What became of one file of a batch."""
 
