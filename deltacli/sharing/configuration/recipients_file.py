@@ -89,6 +89,8 @@ def _locked(path: Path, pause: Callable[[float], None]) -> Iterator[None]:
         yield
     finally:
         with suppress(OSError):
+            fcntl.flock(descriptor, fcntl.LOCK_UN)
+        with suppress(OSError):
             os.close(descriptor)
 
 

@@ -155,7 +155,7 @@ class _Builder:
 
     @staticmethod
     def _scalar(event: Any, line: int) -> Scalar:  # Any: an event of the parser
-        is_quoted = event.style is not None
+        is_quoted = bool(event.style)  # plain: None, or empty from libyaml
         return Scalar(None if not is_quoted and event.value in _NULL else event.value, line, is_quoted)
 
     def _add(self, node: Node, anchor: str | None) -> None:

@@ -157,8 +157,8 @@ class Reloader:
         return Reloaded(what)
 
     def _is_due(self, current: Configuration, now_seconds: float) -> bool:
-        """Return True where the files may be unchanged, but not what they refer to: directories that a wildcard matches,
-        or what kept the configuration from being read.
+        """Return True where the files may be unchanged, but not what they refer to: the directories that a wildcard
+        matches, or what kept the configuration from being read.
         """
         age = now_seconds - self._last_seconds
         is_failing = "configuration" in self._failed
