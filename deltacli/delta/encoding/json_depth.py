@@ -27,5 +27,8 @@ def _has_levels_left(texts: bytes, levels: int) -> bool:
     for _ in range(levels):
         if not brackets:
             return False
-        brackets = brackets.replace(b"{}", b"")
+        rest = brackets.replace(b"{}", b"")
+        if len(rest) == len(brackets):
+            break
+        brackets = rest
     return bool(brackets)

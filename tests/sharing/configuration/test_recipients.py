@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given, settings
@@ -163,12 +164,13 @@ def test_a_grant_of_what_is_not_shared_any_more_is_found() -> None:
 
 
 def test_unknown_recipients_and_invalid_names_are_refused() -> None:
-    for call, message in (
-        (lambda: grant_to(with_acme(), "acne", []), "no recipient 'acne'; did you mean 'acme'"),
-        (lambda: add_recipient(with_acme(), "ACME", [], NOW), "'acme' exists already"),
-        (lambda: add_recipient(Recipients(), "a b", [], NOW), "contains a space"),
-        (lambda: revoke_tokens(with_acme(), "acme", ["t1"], NOW), "has no token 't1'"),
-    ):
+    calls: dict[str, Callable[[], object]] = {
+        "no recipient 'acne'; did you mean 'acme'": lambda: grant_to(with_acme(), "acne", []),
+        "'acme' exists already": lambda: add_recipient(with_acme(), "ACME", [], NOW),
+        "contains a space": lambda: add_recipient(Recipients(), "a b", [], NOW),
+        "has no token 't1'": lambda: revoke_tokens(with_acme(), "acme", ["t1"], NOW),
+    }
+    for message, call in calls.items():
         with pytest.raises(UsageError, match=message):
             call()
 

@@ -130,7 +130,7 @@ def test_concurrent_writers_lose_no_change(file: Path) -> None:
 
 
 def test_a_writer_that_never_finishes_is_waited_for_a_while(file: Path) -> None:
-    waited = []
+    waited: list[float] = []
 
     def inner(recipients: Recipients) -> Recipients:
         with pytest.raises(StorageFailed, match="another command has been changing it for 10 seconds") as fault:

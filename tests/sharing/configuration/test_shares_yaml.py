@@ -350,17 +350,16 @@ def mutated(value: object, chance: Random) -> object:
         return chance.choices(how, (1, 1, 8))[0]
     key = chance.choice(list(value))
     renamed = {str(chance.choice([*value, "foo", "<<", key + "s"])): value[key]}
-    how = [{**value, key: mutated(value[key], chance)}, {**value, **renamed}]
-    return chance.choices(how, (9, 1))[0]
+    return chance.choices([{**value, key: mutated(value[key], chance)}, {**value, **renamed}], (9, 1))[0]
 
 
 def test_no_structure_gives_anything_but_a_usage_error(tmp_path: Path) -> None:
     refused = 0
-    for seed in range(2_000):
+    for seed in range(600):
         document = mutated(mutated(WHOLE, Random(seed)), Random(-seed))
         refused += only_refused(tmp_path, json.dumps(document).encode())
 
-    assert 500 < refused < 2_000
+    assert 200 < refused < 600
 
 
 @settings(max_examples=100)

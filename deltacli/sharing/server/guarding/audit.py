@@ -7,6 +7,7 @@ of a line, and no line is written to a file that another process is rotating awa
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import threading
 from collections.abc import Iterator, Mapping
@@ -14,7 +15,6 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Protocol
 
-from deltacli.documents import dumps
 from deltacli.sharing.configuration.private_files import MODE
 from deltacli.sharing.configuration.settings import Audit
 from deltacli.storage.disk_faults import writing_faults
@@ -56,7 +56,7 @@ class AuditFile:
 
     def write(self, entry: Entry) -> None:
         """Append an entry, completely or not at all. Raises StorageFailed."""
-        line = dumps(entry) + b"\n"
+        line = json.dumps(entry, separators=(",", ":")).encode("ascii") + b"\n"  # some readers split at U+2028
         with self._lock, self._faults(), self._exclusive() as descriptor:
             if os.fstat(descriptor).st_size + len(line) > self._audit.rotate_bytes and os.fstat(descriptor).st_size:
                 self._rotate()
@@ -77,8 +77,9 @@ class AuditFile:
         try:
             yield locked
         finally:
-            with suppress(OSError):  # closed by a rotation
-                fcntl.flock(self._descriptor, fcntl.LOCK_UN)
+            if self._descriptor >= 0:  # else a rotation failed
+                with suppress(OSError):
+                    fcntl.flock(self._descriptor, fcntl.LOCK_UN)
 
     def _rotate(self) -> None:
         """Rename the file and its older ones, drop the oldest, and begin an empty one, whose lock is then held."""

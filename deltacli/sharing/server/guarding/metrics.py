@@ -63,6 +63,11 @@ class Metrics:
         MultiProcessCollector(shared)  # type: ignore[no-untyped-call]
         return generate_latest(shared)
 
+    def count_reload(self, *, is_good: bool) -> None:
+        """Count a reload; after a bad one an older configuration is in use."""
+        self.reloads.labels("done" if is_good else "refused").inc()
+        self.configuration_is_current.set(1 if is_good else 0)
+
     @contextmanager
     def in_flight(self) -> Iterator[None]:
         """Count a request while it is answered."""
