@@ -31,7 +31,7 @@ _TABLE = frozenset({"name", "location", "id", "historyShared", "cdfEnabled", "st
 class CatalogReader:
     """Collects shares from several files. `lines` has the place of each table, by its full name in lower case."""
 
-    open_store: OpenStore
+    open_store: OpenStore | None
     has_wildcards: bool = False
     lines: dict[str, str] = field(default_factory=dict)
     _shares: dict[str, Share] = field(default_factory=dict)
@@ -96,6 +96,8 @@ class CatalogReader:
         pattern = fields.text("name") or DIRECTORY
         if DIRECTORY not in pattern:
             raise fields.fault("name", f"is the same for all tables of a wildcard; it must contain {DIRECTORY}")
+        if self.open_store is None:
+            return []
         found = find_directories(fields, location, options, self.open_store)
         return [
             self._table(fields, above, pattern.replace(DIRECTORY, one.directory), one.location, options)

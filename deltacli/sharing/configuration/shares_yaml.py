@@ -26,9 +26,9 @@ def read_configuration(
     path: Path | str,
     *,
     environment: Mapping[str, str] = os.environ,
-    open_store: OpenStore = open_storage,
+    open_store: OpenStore | None = open_storage,
 ) -> Configuration:
-    """Return the checked configuration of a file and its includes.
+    """Return the checked configuration of a file and its includes. Without `open_store`, wildcards match nothing.
 
     Raises UsageError, which names file, line and key, and StorageFailed where the tables of a wildcard cannot be
     listed.

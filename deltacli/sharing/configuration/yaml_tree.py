@@ -10,6 +10,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from deltacli.errors import UsageError
+
 MOST_BYTES = 16 * 1024 * 1024
 _DEEPEST = 32
 _NULL = frozenset({"", "~", "null", "Null", "NULL"})
@@ -54,9 +56,17 @@ Node = Scalar | Sequence | Mapped
 
 
 def read_yaml(data: bytes) -> Node:
-    """Return the only document of a YAML file; null for an empty one. Raises YamlFault, and nothing else."""
-    import yaml
-
+    """Return the only document of a YAML file; null for an empty one. Raises YamlFault, and UsageError where the parser
+    is not installed.
+    """
+    try:
+        import yaml
+    except ImportError as fault:
+        raise UsageError(
+            "the configuration needs the package PyYAML, which is not installed",
+            code="usage.missing-extra",
+            hint="pip install 'deltacli[share]'",
+        ) from fault
     if len(data) > MOST_BYTES:
         raise YamlFault(f"the file is larger than {MOST_BYTES >> 20} MiB", 1)
     loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # Any: a class of either parser

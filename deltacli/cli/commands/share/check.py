@@ -1,0 +1,6 @@
+"""`deltacli share check`."""
+
+EXIT_CODES = (0,)
+
+
+def check(run: "Run") -> None: ...
