@@ -12,7 +12,7 @@ from deltacli.sharing.configuration.settings import Settings, Tls, is_loopback
 from deltacli.sharing.server.guarding.admin import AdminApplication
 from deltacli.sharing.server.guarding.metrics import Metrics
 from deltacli.sharing.server.guarding.scrubbing import Scrubbing, scrubbed
-from deltacli.sharing.server.guarding.starting import refusals_to_start
+from deltacli.sharing.configuration.starting import refusals_to_start
 from tests.sharing.server.guarding.asgi import Client
 
 TLS = Tls(Path("c"), Path("k"))
