@@ -69,9 +69,9 @@ _SHARE = """Share tables with Delta Sharing clients.
 
 \b
 Examples:
-  deltacli share check                               check shares.yaml
-  deltacli share recipient add acme --grant sales    add a recipient
-  deltacli share token create acme --profile a.share  write a profile
+  deltacli share check                                 check shares.yaml
+  deltacli share recipient add acme --grant sales      add a recipient
+  deltacli share token create acme --profile a.share   write a profile
 """
 
 _RECIPIENT = """Manage who may read shared tables.

@@ -17,7 +17,7 @@ SHARES = "shares.yaml"
 
 ConfigurationOption = Annotated[
     str,
-    typer.Option("-c", "--config", metavar="FILE", help=f"Configuration of the server.  [default: {SHARES}]"),
+    typer.Option("-c", "--config", metavar="FILE", help="Configuration of the server."),
 ]
 RecipientArgument = Annotated[
     str, typer.Argument(metavar="RECIPIENT", help="Name of the recipient.", show_default=False)

@@ -19,10 +19,19 @@ def profile_result(profile: Profile, problems: Sequence[Problem], now_ms: int) -
     names = ("code", "severity", "message")
     columns: list[Column[Json]] = [Column(name, lambda one, name=name: one[name]) for name in names]  # type: ignore[misc]
     fields = share_fields("share-profile", **profile.as_json())
-    last = {"type": "share-profile", **profile.as_json()}
+    content = profile.as_json()
+    last = {"type": "share-profile", "credentialsType": content.pop("type"), **content}
     sections = [*_sections(profile, now_ms), *_problem_sections(problems)]
     return Listing(
-        fields, "problem", items, columns, items, items_name="problems", last=last, said=lambda _: sections, lists=False
+        fields,
+        "profile-problem",
+        items,
+        columns,
+        items,
+        items_name="problems",
+        last=last,
+        said=lambda _: sections,
+        lists=False,
     )
 
 
