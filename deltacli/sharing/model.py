@@ -26,7 +26,7 @@ class SharedTable:
     table_id: str
     history_shared: bool = False
     start_version: int = 0
-    storage_options: Mapping[str, str] = field(default_factory=dict)
+    storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @property
     def full_name(self) -> str:
