@@ -138,9 +138,9 @@ class ServerKeys:
         return keys
 
 
-def hkdf(secret: bytes, info: bytes, length: int) -> bytes:
+def hkdf(secret: bytes, info: bytes, length: int, salt: bytes = _SALT) -> bytes:
     """Return a key derived from a secret, by HKDF with SHA-256 (RFC 5869)."""
-    extracted = hmac.digest(_SALT, secret, "sha256")
+    extracted = hmac.digest(salt, secret, "sha256")
     blocks, block = b"", b""
     for number in range(1, -(-length // hashlib.sha256().digest_size) + 1):
         block = hmac.digest(extracted, block + info + bytes([number]), "sha256")

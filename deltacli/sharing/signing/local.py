@@ -7,22 +7,21 @@ a signed one only if it has one of a few known parameters; `sp` is one of them.
 
 from __future__ import annotations
 
-import hashlib
 import hmac
 import json
 import re
 from binascii import b2a_base64
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from deltacli.sharing.signing.keys import ID_BYTES, ServerKeys
 from deltacli.sharing.signing.signed_urls import SignedUrls
 from deltacli.sharing.signing.tokens import TokenRefused, from_text, to_text
+from deltacli.sharing.signing.v4 import hmac_states
 
 SEGMENT = "_files"
 _KIND = "file"
 _FORMAT = b"\x01"
-_BLOCK_BYTES = 64
 _QUERY = re.compile(r"sp=r&se=([1-9][0-9]{0,15})&sig=([A-Za-z0-9_-]{43})")
 _TO_URL = bytes.maketrans(b"+/", b"-_")
 
@@ -65,7 +64,7 @@ class LocalUrlSigner:
         key = self._keys.signing(_KIND, now_ms)
         scope = to_text(_FORMAT + key.id + self._claims)
         head, tail = f"{self._base}{scope}/".encode(), f"?sp=r&se={expires_ms}&sig=".encode()
-        inner, outer = _hmac_states(key.secret)
+        inner, outer = hmac_states(key.secret)
         inner.update(_fixed(scope, str(expires_ms)))
         urls = []
         for path in paths:
@@ -100,12 +99,3 @@ def open_file_url(keys: ServerKeys, scope: str, path: str, query: str, *, now_ms
 def _fixed(scope: str, expires: str) -> bytes:
     """Return what is the same in the signatures of all files. No part can contain the separator."""
     return f"{scope}\n{expires}\n".encode()
-
-
-def _hmac_states(secret: bytes) -> tuple[Any, Any]:  # Any: hash objects
-    """Return the two states of an HMAC-SHA256 after its key: copying them takes half the time of a new HMAC."""
-    block = secret.ljust(_BLOCK_BYTES, b"\x00")
-    inner, outer = hashlib.sha256(), hashlib.sha256()
-    inner.update(bytes(byte ^ 0x36 for byte in block))
-    outer.update(bytes(byte ^ 0x5C for byte in block))
-    return inner, outer
