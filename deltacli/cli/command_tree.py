@@ -23,6 +23,7 @@ COMMANDS: Mapping[str, str] = {
     "log restore": "deltacli.cli.commands.log.restore",
     "properties": "deltacli.cli.commands.properties",
     "read": "deltacli.cli.commands.read",
+    "share serve": "deltacli.cli.commands.share.serve",
     "snapshot": "deltacli.cli.commands.snapshot",
     "spark package": "deltacli.cli.commands.spark.package",
     "vacuum": "deltacli.cli.commands.vacuum",
@@ -53,10 +54,17 @@ Examples:
   deltacli spark package --to .   write the archive for --py-files
 """
 
-GROUPS: Mapping[str, str] = {"log": _LOG, "spark": _SPARK}
+_SHARE = """Share tables with Delta Sharing clients.
+
+\b
+Examples:
+  deltacli share serve ./tbl   share a local table on this machine
+"""
+
+GROUPS: Mapping[str, str] = {"log": _LOG, "share": _SHARE, "spark": _SPARK}
 """Group of commands -> its help."""
 
-WITHOUT_TABLE = frozenset({("completion",), ("spark", "package")})
+WITHOUT_TABLE = frozenset({("completion",), ("share", "serve"), ("spark", "package")})
 """Commands whose first argument is not a table."""
 
 _PATHS = tuple(tuple(name.split()) for name in COMMANDS)

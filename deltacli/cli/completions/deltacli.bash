@@ -13,6 +13,7 @@ history;-;again;Show who changed a table, when and how, newest first.
 log;-;again;Maintain the log of a table.
 properties;-;again;Show the properties of a table, set some or unset some.
 read;-;again;Read the rows of a table at a version.
+share;-;again;Share tables with Delta Sharing clients.
 snapshot;-;again;Show the state of a table at a version.
 spark;-;again;Prepare a Spark cluster for --engine spark.
 vacuum;-;again;Delete files that no retained version needs.
@@ -418,6 +419,51 @@ again;TEXT
 -h --help;-;once;Show this message and exit.
 '
             arguments='once;DIRECTORY
+'
+            ;;
+        'share ')
+            commands='serve;-;again;Share tables with Delta Sharing clients.
+'
+            options='--format;table json ndjson csv markdown parquet;once;Format of stdout.
+--json;-;once;The same as --format json.
+--output;FILE;once;Write the result to this file, atomically, or Parquet files to this new or empty directory.
+--now;TEXT;once;Time to use as the current time, for reproducible runs.
+--storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
+--retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
+--allow-external;TEXT;again;Allow to open files below this path or URI outside the table. Repeatable.
+--table-format;delta paimon;once;Format of the table, instead of detecting it.
+--config;FILE;once;TOML file with defaults for these options.
+--color;auto always never;once;Use of colour on stdout.
+--progress;auto always never json;once;Progress on stderr; auto: on a terminal.
+--log-format;text json;once;Format of notes and errors on stderr; default: json with --format json or ndjson, else text.
+--no-pager;-;once;Do not show a long result in a pager.
+-q --quiet;-;once;Suppress notes and progress on stderr.
+-v --verbose;-;again;Write more details to stderr; -vv adds tracebacks.
+-h --help;-;once;Show this message and exit.
+'
+            arguments=''
+            ;;
+        'share serve ')
+            commands=''
+            options='--port;TEXT;once;Port to listen on; 0: any free one.
+--profile;FILE;once;Write the profile there, readable by you only, instead of stdout.
+--format;table;once;Format of stdout.
+--output;FILE;once;Write the result to this file, atomically, instead of to stdout.
+--now;TEXT;once;Time to use as the current time, for reproducible runs.
+--storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
+--retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
+--allow-external;TEXT;again;Allow to open files below this path or URI outside the table. Repeatable.
+--table-format;delta paimon;once;Format of the table, instead of detecting it.
+--config;FILE;once;TOML file with defaults for these options.
+--color;auto always never;once;Use of colour on stdout.
+--progress;auto always never json;once;Progress on stderr; auto: on a terminal.
+--log-format;text json;once;Format of notes and errors on stderr; default: json with --format json or ndjson, else text.
+--no-pager;-;once;Do not show a long result in a pager.
+-q --quiet;-;once;Suppress notes and progress on stderr.
+-v --verbose;-;again;Write more details to stderr; -vv adds tracebacks.
+-h --help;-;once;Show this message and exit.
+'
+            arguments='again;DIRECTORY
 '
             ;;
         'snapshot ')
