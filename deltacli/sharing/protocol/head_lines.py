@@ -16,6 +16,9 @@ from deltacli.sharing.protocol.wire_text import json_line
 
 _CHANGE_DATA = "delta.enableChangeDataFeed"
 _KEPT = ("comment",)
+_NO_COLUMNS = '{"type":"struct","fields":[]}'
+_OF_THE_LOG = ("delta.enableInCommitTimestamps", "delta.inCommitTimestampEnablement", "delta.checkpointPolicy")
+"""Beginnings of the names of properties."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +53,20 @@ def metadata_line(
     if totals is not None:
         about |= {"size": totals.size_bytes, "numFiles": totals.files}
     if form is ResponseFormat.DELTA:
-        return json_line({"metaData": {"deltaMetadata": dict(raw), **about}})
+        return json_line({"metaData": {"deltaMetadata": _in_delta(raw), **about}})
     return json_line({"metaData": _in_parquet(metadata, shows_change_data=shows_change_data) | about})
+
+
+def _in_delta(raw: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a metadata action without what concerns the log, which clients do not get: they write one of their own,
+    without in-commit timestamps and V2 checkpoints. A schema that is missing is empty.
+    """
+    document = {"schemaString": _NO_COLUMNS, "partitionColumns": [], **raw}
+    properties = raw.get("configuration") or {}
+    if isinstance(properties, list):  # as pairs, in a checkpoint
+        properties = dict(properties)
+    kept = {name: value for name, value in properties.items() if not name.startswith(_OF_THE_LOG)}
+    return document | {"configuration": kept}
 
 
 def _in_parquet(metadata: Metadata, *, shows_change_data: bool) -> dict[str, Any]:
@@ -60,7 +75,7 @@ def _in_parquet(metadata: Metadata, *, shows_change_data: bool) -> dict[str, Any
         "name": metadata.name,
         "description": metadata.description,
         "format": {"provider": metadata.provider},
-        "schemaString": _plain_schema(metadata.schema_string or '{"type":"struct","fields":[]}'),
+        "schemaString": _plain_schema(metadata.schema_string or _NO_COLUMNS),
         "partitionColumns": list(metadata.partition_columns),
     }
     feed = metadata.configuration.get(_CHANGE_DATA, "")

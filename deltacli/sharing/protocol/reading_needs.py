@@ -19,7 +19,16 @@ from deltacli.sharing.protocol.capabilities import Capabilities, ResponseFormat
 from deltacli.sharing.protocol.wire_errors import unsupported
 
 _OF_THE_LOG = frozenset(
-    {"v2Checkpoint", "vacuumProtocolCheck", "catalogManaged", "catalogOwned-preview", "checkpointProtection"}
+    {
+        "v2Checkpoint",
+        "vacuumProtocolCheck",
+        "catalogManaged",
+        "catalogOwned-preview",
+        "checkpointProtection",
+        "coordinatedCommits-preview",
+        "inCommitTimestamp",
+        "inCommitTimestamp-preview",
+    }
 )
 _BY_USE = frozenset({"columnMapping", "deletionVectors", "typeWidening", "timestampNtz", "variantType"})
 _TYPE_CHANGES = "delta.typeChanges"
@@ -124,9 +133,11 @@ def handed_out_protocol(protocol: Protocol, raw: Mapping[str, Any], needs: Readi
     original = protocol.reader_features if protocol.reader_features is not None else implied
     needed = [name for name in original if stable_name(name) in needs.features]
     needed += [name for name in needs.features if name not in {stable_name(found) for found in needed}]
-    if set(needed) == set(original):
+    unwanted = {*(protocol.writer_features or ())} & _OF_THE_LOG
+    is_minimal = needed or protocol.min_reader_version == 1
+    if set(needed) == set(original) and is_minimal and not unwanted:
         return dict(raw)
-    own = [name for name in protocol.writer_features or () if _is_writers(name)]
+    own = [name for name in protocol.writer_features or () if _is_writers(name) and name not in unwanted]
     document: dict[str, Any] = {"minReaderVersion": 3 if needed else 1}
     if needed or protocol.writer_features is not None:
         document |= {"minWriterVersion": 7, "writerFeatures": sorted({*own, *needed})}

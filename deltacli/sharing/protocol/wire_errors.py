@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping
 from enum import StrEnum
 
-from deltacli.errors import DeltacliError, FileMissing, NotATable, StorageFailed
+from deltacli.errors import DeltacliError, FileMissing, NotATable, PathExternal, StorageFailed
 
 
 class ErrorCode(StrEnum):
@@ -83,6 +83,8 @@ def of_fault(fault: DeltacliError, table: str) -> WireError:
     match fault:
         case NotATable() | FileMissing():
             status, code, message = 400, ErrorCode.MISSING, "has no data at its location"
+        case PathExternal():
+            status, code, message = 400, ErrorCode.UNSUPPORTED, "has files outside its own directory"
         case StorageFailed():
             status, code, message = 503, ErrorCode.UNAVAILABLE, "cannot be reached at the moment"
         case _:

@@ -19,7 +19,6 @@ from deltacli.sharing.protocol.parameters import ChangesRequest, QueryRequest
 from deltacli.sharing.protocol.reading_needs import ReadingNeeds, find_needs, handed_out_protocol
 from deltacli.sharing.protocol.wire_errors import invalid
 from deltacli.sharing.server.answers import Answer, Wishes, headers_of
-from deltacli.sharing.server.file_places import require_inside
 from deltacli.sharing.server.pages import FileGroup, Page, PageTokens, assemble, digest_of, end_line
 from deltacli.sharing.server.ports import Access
 from deltacli.sharing.server.table_answers import TableAnswers
@@ -116,8 +115,6 @@ class ChangeAnswers:
         needs = _needs_of(changes)
         form = needs.choose(wishes.capabilities, table.full_name)
         source = self.tables.source_of(access, table)
-        for _, batch in (pair for commit in changes.commits for pair in commit.files):
-            require_inside(batch, source.storage, source.name)
         base = LineStyle(form, wishes.hash_for(form), self.tables.expiry_for(access), is_change=True)
         groups = list(_groups(changes, base, needs, wanted, shows_change_data=table.history_shared))
         total = sum(group.files.num_rows for group in groups)

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.sharing.protocol.file_lines import HASHES, IdHash, LineStyle, lines_of
-from deltacli.sharing.server.file_places import places_of, vector_place, vectors_of
+from deltacli.sharing.server.file_places import places_of
 from deltacli.sharing.server.ports import UrlSigner
+from deltacli.sharing.tables.checking import vector_place, vectors_of
 from deltacli.storage import Storage
 
 if TYPE_CHECKING:
@@ -19,16 +20,15 @@ CHUNK_BYTES = 64 << 10
 
 
 class FileSource(NamedTuple):
-    """The table that files belong to, and who signs their URLs. `name` is its name for clients."""
+    """The store that files are in, and who signs their URLs."""
 
-    name: str
     storage: Storage
     signer: UrlSigner
 
 
 def sign_lines(source: FileSource, actions: pyarrow.RecordBatch, style: LineStyle) -> bytes:
-    """Return the lines of file actions with URLs. Raises WireError for a file outside the table."""
-    places = places_of(actions, source.storage, source.name)
+    """Return the lines of file actions with URLs. Raises PathExternal for a file outside the table."""
+    places = places_of(actions, source.storage)
     urls = source.signer.sign(places, style.expires_ms).urls
     vectors = vectors_of(actions)
     if not vectors:
@@ -48,7 +48,7 @@ def _with_vector_urls(
     for row, descriptor in enumerate(vectors):
         if descriptor is None or descriptor["storageType"] == "i":
             continue
-        place = vector_place(descriptor, source.storage, source.name)
+        place = vector_place(descriptor, source.storage.uri)
         url = source.signer.sign([place], expires_ms).urls[0]
         vectors[row] = {**descriptor, "storageType": "p", "pathOrInlineDv": url}
         ids[row] = HASHES[IdHash.DELTA](place.encode("utf-8", "surrogateescape"))

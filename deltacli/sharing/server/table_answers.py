@@ -16,15 +16,12 @@ from deltacli.sharing.protocol.head_lines import metadata_line, protocol_line
 from deltacli.sharing.protocol.parameters import QueryRequest, VersionChoice
 from deltacli.sharing.protocol.wire_errors import invalid
 from deltacli.sharing.server.answers import VERSION_HEADER, Answer, Wishes, headers_of
-from deltacli.sharing.server.file_places import require_inside
 from deltacli.sharing.server.pages import FileGroup, Page, PageTokens, assemble, digest_of, end_line
 from deltacli.sharing.server.ports import Access, FileHints, OpenSigner, Seal, SelectFiles
 from deltacli.sharing.server.signed_actions import FileSource
-from deltacli.sharing.tables.shared_snapshot import SharedSnapshot, batches_of
+from deltacli.sharing.tables.shared_snapshot import SharedSnapshot
 from deltacli.sharing.tables.snapshots import SharedSnapshots
 from deltacli.sharing.tables.versions import choose_version, commit_time_ms, first_version_since
-
-_ROWS_CHECKED = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -59,8 +56,8 @@ class TableAnswers:
         version, start = self._begin(tokens, table, request)
         snapshot = self.snapshots.at(table, version)
         form = snapshot.needs.choose(wishes.capabilities, table.full_name)
+        snapshot.require_shareable()
         source = self.source_of(access, table)
-        require_shareable(snapshot, source)
         hints = FileHints(request.sql_hints, request.json_hint, request.limit)
         files, note = self._select(snapshot, hints, is_paged=request.is_paged)
         dated = not request.choice.is_newest
@@ -90,7 +87,7 @@ class TableAnswers:
     def source_of(self, access: Access, table: SharedTable) -> FileSource:
         """Return the store of a table and the signer for a caller. Raises WireError."""
         storage = self.snapshots.handle(table).storage
-        return FileSource(table.full_name, storage, self.open_signer(table, access.caller))
+        return FileSource(storage, self.open_signer(table, access.caller))
 
     def expiry_for(self, access: Access) -> int:
         """Return when URLs for a caller expire: never after its token."""
@@ -119,12 +116,6 @@ class TableAnswers:
             return files, ""
         selected = self.select_files(files, snapshot.config, hints)
         return files if selected.kept is None else files.filter(selected.kept), selected.note
-
-
-def require_shareable(snapshot: SharedSnapshot, source: FileSource) -> None:
-    """Raise WireError unless all files are inside the table."""
-    for batch in batches_of(snapshot.files, _ROWS_CHECKED):
-        require_inside(batch, source.storage, source.name)
 
 
 def head_of(table: SharedTable, snapshot: SharedSnapshot, form: ResponseFormat, *, dated: bool) -> bytes:

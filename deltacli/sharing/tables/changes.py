@@ -21,12 +21,16 @@ from deltacli.delta.log.state import (
     read_metadata,
     read_protocol,
 )
+from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.protocol.protocol_action import Protocol, require_readable
 from deltacli.delta.protocol.read_property import is_true
+from deltacli.delta.schema.types import parse_schema
+from deltacli.operations.read.changes import with_partition_values
 from deltacli.operations.table.find_log import list_log
 from deltacli.sharing.model import SharedTable
 from deltacli.sharing.protocol.wire_errors import unsupported
-from deltacli.sharing.tables.shared_snapshot import SharedSnapshot
+from deltacli.sharing.tables.checking import find_fault, spelled_alike
+from deltacli.sharing.tables.shared_snapshot import NO_COLUMNS, SharedSnapshot
 from deltacli.sharing.tables.snapshots import SharedSnapshots
 from deltacli.work.commits.reading import stream_commit
 
@@ -98,7 +102,8 @@ def _commits(
     *,
     is_feed: bool,
 ) -> Iterator[CommitChanges]:
-    storage, times = snapshots.handle(table).storage, file_times(listing.commits)
+    handle, times = snapshots.handle(table), file_times(listing.commits)
+    storage, config = handle.storage, start.config
     protocol, metadata = start.protocol, start.metadata
     for version in range(start.version, last + 1):
         file = listing.commits[version]
@@ -110,16 +115,31 @@ def _commits(
         require_readable(protocol, version)
         if is_feed:
             _require_feed(table, metadata, version)
+        before, config = config, config if changed[1] is None else _configuration(protocol, metadata)
+        names = tuple((before if version > start.version else config).partition_columns)
+        found.found["remove"] = with_partition_values(handle, version, names, found.found["remove"])
+        files = [
+            (kind, spelled_alike(batch, before if kind == "remove" else config))
+            for kind, batch in found.batches(file, is_feed=is_feed)
+        ]
+        for kind, batch in files:
+            if fault := find_fault([batch], before if kind == "remove" else config, storage.uri):
+                raise fault
         stamp = found.stamp if has_in_commit_timestamps(protocol, metadata) else None
         yield CommitChanges(
             version,
             times[version].timestamp_ms if stamp is None else stamp,
-            tuple(found.batches(file, is_feed=is_feed)),
+            tuple(files),
             changed[1],
             plain_action(found.metadata or {}),
             changed[0],
             plain_action(found.protocol or {}),
         )
+
+
+def _configuration(protocol: Protocol, metadata: Metadata) -> TableConfiguration:
+    schema = parse_schema(metadata.schema_string or NO_COLUMNS)
+    return TableConfiguration(protocol=protocol, metadata=metadata, schema=schema)
 
 
 def _require_feed(table: SharedTable, metadata: Metadata, version: int) -> None:

@@ -14,6 +14,7 @@ from deltacli.delta.log.segment import LogFile, LogListing
 from deltacli.delta.log.state import StateBuilder, plain_action
 from deltacli.delta.protocol.protocol_action import require_readable
 from deltacli.delta.vectors.descriptor import unique_id_column
+from deltacli.sharing.tables.checking import find_fault, spelled_alike
 from deltacli.sharing.tables.shared_snapshot import SharedSnapshot
 from deltacli.work.commits.reading import read_commit
 
@@ -54,16 +55,19 @@ def apply_commits(older: SharedSnapshot, storage: Storage, commits: Sequence[Log
     if state.protocol is not None:
         require_readable(state.protocol, commits[-1].version)
     raw_protocol, raw_metadata = state.raw_protocol, state.raw_metadata
-    return replace(
+    newer = replace(
         older,
         version=commits[-1].version,
         protocol=state.protocol or older.protocol,
         raw_protocol=older.raw_protocol if raw_protocol is None else plain_action(raw_protocol),
         metadata=state.metadata or older.metadata,
         raw_metadata=older.raw_metadata if raw_metadata is None else plain_action(raw_metadata),
-        files=_with_adds(older.files, TouchedFiles(seen) if seen else None, adds),
         commit=commits[-1],
     )
+    adds = [spelled_alike(batch, newer.config) for batch in adds]
+    files = _with_adds(older.files, TouchedFiles(seen) if seen else None, adds)
+    checked = files.to_batches() if older.fault or state.metadata else adds
+    return replace(newer, files=files, fault=find_fault(checked, newer.config, storage.uri))
 
 
 def _with_adds(files: pyarrow.Table, touched: TouchedFiles | None, adds: list[pyarrow.RecordBatch]) -> pyarrow.Table:

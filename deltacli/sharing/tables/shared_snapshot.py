@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from deltacli.arrow import compute as pc
 from deltacli.delta.log.file_actions import action_schemas
+from deltacli.delta.log.replay import key_column
 from deltacli.delta.log.segment import LogFile
 from deltacli.delta.log.state import Metadata
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.protocol.protocol_action import Protocol
 from deltacli.delta.schema.types import parse_schema
 from deltacli.delta.vectors.descriptor import unique_id_column
+from deltacli.errors import DeltacliError
 from deltacli.sharing.protocol.head_lines import TableTotals
 from deltacli.sharing.protocol.reading_needs import ReadingNeeds, find_needs, handed_out_protocol
+from deltacli.sharing.tables.checking import find_fault, spelled_alike
 
 if TYPE_CHECKING:
     import pyarrow
@@ -41,6 +44,13 @@ class SharedSnapshot:
     raw_metadata: Mapping[str, Any]
     files: pyarrow.Table
     commit: LogFile | None
+    fault: DeltacliError | None = None
+    """Why the files cannot be shared."""
+
+    def require_shareable(self) -> None:
+        """Raise PathExternal, or DataUnreadable (`partition.*`), where the files cannot be shared."""
+        if self.fault is not None:
+            raise self.fault
 
     @cached_property
     def config(self) -> TableConfiguration:
@@ -74,24 +84,32 @@ class SharedSnapshot:
         """Return the rows in the one order that does not depend on how the version was rebuilt: pages need it."""
         import pyarrow as pa
 
-        files = self.files.combine_chunks()
-        batch = files.to_batches()[0] if files.num_rows else pa.RecordBatch.from_pylist([], schema=files.schema)
-        keys = pa.table({"path": batch.column("path"), "vector": unique_id_column(batch.column("deletionVector"))})
-        return pc.sort_indices(keys, sort_keys=[("path", "ascending"), ("vector", "ascending")])
+        keys = [
+            key_column(batch.column("path"), unique_id_column(batch.column("deletionVector")))
+            for batch in self.files.to_batches()
+        ]
+        return pc.sort_indices(pa.concat_arrays([pa.array([], pa.binary()), *keys]))
 
 
-def make_snapshot(snapshot: Snapshot, *, with_files: bool = True) -> SharedSnapshot:
-    """Return a rebuilt version with its files in columns, or without them. Raises what reading a checkpoint raises."""
+def make_snapshot(snapshot: Snapshot) -> SharedSnapshot:
+    """Return a rebuilt version with its files in columns. Raises what reading a checkpoint raises."""
     import pyarrow as pa
 
-    files = pa.Table.from_batches(list(snapshot.files()) if with_files else [], schema=action_schemas().add)
+    batches = [spelled_alike(batch, snapshot.config) for batch in snapshot.files()]
+    files = pa.Table.from_batches(batches, schema=action_schemas().add)
+    fault = find_fault(batches, snapshot.config, snapshot.table.uri)
+    return replace(make_state(snapshot), files=files, fault=fault)
+
+
+def make_state(snapshot: Snapshot) -> SharedSnapshot:
+    """Return protocol and metadata of a rebuilt version, without its files."""
     return SharedSnapshot(
         version=snapshot.version,
         protocol=snapshot.protocol,
         raw_protocol=snapshot.raw_protocol,
         metadata=snapshot.metadata,
         raw_metadata=snapshot.raw_metadata,
-        files=files,
+        files=action_schemas().add.empty_table(),
         commit=snapshot.listing.commits.get(snapshot.version),
     )
 

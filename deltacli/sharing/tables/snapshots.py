@@ -15,7 +15,7 @@ from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.sharing.model import SharedTable
 from deltacli.sharing.tables.flights import Flights
 from deltacli.sharing.tables.refresh import apply_commits, commits_between
-from deltacli.sharing.tables.shared_snapshot import SharedSnapshot, make_snapshot
+from deltacli.sharing.tables.shared_snapshot import SharedSnapshot, make_snapshot, make_state
 
 if TYPE_CHECKING:
     from deltacli.api.table import Table
@@ -117,7 +117,7 @@ class SharedSnapshots:
         """Return protocol and metadata of a version; its files only where they are known. Raises VersionAbsent."""
         with self._lock:
             kept = self._kept.get((place_of(table), version))
-        return kept or make_snapshot(read_snapshot(self.handle(table), version=version), with_files=False)
+        return kept or make_state(read_snapshot(self.handle(table), version=version))
 
     def forget(self) -> None:
         """Drop everything, as after a change of the configuration."""
