@@ -36,6 +36,7 @@ DEV, PEERS, SHARING, FUZZ, SPARK, CLUSTER, DOCS = (
     ROOT / f".venv{suffix}" for suffix in ("", "-peers", "-sharing", "-fuzz", "-spark", "-cluster", "-docs")
 )
 SPARK_READER = {"DELTACLI_SPARK_PYTHON": str(SPARK / BIN / "python")}
+SHARING_CLIENT = {"DELTACLI_SHARING_PYTHON": str(SHARING / BIN / "python")}
 
 
 DEMO = (
@@ -81,14 +82,17 @@ def test(arguments: list[str]) -> int:
 
 
 def run_long(arguments: list[str]) -> int:
-    """Run the tests marked `long`, with Spark as a reader, and one in twenty of those marked `matrix`.
+    """Run the tests marked `long`, with Spark as a reader and the client of Delta Sharing, and one in twenty of those
+    marked `matrix`.
 
     Their files are on disk, because no other suite exercises its locks, renames and syncs.
     """
     set_up(DEV, "dev")
     set_up(PEERS, "peers")
     set_up(SPARK, "spark")
-    return run_pytest(["-m", "(long or matrix) and not soak"], arguments, place=None, **SPARK_READER)
+    set_up(SHARING, "sharing")
+    others = {**SPARK_READER, **SHARING_CLIENT}
+    return run_pytest(["-m", "(long or matrix) and not soak"], arguments, place=None, **others)
 
 
 CLUSTERS = {

@@ -31,6 +31,7 @@ COMMANDS: Mapping[str, str] = {
     "share recipient list": "deltacli.cli.commands.share.recipient",
     "share recipient remove": "deltacli.cli.commands.share.recipient",
     "share recipient revoke": "deltacli.cli.commands.share.recipient",
+    "share serve": "deltacli.cli.commands.share.serve",
     "share token create": "deltacli.cli.commands.share.token",
     "share token list": "deltacli.cli.commands.share.token",
     "share token revoke": "deltacli.cli.commands.share.token",
@@ -69,6 +70,7 @@ _SHARE = """Share tables with Delta Sharing clients.
 
 \b
 Examples:
+  deltacli share serve ./tbl                           try it on this machine
   deltacli share check                                 check shares.yaml
   deltacli share recipient add acme --grant sales      add a recipient
   deltacli share token create acme --profile a.share   write a profile

@@ -1,0 +1,85 @@
+"""Running the application by uvicorn: the socket, signals, and a shutdown that finishes running answers."""
+
+from __future__ import annotations
+
+import errno
+import socket
+from typing import TYPE_CHECKING
+
+from deltacli.errors import StorageFailed, UsageError
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp
+
+SHUTDOWN_SECONDS = 30
+KEEP_ALIVE_SECONDS = 75
+_BACKLOG = 2048
+
+
+def require_server() -> None:
+    """Raise UsageError unless the packages of the server are installed."""
+    try:
+        import starlette  # noqa: F401
+        import uvicorn  # noqa: F401
+    except ImportError as fault:
+        raise UsageError(
+            f"the server needs the package {fault.name}, which is not installed",
+            code="usage.missing-extra",
+            hint="pip install 'deltacli[share]'",
+        ) from fault
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """Return a socket that is bound to an address; port 0 is any free one. Raises UsageError and StorageFailed."""
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        bound = socket.socket(family, kind, protocol)
+    except OSError as fault:
+        raise UsageError(f"--host {host} is not an address of this machine: {fault.strerror}") from fault
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        bound.bind(address)
+        bound.listen(_BACKLOG)
+    except OSError as fault:
+        bound.close()
+        raise _not_bound(host, port, fault) from fault
+    bound.set_inheritable(True)
+    return bound
+
+
+def _not_bound(host: str, port: int, fault: OSError) -> StorageFailed | UsageError:
+    match fault.errno:
+        case errno.EADDRINUSE:
+            return UsageError(
+                f"port {port} of {host} is in use", code="share.port-in-use", hint="add --port 0 for any free port"
+            )
+        case errno.EACCES:
+            return UsageError(
+                f"port {port} of {host} needs more privileges", code="share.port-denied", hint="add --port 8080"
+            )
+        case errno.EADDRNOTAVAIL:
+            return UsageError(f"--host {host} is not an address of this machine", code="share.host")
+    return StorageFailed(f"port {port} of {host} cannot be opened: {fault.strerror}", code="share.port")
+
+
+def address_of(bound: socket.socket) -> tuple[str, int]:
+    """Return host and port of a bound socket."""
+    host, port = bound.getsockname()[:2]
+    return str(host), int(port)
+
+
+def serve(application: ASGIApp, bound: socket.socket) -> None:
+    """Answer requests until a signal; then finish the running ones, for up to 30 seconds. A second signal ends them."""
+    import uvicorn
+
+    config = uvicorn.Config(
+        application,
+        log_config=None,
+        access_log=False,
+        lifespan="off",
+        server_header=False,
+        proxy_headers=False,
+        timeout_keep_alive=KEEP_ALIVE_SECONDS,
+        timeout_graceful_shutdown=SHUTDOWN_SECONDS,
+    )
+    uvicorn.Server(config).run(sockets=[bound])
