@@ -28,6 +28,7 @@ class ErrorCode(StrEnum):
     MEDIA_TYPE = "UNSUPPORTED_MEDIA_TYPE"
     TOO_MANY = "TOO_MANY_REQUESTS"
     UNAVAILABLE = "SERVICE_UNAVAILABLE"
+    TIMEOUT = "REQUEST_TIMEOUT"
 
 
 class WireError(Exception):

@@ -33,30 +33,29 @@ from deltacli.sharing.protocol.wire_errors import (
 from deltacli.sharing.protocol.wire_text import json_line
 from deltacli.sharing.server.answers import Answer, read_wishes
 from deltacli.sharing.server.change_answers import ChangeAnswers
+from deltacli.sharing.server.file_answers import FileAnswers
+from deltacli.sharing.server.guarding.exchange import exchange_of
 from deltacli.sharing.server.lists import Lists, find_table
-from deltacli.sharing.server.local_files import LocalFiles
-from deltacli.sharing.server.own_signing import FILES
 from deltacli.sharing.server.ports import Access, Guard
 from deltacli.sharing.server.table_answers import TableAnswers
+from deltacli.sharing.signing.local import SEGMENT
 
-MOST_BODY_BYTES = 2 << 20
 _JSON = "application/json; charset=utf-8"
-_log = logging.getLogger("deltacli.sharing")
+_log = logging.getLogger("deltacli.share")
 
 Parameters = Mapping[str, str]
 
 
 @dataclass(frozen=True)
 class Application:
-    """Answers requests below `prefix`. `hosts`: the values of the Host header that are accepted, None for all."""
+    """Answers requests below `prefix`."""
 
     guard: Guard
     lists: Lists
     tables: TableAnswers
     ranges: ChangeAnswers
-    files: LocalFiles
+    files: FileAnswers
     prefix: str = "/delta-sharing"
-    hosts: frozenset[str] | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -77,12 +76,12 @@ class Application:
             return error_response(internal())
 
     async def _route(self, request: Request) -> Response:
-        self._require_host(request)
         segments = split_path(request.scope.get("raw_path") or request.scope["path"].encode(), self.prefix)
         if segments is None:
             raise WireError(404, ErrorCode.MISSING, f"there is nothing here; the endpoint is {self.prefix}")
-        if segments[0] == FILES:
+        if segments[0] == SEGMENT:
             _require_method(request, "GET", "HEAD")
+            _note(request, "file")
             return await self.files.answer(request, segments[1:])
         access = await self.guard.admit(request)
         return await self._shared(request, access, segments)
@@ -91,18 +90,23 @@ class Application:
         parameters = single_values(request.query_params.multi_items())
         match segments:
             case ["shares"]:
+                _note(request, "shares")
                 _require_method(request, "GET")
                 return _document(self.lists.shares(access, parse_list(parameters)))
             case ["shares", share]:
+                _note(request, "share", share=share)
                 _require_method(request, "GET")
                 return _document(self.lists.share(access, share))
             case ["shares", share, "schemas"]:
+                _note(request, "schemas", share=share)
                 _require_method(request, "GET")
                 return _document(self.lists.schemas(access, share, parse_list(parameters)))
             case ["shares", share, "schemas", schema, "tables"]:
+                _note(request, "tables", share=share, schema=schema)
                 _require_method(request, "GET")
                 return _document(self.lists.tables(access, share, schema, parse_list(parameters)))
             case ["shares", share, "all-tables"]:
+                _note(request, "all-tables", share=share)
                 _require_method(request, "GET")
                 return _document(self.lists.all_tables(access, share, parse_list(parameters)))
             case ["shares", share, "schemas", schema, "tables", name, *rest] if len(rest) <= 1:
@@ -111,13 +115,9 @@ class Application:
                     raise _no_route(segments)
                 _require_method(request, *action.methods)
                 table = find_table(access, share, schema, name)
+                _note(request, rest[0] if rest else "version", share=table.share, schema=table.schema, table=table.name)
                 return await action.run(self, request, access, table, parameters)
         raise _no_route(segments)
-
-    def _require_host(self, request: Request) -> None:
-        """Raise WireError for a Host that is not one of this server: a web page that guesses the port has another."""
-        if self.hosts is not None and request.headers.get("host", "").lower() not in self.hosts:
-            raise WireError(400, ErrorCode.INVALID, "the Host header is not that of this server")
 
 
 async def _version(
@@ -135,22 +135,22 @@ async def _metadata(
     app: Application, request: Request, _access: Access, table: SharedTable, parameters: Parameters
 ) -> Response:
     choice, wishes = parse_choice(parameters), read_wishes(request.headers)
-    return _streamed(await _in_thread(table, lambda: app.tables.metadata(table, choice, wishes)))
+    return _streamed(request, await _in_thread(table, lambda: app.tables.metadata(table, choice, wishes)))
 
 
 async def _query(
     app: Application, request: Request, access: Access, table: SharedTable, _parameters: Parameters
 ) -> Response:
-    wishes, query = read_wishes(request.headers), parse_query(await read_body(request))
+    wishes, query = read_wishes(request.headers), parse_query(await request.body())
     answer = app.tables.query if query.starting_version is None else app.ranges.files_since
-    return _streamed(await _in_thread(table, lambda: answer(access, table, query, wishes)))
+    return _streamed(request, await _in_thread(table, lambda: answer(access, table, query, wishes)))
 
 
 async def _changes(
     app: Application, request: Request, access: Access, table: SharedTable, parameters: Parameters
 ) -> Response:
     wishes, wanted = read_wishes(request.headers), parse_changes(parameters)
-    return _streamed(await _in_thread(table, lambda: app.ranges.changes(access, table, wanted, wishes)))
+    return _streamed(request, await _in_thread(table, lambda: app.ranges.changes(access, table, wanted, wishes)))
 
 
 @dataclass(frozen=True)
@@ -178,19 +178,6 @@ async def _in_thread(table: SharedTable, work: Callable[[], Any]) -> Any:  # Any
         raise error from fault
 
 
-async def read_body(request: Request) -> bytes:
-    """Return the body of a request. Raises WireError for one that is too large or encoded."""
-    encoding = request.headers.get("content-encoding", "identity").lower()
-    if encoding != "identity":
-        raise WireError(415, ErrorCode.MEDIA_TYPE, "Content-Encoding is not supported")
-    body = bytearray()
-    async for part in request.stream():
-        body += part
-        if len(body) > MOST_BODY_BYTES:
-            raise WireError(413, ErrorCode.TOO_LARGE, f"the body has more than {MOST_BODY_BYTES} bytes")
-    return bytes(body)
-
-
 def _no_route(segments: Sequence[str]) -> WireError:
     return WireError(404, ErrorCode.MISSING, f"there is nothing at /{'/'.join(segments)[:300]}")
 
@@ -204,7 +191,18 @@ def _document(content: Mapping[str, Any]) -> Response:
     return Response(json_line(content).rstrip(b"\n"), media_type=_JSON)
 
 
-def _streamed(answer: Answer) -> Response:
+def _note(request: Request, route: str, **details: object) -> None:
+    """Tell the guard what is asked for, for the audit log and the metrics."""
+    exchange = exchange_of(request.scope)
+    if exchange is not None:
+        exchange.route = route
+        exchange.details.update(details)
+
+
+def _streamed(request: Request, answer: Answer) -> Response:
+    exchange = exchange_of(request.scope)
+    if exchange is not None:
+        exchange.details.update(answer.about)
     return StreamingResponse(iter(answer.parts), headers=dict(answer.headers))
 
 

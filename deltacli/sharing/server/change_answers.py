@@ -101,7 +101,7 @@ class ChangeAnswers:
         return first, last
 
     def _tokens(self, access: Access, table: SharedTable, request: object, wishes: Wishes) -> PageTokens:
-        return PageTokens(self.tables.seal, self.tables.clock, access, table, digest_of(request, wishes))
+        return replace(self.tables.tokens_of(access, table), parameters=digest_of(request, wishes))
 
     def _answer(
         self, access: Access, table: SharedTable, wanted: RangeRequest, wishes: Wishes, tokens: PageTokens
@@ -115,7 +115,7 @@ class ChangeAnswers:
         needs = _needs_of(changes)
         form = needs.choose(wishes.capabilities, table.full_name)
         source = self.tables.source_of(access, table)
-        base = LineStyle(form, wishes.hash_for(form), self.tables.expiry_for(access), is_change=True)
+        base = LineStyle(form, wishes.hash_for(form), self.tables.expiry_for(access, source), is_change=True)
         groups = list(_groups(changes, base, needs, wanted, shows_change_data=table.history_shared))
         total = sum(group.files.num_rows for group in groups)
         page = Page(start, self.tables.rows_of_page(wanted.max_files) if wanted.is_paged else None)
@@ -127,7 +127,7 @@ class ChangeAnswers:
         head = self._head(table, changes, form, needs, wanted)
         ends = wishes.capabilities.end_stream_action
         parts = assemble(head, page.parts(groups, source), tail, reports_failure=ends)
-        return Answer(headers_of(wanted.first, form, wishes), parts, {"files": total})
+        return Answer(headers_of(wanted.first, form, wishes), parts, {"version": wanted.first, "files": total})
 
     def _head(
         self, table: SharedTable, changes: Changes, form: ResponseFormat, needs: ReadingNeeds, wanted: RangeRequest

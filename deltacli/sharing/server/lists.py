@@ -14,6 +14,7 @@ from deltacli.sharing.protocol.names import require_name
 from deltacli.sharing.protocol.parameters import ListRequest
 from deltacli.sharing.protocol.wire_errors import missing
 from deltacli.sharing.server.ports import Access, Seal
+from deltacli.sharing.signing.tokens import Bound
 
 PAGE_LIFETIME_MS = 24 * 3_600_000
 _KIND = "list"
@@ -63,10 +64,10 @@ class Lists:
         name_of: Callable[[Item], str],
         show: Callable[[Item], Document],
     ) -> Document:
-        bound = f"{access.caller.name}/{access.caller.epoch}/{scope}"
+        bound = Bound(access.caller.name, access.caller.epoch, parameters=scope)
         ordered = sorted(items, key=lambda item: name_of(item).casefold())
         if request.page_token is not None:
-            opened = self.seal.open(_KIND, request.page_token, bound=bound, now_ms=self.clock())
+            opened = self.seal.open(_KIND, request.page_token, bound=bound)
             ordered = [item for item in ordered if name_of(item).casefold() > opened["after"]]
             before = str(opened["after"])
         else:

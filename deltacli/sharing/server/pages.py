@@ -11,18 +11,18 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
+from deltacli.sharing.configuration.settings import Settings
 from deltacli.sharing.model import SharedTable
 from deltacli.sharing.protocol.file_lines import LineStyle
 from deltacli.sharing.protocol.wire_text import json_line
 from deltacli.sharing.server.ports import Access, Seal
 from deltacli.sharing.server.signed_actions import ROWS_A_STEP, FileSource, in_chunks, sign_lines
+from deltacli.sharing.signing.tokens import Bound
 from deltacli.sharing.tables.shared_snapshot import batches_of
 
 if TYPE_CHECKING:
     import pyarrow
 
-PAGE_LIFETIME_MS = 3 * 24 * 3_600_000
-REFRESH_LIFETIME_MS = 3_600_000
 _PAGE, _REFRESH = "page", "refresh"
 
 
@@ -69,33 +69,34 @@ class PageTokens:
 
     seal: Seal
     clock: Callable[[], int]
+    settings: Settings
     access: Access
     table: SharedTable
-    parameters: str
+    parameters: str = ""
     """A digest of everything in the request but the page."""
 
     def open_page(self, token: str) -> Mapping[str, Any]:
         """Return what a page token continues. Raises WireError."""
-        return self.seal.open(_PAGE, token, bound=self._bound(self.parameters), now_ms=self.clock())
+        return self.seal.open(_PAGE, token, bound=self._bound(self.parameters))
 
     def next_page(self, payload: Mapping[str, Any]) -> str:
         """Return the token of the next page."""
-        expires_ms = self.clock() + PAGE_LIFETIME_MS
+        expires_ms = self.clock() + self.settings.page_token_lifetime_seconds * 1_000
         return self.seal.seal(_PAGE, payload, bound=self._bound(self.parameters), expires_ms=expires_ms)
 
     def open_refresh(self, token: str) -> int:
         """Return the version that a refresh token stands for. Raises WireError."""
-        opened = self.seal.open(_REFRESH, token, bound=self._bound(""), now_ms=self.clock())
+        opened = self.seal.open(_REFRESH, token, bound=self._bound(""))
         return int(opened["version"])
 
     def refresh(self, version: int) -> str:
         """Return a token that gets new URLs for the same version."""
-        expires_ms = self.clock() + REFRESH_LIFETIME_MS
+        expires_ms = self.clock() + self.settings.refresh_token_lifetime_seconds * 1_000
         return self.seal.seal(_REFRESH, {"version": version}, bound=self._bound(""), expires_ms=expires_ms)
 
-    def _bound(self, parameters: str) -> str:
+    def _bound(self, parameters: str) -> Bound:
         caller = self.access.caller
-        return f"{caller.name}\0{caller.epoch}\0{self.table.full_name}\0{self.table.table_id}\0{parameters}"
+        return Bound(caller.name, caller.epoch, f"{self.table.full_name}/{self.table.table_id}", parameters)
 
 
 def digest_of(*parameters: object) -> str:

@@ -4,26 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from deltacli.sharing.model import Catalog, SharedTable
+from deltacli.sharing.signing.signed_urls import SignedUrls
+from deltacli.sharing.signing.tokens import Bound
 
 if TYPE_CHECKING:
-    import pyarrow
     from starlette.requests import Request
-
-    from deltacli.delta.log.table_configuration import TableConfiguration
 
 
 @dataclass(frozen=True)
 class Caller:
     """A recipient at the time of a request. `epoch` changes when anything is revoked. `expires_ms` is the end of the
-    token that was used, in epoch milliseconds; None if it has none.
+    token that was used, in epoch milliseconds; None if it has none. `token_id` names the token in the audit log.
     """
 
     name: str
     epoch: int = 0
     expires_ms: int | None = None
+    token_id: str | None = None
 
 
 @dataclass(frozen=True)
@@ -40,27 +40,20 @@ class Guard(Protocol):
     async def admit(self, request: Request) -> Access:
         """Return the access of the bearer of a token."""
 
-    def readmit(self, name: str, epoch: int) -> Access:
+    def readmit(self, name: str, epoch: int, request: Request | None = None) -> Access:
         """Return the access of the recipient that a signed URL was made for, unless it was revoked since."""
 
 
 class Seal(Protocol):
     """Makes tokens that nobody can change or make."""
 
-    def seal(self, kind: str, payload: Mapping[str, Any], *, bound: str, expires_ms: int) -> str:
+    def seal(self, kind: str, payload: Mapping[str, Any], *, bound: Bound, expires_ms: int) -> str:
         """Return a token of letters, digits, `-` and `_`."""
 
-    def open(self, kind: str, token: str, *, bound: str, now_ms: int) -> Mapping[str, Any]:
+    def open(self, kind: str, token: str, *, bound: Bound) -> Mapping[str, Any]:
         """Return the payload of a token. Raises WireError unless it was made for the same `kind` and `bound`, and has
         not expired.
         """
-
-
-class SignedUrls(NamedTuple):
-    """URLs, and when the first of them expires, in epoch milliseconds."""
-
-    urls: list[str]
-    expires_ms: int
 
 
 class UrlSigner(Protocol):
@@ -72,33 +65,3 @@ class UrlSigner(Protocol):
 
 OpenSigner = Callable[[SharedTable, Caller], UrlSigner]
 """Returns the signer of a table for a recipient. Raises WireError where the store of the table cannot be signed for."""
-
-
-class Selected(NamedTuple):
-    """Which files hints keep (None: all), and what was done with the hints, for a header and the log."""
-
-    kept: pyarrow.BooleanArray | None
-    note: str
-
-
-@dataclass(frozen=True, slots=True)
-class FileHints:
-    """The predicates and the limit of a query."""
-
-    sql: tuple[str, ...] = ()
-    json: str | None = None
-    limit: int | None = None
-
-    @property
-    def is_empty(self) -> bool:
-        """Return True where every file is wanted."""
-        return not self.sql and self.json is None and self.limit is None
-
-
-SelectFiles = Callable[["pyarrow.Table", "TableConfiguration", FileHints], Selected]
-"""Returns the files that may hold matching rows. Never fails."""
-
-
-def keep_all(_files: pyarrow.Table, _config: TableConfiguration, _hints: FileHints) -> Selected:
-    """Keep every file."""
-    return Selected(None, "skipped: hints are not evaluated")

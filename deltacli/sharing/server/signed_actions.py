@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.sharing.protocol.file_lines import HASHES, IdHash, LineStyle, lines_of
@@ -29,7 +30,9 @@ class FileSource(NamedTuple):
 def sign_lines(source: FileSource, actions: pyarrow.RecordBatch, style: LineStyle) -> bytes:
     """Return the lines of file actions with URLs. Raises PathExternal for a file outside the table."""
     places = places_of(actions, source.storage)
-    urls = source.signer.sign(places, style.expires_ms).urls
+    urls, expires_ms = source.signer.sign(places, style.expires_ms)
+    if expires_ms != style.expires_ms:  # the credential was replaced by one that ends earlier
+        style = replace(style, expires_ms=expires_ms)
     vectors = vectors_of(actions)
     if not vectors:
         return lines_of(style, actions, urls)

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
+from deltacli.sharing.configuration.settings import Settings
+from deltacli.sharing.hints import Hints, select_files
 from deltacli.sharing.model import SharedTable
 from deltacli.sharing.protocol.capabilities import ResponseFormat
 from deltacli.sharing.protocol.file_lines import LineStyle
@@ -17,11 +20,14 @@ from deltacli.sharing.protocol.parameters import QueryRequest, VersionChoice
 from deltacli.sharing.protocol.wire_errors import invalid
 from deltacli.sharing.server.answers import VERSION_HEADER, Answer, Wishes, headers_of
 from deltacli.sharing.server.pages import FileGroup, Page, PageTokens, assemble, digest_of, end_line
-from deltacli.sharing.server.ports import Access, FileHints, OpenSigner, Seal, SelectFiles
+from deltacli.sharing.server.ports import Access, OpenSigner, Seal
 from deltacli.sharing.server.signed_actions import FileSource
 from deltacli.sharing.tables.shared_snapshot import SharedSnapshot
 from deltacli.sharing.tables.snapshots import SharedSnapshots
 from deltacli.sharing.tables.versions import choose_version, commit_time_ms, first_version_since
+
+if TYPE_CHECKING:
+    import pyarrow
 
 
 @dataclass(frozen=True)
@@ -32,9 +38,7 @@ class TableAnswers:
     open_signer: OpenSigner
     seal: Seal
     clock: Callable[[], int]
-    select_files: SelectFiles
-    url_lifetime_ms: int = 3_600_000
-    page_size: int = 10_000
+    settings: Settings
 
     def version(self, table: SharedTable, starting_ms: int | None) -> dict[str, str]:
         """Return the header with the newest version, or the first one committed at or after a time."""
@@ -48,7 +52,7 @@ class TableAnswers:
         form = snapshot.needs.choose(wishes.capabilities, table.full_name)
         head = head_of(table, snapshot, form, dated=not choice.is_newest)
         wishes = replace(wishes, capabilities=replace(wishes.capabilities, end_stream_action=False))
-        return Answer(headers_of(snapshot.version, form, wishes), [head])
+        return Answer(headers_of(snapshot.version, form, wishes), [head], {"version": snapshot.version})
 
     def query(self, access: Access, table: SharedTable, request: QueryRequest, wishes: Wishes) -> Answer:
         """Return the files of a version, or a page of them."""
@@ -58,13 +62,14 @@ class TableAnswers:
         form = snapshot.needs.choose(wishes.capabilities, table.full_name)
         snapshot.require_shareable()
         source = self.source_of(access, table)
-        hints = FileHints(request.sql_hints, request.json_hint, request.limit)
+        expires_ms = self.expiry_for(access, source)
+        hints = Hints(tuple(request.sql_hints), request.json_hint, request.limit)
         files, note = self._select(snapshot, hints, is_paged=request.is_paged)
         dated = not request.choice.is_newest
         style = LineStyle(
             form,
             wishes.hash_for(form),
-            self.expiry_for(access),
+            expires_ms,
             version=version if dated else None,
             time_ms=commit_time_ms(self.snapshots, table, snapshot) if dated else None,
         )
@@ -78,25 +83,31 @@ class TableAnswers:
         head = head_of(table, snapshot, form, dated=dated)
         lines = page.parts([FileGroup(style, files)], source)
         parts = assemble(head, lines, tail, reports_failure=wishes.capabilities.end_stream_action)
-        return Answer(headers_of(version, form, wishes, note=note), parts, {"files": files.num_rows, "hints": note})
+        about = {"version": version, "files": files.num_rows, "filesTotal": snapshot.files.num_rows}
+        return Answer(headers_of(version, form, wishes, note=note), parts, about | ({"hints": note} if note else {}))
 
     def rows_of_page(self, wanted: int | None) -> int:
         """Return how many files a page has."""
-        return min(wanted or self.page_size, self.page_size)
+        return min(wanted or self.settings.page_size, self.settings.page_size)
 
     def source_of(self, access: Access, table: SharedTable) -> FileSource:
         """Return the store of a table and the signer for a caller. Raises WireError."""
         storage = self.snapshots.handle(table).storage
         return FileSource(storage, self.open_signer(table, access.caller))
 
-    def expiry_for(self, access: Access) -> int:
-        """Return when URLs for a caller expire: never after its token."""
-        until = self.clock() + self.url_lifetime_ms
-        return until if access.caller.expires_ms is None else min(until, access.caller.expires_ms)
+    def expiry_for(self, access: Access, source: FileSource) -> int:
+        """Return when URLs for a caller expire: never after its token, nor after the credential that signs them."""
+        until = self.clock() + self.settings.url_lifetime_seconds * 1_000
+        until = until if access.caller.expires_ms is None else min(until, access.caller.expires_ms)
+        return source.signer.sign([], until).expires_ms
 
     def _tokens(self, access: Access, table: SharedTable, request: QueryRequest, wishes: Wishes) -> PageTokens:
         others = replace(request, page_token=None, max_files=None, refresh_token=None, include_refresh_token=False)
-        return PageTokens(self.seal, self.clock, access, table, digest_of(others, wishes))
+        return replace(self.tokens_of(access, table), parameters=digest_of(others, wishes))
+
+    def tokens_of(self, access: Access, table: SharedTable) -> PageTokens:
+        """Return the tokens of requests about a table."""
+        return PageTokens(self.seal, self.clock, self.settings, access, table)
 
     def _begin(self, tokens: PageTokens, table: SharedTable, request: QueryRequest) -> tuple[int, int]:
         """Return the version to answer, and the number of the first file. Raises WireError."""
@@ -109,13 +120,17 @@ class TableAnswers:
             return tokens.open_refresh(request.refresh_token), 0
         return choose_version(self.snapshots, table, request.choice), 0
 
-    def _select(self, snapshot: SharedSnapshot, hints: FileHints, *, is_paged: bool):  # type: ignore[no-untyped-def]
+    def _select(self, snapshot: SharedSnapshot, hints: Hints, *, is_paged: bool) -> tuple[pyarrow.Table, str]:
         """Return the files that hints keep, and a note on the hints. Pages have them in an order of their own."""
         files = snapshot.files.take(snapshot.canonical_order) if is_paged else snapshot.files
-        if hints.is_empty:
+        if hints == Hints():
             return files, ""
-        selected = self.select_files(files, snapshot.config, hints)
-        return files if selected.kept is None else files.filter(selected.kept), selected.note
+        sql = hints.sql if self.settings.evaluate_sql_hints else ()
+        json = hints.json if self.settings.evaluate_json_hints else None
+        is_whole = (sql, json) == (hints.sql, hints.json)  # a limit means rows that match all of them
+        found = select_files(files, snapshot.config, Hints(sql, json, hints.limit if is_whole else None))
+        note = found.reason if is_whole else f"{found.reason}; hints are not evaluated by configuration"
+        return files if found.kept is None else files.filter(found.kept), note
 
 
 def head_of(table: SharedTable, snapshot: SharedSnapshot, form: ResponseFormat, *, dated: bool) -> bytes:

@@ -13,6 +13,7 @@ from deltacli.delta.log.segment import LogListing
 from deltacli.operations.table.find_log import find_log, list_log
 from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.sharing.model import SharedTable
+from deltacli.sharing.signing.choose import without_signing_options
 from deltacli.sharing.tables.flights import Flights
 from deltacli.sharing.tables.refresh import apply_commits, commits_between
 from deltacli.sharing.tables.shared_snapshot import SharedSnapshot, make_snapshot, make_state
@@ -37,7 +38,7 @@ def place_of(table: SharedTable) -> Place:
 def _open(table: SharedTable) -> Table:
     from deltacli.api.table import open_table
 
-    return open_table(table.location, storage_options=dict(table.storage_options) or None)
+    return open_table(table.location, storage_options=without_signing_options(table.storage_options) or None)
 
 
 class _Listed(NamedTuple):

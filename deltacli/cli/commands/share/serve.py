@@ -1,4 +1,4 @@
-"""`deltacli share serve DIRECTORY…`."""
+"""`deltacli share serve`."""
 
 from __future__ import annotations
 
@@ -6,18 +6,23 @@ import json
 import os
 import secrets
 import shlex
+import sys
 from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from deltacli.cli.options.run import Run
-from deltacli.cli.terminal.libraries import capture_logging
+from deltacli.cli.options.sharing import SHARES
+from deltacli.cli.terminal.server_log import show_server_log
 from deltacli.errors import UsageError
 from deltacli.units import plural
 
 if TYPE_CHECKING:
+    from deltacli.sharing.configuration.settings import Configuration
     from deltacli.sharing.model import Catalog, SharedTable
+    from deltacli.sharing.server.launching import Overrides, Sockets
 
 EXIT_CODES = (0, 2, 3, 7, 70)
 
@@ -31,55 +36,183 @@ class FORMATS(StrEnum):
     TABLE = "table"
 
 
+DirectoriesArgument = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="DIRECTORY...", help="Local tables, or directories of tables, to try it out.", show_default=False
+    ),
+]
+ConfigOption = Annotated[
+    str | None,
+    typer.Option("-c", "--config", metavar="FILE", help=f"Configuration; {SHARES} by default.", show_default=False),
+]
+HostOption = Annotated[
+    str | None, typer.Option("--host", metavar="HOST", help="Address to listen on.", show_default=False)
+]
+PortOption = Annotated[
+    int | None, typer.Option("--port", metavar="N", help="Port to listen on; 0: any free one.", show_default=False)
+]
+AdminPortOption = Annotated[
+    int | None,
+    typer.Option("--admin-port", metavar="N", help="Port of /metrics, /healthz, /readyz.", show_default=False),
+]
+WorkersOption = Annotated[int, typer.Option("--workers", metavar="N", min=1, max=256, help="Number of processes.")]
+BehindProxyOption = Annotated[
+    bool, typer.Option("--behind-proxy", help="A reverse proxy has the certificate: accept plain HTTP from it.")
+]
+ProfileOption = Annotated[
+    str | None,
+    typer.Option(
+        "--profile",
+        metavar="FILE",
+        help="With DIRECTORY: write the profile there, readable by you only, instead of stdout.",
+        show_default=False,
+    ),
+]
+
+
 def serve(
     run: Run,
-    directories: Annotated[
-        list[str], typer.Argument(metavar="DIRECTORY...", help="Tables, or directories of tables.", show_default=False)
-    ],
-    port: Annotated[int, typer.Option("--port", metavar="N", help="Port to listen on; 0: any free one.")] = 0,
-    profile: Annotated[
-        str | None,
-        typer.Option(
-            "--profile",
-            metavar="FILE",
-            help="Write the profile there, readable by you only, instead of stdout.",
-            show_default=False,
-        ),
-    ] = None,
+    directories: DirectoriesArgument = None,
+    config: ConfigOption = None,
+    host: HostOption = None,
+    port: PortOption = None,
+    admin_port: AdminPortOption = None,
+    workers: WorkersOption = 1,
+    behind_proxy: BehindProxyOption = False,
+    profile: ProfileOption = None,
 ) -> None:
-    """Share tables with Delta Sharing clients.
+    """Serve tables to Delta Sharing clients.
 
     \b
-    Shares local tables on this machine only, with a token that is valid until
-    the server stops. Prints the profile that clients need, and commands to try.
-    A table is local.default.NAME; the tables in another directory are
-    local.DIRECTORY.NAME. Clients see the whole history. Nothing is written to
-    the tables. Ctrl-C finishes running answers and stops the server.
+    Serves what a configuration shares, to the recipients that it knows. The
+    configuration file of the reference server is read as it is. A change of the
+    configuration or of the recipients takes effect within a second, and on SIGHUP;
+    a bad file is reported, and the old one stays in use. Off loopback, the server
+    refuses to start without authentication, and without TLS here or in a proxy.
+
+    \b
+    With DIRECTORY it serves local tables on this machine only, with a token that
+    is valid until the server stops, and prints the profile that clients need. A
+    table is local.default.NAME, those in another directory local.DIRECTORY.NAME.
+    Clients see the whole history.
+
+    \b
+    Nothing is written to tables. Ctrl-C finishes running answers and stops.
 
     \b
     Examples:
       deltacli share serve ./tbl
       deltacli share serve ./warehouse --port 8080 --profile my.share
+      deltacli share serve --config shares.yaml --workers 4 --admin-port 9090
     """
-    capture_logging()
-    from deltacli.sharing.directories import catalog_of
-    from deltacli.sharing.server.serving import address_of, bind, require_server, serve
+    from deltacli.sharing.server.serving import require_server
 
     require_server()
-    catalog = catalog_of(directories)
-    if not 0 <= port <= 65_535:
-        raise UsageError(f"--port {port} is not a port (expected: 0 to 65535)")
-    from deltacli.sharing.server.assembling import Site, make_application
-    from deltacli.sharing.server.one_token import OneToken, digest_of
+    show_server_log(run)
+    for name, number in (("--port", port), ("--admin-port", admin_port)):
+        if number is not None and not 0 <= number <= 65_535:
+            raise UsageError(f"{name} {number} is not a port (expected: 0 to 65535)")
+    if directories:
+        _refuse_with_directories(config, host, admin_port, workers, behind_proxy)
+        _try_out(run, directories, port or 0, profile)
+        return
+    if profile is not None:
+        raise UsageError("--profile goes with DIRECTORY", hint="deltacli share token create RECIPIENT --profile FILE")
+    from deltacli.sharing.server.launching import Overrides
 
+    _serve_configuration(run, config or SHARES, Overrides(host, port, admin_port, behind_proxy), workers)
+
+
+def _refuse_with_directories(
+    config: str | None, host: str | None, admin_port: int | None, workers: int, behind_proxy: bool
+) -> None:
+    """Raise UsageError for options of a configured server."""
+    given = {
+        "--config": config is not None,
+        "--host": host is not None,
+        "--admin-port": admin_port is not None,
+        "--workers": workers != 1,
+        "--behind-proxy": behind_proxy,
+    }
+    for name, is_given in given.items():
+        if is_given:
+            raise UsageError(
+                f"{name} does not go with DIRECTORY, which is shared on this machine only, to try it out",
+                hint="deltacli share serve --config shares.yaml",
+            )
+
+
+def _try_out(run: Run, directories: list[str], port: int, profile: str | None) -> None:
+    """Serve local tables on loopback, with one token."""
+    from deltacli.sharing.directories import catalog_of
+    from deltacli.sharing.server.launching import trial_server
+    from deltacli.sharing.server.serving import bind
+
+    catalog = catalog_of(directories)
     with bind(_LOOPBACK, port) as bound:
-        host, number = address_of(bound)
-        site = Site(f"http://{host}:{number}", hosts=frozenset({f"{host}:{number}", f"localhost:{number}"}))
         token = secrets.token_urlsafe(32)
-        application = make_application(site, OneToken(digest_of(token), catalog), secrets.token_bytes(32))
-        _hand_out(run, site.endpoint, token, profile)
-        _introduce(run, catalog, site.endpoint, token, profile)
-        serve(application, bound)
+        serving, configuration = trial_server(catalog, token, bound, run.clock)
+        endpoint = configuration.settings.base_url
+        _hand_out(run, endpoint, token, profile)
+        _introduce(run, catalog, endpoint, token, profile)
+        serving.run()
+
+
+def _serve_configuration(run: Run, config: str, overrides: Overrides, workers: int) -> None:
+    """Serve a configuration, in this process, or as one of several workers, or by starting them."""
+    from deltacli.sharing.server.launching import checked, inherited_sockets, open_server, open_sockets
+    from deltacli.sharing.server.workers import KEY_FILE, SOCKETS, Workers
+
+    path, inherited = Path(config), os.environ.pop(SOCKETS, None)
+    key_file = os.environ.pop(KEY_FILE, None)
+    if inherited is not None:
+        inner = inherited_sockets(inherited)
+        with open_server(path, overrides, inner, run.clock, key_file=Path(key_file) if key_file else None) as serving:
+            serving.has_parent = True
+            serving.run()
+        return
+    configuration = checked(path, overrides)
+    sockets = open_sockets(configuration)
+    try:
+        if workers == 1:
+            with open_server(path, overrides, sockets, run.clock) as serving:
+                _announce(run, configuration, sockets)
+                serving.run()
+            return
+        with open_server(path, overrides, sockets, run.clock):
+            pass  # what would end every worker ends this process instead
+        _announce(run, configuration, sockets, workers)
+        Workers(workers, _worker_command(config, overrides), sockets, run.note).run()
+    finally:
+        sockets.close()
+
+
+def _worker_command(config: str, overrides: Overrides) -> list[str]:
+    """Return the command of a worker, which finds its sockets in the environment."""
+    command = [sys.executable, "-m", "deltacli", "share", "serve", "--config", config]
+    command += ["--host", overrides.host] if overrides.host is not None else []
+    return [*command, "--behind-proxy"] if overrides.behind_proxy else command
+
+
+def _announce(run: Run, configuration: Configuration, sockets: Sockets, workers: int = 1) -> None:
+    """Say what is served, and where."""
+    from deltacli.sharing.server.launching import Overrides
+    from deltacli.sharing.server.serving import address_of
+
+    for note in configuration.notes:
+        run.note(f"note: {note}")
+    host, port = address_of(sockets.main)
+    shares = configuration.catalog.shares
+    tables = sum(len(schema.tables) for share in shares for schema in share.schemas)
+    what = f"{plural(len(shares), 'share')}, {plural(tables, 'table')}"
+    endpoint = Overrides(port=port).apply(configuration).settings.base_url
+    processes = f", {plural(workers, 'process').replace('processs', 'processes')}" if workers > 1 else ""
+    run.note(f"serving {what} at {endpoint}, on {host}:{port}{processes} (Ctrl-C stops)")
+    if sockets.admin is not None:
+        admin_host, admin_port = address_of(sockets.admin)
+        run.note(f"metrics at http://{admin_host}:{admin_port}/metrics")
+    run.note(f"next: deltacli share check --config {shlex.quote(str(configuration.path))}")
 
 
 def _hand_out(run: Run, endpoint: str, token: str, path: str | None) -> None:

@@ -3,38 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from deltacli.sharing.configuration.recipients import Recipient, TokenState
-from deltacli.sharing.model import Catalog
 from deltacli.sharing.server.guarding.refusals import token_missing, token_refused, url_revoked
 from deltacli.sharing.server.guarding.serving_state import EVERYONE, ServingState
+from deltacli.sharing.server.ports import Access, Caller
 
 _LONGEST_TOKEN = 4_096
 
 
-@dataclass(frozen=True)
-class Caller:
-    """A recipient at the time of a request. `epoch` changes when anything is revoked. `expires_ms` is the end of the
-    token that was used, in epoch milliseconds; None if it has none. `token_id` names the token in the audit log.
-    """
-
-    name: str
-    epoch: int = 0
-    expires_ms: int | None = None
-    token_id: str | None = None
-
-
-@dataclass(frozen=True)
-class Access:
-    """What a caller sees."""
-
-    caller: Caller
-    catalog: Catalog
-
-
 def authenticate(headers: Iterable[tuple[bytes, bytes]], state: ServingState, now_ms: int) -> Access:
-    """Return the access of the bearer of a token. Raises RequestRefused (401)."""
+    """Return the access of the bearer of a token. Raises WireError (401)."""
     if state.is_open:
         return Access(Caller(EVERYONE), state.configuration.catalog)
     token = bearer_token(headers)
@@ -49,7 +28,7 @@ def authenticate(headers: Iterable[tuple[bytes, bytes]], state: ServingState, no
 
 
 def authorize_url(name: str, epoch: int, state: ServingState) -> Access:
-    """Return the access of the recipient that a signed URL was made for. Raises RequestRefused (403) where anything of
+    """Return the access of the recipient that a signed URL was made for. Raises WireError (403) where anything of
     it was revoked since, or it was removed.
     """
     recipient = state.find_recipient(name)
@@ -59,7 +38,7 @@ def authorize_url(name: str, epoch: int, state: ServingState) -> Access:
 
 
 def bearer_token(headers: Iterable[tuple[bytes, bytes]]) -> str:
-    """Return the token of a request. Raises RequestRefused (401) where there is none, or more than one."""
+    """Return the token of a request. Raises WireError (401) where there is none, or more than one."""
     values = [value for name, value in headers if name == b"authorization"]
     if len(values) != 1:
         raise token_missing()

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from deltacli.sharing.server.guarding.authentication import Caller
+from deltacli.sharing.server.ports import Caller
 from deltacli.units import format_timestamp
 
 Scope = MutableMapping[str, Any]  # Any: ASGI

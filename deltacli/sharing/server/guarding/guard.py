@@ -15,13 +15,15 @@ from typing import TYPE_CHECKING, Any
 
 from deltacli.clock import Clock, system_clock
 from deltacli.errors import StorageFailed
+from deltacli.sharing.protocol.wire_errors import WireError
 from deltacli.sharing.server.guarding.audit import AuditTrail, NoAudit
-from deltacli.sharing.server.guarding.authentication import Access, authenticate, authorize_url
+from deltacli.sharing.server.guarding.authentication import authenticate, authorize_url
 from deltacli.sharing.server.guarding.exchange import Application, Exchange, Message, Receive, Scope, Send, exchange_of
 from deltacli.sharing.server.guarding.limits import RecipientLimits, check_headers, limited_body
 from deltacli.sharing.server.guarding.metrics import Metrics
-from deltacli.sharing.server.guarding.refusals import RequestRefused, not_recorded
+from deltacli.sharing.server.guarding.refusals import not_recorded
 from deltacli.sharing.server.guarding.serving_state import ServingState
+from deltacli.sharing.server.ports import Access
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -60,14 +62,14 @@ class RequestGuard:
         return {} if self._audit_fault is None else {"audit": self._audit_fault.message}
 
     async def admit(self, request: Request) -> Access:
-        """Return the access of the bearer of a token, and count the request. Raises RequestRefused (401, 429)."""
+        """Return the access of the bearer of a token, and count the request. Raises WireError (401, 429)."""
         return self._entered(request.scope, authenticate(request.scope["headers"], self._state(), self.clock()))
 
     def readmit(self, name: str, epoch: int, request: Request | None = None) -> Access:
         """Return the access of the recipient that a signed URL was made for, unless it was revoked since.
 
         With `request`, the recipient is recorded with it. Downloads do not count towards the rate of a recipient.
-        Raises RequestRefused (403).
+        Raises WireError (403).
         """
         access = authorize_url(name, epoch, self._state())
         exchange = exchange_of(request.scope) if request is not None else None
@@ -80,7 +82,7 @@ class RequestGuard:
         return GuardedApplication(application, self)
 
     def check(self, scope: Scope) -> None:
-        """Check the headers of a request. Raises RequestRefused."""
+        """Check the headers of a request. Raises WireError."""
         settings = self._state().configuration.settings
         check_headers(scope["headers"], settings.limits, settings.allowed_hosts)
 
@@ -89,7 +91,7 @@ class RequestGuard:
         return limited_body(receive, self._state().configuration.settings.limits)
 
     def record(self, entry: Mapping[str, Any]) -> None:  # Any: JSON values
-        """Write a line of the audit log. Raises RequestRefused (503) where that fails."""
+        """Write a line of the audit log. Raises WireError (503) where that fails."""
         try:
             self.audit.write(entry)
         except StorageFailed as fault:
@@ -134,7 +136,7 @@ class GuardedApplication:
         try:
             self._guard.check(scope)
             await self._application(scope, self._guard.limited(receive), send)
-        except RequestRefused as refusal:
+        except WireError as refusal:
             if exchange.status is not None:
                 raise  # too late for an answer: the connection is closed
             await _send_refusal(refusal, send)
@@ -151,7 +153,7 @@ class GuardedApplication:
             if message["type"] == "http.response.start":
                 try:
                     self._begin(exchange, message)
-                except RequestRefused as refusal:
+                except WireError as refusal:
                     exchange.is_replaced = True
                     await _send_refusal(refusal, send)
                     exchange.status = refusal.status
@@ -162,14 +164,14 @@ class GuardedApplication:
         return guarded
 
     def _begin(self, exchange: Exchange, message: Message) -> None:
-        """Record a request that is about to be answered. Raises RequestRefused."""
+        """Record a request that is about to be answered. Raises WireError."""
         status: int = message["status"]
         message["headers"] = [*message.get("headers", ()), (b"x-request-id", exchange.request_id.encode())]
         if exchange.caller is None and status >= 400 and not self._may_record_refusal():
             return
         try:
             self._guard.record(exchange.first_entry(status, self._guard.clock(), message["headers"]))
-        except RequestRefused:
+        except WireError:
             if exchange.caller is not None or status < 400:
                 raise
         exchange.first_byte_at = self._guard.seconds()
@@ -196,11 +198,11 @@ class GuardedApplication:
         if not exchange.is_complete:
             metrics.broken.labels(route).inc()
         if exchange.is_stream and not exchange.is_replaced:
-            with suppress(RequestRefused):  # the request itself is recorded
+            with suppress(WireError):  # the request itself is recorded
                 self._guard.record(exchange.last_entry(self._guard.clock(), now))
 
 
-async def _send_refusal(refusal: RequestRefused, send: Send) -> None:
+async def _send_refusal(refusal: WireError, send: Send) -> None:
     body = refusal.body()
     headers = {"Content-Type": "application/json; charset=utf-8", "Content-Length": str(len(body)), **refusal.headers}
     encoded = [(name.lower().encode(), value.encode("latin-1")) for name, value in headers.items()]

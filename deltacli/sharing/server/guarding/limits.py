@@ -30,7 +30,7 @@ _MOST_IDLE = 10_000
 
 
 def check_headers(headers: Headers, limits: Limits, allowed_hosts: tuple[str, ...] = ()) -> None:
-    """Raise RequestRefused for headers that are too large, a compressed or announced too large body, another host."""
+    """Raise WireError for headers that are too large, a compressed or announced too large body, another host."""
     found = list(headers)
     if sum(len(name) + len(value) + 4 for name, value in found) > limits.header_bytes:
         raise headers_too_large(limits.header_bytes)
@@ -51,7 +51,7 @@ def _host_of(host: bytes) -> str:
 
 
 def limited_body(receive: Receive, limits: Limits) -> Receive:
-    """Return a `receive` that raises RequestRefused for a body that is too large or too slow, also for a chunked one.
+    """Return a `receive` that raises WireError for a body that is too large or too slow, also for a chunked one.
 
     The time counts from the first call, and only until the body is complete.
     """
@@ -79,7 +79,7 @@ def limited_body(receive: Receive, limits: Limits) -> Receive:
 
 
 def parse_body(body: bytes, limits: Limits) -> Mapping[str, Any]:  # Any: JSON values
-    """Return the JSON object of a body; an empty body is an empty object. Raises RequestRefused."""
+    """Return the JSON object of a body; an empty body is an empty object. Raises WireError."""
     if not body.strip():
         return {}
     if is_nested_deeply(body, limits.json_depth):
@@ -114,7 +114,7 @@ class RecipientLimits:
     def enter(self, name: str, limits: Limits) -> Callable[[], None]:
         """Count a request of a recipient and return a function that ends it; further calls of that do nothing.
 
-        Raises RequestRefused where the recipient asks too often or has too many requests running.
+        Raises WireError where the recipient asks too often or has too many requests running.
         """
         allowance = self._refilled(name, limits)
         if limits.concurrent_requests and allowance.running >= limits.concurrent_requests:

@@ -16,11 +16,11 @@ from deltacli.errors import NoSpace
 from deltacli.sharing.configuration.recipient_changes import revoke_from
 from deltacli.sharing.configuration.settings import Audit, Limits
 from deltacli.sharing.model import Grant
+from deltacli.sharing.protocol.wire_errors import WireError
 from deltacli.sharing.server.guarding.audit import AuditFile
 from deltacli.sharing.server.guarding.exchange import exchange_of
 from deltacli.sharing.server.guarding.guard import RequestGuard
 from deltacli.sharing.server.guarding.limits import parse_body
-from deltacli.sharing.server.guarding.refusals import RequestRefused
 from deltacli.sharing.server.guarding.serving_state import ServingState
 from tests.sharing.server.guarding.asgi import NOW_MS, Answer, Client, make_state
 
@@ -148,7 +148,7 @@ def test_the_token_of_the_configuration_sees_everything() -> None:
     again = made.guard.readmit(access.caller.name, access.caller.epoch)
     assert (access.caller.name, access.caller.epoch) == (again.caller.name, again.caller.epoch)
     made.state = replace(made.state, configuration=replace(made.state.configuration, bearer_token="new-token"))
-    with pytest.raises(RequestRefused):
+    with pytest.raises(WireError):
         made.guard.readmit(access.caller.name, access.caller.epoch)
 
 
@@ -160,7 +160,7 @@ def test_a_url_is_refused_after_anything_was_revoked() -> None:
     changed = revoke_from(made.state.recipients, "acme", [Grant("other")], NOW_MS)
     made.state = replace(made.state, recipients=changed)
     for name, at in (("acme", epoch), ("nobody", 0), ("anonymous", 0), ("bearerToken", 0)):
-        with pytest.raises(RequestRefused) as fault:
+        with pytest.raises(WireError) as fault:
             made.guard.readmit(name, at)
         assert 403 == fault.value.status
 
@@ -210,7 +210,7 @@ def test_another_host_is_refused_where_hosts_are_named(host: bytes, expected: in
 
 @pytest.mark.parametrize("body", [b"[1]", b"{", b"1", b'"x"', b"\xff", b'{"a":' * 40 + b"1" + b"}" * 40, b"[" * 10**6])
 def test_a_body_that_is_no_shallow_object_is_refused(body: bytes) -> None:
-    with pytest.raises(RequestRefused) as fault:
+    with pytest.raises(WireError) as fault:
         parse_body(body, Limits(json_depth=30))
 
     assert (400, "MALFORMED_REQUEST") == (fault.value.status, fault.value.code)

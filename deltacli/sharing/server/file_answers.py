@@ -1,31 +1,25 @@
-"""Local files by signed URLs: whole, or in one range of bytes. Links are never followed.
-
-Spec: RFC 9110, Range Requests.
-"""
+"""Files by URLs of this server: whole, or in one range of bytes. Spec: RFC 9110, Range Requests."""
 
 from __future__ import annotations
 
-import os
 import re
-import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from email.utils import formatdate, parsedate_to_datetime
+from email.utils import parsedate_to_datetime
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from deltacli.sharing.protocol.wire_errors import ErrorCode, WireError
-from deltacli.sharing.server.own_signing import LocalUrls
+from deltacli.sharing.server.file_urls import FileUrls
+from deltacli.sharing.server.open_files import OpenFile, http_date, no_file, open_below, open_stored
 from deltacli.sharing.server.ports import Guard
 from deltacli.sharing.tables.snapshots import SharedSnapshots
 from deltacli.storage import LocalStorage
 
 BLOCK_BYTES = 256 << 10
 _RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})")
-_DIRECTORY = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0)
-_FILE = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,36 +36,12 @@ class Span:
 
 
 @dataclass(frozen=True)
-class OpenFile:
-    """An open file and what its headers say."""
+class FileAnswers:
+    """Answers the URLs that `FileUrls` makes."""
 
-    descriptor: int
-    size_bytes: int
-    modified_ns: int
-
-    @property
-    def tag(self) -> str:
-        """Return the validator of its content."""
-        return f'"{self.modified_ns:x}-{self.size_bytes:x}"'
-
-    @property
-    def modified(self) -> str:
-        """Return when it was last written, as in HTTP."""
-        return formatdate(self.modified_ns // 1_000_000_000, usegmt=True)
-
-    def close(self) -> None:
-        """Close the file."""
-        os.close(self.descriptor)
-
-
-@dataclass(frozen=True)
-class LocalFiles:
-    """Answers the URLs that `LocalUrls` makes."""
-
-    urls: LocalUrls
+    urls: FileUrls
     guard: Guard
     snapshots: SharedSnapshots
-    clock: Callable[[], int]
 
     async def answer(self, request: Request, segments: list[str]) -> Response:
         """Return the file, or a range of it. Raises WireError."""
@@ -83,49 +53,15 @@ class LocalFiles:
             raise
 
     def _open(self, request: Request, segments: list[str]) -> OpenFile:
-        if len(segments) != 1:
-            raise _no_file()
-        parameters = request.query_params
-        expiry, signature = parameters.get("se", ""), parameters.get("sig", "")
-        claim = self.urls.verify(segments[0], expiry, signature, self.clock())
-        access = self.guard.readmit(claim.recipient, claim.epoch)
+        claim = self.urls.verify(segments, request.scope["query_string"].decode("latin-1"))
+        access = self.guard.readmit(claim.recipient, claim.epoch, request)
         table = access.catalog.find_table(claim.share, claim.schema, claim.table)
         if table is None or table.table_id != claim.table_id:
-            raise _no_file()
+            raise no_file()
         storage = self.snapshots.handle(table).storage
-        if not isinstance(storage, LocalStorage):
-            raise _no_file()
-        return open_below(storage.root, claim.path)
-
-
-def open_below(root: str, path: str) -> OpenFile:
-    """Open a regular file below a directory, one name after the other, without following links. Raises WireError."""
-    names = path.split("/")
-    if not all(name not in ("", ".", "..") and "\0" not in name for name in names):
-        raise _no_file()
-    try:
-        above = os.open(root, _DIRECTORY & ~getattr(os, "O_NOFOLLOW", 0))
-        for name in names[:-1]:
-            try:
-                below = os.open(name, _DIRECTORY, dir_fd=above)
-            finally:
-                os.close(above)
-            above = below
-        try:
-            descriptor = os.open(names[-1], _FILE, dir_fd=above)
-        finally:
-            os.close(above)
-    except OSError:
-        raise _no_file() from None
-    status = os.fstat(descriptor)
-    if not stat.S_ISREG(status.st_mode):
-        os.close(descriptor)
-        raise _no_file()
-    return OpenFile(descriptor, status.st_size, status.st_mtime_ns)
-
-
-def _no_file() -> WireError:
-    return WireError(404, ErrorCode.MISSING, "the file does not exist; query the table again")
+        if isinstance(storage, LocalStorage):
+            return open_below(storage.root, claim.path)
+        return open_stored(storage, claim.path)
 
 
 def _file_response(request: Request, file: OpenFile) -> Response:
@@ -134,7 +70,7 @@ def _file_response(request: Request, file: OpenFile) -> Response:
         "Cache-Control": "private, max-age=3600",
         "Content-Type": "application/octet-stream",
         "ETag": file.tag,
-        "Last-Modified": file.modified,
+        "Last-Modified": http_date(file),
         "X-Content-Type-Options": "nosniff",
     }
     span = _wanted(request, file)
@@ -179,7 +115,7 @@ def _still_applies(condition: str | None, file: OpenFile) -> bool:
     if condition.startswith(('"', "W/")):
         return condition == file.tag
     try:
-        return int(parsedate_to_datetime(condition).timestamp()) == file.modified_ns // 1_000_000_000
+        return int(parsedate_to_datetime(condition).timestamp()) == file.modified_ms // 1_000
     except (ValueError, OverflowError):
         return False
 
@@ -189,7 +125,7 @@ def _blocks(file: OpenFile, span: Span) -> Iterator[bytes]:
     try:
         offset = span.first
         while offset <= span.last:
-            block = os.pread(file.descriptor, min(BLOCK_BYTES, span.last + 1 - offset), offset)
+            block = file.read(offset, min(BLOCK_BYTES, span.last + 1 - offset))
             if not block:
                 return  # the file was truncated: the answer ends early, which the client notices by its length
             yield block
