@@ -7,16 +7,20 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from deltacli.sharing.configuration.settings import Configuration, Limits, Settings
 from deltacli.sharing.model import Catalog, Share, SharedSchema, SharedTable
 from deltacli.sharing.server.application import Application
-from deltacli.sharing.server.assembling import Site, make_application
-from deltacli.sharing.server.one_token import OneToken, digest_of
+from deltacli.sharing.server.assembling import LiveApplication, guarded
+from deltacli.sharing.server.guarding.guard import RequestGuard
+from deltacli.sharing.server.guarding.serving_state import ServingState
+from deltacli.sharing.signing.keys import ServerKey, ServerKeys
 from deltacli.sharing.tables.snapshots import SharedSnapshots
 from tests.sharing.asgi import HOST, Reply, call
 
 TOKEN = "a-token"
 NOW_MS = 1_800_000_000_000
 PREFIX = "/delta-sharing"
+SETTINGS = Settings(host=HOST, port=80, public_url=f"http://{HOST}{PREFIX}", limits=Limits(requests_per_second=0))
 DELTA = "responseformat=delta;readerfeatures=deletionvectors,columnmapping,timestampntz"
 
 
@@ -32,19 +36,26 @@ class Served:
 
     tables: tuple[SharedTable, ...]
     now_ms: int = NOW_MS
-    options: Mapping[str, Any] = field(default_factory=dict)  # Any: options of `make_application`
+    options: Mapping[str, Any] = field(default_factory=dict)  # Any: settings
 
     def __post_init__(self) -> None:
         catalog = Catalog((Share("Sales", (SharedSchema("Sales", "Main", self.tables),), "share-id"),))
+        settings = replace(SETTINGS, **self.options)
+        state = ServingState(Configuration(Path("shares.yaml"), catalog, settings, bearer_token=TOKEN))
         self.snapshots = SharedSnapshots(stale_seconds=0)
-        self.app: Application = make_application(
-            Site(f"http://{HOST}"),
-            OneToken(digest_of(TOKEN), catalog),
-            b"k" * 32,
-            snapshots=self.snapshots,
-            clock=lambda: self.now_ms,
-            **self.options,
+        self.live = LiveApplication(
+            lambda: state,
+            RequestGuard(lambda: state, clock=lambda: self.now_ms),
+            ServerKeys((ServerKey(b"k" * 32, 0),)),
+            self.snapshots,
+            lambda: self.now_ms,
         )
+        self.app = guarded(self.live)
+
+    @property
+    def application(self) -> Application:
+        """The application behind the guard."""
+        return self.live.current()
 
     def get(self, path: str, *, method: str = "GET", **headers: str) -> Reply:
         """Ask for a path below the prefix, or for a whole URL."""

@@ -114,6 +114,7 @@ class Application:
                 if action is None:
                     raise _no_route(segments)
                 _require_method(request, *action.methods)
+                _note(request, rest[0] if rest else "version", share=share, schema=schema, table=name)
                 table = find_table(access, share, schema, name)
                 _note(request, rest[0] if rest else "version", share=table.share, schema=table.schema, table=table.name)
                 return await action.run(self, request, access, table, parameters)
