@@ -54,7 +54,7 @@ def _signer(uri: str, credentials: Any) -> BlobSigner:  # Any: credentials of go
 
     def translated(text: bytes) -> bytes:
         try:
-            return sign(text)
+            return bytes(sign(text))
         except exceptions.GoogleAuthError as fault:
             raise translate(fault, uri, "gcs") from None
 
