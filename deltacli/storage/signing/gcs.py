@@ -9,7 +9,7 @@ from urllib.parse import quote
 from deltacli.storage.remote import RemoteStorage
 from deltacli.storage.remote_faults import translate
 from deltacli.storage.secrets import remember_secrets
-from deltacli.storage.url_signing import BlobSigner, CannotSign, GcsSigning, GcsSource, HmacCredential, ObjectAddress
+from deltacli.storage.signing.values import BlobSigner, CannotSign, GcsSigning, GcsSource, HmacCredential, ObjectAddress
 
 HMAC_OPTIONS = ("hmac_key_id", "hmac_secret")
 """Storage options for signing only: an HMAC key of a service account."""
