@@ -17,7 +17,7 @@ from deltacli.sharing.signing.keys import ServerKeys
 from deltacli.sharing.signing.local import LocalUrlSigner
 from deltacli.sharing.signing.s3 import S3UrlSigner
 from deltacli.sharing.signing.signed_urls import UrlSigner
-from deltacli.storage.url_signing import (
+from deltacli.storage.signing.values import (
     AccountKey,
     AzureSigning,
     GcsSigning,

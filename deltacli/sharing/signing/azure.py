@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from deltacli.errors import CredentialsMissing
 from deltacli.sharing.signing.signed_urls import SignedUrls, encode_paths, encode_value
 from deltacli.sharing.signing.v4 import hmac_states
-from deltacli.storage.url_signing import AccountKey, AzureSource, DelegationKey
+from deltacli.storage.signing.values import AccountKey, AzureSource, DelegationKey
 
 VERSION = "2024-05-04"
 """The version of the service, which decides about the fields of the text to be signed."""

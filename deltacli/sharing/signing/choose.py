@@ -11,7 +11,7 @@ from deltacli.sharing.signing.azure import AzureUrlSigner
 from deltacli.sharing.signing.gcs import GcsUrlSigner
 from deltacli.sharing.signing.s3 import S3UrlSigner
 from deltacli.sharing.signing.signed_urls import UrlSigner
-from deltacli.storage.url_signing import BlobSigner, CannotSign
+from deltacli.storage.signing.values import BlobSigner, CannotSign
 
 _HMAC_OPTIONS = ("hmac_key_id", "hmac_secret")
 
@@ -75,13 +75,13 @@ def without_signing_options(storage_options: Mapping[str, str]) -> dict[str, str
 
 
 def _s3(location: str, options: Mapping[str, str]) -> FileAccess:
-    from deltacli.storage.s3.signing import s3_source
+    from deltacli.storage.signing.s3 import s3_source
 
     return FileAccess(Mode.SIGNED, "signed by the credentials for S3", S3UrlSigner(s3_source(location, options)))
 
 
 def _gcs(location: str, options: Mapping[str, str]) -> FileAccess:
-    from deltacli.storage.gcs_signing import gcs_source
+    from deltacli.storage.signing.gcs import gcs_source
 
     source = gcs_source(location, options)
     match source().credential:
@@ -95,7 +95,7 @@ def _gcs(location: str, options: Mapping[str, str]) -> FileAccess:
 
 
 def _azure(location: str, options: Mapping[str, str]) -> FileAccess:
-    from deltacli.storage.azure_signing import DelegatedSource, azure_source
+    from deltacli.storage.signing.azure import DelegatedSource, azure_source
 
     source = azure_source(location, options)
     kind = "a user delegation key" if isinstance(source, DelegatedSource) else "the account key"

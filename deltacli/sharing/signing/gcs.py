@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 from deltacli.sharing.signing.signed_urls import SignedUrls
 from deltacli.sharing.signing.v4 import Dialect, Request, day_key, day_scope, hmac_signatures, period, sign_paths
-from deltacli.storage.url_signing import BlobSigner, GcsSource, HmacCredential
+from deltacli.storage.signing.values import BlobSigner, GcsSource, HmacCredential
 
 _HMAC = Dialect("GOOG4-HMAC-SHA256", "X-Goog-", "GOOG4", "storage", "goog4_request")
 _RSA = _HMAC._replace(algorithm="GOOG4-RSA-SHA256")

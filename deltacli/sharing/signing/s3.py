@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from deltacli.sharing.signing.signed_urls import SignedUrls
 from deltacli.sharing.signing.v4 import Dialect, Request, day_key, day_scope, hmac_signatures, period, sign_paths
-from deltacli.storage.url_signing import S3Source
+from deltacli.storage.signing.values import S3Source
 
 _DIALECT = Dialect("AWS4-HMAC-SHA256", "X-Amz-", "AWS4", "s3", "aws4_request")
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from deltacli.errors import CredentialsMissing
 from deltacli.sharing.signing.signed_urls import SignedUrls, encode_paths, encode_value
-from deltacli.storage.url_signing import ObjectAddress
+from deltacli.storage.signing.values import ObjectAddress
 
 LONGEST_SECONDS = 7 * 86_400
 """Both stores refuse URLs that are valid for longer."""

@@ -24,10 +24,10 @@ from deltacli.sharing.signing.azure import AzureUrlSigner
 from deltacli.sharing.signing.choose import Mode, choose_access, without_signing_options
 from deltacli.sharing.signing.gcs import GcsUrlSigner
 from deltacli.sharing.signing.s3 import S3UrlSigner
-from deltacli.storage.azure_signing import DelegatedSource
 from deltacli.storage.s3.options import read_options
-from deltacli.storage.s3.signing import S3SigningSource
-from deltacli.storage.url_signing import (
+from deltacli.storage.signing.azure import DelegatedSource
+from deltacli.storage.signing.s3 import S3SigningSource
+from deltacli.storage.signing.values import (
     AccountKey,
     AzureSigning,
     BlobSigner,

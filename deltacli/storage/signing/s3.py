@@ -10,7 +10,7 @@ from urllib.parse import parse_qs, quote, urlsplit
 
 from deltacli.errors import CredentialsMissing
 from deltacli.storage.s3.options import S3Options, make_client, make_session, read_options
-from deltacli.storage.url_signing import CannotSign, HmacCredential, ObjectAddress, S3Signing
+from deltacli.storage.signing.values import CannotSign, HmacCredential, ObjectAddress, S3Signing
 
 _PROBE = "probe"
 _KEY_NAMES = ("aws_access_key_id", "aws_secret_access_key", "aws_session_token")

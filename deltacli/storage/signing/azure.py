@@ -15,7 +15,14 @@ from deltacli.errors import CredentialsMissing
 from deltacli.storage.remote import RemoteStorage
 from deltacli.storage.remote_faults import translate
 from deltacli.storage.secrets import remember_secrets
-from deltacli.storage.url_signing import AccountKey, AzureSigning, AzureSource, CannotSign, DelegationKey, ObjectAddress
+from deltacli.storage.signing.values import (
+    AccountKey,
+    AzureSigning,
+    AzureSource,
+    CannotSign,
+    DelegationKey,
+    ObjectAddress,
+)
 
 _LONGEST_MS = 7 * 86_400_000 - 3_600_000
 """A user delegation key is valid for 7 days at the most."""

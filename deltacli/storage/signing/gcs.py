@@ -9,7 +9,7 @@ from urllib.parse import quote
 from deltacli.storage.remote import RemoteStorage
 from deltacli.storage.remote_faults import translate
 from deltacli.storage.secrets import remember_secrets
-from deltacli.storage.url_signing import BlobSigner, CannotSign, GcsSigning, GcsSource, HmacCredential, ObjectAddress
+from deltacli.storage.signing.values import BlobSigner, CannotSign, GcsSigning, GcsSource, HmacCredential, ObjectAddress
 
 HMAC_OPTIONS = ("hmac_key_id", "hmac_secret")
 """Storage options for signing only: an HMAC key of a service account."""
@@ -54,7 +54,7 @@ def _signer(uri: str, credentials: Any) -> BlobSigner:  # Any: credentials of go
 
     def translated(text: bytes) -> bytes:
         try:
-            return sign(text)
+            return bytes(sign(text))
         except exceptions.GoogleAuthError as fault:
             raise translate(fault, uri, "gcs") from None
 
