@@ -1,11 +1,8 @@
-"""The guard with everything that it needs: made of a configuration file, started and stopped with the server."""
+"""The guard with everything that it needs, made of a configuration file."""
 
 from __future__ import annotations
 
-import asyncio
-import signal
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -42,22 +39,12 @@ class Guarding:
         stopping = {"server": "it is shutting down"} if self.is_stopping else {}
         return {**self.reloader.problems, **self.guard.problems, **stopping}
 
-    @asynccontextmanager
-    async def watching(self) -> AsyncIterator[None]:
-        """Reload what changes, and everything at SIGHUP, while the block runs."""
-        loop = asyncio.get_running_loop()
-        with suppress(NotImplementedError, RuntimeError, ValueError):  # no such signal, or not the main thread
-            loop.add_signal_handler(signal.SIGHUP, self.reloader.request)
-        watching = asyncio.create_task(self.reloader.run())
+    async def run(self) -> None:
+        """Reload what changes until cancelled; then the server counts as stopping."""
         try:
-            yield
+            await self.reloader.run()
         finally:
             self.is_stopping = True
-            watching.cancel()
-            with suppress(asyncio.CancelledError):
-                await watching
-            with suppress(NotImplementedError, RuntimeError, ValueError):
-                loop.remove_signal_handler(signal.SIGHUP)
 
 
 def make_guarding(

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import signal
 from pathlib import Path
 
 import pytest
@@ -37,18 +35,19 @@ def test_an_audit_log_that_cannot_be_written_is_found_before_the_start(tmp_path:
         make_guarding(write_shares(tmp_path, f"{SHARES}audit: {{file: none/audit.log}}\n"))
 
 
-def test_a_running_guard_reloads_at_a_signal_and_is_not_ready_while_it_stops(tmp_path: Path) -> None:
-    path = write_shares(tmp_path, SHARES)
-    guarding = make_guarding(path)
+def test_a_running_guard_reloads_on_request_and_is_not_ready_while_it_stops(tmp_path: Path) -> None:
+    guarding = make_guarding(write_shares(tmp_path, SHARES))
 
     async def run() -> None:
-        async with guarding.watching():
-            assert {} == guarding.problems()
-            os.kill(os.getpid(), signal.SIGHUP)
-            while not guarding.reloader.state.generation:
-                await asyncio.sleep(0)
-        assert {"server"} == set(guarding.problems())
+        running = asyncio.create_task(guarding.run())
+        guarding.reloader.request()
+        while not guarding.reloader.state.generation:
+            await asyncio.sleep(0)
+        assert {} == guarding.problems()
+        running.cancel()
+        await asyncio.wait([running])
 
     asyncio.run(asyncio.wait_for(run(), 30))
 
+    assert {"server"} == set(guarding.problems())
     assert 'deltacli_share_reloads_total{outcome="done"} 1.0' in guarding.metrics.text().decode()
