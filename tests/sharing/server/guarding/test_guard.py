@@ -17,7 +17,7 @@ from deltacli.sharing.configuration.recipient_changes import revoke_from
 from deltacli.sharing.configuration.settings import Audit, Limits
 from deltacli.sharing.model import Grant
 from deltacli.sharing.server.guarding.audit import AuditFile
-from deltacli.sharing.server.guarding.exchange import exchange_of
+from deltacli.sharing.server.guarding.exchange import note_route
 from deltacli.sharing.server.guarding.guard import RequestGuard
 from deltacli.sharing.server.guarding.limits import parse_body
 from deltacli.sharing.server.guarding.refusals import RequestRefused
@@ -57,10 +57,7 @@ class Server:
         request: Any = SimpleNamespace(scope=scope)
         access = await self.guard.admit(request)
         self.admitted += 1
-        exchange = exchange_of(scope)
-        assert exchange is not None
-        exchange.route = "query"
-        exchange.details |= {"share": "s", "files": 3}
+        note_route(scope, "query", {"share": "s", "files": 3})
         body, more = b"", True
         while more:
             message = await receive()
