@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import BinaryIO
 
 from deltacli.cli.render.columns import Column
@@ -12,6 +13,8 @@ from deltacli.cli.results import Json, Listing
 from deltacli.cli.terminal.term import Style, Terminal
 from deltacli.sharing.configuration.checking import CheckProblem, CheckReport
 from deltacli.units import plural
+
+_MOST_OF_ONE_CODE = 5
 
 
 class CheckResult(Listing[Json]):
@@ -29,14 +32,14 @@ def check_result(report: CheckReport) -> CheckResult:
     """Return the tables of a configuration, and what is wrong."""
     items = [table.as_json() for table in report.tables]
     columns: list[Column[Json]] = [
-        Column("table", lambda one: one["name"], priority=1),
-        Column("location", lambda one: one["location"], priority=4, keep_end=True),
+        Column("table", lambda one: one["name"], priority=1, folds=True, least=24),
+        Column("location", lambda one: one["location"], on_screen=False),
         Column("version", lambda one: one.get("version"), right=True, priority=2),
         Column("history", _history, priority=3),
-        Column("formats", lambda one: " ".join(one.get("formats", ())), priority=3),
+        Column("formats", lambda one: " ".join(one.get("formats", ())), priority=3, least=13),
         Column("features", lambda one: " ".join(one.get("features", ())), priority=3, folds=True),
-        Column("clients", _clients, priority=1, folds=True, least=12),
-        Column("problems", _codes, priority=1, style=_style, folds=True, least=12),
+        Column("clients", _clients, _clients_shown, priority=1, folds=True, least=12),
+        Column("problems", _codes, _counts, _style, priority=1, least=10),
     ]
     problems = [problem.as_json() for problem in report.problems]
     content = {"problems": problems, "summary": report.summary()}
@@ -49,8 +52,8 @@ def check_result(report: CheckReport) -> CheckResult:
 
 
 def _sections(report: CheckReport) -> list[Section]:
-    errors = [_text(problem) for problem in report.all_problems if problem.is_error]
-    warnings = [_text(problem) for problem in report.all_problems if not problem.is_error]
+    errors = _texts(problem for problem in report.all_problems if problem.is_error)
+    warnings = _texts(problem for problem in report.all_problems if not problem.is_error)
     summary = report.summary()
     verdict = (
         f"{plural(summary['readable'], 'table')} of {summary['tables']} readable, "
@@ -64,8 +67,17 @@ def _sections(report: CheckReport) -> list[Section]:
     return [section for section in sections if section.lines]
 
 
-def _text(problem: CheckProblem) -> str:
-    return f"{problem.code}: {problem.message}"
+def _texts(problems: Iterable[CheckProblem]) -> list[str]:
+    """Return a line for each problem, of those with one code only the first ones."""
+    by_code: dict[str, list[str]] = {}
+    for problem in problems:
+        by_code.setdefault(problem.code, []).append(f"{problem.code}: {problem.message}")
+    lines = []
+    for code, texts in by_code.items():
+        lines += texts[:_MOST_OF_ONE_CODE]
+        if len(texts) > _MOST_OF_ONE_CODE:
+            lines.append(f"{code}: and {len(texts) - _MOST_OF_ONE_CODE:,} more; --json has all of them")
+    return lines
 
 
 def _history(one: Json) -> str:
@@ -78,8 +90,19 @@ def _clients(one: Json) -> str:
     return " ".join(client["name"] for client in one["clients"] if client["reads"])
 
 
+def _clients_shown(one: Json) -> str:
+    reading = [client["reads"] for client in one["clients"]]
+    return "all" if reading and all(reading) else _clients(one) or "none"
+
+
 def _codes(one: Json) -> str:
     return " ".join(dict.fromkeys(problem["code"] for problem in one["problems"]))
+
+
+def _counts(one: Json) -> str:
+    severities = [problem["severity"] for problem in one["problems"]]
+    counts = [(severities.count(name), name) for name in ("error", "warning")]
+    return ", ".join(plural(count, name) for count, name in counts if count) or "none"
 
 
 def _style(one: Json) -> Style:

@@ -18,7 +18,7 @@ def profile_result(profile: Profile, problems: Sequence[Problem], now_ms: int) -
     items = [{"code": one.code, "severity": _severity(one), "message": one.message} for one in problems]
     names = ("code", "severity", "message")
     columns: list[Column[Json]] = [Column(name, lambda one, name=name: one[name]) for name in names]  # type: ignore[misc]
-    fields = share_fields("share-profile", **profile.as_json())
+    fields = share_fields("share-profile") | profile.as_json()
     content = profile.as_json()
     last = {"type": "share-profile", "credentialsType": content.pop("type"), **content}
     sections = [*_sections(profile, now_ms), *_problem_sections(problems)]

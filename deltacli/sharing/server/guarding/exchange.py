@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 from deltacli.sharing.server.ports import Caller
@@ -33,7 +34,9 @@ class Exchange:
     on_end: list[Callable[[], None]] = field(default_factory=list)
     status: int | None = None
     sent_bytes: int = 0
-    messages: int = 0
+    is_stream: bool = False
+    """The size of the answer was unknown when it began."""
+
     first_byte_at: float | None = None
     is_complete: bool = False
     is_replaced: bool = False
@@ -41,18 +44,12 @@ class Exchange:
     def __post_init__(self) -> None:
         self.scope[_KEY] = self
 
-    @property
-    def is_stream(self) -> bool:
-        """Return True if the answer had more than one part, so that its size was unknown when it began."""
-        return self.messages > 1
-
     def note_sent(self, message: Message) -> None:
         """Count a part of the answer that was sent."""
         if message["type"] == "http.response.start":
             self.status = message["status"]
         elif message["type"] == "http.response.body":
             self.sent_bytes += len(message.get("body", b""))
-            self.messages += bool(message.get("body"))
             self.is_complete = not message.get("more_body", False)
 
     def end(self) -> None:
@@ -66,6 +63,7 @@ class Exchange:
         """
         client = self.scope.get("client")
         length = next((value for name, value in headers if name.lower() == b"content-length"), None)
+        self.is_stream = length is None
         known = {
             "recipient": self.caller.name if self.caller else None,
             "token": self.caller.token_id if self.caller else None,
@@ -95,6 +93,16 @@ class Exchange:
             "milliseconds": round((now_seconds - self.begun_at) * 1_000),
             "complete": self.is_complete,
         }
+
+
+def note_route(
+    scope: MutableMapping[str, Any], route: str | None, details: Mapping[str, Any] = MappingProxyType({})
+) -> None:
+    """Add what the application finds out to the exchange of a request, where there is one."""
+    exchange = exchange_of(scope)
+    if exchange is not None:
+        exchange.route = route or exchange.route
+        exchange.details |= details
 
 
 def exchange_of(scope: MutableMapping[str, Any]) -> Exchange | None:

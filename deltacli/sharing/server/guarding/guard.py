@@ -140,8 +140,8 @@ class GuardedApplication:
             if exchange.status is not None:
                 raise  # too late for an answer: the connection is closed
             await _send_refusal(refusal, send)
-        except OSError:
-            if not exchange.is_replaced:
+        except Exception:
+            if not exchange.is_replaced:  # else the framework took the refusal for a lost client
                 raise
 
     def _guarded_send(self, exchange: Exchange, send: Send) -> Send:

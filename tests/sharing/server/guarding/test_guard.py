@@ -18,7 +18,7 @@ from deltacli.sharing.configuration.settings import Audit, Limits
 from deltacli.sharing.model import Grant
 from deltacli.sharing.protocol.wire_errors import WireError
 from deltacli.sharing.server.guarding.audit import AuditFile
-from deltacli.sharing.server.guarding.exchange import exchange_of
+from deltacli.sharing.server.guarding.exchange import note_route
 from deltacli.sharing.server.guarding.guard import RequestGuard
 from deltacli.sharing.server.guarding.limits import parse_body
 from deltacli.sharing.server.guarding.serving_state import ServingState
@@ -57,10 +57,7 @@ class Server:
         request: Any = SimpleNamespace(scope=scope)
         access = await self.guard.admit(request)
         self.admitted += 1
-        exchange = exchange_of(scope)
-        assert exchange is not None
-        exchange.route = "query"
-        exchange.details |= {"share": "s", "files": 3}
+        note_route(scope, "query", {"share": "s", "files": 3})
         body, more = b"", True
         while more:
             message = await receive()
@@ -343,3 +340,28 @@ def test_a_real_audit_file_gets_the_lines(tmp_path: Path) -> None:
 
     lines = (tmp_path / "audit.log").read_text().splitlines()
     assert ["request", "end"] == [json.loads(line)["event"] for line in lines]
+
+
+@pytest.mark.parametrize("is_full, status, body", [(False, 200, b"onetwo"), (True, 503, None)])
+def test_streams_of_the_framework_are_guarded_too(is_full: bool, status: int, body: bytes | None) -> None:
+    from starlette.responses import StreamingResponse
+
+    made, token = server()
+    made.audit.is_full = is_full
+    read = []
+
+    async def parts() -> Any:
+        for part in (b"one", b"two"):
+            read.append(part)
+            yield part
+
+    async def application(scope: Any, receive: Any, send: Any) -> None:
+        await made.guard.admit(SimpleNamespace(scope=scope))  # type: ignore[arg-type]
+        await StreamingResponse(parts())(scope, receive, send)
+
+    answer = Client(made.guard.wrap(application)).get(token=token)
+
+    assert status == answer.status
+    assert answer.is_complete
+    assert body in (answer.body, None)
+    assert not is_full or (b"one" not in answer.body and len(read) <= 1)
