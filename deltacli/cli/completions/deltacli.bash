@@ -446,6 +446,7 @@ again;TEXT
         'share serve ')
             commands=''
             options='--port;TEXT;once;Port to listen on; 0: any free one.
+--workers;TEXT;once;Number of processes that answer.
 --profile;FILE;once;Write the profile there, readable by you only, instead of stdout.
 --format;table;once;Format of stdout.
 --output;FILE;once;Write the result to this file, atomically, instead of to stdout.

@@ -35,13 +35,14 @@ from deltacli.sharing.server.answers import Answer, read_wishes
 from deltacli.sharing.server.change_answers import ChangeAnswers
 from deltacli.sharing.server.lists import Lists, find_table
 from deltacli.sharing.server.local_files import LocalFiles
+from deltacli.sharing.server.logs import NAME
 from deltacli.sharing.server.own_signing import FILES
 from deltacli.sharing.server.ports import Access, Guard
 from deltacli.sharing.server.table_answers import TableAnswers
 
 MOST_BODY_BYTES = 2 << 20
 _JSON = "application/json; charset=utf-8"
-_log = logging.getLogger("deltacli.sharing")
+_log = logging.getLogger(NAME)
 
 Parameters = Mapping[str, str]
 

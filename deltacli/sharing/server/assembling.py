@@ -6,12 +6,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from deltacli.clock import system_clock
+from deltacli.sharing.model import Catalog
 from deltacli.sharing.server.application import Application
 from deltacli.sharing.server.change_answers import ChangeAnswers
 from deltacli.sharing.server.lists import Lists
 from deltacli.sharing.server.local_files import LocalFiles
+from deltacli.sharing.server.one_token import OneToken
 from deltacli.sharing.server.own_signing import HmacSeal, LocalUrls, derived
 from deltacli.sharing.server.ports import Guard, SelectFiles, keep_all
+from deltacli.sharing.server.serving import Service
 from deltacli.sharing.server.table_answers import TableAnswers
 from deltacli.sharing.tables.snapshots import SharedSnapshots
 
@@ -30,6 +33,20 @@ class Site:
     def endpoint(self) -> str:
         """Return the endpoint of profiles."""
         return f"{self.base_url}{self.prefix}"
+
+
+@dataclass(frozen=True)
+class TryOut:
+    """A service of local tables with one token, for trying it out; made anew in every process that runs it."""
+
+    site: Site
+    catalog: Catalog
+    token_sha256: bytes
+    key: bytes
+
+    def __call__(self) -> Service:
+        """Return the service."""
+        return Service(make_application(self.site, OneToken(self.token_sha256, self.catalog), self.key))
 
 
 def make_application(

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import errno
+import signal
 import socket
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Coroutine
+from contextlib import nullcontext
+from dataclasses import dataclass
+from multiprocessing import parent_process
+from typing import TYPE_CHECKING, Any
 
 from deltacli.errors import StorageFailed, UsageError
 
 if TYPE_CHECKING:
+    import uvicorn
     from starlette.types import ASGIApp
 
 SHUTDOWN_SECONDS = 30
@@ -68,18 +74,74 @@ def address_of(bound: socket.socket) -> tuple[str, int]:
     return str(host), int(port)
 
 
-def serve(application: ASGIApp, bound: socket.socket) -> None:
+@dataclass(frozen=True)
+class Service:
+    """What one process runs: the application, what else runs beside it, and what SIGHUP does (None: it ends the run).
+
+    `admin` is answered at another address, where there is one.
+    """
+
+    application: ASGIApp
+    admin: ASGIApp | None = None
+    background: tuple[Callable[[], Coroutine[Any, Any, None]], ...] = ()
+    on_hangup: Callable[[], None] | None = None
+
+
+@dataclass(frozen=True)
+class Sockets:
+    """The bound addresses of the application and of `admin`."""
+
+    main: socket.socket
+    admin: socket.socket | None = None
+
+
+def run_service(service: Service, sockets: Sockets) -> None:
     """Answer requests until a signal; then finish the running ones, for up to 30 seconds. A second signal ends them."""
+    import asyncio
+
+    server = _server(service.application)
+    with asyncio.Runner(loop_factory=server.config.get_loop_factory()) as runner:
+        runner.run(_run(service, server, sockets))
+
+
+async def _run(service: Service, server: uvicorn.Server, sockets: Sockets) -> None:
+    import asyncio
+
+    loop = asyncio.get_running_loop()
+    beside = [asyncio.create_task(work()) for work in service.background]
+    if service.admin is not None and sockets.admin is not None:
+        beside.append(asyncio.create_task(_without_signals(_server(service.admin), sockets.admin)))
+    if service.on_hangup is not None:
+        loop.add_signal_handler(signal.SIGHUP, service.on_hangup)
+    parent = parent_process()
+    if parent is not None:  # where it was killed, nobody else ends this process
+        loop.add_reader(parent.sentinel, lambda: server.handle_exit(signal.SIGTERM, None))
+    try:
+        await server.serve(sockets=[sockets.main])
+    finally:
+        for task in beside:
+            task.cancel()
+        await asyncio.gather(*beside, return_exceptions=True)
+
+
+async def _without_signals(server: uvicorn.Server, bound: socket.socket) -> None:
+    """Serve until cancelled, and leave signals to the other server."""
+    server.capture_signals = nullcontext  # type: ignore[assignment]
+    await server.serve(sockets=[bound])
+
+
+def _server(application: ASGIApp) -> uvicorn.Server:
     import uvicorn
 
-    config = uvicorn.Config(
-        application,
-        log_config=None,
-        access_log=False,
-        lifespan="off",
-        server_header=False,
-        proxy_headers=False,
-        timeout_keep_alive=KEEP_ALIVE_SECONDS,
-        timeout_graceful_shutdown=SHUTDOWN_SECONDS,
+    return uvicorn.Server(
+        uvicorn.Config(
+            application,
+            log_config=None,
+            access_log=False,
+            lifespan="off",
+            server_header=False,
+            proxy_headers=False,
+            timeout_keep_alive=KEEP_ALIVE_SECONDS,
+            timeout_graceful_shutdown=SHUTDOWN_SECONDS,
+        )
     )
-    uvicorn.Server(config).run(sockets=[bound])

@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from deltacli.cli.options.run import Run
-from deltacli.cli.terminal.libraries import capture_logging
+from deltacli.cli.terminal.interrupts import Interrupted
 from deltacli.errors import UsageError
 from deltacli.units import plural
 
 if TYPE_CHECKING:
     from deltacli.sharing.model import Catalog, SharedTable
+    from deltacli.sharing.server.serving import Sockets
+    from deltacli.sharing.server.workers import MakeService
 
 EXIT_CODES = (0, 2, 3, 7, 70)
 
@@ -37,6 +39,7 @@ def serve(
         list[str], typer.Argument(metavar="DIRECTORY...", help="Tables, or directories of tables.", show_default=False)
     ],
     port: Annotated[int, typer.Option("--port", metavar="N", help="Port to listen on; 0: any free one.")] = 0,
+    workers: Annotated[int, typer.Option("--workers", metavar="N", help="Number of processes that answer.")] = 1,
     profile: Annotated[
         str | None,
         typer.Option(
@@ -61,25 +64,40 @@ def serve(
       deltacli share serve ./tbl
       deltacli share serve ./warehouse --port 8080 --profile my.share
     """
-    capture_logging()
     from deltacli.sharing.directories import catalog_of
-    from deltacli.sharing.server.serving import address_of, bind, require_server, serve
+    from deltacli.sharing.server.serving import Sockets, address_of, bind, require_server
 
     require_server()
     catalog = catalog_of(directories)
     if not 0 <= port <= 65_535:
         raise UsageError(f"--port {port} is not a port (expected: 0 to 65535)")
-    from deltacli.sharing.server.assembling import Site, make_application
-    from deltacli.sharing.server.one_token import OneToken, digest_of
+    if workers < 1:
+        raise UsageError(f"--workers {workers} is less than 1")
+    from deltacli.sharing.server.assembling import Site, TryOut
+    from deltacli.sharing.server.one_token import digest_of
 
     with bind(_LOOPBACK, port) as bound:
         host, number = address_of(bound)
         site = Site(f"http://{host}:{number}", hosts=frozenset({f"{host}:{number}", f"localhost:{number}"}))
         token = secrets.token_urlsafe(32)
-        application = make_application(site, OneToken(digest_of(token), catalog), secrets.token_bytes(32))
+        make = TryOut(site, catalog, digest_of(token), secrets.token_bytes(32))
         _hand_out(run, site.endpoint, token, profile)
         _introduce(run, catalog, site.endpoint, token, profile)
-        serve(application, bound)
+        _serve(make, Sockets(bound), workers, run)
+
+
+def _serve(make: MakeService, sockets: Sockets, workers: int, run: Run) -> None:
+    """Answer requests until a signal."""
+    import logging
+
+    from deltacli.sharing.server.workers import LogChoice, serve
+
+    level = logging.ERROR if run.quiet else logging.DEBUG if run.verbosity else logging.INFO
+    try:
+        serve(make, sockets, workers, LogChoice(run.log_is_json, level))
+    except Interrupted as interruption:
+        interruption.outcome = "the server has stopped"
+        raise
 
 
 def _hand_out(run: Run, endpoint: str, token: str, path: str | None) -> None:
