@@ -425,7 +425,7 @@ again;TEXT
             commands='check;-;again;Check a sharing configuration by opening every shared table.
 profile;-;again;Inspect profile files, without showing their tokens.
 recipient;-;again;Manage who may read shared tables.
-serve;-;again;Share tables with Delta Sharing clients.
+serve;-;again;Serve tables to Delta Sharing clients.
 token;-;again;Manage the bearer tokens of recipients.
 '
             options='--format;table json ndjson csv markdown parquet;once;Format of stdout.
@@ -681,8 +681,13 @@ again;TEXT
             ;;
         'share serve ')
             commands=''
-            options='--port;TEXT;once;Port to listen on; 0: any free one.
---profile;FILE;once;Write the profile there, readable by you only, instead of stdout.
+            options='-c --config;FILE;once;Configuration; shares.yaml by default.
+--host;TEXT;once;Address to listen on.
+--port;TEXT;once;Port to listen on; 0: any free one.
+--admin-port;TEXT;once;Port of /metrics, /healthz, /readyz.
+--workers;TEXT;once;Number of processes that answer.
+--behind-proxy;-;once;A reverse proxy has the certificate: accept plain HTTP from it.
+--profile;FILE;once;With DIRECTORY: write the profile there, readable by you only, instead of stdout.
 --format;table;once;Format of stdout.
 --output;FILE;once;Write the result to this file, atomically, instead of to stdout.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
@@ -690,7 +695,6 @@ again;TEXT
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
 --allow-external;TEXT;again;Allow to open files below this path or URI outside the table. Repeatable.
 --table-format;delta paimon;once;Format of the table, instead of detecting it.
---config;FILE;once;TOML file with defaults for these options.
 --color;auto always never;once;Use of colour on stdout.
 --progress;auto always never json;once;Progress on stderr; auto: on a terminal.
 --log-format;text json;once;Format of notes and errors on stderr; default: json with --format json or ndjson, else text.

@@ -36,12 +36,13 @@ from deltacli.sharing.server.change_answers import ChangeAnswers
 from deltacli.sharing.server.file_answers import FileAnswers
 from deltacli.sharing.server.guarding.exchange import exchange_of
 from deltacli.sharing.server.lists import Lists, find_table
+from deltacli.sharing.server.logs import NAME
 from deltacli.sharing.server.ports import Access, Guard
 from deltacli.sharing.server.table_answers import TableAnswers
 from deltacli.sharing.signing.local import SEGMENT
 
 _JSON = "application/json; charset=utf-8"
-_log = logging.getLogger("deltacli.share")
+_log = logging.getLogger(NAME)
 
 Parameters = Mapping[str, str]
 

@@ -1,24 +1,24 @@
-"""Running the application by uvicorn: sockets, signals, reloads, and a shutdown that finishes running answers."""
+"""Running the application by uvicorn: the socket, signals, and a shutdown that finishes running answers."""
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import errno
-import os
 import signal
 import socket
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Coroutine, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
+from importlib.util import find_spec
+from multiprocessing import parent_process
 from typing import TYPE_CHECKING, Any
 
 from deltacli.errors import StorageFailed, UsageError
 
 if TYPE_CHECKING:
+    import uvicorn
     from starlette.types import ASGIApp
 
     from deltacli.sharing.configuration.settings import Tls
-    from deltacli.sharing.server.guarding.reloading import Reloader
 
 SHUTDOWN_SECONDS = 30
 KEEP_ALIVE_SECONDS = 75
@@ -27,17 +27,13 @@ _BACKLOG = 2048
 
 def require_server() -> None:
     """Raise UsageError unless the packages of the server are installed."""
-    try:
-        import prometheus_client  # noqa: F401
-        import starlette  # noqa: F401
-        import uvicorn  # noqa: F401
-        import yaml  # noqa: F401
-    except ImportError as fault:
-        raise UsageError(
-            f"the server needs the package {fault.name}, which is not installed",
-            code="usage.missing-extra",
-            hint="pip install 'deltacli[share]'",
-        ) from fault
+    for name in ("starlette", "uvicorn", "yaml", "prometheus_client"):
+        if find_spec(name) is None:
+            raise UsageError(
+                f"the server needs the package {name}, which is not installed",
+                code="usage.missing-extra",
+                hint="pip install 'deltacli[share]'",
+            )
 
 
 def bind(host: str, port: int) -> socket.socket:
@@ -46,7 +42,7 @@ def bind(host: str, port: int) -> socket.socket:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         bound = socket.socket(family, kind, protocol)
     except OSError as fault:
-        raise UsageError(f"{host} is not an address of this machine: {fault.strerror}", code="share.host") from fault
+        raise UsageError(f"{host} is not an address of this machine: {fault.strerror}") from fault
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         bound.bind(address)
@@ -80,82 +76,70 @@ def address_of(bound: socket.socket) -> tuple[str, int]:
 
 
 @dataclass(frozen=True)
-class Port:
-    """An application and the socket that it answers on."""
+class Service:
+    """What one process runs: the application, what else runs beside it, and what SIGHUP does (None: it ends the run).
+
+    `admin` is answered at another address, where there is one.
+    """
 
     application: ASGIApp
-    bound: socket.socket
-
-
-@dataclass
-class Serving:
-    """A server of shares, and one for operators. `reloader` is None where nothing can change."""
-
-    main: Port
-    admin: Port | None = None
-    reloader: Reloader | None = None
+    admin: ASGIApp | None = None
+    background: tuple[Callable[[], Coroutine[Any, Any, None]], ...] = ()
+    on_hangup: Callable[[], None] | None = None
     tls: Tls | None = None
-    has_parent: bool = False
-    """True for a worker: it ends with the process that started it."""
-    is_ending: bool = False
-
-    def run(self) -> None:
-        """Answer requests until a signal; then finish the running ones, for up to 30 seconds. A second signal ends
-        them. Raises UsageError for a certificate that cannot be used.
-        """
-        with contextlib.suppress(ImportError):
-            import uvloop
-
-            uvloop.run(self._run())
-            return
-        asyncio.run(self._run())
-
-    async def _run(self) -> None:
-        server = _make_server(self.main.application, _tls_options(self.tls))
-        beside = [asyncio.create_task(self._serve_admin())] if self.admin is not None else []
-        if self.reloader is not None:
-            asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, self.reloader.request)
-            beside.append(asyncio.create_task(self.reloader.run()))
-        if self.has_parent:
-            beside.append(asyncio.create_task(_end_with_parent(server)))
-        try:
-            await server.serve(sockets=[self.main.bound])
-        finally:
-            self.is_ending = True
-            for task in beside:
-                task.cancel()
-            await asyncio.gather(*beside, return_exceptions=True)
-
-    async def _serve_admin(self) -> None:
-        assert self.admin is not None
-        server = _make_server(self.admin.application, {}, is_alone=False)
-        await server.serve(sockets=[self.admin.bound])
 
 
-async def _end_with_parent(server: Any) -> None:  # Any: uvicorn's
-    parent = os.getppid()
-    while os.getppid() == parent:
-        await asyncio.sleep(1)
-    server.should_exit = True
+@dataclass(frozen=True)
+class Sockets:
+    """The bound addresses of the application and of `admin`."""
+
+    main: socket.socket
+    admin: socket.socket | None = None
+
+    def close(self) -> None:
+        """Close both."""
+        self.main.close()
+        if self.admin is not None:
+            self.admin.close()
 
 
-def _make_server(application: ASGIApp, options: Mapping[str, Any], *, is_alone: bool = True) -> Any:  # Any: uvicorn's
-    """Return a server; one that is not alone leaves signals to the other."""
+def run_service(service: Service, sockets: Sockets) -> None:
+    """Answer requests until a signal; then finish the running ones, for up to 30 seconds. A second signal ends them."""
+    import asyncio
+
+    server = _server(service.application, _tls_options(service.tls))
+    with asyncio.Runner(loop_factory=server.config.get_loop_factory()) as runner:
+        runner.run(_run(service, server, sockets))
+
+
+async def _run(service: Service, server: uvicorn.Server, sockets: Sockets) -> None:
+    import asyncio
+
+    loop = asyncio.get_running_loop()
+    beside = [asyncio.create_task(work()) for work in service.background]
+    if service.admin is not None and sockets.admin is not None:
+        beside.append(asyncio.create_task(_without_signals(_server(service.admin, {}), sockets.admin)))
+    if service.on_hangup is not None:
+        loop.add_signal_handler(signal.SIGHUP, service.on_hangup)
+    parent = parent_process()
+    if parent is not None:  # where it was killed, nobody else ends this process
+        loop.add_reader(parent.sentinel, lambda: server.handle_exit(signal.SIGTERM, None))
+    try:
+        await server.serve(sockets=[sockets.main])
+    finally:
+        for task in beside:
+            task.cancel()
+        await asyncio.gather(*beside, return_exceptions=True)
+
+
+async def _without_signals(server: uvicorn.Server, bound: socket.socket) -> None:
+    """Serve until cancelled, and leave signals to the other server."""
+    server.capture_signals = nullcontext  # type: ignore[assignment]
+    await server.serve(sockets=[bound])
+
+
+def _server(application: ASGIApp, options: Mapping[str, Any]) -> uvicorn.Server:
     import uvicorn
-
-    class Server(uvicorn.Server):
-        @contextlib.contextmanager
-        def capture_signals(self) -> Iterator[None]:
-            """End by signals, without raising them again at the end: they are how a server is stopped."""
-            if not is_alone:
-                yield
-                return
-            before = {number: signal.signal(number, self.handle_exit) for number in (signal.SIGINT, signal.SIGTERM)}
-            try:
-                yield
-            finally:
-                for number, handler in before.items():
-                    signal.signal(number, handler)
 
     config = uvicorn.Config(
         application,
@@ -170,13 +154,13 @@ def _make_server(application: ASGIApp, options: Mapping[str, Any], *, is_alone: 
     )
     try:
         config.load()
-    except OSError as fault:  # of the certificate, its key, or the password
+    except OSError as fault:
         raise UsageError(
             f"the certificate cannot be used: {fault.strerror or fault}",
             code="share.certificate",
             hint="check ssl.certificateFile, ssl.certificateKeyFile and ssl.certificatePasswordFile",
         ) from fault
-    return Server(config)
+    return uvicorn.Server(config)
 
 
 def _tls_options(tls: Tls | None) -> dict[str, Any]:  # Any: options of uvicorn

@@ -1,106 +1,126 @@
-"""Several processes that answer on one socket: they share keys, the audit log and metrics, and one that dies is
-replaced.
+"""Several processes that answer at one address. One that ends is replaced; a signal ends all after their answers.
+
+Each process has a cache of its own. They share the socket and the key, so a URL or a token of one is good for all.
 """
 
 from __future__ import annotations
 
-import contextlib
+import logging
 import os
-import secrets
 import signal
-import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
-from types import FrameType
+from multiprocessing import get_context
+from multiprocessing.connection import wait
+from typing import TYPE_CHECKING
 
-from deltacli.clock import system_clock
-from deltacli.sharing.server.launching import Sockets
-from deltacli.sharing.signing.keys import ServerKeys
+from deltacli.errors import StorageFailed
+from deltacli.sharing.server.logs import NAME, log_to_stderr
+from deltacli.sharing.server.serving import SHUTDOWN_SECONDS, Service, Sockets, run_service
 
-SOCKETS = "DELTACLI_SHARE_SOCKETS"
-"""Set for workers: the descriptors of the sockets."""
+if TYPE_CHECKING:
+    from multiprocessing.context import SpawnProcess
 
-KEY_FILE = "DELTACLI_SHARE_KEY_FILE"
-"""Set for workers where the configuration names no key file."""
+_log = logging.getLogger(NAME)
+_SOON_SECONDS = 5.0
+_MOST_SOON = 5
+"""So many processes may end right after their start before the server gives up."""
 
-_METRICS = "PROMETHEUS_MULTIPROC_DIR"
-_QUICK_SECONDS = 1.0
-"""A worker that lives shorter than this is replaced only after a pause."""
+METRICS = "PROMETHEUS_MULTIPROC_DIR"
+"""Names the directory in which all processes count."""
+
+MakeService = Callable[[], Service]
+"""Makes the service in the process that runs it; it is sent there, so it has to be picklable."""
+
+
+@dataclass(frozen=True)
+class LogChoice:
+    """How the log is written: `level` is one of `logging`."""
+
+    as_json: bool = False
+    level: int = logging.INFO
+
+
+def serve(make: MakeService, sockets: Sockets, workers: int, log: LogChoice) -> None:
+    """Answer requests, in this process or in several others, until a signal. Raises StorageFailed where they cannot
+    start.
+    """
+    log_to_stderr(as_json=log.as_json, level=log.level)
+    if workers == 1:
+        run_service(make(), sockets)
+        return
+    with tempfile.TemporaryDirectory(prefix="deltacli-share-") as metrics:
+        os.environ[METRICS] = metrics  # workers inherit it
+        pool = _Workers(make, sockets, workers, log)
+        hang_up = signal.signal(signal.SIGHUP, lambda *_: _signal(pool.running, signal.SIGHUP))
+        try:
+            pool.run()
+        finally:
+            pool.end()
+            signal.signal(signal.SIGHUP, hang_up)
+            del os.environ[METRICS]
+
+
+def _work(make: MakeService, sockets: Sockets, log: LogChoice) -> None:
+    """Run one worker. Signals end it by way of the server, without a traceback afterwards."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: None)
+    log_to_stderr(as_json=log.as_json, level=log.level)
+    run_service(make(), sockets)
 
 
 @dataclass
-class Workers:
-    """The processes. `command` starts a worker, which finds the sockets in its environment."""
+class _Workers:
+    """The running processes."""
 
-    count: int
-    command: Sequence[str]
+    make: MakeService
     sockets: Sockets
-    say: Callable[[str], None]
-    pause: Callable[[float], None] = time.sleep
-    _running: dict[int, float] = field(default_factory=dict, init=False)
-    _is_ending: bool = field(default=False, init=False)
+    count: int
+    log: LogChoice
+    running: list[SpawnProcess] = field(default_factory=list)
+    ended_soon: int = 0
 
     def run(self) -> None:
-        """Run workers until a signal, then wait until they have finished their answers."""
-        handlers = {number: signal.signal(number, self._pass_on) for number in (signal.SIGTERM, signal.SIGINT)}
-        handlers[signal.SIGHUP] = signal.signal(signal.SIGHUP, self._pass_on)
-        try:
-            with _shared_files() as environment:
-                for _ in range(self.count):
-                    self._start(environment)
-                self._replace(environment)
-        finally:
-            for number, handler in handlers.items():
-                signal.signal(number, handler)
-            self._end()
+        """Start the processes and replace those that end."""
+        began = {self._start().sentinel: time.monotonic() for _ in range(self.count)}
+        while True:
+            for sentinel in wait(list(began)):
+                process = next(found for found in self.running if found.sentinel == sentinel)
+                process.join()
+                self.running.remove(process)
+                self._count_end(process, time.monotonic() - began.pop(process.sentinel))
+                began[self._start().sentinel] = time.monotonic()
 
-    def _start(self, environment: Mapping[str, str]) -> None:
-        """Start a worker, in a process group of its own: Ctrl-C reaches this process, which passes it on once."""
-        descriptors = [bound.fileno() for bound in (self.sockets.main, self.sockets.admin) if bound is not None]
-        settings = {**environment, SOCKETS: ",".join(map(str, descriptors))}
-        process = subprocess.Popen(self.command, env={**os.environ, **settings}, pass_fds=descriptors, process_group=0)
-        self._running[process.pid] = time.monotonic()
+    def _start(self) -> SpawnProcess:
+        process = get_context("spawn").Process(target=_work, args=(self.make, self.sockets, self.log))
+        process.start()
+        self.running.append(process)
+        return process
 
-    def _replace(self, environment: Mapping[str, str]) -> None:
-        """Wait for the end of workers, and replace them until the server ends."""
-        while self._running:
-            try:
-                pid, status = os.waitpid(-1, 0)
-            except ChildProcessError:
-                return
-            began = self._running.pop(pid, None)
-            if began is None or self._is_ending:
-                continue
-            self.say(f"worker {pid} ended with {os.waitstatus_to_exitcode(status)}; another one replaces it")
-            if time.monotonic() - began < _QUICK_SECONDS:
-                self.pause(_QUICK_SECONDS)
-            if not self._is_ending:
-                self._start(environment)
+    def _count_end(self, process: SpawnProcess, seconds: float) -> None:
+        """Log the end of a process. Raises StorageFailed where they end as soon as they start."""
+        _log.error("worker %s ended with %s; another one is started", process.pid, process.exitcode)
+        self.ended_soon = self.ended_soon + 1 if seconds < _SOON_SECONDS else 0
+        if self.ended_soon > _MOST_SOON:
+            raise StorageFailed(
+                "the workers of the server end as soon as they start",
+                code="share.workers",
+                facts={"exit code": str(process.exitcode)},
+                hint="start it with --workers 1 to see why",
+            )
 
-    def _pass_on(self, number: int, _frame: FrameType | None) -> None:
-        """Send a signal to all workers; any but SIGHUP ends the server."""
-        self._is_ending = self._is_ending or number != signal.SIGHUP
-        for pid in list(self._running):
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGTERM if number == signal.SIGINT else number)
-
-    def _end(self) -> None:
-        """End the workers that are left, after a fault of this process only."""
-        for pid in list(self._running):
-            with contextlib.suppress(ProcessLookupError, ChildProcessError):
-                os.kill(pid, signal.SIGTERM)
-                os.waitpid(pid, 0)
+    def end(self) -> None:
+        """Let the processes finish their answers, and end those that take too long."""
+        _signal(self.running, signal.SIGTERM)
+        deadline = time.monotonic() + SHUTDOWN_SECONDS + 5
+        for process in self.running:
+            process.join(max(0.0, deadline - time.monotonic()))
+        _signal(self.running, signal.SIGKILL)
 
 
-@contextlib.contextmanager
-def _shared_files() -> Iterator[dict[str, str]]:
-    """Yield the environment of workers: a key that all of them have, and a directory for their metrics."""
-    with tempfile.TemporaryDirectory(prefix="deltacli-share-") as place:
-        key_file = Path(place) / f"key-{secrets.token_hex(4)}"
-        ServerKeys.read_or_create(key_file, now_ms=system_clock())
-        metrics = Path(place) / "metrics"
-        metrics.mkdir()
-        yield {KEY_FILE: str(key_file), _METRICS: str(metrics)}
+def _signal(processes: Sequence[SpawnProcess], number: int) -> None:
+    for process in processes:
+        if process.is_alive() and process.pid is not None:
+            os.kill(process.pid, number)

@@ -6,7 +6,7 @@ import json
 import os
 import secrets
 import shlex
-import sys
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -15,14 +15,16 @@ import typer
 
 from deltacli.cli.options.run import Run
 from deltacli.cli.options.sharing import SHARES
-from deltacli.cli.terminal.server_log import show_server_log
+from deltacli.cli.terminal.interrupts import Interrupted
 from deltacli.errors import UsageError
 from deltacli.units import plural
 
 if TYPE_CHECKING:
     from deltacli.sharing.configuration.settings import Configuration
     from deltacli.sharing.model import Catalog, SharedTable
-    from deltacli.sharing.server.launching import Overrides, Sockets
+    from deltacli.sharing.server.services import Overrides
+    from deltacli.sharing.server.serving import Sockets
+    from deltacli.sharing.server.workers import MakeService
 
 EXIT_CODES = (0, 2, 3, 7, 70)
 
@@ -56,7 +58,7 @@ AdminPortOption = Annotated[
     int | None,
     typer.Option("--admin-port", metavar="N", help="Port of /metrics, /healthz, /readyz.", show_default=False),
 ]
-WorkersOption = Annotated[int, typer.Option("--workers", metavar="N", min=1, max=256, help="Number of processes.")]
+WorkersOption = Annotated[int, typer.Option("--workers", metavar="N", help="Number of processes that answer.")]
 BehindProxyOption = Annotated[
     bool, typer.Option("--behind-proxy", help="A reverse proxy has the certificate: accept plain HTTP from it.")
 ]
@@ -109,30 +111,28 @@ def serve(
     from deltacli.sharing.server.serving import require_server
 
     require_server()
-    show_server_log(run)
     for name, number in (("--port", port), ("--admin-port", admin_port)):
         if number is not None and not 0 <= number <= 65_535:
             raise UsageError(f"{name} {number} is not a port (expected: 0 to 65535)")
+    if workers < 1:
+        raise UsageError(f"--workers {workers} is less than 1")
     if directories:
-        _refuse_with_directories(config, host, admin_port, workers, behind_proxy)
-        _try_out(run, directories, port or 0, profile)
+        _refuse_with_directories(config, host, admin_port, behind_proxy)
+        _try_out(run, directories, port or 0, workers, profile)
         return
     if profile is not None:
         raise UsageError("--profile goes with DIRECTORY", hint="deltacli share token create RECIPIENT --profile FILE")
-    from deltacli.sharing.server.launching import Overrides
+    from deltacli.sharing.server.services import Overrides
 
     _serve_configuration(run, config or SHARES, Overrides(host, port, admin_port, behind_proxy), workers)
 
 
-def _refuse_with_directories(
-    config: str | None, host: str | None, admin_port: int | None, workers: int, behind_proxy: bool
-) -> None:
+def _refuse_with_directories(config: str | None, host: str | None, admin_port: int | None, behind_proxy: bool) -> None:
     """Raise UsageError for options of a configured server."""
     given = {
         "--config": config is not None,
         "--host": host is not None,
         "--admin-port": admin_port is not None,
-        "--workers": workers != 1,
         "--behind-proxy": behind_proxy,
     }
     for name, is_given in given.items():
@@ -143,61 +143,58 @@ def _refuse_with_directories(
             )
 
 
-def _try_out(run: Run, directories: list[str], port: int, profile: str | None) -> None:
+def _try_out(run: Run, directories: list[str], port: int, workers: int, profile: str | None) -> None:
     """Serve local tables on loopback, with one token."""
     from deltacli.sharing.directories import catalog_of
-    from deltacli.sharing.server.launching import trial_server
-    from deltacli.sharing.server.serving import bind
+    from deltacli.sharing.server.services import TryOut
+    from deltacli.sharing.server.serving import Sockets, address_of, bind
+    from deltacli.sharing.signing.keys import ServerKeys
 
     catalog = catalog_of(directories)
     with bind(_LOOPBACK, port) as bound:
         token = secrets.token_urlsafe(32)
-        serving, configuration = trial_server(catalog, token, bound, run.clock)
-        endpoint = configuration.settings.base_url
-        _hand_out(run, endpoint, token, profile)
-        _introduce(run, catalog, endpoint, token, profile)
-        serving.run()
+        make = TryOut(catalog, *address_of(bound), token, ServerKeys.generate(run.clock()))
+        _hand_out(run, make.endpoint, token, profile)
+        _introduce(run, catalog, make.endpoint, token, profile)
+        _serve(make, Sockets(bound), workers, run)
 
 
 def _serve_configuration(run: Run, config: str, overrides: Overrides, workers: int) -> None:
-    """Serve a configuration, in this process, or as one of several workers, or by starting them."""
-    from deltacli.sharing.server.launching import checked, inherited_sockets, open_server, open_sockets
-    from deltacli.sharing.server.workers import KEY_FILE, SOCKETS, Workers
+    """Serve what a configuration shares."""
+    from deltacli.sharing.server.services import Configured, open_sockets
+    from deltacli.sharing.server.serving import address_of
+    from deltacli.sharing.signing.keys import ServerKeys
 
-    path, inherited = Path(config), os.environ.pop(SOCKETS, None)
-    key_file = os.environ.pop(KEY_FILE, None)
-    if inherited is not None:
-        inner = inherited_sockets(inherited)
-        with open_server(path, overrides, inner, run.clock, key_file=Path(key_file) if key_file else None) as serving:
-            serving.has_parent = True
-            serving.run()
-        return
-    configuration = checked(path, overrides)
+    path = Path(config)
+    configuration = overrides.read(path)
     sockets = open_sockets(configuration)
     try:
-        if workers == 1:
-            with open_server(path, overrides, sockets, run.clock) as serving:
-                _announce(run, configuration, sockets)
-                serving.run()
-            return
-        with open_server(path, overrides, sockets, run.clock):
-            pass  # what would end every worker ends this process instead
-        _announce(run, configuration, sockets, workers)
-        Workers(workers, _worker_command(config, overrides), sockets, run.note).run()
+        overrides = replace(overrides, port=address_of(sockets.main)[1])
+        make = Configured(path, overrides, ServerKeys.generate(run.clock()))
+        if workers > 1:
+            make()  # what would end every worker ends this process instead
+        _announce(run, overrides.apply(configuration), sockets, workers)
+        _serve(make, sockets, workers, run)
     finally:
         sockets.close()
 
 
-def _worker_command(config: str, overrides: Overrides) -> list[str]:
-    """Return the command of a worker, which finds its sockets in the environment."""
-    command = [sys.executable, "-m", "deltacli", "share", "serve", "--config", config]
-    command += ["--host", overrides.host] if overrides.host is not None else []
-    return [*command, "--behind-proxy"] if overrides.behind_proxy else command
+def _serve(make: MakeService, sockets: Sockets, workers: int, run: Run) -> None:
+    """Answer requests until a signal."""
+    import logging
+
+    from deltacli.sharing.server.workers import LogChoice, serve
+
+    level = logging.ERROR if run.quiet else logging.DEBUG if run.verbosity else logging.INFO
+    try:
+        serve(make, sockets, workers, LogChoice(run.log_is_json, level))
+    except Interrupted as interruption:
+        interruption.outcome = "the server has stopped"
+        raise
 
 
-def _announce(run: Run, configuration: Configuration, sockets: Sockets, workers: int = 1) -> None:
+def _announce(run: Run, configuration: Configuration, sockets: Sockets, workers: int) -> None:
     """Say what is served, and where."""
-    from deltacli.sharing.server.launching import Overrides
     from deltacli.sharing.server.serving import address_of
 
     for note in configuration.notes:
@@ -205,10 +202,11 @@ def _announce(run: Run, configuration: Configuration, sockets: Sockets, workers:
     host, port = address_of(sockets.main)
     shares = configuration.catalog.shares
     tables = sum(len(schema.tables) for share in shares for schema in share.schemas)
-    what = f"{plural(len(shares), 'share')}, {plural(tables, 'table')}"
-    endpoint = Overrides(port=port).apply(configuration).settings.base_url
-    processes = f", {plural(workers, 'process').replace('processs', 'processes')}" if workers > 1 else ""
-    run.note(f"serving {what} at {endpoint}, on {host}:{port}{processes} (Ctrl-C stops)")
+    processes = f", {workers} processes" if workers > 1 else ""
+    run.note(
+        f"serving {plural(len(shares), 'share')}, {plural(tables, 'table')} at {configuration.settings.base_url}, "
+        f"on {host}:{port}{processes} (Ctrl-C stops)"
+    )
     if sockets.admin is not None:
         admin_host, admin_port = address_of(sockets.admin)
         run.note(f"metrics at http://{admin_host}:{admin_port}/metrics")
@@ -249,5 +247,5 @@ def _client_command(table: SharedTable, endpoint: str, token: str, profile: str 
     if profile is None:
         return f"curl -H 'Authorization: Bearer {token}' {endpoint}/shares/{table.share}/all-tables"
     address = f"{os.path.abspath(profile)}#{table.full_name}"
-    code = f"import delta_sharing; print(delta_sharing.load_as_pandas({json.dumps(address)}, limit=5))"
-    return f"python3 -c {shlex.quote(code)}"
+    program = f"import delta_sharing; print(delta_sharing.load_as_pandas({json.dumps(address)}, limit=5))"
+    return f"python3 -c {shlex.quote(program)}"
