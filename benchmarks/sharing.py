@@ -22,7 +22,6 @@ from pathlib import Path
 if __package__ in (None, ""):
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from deltacli.sharing.server.one_token import OneToken, digest_of
 
 from benchmarks.synthetic import write_table
 from deltacli.sharing.configuration.settings import Configuration, Settings
@@ -30,7 +29,6 @@ from deltacli.sharing.model import Catalog, Share, SharedSchema, SharedTable
 from deltacli.sharing.protocol.capabilities import parse_capabilities
 from deltacli.sharing.protocol.parameters import QueryRequest
 from deltacli.sharing.server.answers import Wishes
-from deltacli.sharing.server.assembling import Site, make_application
 from deltacli.sharing.server.ports import Access, Caller
 
 DELTA = Wishes(parse_capabilities("responseformat=delta;readerfeatures=deletionvectors,columnmapping,timestampntz"))

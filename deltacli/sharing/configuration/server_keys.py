@@ -11,13 +11,14 @@ from deltacli.sharing.configuration.settings import Audit, Limits, Settings, Tls
 _WITHOUT_EFFECT = {
     "deltaTableCacheSize": "the cache is limited by bytes: cacheBytes",
     "stalenessAcceptable": "answers always have the newest version",
+    "requestTimeoutSeconds": "answers that have begun are limited by limits.streamSeconds",
     "temporaryCredentialValiditySeconds": "temporary credentials are not handed out",
     "evaluateJsonPredicateHintsV2": "there is one evaluation of hints: evaluateJsonPredicateHints",
 }
 """Keys of the reference server that change nothing here -> why."""
 
 _OF_REFERENCE = (
-    *("ssl", "host", "port", "endpoint", "preSignedUrlTimeoutSeconds", "requestTimeoutSeconds"),
+    *("ssl", "host", "port", "endpoint", "preSignedUrlTimeoutSeconds"),
     *("evaluatePredicateHints", "evaluateJsonPredicateHints", "queryTablePageSizeLimit"),
     *("queryTablePageTokenTtlMs", "refreshTokenTtlMs"),
 )
@@ -66,7 +67,6 @@ def read_settings(top: Fields) -> Settings:
         page_size=top.whole("queryTablePageSizeLimit", 10_000, least=1, most=10_000_000),
         page_token_lifetime_seconds=_seconds(top, "queryTablePageTokenTtlMs", 3 * 86_400),
         refresh_token_lifetime_seconds=_seconds(top, "refreshTokenTtlMs", 3_600),
-        request_timeout_seconds=top.whole("requestTimeoutSeconds", 30, most=86_400),
         evaluate_sql_hints=top.flag("evaluatePredicateHints", default=True),
         evaluate_json_hints=top.flag("evaluateJsonPredicateHints", default=True),
         proxy_files=top.flag("proxyFiles"),

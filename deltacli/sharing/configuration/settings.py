@@ -66,7 +66,6 @@ class Settings:
     page_size: int = 10_000
     page_token_lifetime_seconds: int = 3 * 86_400
     refresh_token_lifetime_seconds: int = 3_600
-    request_timeout_seconds: int = 30
     evaluate_sql_hints: bool = True
     evaluate_json_hints: bool = True
     proxy_files: bool = False

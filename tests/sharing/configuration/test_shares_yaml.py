@@ -48,7 +48,7 @@ def test_the_reference_configuration_is_read_unchanged(tmp_path: Path) -> None:
         settings.refresh_token_lifetime_seconds,
     )
     assert not settings.evaluate_sql_hints
-    assert ["bearerToken", "deltaTableCacheSize", "stalenessAcceptable"] == [
+    assert ["bearerToken", "deltaTableCacheSize", "stalenessAcceptable", "requestTimeoutSeconds"] == [
         remark.split()[0] for remark in remarks(found)
     ]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -40,9 +41,23 @@ class Exchange:
     first_byte_at: float | None = None
     is_complete: bool = False
     is_replaced: bool = False
+    is_cut: bool = False
+    """The answer took too long, or the client did not read it."""
+
+    time_limit: asyncio.Timeout | None = None
 
     def __post_init__(self) -> None:
         self.scope[_KEY] = self
+
+    @property
+    def name(self) -> str:
+        """Return who asked for what, for the log."""
+        return f"{self.route} of {self.caller.name if self.caller else 'a stranger'} ({self.request_id})"
+
+    def limit_time(self, seconds: float) -> None:
+        """Cut the answer unless it is complete in so many seconds."""
+        if self.time_limit is not None:
+            self.time_limit.reschedule(asyncio.get_running_loop().time() + seconds)
 
     def note_sent(self, message: Message) -> None:
         """Count a part of the answer that was sent."""

@@ -6,6 +6,7 @@ nothing is sent before it is recorded.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
 import uuid
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from deltacli.clock import Clock, system_clock
 from deltacli.errors import StorageFailed
+from deltacli.sharing.configuration.settings import Limits
 from deltacli.sharing.protocol.wire_errors import WireError
 from deltacli.sharing.server.guarding.audit import AuditTrail, NoAudit
 from deltacli.sharing.server.guarding.authentication import authenticate, authorize_url
@@ -81,6 +83,11 @@ class RequestGuard:
         """Return the application with the guard around it."""
         return GuardedApplication(application, self)
 
+    @property
+    def limits(self) -> Limits:
+        """Return the limits at the moment."""
+        return self._state().configuration.settings.limits
+
     def check(self, scope: Scope) -> None:
         """Check the headers of a request. Raises WireError."""
         settings = self._state().configuration.settings
@@ -88,7 +95,7 @@ class RequestGuard:
 
     def limited(self, receive: Receive) -> Receive:
         """Return a `receive` with the limits of bodies."""
-        return limited_body(receive, self._state().configuration.settings.limits)
+        return limited_body(receive, self.limits)
 
     def record(self, entry: Mapping[str, Any]) -> None:  # Any: JSON values
         """Write a line of the audit log. Raises WireError (503) where that fails."""
@@ -106,8 +113,7 @@ class RequestGuard:
         exchange = exchange_of(scope)
         if exchange is not None:
             exchange.caller = access.caller
-            limits = self._state().configuration.settings.limits
-            exchange.on_end.append(self._limits.enter(access.caller.name, limits))
+            exchange.on_end.append(self._limits.enter(access.caller.name, self.limits))
         return access
 
 
@@ -133,6 +139,18 @@ class GuardedApplication:
                 self._finish(exchange)
 
     async def _run(self, scope: Scope, exchange: Exchange, receive: Receive, send: Send) -> None:
+        """Answer within the time limit; where that ends, the server closes the connection, so the client notices."""
+        try:
+            async with asyncio.timeout(None) as exchange.time_limit:
+                await self._answer(scope, exchange, receive, send)
+        except TimeoutError:
+            if exchange.time_limit is None or not exchange.time_limit.expired():
+                raise
+            exchange.is_cut = True
+        if exchange.is_cut:
+            _LOG.warning("an answer was cut because it took too long: %s", exchange.name)
+
+    async def _answer(self, scope: Scope, exchange: Exchange, receive: Receive, send: Send) -> None:
         try:
             self._guard.check(scope)
             await self._application(scope, self._guard.limited(receive), send)
@@ -141,7 +159,7 @@ class GuardedApplication:
                 raise  # too late for an answer: the connection is closed
             await _send_refusal(refusal, send)
         except Exception:
-            if not exchange.is_replaced:  # else the framework took the refusal for a lost client
+            if not (exchange.is_replaced or exchange.is_cut):  # else the framework took that for a lost client
                 raise
 
     def _guarded_send(self, exchange: Exchange, send: Send) -> Send:
@@ -158,7 +176,12 @@ class GuardedApplication:
                     await _send_refusal(refusal, send)
                     exchange.status = refusal.status
                     raise NotRecordedError("the request was not recorded") from refusal
-            await send(message)
+            try:
+                async with asyncio.timeout(self._guard.limits.stream_idle_seconds):
+                    await send(message)
+            except TimeoutError:
+                exchange.is_cut = True
+                raise
             exchange.note_sent(message)
 
         return guarded
@@ -175,6 +198,7 @@ class GuardedApplication:
             if exchange.caller is not None or status < 400:
                 raise
         exchange.first_byte_at = self._guard.seconds()
+        exchange.limit_time(self._guard.limits.stream_seconds)
 
     def _may_record_refusal(self) -> bool:
         """Return False where strangers would fill the audit log."""

@@ -22,7 +22,7 @@ from deltacli.sharing.server.guarding.exchange import note_route
 from deltacli.sharing.server.guarding.guard import RequestGuard
 from deltacli.sharing.server.guarding.limits import parse_body
 from deltacli.sharing.server.guarding.serving_state import ServingState
-from tests.sharing.server.guarding.asgi import NOW_MS, Answer, Client, make_state
+from tests.sharing.server.guarding.asgi import NOW_MS, Answer, Client, make_scope, make_state
 
 
 class Recorded:
@@ -340,6 +340,33 @@ def test_a_real_audit_file_gets_the_lines(tmp_path: Path) -> None:
 
     lines = (tmp_path / "audit.log").read_text().splitlines()
     assert ["request", "end"] == [json.loads(line)["event"] for line in lines]
+
+
+@pytest.mark.parametrize("limit", ["stream_seconds", "stream_idle_seconds"])
+def test_an_answer_that_takes_too_long_is_cut_and_does_not_look_complete(
+    limit: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    made, token = server(limits=Limits(requests_per_second=0, concurrent_requests=1, **{limit: 0}))
+    for_ever = asyncio.Event
+
+    async def application(scope: Any, receive: Any, send: Any) -> None:
+        await made.guard.admit(SimpleNamespace(scope=scope))  # type: ignore[arg-type]
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await for_ever().wait()
+
+    async def never(_: Any = None) -> Any:
+        await for_ever().wait()
+
+    guarded = made.guard.wrap(application)
+    if limit == "stream_seconds":
+        Client(guarded).get(token=token)
+    else:
+        asyncio.run(guarded(make_scope(headers=bearer(token)), never, never))
+
+    assert caplog.messages[0].startswith("an answer was cut because it took too long: other of acme (")
+    ends = [entry for entry in made.audit.entries if entry["event"] == "end"]
+    assert [False] == [entry["complete"] for entry in ends]
+    assert {} == made.guard.problems
 
 
 @pytest.mark.parametrize("is_full, status, body", [(False, 200, b"onetwo"), (True, 503, None)])
