@@ -18,7 +18,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from threading import Lock
+from typing import Any, NamedTuple, Protocol
 
 from deltacli.errors import StorageFailed, UsageError
 
@@ -26,6 +27,8 @@ SECRET_BYTES = 32
 ID_BYTES = 4
 STARTS_AFTER_MS = 60_000
 """Time until a new key signs: every worker has read the file by then."""
+READ_EVERY_MS = 10_000
+"""How often a worker looks whether the file has changed."""
 _SALT = b"deltacli share keys 1"
 _LARGEST_FILE = 64 << 10
 _CODE = "share.keys"
@@ -53,6 +56,16 @@ class ServerKey:
     def id(self) -> bytes:
         """Return a name for the key that does not reveal it."""
         return hkdf(self.secret, b"id", ID_BYTES)
+
+
+class Keys(Protocol):
+    """Keys that sign and check: `ServerKeys`, or those of a file that may change."""
+
+    def signing(self, kind: str, now_ms: int) -> DerivedKey:
+        """Return the key that signs now."""
+
+    def checking(self, kind: str, key_id: bytes, now_ms: int) -> DerivedKey | None:
+        """Return the key of this id for checking a signature, None if it is not accepted."""
 
 
 @dataclass(frozen=True)
@@ -136,6 +149,51 @@ class ServerKeys:
         except OSError as fault:
             raise _unusable(path, fault) from fault
         return keys
+
+
+class KeyFile:
+    """The keys of a file, which is read again when it has changed. A file that has become unusable changes nothing:
+    `problem` says why, and the keys that were read before are used.
+    """
+
+    def __init__(self, path: Path, *, now_ms: int, random: Callable[[int], bytes] = os.urandom) -> None:
+        self._path = path
+        self._keys = ServerKeys.read_or_create(path, now_ms=now_ms, random=random)
+        self._seen, self._seen_ms = self._identity(), now_ms
+        self._lock = Lock()
+        self.problem: str | None = None
+
+    def signing(self, kind: str, now_ms: int) -> DerivedKey:
+        """Return the key that signs now."""
+        return self._current(now_ms).signing(kind, now_ms)
+
+    def checking(self, kind: str, key_id: bytes, now_ms: int) -> DerivedKey | None:
+        """Return the key of this id for checking a signature, None if it is not accepted."""
+        return self._current(now_ms).checking(kind, key_id, now_ms)
+
+    def _current(self, now_ms: int) -> ServerKeys:
+        if 0 <= now_ms - self._seen_ms < READ_EVERY_MS:
+            return self._keys
+        with self._lock:
+            self._seen_ms = now_ms
+            seen = self._identity()
+            if seen != self._seen or self.problem:
+                self._seen = seen
+                self._read_again()
+        return self._keys
+
+    def _read_again(self) -> None:
+        try:
+            self._keys, self.problem = _read(self._path), None
+        except (OSError, UsageError) as fault:
+            self.problem = str(fault)
+
+    def _identity(self) -> tuple[int, ...]:
+        try:
+            found = self._path.lstat()
+        except OSError:
+            return ()
+        return found.st_ino, found.st_mtime_ns, found.st_size, found.st_mode
 
 
 def hkdf(secret: bytes, info: bytes, length: int, salt: bytes = _SALT) -> bytes:

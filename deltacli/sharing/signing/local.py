@@ -14,7 +14,7 @@ from binascii import b2a_base64
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from deltacli.sharing.signing.keys import ID_BYTES, ServerKeys
+from deltacli.sharing.signing.keys import ID_BYTES, Keys
 from deltacli.sharing.signing.signed_urls import SignedUrls
 from deltacli.sharing.signing.tokens import TokenRefused, from_text, to_text
 from deltacli.sharing.signing.v4 import hmac_states
@@ -44,7 +44,7 @@ class LocalUrlSigner:
 
     def __init__(
         self,
-        keys: ServerKeys,
+        keys: Keys,
         base_url: str,
         *,
         table_id: str,
@@ -78,7 +78,7 @@ class LocalUrlSigner:
         return SignedUrls(urls, expires_ms)
 
 
-def open_file_url(keys: ServerKeys, scope: str, path: str, query: str, *, now_ms: int) -> SignedFile:
+def open_file_url(keys: Keys, scope: str, path: str, query: str, *, now_ms: int) -> SignedFile:
     """Return the file of a URL, given by its raw segments and its raw query string. Raises TokenRefused."""
     match = _QUERY.fullmatch(query)
     claims, name = from_text(scope), from_text(path)

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from deltacli.sharing.signing.keys import ID_BYTES, ServerKeys
+from deltacli.sharing.signing.keys import ID_BYTES, Keys
 
 _FORMAT = b"\x01"
 _TIME_BYTES = 8
@@ -46,7 +46,7 @@ class Bound:
 class Seal:
     """Makes and opens tokens. Their content is readable by anyone, but only the server can make one."""
 
-    def __init__(self, keys: ServerKeys) -> None:
+    def __init__(self, keys: Keys) -> None:
         self._keys = keys
 
     def seal(self, kind: str, payload: Mapping[str, Any], *, bound: Bound, expires_ms: int, now_ms: int) -> str:

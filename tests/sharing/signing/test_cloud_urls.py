@@ -25,12 +25,13 @@ from deltacli.sharing.signing.choose import Mode, choose_access, without_signing
 from deltacli.sharing.signing.gcs import GcsUrlSigner
 from deltacli.sharing.signing.s3 import S3UrlSigner
 from deltacli.storage.s3.options import read_options
-from deltacli.storage.signing.azure import DelegatedSource
+from deltacli.storage.signing.azure import DelegatedSource, _connection, _origin
 from deltacli.storage.signing.s3 import S3SigningSource
 from deltacli.storage.signing.values import (
     AccountKey,
     AzureSigning,
     BlobSigner,
+    CannotSign,
     DelegationKey,
     GcsSigning,
     HmacCredential,
@@ -147,6 +148,26 @@ class _AnsweringClient:
 
     def head_bucket(self, **_: Any) -> Any:
         return {"ResponseMetadata": {"HTTPHeaders": {"x-amz-bucket-region": self._region}}}
+
+
+def test_credentials_of_the_chain_bring_their_own_expiry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    answer = {"Version": 1, "AccessKeyId": "ASIA", "SecretAccessKey": "of the chain", "SessionToken": "t/+=",
+              "Expiration": "2999-01-01T00:00:00Z"}  # fmt: skip
+    (tmp_path / "answer.json").write_text(json.dumps(answer))
+    (tmp_path / "config").write_text(f"[profile p]\ncredential_process = cat {tmp_path / 'answer.json'}\n")
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
+    options = read_options({"profile": "p", "endpoint_url": "https://store.example", "region": "us-east-1"})
+    expiry_ms = int(datetime(2999, 1, 1, tzinfo=UTC).timestamp() * 1000)
+
+    found = S3UrlSigner(S3SigningSource("s3://bucket/t", options)).sign(
+        ["a"], expires_ms=expiry_ms + HOUR_MS, now_ms=expiry_ms - 600_000
+    )
+
+    parameters = in_parts(found.urls[0])[1]
+    assert expiry_ms == found.expires_ms
+    assert "600" == parameters["X-Amz-Expires"]
+    assert "t/+=" == parameters["X-Amz-Security-Token"]
+    assert parameters["X-Amz-Credential"].startswith("ASIA/29981231/")
 
 
 def s3(expires_ms: int | None = None) -> S3UrlSigner:
@@ -278,6 +299,20 @@ def test_a_delegation_key_is_asked_for_once_per_hour() -> None:
 
     assert 2 == len(asked)
     assert all(6 * 86_400_000 < expiry <= 7 * 86_400_000 for expiry in expiries)
+
+
+@pytest.mark.parametrize(("text", "origin"), [
+    ("AccountName=a;AccountKey=aw==;EndpointSuffix=core.chinacloudapi.cn", "https://a.blob.core.chinacloudapi.cn"),
+    ("accountname=a;AccountKey=aw==;BlobEndpoint=https://b.example:8443/", "https://b.example:8443"),
+    ("", "https://a.blob.core.windows.net"),
+])  # fmt: skip
+def test_a_connection_string_names_the_endpoint(text: str, origin: str) -> None:
+    assert origin == _origin(object(), "a", _connection(text))
+
+
+def test_an_emulator_is_not_signed_for() -> None:
+    with pytest.raises(CannotSign, match="emulators"):
+        _origin(object(), "a", _connection("BlobEndpoint=http://127.0.0.1:10000/devstoreaccount1"))
 
 
 # -- the choice -------------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from deltacli.errors import StorageFailed, UsageError
-from deltacli.sharing.signing.keys import STARTS_AFTER_MS, ServerKeys, hkdf
+from deltacli.sharing.signing.keys import READ_EVERY_MS, STARTS_AFTER_MS, KeyFile, ServerKeys, hkdf
 
 NOW_MS = 1_700_000_000_000
 DAY_MS = 86_400_000
@@ -100,3 +100,35 @@ def test_keys_of_different_kinds_differ_and_are_not_shown() -> None:
     assert 3 == len(derived)
     assert keys.keys[0].secret.hex() not in repr(keys) + repr(keys.keys)
     assert repr(keys.keys[0].secret) not in repr(keys) + repr(keys.keys)
+
+
+def test_a_running_server_notices_a_rotation(tmp_path: Path) -> None:
+    path = tmp_path / "keys.json"
+    file = KeyFile(path, now_ms=NOW_MS)
+    old = file.signing("page", NOW_MS)
+
+    new = ServerKeys.rotate(path, now_ms=NOW_MS, overlap_ms=DAY_MS).keys[0]
+
+    assert file.checking("page", new.id, NOW_MS + READ_EVERY_MS - 1) is None
+    assert file.checking("page", new.id, NOW_MS + READ_EVERY_MS) is not None
+    assert old == file.signing("page", NOW_MS + STARTS_AFTER_MS - 1)
+    assert new.id == file.signing("page", NOW_MS + STARTS_AFTER_MS).id
+    assert file.problem is None
+
+
+def test_an_unusable_file_changes_nothing_in_a_running_server(tmp_path: Path) -> None:
+    path = tmp_path / "keys.json"
+    file = KeyFile(path, now_ms=NOW_MS)
+    key = file.signing("page", NOW_MS)
+    content = path.read_bytes()
+
+    path.chmod(0o644)
+    assert key == file.signing("page", NOW_MS + READ_EVERY_MS)
+    assert "by other users" in str(file.problem)
+    path.unlink()
+    assert key == file.signing("page", NOW_MS + 2 * READ_EVERY_MS)
+    assert file.problem is not None
+    path.write_bytes(content)
+    path.chmod(0o600)
+    assert key == file.signing("page", NOW_MS + 3 * READ_EVERY_MS)
+    assert file.problem is None
