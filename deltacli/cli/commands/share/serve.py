@@ -134,5 +134,5 @@ def _client_command(table: SharedTable, endpoint: str, token: str, profile: str 
     if profile is None:
         return f"curl -H 'Authorization: Bearer {token}' {endpoint}/shares/{table.share}/all-tables"
     address = f"{os.path.abspath(profile)}#{table.full_name}"
-    code = f"import delta_sharing; print(delta_sharing.load_as_pandas({json.dumps(address)}, limit=5))"
-    return f"python3 -c {shlex.quote(code)}"
+    program = f"import delta_sharing; print(delta_sharing.load_as_pandas({json.dumps(address)}, limit=5))"
+    return f"python3 -c {shlex.quote(program)}"
