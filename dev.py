@@ -8,7 +8,7 @@
   python3 dev.py docs       build the documentation site in ./site
   python3 dev.py long       run the suites that take minutes [pytest arguments]
   python3 dev.py cluster    run the tests of the Spark engine [local|connect|standalone|oldest …] [pytest arguments]
-  python3 dev.py soak       run the suites that take hours   [races|matrix|property|load|spark|fuzz …]
+  python3 dev.py soak       run the suites that take hours   [races|matrix|property|load|share|spark|fuzz …]
   python3 dev.py fuzz       run the parsers on hostile input [TARGET …] [--minutes 20] [--guided TARGET]
   python3 dev.py lock       resolve requirements/*.txt again
 
@@ -148,6 +148,7 @@ SOAKS = {
     "matrix": Soak(("tests/corpus", "tests/differential", "tests/operations/test_log_*.py"), "soak or matrix"),
     "property": Soak(("tests/property",), "soak or not soak"),
     "load": Soak(("tests/hostile",), "soak"),
+    "share": Soak(("tests/sharing",), "soak or not soak"),
 }
 FUZZ_MINUTES = 20
 
@@ -162,6 +163,7 @@ def soak(arguments: list[str]) -> int:
     set_up(DEV, "dev")
     set_up(PEERS, "peers")
     set_up(SPARK, "spark")
+    set_up(SHARING, "sharing")
     codes, report = [], []
     for name in names:
         began = time.monotonic()
@@ -187,6 +189,7 @@ def soak_tests(suite: Soak) -> list[int]:
             place=None,
             DELTACLI_EFFORT="soak",
             **SPARK_READER,
+            **SHARING_CLIENT,
         )
         for number in range(suite.passes)
     ]
