@@ -8,7 +8,7 @@
   python3 dev.py docs       build the documentation site in ./site
   python3 dev.py long       run the suites that take minutes [pytest arguments]
   python3 dev.py cluster    run the tests of the Spark engine [local|connect|standalone|oldest …] [pytest arguments]
-  python3 dev.py soak       run the suites that take hours   [races|matrix|property|load|spark|fuzz …]
+  python3 dev.py soak       run the suites that take hours   [races|matrix|property|load|share|spark|fuzz …]
   python3 dev.py fuzz       run the parsers on hostile input [TARGET …] [--minutes 20] [--guided TARGET]
   python3 dev.py lock       resolve requirements/*.txt again
 
@@ -32,10 +32,11 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent
 BIN = "Scripts" if os.name == "nt" else "bin"
-DEV, PEERS, FUZZ, SPARK, CLUSTER, DOCS = (
-    ROOT / f".venv{suffix}" for suffix in ("", "-peers", "-fuzz", "-spark", "-cluster", "-docs")
+DEV, PEERS, SHARING, FUZZ, SPARK, CLUSTER, DOCS = (
+    ROOT / f".venv{suffix}" for suffix in ("", "-peers", "-sharing", "-fuzz", "-spark", "-cluster", "-docs")
 )
 SPARK_READER = {"DELTACLI_SPARK_PYTHON": str(SPARK / BIN / "python")}
+SHARING_CLIENT = {"DELTACLI_SHARING_PYTHON": str(SHARING / BIN / "python")}
 
 
 DEMO = (
@@ -81,14 +82,17 @@ def test(arguments: list[str]) -> int:
 
 
 def run_long(arguments: list[str]) -> int:
-    """Run the tests marked `long`, with Spark as a reader, and one in twenty of those marked `matrix`.
+    """Run the tests marked `long`, with Spark as a reader and the client of Delta Sharing, and one in twenty of those
+    marked `matrix`.
 
     Their files are on disk, because no other suite exercises its locks, renames and syncs.
     """
     set_up(DEV, "dev")
     set_up(PEERS, "peers")
     set_up(SPARK, "spark")
-    return run_pytest(["-m", "(long or matrix) and not soak"], arguments, place=None, **SPARK_READER)
+    set_up(SHARING, "sharing")
+    others = {**SPARK_READER, **SHARING_CLIENT}
+    return run_pytest(["-m", "(long or matrix) and not soak"], arguments, place=None, **others)
 
 
 CLUSTERS = {
@@ -144,6 +148,7 @@ SOAKS = {
     "matrix": Soak(("tests/corpus", "tests/differential", "tests/operations/test_log_*.py"), "soak or matrix"),
     "property": Soak(("tests/property",), "soak or not soak"),
     "load": Soak(("tests/hostile",), "soak"),
+    "share": Soak(("tests/sharing",), "soak or not soak"),
 }
 FUZZ_MINUTES = 20
 
@@ -158,6 +163,7 @@ def soak(arguments: list[str]) -> int:
     set_up(DEV, "dev")
     set_up(PEERS, "peers")
     set_up(SPARK, "spark")
+    set_up(SHARING, "sharing")
     codes, report = [], []
     for name in names:
         began = time.monotonic()
@@ -183,6 +189,7 @@ def soak_tests(suite: Soak) -> list[int]:
             place=None,
             DELTACLI_EFFORT="soak",
             **SPARK_READER,
+            **SHARING_CLIENT,
         )
         for number in range(suite.passes)
     ]
@@ -291,9 +298,9 @@ def lock(_: list[str]) -> int:
     """Resolve the locked environments again. Lock files have names, versions and hashes, and no URL of an index."""
     set_up(DEV, "dev")
     command = ("uv", "pip", "compile", "-q", "--universal", "--python-version", "3.11", "--generate-hashes")
-    for name in ("dev", "peers", "fuzz", "spark", "cluster", "docs"):
+    for name in ("dev", "peers", "sharing", "fuzz", "spark", "cluster", "docs"):
         target = f"requirements/{name}.txt"
-        sources = [] if name in ("peers", "docs") else ["pyproject.toml"]
+        sources = [] if name in ("peers", "sharing", "docs") else ["pyproject.toml"]
         groups = ("--group", "dev", "--group", "fuzz") if name == "fuzz" else ("--group", name)
         options = ("--no-emit-index-url", "--no-header", "--no-annotate", "--upgrade", "-o", target)
         code = run(DEV, *command, *sources, *groups, *options)
@@ -307,7 +314,9 @@ def set_up(home: Path, name: str) -> None:
 
     The packages are compiled to bytecode, so that measured start-up times are those of users.
     """
-    wanted = (ROOT / "requirements" / f"{name}.txt").read_bytes() + (ROOT / "pyproject.toml").read_bytes()
+    wanted = (ROOT / "requirements" / f"{name}.txt").read_bytes()
+    if name == "dev":
+        wanted += (ROOT / "pyproject.toml").read_bytes()
     stamp, digest = home / "locked", hashlib.sha256(wanted).hexdigest()
     if not stamp.exists() or stamp.read_text() != digest:
         print(f"setting up {home.name} …", flush=True)

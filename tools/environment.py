@@ -69,8 +69,13 @@ def read_environment(root: Command) -> dict[str, str]:
 
 
 def variables_of(option: Option) -> set[str]:
-    """Return the variables that may have the default of an option: the declared one, and the one named after it."""
-    named = {f"DELTACLI_{name[2:].upper().replace('-', '_')}" for name in option.spellings if name.startswith("--")}
+    """Return the variables that may have the default of an option: the declared one, and the one named after it.
+
+    `-c, --config` of `share` is another file than the global `--config`, which has no short name.
+    """
+    is_own = option.spellings[:1] == ("-c",)
+    long_names = [name for name in option.spellings if name.startswith("--") and not is_own]
+    named = {f"DELTACLI_{name[2:].upper().replace('-', '_')}" for name in long_names}
     return named | ({option.variable} if option.variable else set())
 
 

@@ -41,6 +41,12 @@ _LINES = (
     "properties",
     "feature",
     "features",
+    "share-recipient",
+    "share-token",
+    "profile-problem",
+    "share-profile",
+    "shared-table",
+    "share-check",
 )
 
 
@@ -80,11 +86,38 @@ def render_schemas() -> dict[str, str]:
         "scan": _whole_line(documents["deltacli.scan-files"], "scan", "how much a scan reads and passes over"),
         "output": _whole_line(documents["deltacli.output"], "output", "what was written to a directory"),
         "widen-type": _whole_line(documents["deltacli.widen-type"], "widen-type", "wider types, planned or committed"),
+        **_sharing_lines(documents),
     }
     written = [path for path in HOME.glob("*.json") if path.stem not in lines]
     others = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in written}
     files = {f"{name}.json": json.dumps(schema, indent=2, ensure_ascii=False) + "\n" for name, schema in lines.items()}
     return {**files, "README.md": _index({**others, **lines})}
+
+
+def _sharing_lines(documents: Mapping[str, Schema]) -> dict[str, Schema]:
+    """Return the lines of `share`. The last one has what a document says besides its list."""
+    recipients, tokens = documents["deltacli.share-recipients"], documents["deltacli.share-tokens"]
+    profile, check = documents["deltacli.share-profile"], documents["deltacli.share-check"]
+    return {
+        "share-recipient": _part_line(recipients, "share-recipient", ()),
+        "share-token": _part_line(tokens, "share-token", ()),
+        "profile-problem": _part_line(profile, "profile-problem", ()),
+        "share-profile": _last_line(profile, "share-profile", "problems", "a profile file, after its problems"),
+        "shared-table": _part_line(check, "shared-table", ()),
+        "share-check": _last_line(check, "share-check", "tables", "a sharing configuration, after its tables"),
+    }
+
+
+def _last_line(document: Schema, kind: str, items: str, title: str) -> Schema:
+    """Return the line for a document without its envelope and its list. Its field `type` is `credentialsType`."""
+    left_out = (*_ENVELOPE, items)
+    properties = {_renamed(name): schema for name, schema in document["properties"].items() if name not in left_out}
+    required = [_renamed(name) for name in document["required"] if name not in left_out]
+    return _line(kind, title, properties, required, additionalProperties=False)
+
+
+def _renamed(name: str) -> str:
+    return "credentialsType" if name == "type" else name
 
 
 def _line(kind: str, title: str, properties: Schema, required: list[str], **others: object) -> Schema:

@@ -37,7 +37,10 @@ from deltacli.memory_limit import choose_allocator, exhausted_by, is_exhaustion,
 
 _READER_GONE = 128 + 13  # SIGPIPE, which some systems do not name
 _ASK_FOR_HELP = ["-h", "--help"]
-_NEEDS_LITTLE = frozenset({("completion",), ("history",), ("log", "cat"), ("spark", "package")})
+_NEEDS_LITTLE = frozenset(
+    {("completion",), ("history",), ("log", "cat"), ("spark", "package")}
+    | {path for path in WITHOUT_TABLE if path[:1] == ("share",) and len(path) == 3}
+)
 """Commands that need no pyarrow: they read logs line by line, or no table at all."""
 _CONTEXT = {"help_option_names": _ASK_FOR_HELP}
 
@@ -66,8 +69,10 @@ def build_app(at: Path | None = None) -> typer.Typer:
     app.callback()(_root)
     groups: dict[Path, typer.Typer] = {(): app}
     for name, text in GROUPS.items():
-        groups[name,] = _make_group(name, text, f"Help on a command: deltacli {name} COMMAND --help.")
-        app.add_typer(groups[name,])
+        *outer, last = name.split()
+        group = _make_group(last, text, f"Help on a command: deltacli {name} COMMAND --help.")
+        groups[tuple(outer)].add_typer(group)
+        groups[*outer, last] = group
     for name in below(at or ()):
         *above, last = name.split()
         if above and at == ():

@@ -23,6 +23,19 @@ COMMANDS: Mapping[str, str] = {
     "log restore": "deltacli.cli.commands.log.restore",
     "properties": "deltacli.cli.commands.properties",
     "read": "deltacli.cli.commands.read",
+    "share check": "deltacli.cli.commands.share.check",
+    "share profile check": "deltacli.cli.commands.share.profile",
+    "share profile show": "deltacli.cli.commands.share.profile",
+    "share recipient add": "deltacli.cli.commands.share.recipient",
+    "share recipient grant": "deltacli.cli.commands.share.recipient",
+    "share recipient list": "deltacli.cli.commands.share.recipient",
+    "share recipient remove": "deltacli.cli.commands.share.recipient",
+    "share recipient revoke": "deltacli.cli.commands.share.recipient",
+    "share serve": "deltacli.cli.commands.share.serve",
+    "share token create": "deltacli.cli.commands.share.token",
+    "share token list": "deltacli.cli.commands.share.token",
+    "share token revoke": "deltacli.cli.commands.share.token",
+    "share token rotate": "deltacli.cli.commands.share.token",
     "snapshot": "deltacli.cli.commands.snapshot",
     "spark package": "deltacli.cli.commands.spark.package",
     "vacuum": "deltacli.cli.commands.vacuum",
@@ -53,13 +66,56 @@ Examples:
   deltacli spark package --to .   write the archive for --py-files
 """
 
-GROUPS: Mapping[str, str] = {"log": _LOG, "spark": _SPARK}
-"""Group of commands -> its help."""
+_SHARE = """Share tables with Delta Sharing clients.
 
-WITHOUT_TABLE = frozenset({("completion",), ("spark", "package")})
-"""Commands whose first argument is not a table."""
+\b
+Examples:
+  deltacli share serve ./tbl                           try it on this machine
+  deltacli share check                                 check shares.yaml
+  deltacli share recipient add acme --grant sales      add a recipient
+  deltacli share token create acme --profile a.share   write a profile
+"""
+
+_RECIPIENT = """Manage who may read shared tables.
+
+\b
+Examples:
+  deltacli share recipient add acme --grant sales   add a recipient
+  deltacli share recipient list                     list all of them
+  deltacli share recipient grant acme sales/eu      grant a schema
+"""
+
+_TOKEN = """Manage the bearer tokens of recipients.
+
+\b
+Examples:
+  deltacli share token create acme --profile a.share   write a profile
+  deltacli share token rotate acme --overlap 24h       replace tokens
+  deltacli share token revoke acme t1a2b3c4d           end one now
+"""
+
+_PROFILE = """Inspect profile files, without showing their tokens.
+
+\b
+Examples:
+  deltacli share profile show a.share    show endpoint and expiry
+  deltacli share profile check a.share   exit 1 if something is wrong
+"""
+
+GROUPS: Mapping[str, str] = {
+    "log": _LOG,
+    "share": _SHARE,
+    "share profile": _PROFILE,
+    "share recipient": _RECIPIENT,
+    "share token": _TOKEN,
+    "spark": _SPARK,
+}
+"""Group of commands -> its help. A group stands behind the one that it is in."""
 
 _PATHS = tuple(tuple(name.split()) for name in COMMANDS)
+
+WITHOUT_TABLE = frozenset({("completion",), ("spark", "package"), *(path for path in _PATHS if path[0] == "share")})
+"""Commands whose first argument is not a table."""
 
 
 def is_command(path: Path) -> bool:

@@ -205,13 +205,13 @@ class RemoteStorage:
 
     @cached_property
     def _fs(self) -> Any:  # Any: a file system of fsspec
-        return self._opened()[0]
+        return self.opened()[0]
 
     @cached_property
     def _root(self) -> str:
-        return self._opened()[1].rstrip("/")
+        return self.opened()[1].rstrip("/")
 
-    def _opened(self) -> tuple[Any, str]:
+    def opened(self) -> tuple[Any, str]:
         """Return the file system, made on first use, and the path of the root in it."""
         import fsspec
 

@@ -20,6 +20,8 @@ TARGETS: Mapping[str, str] = {
     "data-files": "fuzz.targets.data_files",
     "footers": "fuzz.targets.footers",
     "s3-answers": "fuzz.targets.s3_answers",
+    "sharing-hints": "fuzz.targets.sharing_hints",
+    "sharing-tokens": "fuzz.targets.sharing_tokens",
 }
 """Target -> its module."""
 

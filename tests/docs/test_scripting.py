@@ -33,8 +33,10 @@ CLUSTER = {"--" + name.replace("_", "-") for name in CLUSTER_OPTIONS}
 SHARED = set(TAKES_VALUE) | CLUSTER
 PROPERTIES = (ROOT / "docs" / "properties.md").read_text(encoding="utf-8")
 PYTHON = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
+SHARING = (ROOT / "docs" / "sharing-recipients.md").read_text(encoding="utf-8")
+DEPLOYMENT = (ROOT / "docs" / "sharing-deployment.md").read_text(encoding="utf-8")
 TASKS = "".join(page.read_text(encoding="utf-8") for page in sorted((ROOT / "docs" / "tasks").glob("*.md")))
-PAGES = SCRIPTING + VALIDATE + CHECKPOINTS + READING + WIDENING + PROPERTIES + VACUUM + PYTHON + TASKS
+PAGES = SCRIPTING + VALIDATE + CHECKPOINTS + READING + WIDENING + PROPERTIES + VACUUM + PYTHON + SHARING + TASKS
 BLOCKS = re.findall(r"```(sh|python) run\n(.*?)```", PAGES, re.DOTALL)
 JUDGES = (
     "delta/rules/",
@@ -130,7 +132,7 @@ def test_examples_of_the_pages_run_and_print_the_shown_output(number: int, tmp_p
 
 
 def test_the_pages_have_snippets() -> None:
-    assert 44 == len(BLOCKS)
+    assert 46 == len(BLOCKS)
 
 
 def test_the_snippets_for_ci_are_command_lines_that_work(tmp_path: Path) -> None:
@@ -215,6 +217,17 @@ def test_every_option_of_read_and_changes_is_on_its_page() -> None:
 
     assert 2 == len(commands)
     assert set() == {name for name in own - SHARED - {"--help"} if f"`{name}" not in READING}
+
+
+def test_every_key_of_a_sharing_configuration_and_every_problem_of_it_is_on_its_page() -> None:
+    from deltacli.sharing.configuration.server_keys import _LIMITS, _OF_REFERENCE, _OUR_OWN
+
+    reported = {code for code in first_cells(section("Errors")) if code.startswith("share.")}
+    explained = first_cells(section("Checking a configuration", SHARING)) | first_cells(DEPLOYMENT)
+
+    assert set() == {key for key in (*_LIMITS, *_OF_REFERENCE, *_OUR_OWN) if f"`{key}`" not in SHARING}
+    assert {code for code in explained if code.startswith("share.")} <= reported
+    assert {"share.client", "share.plain-http"} <= explained
 
 
 def test_every_option_of_checkpoint_is_on_its_page_and_the_cron_line_works(tmp_path: Path) -> None:

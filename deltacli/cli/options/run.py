@@ -67,6 +67,10 @@ def _format_options(formats: type[StrEnum]) -> dict[str, Any]:  # Any: annotatio
     }
 
 
+def _shared_options(formats: type[StrEnum]) -> dict[str, Any]:  # Any: annotations
+    return {**_format_options(formats), **GLOBAL_OPTIONS}
+
+
 class ReaderGoneError(Exception):
     """The reader of stdout has closed it; not an error."""
 
@@ -239,7 +243,8 @@ def _is_spoiled(text: str) -> bool:
 def with_shared_options(
     command: Callable[..., None], formats: type[StrEnum] = AnyFormat, *, runs_on_cluster: bool = False
 ) -> Callable[..., None]:
-    """Add the shared options to a command, after its own. Its first parameter is `run`; it writes `formats`.
+    """Add the shared options to a command, after its own. Its first parameter is `run`; it writes `formats`. A shared
+    option is left out where the command has one of the same name, such as `--config` of `share serve`.
 
     `runs_on_cluster` adds the options that choose the engine.
     """
@@ -249,7 +254,8 @@ def with_shared_options(
         for name, parameter in inspect.signature(command).parameters.items()
         if name != "run"
     ]
-    declared = {**_format_options(formats), **GLOBAL_OPTIONS}
+    names = {parameter.name for parameter in own}
+    declared = {name: declared for name, declared in _shared_options(formats).items() if name not in names}
     if runs_on_cluster:
         from deltacli.cli.options.cluster import CLUSTER_OPTIONS
 
@@ -289,7 +295,7 @@ def make_run(
     retry_budget: str | None,
     allow_external: list[str] | None,
     table_format: TableFormat | None,
-    config: str | None,
+    config: str | None = None,
     colour: ColourChoice | None,
     progress: ProgressChoice | None,
     log_format: LogFormat | None,

@@ -20,11 +20,13 @@ _OPTIONS: Mapping[Section, str] = {
     Section.SELECTION: """
         --version --timestamp --from --to --where --actions --checkpoint --retention --keep-versions --mode --prefix
         --inventory --include-foreign --level --sample --select --ignore --profile --baseline --list-rules --verify
-        --apply --explain --full
+        --apply --explain --full -c --grant --comment --all
     """,
     Section.EXECUTION: """
         --engine --master --remote --spark-conf --layout --parts --rows-per-file --v2-top --stats --if-behind --threads
         --rate --no-log-entries --commit-metadata --enable --upgrade-protocol
+        --expires --overlap
+        --host --port --admin-port --workers
     """,
     Section.OUTPUT: """
         --columns --limit --counts --files --tombstones --schema --mapping --digest --brief --group --max-findings

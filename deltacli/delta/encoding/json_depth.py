@@ -13,19 +13,22 @@ _NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 _STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
 
 
-def is_nested_deeply(texts: bytes) -> bool:
-    """Return True if one of several JSON texts has more than MAX_DEPTH nested objects and arrays, or if its brackets do
+def is_nested_deeply(texts: bytes, levels: int = MAX_DEPTH) -> bool:
+    """Return True if one of several JSON texts has more than so many nested objects and arrays, or if its brackets do
     not match. Costs 5 ns per byte, a sixteenth of Arrow's parsing time; strings are removed only if they contain
     brackets.
     """
-    return _has_levels_left(texts) and _has_levels_left(_STRING.sub(b"", texts))
+    return _has_levels_left(texts, levels) and _has_levels_left(_STRING.sub(b"", texts), levels)
 
 
-def _has_levels_left(texts: bytes) -> bool:
-    """Remove the innermost pairs of brackets MAX_DEPTH times; True if any bracket is left."""
+def _has_levels_left(texts: bytes, levels: int) -> bool:
+    """Remove the innermost pairs of brackets once per level; True if any bracket is left."""
     brackets = texts.translate(_KINDS, _NO_BRACKETS)
-    for _ in range(MAX_DEPTH):
+    for _ in range(levels):
         if not brackets:
             return False
-        brackets = brackets.replace(b"{}", b"")
+        rest = brackets.replace(b"{}", b"")
+        if len(rest) == len(brackets):
+            break
+        brackets = rest
     return bool(brackets)

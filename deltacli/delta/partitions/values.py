@@ -88,6 +88,11 @@ def _alike(name: str, known: Mapping[str, str | None]) -> list[str]:
     return [keys[place] for place in places_of(name, keys)]
 
 
+def with_spelled_keys(maps: Any, names: Sequence[str]) -> Any:  # Any: map arrays
+    """Return partition values with the keys of these columns (physical names) spelled as the table spells them."""
+    return _KeysOf(maps).spelled(names)
+
+
 class _KeysOf:
     """The maps of some file actions, and the spellings of their keys."""
 

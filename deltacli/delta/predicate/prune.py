@@ -39,11 +39,11 @@ def prune_files(adds: pyarrow.RecordBatch, predicate: Predicate, config: TableCo
     count = adds.num_rows
     columns = dict.fromkeys(columns_of(predicate.condition))
     paths = {column: physical_path(config, column.path) for column in columns}
-    partitions = {column: paths[column][0] for column in columns if _is_partition(config, paths[column])}
+    partitions = {column: paths[column][0] for column in columns if is_partition(config, paths[column])}
     others = {
         column: path for column, path in paths.items() if column not in partitions and column.kind is not Kind.OTHER
     }
-    values = _partition_source(adds, config, partitions)
+    values = partition_source(adds, config, partitions)
     kept = possible(predicate.condition, lambda column: values(column) if column in partitions else None, count).true
     by_partition = pc.invert(kept)
     if others and pc.any(kept).as_py():
@@ -62,7 +62,7 @@ def _kept_by_statistics(
     others: dict[Column, ColumnPath],
 ) -> Any:
     bounds = read_bounds(adds.column("stats"), others)
-    values = _partition_source(adds, config, partitions)
+    values = partition_source(adds, config, partitions)
     return possible(
         predicate.condition,
         lambda column: values(column) if column in partitions else bounds.get(column),
@@ -89,17 +89,18 @@ def physical_path(config: TableConfiguration, path: ColumnPath) -> ColumnPath:
     return tuple(names)
 
 
-def _is_partition(config: TableConfiguration, path: ColumnPath) -> bool:
+def is_partition(config: TableConfiguration, path: ColumnPath) -> bool:
+    """Return True for the physical path of a partition column."""
     return len(path) == 1 and path[0] in config.partition_columns
 
 
 # -- partition values -------------------------------------------------------------------------------------------------
 
 
-def _partition_source(
+def partition_source(
     adds: pyarrow.RecordBatch, config: TableConfiguration, partitions: dict[Column, str]
 ) -> Callable[[Column], Known]:
-    """Returns the partition values of a column, parsed at the first request."""
+    """Return a function that returns the partition values of a column, parsed at the first request."""
 
     @cache
     def values(column: Column) -> Known:

@@ -321,7 +321,9 @@ def changed_files(table: TableHandle, commit: Commit, needed: Sequence[StructFie
     removed, added = _by_path(commit.removes), _by_path(commit.adds)
     replaced = [path for path in added if len(added[path]) == 1 == len(removed.get(path, ()))]
     pairs = [(removed.pop(path)[0], added.pop(path)[0]) for path in replaced]
-    deleted = _with_partition_values(table, commit, [remove for removes in removed.values() for remove in removes])
+    names = tuple(commit.before.partition_columns)
+    lone = [remove for removes in removed.values() for remove in removes]
+    deleted = with_partition_values(table, commit.version, names, lone)
     inserted = [add for adds in added.values() for add in adds]
     yield from _marked(commit, ChangeType.DELETE, _files(commit, "remove", deleted, needed))
     yield from _marked(commit, ChangeType.INSERT, _files(commit, "add", inserted, needed))
@@ -365,14 +367,17 @@ def _marked(commit: Commit, change: ChangeType | None, files: Iterable[DataFile]
         yield replace(file, constants={**file.constants, **constants})
 
 
-def _with_partition_values(table: TableHandle, commit: Commit, removes: list[Action]) -> list[Action]:
-    """Return removes with a value for each partition column: a missing one is null, or taken from the earlier add."""
-    names = tuple(commit.before.partition_columns)
+def with_partition_values(
+    table: TableHandle, version: int, names: Sequence[str], removes: list[Action]
+) -> list[Action]:
+    """Return the removes of a version with a value for each partition column (physical names): a missing one is null,
+    or taken from the earlier add. A remove without any stays as it is where the earlier add is not known.
+    """
     lacking = [remove for remove in removes if lacking_values(remove, names)]
     if not lacking:
         return removes
     unsure = [remove for remove in lacking if not are_lacking_values_null(remove)]
-    known = _values_of_adds(table, commit.version - 1, {canonical(str(remove.get("path"))) for remove in unsure})
+    known = _values_of_adds(table, version - 1, {canonical(str(remove.get("path"))) for remove in unsure})
     return [with_values(remove, names, known.get(canonical(str(remove.get("path"))))) for remove in removes]
 
 

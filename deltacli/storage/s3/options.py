@@ -119,13 +119,8 @@ def read_options(options: Mapping[str, str]) -> S3Options:
     )
 
 
-def make_client(options: S3Options) -> Any:  # Any: botocore makes its classes at run time
-    """Return a client that sends each request once; the caller retries.
-
-    The credential chain is botocore's own. Its errors are not translated.
-    """
-    import botocore
-    import botocore.config
+def make_session(options: S3Options) -> Any:  # Any: botocore makes its classes at run time
+    """Return a session with botocore's own credential chain. Its errors are not translated."""
     import botocore.exceptions
     import botocore.session
 
@@ -133,6 +128,18 @@ def make_client(options: S3Options) -> Any:  # Any: botocore makes its classes a
     with suppress(botocore.exceptions.UnknownCredentialError):  # a profile excludes the environment
         session.get_component("credential_provider").get_provider("env").environ = _environment()
     session.get_component("response_parser_factory").set_parser_defaults(timestamp_parser=read_moment)
+    return session
+
+
+def make_client(options: S3Options, session: Any = None) -> Any:  # Any: botocore makes its classes at run time
+    """Return a client of a session, or of a new one, that sends each request once; the caller retries.
+
+    Errors are not translated.
+    """
+    import botocore
+    import botocore.config
+
+    session = make_session(options) if session is None else session
     config = {**options.config, "retries": {"mode": "standard", "total_max_attempts": 1}}
     if options.anonymous:
         config["signature_version"] = botocore.UNSIGNED

@@ -1,0 +1,41 @@
+"""`deltacli share check`."""
+
+from __future__ import annotations
+
+import typer
+
+from deltacli.cli.options.run import Run
+from deltacli.cli.options.sharing import SHARES, ConfigurationOption, read_shares
+from deltacli.errors import EXIT_FINDINGS
+
+EXIT_CODES = (0, 1, 2, 7, 70)
+
+
+def check(run: Run, config: ConfigurationOption = SHARES) -> None:
+    """Check a sharing configuration by opening every shared table.
+
+    \b
+    Reports locations that cannot be read, versions that startVersion and
+    historyShared promise and the log no longer has, the features of each table,
+    and which clients can read it: python (delta-sharing 1.4), spark, duckdb, node
+    and power-bi. Also reports grants of what is not shared, recipients without a
+    valid token, and settings that the server does not start with. Exits with 1 if
+    recipients cannot read something that is shared; warnings do not count.
+
+    \b
+    Examples:
+      deltacli share check
+      deltacli share check --config shares.yaml --json
+      deltacli share check -c shares.yaml --format csv --output tables.csv
+    """
+    from deltacli.cli.render.sharing.check import check_result
+    from deltacli.sharing.configuration.checking import check_configuration
+    from deltacli.sharing.configuration.recipients_file import read_recipients
+
+    configuration = read_shares(config, lists_wildcards=True)
+    file = configuration.recipients_file
+    recipients = read_recipients(file) if file is not None and file.exists() else None
+    report = check_configuration(configuration, recipients, run.clock(), progress=run.progress)
+    run.write(check_result(report))
+    if report.has_errors:
+        raise typer.Exit(EXIT_FINDINGS)

@@ -1,0 +1,200 @@
+"""`deltacli share recipient add|list|remove|grant|revoke`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from deltacli.cli.confirmation import require_confirmation
+from deltacli.cli.options.common_options import DryRunOption, YesOption
+from deltacli.cli.options.run import Run
+from deltacli.cli.options.sharing import (
+    SHARES,
+    CommentOption,
+    ConfigurationOption,
+    GrantsArgument,
+    GrantsOption,
+    OneRecipientArgument,
+    RecipientArgument,
+    read_shares,
+    recipients_file_of,
+)
+from deltacli.cli.terminal.shell import quoted
+from deltacli.units import plural
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from deltacli.sharing.configuration.recipients import Recipient, Recipients
+
+    Change = Callable[[Recipients], Recipients]
+
+EXIT_CODES = (0, 2, 4, 7, 70)
+
+
+def add(
+    run: Run,
+    recipient: RecipientArgument,
+    grant: GrantsOption = None,
+    comment: CommentOption = None,
+    config: ConfigurationOption = SHARES,
+) -> None:
+    """Add a recipient.
+
+    \b
+    The recipient gets the grants, and no token yet: share token create makes one.
+    Recipients are kept in the file that the key recipients of the configuration
+    names; it is created if it does not exist. A server that is running takes the
+    change over within a second.
+
+    \b
+    Examples:
+      deltacli share recipient add acme --grant sales
+      deltacli share recipient add acme --grant sales/eu/orders
+    """
+    from deltacli.sharing.configuration.recipient_changes import add_recipient, parse_grant
+
+    configuration = read_shares(config, lists_wildcards=bool(grant))
+    grants = [parse_grant(text, configuration.catalog) for text in grant or []]
+    file = recipients_file_of(configuration)
+    now_ms = run.clock()
+    _apply(run, file, recipient, "add", lambda all_: add_recipient(all_, recipient, grants, now_ms, comment=comment))
+    run.say_next(f"deltacli share token create {quoted(recipient)}")
+
+
+def list(run: Run, recipient: OneRecipientArgument = None, config: ConfigurationOption = SHARES) -> None:
+    """List recipients with their grants.
+
+    \b
+    Examples:
+      deltacli share recipient list
+      deltacli share recipient list acme --json
+    """
+    from deltacli.cli.render.sharing.recipients import recipients_result
+    from deltacli.sharing.configuration.recipient_changes import find_recipient
+    from deltacli.sharing.configuration.recipients_file import read_recipients
+
+    file = recipients_file_of(read_shares(config))
+    known = read_recipients(file)
+    shown = known.items if recipient is None else (find_recipient(known, recipient),)
+    run.write(recipients_result(file, shown, run.clock()))
+
+
+def remove(
+    run: Run,
+    recipient: RecipientArgument,
+    config: ConfigurationOption = SHARES,
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
+) -> None:
+    """Remove a recipient with its tokens and grants.
+
+    \b
+    Its tokens, and URLs of files that it has received from this server, are
+    refused within a second. URLs of a cloud store are valid until they expire.
+
+    \b
+    Examples:
+      deltacli share recipient remove acme --dry-run
+      deltacli share recipient remove acme --yes
+    """
+    from deltacli.cli.render.sharing.recipients import what_of
+    from deltacli.sharing.configuration.recipient_changes import find_recipient, remove_recipient
+    from deltacli.sharing.configuration.recipients_file import read_recipients
+
+    file = recipients_file_of(read_shares(config))
+    found = find_recipient(read_recipients(file), recipient)
+    what = f"remove the recipient {found.name} with {what_of(found)}"
+    _confirm(run, file, [found], what, "remove", dry_run=dry_run, yes=yes)
+    if not dry_run:
+        _change(file, lambda all_: remove_recipient(all_, recipient))
+        _show(run, file, [found], "remove", dry_run=False)
+
+
+def grant(run: Run, recipient: RecipientArgument, grants: GrantsArgument, config: ConfigurationOption = SHARES) -> None:
+    """Grant shares, schemas or tables to a recipient.
+
+    \b
+    A grant of a share or schema includes the tables that are added to it later.
+    The names must exist in the configuration.
+
+    \b
+    Examples:
+      deltacli share recipient grant acme sales
+      deltacli share recipient grant acme sales/eu/orders sales/us
+    """
+    from deltacli.sharing.configuration.recipient_changes import grant_to, parse_grant
+
+    configuration = read_shares(config, lists_wildcards=True)
+    added = [parse_grant(text, configuration.catalog) for text in grants]
+    file = recipients_file_of(configuration)
+    _apply(run, file, recipient, "grant", lambda all_: grant_to(all_, recipient, added))
+
+
+def revoke(
+    run: Run,
+    recipient: RecipientArgument,
+    grants: GrantsArgument,
+    config: ConfigurationOption = SHARES,
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
+) -> None:
+    """Revoke grants of a recipient.
+
+    \b
+    A grant is revoked as it was given: to take one table out of a granted schema,
+    revoke the schema and grant its other tables. Page tokens, and URLs of files
+    that the recipient has received from this server, are refused within a second.
+
+    \b
+    Examples:
+      deltacli share recipient revoke acme sales/eu --dry-run
+      deltacli share recipient revoke acme sales --yes
+    """
+    from deltacli.sharing.configuration.recipient_changes import find_recipient, parse_old_grant, revoke_from
+    from deltacli.sharing.configuration.recipients import Recipients
+    from deltacli.sharing.configuration.recipients_file import read_recipients
+
+    file = recipients_file_of(read_shares(config))
+    found = find_recipient(read_recipients(file), recipient)
+    dropped = [parse_old_grant(text, found) for text in grants]
+    now_ms = run.clock()
+
+    def change(known: Recipients) -> Recipients:
+        return revoke_from(known, recipient, dropped, now_ms)
+
+    after = change(Recipients((found,))).items
+    what = f"revoke {plural(len(dropped), 'grant')} of the recipient {found.name}"
+    _confirm(run, file, after, what, "revoke", dry_run=dry_run, yes=yes)
+    if not dry_run:
+        _apply(run, file, recipient, "revoke", change, dry_run=False)
+
+
+def _apply(run: Run, file: Path, recipient: str, action: str, change: Change, *, dry_run: bool | None = None) -> None:
+    """Change the file and show the recipient as it is now."""
+    after = _change(file, change, may_create=action == "add").find(recipient)
+    assert after is not None
+    _show(run, file, [after], action, dry_run=dry_run)
+
+
+def _change(file: Path, change: Change, *, may_create: bool = False) -> Recipients:
+    from deltacli.sharing.configuration.recipients_file import change_recipients
+
+    return change_recipients(file, change, may_create=may_create)
+
+
+def _confirm(
+    run: Run, file: Path, after: Sequence[Recipient], what: str, action: str, *, dry_run: bool, yes: bool
+) -> None:
+    """Show the plan for a dry run, or return where the user agrees. Raises Refused."""
+    if dry_run:
+        run.note(f"note: would {what}")
+        _show(run, file, after, action, dry_run=True)
+        return
+    require_confirmation(run, what, yes=yes, show_plan=lambda: _show(run, file, after, action, dry_run=True))
+
+
+def _show(run: Run, file: Path, recipients: Sequence[Recipient], action: str, *, dry_run: bool | None) -> None:
+    from deltacli.cli.render.sharing.recipients import recipients_result
+
+    run.write(recipients_result(file, recipients, run.clock(), action=action, dry_run=dry_run))

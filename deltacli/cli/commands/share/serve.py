@@ -1,0 +1,251 @@
+"""`deltacli share serve`."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import shlex
+from dataclasses import replace
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from deltacli.cli.options.run import Run
+from deltacli.cli.options.sharing import SHARES
+from deltacli.cli.terminal.interrupts import Interrupted
+from deltacli.errors import UsageError
+from deltacli.units import plural
+
+if TYPE_CHECKING:
+    from deltacli.sharing.configuration.settings import Configuration
+    from deltacli.sharing.model import Catalog, SharedTable
+    from deltacli.sharing.server.services import Overrides
+    from deltacli.sharing.server.serving import Sockets
+    from deltacli.sharing.server.workers import MakeService
+
+EXIT_CODES = (0, 2, 3, 7, 70)
+
+_LOOPBACK = "127.0.0.1"
+_MOST_NAMED = 10
+
+
+class FORMATS(StrEnum):
+    """The result is a profile, which clients read as it is."""
+
+    TABLE = "table"
+
+
+DirectoriesArgument = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="DIRECTORY...", help="Local tables, or directories of tables, to try it out.", show_default=False
+    ),
+]
+ConfigOption = Annotated[
+    str | None,
+    typer.Option("-c", "--config", metavar="FILE", help=f"Configuration; {SHARES} by default.", show_default=False),
+]
+HostOption = Annotated[
+    str | None, typer.Option("--host", metavar="HOST", help="Address to listen on.", show_default=False)
+]
+PortOption = Annotated[
+    int | None, typer.Option("--port", metavar="N", help="Port to listen on; 0: any free one.", show_default=False)
+]
+AdminPortOption = Annotated[
+    int | None,
+    typer.Option("--admin-port", metavar="N", help="Port of /metrics, /healthz, /readyz.", show_default=False),
+]
+WorkersOption = Annotated[int, typer.Option("--workers", metavar="N", help="Number of processes that answer.")]
+BehindProxyOption = Annotated[
+    bool, typer.Option("--behind-proxy", help="A reverse proxy has the certificate: accept plain HTTP from it.")
+]
+ProfileOption = Annotated[
+    str | None,
+    typer.Option(
+        "--profile",
+        metavar="FILE",
+        help="With DIRECTORY: write the profile there, readable by you only, instead of stdout.",
+        show_default=False,
+    ),
+]
+
+
+def serve(
+    run: Run,
+    directories: DirectoriesArgument = None,
+    config: ConfigOption = None,
+    host: HostOption = None,
+    port: PortOption = None,
+    admin_port: AdminPortOption = None,
+    workers: WorkersOption = 1,
+    behind_proxy: BehindProxyOption = False,
+    profile: ProfileOption = None,
+) -> None:
+    """Serve tables to Delta Sharing clients.
+
+    \b
+    Serves what a configuration shares, to the recipients that it knows. The
+    configuration file of the reference server is read as it is. A change of the
+    configuration or of the recipients takes effect within a second, and on SIGHUP;
+    a bad file is reported, and the old one stays in use. Off loopback, the server
+    refuses to start without authentication, and without TLS here or in a proxy.
+
+    \b
+    With DIRECTORY it serves local tables on this machine only, with a token that
+    is valid until the server stops, and prints the profile that clients need. A
+    table is local.default.NAME, those in another directory local.DIRECTORY.NAME.
+    Clients see the whole history.
+
+    \b
+    Nothing is written to tables. Ctrl-C finishes running answers and stops.
+
+    \b
+    Examples:
+      deltacli share serve ./tbl
+      deltacli share serve ./warehouse --port 8080 --profile my.share
+      deltacli share serve --config shares.yaml --workers 4 --admin-port 9090
+    """
+    from deltacli.sharing.server.serving import require_server
+
+    require_server()
+    for name, number in (("--port", port), ("--admin-port", admin_port)):
+        if number is not None and not 0 <= number <= 65_535:
+            raise UsageError(f"{name} {number} is not a port (expected: 0 to 65535)")
+    if workers < 1:
+        raise UsageError(f"--workers {workers} is less than 1")
+    if directories:
+        _refuse_with_directories(config, host, admin_port, behind_proxy)
+        _try_out(run, directories, port or 0, workers, profile)
+        return
+    if profile is not None:
+        raise UsageError("--profile goes with DIRECTORY", hint="deltacli share token create RECIPIENT --profile FILE")
+    from deltacli.sharing.server.services import Overrides
+
+    _serve_configuration(run, config or SHARES, Overrides(host, port, admin_port, behind_proxy), workers)
+
+
+def _refuse_with_directories(config: str | None, host: str | None, admin_port: int | None, behind_proxy: bool) -> None:
+    """Raise UsageError for options of a configured server."""
+    given = {
+        "--config": config is not None,
+        "--host": host is not None,
+        "--admin-port": admin_port is not None,
+        "--behind-proxy": behind_proxy,
+    }
+    for name, is_given in given.items():
+        if is_given:
+            raise UsageError(
+                f"{name} does not go with DIRECTORY, which is shared on this machine only, to try it out",
+                hint="deltacli share serve --config shares.yaml",
+            )
+
+
+def _try_out(run: Run, directories: list[str], port: int, workers: int, profile: str | None) -> None:
+    """Serve local tables on loopback, with one token."""
+    from deltacli.sharing.directories import catalog_of
+    from deltacli.sharing.server.services import TryOut
+    from deltacli.sharing.server.serving import Sockets, address_of, bind
+    from deltacli.sharing.signing.keys import ServerKeys
+
+    catalog = catalog_of(directories)
+    with bind(_LOOPBACK, port) as bound:
+        token = secrets.token_urlsafe(32)
+        make = TryOut(catalog, *address_of(bound), token, ServerKeys.generate(run.clock()))
+        _hand_out(run, make.endpoint, token, profile)
+        _introduce(run, catalog, make.endpoint, token, profile)
+        _serve(make, Sockets(bound), workers, run)
+
+
+def _serve_configuration(run: Run, config: str, overrides: Overrides, workers: int) -> None:
+    """Serve what a configuration shares."""
+    from deltacli.sharing.server.services import Configured, open_sockets
+    from deltacli.sharing.server.serving import address_of
+    from deltacli.sharing.signing.keys import ServerKeys
+
+    path = Path(config)
+    configuration = overrides.read(path)
+    sockets = open_sockets(configuration)
+    try:
+        overrides = replace(overrides, port=address_of(sockets.main)[1])
+        make = Configured(path, overrides, ServerKeys.generate(run.clock()))
+        if workers > 1:
+            make()  # what would end every worker ends this process instead
+        _announce(run, overrides.apply(configuration), sockets, workers)
+        _serve(make, sockets, workers, run)
+    finally:
+        sockets.close()
+
+
+def _serve(make: MakeService, sockets: Sockets, workers: int, run: Run) -> None:
+    """Answer requests until a signal."""
+    import logging
+
+    from deltacli.sharing.server.workers import LogChoice, serve
+
+    level = logging.ERROR if run.quiet else logging.DEBUG if run.verbosity else logging.INFO
+    try:
+        serve(make, sockets, workers, LogChoice(run.log_is_json, level))
+    except Interrupted as interruption:
+        interruption.outcome = "the server has stopped"
+        raise
+
+
+def _announce(run: Run, configuration: Configuration, sockets: Sockets, workers: int) -> None:
+    """Say what is served, and where."""
+    from deltacli.sharing.server.serving import address_of
+
+    for note in configuration.notes:
+        run.note(f"note: {note}")
+    host, port = address_of(sockets.main)
+    shares = configuration.catalog.shares
+    tables = sum(len(schema.tables) for share in shares for schema in share.schemas)
+    processes = f", {workers} processes" if workers > 1 else ""
+    run.note(
+        f"serving {plural(len(shares), 'share')}, {plural(tables, 'table')} at {configuration.settings.base_url}, "
+        f"on {host}:{port}{processes} (Ctrl-C stops)"
+    )
+    if sockets.admin is not None:
+        admin_host, admin_port = address_of(sockets.admin)
+        run.note(f"metrics at http://{admin_host}:{admin_port}/metrics")
+    run.note(f"next: deltacli share check --config {shlex.quote(str(configuration.path))}")
+
+
+def _hand_out(run: Run, endpoint: str, token: str, path: str | None) -> None:
+    """Write the profile to a file of the user's, or to stdout. Raises UsageError."""
+    document = {"shareCredentialsVersion": 1, "endpoint": endpoint, "bearerToken": token}
+    text = json.dumps(document).encode() + b"\n"
+    if path is None:
+        with run.sink() as sink:
+            sink.write(text)
+        return
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_NOFOLLOW", 0)
+    try:
+        descriptor = os.open(path, flags, 0o600)
+        with open(descriptor, "wb") as file:
+            os.fchmod(descriptor, 0o600)
+            file.write(text)
+    except OSError as fault:
+        raise UsageError(f"--profile {path} cannot be written: {(fault.strerror or '').lower()}") from fault
+
+
+def _introduce(run: Run, catalog: Catalog, endpoint: str, token: str, profile: str | None) -> None:
+    """Say what is shared, and how to read it."""
+    tables = [table for share in catalog.shares for schema in share.schemas for table in schema.tables]
+    run.note(f"sharing {plural(len(tables), 'table')} at {endpoint} (Ctrl-C stops)")
+    for table in tables[:_MOST_NAMED]:
+        run.note(f"  {table.full_name}  {table.location}")
+    if len(tables) > _MOST_NAMED:
+        run.note(f"  and {len(tables) - _MOST_NAMED} more")
+    run.note(f"next: {_client_command(tables[0], endpoint, token, profile)}")
+
+
+def _client_command(table: SharedTable, endpoint: str, token: str, profile: str | None) -> str:
+    """Return a command that reads a table: by the Python client where it finds the profile, else by curl."""
+    if profile is None:
+        return f"curl -H 'Authorization: Bearer {token}' {endpoint}/shares/{table.share}/all-tables"
+    address = f"{os.path.abspath(profile)}#{table.full_name}"
+    program = f"import delta_sharing; print(delta_sharing.load_as_pandas({json.dumps(address)}, limit=5))"
+    return f"python3 -c {shlex.quote(program)}"

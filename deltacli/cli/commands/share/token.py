@@ -1,0 +1,245 @@
+"""`deltacli share token create|list|revoke|rotate`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from deltacli.cli.confirmation import require_confirmation
+from deltacli.cli.options.common_options import DryRunOption, YesOption
+from deltacli.cli.options.run import Run
+from deltacli.cli.options.sharing import (
+    DEFAULT_LIFETIME,
+    DEFAULT_OVERLAP,
+    SHARES,
+    AllTokensOption,
+    ConfigurationOption,
+    ExpiresOption,
+    OneRecipientArgument,
+    OverlapOption,
+    ProfileOption,
+    RecipientArgument,
+    TokensArgument,
+    parse_lifetime,
+    read_shares,
+    recipients_file_of,
+)
+from deltacli.cli.options.targets import require_directory, require_target
+from deltacli.cli.terminal.shell import quoted
+from deltacli.errors import UsageError
+from deltacli.units import format_duration, parse_duration, plural
+
+if TYPE_CHECKING:
+    from deltacli.sharing.configuration.recipient_changes import CreatedToken
+    from deltacli.sharing.configuration.recipients import Recipient, Recipients
+    from deltacli.sharing.configuration.settings import Configuration
+
+    Creation = Callable[[Recipients], tuple[Recipients, CreatedToken]]
+
+EXIT_CODES = (0, 2, 4, 7, 70)
+
+
+def create(
+    run: Run,
+    recipient: RecipientArgument,
+    expires: ExpiresOption = DEFAULT_LIFETIME,
+    profile: ProfileOption = None,
+    config: ConfigurationOption = SHARES,
+) -> None:
+    """Create a token for a recipient, and show it once.
+
+    \b
+    Only the SHA-256 of the token is stored, so it cannot be shown again. With
+    --profile it is written to a profile file, as clients need it, and not shown.
+    A recipient may have several valid tokens. Send profiles over a channel that
+    only the recipient reads.
+
+    \b
+    Examples:
+      deltacli share token create acme --profile acme.share
+      deltacli share token create acme --expires 12h
+    """
+    from deltacli.sharing.configuration.recipient_changes import add_token
+
+    configuration = read_shares(config)
+    now_ms = run.clock()
+    expires_ms = parse_lifetime(expires, now_ms)
+    _create(
+        run,
+        configuration,
+        recipient,
+        "create",
+        profile,
+        lambda all_: add_token(all_, recipient, now_ms, expires_ms=expires_ms),
+    )
+
+
+def list(run: Run, recipient: OneRecipientArgument = None, config: ConfigurationOption = SHARES) -> None:
+    """List tokens by their ids, with their state and expiry.
+
+    \b
+    Examples:
+      deltacli share token list
+      deltacli share token list acme --format csv
+    """
+    from deltacli.sharing.configuration.recipient_changes import find_recipient
+    from deltacli.sharing.configuration.recipients_file import read_recipients
+
+    file = recipients_file_of(read_shares(config))
+    known = read_recipients(file)
+    _show(run, file, known.items if recipient is None else (find_recipient(known, recipient),), "list")
+
+
+def revoke(
+    run: Run,
+    recipient: RecipientArgument,
+    tokens: TokensArgument = None,
+    all_tokens: AllTokensOption = False,
+    config: ConfigurationOption = SHARES,
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
+) -> None:
+    """Revoke tokens of a recipient.
+
+    \b
+    A running server refuses them within a second. It also refuses page tokens, and
+    URLs of its own, that the recipient has received; its other tokens are valid,
+    and clients that use them repeat the query. URLs of a cloud store are valid
+    until they expire.
+
+    \b
+    Examples:
+      deltacli share token revoke acme t1a2b3c4d --yes
+      deltacli share token revoke acme --all --dry-run
+    """
+    from deltacli.sharing.configuration.recipient_changes import find_recipient, revoke_tokens
+    from deltacli.sharing.configuration.recipients import Recipients
+    from deltacli.sharing.configuration.recipients_file import change_recipients, read_recipients
+
+    if bool(tokens) == all_tokens:
+        raise UsageError("name the ids of tokens, or --all", hint=f"deltacli share token list {recipient}")
+    file = recipients_file_of(read_shares(config))
+    found = find_recipient(read_recipients(file), recipient)
+    now_ms, ids = run.clock(), tuple(tokens or ())
+
+    def change(known: Recipients) -> Recipients:
+        return revoke_tokens(known, recipient, ids, now_ms)
+
+    kept = change(Recipients((found,))).items[0]
+    revoked = [replace(found, tokens=tuple(token for token in found.tokens if token not in kept.tokens))]
+    what = f"revoke {plural(len(revoked[0].tokens), 'token')} of {found.name}"
+    _confirm(run, file, revoked, what, "revoke", dry_run=dry_run, yes=yes)
+    if not dry_run:
+        change_recipients(file, change)
+        _show(run, file, revoked, "revoke", dry_run=False)
+
+
+def rotate(
+    run: Run,
+    recipient: RecipientArgument,
+    overlap: OverlapOption = DEFAULT_OVERLAP,
+    expires: ExpiresOption = DEFAULT_LIFETIME,
+    profile: ProfileOption = None,
+    config: ConfigurationOption = SHARES,
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
+) -> None:
+    """Replace the tokens of a recipient by a new one.
+
+    \b
+    The old tokens expire after the overlap, or before if they would anyway; with
+    --overlap 0s they are revoked at once. The new token is shown once, or written
+    to a profile file.
+
+    \b
+    Examples:
+      deltacli share token rotate acme --profile acme.share --yes
+      deltacli share token rotate acme --overlap 0s --yes
+    """
+    from deltacli.sharing.configuration.recipient_changes import find_recipient, rotate_tokens
+    from deltacli.sharing.configuration.recipients import Recipients
+    from deltacli.sharing.configuration.recipients_file import read_recipients
+
+    configuration = read_shares(config)
+    file = recipients_file_of(configuration)
+    now_ms, overlap_ms = run.clock(), parse_duration(overlap, "--overlap")
+    expires_ms = parse_lifetime(expires, now_ms)
+    found = find_recipient(read_recipients(file), recipient)
+
+    def change(known: Recipients) -> tuple[Recipients, CreatedToken]:
+        return rotate_tokens(known, recipient, now_ms, expires_ms=expires_ms, overlap_ms=overlap_ms)
+
+    planned, new = change(Recipients((found,)))
+    kept = [planned.items[0].without_tokens([new.record.token_id], now_ms)]
+    when = f"expire {plural(len(found.tokens), 'token')} of {found.name} after {format_duration(overlap_ms)}"
+    what = when if overlap_ms else f"revoke {plural(len(found.tokens), 'token')} of {found.name}"
+    _confirm(run, file, kept, what, "rotate", dry_run=dry_run, yes=yes)
+    if not dry_run:
+        _create(run, configuration, recipient, "rotate", profile, change)
+
+
+def _create(
+    run: Run, configuration: Configuration, recipient: str, action: str, profile: str | None, creation: Creation
+) -> None:
+    """Store a new token, and show it or write its profile."""
+    from deltacli.cli.render.sharing.recipients import tokens_result
+    from deltacli.sharing.configuration.recipients_file import change_recipients
+
+    file = recipients_file_of(configuration)
+    created: dict[str, CreatedToken] = {}
+
+    def change(known: Recipients) -> Recipients:
+        after, token = creation(known)
+        if profile is not None:
+            _write_profile(configuration, profile, token)
+        created["token"] = token
+        return after
+
+    try:
+        after = change_recipients(file, change)
+    except BaseException:
+        if profile is not None and created:  # the token of the profile is not valid
+            with suppress(OSError):
+                Path(profile).unlink()
+        raise
+    found = after.find(recipient)
+    assert found is not None
+    run.write(tokens_result(file, [found], run.clock(), action=action, created=created["token"], profile=profile))
+    if profile is None:
+        run.note("note: the token is shown only now; the file of recipients has its SHA-256")
+        return
+    if configuration.settings.public_url is None:
+        run.note(
+            f"note: the endpoint is {configuration.settings.base_url}; publicUrl in {configuration.path} changes it"
+        )
+    run.say_next(f"deltacli share profile check {quoted(profile)}")
+
+
+def _write_profile(configuration: Configuration, profile: str, token: CreatedToken) -> None:
+    from deltacli.sharing.configuration.profiles import write_profile
+
+    if profile == "-":
+        raise UsageError("--profile - is not a file; without --profile the token is written to stdout")
+    require_target(profile, "--profile")
+    require_directory(profile)
+    write_profile(Path(profile), configuration.settings.base_url, token.text, token.record.expires_ms)
+
+
+def _confirm(
+    run: Run, file: Path, after: Sequence[Recipient], what: str, action: str, *, dry_run: bool, yes: bool
+) -> None:
+    """Show the plan for a dry run, or return where the user agrees. Raises Refused."""
+    if dry_run:
+        run.note(f"note: would {what}")
+        _show(run, file, after, action, dry_run=True)
+        return
+    require_confirmation(run, what, yes=yes, show_plan=lambda: _show(run, file, after, action, dry_run=True))
+
+
+def _show(run: Run, file: Path, recipients: Sequence[Recipient], action: str, *, dry_run: bool | None = None) -> None:
+    from deltacli.cli.render.sharing.recipients import tokens_result
+
+    run.write(tokens_result(file, recipients, run.clock(), action=action, dry_run=dry_run))

@@ -1,0 +1,97 @@
+"""Arguments and options of `share`: the configuration of the server, recipients, tokens, grants."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from deltacli.errors import UsageError
+from deltacli.units import parse_duration
+
+if TYPE_CHECKING:
+    from deltacli.sharing.configuration.settings import Configuration
+
+SHARES = "shares.yaml"
+
+ConfigurationOption = Annotated[
+    str,
+    typer.Option("-c", "--config", metavar="FILE", help="Configuration of the server."),
+]
+RecipientArgument = Annotated[
+    str, typer.Argument(metavar="RECIPIENT", help="Name of the recipient.", show_default=False)
+]
+OneRecipientArgument = Annotated[
+    str | None, typer.Argument(metavar="RECIPIENT", help="List only this one.", show_default=False)
+]
+GrantsArgument = Annotated[
+    list[str],
+    typer.Argument(metavar="GRANT...", help="SHARE, SHARE/SCHEMA or SHARE/SCHEMA/TABLE.", show_default=False),
+]
+GrantsOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--grant",
+        metavar="GRANT",
+        help="SHARE, SHARE/SCHEMA or SHARE/SCHEMA/TABLE to grant. Repeatable.",
+        show_default=False,
+    ),
+]
+CommentOption = Annotated[
+    str | None, typer.Option("--comment", metavar="TEXT", help="Remark that is listed with it.", show_default=False)
+]
+TokensArgument = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="TOKEN...", help="Ids of tokens, from share token list.", show_default=False),
+]
+AllTokensOption = Annotated[bool, typer.Option("--all", help="Revoke all tokens of the recipient.")]
+ExpiresOption = Annotated[
+    str,
+    typer.Option("--expires", metavar="DURATION|never", help="How long the token is valid, such as 30d or 12h."),
+]
+OverlapOption = Annotated[
+    str, typer.Option("--overlap", metavar="DURATION", help="How long the old tokens stay valid; 0s revokes them.")
+]
+ProfileOption = Annotated[
+    str | None,
+    typer.Option(
+        "--profile",
+        metavar="FILE",
+        help="Write the token to this new profile file, which only you can read, and not to stdout.",
+        show_default=False,
+    ),
+]
+ProfileArgument = Annotated[str, typer.Argument(metavar="FILE", help="Profile file.", show_default=False)]
+
+DEFAULT_LIFETIME = "90d"
+DEFAULT_OVERLAP = "24h"
+
+
+def read_shares(config: str, *, lists_wildcards: bool = False) -> Configuration:
+    """Return the configuration of the server. Without `lists_wildcards` no store is opened. Raises UsageError."""
+    from deltacli.sharing.configuration.shares_yaml import read_configuration
+    from deltacli.storage import open_storage
+
+    return read_configuration(config, open_store=open_storage if lists_wildcards else None)
+
+
+def recipients_file_of(configuration: Configuration) -> Path:
+    """Return the file of recipients. Raises UsageError where the configuration names none."""
+    if configuration.recipients_file is None:
+        raise UsageError(
+            f"{configuration.path} names no file of recipients",
+            code="share.recipients",
+            facts={"missing": "recipients: recipients.json"},
+        )
+    return configuration.recipients_file
+
+
+def parse_lifetime(text: str, now_ms: int) -> int | None:
+    """Return when a token of this lifetime expires; None for `never`. Raises UsageError."""
+    if text == "never":
+        return None
+    lifetime_ms = parse_duration(text, "--expires")
+    if lifetime_ms <= 0:
+        raise UsageError(f"--expires {text} is not a lifetime", facts={"expected": "90d, 12h, or never"})
+    return now_ms + lifetime_ms

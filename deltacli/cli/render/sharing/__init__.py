@@ -1,0 +1,1 @@
+"""Results of `share`: recipients, tokens, profiles, and the check of a configuration."""

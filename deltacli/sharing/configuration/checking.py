@@ -1,0 +1,250 @@
+"""`share check`: opens every shared table, and says what recipients would meet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from deltacli.errors import DeltacliError
+from deltacli.progress import SILENT, Progress
+from deltacli.sharing.configuration.clients import CLIENTS, ClientAccess, access_of
+from deltacli.sharing.configuration.private_files import others_may_read
+from deltacli.sharing.configuration.recipients import Recipients, TokenState, spelled
+from deltacli.sharing.configuration.settings import Configuration
+from deltacli.sharing.configuration.table_needs import NOTHING_NEEDED, TableNeeds, find_table_needs
+from deltacli.sharing.model import SharedTable
+from deltacli.storage.secrets import without_secrets
+from deltacli.units import format_ranges, plural
+
+if TYPE_CHECKING:
+    from deltacli.api.table import Table
+    from deltacli.operations.table.version import Snapshot
+
+OpenTable = Callable[[SharedTable], "Table"]
+
+_THREADS = 8
+_CHANGE_FEED = "delta.enableChangeDataFeed"
+
+
+@dataclass(frozen=True)
+class CheckProblem:
+    """What is wrong. An error keeps recipients from reading something that is shared; a warning does not."""
+
+    code: str
+    message: str
+    is_error: bool = True
+
+    def as_json(self) -> dict[str, str]:
+        """Return the problem for documents."""
+        return {"code": self.code, "severity": "error" if self.is_error else "warning", "message": self.message}
+
+
+@dataclass(frozen=True)
+class TableReport:
+    """A shared table as it was found. Without a version it could not be opened."""
+
+    table: SharedTable
+    place: str
+    version: int | None = None
+    needs: TableNeeds = NOTHING_NEEDED
+    clients: tuple[ClientAccess, ...] = ()
+    problems: tuple[CheckProblem, ...] = ()
+
+    def as_json(self) -> dict[str, Any]:  # Any: JSON values
+        """Return the table for documents."""
+        known: dict[str, Any] = {  # Any: JSON values
+            "name": self.table.full_name,
+            "id": self.table.table_id,
+            "location": without_secrets(self.table.location),
+            "place": self.place,
+            "historyShared": self.table.history_shared,
+            "startVersion": self.table.start_version,
+        }
+        if self.version is not None:
+            formats = ["delta"] if self.needs.not_in_parquet else ["parquet", "delta"]
+            known |= {"version": self.version, "features": list(self.needs.features), "formats": formats}
+        clients = [client.as_json() for client in self.clients]
+        return known | {"clients": clients, "problems": [problem.as_json() for problem in self.problems]}
+
+
+@dataclass(frozen=True)
+class CheckReport:
+    """Everything that was checked."""
+
+    configuration: Configuration
+    tables: tuple[TableReport, ...]
+    problems: tuple[CheckProblem, ...] = ()
+    recipients: Recipients | None = field(default=None, repr=False)
+
+    @property
+    def all_problems(self) -> tuple[CheckProblem, ...]:
+        """Return the problems of the configuration, then those of tables."""
+        return (*self.problems, *(problem for report in self.tables for problem in report.problems))
+
+    @property
+    def has_errors(self) -> bool:
+        """Return True if recipients cannot read something that is shared."""
+        return any(problem.is_error for problem in self.all_problems)
+
+    def summary(self) -> dict[str, int]:
+        """Return counts for documents."""
+        errors = sum(problem.is_error for problem in self.all_problems)
+        return {
+            "shares": len(self.configuration.catalog.shares),
+            "tables": len(self.tables),
+            "readable": sum(report.version is not None for report in self.tables),
+            "recipients": len(self.recipients.items) if self.recipients else 0,
+            "errors": errors,
+            "warnings": len(self.all_problems) - errors,
+        }
+
+
+def open_shared(table: SharedTable) -> Table:
+    """Return the table at the location of a shared one, without reading anything. Raises UsageError."""
+    from deltacli.api.table import open_table
+
+    return open_table(table.location, storage_options=table.storage_options or None)
+
+
+def check_configuration(
+    configuration: Configuration,
+    recipients: Recipients | None,
+    now_ms: int,
+    *,
+    open_one: OpenTable = open_shared,
+    progress: Progress = SILENT,
+) -> CheckReport:
+    """Return what is wrong with a configuration, its tables and its recipients. Raises nothing."""
+    tables = list(_tables_of(configuration))
+    places = configuration.lines
+    with progress.step("checking tables", unit="tables", total=len(tables)) as step:
+
+        def check(table: SharedTable) -> TableReport:
+            report = check_table(table, places.get(table.full_name.lower(), str(configuration.path)), open_one)
+            step.advance()
+            return report
+
+        with ThreadPoolExecutor(_THREADS) as pool:
+            reports = tuple(pool.map(check, tables))
+    problems = [*_configuration_problems(configuration), *_recipient_problems(configuration, recipients, now_ms)]
+    return CheckReport(configuration, reports, tuple(problems), recipients)
+
+
+def check_table(table: SharedTable, place: str, open_one: OpenTable = open_shared) -> TableReport:
+    """Return what recipients meet at a table. Raises nothing."""
+    try:
+        opened = open_one(table)
+        snapshot = opened.snapshot()
+        is_listed = "deletionVectors" in snapshot.config.features
+        has_vectors = is_listed and snapshot.counts()[0].deletion_vectors > 0
+        needs = find_table_needs(snapshot.config, has_vectors=has_vectors)
+        gates = tuple(_gate_problems(table, snapshot))
+    except DeltacliError as fault:
+        message = f"{table.full_name} cannot be read: {without_secrets(fault.message)}"
+        return TableReport(table, place, problems=(CheckProblem(fault.code, message),))
+    clients = tuple(access_of(client, needs.features, needs.not_in_parquet) for client in CLIENTS)
+    problems = (*gates, *_client_problems(table, needs, clients))
+    return TableReport(table, place, snapshot.version, needs, clients, problems)
+
+
+def _tables_of(configuration: Configuration) -> Iterator[SharedTable]:
+    for share in configuration.catalog.shares:
+        for schema in share.schemas:
+            yield from schema.tables
+
+
+def _gate_problems(table: SharedTable, snapshot: Snapshot) -> Iterator[CheckProblem]:
+    """Yield what is wrong with `startVersion` and `historyShared`."""
+    name = table.full_name
+    if table.start_version > snapshot.version:
+        message = f"startVersion {table.start_version} of {name} is above its newest version, {snapshot.version}"
+        yield CheckProblem("share.start-version", message)
+        return
+    if not table.history_shared:
+        return
+    missing = _missing_versions(table, snapshot)
+    if missing:
+        message = f"the history of {name} is shared, but its log can no longer rebuild {_versions(missing)}"
+        yield CheckProblem("share.history-gone", message, is_error=False)
+    if snapshot.properties.get(_CHANGE_FEED, "").lower() != "true":
+        message = f"the history of {name} is shared without a change data feed, which changes and streams need"
+        yield CheckProblem("share.no-change-feed", message, is_error=False)
+
+
+def _missing_versions(table: SharedTable, snapshot: Snapshot) -> list[int]:
+    from deltacli.operations.table.find_log import list_log
+
+    listing = snapshot.listing
+    if listing.start_version > table.start_version:
+        listing = list_log(snapshot.table.storage)
+    readable = set(listing.reconstructable)
+    return [version for version in range(table.start_version, snapshot.version + 1) if version not in readable]
+
+
+def _versions(versions: Sequence[int]) -> str:
+    return f"{'version' if len(versions) == 1 else 'versions'} {format_ranges(versions)}"
+
+
+def _client_problems(table: SharedTable, needs: TableNeeds, clients: Iterable[ClientAccess]) -> Iterator[CheckProblem]:
+    """Yield an error where no known client reads the table, a warning where some do not."""
+    excluded = [client.name for client in clients if not client.reads]
+    if not excluded:
+        return
+    used = ", ".join(sorted({*needs.features, *needs.not_in_parquet}))
+    if len(excluded) == len(CLIENTS):
+        yield CheckProblem("share.no-client", f"no known client reads {table.full_name}, which uses {used}")
+        return
+    message = f"{table.full_name} uses {used}, which {', '.join(excluded)} cannot read"
+    yield CheckProblem("share.client", message, is_error=False)
+
+
+def _configuration_problems(configuration: Configuration) -> Iterator[CheckProblem]:
+    from deltacli.sharing.configuration.starting import refusals_to_start
+
+    for refusal in refusals_to_start(configuration.settings, is_authenticated=configuration.is_authenticated):
+        yield CheckProblem(refusal.code, f"the server does not start: {refusal.message}")
+    for note in configuration.notes:
+        yield CheckProblem("share.note", note, is_error=False)
+    tls = configuration.settings.tls
+    for file in (tls.certificate_file, tls.key_file, tls.password_file) if tls else ():
+        if file is not None and not file.is_file():
+            yield CheckProblem("share.certificate", f"{file} of ssl is not a file")
+    if not any(share.schemas for share in configuration.catalog.shares):
+        yield CheckProblem("share.nothing-shared", f"{configuration.path} shares no table", is_error=False)
+
+
+def _recipient_problems(
+    configuration: Configuration, recipients: Recipients | None, now_ms: int
+) -> Iterator[CheckProblem]:
+    """Yield grants of what is not shared, recipients without a valid token, and a file that others can read."""
+    file = configuration.recipients_file
+    if recipients is None:
+        if file is not None:
+            message = f"the file of recipients {file} does not exist here, so recipients were not checked"
+            yield CheckProblem("share.recipients", message, is_error=False)
+        return
+    if file is not None and others_may_read(file):
+        message = f"other users of this machine can read {file}, which has the hashes of tokens"
+        yield CheckProblem("share.permissions", message, is_error=False)
+    named = _grantable(configuration)
+    for recipient in recipients.items:
+        for grant in recipient.grants:
+            if spelled(grant).casefold() not in named:
+                message = f"the recipient {recipient.name} has a grant of {spelled(grant)}, which is not shared"
+                yield CheckProblem("share.grant", message, is_error=False)
+        states = [token.state(now_ms) for token in recipient.tokens]
+        if TokenState.ACTIVE not in states:
+            has = plural(len(states), "token") + ", all expired or not yet valid" if states else "no token"
+            yield CheckProblem("share.no-token", f"the recipient {recipient.name} has {has}", is_error=False)
+
+
+def _grantable(configuration: Configuration) -> Mapping[str, None]:
+    names: dict[str, None] = {}
+    for share in configuration.catalog.shares:
+        names[share.name.casefold()] = None
+        for schema in share.schemas:
+            names[f"{share.name}/{schema.name}".casefold()] = None
+            names |= dict.fromkeys(f"{share.name}/{schema.name}/{table.name}".casefold() for table in schema.tables)
+    return names

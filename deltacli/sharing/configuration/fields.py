@@ -1,0 +1,201 @@
+"""The keys of one mapping of a configuration file, read by type. Every fault names file, line and key."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from deltacli.did_you_mean import nearest_name
+from deltacli.errors import UsageError
+from deltacli.sharing.configuration.yaml_tree import Mapped, Node, Scalar, Sequence, YamlFault, read_yaml
+
+CODE = "share.config"
+
+_FLAGS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
+_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+
+
+@dataclass
+class Source:
+    """A file of the configuration, and the remarks about it."""
+
+    path: Path
+    environment: Mapping[str, str]
+    notes: list[str] = field(default_factory=list)
+    files: list[Path] = field(default_factory=list)
+
+    def fault(self, line: int, message: str, *, hint: str | None = None, expected: str | None = None) -> UsageError:
+        """Return the error for a line."""
+        facts = {} if expected is None else {"expected": expected}
+        return UsageError(f"{self.path}:{line}: {message}", code=CODE, facts=facts, hint=hint)
+
+    def note(self, line: int, message: str) -> None:
+        """Remember a remark about a line."""
+        self.notes.append(f"{self.path}:{line}: {message}")
+
+    def other(self, path: Path) -> Source:
+        """Return another file of the same configuration, whose remarks are collected with those of this one."""
+        return Source(path, self.environment, self.notes, self.files)
+
+    def place_of(self, text: str) -> Path:
+        """Return a path that the file names; relative ones start at its directory."""
+        return self.path.parent / os.path.expanduser(text)
+
+    def read(self) -> Fields:
+        """Return the keys of the file. Raises UsageError."""
+        self.files.append(self.path)
+        try:
+            data = self.path.read_bytes()
+        except (OSError, ValueError) as fault:
+            reason = (getattr(fault, "strerror", None) or "invalid path").lower()
+            raise UsageError(f"the configuration {self.path} cannot be read: {reason}", code=CODE) from fault
+        try:
+            node = read_yaml(data)
+        except YamlFault as fault:
+            raise self.fault(fault.line, fault.message) from None
+        if isinstance(node, Scalar) and node.text is None:
+            raise self.fault(1, "the file is empty", expected="version: 1, and shares")
+        return Fields(self, node, "the configuration")
+
+
+class Fields:
+    """The keys of one mapping."""
+
+    def __init__(self, source: Source, node: Node, what: str) -> None:
+        if not isinstance(node, Mapped):
+            raise source.fault(node.line, f"{what} is not a mapping", expected="keys with values")
+        self.source = source
+        self.what = what
+        self.line = node.line
+        self._node = node
+
+    def require_known(self, known: Collection[str]) -> None:
+        """Note unknown keys. Raises UsageError for one that looks like a known key, which it would not replace."""
+        for key, line in self._node.key_lines.items():
+            if key in known:
+                continue
+            nearest = nearest_name(key, known, ignores_case=True)
+            if nearest is None:
+                self.source.note(line, f"the key {key!r} of {self.what} is unknown and has no effect")
+                continue
+            raise self.source.fault(line, f"{self.what} has an unknown key {key!r}; did you mean {nearest!r}?")
+
+    def __contains__(self, key: str) -> bool:
+        """Return True for a key that has a value other than null."""
+        node = self._node.items.get(key)
+        return node is not None and not (isinstance(node, Scalar) and node.text is None)
+
+    def __iter__(self) -> Iterator[str]:
+        """Yield the keys in the order of the file."""
+        return iter(self._node.items)
+
+    def line_of(self, key: str) -> int:
+        """Return the line of a key, or of the mapping where it is absent."""
+        return self._node.key_lines.get(key, self.line)
+
+    def fault(self, key: str, message: str, *, hint: str | None = None, expected: str | None = None) -> UsageError:
+        """Return the error for the value of a key."""
+        return self.source.fault(self.line_of(key), f"{key} of {self.what} {message}", hint=hint, expected=expected)
+
+    def text(self, key: str) -> str | None:
+        """Return a text, None where it is absent. Raises UsageError."""
+        if key not in self:
+            return None
+        node = self._node.items[key]
+        if not isinstance(node, Scalar) or node.text is None:
+            raise self.fault(key, "is not a text")
+        if "\0" in node.text:
+            raise self.fault(key, "contains a NUL character")
+        return node.text
+
+    def required(self, key: str) -> str:
+        """Return a text that must be there. Raises UsageError."""
+        text = self.text(key)
+        if text is None:
+            raise self.source.fault(self.line, f"{self.what} has no {key}")
+        return text
+
+    def whole(self, key: str, default: int, *, least: int = 0, most: int = 2**53) -> int:
+        """Return a whole number in a range. Raises UsageError."""
+        text = self.text(key)
+        if text is None:
+            return default
+        if re.fullmatch(r"[+-]?[0-9]{1,18}", text) is None or not least <= int(text) <= most:
+            raise self.fault(key, f"is {text[:40]!r}", expected=f"a whole number from {least} to {most}")
+        return int(text)
+
+    def flag(self, key: str, *, default: bool = False) -> bool:
+        """Return true or false. Raises UsageError."""
+        text = self.text(key)
+        if text is None:
+            return default
+        if (value := _FLAGS.get(text.lower())) is None:
+            raise self.fault(key, f"is {text[:40]!r}", expected="true or false")
+        return value
+
+    def path(self, key: str) -> Path | None:
+        """Return a path; relative ones start at the directory of the file. Raises UsageError."""
+        text = self.text(key)
+        if text == "":
+            raise self.fault(key, "is empty", expected="a path")
+        return None if text is None else self.source.place_of(text)
+
+    def fields(self, key: str) -> Fields | None:
+        """Return the keys of a mapping, None where it is absent. Raises UsageError."""
+        return Fields(self.source, self._node.items[key], key) if key in self else None
+
+    def items(self, key: str) -> tuple[Node, ...]:
+        """Return the items of a list; empty where it is absent. Raises UsageError."""
+        if key not in self:
+            return ()
+        node = self._node.items[key]
+        if not isinstance(node, Sequence):
+            raise self.fault(key, "is not a list", expected="lines that begin with a dash")
+        return node.items
+
+    def texts(self, key: str) -> tuple[str, ...]:
+        """Return a list of texts, or one text as a list. Raises UsageError."""
+        if key in self and isinstance(self._node.items[key], Scalar):
+            return (self.required(key),)
+        found = self.items(key)
+        for node in found:
+            if not isinstance(node, Scalar) or not node.text or "\0" in node.text:
+                raise self.source.fault(node.line, f"{key} of {self.what} has an item that is not a text")
+        return tuple(node.text for node in found if isinstance(node, Scalar) and node.text)
+
+    def secret(self, key: str) -> tuple[str | None, bool]:
+        """Return a secret, and whether the file itself contains it. `${NAME}` and `file:PATH` refer to it elsewhere.
+
+        Raises UsageError, which never has the value.
+        """
+        text = self.text(key)
+        if text is None:
+            return None, False
+        if variable := _VARIABLE.fullmatch(text):
+            return self._of_environment(key, variable[1]), False
+        if text.startswith("file:"):
+            return self._of_file(key, text.removeprefix("file:")), False
+        if _VARIABLE.search(text):
+            raise self.fault(key, "mixes a reference with text", expected="${NAME} as the whole value")
+        return text, True
+
+    def _of_environment(self, key: str, name: str) -> str:
+        value = self.source.environment.get(name)
+        if not value:
+            raise self.fault(key, f"refers to the environment variable {name}, which is not set or empty")
+        return value
+
+    def _of_file(self, key: str, name: str) -> str:
+        place = self.source.place_of(name)
+        self.source.files.append(place)
+        try:
+            value = place.read_text("utf-8").strip()
+        except (OSError, ValueError) as fault:
+            reason = (getattr(fault, "strerror", None) or "not UTF-8").lower()
+            raise self.fault(key, f"refers to {place}, which cannot be read: {reason}") from None
+        if not value:
+            raise self.fault(key, f"refers to {place}, which is empty")
+        return value

@@ -1,0 +1,223 @@
+"""The file of recipients: JSON with hashes of tokens, changed by one writer at a time, read at any time."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, NoReturn
+
+from deltacli.documents import dumps
+from deltacli.errors import StorageFailed, UsageError
+from deltacli.sharing.configuration.names import fault_in_name
+from deltacli.sharing.configuration.private_files import MODE, write_private
+from deltacli.sharing.configuration.recipients import Recipient, Recipients, TokenRecord
+from deltacli.sharing.model import Grant
+from deltacli.storage.disk_faults import writing_faults
+
+VERSION = 1
+CODE = "share.recipients"
+_PATIENCE_SECONDS = 10.0
+_PAUSE_SECONDS = 0.05
+
+
+def read_recipients(path: Path) -> Recipients:
+    """Return the recipients of a file. Raises UsageError, which never has a hash, also where it does not exist."""
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError as fault:
+        raise UsageError(
+            f"the file of recipients {path} does not exist",
+            code=CODE,
+            hint="deltacli share recipient add NAME --config shares.yaml",
+        ) from fault
+    except (OSError, ValueError) as fault:
+        reason = (getattr(fault, "strerror", None) or "invalid path").lower()
+        raise UsageError(f"the file of recipients {path} cannot be read: {reason}", code=CODE) from fault
+    return parse_recipients(data, str(path))
+
+
+def parse_recipients(data: bytes, name: str) -> Recipients:
+    """Return the recipients of a text; `name` is that of its file in messages. Raises UsageError."""
+    try:
+        document = json.loads(data)
+    except (ValueError, RecursionError):
+        raise UsageError(f"the file of recipients {name} is not JSON", code=CODE) from None
+    return _Reader(name).read(document)
+
+
+def encode_recipients(recipients: Recipients) -> bytes:
+    """Return the content of a file."""
+    items = [_encode(recipient) for recipient in recipients.items]
+    return dumps({"version": VERSION, "recipients": items}, indent=True) + b"\n"
+
+
+def change_recipients(
+    path: Path,
+    change: Callable[[Recipients], Recipients],
+    *,
+    may_create: bool = False,
+    pause: Callable[[float], None] = time.sleep,
+) -> Recipients:
+    """Apply a change to the newest content of a file, which no other writer changes meanwhile, and return the result.
+
+    Readers see the old or the new file, never a part. The file gets mode 0600. Raises what `change` raises, with the
+    file unchanged; UsageError for a file that is damaged, or missing unless it `may_create` one; StorageFailed where
+    it cannot be written, or another writer does not finish.
+    """
+    with _locked(path, pause):
+        is_new = may_create and not os.path.lexists(path)
+        before = Recipients() if is_new else read_recipients(path)
+        after = change(before)
+        if after != before or is_new:
+            write_private(path, encode_recipients(after))
+        return after
+
+
+@contextmanager
+def _locked(path: Path, pause: Callable[[float], None]) -> Iterator[None]:
+    """Hold the lock of a file: a lock on an empty file beside it, because the file itself is replaced."""
+    place = f"{os.path.realpath(path)}.lock"
+    with writing_faults(place, place):
+        descriptor = os.open(place, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, MODE)
+    try:
+        _wait_for_lock(descriptor, path, pause)
+        yield
+    finally:
+        with suppress(OSError):
+            fcntl.flock(descriptor, fcntl.LOCK_UN)
+        with suppress(OSError):
+            os.close(descriptor)
+
+
+def _wait_for_lock(descriptor: int, path: Path, pause: Callable[[float], None]) -> None:
+    for _ in range(int(_PATIENCE_SECONDS / _PAUSE_SECONDS)):
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            pause(_PAUSE_SECONDS)
+        except OSError as fault:
+            raise StorageFailed(
+                f"{path} was not changed: its lock is not available: {os.strerror(fault.errno or 0).lower()}",
+                code="share.locked",
+            ) from fault
+        else:
+            return
+    raise StorageFailed(
+        f"{path} was not changed: another command has been changing it for {_PATIENCE_SECONDS:.0f} seconds",
+        code="share.locked",
+        hint="repeat the command",
+    )
+
+
+def _encode(recipient: Recipient) -> dict[str, Any]:  # Any: JSON values
+    return {
+        "name": recipient.name,
+        **({"comment": recipient.comment} if recipient.comment is not None else {}),
+        "epoch": recipient.epoch,
+        "tokens": [_encode_token(token) for token in recipient.tokens],
+        "grants": [_encode_grant(grant) for grant in recipient.grants],
+    }
+
+
+def _encode_token(token: TokenRecord) -> dict[str, Any]:  # Any: JSON values
+    times = {"expiresMs": token.expires_ms, "notBeforeMs": token.not_before_ms}
+    return {
+        "id": token.token_id,
+        "sha256": token.sha256.hex(),
+        "createdMs": token.created_ms,
+        **{name: value for name, value in times.items() if value is not None},
+    }
+
+
+def _encode_grant(grant: Grant) -> dict[str, str]:
+    parts = {"share": grant.share, "schema": grant.schema, "table": grant.table}
+    return {name: value for name, value in parts.items() if value is not None}
+
+
+class _Reader:
+    """Reads a document. Unknown keys are errors: a misspelt `expiresMs` must not become a token without an end."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def read(self, document: object) -> Recipients:
+        top = self._object(document, "the file", {"version", "recipients"})
+        if top.get("version") != VERSION:
+            self._fail(f"has version {top.get('version')!r}, and {VERSION} is expected")
+        items = tuple(self._recipient(item) for item in self._list(top.get("recipients"), "recipients"))
+        found = Recipients(items)
+        names = [one.name.casefold() for one in items]
+        digests = [token.sha256 for one in items for token in one.tokens]
+        if len(set(names)) < len(names):
+            self._fail("has two recipients of one name")
+        if len(set(digests)) < len(digests):
+            self._fail("has one token twice")
+        return found
+
+    def _recipient(self, value: object) -> Recipient:
+        item = self._object(value, "a recipient", {"name", "comment", "epoch", "tokens", "grants"})
+        name = self._text(item, "name", "a recipient")
+        if reason := fault_in_name(name, may_have_dots=True):
+            self._fail(f"has the recipient {name[:60]!r}: {reason}")
+        where = f"the recipient {name}"
+        tokens = tuple(self._token(token, where) for token in self._list(item.get("tokens"), f"tokens of {where}"))
+        if len({token.token_id for token in tokens}) < len(tokens):
+            self._fail(f"has two tokens of one id at {where}")
+        grants = tuple(self._grant(grant, where) for grant in self._list(item.get("grants"), f"grants of {where}"))
+        comment = self._text(item, "comment", where) if "comment" in item else None
+        return Recipient(name, tokens, grants, self._whole(item, "epoch", where), comment)
+
+    def _token(self, value: object, where: str) -> TokenRecord:
+        item = self._object(value, f"a token of {where}", {"id", "sha256", "createdMs", "expiresMs", "notBeforeMs"})
+        text = self._text(item, "sha256", where)
+        try:
+            digest = bytes.fromhex(text)
+        except ValueError:
+            digest = b""
+        if len(digest) != 32:
+            self._fail(f"has a token of {where} whose sha256 is not 64 hexadecimal digits")
+        expires = self._whole(item, "expiresMs", where) if "expiresMs" in item else None
+        begins = self._whole(item, "notBeforeMs", where) if "notBeforeMs" in item else None
+        return TokenRecord(
+            self._text(item, "id", where), digest, self._whole(item, "createdMs", where), expires, begins
+        )
+
+    def _grant(self, value: object, where: str) -> Grant:
+        item = self._object(value, f"a grant of {where}", {"share", "schema", "table"})
+        if "table" in item and "schema" not in item:
+            self._fail(f"has a grant of {where} with a table and without a schema")
+        share = self._text(item, "share", where)
+        schema = self._text(item, "schema", where) if "schema" in item else None
+        return Grant(share, schema, self._text(item, "table", where) if "table" in item else None)
+
+    def _object(self, value: object, what: str, known: set[str]) -> Mapping[str, object]:
+        if not isinstance(value, dict):
+            self._fail(f"has {what} that is not an object" if what != "the file" else "is not an object")
+        if unknown := sorted(set(value) - known):
+            self._fail(f"has {what} with the unknown key {unknown[0][:60]!r}")
+        return value
+
+    def _list(self, value: object, what: str) -> list[object]:
+        if not isinstance(value, list):
+            self._fail(f"lacks the list {what}")
+        return value
+
+    def _text(self, item: Mapping[str, object], key: str, where: str) -> str:
+        value = item.get(key)
+        if not isinstance(value, str) or not value or len(value) > 1_000 or not value.isprintable():
+            self._fail(f"has no valid {key} at {where}")
+        return value
+
+    def _whole(self, item: Mapping[str, object], key: str, where: str) -> int:
+        value = item.get(key)
+        if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= 2**53:
+            self._fail(f"has no valid {key} at {where}")
+        return value
+
+    def _fail(self, message: str) -> NoReturn:
+        raise UsageError(f"the file of recipients {self._name} {message}", code=CODE)

@@ -1,0 +1,178 @@
+"""The shares of `shares.yaml` and its includes: checked names, inherited options of stores, wildcards."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from deltacli.sharing.configuration.fields import Fields
+from deltacli.sharing.configuration.names import fault_in_name
+from deltacli.sharing.configuration.wildcards import DIRECTORY, find_directories, is_wildcard
+from deltacli.sharing.configuration.yaml_tree import Node
+from deltacli.sharing.model import Catalog, Share, SharedSchema, SharedTable
+from deltacli.storage.secrets import is_secret_name, remember_secrets
+
+if TYPE_CHECKING:
+    from deltacli.storage import Storage
+
+OpenStore = Callable[[str, Mapping[str, str]], "Storage"]
+
+MOST_TABLES = 200_000
+_NAMESPACE = uuid.UUID("6d5b7a0e-6a0b-4d0c-9a53-0c7b7d9f3c11")
+_SHARE = frozenset({"name", "id", "schemas", "storageOptions"})
+_SCHEMA = frozenset({"name", "tables", "storageOptions"})
+_TABLE = frozenset({"name", "location", "id", "historyShared", "cdfEnabled", "startVersion", "storageOptions"})
+
+
+@dataclass
+class CatalogReader:
+    """Collects shares from several files. `lines` has the place of each table, by its full name in lower case."""
+
+    open_store: OpenStore | None
+    has_wildcards: bool = False
+    lines: dict[str, str] = field(default_factory=dict)
+    _shares: dict[str, Share] = field(default_factory=dict)
+    _places: dict[str, str] = field(default_factory=dict)
+    _ids: set[tuple[str, str]] = field(default_factory=set)
+
+    def catalog(self) -> Catalog:
+        """Return everything that was added."""
+        return Catalog(tuple(self._shares.values()))
+
+    def add_shares(self, top: Fields, inherited: Mapping[str, str]) -> None:
+        """Add the shares of a file. Raises UsageError, and StorageFailed for wildcards."""
+        inherited = self.options_of(top, inherited)
+        for node in top.items("shares"):
+            fields = Fields(top.source, node, "the share")
+            fields.require_known(_SHARE)
+            name = self._name(fields, "share", (), may_have_dots=True)
+            options = self.options_of(fields, inherited)
+            schemas = tuple(self._schema(fields, name, item, options) for item in fields.items("schemas"))
+            self._shares[name.casefold()] = Share(name, schemas, fields.text("id") or None)
+
+    def options_of(self, fields: Fields, inherited: Mapping[str, str]) -> Mapping[str, str]:
+        """Return the options of the store for what is below, with references to secrets resolved. Raises UsageError."""
+        given = fields.fields("storageOptions")
+        if given is None:
+            return inherited
+        options = dict(inherited)
+        for key in given:
+            value, is_clear = given.secret(key)
+            if value is None:
+                options.pop(key, None)
+                continue
+            if is_clear and is_secret_name(key):
+                message = f"the secret {key} is in clear text; ${{NAME}} and file:PATH refer to it elsewhere"
+                given.source.note(given.line_of(key), message)
+            options[key] = value
+        remember_secrets(options)
+        return options
+
+    def _schema(self, share: Fields, share_name: str, node: Node, inherited: Mapping[str, str]) -> SharedSchema:
+        fields = Fields(share.source, node, "the schema")
+        fields.require_known(_SCHEMA)
+        name = self._name(fields, "schema", (share_name,))
+        options = self.options_of(fields, inherited)
+        tables: list[SharedTable] = []
+        for item in fields.items("tables"):
+            tables += self._tables(Fields(share.source, item, "the table"), (share_name, name), options)
+        return SharedSchema(share_name, name, tuple(tables))
+
+    def _tables(self, fields: Fields, above: tuple[str, str], inherited: Mapping[str, str]) -> list[SharedTable]:
+        """Return the tables of an entry: one, or those that its wildcard matches."""
+        fields.require_known(_TABLE)
+        location = _location(fields)
+        options = self.options_of(fields, inherited)
+        if not is_wildcard(location):
+            if DIRECTORY in (fields.text("name") or ""):
+                raise fields.fault("name", f"contains {DIRECTORY}, but location has no wildcard")
+            return [self._table(fields, above, fields.required("name"), location, options)]
+        self.has_wildcards = True
+        if "id" in fields:
+            raise fields.fault("id", "is the same for all tables of a wildcard", hint="omit id")
+        pattern = fields.text("name") or DIRECTORY
+        if DIRECTORY not in pattern:
+            raise fields.fault("name", f"is the same for all tables of a wildcard; it must contain {DIRECTORY}")
+        if self.open_store is None:
+            return []
+        found = find_directories(fields, location, options, self.open_store)
+        return [
+            self._table(fields, above, pattern.replace(DIRECTORY, one.directory), one.location, options)
+            for one in found
+            if self._is_nameable(fields, pattern.replace(DIRECTORY, one.directory), one.location)
+        ]
+
+    @staticmethod
+    def _is_nameable(fields: Fields, name: str, location: str) -> bool:
+        """Return True if the directory of a wildcard gives a valid name; others are noted and left out."""
+        reason = fault_in_name(name)
+        if reason is not None:
+            fields.source.note(fields.line, f"{location} is not shared: the name {name!r} is refused, {reason}")
+        return reason is None
+
+    def _table(
+        self, fields: Fields, above: tuple[str, str], name: str, location: str, options: Mapping[str, str]
+    ) -> SharedTable:
+        self._require_name(fields, "table", above, name)
+        full_name = ".".join((*above, name))
+        self.lines[full_name.lower()] = f"{fields.source.path}:{fields.line}"
+        if len(self.lines) > MOST_TABLES:
+            raise fields.source.fault(fields.line, f"there are more than {MOST_TABLES:,} tables")
+        return SharedTable(
+            share=above[0],
+            schema=above[1],
+            name=name,
+            location=location,
+            table_id=self._table_id(fields, above[0], full_name),
+            history_shared=self._shares_history(fields),
+            start_version=fields.whole("startVersion", 0),
+            storage_options=options,
+        )
+
+    @staticmethod
+    def _shares_history(fields: Fields) -> bool:
+        """Return `historyShared`, or its former name where that is used."""
+        if "cdfEnabled" in fields:
+            fields.source.note(fields.line_of("cdfEnabled"), "cdfEnabled is the former name of historyShared")
+        return fields.flag("historyShared", default=fields.flag("cdfEnabled"))
+
+    def _table_id(self, fields: Fields, share: str, full_name: str) -> str:
+        """Return the configured id, or one that follows from the name. Ids that a share uses twice are replaced."""
+        own = fields.text("id")
+        if own:
+            if len(own) > 255 or not own.isprintable():
+                raise fields.fault("id", "has more than 255 characters, or control characters")
+            if (share.casefold(), own) not in self._ids:
+                self._ids.add((share.casefold(), own))
+                return own
+            fields.source.note(fields.line_of("id"), f"{full_name} gets another id: {own!r} is used twice in the share")
+        return str(uuid.uuid5(_NAMESPACE, full_name.casefold()))
+
+    def _name(self, fields: Fields, kind: str, above: tuple[str, ...], *, may_have_dots: bool = False) -> str:
+        name = fields.required("name")
+        self._require_name(fields, kind, above, name, may_have_dots=may_have_dots)
+        return name
+
+    def _require_name(
+        self, fields: Fields, kind: str, above: tuple[str, ...], name: str, *, may_have_dots: bool = False
+    ) -> None:
+        """Raise UsageError for an invalid name, and for one that is used before, without regard to case."""
+        if reason := fault_in_name(name, may_have_dots=may_have_dots):
+            raise fields.fault("name", f"is {name[:60]!r}: {reason}")
+        key = "/".join((*above, name)).casefold()
+        if first := self._places.get(key):
+            raise fields.fault("name", f"is {name!r}, and {first} has the same {kind} (names ignore case)")
+        self._places[key] = f"{fields.source.path}:{fields.line_of('name')}"
+
+
+def _location(fields: Fields) -> str:
+    """Return the location of a table; a relative path starts at the directory of the file. Raises UsageError."""
+    location = fields.required("location")
+    if not location.strip() or not location.isprintable():
+        raise fields.fault("location", "is empty or contains control characters", expected="a path or a URI")
+    if "://" in location or location.startswith(("file:", "~")):
+        return location
+    return os.path.abspath(fields.source.place_of(location))

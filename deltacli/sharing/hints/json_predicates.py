@@ -1,0 +1,364 @@
+"""JSON hints as conditions. Spec: JSON predicates for Filtering.
+
+A part that is not understood may be true, false or null, so the rest can still be used, whatever operator joins them. A
+column is cast to its `valueType` only where no value and no order is lost by it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+from deltacli.delta.encoding.value_text import has_bytes, parse_date, parse_moment
+from deltacli.delta.predicate.columns import Column, ColumnFinder
+from deltacli.delta.predicate.conditions import (
+    And,
+    Compare,
+    CompareConditions,
+    Condition,
+    Constant,
+    Contained,
+    Flag,
+    IsNull,
+    Not,
+    Or,
+)
+from deltacli.delta.predicate.limits import BytesLimit, FloatLimit, Limit, Order, WholeLimit, limit_of
+from deltacli.delta.predicate.literals import Literal, names_a_place
+from deltacli.delta.schema.kinds import Kind
+from deltacli.delta.schema.types import StructType
+from deltacli.delta.sql.nodes import Form, Node
+from deltacli.errors import UsageError
+from deltacli.sharing.hints.careful import UNKNOWN, Reading, careful, compare_between, moved
+
+LONGEST = 1 << 20
+DEEPEST = 100
+_MOST_PARTS = 20_000
+_MANY_LITERALS = 16
+"From so many literals on, the least and the greatest of them decide about a file."
+
+_ORDERS: Mapping[str, tuple[Order, bool]] = {
+    "equal": (Order.EQUAL, False),
+    "lessThan": (Order.LESS, False),
+    "lessThanOrEqual": (Order.LESS_EQUAL, False),
+    "greaterThan": (Order.LESS_EQUAL, True),
+    "greaterThanOrEqual": (Order.LESS, True),
+}
+"Operator -> the comparison, and whether its answer is negated."
+_FLIPPED = {
+    "lessThan": "greaterThan",
+    "lessThanOrEqual": "greaterThanOrEqual",
+    "greaterThan": "lessThan",
+    "greaterThanOrEqual": "lessThanOrEqual",
+}
+
+_INTEGERS = {"int": 32, "long": 64}
+_LOSSLESS: Mapping[str, frozenset[str]] = {
+    "byte": frozenset({"int", "long", "float", "double"}),
+    "short": frozenset({"int", "long", "float", "double"}),
+    "integer": frozenset({"int", "long", "double"}),
+    "long": frozenset({"long"}),
+    "float": frozenset({"float", "double"}),
+    "double": frozenset({"double"}),
+    "boolean": frozenset({"bool"}),
+    "string": frozenset({"string"}),
+    "date": frozenset({"date", "timestamp"}),
+    "timestamp": frozenset({"timestamp"}),
+    "timestamp_ntz": frozenset({"timestamp"}),
+}
+"""Type of a column -> the value types that hold all its values in their order. Dates and times without a zone become
+timestamps in the zone of the client's session.
+"""
+_WHOLE_FLOATS = 1 << 24
+"Integers up to this number are floats, and doubles."
+_INTEGER = re.compile(r"[+-]?[0-9]{1,19}")
+_FLOATING = re.compile(r"[+-]?(?:[0-9]{1,400}\.?[0-9]{0,400}|\.[0-9]{1,400})(?:[eE][+-]?[0-9]{1,3})?|[+-]?Infinity")
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_NO_NODE = Node(Form.OTHER)
+
+
+def read_json(text: str, schema: StructType) -> Reading:
+    """Return a JSON hint as a condition on the rows of a table."""
+    import orjson
+
+    if len(text) > LONGEST:
+        return Reading(None, (f"it is longer than {LONGEST >> 20} MiB",))
+    try:
+        value = orjson.loads(text)
+    except ValueError:
+        return Reading(None, ("it is not JSON, or nested too deeply",))
+    return _Reader(schema).read(value)
+
+
+class _TooLarge(Exception):
+    """A predicate beyond a limit; the message says which."""
+
+
+class _Unusable(Exception):
+    """A part that may be anything; the message says why."""
+
+
+class _Operand(NamedTuple):
+    """A side of a comparison: a column, or a literal in its value type."""
+
+    value_type: str
+    column: Column | None
+    value: Any = None  # Any: what JSON has
+
+
+@dataclass
+class _Reader:
+    schema: StructType
+    problems: dict[str, None] = field(default_factory=dict)
+    parts: int = 0
+
+    def __post_init__(self) -> None:
+        self.finder = ColumnFinder("", self.schema)
+
+    def read(self, value: Any) -> Reading:  # Any: what JSON has
+        try:
+            condition = self._condition(value, 1)
+        except _TooLarge as fault:
+            return Reading(None, (str(fault),))
+        return Reading(careful(condition), tuple(self.problems))
+
+    def _condition(self, value: Any, depth: int) -> Condition:
+        """Return a part as a condition: UNKNOWN with a problem if it is not understood."""
+        self.parts += 1
+        if depth > DEEPEST:
+            raise _TooLarge(f"it is nested more than {DEEPEST} levels deep")
+        if self.parts > _MOST_PARTS:
+            raise _TooLarge(f"it has more than {_MOST_PARTS:,} parts")
+        try:
+            return self._understood(value, depth)
+        except _Unusable as fault:
+            self.problems[str(fault)] = None
+        except UsageError as fault:
+            self.problems[fault.message.partition(": ")[2] or fault.message] = None
+        return UNKNOWN
+
+    def _understood(self, value: Any, depth: int) -> Condition:
+        if not isinstance(value, dict):
+            raise _Unusable("a part is not an object")
+        op, children = value.get("op"), value.get("children")
+        children = children if isinstance(children, list) else []
+        match op:
+            case "and" | "or" if len(children) >= 2:
+                joined = tuple(self._condition(child, depth + 1) for child in children)
+                return And(joined) if op == "and" else _either(joined)
+            case "not" if len(children) == 1:
+                return Not(self._condition(children[0], depth + 1))
+            case "isNull" if len(children) == 1:
+                return self._is_null(self._operand(children[0]))
+            case str() if op in _ORDERS and len(children) == 2:
+                return self._comparison(op, *map(self._operand, children))
+            case "column" | "literal":
+                return self._alone(self._operand(value))
+            case str() if op in _ORDERS or op in ("and", "or", "not", "isNull"):
+                raise _Unusable(f"{op} has {len(children)} children")
+        raise _Unusable("an op is not supported")
+
+    # -- operands -----------------------------------------------------------------------------------------------------
+
+    def _operand(self, value: Any) -> _Operand:
+        self.parts += 1
+        if not isinstance(value, dict) or value.get("op") not in ("column", "literal"):
+            raise _Unusable("a child of a comparison is neither a column nor a literal")
+        value_type = value.get("valueType")
+        if not isinstance(value_type, str):
+            raise _Unusable("a column or literal has no valueType")
+        if value["op"] == "literal":
+            return _Operand(value_type, None, value.get("value"))
+        return _Operand(value_type, self._column(value.get("name")))
+
+    def _column(self, name: Any) -> Column:
+        """Return a column by its name, or by the names of the structs around it, joined by dots."""
+        if not isinstance(name, str) or not name:
+            raise _Unusable("a column has no name")
+        path = name.split(".")
+        try:
+            found = self.finder.find([name], 0)
+        except UsageError:
+            if len(path) == 1:
+                raise
+            return self.finder.find(path, 0)
+        if len(path) > 1 and self._exists(path):
+            raise _Unusable("the name of a column with a dot is also that of a field")
+        return found
+
+    def _exists(self, path: list[str]) -> bool:
+        try:
+            self.finder.find(path, 0)
+        except UsageError:
+            return False
+        return True
+
+    # -- conditions ---------------------------------------------------------------------------------------------------
+
+    def _is_null(self, operand: _Operand) -> Condition:
+        if operand.column is None:
+            raise _Unusable("isNull has a literal")
+        _require_cast(operand.column, operand.value_type)
+        return IsNull(operand.column)
+
+    def _alone(self, operand: _Operand) -> Condition:
+        """Return a boolean column as a condition."""
+        if operand.column is None or operand.column.kind is not Kind.BOOLEAN or operand.value_type != "bool":
+            raise _Unusable("a column or literal that is not a boolean column stands alone")
+        return Flag(operand.column)
+
+    def _comparison(self, op: str, left: _Operand, right: _Operand) -> Condition:
+        if left.column is None:
+            left, right, op = right, left, _FLIPPED.get(op, op)
+        if left.column is None or right.column is not None:
+            raise _Unusable("a comparison is not between a column and a literal")
+        self.finder.require_comparable(left.column, 0)
+        order, is_negated = _ORDERS[op]
+        condition = _compare(left.column, left.value_type, order, right)
+        return Not(condition) if is_negated else condition
+
+
+def _either(parts: tuple[Condition, ...]) -> Condition:
+    """Return a disjunction. Many comparisons of one column with literals become one."""
+    limits: dict[Column, list[Limit]] = {}
+    for part in parts:
+        if _is_membership(part):
+            limits.setdefault(part.column, []).append(part.limit)  # type: ignore[union-attr]
+    many = {column: found for column, found in limits.items() if len(found) >= _MANY_LITERALS}
+    rest = [part for part in parts if not (_is_membership(part) and part.column in many)]  # type: ignore[union-attr]
+    rest += [Contained(column, tuple(found)) for column, found in many.items()]
+    return rest[0] if len(rest) == 1 else Or(tuple(rest))
+
+
+def _is_membership(part: Condition) -> bool:
+    return isinstance(part, Compare) and part.order is Order.EQUAL and part.column.kind is not Kind.FLOAT
+
+
+def _require_cast(column: Column, value_type: str) -> None:
+    """Raise _Unusable unless a column keeps its values and their order as a value type."""
+    if value_type not in _LOSSLESS.get(_type_name(column), ()):
+        raise _Unusable(f"column {column.name} is of type {column.type_name}, which is not compared as a valueType")
+
+
+def _type_name(column: Column) -> str:
+    return column.type_name.partition("(")[0] if column.kind is not Kind.TEXT else "string"
+
+
+def _compare(column: Column, value_type: str, order: Order, literal: _Operand) -> Condition:
+    if _type_name(column) == "long" and value_type == "int":
+        return _narrowed(column, order, literal)
+    _require_cast(column, value_type)
+    read = _READERS.get(literal.value_type)
+    if read is None:
+        raise _Unusable("a valueType is not supported")
+    return read(column, value_type, order, literal)
+
+
+def _narrowed(column: Column, order: Order, literal: _Operand) -> Condition:
+    """Compare longs as integers: beyond their range anything may come out."""
+    least = WholeLimit(column, Fraction(-(1 << 31)))
+    beyond = WholeLimit(column, Fraction(1 << 31))
+    inside = And((Not(Compare(column, Order.LESS, least)), Compare(column, Order.LESS, beyond)))
+    return Or((And((inside, _compare(column, "long", order, literal))), And((Not(inside), UNKNOWN))))
+
+
+# -- literals by their value type -------------------------------------------------------------------------------------
+
+
+def _whole(column: Column, value_type: str, order: Order, literal: _Operand) -> Condition:
+    number = int(_text_of(literal, int, _INTEGER))
+    limit = 1 << (_INTEGERS[literal.value_type] - 1)
+    if not -limit <= number < limit:
+        raise _Unusable("an integer is out of range")
+    if value_type not in _INTEGERS:
+        if value_type not in ("float", "double") or abs(number) > _WHOLE_FLOATS:
+            raise _Unusable("an integer is next to another type")
+    elif column.kind is not Kind.WHOLE:
+        raise _Unusable("an integer is next to another type")
+    return Compare(column, order, _number_limit(column, Fraction(number)))
+
+
+def _floating(column: Column, value_type: str, order: Order, literal: _Operand) -> Condition:  # noqa: ARG001
+    text = _text_of(literal, float, _FLOATING)
+    number = float(text)
+    if literal.value_type == "float":
+        number = _single(number)
+    is_exact = column.kind is Kind.FLOAT or (literal.value_type == "double" and _type_name(column) != "long")
+    if not is_exact or column.kind not in (Kind.WHOLE, Kind.FLOAT):
+        raise _Unusable("an inexact number is next to another type")
+    if number in (float("inf"), -float("inf")):
+        return Compare(column, order, FloatLimit(number) if column.kind is Kind.FLOAT else WholeLimit(column, number))
+    return Compare(column, order, _number_limit(column, Fraction(number)))
+
+
+def _number_limit(column: Column, number: Fraction) -> Limit:
+    return FloatLimit(float(number)) if column.kind is Kind.FLOAT else WholeLimit(column, number)
+
+
+def _single(number: float) -> float:
+    import struct
+
+    try:
+        single: float = struct.unpack("<f", struct.pack("<f", number))[0]
+    except OverflowError:
+        raise _Unusable("a number is out of range for a float") from None
+    return single
+
+
+def _boolean(column: Column, value_type: str, order: Order, literal: _Operand) -> Condition:
+    value = literal.value
+    if isinstance(value, str) and value.lower() in ("true", "false"):
+        value = value.lower() == "true"
+    if not isinstance(value, bool) or value_type != "bool":
+        raise _Unusable("a literal is not true or false, or next to another type")
+    return CompareConditions(Flag(column), order, Constant(value))
+
+
+def _text(column: Column, value_type: str, order: Order, literal: _Operand) -> Condition:
+    if value_type != "string" or not isinstance(literal.value, str) or not has_bytes(literal.value):
+        raise _Unusable("a string is next to another type, or not text")
+    return Compare(column, order, BytesLimit(literal.value, is_text=True))
+
+
+def _date(column: Column, value_type: str, order: Order, literal: _Operand) -> Condition:
+    days = parse_date(_text_of(literal, str, _DATE))
+    if days is None or value_type != "date":
+        raise _Unusable("a literal is not a date (yyyy-mm-dd), or next to another type")
+    return Compare(column, order, WholeLimit(column, Fraction(days)))
+
+
+def _timestamp(column: Column, value_type: str, order: Order, literal: _Operand) -> Condition:
+    """Compare times. Without a zone on either side, the offset of the client's session is unknown."""
+    text = literal.value if isinstance(literal.value, str) else ""
+    moment = parse_moment(text)
+    if moment is None or value_type != "timestamp" or (moment.has_zone and names_a_place(text)):
+        raise _Unusable("a literal is not a timestamp (yyyy-mm-ddThh:mm:ssZ), or next to another type")
+    limit = limit_of(column, Literal(Kind.TIMESTAMP, moment.microseconds, _NO_NODE))
+    if column.kind is Kind.TIMESTAMP and moment.has_zone:
+        return Compare(column, order, limit)
+    return compare_between(column, order, moved(limit, -1), moved(limit, 1))
+
+
+def _text_of(literal: _Operand, kind: type, spelling: re.Pattern[str]) -> str:
+    """Return a literal as text; numbers may also be JSON numbers."""
+    value = literal.value
+    if not isinstance(value, bool) and isinstance(value, (int, kind)):
+        value = str(value)
+    if not isinstance(value, str) or not spelling.fullmatch(value):
+        raise _Unusable("a literal is not a value of its valueType")
+    return value
+
+
+_READERS: Mapping[str, Callable[[Column, str, Order, _Operand], Condition]] = {
+    "int": _whole,
+    "long": _whole,
+    "float": _floating,
+    "double": _floating,
+    "bool": _boolean,
+    "string": _text,
+    "date": _date,
+    "timestamp": _timestamp,
+}

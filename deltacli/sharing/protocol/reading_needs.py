@@ -1,0 +1,150 @@
+"""What a client must support to read the files of a table, which decides on the format of answers.
+
+Features that concern only the log or writers are of no concern to recipients: they see neither. A feature that a table
+supports but does not use does not count either, so more clients can read the table.
+Spec: Delta Sharing Capabilities Header; Table Features.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from deltacli.delta.log.table_configuration import TableConfiguration
+from deltacli.delta.protocol.features import FEATURES, FeatureKind, stable_name
+from deltacli.delta.protocol.protocol_action import Protocol
+from deltacli.delta.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructType, walk
+from deltacli.sharing.protocol.capabilities import Capabilities, ResponseFormat
+from deltacli.sharing.protocol.wire_errors import unsupported
+
+_OF_THE_LOG = frozenset(
+    {
+        "v2Checkpoint",
+        "vacuumProtocolCheck",
+        "catalogManaged",
+        "catalogOwned-preview",
+        "checkpointProtection",
+        "coordinatedCommits-preview",
+        "inCommitTimestamp",
+        "inCommitTimestamp-preview",
+    }
+)
+_BY_USE = frozenset({"columnMapping", "deletionVectors", "typeWidening", "timestampNtz", "variantType"})
+_TYPE_CHANGES = "delta.typeChanges"
+_OF_TYPES = {"timestamp_ntz": "timestampNtz", "variant": "variantType"}
+_IN_PARQUET = frozenset(
+    {"string", "long", "integer", "short", "byte", "float", "double", "boolean", "binary", "date", "timestamp"}
+)
+"""The types of the parquet format, besides decimals and nested types. Spec: Primitive Types."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadingNeeds:
+    """Reader features that are used, by their stable names, sorted; and why the parquet format cannot express the
+    table, empty if it can.
+    """
+
+    features: tuple[str, ...]
+    not_in_parquet: tuple[str, ...]
+
+    def choose(self, client: Capabilities, table: str) -> ResponseFormat:
+        """Return the format to answer in. Raises WireError, naming what the client lacks."""
+        if ResponseFormat.PARQUET in client.formats and not self.not_in_parquet:
+            return ResponseFormat.PARQUET
+        if ResponseFormat.DELTA not in client.formats:
+            raise unsupported(
+                f"the table {table} uses {', '.join(self.not_in_parquet)}, which the parquet response format cannot "
+                "express; ask for responseformat=delta (Python: use_delta_format=True; "
+                'Spark: .option("responseFormat", "delta"))'
+            )
+        lacking = [name for name in self.features if name.lower() not in _of_client(client)]
+        if lacking:
+            raise unsupported(
+                f"the table {table} uses {', '.join(lacking)}, which the client does not list in readerfeatures; use a "
+                f"client that supports it (header delta-sharing-capabilities: responseformat=delta;readerfeatures="
+                f"{','.join(name.lower() for name in self.features)})"
+            )
+        return ResponseFormat.DELTA
+
+
+def _of_client(client: Capabilities) -> frozenset[str]:
+    """Return the features of a client by their stable names, in lower case."""
+    known = {name.lower(): stable_name(name).lower() for name in FEATURES}
+    return frozenset(known.get(name, name) for name in client.reader_features)
+
+
+def find_needs(config: TableConfiguration, *, has_vectors: bool) -> ReadingNeeds:
+    """Return what reading the files of a version needs."""
+    assert config.protocol is not None
+    assert config.schema is not None
+    listed = {stable_name(name) for name in config.protocol.reader_features or ()}
+    others = listed - _BY_USE - _OF_THE_LOG
+    used = {*others, *_features_of_schema(config.schema)}
+    blocking = {f"the feature {name}" for name in used}
+    if has_vectors:
+        used.add("deletionVectors")
+        blocking.add("deletion vectors")
+    if config.mapping_mode != "none":
+        used.add("columnMapping")
+        if config.mapping_mode != "name" or not _keeps_names(config, config.schema):
+            blocking.add("column mapping")
+    blocking |= {f"columns of type {name}" for name in _types_not_in_parquet(config.schema)}
+    return ReadingNeeds(tuple(sorted(used)), tuple(sorted(blocking)))
+
+
+def _features_of_schema(schema: StructType) -> Iterator[str]:
+    if any(field.metadata.get(_TYPE_CHANGES) for _, field in walk(schema)):
+        yield "typeWidening"
+    yield from (_OF_TYPES[name] for name in _primitives(schema) if name in _OF_TYPES)
+
+
+def _types_not_in_parquet(schema: StructType) -> set[str]:
+    known = _IN_PARQUET | _OF_TYPES.keys()
+    return {name for name in _primitives(schema) if name not in known and not name.startswith("decimal")}
+
+
+def _primitives(data_type: DataType) -> Iterator[str]:
+    """Yield the names of the types without parts, with repetitions."""
+    match data_type:
+        case PrimitiveType(name):
+            yield name
+        case ArrayType(element, _):
+            yield from _primitives(element)
+        case MapType(key, value, _):
+            yield from _primitives(key)
+            yield from _primitives(value)
+        case StructType(fields):
+            for field in fields:
+                yield from _primitives(field.data_type)
+
+
+def _keeps_names(config: TableConfiguration, schema: StructType) -> bool:
+    """Return True if every column has the same name in files as in the schema."""
+    return all(config.physical_name(field) == field.name for _, field in walk(schema))
+
+
+def handed_out_protocol(protocol: Protocol, raw: Mapping[str, Any], needs: ReadingNeeds) -> dict[str, Any]:
+    """Return the protocol action for clients, with the reader features that they need only.
+
+    It is the original where nothing has to be left out.
+    """
+    implied = ("columnMapping",) if protocol.min_reader_version == 2 else ()
+    original = protocol.reader_features if protocol.reader_features is not None else implied
+    needed = [name for name in original if stable_name(name) in needs.features]
+    needed += [name for name in needs.features if name not in {stable_name(found) for found in needed}]
+    unwanted = {*(protocol.writer_features or ())} & _OF_THE_LOG
+    is_minimal = needed or protocol.min_reader_version == 1
+    if set(needed) == set(original) and is_minimal and not unwanted:
+        return dict(raw)
+    own = [name for name in protocol.writer_features or () if _is_writers(name) and name not in unwanted]
+    document: dict[str, Any] = {"minReaderVersion": 3 if needed else 1}
+    if needed or protocol.writer_features is not None:
+        document |= {"minWriterVersion": 7, "writerFeatures": sorted({*own, *needed})}
+    else:
+        document["minWriterVersion"] = min(protocol.min_writer_version, 4)  # 5 would imply column mapping
+    return document | ({"readerFeatures": sorted(needed)} if needed else {})
+
+
+def _is_writers(name: str) -> bool:
+    return name not in FEATURES or FEATURES[name].kind is FeatureKind.WRITER

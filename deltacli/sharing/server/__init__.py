@@ -1,0 +1,1 @@
+"""The server of Delta Sharing: an ASGI application on Starlette, and uvicorn to run it."""

@@ -1,0 +1,216 @@
+"""The ASGI application: routes by the raw path, so that an encoded slash never changes the route."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
+
+from deltacli.errors import DeltacliError
+from deltacli.sharing.model import SharedTable
+from deltacli.sharing.protocol.names import split_path
+from deltacli.sharing.protocol.parameters import (
+    parse_changes,
+    parse_choice,
+    parse_list,
+    parse_query,
+    parse_timestamp,
+    single_values,
+)
+from deltacli.sharing.protocol.wire_errors import (
+    ErrorCode,
+    WireError,
+    internal,
+    not_allowed,
+    of_fault,
+)
+from deltacli.sharing.protocol.wire_text import json_line
+from deltacli.sharing.server.answers import Answer, read_wishes
+from deltacli.sharing.server.change_answers import ChangeAnswers
+from deltacli.sharing.server.file_answers import FileAnswers
+from deltacli.sharing.server.guarding.exchange import exchange_of
+from deltacli.sharing.server.lists import Lists, find_table
+from deltacli.sharing.server.logs import NAME
+from deltacli.sharing.server.ports import Access, Guard
+from deltacli.sharing.server.table_answers import TableAnswers
+from deltacli.sharing.signing.local import SEGMENT
+
+_JSON = "application/json; charset=utf-8"
+_log = logging.getLogger(NAME)
+
+Parameters = Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Application:
+    """Answers requests below `prefix`."""
+
+    guard: Guard
+    lists: Lists
+    tables: TableAnswers
+    ranges: ChangeAnswers
+    files: FileAnswers
+    prefix: str = "/delta-sharing"
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return
+        request = Request(scope, receive)
+        response = await self._answer(request)
+        await response(scope, receive, send)
+
+    async def _answer(self, request: Request) -> Response:
+        try:
+            return await self._route(request)
+        except WireError as error:
+            return error_response(error)
+        except ClientDisconnect:
+            return Response(status_code=400)
+        except Exception:  # noqa: BLE001  (one request must not end the server)
+            _log.exception("a request failed")
+            return error_response(internal())
+
+    async def _route(self, request: Request) -> Response:
+        segments = split_path(request.scope.get("raw_path") or request.scope["path"].encode(), self.prefix)
+        if segments is None:
+            raise WireError(404, ErrorCode.MISSING, f"there is nothing here; the endpoint is {self.prefix}")
+        if segments[0] == SEGMENT:
+            _require_method(request, "GET", "HEAD")
+            _note(request, "file")
+            return await self.files.answer(request, segments[1:])
+        access = await self.guard.admit(request)
+        return await self._shared(request, access, segments)
+
+    async def _shared(self, request: Request, access: Access, segments: list[str]) -> Response:
+        parameters = single_values(request.query_params.multi_items())
+        match segments:
+            case ["shares"]:
+                _note(request, "shares")
+                _require_method(request, "GET")
+                return _document(self.lists.shares(access, parse_list(parameters)))
+            case ["shares", share]:
+                _note(request, "share", share=share)
+                _require_method(request, "GET")
+                return _document(self.lists.share(access, share))
+            case ["shares", share, "schemas"]:
+                _note(request, "schemas", share=share)
+                _require_method(request, "GET")
+                return _document(self.lists.schemas(access, share, parse_list(parameters)))
+            case ["shares", share, "schemas", schema, "tables"]:
+                _note(request, "tables", share=share, schema=schema)
+                _require_method(request, "GET")
+                return _document(self.lists.tables(access, share, schema, parse_list(parameters)))
+            case ["shares", share, "all-tables"]:
+                _note(request, "all-tables", share=share)
+                _require_method(request, "GET")
+                return _document(self.lists.all_tables(access, share, parse_list(parameters)))
+            case ["shares", share, "schemas", schema, "tables", name, *rest] if len(rest) <= 1:
+                action = _TABLE_ACTIONS.get(rest[0] if rest else "")
+                if action is None:
+                    raise _no_route(segments)
+                _require_method(request, *action.methods)
+                _note(request, rest[0] if rest else "version", share=share, schema=schema, table=name)
+                table = find_table(access, share, schema, name)
+                _note(request, rest[0] if rest else "version", share=table.share, schema=table.schema, table=table.name)
+                return await action.run(self, request, access, table, parameters)
+        raise _no_route(segments)
+
+
+async def _version(
+    app: Application, _request: Request, _access: Access, table: SharedTable, parameters: Parameters
+) -> Response:
+    text = parameters.get("startingTimestamp")
+    starting = parse_timestamp(text, "startingTimestamp") if text else None
+    known = app.tables.snapshots.known_newest_version(table) if starting is None else None
+    if known is not None:
+        return Response(headers=app.tables.version(table, None))
+    return Response(headers=await _in_thread(table, lambda: app.tables.version(table, starting)))
+
+
+async def _metadata(
+    app: Application, request: Request, _access: Access, table: SharedTable, parameters: Parameters
+) -> Response:
+    choice, wishes = parse_choice(parameters), read_wishes(request.headers)
+    return _streamed(request, await _in_thread(table, lambda: app.tables.metadata(table, choice, wishes)))
+
+
+async def _query(
+    app: Application, request: Request, access: Access, table: SharedTable, _parameters: Parameters
+) -> Response:
+    wishes, query = read_wishes(request.headers), parse_query(await request.body())
+    answer = app.tables.query if query.starting_version is None else app.ranges.files_since
+    return _streamed(request, await _in_thread(table, lambda: answer(access, table, query, wishes)))
+
+
+async def _changes(
+    app: Application, request: Request, access: Access, table: SharedTable, parameters: Parameters
+) -> Response:
+    wishes, wanted = read_wishes(request.headers), parse_changes(parameters)
+    return _streamed(request, await _in_thread(table, lambda: app.ranges.changes(access, table, wanted, wishes)))
+
+
+@dataclass(frozen=True)
+class _TableAction:
+    methods: tuple[str, ...]
+    run: Callable[[Application, Request, Access, SharedTable, Parameters], Awaitable[Response]]
+
+
+_TABLE_ACTIONS: Mapping[str, _TableAction] = {
+    "": _TableAction(("HEAD",), _version),
+    "version": _TableAction(("GET", "HEAD"), _version),
+    "metadata": _TableAction(("GET",), _metadata),
+    "query": _TableAction(("POST",), _query),
+    "changes": _TableAction(("GET",), _changes),
+}
+
+
+async def _in_thread(table: SharedTable, work: Callable[[], Any]) -> Any:  # Any: the result of the work
+    """Return the result of work that reads a table. Faults of the table become answers without its location."""
+    try:
+        return await run_in_threadpool(work)
+    except DeltacliError as fault:
+        error = of_fault(fault, table.full_name)
+        _log.warning("%s: %s: %s", table.full_name, fault.code, fault.message)
+        raise error from fault
+
+
+def _no_route(segments: Sequence[str]) -> WireError:
+    return WireError(404, ErrorCode.MISSING, f"there is nothing at /{'/'.join(segments)[:300]}")
+
+
+def _require_method(request: Request, *allowed: str) -> None:
+    if request.method not in allowed:
+        raise not_allowed(request.method, ", ".join(allowed))
+
+
+def _document(content: Mapping[str, Any]) -> Response:
+    return Response(json_line(content).rstrip(b"\n"), media_type=_JSON)
+
+
+def _note(request: Request, route: str, **details: object) -> None:
+    """Tell the guard what is asked for, for the audit log and the metrics."""
+    exchange = exchange_of(request.scope)
+    if exchange is not None:
+        exchange.route = route
+        exchange.details.update(details)
+
+
+def _streamed(request: Request, answer: Answer) -> Response:
+    exchange = exchange_of(request.scope)
+    if exchange is not None:
+        exchange.details.update(answer.about)
+    return StreamingResponse(iter(answer.parts), headers=dict(answer.headers))
+
+
+def error_response(error: WireError) -> Response:
+    """Return an error of the wire as a response."""
+    headers = dict(error.headers)
+    if error.status == 401:
+        headers.setdefault("WWW-Authenticate", 'Bearer realm="delta-sharing"')
+    return Response(error.body(), status_code=error.status, headers=headers, media_type="application/json")

@@ -1,0 +1,212 @@
+"""Answers about a range of versions: the change data feed, and the files that were added and removed.
+
+Spec: Read Change Data Feed from a Table; Read Data from a Table (startingVersion).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from deltacli.delta.log.table_configuration import TableConfiguration
+from deltacli.delta.schema.types import parse_schema
+from deltacli.sharing.model import SharedTable
+from deltacli.sharing.protocol.capabilities import ResponseFormat
+from deltacli.sharing.protocol.file_lines import LineStyle
+from deltacli.sharing.protocol.head_lines import metadata_line, protocol_line
+from deltacli.sharing.protocol.parameters import ChangesRequest, QueryRequest
+from deltacli.sharing.protocol.reading_needs import ReadingNeeds, find_needs, handed_out_protocol
+from deltacli.sharing.protocol.wire_errors import invalid
+from deltacli.sharing.server.answers import Answer, Wishes, headers_of
+from deltacli.sharing.server.pages import FileGroup, Page, PageTokens, assemble, digest_of, end_line
+from deltacli.sharing.server.ports import Access
+from deltacli.sharing.server.table_answers import TableAnswers
+from deltacli.sharing.tables.changes import Changes, CommitChanges, read_changes
+from deltacli.sharing.tables.shared_snapshot import NO_COLUMNS, SharedSnapshot
+from deltacli.sharing.tables.versions import (
+    first_version_since,
+    last_version_until,
+    require_history,
+    require_in_range,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RangeRequest:
+    """A range of versions. `is_feed`: its change data feed. `adds_metadata`, `adds_protocol`: with the metadata and the
+    protocols of the versions in between.
+    """
+
+    first: int
+    last: int
+    is_feed: bool
+    adds_metadata: bool
+    adds_protocol: bool
+    max_files: int | None = None
+    page_token: str | None = None
+    is_paged: bool = False
+
+
+@dataclass(frozen=True)
+class ChangeAnswers:
+    """Makes the answers about ranges."""
+
+    tables: TableAnswers
+
+    def changes(self, access: Access, table: SharedTable, request: ChangesRequest, wishes: Wishes) -> Answer:
+        """Return the change data feed of a range, or a page of it."""
+        require_history(table, "a change data feed")
+        tokens = self._tokens(access, table, replace(request, max_files=None, page_token=None), wishes)
+        first, last = self._ends_of_feed(table, request)
+        wanted = RangeRequest(
+            first,
+            last,
+            True,
+            request.include_historical_metadata,
+            request.include_historical_protocol,
+            request.max_files,
+            request.page_token,
+            request.is_paged,
+        )
+        return self._answer(access, table, wanted, wishes, tokens)
+
+    def files_since(self, access: Access, table: SharedTable, request: QueryRequest, wishes: Wishes) -> Answer:
+        """Return the added and removed files of a query with `startingVersion`, or a page of them."""
+        require_history(table, "startingVersion")
+        tokens = self._tokens(access, table, replace(request, max_files=None, page_token=None), wishes)
+        newest = self.tables.snapshots.newest_version(table)
+        first = request.starting_version or 0
+        last = newest if request.ending_version is None else request.ending_version
+        require_in_range(table, first, newest, "startingVersion")
+        require_in_range(table, last, newest, "endingVersion")
+        protocol = request.include_historical_protocol
+        wanted = RangeRequest(
+            first, last, False, True, protocol, request.max_files, request.page_token, request.is_paged
+        )
+        return self._answer(access, table, wanted, wishes, tokens)
+
+    def _ends_of_feed(self, table: SharedTable, request: ChangesRequest) -> tuple[int, int]:
+        """Return the first and the last version of a feed. A version after the newest one ends it there."""
+        snapshots = self.tables.snapshots
+        newest, first, last = snapshots.newest_version(table), request.start.version, request.end.version
+        if first is None:
+            first = first_version_since(snapshots, table, request.start.timestamp_ms or 0)
+        require_in_range(table, first, newest, "startingVersion")
+        if last is None and request.end.timestamp_ms is not None:
+            last = last_version_until(snapshots, table, request.end.timestamp_ms)
+        last = newest if last is None else min(last, newest)
+        if last < first:
+            raise invalid(f"the range ends at version {last}, before its begin at version {first}")
+        return first, last
+
+    def _tokens(self, access: Access, table: SharedTable, request: object, wishes: Wishes) -> PageTokens:
+        return replace(self.tables.tokens_of(access, table), parameters=digest_of(request, wishes))
+
+    def _answer(
+        self, access: Access, table: SharedTable, wanted: RangeRequest, wishes: Wishes, tokens: PageTokens
+    ) -> Answer:
+        start = 0
+        if wanted.page_token is not None:
+            opened = tokens.open_page(wanted.page_token)
+            wanted = replace(wanted, first=int(opened["first"]), last=int(opened["last"]))
+            start = int(opened["start"])
+        changes = read_changes(self.tables.snapshots, table, wanted.first, wanted.last, is_feed=wanted.is_feed)
+        needs = _needs_of(changes)
+        form = needs.choose(wishes.capabilities, table.full_name)
+        source = self.tables.source_of(access, table)
+        base = LineStyle(form, wishes.hash_for(form), self.tables.expiry_for(access, source), is_change=True)
+        groups = list(_groups(changes, base, needs, wanted, shows_change_data=table.history_shared))
+        total = sum(group.files.num_rows for group in groups)
+        page = Page(start, self.tables.rows_of_page(wanted.max_files) if wanted.is_paged else None)
+        tail = b""
+        if wishes.capabilities.end_stream_action or wanted.is_paged:
+            payload = {"first": wanted.first, "last": wanted.last, "start": start + (page.most or 0)}
+            following = tokens.next_page(payload) if page.ends_before(total) else None
+            tail = end_line(base.expires_ms, next_page_token=following)
+        head = self._head(table, changes, form, needs, wanted)
+        ends = wishes.capabilities.end_stream_action
+        parts = assemble(head, page.parts(groups, source), tail, reports_failure=ends)
+        return Answer(headers_of(wanted.first, form, wishes), parts, {"version": wanted.first, "files": total})
+
+    def _head(
+        self, table: SharedTable, changes: Changes, form: ResponseFormat, needs: ReadingNeeds, wanted: RangeRequest
+    ) -> bytes:
+        """Return protocol and metadata: those at the begin of the range where the client follows their changes, else
+        those at its end, which then apply to the whole range.
+        """
+        state = changes.start if wanted.adds_metadata else _last_state(changes)
+        protocol = handed_out_protocol(state.protocol, state.raw_protocol, needs)
+        return protocol_line(form, protocol) + metadata_line(
+            form,
+            state.metadata,
+            state.raw_metadata,
+            version=wanted.first,
+            shows_change_data=table.history_shared,
+        )
+
+
+def _last_state(changes: Changes) -> SharedSnapshot:
+    """Return protocol and metadata at the end of a range."""
+    state = changes.start
+    for commit in changes.commits:
+        if commit.metadata is not None:
+            state = replace(state, metadata=commit.metadata, raw_metadata=commit.raw_metadata)
+        if commit.protocol is not None:
+            state = replace(state, protocol=commit.protocol, raw_protocol=commit.raw_protocol)
+    return state
+
+
+def _needs_of(changes: Changes) -> ReadingNeeds:
+    """Return what clients must support to read all files of a range."""
+    features, blocking = set[str](), set[str]()
+    state = changes.start
+    for metadata in (state.metadata, *(commit.metadata for commit in changes.commits if commit.metadata)):
+        schema = parse_schema(metadata.schema_string or NO_COLUMNS)
+        config = TableConfiguration(protocol=_last_state(changes).protocol, metadata=metadata, schema=schema)
+        needs = find_needs(config, has_vectors=changes.has_vectors)
+        features.update(needs.features)
+        blocking.update(needs.not_in_parquet)
+    return ReadingNeeds(tuple(sorted(features)), tuple(sorted(blocking)))
+
+
+def _groups(
+    changes: Changes, base: LineStyle, needs: ReadingNeeds, wanted: RangeRequest, *, shows_change_data: bool
+) -> Iterator[FileGroup]:
+    """Yield the changed files of each commit, after the lines about its metadata and its protocol."""
+    import pyarrow as pa
+
+    for commit in changes.commits:
+        before = _lines_before(commit, base.form, needs, wanted, shows_change_data=shows_change_data)
+        style = replace(base, version=commit.version, time_ms=commit.time_ms)
+        for action, batch in commit.files:
+            yield FileGroup(replace(style, action=action), pa.Table.from_batches([batch]), before)
+            before = b""
+        if before:
+            yield FileGroup(style, pa.table({"path": pa.array([], pa.string())}), before)
+
+
+def _lines_before(
+    commit: CommitChanges,
+    form: ResponseFormat,
+    needs: ReadingNeeds,
+    wanted: RangeRequest,
+    *,
+    shows_change_data: bool,
+) -> bytes:
+    """Return the lines about the metadata and the protocol of a commit. Those of the first one are at the top."""
+    if commit.version == wanted.first:
+        return b""
+    lines = b""
+    if wanted.adds_protocol and commit.protocol is not None and form is ResponseFormat.DELTA:
+        handed: Mapping[str, Any] = handed_out_protocol(commit.protocol, commit.raw_protocol, needs)
+        lines += protocol_line(form, handed, version=commit.version)
+    if wanted.adds_metadata and commit.metadata is not None:
+        lines += metadata_line(
+            form,
+            commit.metadata,
+            commit.raw_metadata,
+            version=commit.version,
+            shows_change_data=shows_change_data,
+        )
+    return lines

@@ -1,0 +1,77 @@
+"""The guard with everything that it needs, made of a configuration file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from deltacli.clock import Clock, system_clock
+from deltacli.errors import UsageError
+from deltacli.sharing.configuration.settings import Configuration
+from deltacli.sharing.configuration.starting import refusals_to_start
+from deltacli.sharing.server.guarding.admin import AdminApplication
+from deltacli.sharing.server.guarding.audit import open_audit
+from deltacli.sharing.server.guarding.guard import RequestGuard
+from deltacli.sharing.server.guarding.metrics import Metrics
+from deltacli.sharing.server.guarding.reloading import Reloaded, Reloader
+
+Override = Callable[[Configuration], Configuration]
+"""Changes settings as options of the command line do."""
+
+
+@dataclass
+class Guarding:
+    """The parts around an application. `is_stopping` makes `/readyz` 503, so that no new requests are sent here."""
+
+    reloader: Reloader
+    guard: RequestGuard
+    metrics: Metrics
+    is_stopping: bool = False
+
+    @property
+    def admin(self) -> AdminApplication:
+        """Return the application of the port for operators."""
+        return AdminApplication(self.metrics, self.problems)
+
+    def problems(self) -> Mapping[str, str]:
+        """Return why the server is not ready, by subject."""
+        stopping = {"server": "it is shutting down"} if self.is_stopping else {}
+        return {**self.reloader.problems, **self.guard.problems, **stopping}
+
+    async def run(self) -> None:
+        """Reload what changes until cancelled; then the server counts as stopping."""
+        try:
+            await self.reloader.run()
+        finally:
+            self.is_stopping = True
+
+
+def make_guarding(
+    path: Path, *, override: Override = lambda configuration: configuration, clock: Clock = system_clock
+) -> Guarding:
+    """Return the parts around an application, with the audit log opened.
+
+    Raises UsageError for a bad configuration, bad recipients, and settings that the server does not start with;
+    StorageFailed for an audit log that cannot be written, and for wildcards that cannot be listed.
+    """
+    metrics = Metrics()
+
+    def note(outcome: Reloaded) -> None:
+        metrics.count_reload(is_good=outcome.error is None)
+
+    reloader = Reloader(path, override=override, on_outcome=note)
+    configuration = reloader.state.configuration
+    require_startable(configuration)
+    audit = open_audit(configuration.settings.audit)
+    guard = RequestGuard(lambda: reloader.state, audit=audit, metrics=metrics, clock=clock)
+    return Guarding(reloader, guard, metrics)
+
+
+def require_startable(configuration: Configuration) -> None:
+    """Raise UsageError for settings that the server does not start with."""
+    refusals = refusals_to_start(configuration.settings, is_authenticated=configuration.is_authenticated)
+    if refusals:
+        first, *others = refusals
+        facts = {"instead": first.hint, **{other.code: other.message for other in others}}
+        raise UsageError(f"the server does not start: {first.message}", code=first.code, facts=facts)

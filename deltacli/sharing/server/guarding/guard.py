@@ -1,0 +1,234 @@
+"""The guard around the application: limits, authentication, the audit log and metrics of every request.
+
+It is an ASGI application around another one, so that slots are released and requests recorded however that ends, and
+nothing is sent before it is recorded.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+import uuid
+from collections.abc import Callable, Mapping, MutableMapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from deltacli.clock import Clock, system_clock
+from deltacli.errors import StorageFailed
+from deltacli.sharing.configuration.settings import Limits
+from deltacli.sharing.protocol.wire_errors import WireError
+from deltacli.sharing.server.guarding.audit import AuditTrail, NoAudit
+from deltacli.sharing.server.guarding.authentication import authenticate, authorize_url
+from deltacli.sharing.server.guarding.exchange import Application, Exchange, Message, Receive, Scope, Send, exchange_of
+from deltacli.sharing.server.guarding.limits import RecipientLimits, check_headers, limited_body
+from deltacli.sharing.server.guarding.metrics import Metrics
+from deltacli.sharing.server.guarding.refusals import not_recorded
+from deltacli.sharing.server.guarding.serving_state import ServingState
+from deltacli.sharing.server.ports import Access
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+
+_LOG = logging.getLogger("deltacli.share")
+_REFUSED_PER_SECOND = 20
+
+
+class NotRecordedError(OSError):
+    """The answer was replaced, because the request could not be recorded. Frameworks take it for a lost client."""
+
+
+class RequestGuard:
+    """Admits requests. `state` returns what is served at the moment."""
+
+    def __init__(
+        self,
+        state: Callable[[], ServingState],
+        *,
+        audit: AuditTrail | None = None,
+        metrics: Metrics | None = None,
+        clock: Clock = system_clock,
+        seconds: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._state = state
+        self.audit = audit or NoAudit()
+        self.metrics = metrics or Metrics()
+        self.clock = clock
+        self.seconds = seconds
+        self._limits = RecipientLimits(seconds)
+        self._audit_fault: StorageFailed | None = None
+
+    @property
+    def problems(self) -> Mapping[str, str]:
+        """Return why the server is not ready, by subject."""
+        return {} if self._audit_fault is None else {"audit": self._audit_fault.message}
+
+    async def admit(self, request: Request) -> Access:
+        """Return the access of the bearer of a token, and count the request. Raises WireError (401, 429)."""
+        return self._entered(request.scope, authenticate(request.scope["headers"], self._state(), self.clock()))
+
+    def readmit(self, name: str, epoch: int, request: Request | None = None) -> Access:
+        """Return the access of the recipient that a signed URL was made for, unless it was revoked since.
+
+        With `request`, the recipient is recorded with it. Downloads do not count towards the rate of a recipient.
+        Raises WireError (403).
+        """
+        access = authorize_url(name, epoch, self._state())
+        exchange = exchange_of(request.scope) if request is not None else None
+        if exchange is not None:
+            exchange.caller = access.caller
+        return access
+
+    def wrap(self, application: Application) -> GuardedApplication:
+        """Return the application with the guard around it."""
+        return GuardedApplication(application, self)
+
+    @property
+    def limits(self) -> Limits:
+        """Return the limits at the moment."""
+        return self._state().configuration.settings.limits
+
+    def check(self, scope: Scope) -> None:
+        """Check the headers of a request. Raises WireError."""
+        settings = self._state().configuration.settings
+        check_headers(scope["headers"], settings.limits, settings.allowed_hosts)
+
+    def limited(self, receive: Receive) -> Receive:
+        """Return a `receive` with the limits of bodies."""
+        return limited_body(receive, self.limits)
+
+    def record(self, entry: Mapping[str, Any]) -> None:  # Any: JSON values
+        """Write a line of the audit log. Raises WireError (503) where that fails."""
+        try:
+            self.audit.write(entry)
+        except StorageFailed as fault:
+            self.metrics.audit_failures.inc()
+            if self._audit_fault is None:
+                _LOG.error("requests are refused: %s", fault)
+            self._audit_fault = fault
+            raise not_recorded() from fault
+        self._audit_fault = None
+
+    def _entered(self, scope: MutableMapping[str, Any], access: Access) -> Access:
+        exchange = exchange_of(scope)
+        if exchange is not None:
+            exchange.caller = access.caller
+            exchange.on_end.append(self._limits.enter(access.caller.name, self.limits))
+        return access
+
+
+class GuardedApplication:
+    """The application, with the guard around it."""
+
+    def __init__(self, application: Application, guard: RequestGuard) -> None:
+        self._application = application
+        self._guard = guard
+        self._refused = (0.0, 0)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http":
+            await self._application(scope, receive, send)
+            return
+        exchange = Exchange(scope, uuid.uuid4().hex, self._guard.seconds())
+        guarded = self._guarded_send(exchange, send)
+        with self._guard.metrics.in_flight():
+            try:
+                await self._run(scope, exchange, receive, guarded)
+            finally:
+                self._finish(exchange)
+
+    async def _run(self, scope: Scope, exchange: Exchange, receive: Receive, send: Send) -> None:
+        """Answer within the time limit; where that ends, the server closes the connection, so the client notices."""
+        try:
+            async with asyncio.timeout(None) as exchange.time_limit:
+                await self._answer(scope, exchange, receive, send)
+        except TimeoutError:
+            if exchange.time_limit is None or not exchange.time_limit.expired():
+                raise
+            exchange.is_cut = True
+        if exchange.is_cut:
+            _LOG.warning("an answer was cut because it took too long: %s", exchange.name)
+
+    async def _answer(self, scope: Scope, exchange: Exchange, receive: Receive, send: Send) -> None:
+        try:
+            self._guard.check(scope)
+            await self._application(scope, self._guard.limited(receive), send)
+        except WireError as refusal:
+            if exchange.status is not None:
+                raise  # too late for an answer: the connection is closed
+            await _send_refusal(refusal, send)
+        except Exception:
+            if not (exchange.is_replaced or exchange.is_cut):  # else the framework took that for a lost client
+                raise
+
+    def _guarded_send(self, exchange: Exchange, send: Send) -> Send:
+        """Return a `send` that records the request before the first byte, or sends a refusal instead."""
+
+        async def guarded(message: Message) -> None:
+            if exchange.is_replaced:
+                raise NotRecordedError("the request was not recorded")
+            if message["type"] == "http.response.start":
+                try:
+                    self._begin(exchange, message)
+                except WireError as refusal:
+                    exchange.is_replaced = True
+                    await _send_refusal(refusal, send)
+                    exchange.status = refusal.status
+                    raise NotRecordedError("the request was not recorded") from refusal
+            try:
+                async with asyncio.timeout(self._guard.limits.stream_idle_seconds):
+                    await send(message)
+            except TimeoutError:
+                exchange.is_cut = True
+                raise
+            exchange.note_sent(message)
+
+        return guarded
+
+    def _begin(self, exchange: Exchange, message: Message) -> None:
+        """Record a request that is about to be answered. Raises WireError."""
+        status: int = message["status"]
+        message["headers"] = [*message.get("headers", ()), (b"x-request-id", exchange.request_id.encode())]
+        if exchange.caller is None and status >= 400 and not self._may_record_refusal():
+            return
+        try:
+            self._guard.record(exchange.first_entry(status, self._guard.clock(), message["headers"]))
+        except WireError:
+            if exchange.caller is not None or status < 400:
+                raise
+        exchange.first_byte_at = self._guard.seconds()
+        exchange.limit_time(self._guard.limits.stream_seconds)
+
+    def _may_record_refusal(self) -> bool:
+        """Return False where strangers would fill the audit log."""
+        begin, count = self._refused
+        now = self._guard.seconds()
+        self._refused = (begin, count + 1) if now - begin < 1 else (now, 1)
+        return self._refused[1] <= _REFUSED_PER_SECOND
+
+    def _finish(self, exchange: Exchange) -> None:
+        exchange.end()
+        metrics, now = self._guard.metrics, self._guard.seconds()
+        route, name = exchange.route, exchange.caller.name if exchange.caller else ""
+        status = exchange.status or 499
+        metrics.requests.labels(route, str(status), name).inc()
+        metrics.seconds.labels(route).observe(now - exchange.begun_at)
+        if exchange.first_byte_at is not None:
+            metrics.first_byte_seconds.labels(route).observe(exchange.first_byte_at - exchange.begun_at)
+        metrics.sent_bytes.labels(route).inc(exchange.sent_bytes)
+        if status >= 400:
+            metrics.refused.labels(str(status)).inc()
+        if not exchange.is_complete:
+            metrics.broken.labels(route).inc()
+        if exchange.is_stream and not exchange.is_replaced:
+            with suppress(WireError):  # the request itself is recorded
+                self._guard.record(exchange.last_entry(self._guard.clock(), now))
+
+
+async def _send_refusal(refusal: WireError, send: Send) -> None:
+    body = refusal.body()
+    headers = {"Content-Type": "application/json; charset=utf-8", "Content-Length": str(len(body)), **refusal.headers}
+    encoded = [(name.lower().encode(), value.encode("latin-1")) for name, value in headers.items()]
+    await send({"type": "http.response.start", "status": refusal.status, "headers": encoded})
+    await send({"type": "http.response.body", "body": body})

@@ -1,0 +1,82 @@
+"""Answers to requests that are refused before the application sees them, or while it reads them."""
+
+from __future__ import annotations
+
+from deltacli.sharing.configuration.recipients import TokenState
+from deltacli.sharing.protocol.wire_errors import ErrorCode, WireError
+from deltacli.units import format_size, format_timestamp
+
+_CHALLENGE = 'Bearer realm="delta-sharing"'
+
+
+def token_missing() -> WireError:
+    """Return the answer to a request without a bearer token."""
+    message = "the request has no bearer token (expected: the header Authorization: Bearer TOKEN)"
+    return WireError(401, ErrorCode.UNAUTHENTICATED, message, headers={"WWW-Authenticate": _CHALLENGE})
+
+
+def token_refused(state: TokenState | None = None, at_ms: int | None = None) -> WireError:
+    """Return the answer to a token that is unknown, or not valid at the moment; the latter is told to its owner only,
+    because only the owner can present it.
+    """
+    match state:
+        case TokenState.EXPIRED:
+            reason = f"expired at {format_timestamp(at_ms or 0)}"
+        case TokenState.NOT_YET_VALID:
+            reason = f"is not valid before {format_timestamp(at_ms or 0)}"
+        case _:
+            reason = "is not valid"
+    challenge = f'{_CHALLENGE}, error="invalid_token"'
+    message = f"the bearer token {reason}; ask the provider for a new profile"
+    return WireError(401, ErrorCode.UNAUTHENTICATED, message, headers={"WWW-Authenticate": challenge})
+
+
+def url_revoked() -> WireError:
+    """Return the answer to a signed URL whose recipient lost access since."""
+    return WireError(403, ErrorCode.FORBIDDEN, "the URL was revoked; repeat the query to get another one")
+
+
+def too_many(what: str, retry_after_seconds: int) -> WireError:
+    """Return the answer to a recipient that asks too often, or too much at once."""
+    headers = {"Retry-After": str(max(retry_after_seconds, 1))}
+    return WireError(429, ErrorCode.TOO_MANY, f"too many requests: {what}", headers=headers)
+
+
+def body_too_large(most_bytes: int) -> WireError:
+    """Return the answer to a body that is too large. The rest of it is not read, so the connection is closed."""
+    message = f"the body of the request is larger than {format_size(most_bytes)}"
+    return WireError(413, ErrorCode.TOO_LARGE, message, headers={"Connection": "close"})
+
+
+def body_too_slow(seconds: int) -> WireError:
+    """Return the answer to a body that does not arrive."""
+    message = f"the body of the request did not arrive within {seconds} seconds"
+    return WireError(408, ErrorCode.TIMEOUT, message, headers={"Connection": "close"})
+
+
+def headers_too_large(most_bytes: int) -> WireError:
+    """Return the answer to headers that are too large."""
+    message = f"the headers of the request are larger than {format_size(most_bytes)}"
+    return WireError(431, ErrorCode.TOO_LARGE, message, headers={"Connection": "close"})
+
+
+def encoding_refused(name: str) -> WireError:
+    """Return the answer to a compressed body."""
+    message = f"the Content-Encoding {name[:40]!r} is not accepted; send the body as it is"
+    return WireError(415, ErrorCode.MEDIA_TYPE, message, headers={"Accept-Encoding": "identity"})
+
+
+def host_refused() -> WireError:
+    """Return the answer to a request for another host, such as one by a page of a foreign web site."""
+    return WireError(421, ErrorCode.INVALID, "the Host header does not name this server")
+
+
+def body_malformed(reason: str) -> WireError:
+    """Return the answer to a body that is not what it has to be."""
+    return WireError(400, ErrorCode.MALFORMED, f"the body of the request {reason}")
+
+
+def not_recorded() -> WireError:
+    """Return the answer to a request that cannot be recorded, and so is not served."""
+    message = "the server cannot record requests at the moment, so it does not answer them"
+    return WireError(503, ErrorCode.UNAVAILABLE, message, headers={"Retry-After": "60"})

@@ -1,0 +1,67 @@
+"""What the application needs from others: who asks, tokens that cannot be forged, and URLs of files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from deltacli.sharing.model import Catalog, SharedTable
+from deltacli.sharing.signing.signed_urls import SignedUrls
+from deltacli.sharing.signing.tokens import Bound
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+
+
+@dataclass(frozen=True)
+class Caller:
+    """A recipient at the time of a request. `epoch` changes when anything is revoked. `expires_ms` is the end of the
+    token that was used, in epoch milliseconds; None if it has none. `token_id` names the token in the audit log.
+    """
+
+    name: str
+    epoch: int = 0
+    expires_ms: int | None = None
+    token_id: str | None = None
+
+
+@dataclass(frozen=True)
+class Access:
+    """What a caller sees."""
+
+    caller: Caller
+    catalog: Catalog
+
+
+class Guard(Protocol):
+    """Decides who may ask. Both methods raise WireError."""
+
+    async def admit(self, request: Request) -> Access:
+        """Return the access of the bearer of a token."""
+
+    def readmit(self, name: str, epoch: int, request: Request | None = None) -> Access:
+        """Return the access of the recipient that a signed URL was made for, unless it was revoked since."""
+
+
+class Seal(Protocol):
+    """Makes tokens that nobody can change or make."""
+
+    def seal(self, kind: str, payload: Mapping[str, Any], *, bound: Bound, expires_ms: int) -> str:
+        """Return a token of letters, digits, `-` and `_`."""
+
+    def open(self, kind: str, token: str, *, bound: Bound) -> Mapping[str, Any]:
+        """Return the payload of a token. Raises WireError unless it was made for the same `kind` and `bound`, and has
+        not expired.
+        """
+
+
+class UrlSigner(Protocol):
+    """Makes URLs of the files of one table for one recipient."""
+
+    def sign(self, paths: Sequence[str], expires_ms: int) -> SignedUrls:
+        """Return a URL for each path, relative to the table and decoded. They expire at `expires_ms` or before."""
+
+
+OpenSigner = Callable[[SharedTable, Caller], UrlSigner]
+"""Returns the signer of a table for a recipient. Raises WireError where the store of the table cannot be signed for."""

@@ -1,0 +1,177 @@
+"""Running the application by uvicorn: the socket, signals, and a shutdown that finishes running answers."""
+
+from __future__ import annotations
+
+import errno
+import signal
+import socket
+from collections.abc import Callable, Coroutine, Mapping
+from contextlib import nullcontext
+from dataclasses import dataclass
+from importlib.util import find_spec
+from multiprocessing import parent_process
+from typing import TYPE_CHECKING, Any
+
+from deltacli.errors import StorageFailed, UsageError
+
+if TYPE_CHECKING:
+    import uvicorn
+    from starlette.types import ASGIApp
+
+    from deltacli.sharing.configuration.settings import Tls
+
+SHUTDOWN_SECONDS = 30
+KEEP_ALIVE_SECONDS = 75
+_BACKLOG = 2048
+
+
+def require_server() -> None:
+    """Raise UsageError unless the packages of the server are installed."""
+    for name in ("starlette", "uvicorn", "yaml", "prometheus_client"):
+        if find_spec(name) is None:
+            raise UsageError(
+                f"the server needs the package {name}, which is not installed",
+                code="usage.missing-extra",
+                hint="pip install 'deltacli[share]'",
+            )
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """Return a socket that is bound to an address; port 0 is any free one. Raises UsageError and StorageFailed."""
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        bound = socket.socket(family, kind, protocol)
+    except OSError as fault:
+        raise UsageError(f"{host} is not an address of this machine: {fault.strerror}") from fault
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        bound.bind(address)
+        bound.listen(_BACKLOG)
+    except OSError as fault:
+        bound.close()
+        raise _not_bound(host, port, fault) from fault
+    bound.set_inheritable(True)
+    return bound
+
+
+def _not_bound(host: str, port: int, fault: OSError) -> StorageFailed | UsageError:
+    match fault.errno:
+        case errno.EADDRINUSE:
+            return UsageError(
+                f"port {port} of {host} is in use", code="share.port-in-use", hint="add --port 0 for any free port"
+            )
+        case errno.EACCES:
+            return UsageError(
+                f"port {port} of {host} needs more privileges", code="share.port-denied", hint="add --port 8080"
+            )
+        case errno.EADDRNOTAVAIL:
+            return UsageError(f"{host} is not an address of this machine", code="share.host")
+    return StorageFailed(f"port {port} of {host} cannot be opened: {fault.strerror}", code="share.port")
+
+
+def address_of(bound: socket.socket) -> tuple[str, int]:
+    """Return host and port of a bound socket."""
+    host, port = bound.getsockname()[:2]
+    return str(host), int(port)
+
+
+@dataclass(frozen=True)
+class Service:
+    """What one process runs: the application, what else runs beside it, and what SIGHUP does (None: it ends the run).
+
+    `admin` is answered at another address, where there is one.
+    """
+
+    application: ASGIApp
+    admin: ASGIApp | None = None
+    background: tuple[Callable[[], Coroutine[Any, Any, None]], ...] = ()
+    on_hangup: Callable[[], None] | None = None
+    tls: Tls | None = None
+
+
+@dataclass(frozen=True)
+class Sockets:
+    """The bound addresses of the application and of `admin`."""
+
+    main: socket.socket
+    admin: socket.socket | None = None
+
+    def close(self) -> None:
+        """Close both."""
+        self.main.close()
+        if self.admin is not None:
+            self.admin.close()
+
+
+def run_service(service: Service, sockets: Sockets) -> None:
+    """Answer requests until a signal; then finish the running ones, for up to 30 seconds. A second signal ends them."""
+    import asyncio
+
+    server = _server(service.application, _tls_options(service.tls))
+    with asyncio.Runner(loop_factory=server.config.get_loop_factory()) as runner:
+        runner.run(_run(service, server, sockets))
+
+
+async def _run(service: Service, server: uvicorn.Server, sockets: Sockets) -> None:
+    import asyncio
+
+    loop = asyncio.get_running_loop()
+    beside = [asyncio.create_task(work()) for work in service.background]
+    if service.admin is not None and sockets.admin is not None:
+        beside.append(asyncio.create_task(_without_signals(_server(service.admin, {}), sockets.admin)))
+    if service.on_hangup is not None:
+        loop.add_signal_handler(signal.SIGHUP, service.on_hangup)
+    parent = parent_process()
+    if parent is not None:  # where it was killed, nobody else ends this process
+        loop.add_reader(parent.sentinel, lambda: server.handle_exit(signal.SIGTERM, None))
+    try:
+        await server.serve(sockets=[sockets.main])
+    finally:
+        for task in beside:
+            task.cancel()
+        await asyncio.gather(*beside, return_exceptions=True)
+
+
+async def _without_signals(server: uvicorn.Server, bound: socket.socket) -> None:
+    """Serve until cancelled, and leave signals to the other server."""
+    server.capture_signals = nullcontext  # type: ignore[assignment]
+    await server.serve(sockets=[bound])
+
+
+def _server(application: ASGIApp, options: Mapping[str, Any]) -> uvicorn.Server:
+    import uvicorn
+
+    config = uvicorn.Config(
+        application,
+        log_config=None,
+        access_log=False,
+        lifespan="off",
+        server_header=False,
+        proxy_headers=False,
+        timeout_keep_alive=KEEP_ALIVE_SECONDS,
+        timeout_graceful_shutdown=SHUTDOWN_SECONDS,
+        **options,
+    )
+    try:
+        config.load()
+    except OSError as fault:
+        raise UsageError(
+            f"the certificate cannot be used: {fault.strerror or fault}",
+            code="share.certificate",
+            hint="check ssl.certificateFile, ssl.certificateKeyFile and ssl.certificatePasswordFile",
+        ) from fault
+    return uvicorn.Server(config)
+
+
+def _tls_options(tls: Tls | None) -> dict[str, Any]:  # Any: options of uvicorn
+    if tls is None:
+        return {}
+    try:
+        password = tls.password()
+    except (OSError, UnicodeDecodeError) as fault:
+        raise UsageError("ssl.certificatePasswordFile cannot be read", code="share.certificate") from fault
+    return {
+        "ssl_certfile": str(tls.certificate_file),
+        "ssl_keyfile": str(tls.key_file),
+        "ssl_keyfile_password": password,
+    }

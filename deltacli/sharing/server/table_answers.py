@@ -1,0 +1,145 @@
+"""Answers about one table: version, metadata, and the files of a version. Everything that can fail happens before the
+first byte.
+
+Spec: Query Table Version; Query Table Metadata; Read Data from a Table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from deltacli.sharing.configuration.settings import Settings
+from deltacli.sharing.hints import Hints, select_files
+from deltacli.sharing.model import SharedTable
+from deltacli.sharing.protocol.capabilities import ResponseFormat
+from deltacli.sharing.protocol.file_lines import LineStyle
+from deltacli.sharing.protocol.head_lines import metadata_line, protocol_line
+from deltacli.sharing.protocol.parameters import QueryRequest, VersionChoice
+from deltacli.sharing.protocol.wire_errors import invalid
+from deltacli.sharing.server.answers import VERSION_HEADER, Answer, Wishes, headers_of
+from deltacli.sharing.server.pages import FileGroup, Page, PageTokens, assemble, digest_of, end_line
+from deltacli.sharing.server.ports import Access, OpenSigner, Seal
+from deltacli.sharing.server.signed_actions import FileSource
+from deltacli.sharing.tables.shared_snapshot import SharedSnapshot
+from deltacli.sharing.tables.snapshots import SharedSnapshots
+from deltacli.sharing.tables.versions import choose_version, commit_time_ms, first_version_since
+
+if TYPE_CHECKING:
+    import pyarrow
+
+
+@dataclass(frozen=True)
+class TableAnswers:
+    """Makes the answers about tables. `clock` is in epoch milliseconds."""
+
+    snapshots: SharedSnapshots
+    open_signer: OpenSigner
+    seal: Seal
+    clock: Callable[[], int]
+    settings: Settings
+
+    def version(self, table: SharedTable, starting_ms: int | None) -> dict[str, str]:
+        """Return the header with the newest version, or the first one committed at or after a time."""
+        if starting_ms is None:
+            return {VERSION_HEADER: str(self.snapshots.newest_version(table))}
+        return {VERSION_HEADER: str(first_version_since(self.snapshots, table, starting_ms))}
+
+    def metadata(self, table: SharedTable, choice: VersionChoice, wishes: Wishes) -> Answer:
+        """Return protocol and metadata of a version."""
+        snapshot = self.snapshots.at(table, choose_version(self.snapshots, table, choice))
+        form = snapshot.needs.choose(wishes.capabilities, table.full_name)
+        head = head_of(table, snapshot, form, dated=not choice.is_newest)
+        wishes = replace(wishes, capabilities=replace(wishes.capabilities, end_stream_action=False))
+        return Answer(headers_of(snapshot.version, form, wishes), [head], {"version": snapshot.version})
+
+    def query(self, access: Access, table: SharedTable, request: QueryRequest, wishes: Wishes) -> Answer:
+        """Return the files of a version, or a page of them."""
+        tokens = self._tokens(access, table, request, wishes)
+        version, start = self._begin(tokens, table, request)
+        snapshot = self.snapshots.at(table, version)
+        form = snapshot.needs.choose(wishes.capabilities, table.full_name)
+        snapshot.require_shareable()
+        source = self.source_of(access, table)
+        expires_ms = self.expiry_for(access, source)
+        hints = Hints(tuple(request.sql_hints), request.json_hint, request.limit)
+        files, note = self._select(snapshot, hints, is_paged=request.is_paged)
+        dated = not request.choice.is_newest
+        style = LineStyle(
+            form,
+            wishes.hash_for(form),
+            expires_ms,
+            version=version if dated else None,
+            time_ms=commit_time_ms(self.snapshots, table, snapshot) if dated else None,
+        )
+        page = Page(start, self.rows_of_page(request.max_files) if request.is_paged else None)
+        more = page.ends_before(files.num_rows)
+        tail = b""
+        if wishes.capabilities.end_stream_action or request.is_paged or request.include_refresh_token:
+            following = tokens.next_page({"version": version, "start": start + (page.most or 0)}) if more else None
+            refresh = tokens.refresh(version) if request.include_refresh_token else None
+            tail = end_line(style.expires_ms, refresh_token=refresh, next_page_token=following)
+        head = head_of(table, snapshot, form, dated=dated)
+        lines = page.parts([FileGroup(style, files)], source)
+        parts = assemble(head, lines, tail, reports_failure=wishes.capabilities.end_stream_action)
+        about = {"version": version, "files": files.num_rows, "filesTotal": snapshot.files.num_rows}
+        return Answer(headers_of(version, form, wishes, note=note), parts, about | ({"hints": note} if note else {}))
+
+    def rows_of_page(self, wanted: int | None) -> int:
+        """Return how many files a page has."""
+        return min(wanted or self.settings.page_size, self.settings.page_size)
+
+    def source_of(self, access: Access, table: SharedTable) -> FileSource:
+        """Return the store of a table and the signer for a caller. Raises WireError."""
+        storage = self.snapshots.handle(table).storage
+        return FileSource(storage, self.open_signer(table, access.caller))
+
+    def expiry_for(self, access: Access, source: FileSource) -> int:
+        """Return when URLs for a caller expire: never after its token, nor after the credential that signs them."""
+        until = self.clock() + self.settings.url_lifetime_seconds * 1_000
+        until = until if access.caller.expires_ms is None else min(until, access.caller.expires_ms)
+        return source.signer.sign([], until).expires_ms
+
+    def _tokens(self, access: Access, table: SharedTable, request: QueryRequest, wishes: Wishes) -> PageTokens:
+        others = replace(request, page_token=None, max_files=None, refresh_token=None, include_refresh_token=False)
+        return replace(self.tokens_of(access, table), parameters=digest_of(others, wishes))
+
+    def tokens_of(self, access: Access, table: SharedTable) -> PageTokens:
+        """Return the tokens of requests about a table."""
+        return PageTokens(self.seal, self.clock, self.settings, access, table)
+
+    def _begin(self, tokens: PageTokens, table: SharedTable, request: QueryRequest) -> tuple[int, int]:
+        """Return the version to answer, and the number of the first file. Raises WireError."""
+        if request.refresh_token is not None and not request.choice.is_newest:
+            raise invalid("refreshToken excludes version and timestamp")
+        if request.page_token is not None:
+            opened = tokens.open_page(request.page_token)
+            return int(opened["version"]), int(opened["start"])
+        if request.refresh_token is not None:
+            return tokens.open_refresh(request.refresh_token), 0
+        return choose_version(self.snapshots, table, request.choice), 0
+
+    def _select(self, snapshot: SharedSnapshot, hints: Hints, *, is_paged: bool) -> tuple[pyarrow.Table, str]:
+        """Return the files that hints keep, and a note on the hints. Pages have them in an order of their own."""
+        files = snapshot.files.take(snapshot.canonical_order) if is_paged else snapshot.files
+        if hints == Hints():
+            return files, ""
+        sql = hints.sql if self.settings.evaluate_sql_hints else ()
+        json = hints.json if self.settings.evaluate_json_hints else None
+        is_whole = (sql, json) == (hints.sql, hints.json)  # a limit means rows that match all of them
+        found = select_files(files, snapshot.config, Hints(sql, json, hints.limit if is_whole else None))
+        note = found.reason if is_whole else f"{found.reason}; hints are not evaluated by configuration"
+        return files if found.kept is None else files.filter(found.kept), note
+
+
+def head_of(table: SharedTable, snapshot: SharedSnapshot, form: ResponseFormat, *, dated: bool) -> bytes:
+    """Return the lines of protocol and metadata; `dated`: with the version, which the client chose."""
+    return protocol_line(form, snapshot.client_protocol) + metadata_line(
+        form,
+        snapshot.metadata,
+        snapshot.raw_metadata,
+        version=snapshot.version if dated else None,
+        totals=snapshot.totals,
+        shows_change_data=table.history_shared,
+    )

@@ -1,0 +1,296 @@
+"""The secret keys of the server, in a file that only its owner can read, and the keys derived from them.
+
+All workers of a server share the file. The first one creates it, with one atomic link, so all get the same key.
+Rotation adds a key that signs a little later, when every worker has read the file, and keeps the older ones for
+checking until they retire.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import hashlib
+import hmac
+import json
+import os
+import stat
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from threading import Lock
+from typing import Any, NamedTuple, Protocol
+
+from deltacli.errors import StorageFailed, UsageError
+
+SECRET_BYTES = 32
+ID_BYTES = 4
+STARTS_AFTER_MS = 60_000
+"""Time until a new key signs: every worker has read the file by then."""
+READ_EVERY_MS = 10_000
+"""How often a worker looks whether the file has changed."""
+_SALT = b"deltacli share keys 1"
+_LARGEST_FILE = 64 << 10
+_CODE = "share.keys"
+
+
+class DerivedKey(NamedTuple):
+    """A key for one kind of signature. `id` names the server key that it was derived from."""
+
+    id: bytes
+    secret: bytes
+
+
+@dataclass(frozen=True)
+class ServerKey:
+    """A secret. It signs from `starts_ms` on, and is accepted until `retires_ms` (None: no end)."""
+
+    secret: bytes
+    starts_ms: int
+    retires_ms: int | None = None
+
+    def __repr__(self) -> str:
+        return f"ServerKey({self.id.hex()}, starts_ms={self.starts_ms}, retires_ms={self.retires_ms})"
+
+    @cached_property
+    def id(self) -> bytes:
+        """Return a name for the key that does not reveal it."""
+        return hkdf(self.secret, b"id", ID_BYTES)
+
+
+class Keys(Protocol):
+    """Keys that sign and check: `ServerKeys`, or those of a file that may change."""
+
+    def signing(self, kind: str, now_ms: int) -> DerivedKey:
+        """Return the key that signs now."""
+
+    def checking(self, kind: str, key_id: bytes, now_ms: int) -> DerivedKey | None:
+        """Return the key of this id for checking a signature, None if it is not accepted."""
+
+
+@dataclass(frozen=True)
+class ServerKeys:
+    """The keys of a server, newest first."""
+
+    keys: tuple[ServerKey, ...]
+
+    def signing(self, kind: str, now_ms: int) -> DerivedKey:
+        """Return the key that signs now: the newest that has started."""
+        started = [key for key in self.keys if key.starts_ms <= now_ms and not _is_retired(key, now_ms)]
+        return self._derived(started[0] if started else self.keys[0], kind)
+
+    def checking(self, kind: str, key_id: bytes, now_ms: int) -> DerivedKey | None:
+        """Return the key of this id for checking a signature, None if there is none or it is retired."""
+        for key in self.keys:
+            if hmac.compare_digest(key.id, key_id) and not _is_retired(key, now_ms):
+                return self._derived(key, kind)
+        return None
+
+    def _derived(self, key: ServerKey, kind: str) -> DerivedKey:
+        known = self._cache.get((key.id, kind))
+        if known is None:
+            known = self._cache[key.id, kind] = DerivedKey(key.id, hkdf(key.secret, kind.encode(), SECRET_BYTES))
+        return known
+
+    @cached_property
+    def _cache(self) -> dict[tuple[bytes, str], DerivedKey]:
+        return {}
+
+    def __repr__(self) -> str:
+        return f"ServerKeys({', '.join(key.id.hex() for key in self.keys)})"
+
+    @classmethod
+    def generate(cls, now_ms: int, random: Callable[[int], bytes] = os.urandom) -> ServerKeys:
+        """Return one new key, for a server that keeps none."""
+        return cls((ServerKey(random(SECRET_BYTES), now_ms),))
+
+    @classmethod
+    def read_or_create(cls, path: Path, *, now_ms: int, random: Callable[[int], bytes] = os.urandom) -> ServerKeys:
+        """Return the keys of a file, which is created if it is missing.
+
+        Raises UsageError (`share.keys`) for a file that others can read or that is damaged, StorageFailed if it cannot
+        be read or created.
+        """
+        try:
+            return _read(path)
+        except FileNotFoundError:
+            pass
+        except OSError as fault:
+            raise _unusable(path, fault) from fault
+        try:
+            with contextlib.suppress(FileExistsError), _draft(path, cls.generate(now_ms, random)) as draft:
+                os.link(draft, path)
+                _sync_directory(path.parent)
+            return _read(path)
+        except OSError as fault:
+            raise _unusable(path, fault) from fault
+
+    @classmethod
+    def rotate(
+        cls, path: Path, *, now_ms: int, overlap_ms: int, random: Callable[[int], bytes] = os.urandom
+    ) -> ServerKeys:
+        """Add a new key to a file and return all. The keys before are accepted for `overlap_ms` from when the new one
+        signs, and keys that have retired are dropped. Raises what `read_or_create` raises.
+
+        Two rotations at once keep one of the new keys only, so the caller holds a lock.
+        """
+        old = cls.read_or_create(path, now_ms=now_ms, random=random)
+        starts_ms = now_ms + STARTS_AFTER_MS
+        kept = [
+            ServerKey(key.secret, key.starts_ms, min(key.retires_ms or starts_ms + overlap_ms, starts_ms + overlap_ms))
+            for key in old.keys
+            if not _is_retired(key, now_ms)
+        ]
+        keys = cls((ServerKey(random(SECRET_BYTES), starts_ms), *kept))
+        try:
+            with _draft(path, keys) as draft:
+                os.replace(draft, path)
+                _sync_directory(path.parent)
+        except OSError as fault:
+            raise _unusable(path, fault) from fault
+        return keys
+
+
+class KeyFile:
+    """The keys of a file, which is read again when it has changed. A file that has become unusable changes nothing:
+    `problem` says why, and the keys that were read before are used.
+    """
+
+    def __init__(self, path: Path, *, now_ms: int, random: Callable[[int], bytes] = os.urandom) -> None:
+        self._path = path
+        self._keys = ServerKeys.read_or_create(path, now_ms=now_ms, random=random)
+        self._seen, self._seen_ms = self._identity(), now_ms
+        self._lock = Lock()
+        self.problem: str | None = None
+
+    def signing(self, kind: str, now_ms: int) -> DerivedKey:
+        """Return the key that signs now."""
+        return self._current(now_ms).signing(kind, now_ms)
+
+    def checking(self, kind: str, key_id: bytes, now_ms: int) -> DerivedKey | None:
+        """Return the key of this id for checking a signature, None if it is not accepted."""
+        return self._current(now_ms).checking(kind, key_id, now_ms)
+
+    def _current(self, now_ms: int) -> ServerKeys:
+        if 0 <= now_ms - self._seen_ms < READ_EVERY_MS:
+            return self._keys
+        with self._lock:
+            self._seen_ms = now_ms
+            seen = self._identity()
+            if seen != self._seen or self.problem:
+                self._seen = seen
+                self._read_again()
+        return self._keys
+
+    def _read_again(self) -> None:
+        try:
+            self._keys, self.problem = _read(self._path), None
+        except (OSError, UsageError) as fault:
+            self.problem = str(fault)
+
+    def _identity(self) -> tuple[int, ...]:
+        try:
+            found = self._path.lstat()
+        except OSError:
+            return ()
+        return found.st_ino, found.st_mtime_ns, found.st_size, found.st_mode
+
+
+def hkdf(secret: bytes, info: bytes, length: int, salt: bytes = _SALT) -> bytes:
+    """Return a key derived from a secret, by HKDF with SHA-256 (RFC 5869)."""
+    extracted = hmac.digest(salt, secret, "sha256")
+    blocks, block = b"", b""
+    for number in range(1, -(-length // hashlib.sha256().digest_size) + 1):
+        block = hmac.digest(extracted, block + info + bytes([number]), "sha256")
+        blocks += block
+    return blocks[:length]
+
+
+def _is_retired(key: ServerKey, now_ms: int) -> bool:
+    return key.retires_ms is not None and key.retires_ms <= now_ms
+
+
+# -- the file ---------------------------------------------------------------------------------------------------------
+
+
+def _read(path: Path) -> ServerKeys:
+    """Return the keys of a file. Raises OSError and UsageError."""
+    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0))
+    with open(descriptor, "rb") as file:
+        mode = os.fstat(file.fileno()).st_mode
+        if not stat.S_ISREG(mode) or (os.name != "nt" and mode & 0o077):
+            raise UsageError(
+                f"the key file {path} can be read or written by other users",
+                code=_CODE,
+                facts={"mode": f"{stat.S_IMODE(mode):04o}", "expected": "0600"},
+                hint=f"delete {path} if others may have read it, else: chmod 600 {path}",
+            )
+        content = file.read(_LARGEST_FILE)
+    try:
+        return ServerKeys(tuple(_parsed(key) for key in _listed(json.loads(content))))
+    except (ValueError, KeyError, TypeError, RecursionError):
+        raise UsageError(
+            f"the key file {path} is damaged",
+            code=_CODE,
+            hint=f"delete {path}: a new key is made, and recipients have to repeat their queries",
+        ) from None
+
+
+def _listed(document: Any) -> Sequence[Any]:  # Any: what JSON has
+    if document["version"] != 1 or not document["keys"]:
+        raise ValueError
+    keys: Sequence[Any] = document["keys"]
+    return keys
+
+
+def _parsed(key: Any) -> ServerKey:
+    secret, starts, retires = base64.b64decode(key["secret"], validate=True), key["startsMs"], key.get("retiresMs")
+    if len(secret) != SECRET_BYTES or type(starts) is not int or type(retires) not in (int, type(None)):
+        raise ValueError
+    return ServerKey(secret, starts, retires)
+
+
+def _written(keys: ServerKeys) -> bytes:
+    listed = [
+        {
+            "secret": base64.b64encode(key.secret).decode(),
+            "startsMs": key.starts_ms,
+            **({} if key.retires_ms is None else {"retiresMs": key.retires_ms}),
+        }
+        for key in keys.keys
+    ]
+    return json.dumps({"version": 1, "keys": listed}, indent=2).encode() + b"\n"
+
+
+@contextlib.contextmanager
+def _draft(path: Path, keys: ServerKeys) -> Any:  # Any: a context manager of a path
+    """Yield a complete file next to `path`, which is removed at the end if it is still there."""
+    draft = path.with_name(f".{path.name}.{os.urandom(6).hex()}")
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0), 0o600)
+    try:
+        with open(descriptor, "wb") as file:
+            file.write(_written(keys))
+            file.flush()
+            os.fsync(file.fileno())
+        yield draft
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            draft.unlink()
+
+
+def _sync_directory(directory: Path) -> None:
+    if os.name == "nt":
+        return
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _unusable(path: Path, fault: OSError) -> StorageFailed:
+    return StorageFailed(
+        f"the key file {path} cannot be read or created: {fault.strerror or fault}",
+        code=_CODE,
+        hint="name a file in a directory that only the server can write to",
+    )

@@ -1,0 +1,1 @@
+"""What the server knows of shared tables: versions, snapshots in columns, and changes."""

@@ -1,0 +1,119 @@
+"""One version of a shared table: protocol, metadata, and the live files in columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from deltacli.arrow import compute as pc
+from deltacli.delta.log.file_actions import action_schemas
+from deltacli.delta.log.replay import key_column
+from deltacli.delta.log.segment import LogFile
+from deltacli.delta.log.state import Metadata
+from deltacli.delta.log.table_configuration import TableConfiguration
+from deltacli.delta.protocol.protocol_action import Protocol
+from deltacli.delta.schema.types import parse_schema
+from deltacli.delta.vectors.descriptor import unique_id_column
+from deltacli.errors import DeltacliError
+from deltacli.sharing.protocol.head_lines import TableTotals
+from deltacli.sharing.protocol.reading_needs import ReadingNeeds, find_needs, handed_out_protocol
+from deltacli.sharing.tables.checking import find_fault, spelled_alike
+
+if TYPE_CHECKING:
+    import pyarrow
+
+    from deltacli.operations.table.version import Snapshot
+
+NO_COLUMNS = '{"type":"struct","fields":[]}'
+_OWN_BYTES = 64 << 10
+"""What a snapshot takes besides its columns: a schema of some hundred columns, parsed."""
+
+
+@dataclass(frozen=True, eq=False)
+class SharedSnapshot:
+    """A version of a table. `files` has the fields of add actions, in no particular order. `commit` is the file of its
+    commit, by which a log that was replaced is noticed; None where it is missing.
+    """
+
+    version: int
+    protocol: Protocol
+    raw_protocol: Mapping[str, Any]
+    metadata: Metadata
+    raw_metadata: Mapping[str, Any]
+    files: pyarrow.Table
+    commit: LogFile | None
+    fault: DeltacliError | None = None
+    """Why the files cannot be shared."""
+
+    def require_shareable(self) -> None:
+        """Raise PathExternal, or DataUnreadable (`partition.*`), where the files cannot be shared."""
+        if self.fault is not None:
+            raise self.fault
+
+    @cached_property
+    def config(self) -> TableConfiguration:
+        """Protocol, metadata and schema together. Raises Unreadable (`schema.*`)."""
+        schema = parse_schema(self.metadata.schema_string or NO_COLUMNS)
+        return TableConfiguration(protocol=self.protocol, metadata=self.metadata, schema=schema)
+
+    @cached_property
+    def needs(self) -> ReadingNeeds:
+        """What clients must support to read this version."""
+        vectors = self.files.column("deletionVector")
+        return find_needs(self.config, has_vectors=vectors.null_count < len(vectors))
+
+    @cached_property
+    def client_protocol(self) -> Mapping[str, Any]:
+        """The protocol action that clients get in delta format."""
+        return handed_out_protocol(self.protocol, self.raw_protocol, self.needs)
+
+    @cached_property
+    def totals(self) -> TableTotals:
+        """Number and bytes of the live files."""
+        return TableTotals(self.files.num_rows, pc.sum(self.files.column("size")).as_py() or 0)
+
+    @cached_property
+    def size_bytes(self) -> int:
+        """The memory that it takes, in bytes."""
+        return int(self.files.nbytes) + _OWN_BYTES
+
+    @cached_property
+    def canonical_order(self) -> Any:  # Any: an Arrow array of row numbers
+        """Return the rows in the one order that does not depend on how the version was rebuilt: pages need it."""
+        import pyarrow as pa
+
+        keys = [
+            key_column(batch.column("path"), unique_id_column(batch.column("deletionVector")))
+            for batch in self.files.to_batches()
+        ]
+        return pc.sort_indices(pa.concat_arrays([pa.array([], pa.binary()), *keys]))
+
+
+def make_snapshot(snapshot: Snapshot) -> SharedSnapshot:
+    """Return a rebuilt version with its files in columns. Raises what reading a checkpoint raises."""
+    import pyarrow as pa
+
+    batches = [spelled_alike(batch, snapshot.config) for batch in snapshot.files()]
+    files = pa.Table.from_batches(batches, schema=action_schemas().add)
+    fault = find_fault(batches, snapshot.config, snapshot.table.uri)
+    return replace(make_state(snapshot), files=files, fault=fault)
+
+
+def make_state(snapshot: Snapshot) -> SharedSnapshot:
+    """Return protocol and metadata of a rebuilt version, without its files."""
+    return SharedSnapshot(
+        version=snapshot.version,
+        protocol=snapshot.protocol,
+        raw_protocol=snapshot.raw_protocol,
+        metadata=snapshot.metadata,
+        raw_metadata=snapshot.raw_metadata,
+        files=action_schemas().add.empty_table(),
+        commit=snapshot.listing.commits.get(snapshot.version),
+    )
+
+
+def batches_of(files: pyarrow.Table, rows: int) -> Iterator[pyarrow.RecordBatch]:
+    """Yield the rows of a table in batches of at most `rows`, without copying them."""
+    yield from (batch for batch in files.to_batches(max_chunksize=rows) if batch.num_rows)

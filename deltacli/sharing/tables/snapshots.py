@@ -1,0 +1,196 @@
+"""The snapshots of all shared tables: rebuilt once, kept in memory up to a limit, and brought up to date by commits."""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from threading import Lock
+from typing import TYPE_CHECKING, NamedTuple
+
+from deltacli.delta.log.segment import LogListing
+from deltacli.operations.table.find_log import find_log, list_log
+from deltacli.operations.table.rebuild import read_snapshot
+from deltacli.sharing.model import SharedTable
+from deltacli.sharing.signing.choose import without_signing_options
+from deltacli.sharing.tables.flights import Flights
+from deltacli.sharing.tables.refresh import apply_commits, commits_between
+from deltacli.sharing.tables.shared_snapshot import SharedSnapshot, make_snapshot, make_state
+
+if TYPE_CHECKING:
+    from deltacli.api.table import Table
+    from deltacli.operations.table.handle import TableHandle
+
+CACHE_BYTES = 1 << 30
+STALE_SECONDS = 1.0
+"""How old the listing of a log may be. Streaming clients ask for the version every ten seconds."""
+
+Place = tuple[str, tuple[tuple[str, str], ...]]
+"""A location with its storage options. Tables that are shared under several names have one place."""
+
+
+def place_of(table: SharedTable) -> Place:
+    """Return the place of a shared table."""
+    return table.location, tuple(sorted(table.storage_options.items()))
+
+
+def _open(table: SharedTable) -> Table:
+    from deltacli.api.table import open_table
+
+    return open_table(table.location, storage_options=without_signing_options(table.storage_options) or None)
+
+
+class _Listed(NamedTuple):
+    """A listing, from its newest version at that time on, and when it was made."""
+
+    listing: LogListing
+    at: float
+
+
+@dataclass
+class CacheUse:
+    """Numbers for operators."""
+
+    hits: int = 0
+    rebuilt: int = 0
+    refreshed: int = 0
+    size_bytes: int = 0
+
+
+class SharedSnapshots:
+    """Returns versions of shared tables. All methods are thread-safe, and raise what reading a table raises.
+
+    At most `max_bytes` of snapshots are kept, the least recently used are dropped first. One that is in use stays in
+    memory until its answer is sent. `clock` counts seconds.
+    """
+
+    def __init__(
+        self,
+        *,
+        max_bytes: int = CACHE_BYTES,
+        stale_seconds: float = STALE_SECONDS,
+        clock: Callable[[], float] = time.monotonic,
+        open_table: Callable[[SharedTable], TableHandle] = _open,
+    ) -> None:
+        self._max_bytes, self._stale_seconds, self._clock, self._open = max_bytes, stale_seconds, clock, open_table
+        self._tables: dict[Place, TableHandle] = {}
+        self._listed: dict[Place, _Listed] = {}
+        self._kept: OrderedDict[tuple[Place, int], SharedSnapshot] = OrderedDict()
+        self._lock, self._flights = Lock(), Flights()
+        self.use = CacheUse()
+
+    def handle(self, table: SharedTable) -> TableHandle:
+        """Return the handle of a table, the same one for every request."""
+        place = place_of(table)
+        with self._lock:
+            if place not in self._tables:
+                self._tables[place] = self._open(table)
+            return self._tables[place]
+
+    def newest_version(self, table: SharedTable) -> int:
+        """Return the newest version in the log of a table; it may be `stale_seconds` old."""
+        known = self.known_newest_version(table)
+        return self._list(table).listing.newest_version if known is None else known
+
+    def known_newest_version(self, table: SharedTable) -> int | None:
+        """Return the newest version where it is known already and not too old, without any I/O."""
+        listed = self._listed.get(place_of(table))
+        is_fresh = listed is not None and self._clock() - listed.at < self._stale_seconds
+        return listed.listing.newest_version if listed is not None and is_fresh else None
+
+    def newest(self, table: SharedTable) -> SharedSnapshot:
+        """Return the newest version of a table."""
+        return self.at(table, self.newest_version(table))
+
+    def at(self, table: SharedTable, version: int) -> SharedSnapshot:
+        """Return a version of a table. Raises VersionAbsent."""
+        key = place_of(table), version
+        with self._lock:
+            kept = self._kept.get(key)
+            if kept is not None:
+                self._kept.move_to_end(key)
+                self.use.hits += 1
+                return kept
+        return self._flights.run(key, lambda: self._keep(key[0], self._make(table, version)))
+
+    def state_at(self, table: SharedTable, version: int) -> SharedSnapshot:
+        """Return protocol and metadata of a version; its files only where they are known. Raises VersionAbsent."""
+        with self._lock:
+            kept = self._kept.get((place_of(table), version))
+        return kept or make_state(read_snapshot(self.handle(table), version=version))
+
+    def forget(self) -> None:
+        """Drop everything, as after a change of the configuration."""
+        with self._lock:
+            self._tables.clear()
+            self._listed.clear()
+            self._kept.clear()
+            self.use.size_bytes = 0
+
+    def _list(self, table: SharedTable) -> _Listed:
+        return self._flights.run(place_of(table), lambda: self._list_now(table))
+
+    def _list_now(self, table: SharedTable) -> _Listed:
+        """List the log from the newest known version on; the whole log where that version is gone."""
+        place, storage, at = place_of(table), self.handle(table).storage, self._clock()
+        before = self._listed.get(place)
+        listing: LogListing | None = None
+        if before is not None:
+            start = self._oldest_of_interest(place, before.listing.newest_version)
+            listing = list_log(storage, start_version=start)
+            if listing.newest_version < before.listing.newest_version or not self._continues(place, listing):
+                listing = None
+        if listing is None:
+            listing = find_log(storage).listing
+            self._drop(place)
+        with self._lock:
+            self._listed[place] = _Listed(listing, at)
+        return self._listed[place]
+
+    def _continues(self, place: Place, listing: LogListing) -> bool:
+        """Return False where the log was replaced since the snapshots were made."""
+        with self._lock:
+            kept = [snapshot for (found, _), snapshot in self._kept.items() if found == place]
+        known = [(snapshot.commit, listing.commits.get(snapshot.version)) for snapshot in kept]
+        return all(None in pair or pair[0] == pair[1] for pair in known)
+
+    def _oldest_of_interest(self, place: Place, newest: int) -> int:
+        """Return from where a new listing begins: at the newest snapshot that it may bring up to date."""
+        with self._lock:
+            versions = [version for found, version in self._kept if found == place and version <= newest]
+        return max(versions, default=newest)
+
+    def _make(self, table: SharedTable, version: int) -> SharedSnapshot:
+        place, handle = place_of(table), self.handle(table)
+        with self._lock:
+            older = [kept for (found, number), kept in self._kept.items() if found == place and number < version]
+        listed = self._listed.get(place)
+        base = max(older, key=lambda kept: kept.version, default=None)
+        if base is not None and listed is not None:
+            commits = commits_between(base, listed.listing, version)
+            if commits:
+                self.use.refreshed += 1
+                return apply_commits(base, handle.storage, commits)
+        self.use.rebuilt += 1
+        return make_snapshot(read_snapshot(handle, version=version))
+
+    def _keep(self, place: Place, snapshot: SharedSnapshot) -> SharedSnapshot:
+        """Add a snapshot to the cache, and drop others until all of them fit."""
+        size = snapshot.size_bytes
+        if size > self._max_bytes:
+            return snapshot
+        with self._lock:
+            replaced = self._kept.pop((place, snapshot.version), None)
+            self.use.size_bytes += size - (replaced.size_bytes if replaced is not None else 0)
+            self._kept[place, snapshot.version] = snapshot
+            while self.use.size_bytes > self._max_bytes:
+                _, dropped = self._kept.popitem(last=False)
+                self.use.size_bytes -= dropped.size_bytes
+        return snapshot
+
+    def _drop(self, place: Place) -> None:
+        """Drop the snapshots of a place: its log was replaced, or is seen for the first time."""
+        with self._lock:
+            for key in [key for key in self._kept if key[0] == place]:
+                self.use.size_bytes -= self._kept.pop(key).size_bytes

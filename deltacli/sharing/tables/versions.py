@@ -1,0 +1,96 @@
+"""Which versions of a table a recipient may choose, and when they were committed.
+
+Spec: Read Data from a Table (version, timestamp); Query Table Version (startingTimestamp).
+"""
+
+from __future__ import annotations
+
+from deltacli.delta.log.commit_times import file_times
+from deltacli.delta.log.segment import LogListing
+from deltacli.delta.log.state import has_in_commit_timestamps
+from deltacli.errors import VersionAbsent
+from deltacli.operations.table.find_log import list_log
+from deltacli.operations.table.time_travel import VersionTime, committed_at, find_range, version_at
+from deltacli.sharing.model import SharedTable
+from deltacli.sharing.protocol.parameters import VersionChoice
+from deltacli.sharing.protocol.wire_errors import invalid, unsupported
+from deltacli.sharing.tables.shared_snapshot import SharedSnapshot
+from deltacli.sharing.tables.snapshots import SharedSnapshots
+from deltacli.units import format_timestamp
+from deltacli.work.commits.provenance import read_provenance
+
+
+def require_history(table: SharedTable, what: str) -> None:
+    """Raise WireError unless the history of a table is shared, which `what` needs."""
+    if not table.history_shared:
+        raise unsupported(f"{what} needs the history of the table {table.full_name}, which is not shared")
+
+
+def choose_version(snapshots: SharedSnapshots, table: SharedTable, choice: VersionChoice) -> int:
+    """Return the chosen version, or the newest one. Raises WireError where the recipient may not read it."""
+    newest = snapshots.newest_version(table)
+    if choice.is_newest:
+        return newest
+    require_history(table, "reading an older version")
+    version = choice.version
+    if version is None:
+        version = _version_at(snapshots, table, choice.timestamp_ms or 0, newest)
+    require_in_range(table, version, newest)
+    return version
+
+
+def require_in_range(table: SharedTable, version: int, newest: int, name: str = "version") -> None:
+    """Raise WireError for a version before the first shared one, or after the newest one."""
+    if version < table.start_version:
+        raise invalid(f"{name} {version} is not shared: the first shared version is {table.start_version}")
+    if version > newest:
+        raise invalid(f"{name} {version} does not exist: the newest version is {newest}")
+
+
+def first_version_since(snapshots: SharedSnapshots, table: SharedTable, timestamp_ms: int) -> int:
+    """Return the first shared version committed at or after a time. Raises WireError where there is none."""
+    require_history(table, "startingTimestamp")
+    first = find_range(snapshots.handle(table), VersionTime(timestamp_ms), None).first
+    if first > snapshots.newest_version(table):
+        raise invalid(f"no version was committed at or after {format_timestamp(timestamp_ms)}")
+    return max(first, table.start_version)
+
+
+def last_version_until(snapshots: SharedSnapshots, table: SharedTable, timestamp_ms: int) -> int:
+    """Return the last version committed at or before a time. Raises WireError where there is none."""
+    try:
+        return version_at(snapshots.handle(table), timestamp_ms)
+    except VersionAbsent:
+        raise invalid(f"no version was committed at or before {format_timestamp(timestamp_ms)}") from None
+
+
+def _version_at(snapshots: SharedSnapshots, table: SharedTable, timestamp_ms: int, newest: int) -> int:
+    """Return the newest version committed at or before a time, which must not be after the newest version."""
+    version = last_version_until(snapshots, table, timestamp_ms)
+    if version >= newest:
+        handle = snapshots.handle(table)
+        newest_ms = committed_at(handle, list_log(handle.storage), version)
+        if newest_ms is not None and timestamp_ms > newest_ms:
+            raise invalid(
+                f"timestamp {format_timestamp(timestamp_ms)} is after the newest version, {version}, which was "
+                f"committed at {format_timestamp(newest_ms)}"
+            )
+    return version
+
+
+def commit_time_ms(snapshots: SharedSnapshots, table: SharedTable, snapshot: SharedSnapshot) -> int | None:
+    """Return when a version was committed, in epoch milliseconds; None where its commit is missing."""
+    storage = snapshots.handle(table).storage
+    if snapshot.commit is None:
+        return None
+    if has_in_commit_timestamps(snapshot.protocol, snapshot.metadata):
+        stamp = read_provenance(storage, snapshot.commit).in_commit_timestamp
+        if stamp is not None:
+            return stamp
+    return file_time_ms(list_log(storage), snapshot.version)
+
+
+def file_time_ms(listing: LogListing, version: int) -> int | None:
+    """Return the time of a commit by the files of the whole log."""
+    times = file_times(listing.commits)
+    return times[version].timestamp_ms if version in times else None

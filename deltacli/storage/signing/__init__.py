@@ -1,0 +1,1 @@
+"""What URLs of stores are signed with: addresses and credentials, by the chain of each cloud."""

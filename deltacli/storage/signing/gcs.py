@@ -1,0 +1,77 @@
+"""What URLs of Google Cloud Storage are signed with, by the credentials that gcsfs finds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import quote
+
+from deltacli.storage.remote import RemoteStorage
+from deltacli.storage.remote_faults import translate
+from deltacli.storage.secrets import remember_secrets
+from deltacli.storage.signing.values import BlobSigner, CannotSign, GcsSigning, GcsSource, HmacCredential, ObjectAddress
+
+HMAC_OPTIONS = ("hmac_key_id", "hmac_secret")
+"""Storage options for signing only: an HMAC key of a service account."""
+_ENDPOINT = "https://storage.googleapis.com"
+
+
+def gcs_source(uri: str, options: Mapping[str, str]) -> GcsSource:
+    """Return the source of signatures for a location.
+
+    Raises CannotSign for credentials that cannot sign, and what opening the store raises.
+    """
+    others = {name: value for name, value in options.items() if name not in HMAC_OPTIONS}
+    key_id, secret = (options.get(name, "").strip() for name in HMAC_OPTIONS)
+    address = _address(uri, options.get("endpoint_url", ""))
+    if key_id and secret:
+        remember_secrets({"hmac_secret": secret})
+        return lambda: GcsSigning(address, HmacCredential(key_id, secret))
+    file_system, _ = RemoteStorage(uri, others).opened()
+    signer = _signer(uri, file_system.credentials.credentials)
+    return lambda: GcsSigning(address, signer)
+
+
+def _address(uri: str, endpoint: str) -> ObjectAddress:
+    bucket, _, root = uri.partition("://")[2].rstrip("/").partition("/")
+    path = "/".join(quote(part, safe="/~") for part in (bucket, root) if part)
+    return ObjectAddress(endpoint.rstrip("/") or _ENDPOINT, f"/{path}/")
+
+
+def _signer(uri: str, credentials: Any) -> BlobSigner:  # Any: credentials of google-auth
+    """Return the signer of a service account: its private key, or the signBlob request of the cloud."""
+    if credentials is None:
+        raise CannotSign("its requests are anonymous")
+    from google.auth import crypt, exceptions
+
+    signer = getattr(credentials, "signer", None)
+    if isinstance(signer, crypt.Signer):
+        return BlobSigner(credentials.signer_email, signer.sign, is_remote=False)
+    try:
+        email, sign = _remote(credentials)
+    except exceptions.GoogleAuthError as fault:
+        raise translate(fault, uri, "gcs") from None
+
+    def translated(text: bytes) -> bytes:
+        try:
+            return bytes(sign(text))
+        except exceptions.GoogleAuthError as fault:
+            raise translate(fault, uri, "gcs") from None
+
+    return BlobSigner(email, translated, is_remote=True)
+
+
+def _remote(credentials: Any) -> tuple[str, Any]:
+    """Return the service account of credentials without a private key, and how they sign. Raises CannotSign."""
+    from google.auth import iam
+    from google.auth.transport.requests import Request
+
+    if hasattr(credentials, "sign_bytes"):  # an impersonated service account
+        return credentials.signer_email, credentials.sign_bytes
+    request = Request()
+    if not getattr(credentials, "valid", True):
+        credentials.refresh(request)  # a machine of the cloud knows its account only after that
+    email = getattr(credentials, "service_account_email", None)
+    if not email or "@" not in email:
+        raise CannotSign("its credentials are not those of a service account")
+    return email, iam.Signer(request, credentials, email).sign

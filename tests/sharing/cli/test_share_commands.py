@@ -1,0 +1,301 @@
+"""`deltacli share recipient`, `token`, `profile` and `check`: what they change, ask, show and never show."""
+
+from __future__ import annotations
+
+import json
+import re
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from deltacli.cli.app import run
+from deltacli.sharing.configuration.bearer_tokens import is_intact
+from deltacli.sharing.configuration.recipients_file import read_recipients
+from tests.cli.support import ROOT, Result
+from tests.sharing.configuration.files import write_shares
+from tests.support.builder import TableBuilder
+
+Run = Callable[..., Result]
+
+SHARES = """\
+version: 1
+recipients: recipients.json
+publicUrl: https://share.example.com
+shares:
+- name: sales
+  schemas:
+  - name: eu
+    tables:
+    - {name: orders, location: t}
+    - {name: trips, location: none, historyShared: true}
+"""
+TOKEN = re.compile(r"dct_[0-9A-Za-z]{49}")
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, table_builder: TableBuilder) -> Path:
+    """The current directory, with a configuration and one of its two tables."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("DELTACLI_FORMAT", "DELTACLI_CONFIG"):
+        monkeypatch.delenv(name, raising=False)
+    write_shares(tmp_path, SHARES)
+    table_builder.commits(3).write(tmp_path / "t")
+    return tmp_path
+
+
+@pytest.fixture
+def share(home: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> Run:
+    """Run `deltacli share` in this process."""
+
+    def run_here(*arguments: str) -> Result:
+        code = run(["share", *arguments])
+        out, err = capfdbinary.readouterr()
+        return Result(code, out.decode(), err.decode())
+
+    return run_here
+
+
+def names(home: Path) -> dict[str, list[str]]:
+    found = read_recipients(home / "recipients.json")
+    return {one.name: [token.token_id for token in one.tokens] for one in found.items}
+
+
+def valid(document: object, name: str) -> bool:
+    schema = json.loads((ROOT / "docs" / "schemas" / f"{name}.json").read_text())
+    faults = [fault.message for fault in Draft202012Validator(schema).iter_errors(document)]
+    assert [] == faults
+    return True
+
+
+def test_a_recipient_gets_a_token_that_is_shown_once_and_stored_as_a_hash(home: Path, share: Run) -> None:
+    added = share("recipient", "add", "acme", "--grant", "Sales.EU", "--json")
+    created = share("token", "create", "acme", "--json", "--now", "2026-01-01")
+
+    token = created.document["tokens"][0]
+    assert ["sales/eu"] == added.document["recipients"][0]["grants"]
+    assert is_intact(token["token"])
+    assert "2026-04-01T00:00:00.000Z" == token["expires"]
+    assert read_recipients(home / "recipients.json").find_token(token["token"]) is not None
+    assert token["token"] not in (home / "recipients.json").read_text()
+    assert 0o600 == stat.S_IMODE((home / "recipients.json").stat().st_mode)
+    listed = share("token", "list", "--json")
+    assert "token" not in listed.document["tokens"][0]
+    for result in (added, created, listed, share("recipient", "list", "--json")):
+        assert valid(result.document, result.document["kind"])
+    assert SHARES == (home / "shares.yaml").read_text()
+
+
+def test_a_profile_is_written_privately_and_its_token_is_nowhere_else(home: Path, share: Run) -> None:
+    share("recipient", "add", "acme")
+
+    created = share("token", "create", "acme", "--profile", "a.share", "--format", "ndjson")
+    again = share("token", "create", "acme", "--profile", "a.share")
+
+    profile = json.loads((home / "a.share").read_text())
+    assert "https://share.example.com/delta-sharing/" == profile["endpoint"]
+    assert 0o600 == stat.S_IMODE((home / "a.share").stat().st_mode)
+    assert not TOKEN.search(created.out + created.err)
+    assert valid(json.loads(created.out.splitlines()[0]), "share-token")
+    assert (2, 1) == (again.code, len(names(home)["acme"]))
+    assert "a.share exists, and is not replaced" in again.err
+
+
+def test_a_profile_of_a_token_that_was_not_stored_is_removed(
+    home: Path, share: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    share("recipient", "add", "acme")
+    before = (home / "recipients.json").read_bytes()
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("deltacli.sharing.configuration.private_files.os.replace", full)
+    created = share("token", "create", "acme", "--profile", "a.share")
+
+    assert (7, before) == (created.code, (home / "recipients.json").read_bytes())
+    assert not (home / "a.share").exists()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "recipient remove acme",
+        "recipient revoke acme sales",
+        "token revoke acme --all",
+        "token rotate acme",
+    ],
+)
+def test_what_takes_access_away_asks_and_a_dry_run_changes_nothing(words: str, home: Path, share: Run) -> None:
+    share("recipient", "add", "acme", "--grant", "sales")
+    share("token", "create", "acme")
+    before = (home / "recipients.json").read_bytes()
+
+    refused, dry = share(*words.split(), "--json"), share(*words.split(), "--dry-run", "--json")
+
+    assert (4, "consent.missing", f"deltacli share {words} --json --yes") == (
+        refused.code,
+        refused.error["code"],
+        refused.error["hint"],
+    )
+    assert (0, True) == (dry.code, dry.document["dryRun"])
+    assert valid(dry.document, dry.document["kind"])
+    assert not TOKEN.search(dry.out)
+    assert before == (home / "recipients.json").read_bytes()
+    assert 0 == share(*words.split(), "--yes").code
+    assert before != (home / "recipients.json").read_bytes()
+
+
+def test_tokens_are_revoked_by_their_ids_and_rotated(home: Path, share: Run) -> None:
+    share("recipient", "add", "acme")
+    first, second = (share("token", "create", "acme", "--json").document["tokens"][0]["id"] for _ in range(2))
+
+    revoked = share("token", "revoke", "acme", first, "--yes", "--json")
+    rotated = share("token", "rotate", "acme", "--overlap", "0s", "--yes", "--json")
+
+    assert [first] == [token["id"] for token in revoked.document["tokens"]]
+    assert [rotated.document["tokens"][0]["id"]] == names(home)["acme"]
+    assert second not in names(home)["acme"]
+    for words in (["revoke", "acme"], ["revoke", "acme", "t1", "--all"], ["revoke", "acme", "t1"]):
+        assert 2 == share("token", *words, "--yes").code
+
+
+def test_what_is_not_there_is_refused_with_the_nearest_name(home: Path, share: Run) -> None:
+    share("recipient", "add", "acme")
+
+    for words, message in (
+        (
+            "recipient grant acme sales/eu/order",
+            "nothing is shared as 'sales/eu/order'; did you mean 'sales/eu/orders'?",
+        ),
+        ("recipient grant acne sales", "there is no recipient 'acne'; did you mean 'acme'?"),
+        ("token create acme --expires soon", "--expires: 'soon' is not a duration"),
+        ("token create acme --expires 0d", "--expires 0d is not a lifetime"),
+        ("recipient list -c none.yaml", "the configuration none.yaml cannot be read: no such file or directory"),
+        ("profile show shares.yaml", "shares.yaml is not a profile"),
+    ):
+        result = share(*words.split())
+        assert 2 == result.code
+        assert message in result.err
+
+
+def test_a_configuration_without_recipients_says_what_to_add(home: Path, share: Run) -> None:
+    write_shares(home, SHARES.replace("recipients: recipients.json\n", ""))
+
+    result = share("recipient", "list")
+
+    assert ["error: shares.yaml names no file of recipients", "  missing  recipients: recipients.json"] == (
+        result.err.splitlines()
+    )
+
+
+PROFILE = {"shareCredentialsVersion": 1, "endpoint": "https://x/delta-sharing/", "bearerToken": "secret-token"}
+
+
+@pytest.mark.parametrize(
+    "changes, mode, codes",
+    [
+        ({}, 0o600, []),
+        ({}, 0o640, ["profile.permissions"]),
+        ({"expirationTime": "2026-01-01T00:00:00.0Z"}, 0o600, ["profile.expired"]),
+        ({"expirationTime": "2026-06-05T00:00:00Z"}, 0o600, ["profile.expires-soon"]),
+        ({"expirationTime": "2026-09-05T00:00:00.1234567Z"}, 0o600, []),
+        ({"expirationTime": "soon"}, 0o600, ["profile.expiration"]),
+        ({"endpoint": "http://x/"}, 0o600, ["profile.plain-http"]),
+        ({"endpoint": "http://localhost:8080/"}, 0o600, []),
+        ({"endpoint": "ftp://x", "bearerToken": "dct_cut"}, 0o600, ["profile.endpoint", "profile.token"]),
+        ({"bearerToken": None}, 0o600, ["profile.token"]),
+        ({"shareCredentialsVersion": "1"}, 0o600, ["profile.version"]),
+        ({"shareCredentialsVersion": 2, "type": "oauth_client_credentials", "clientSecret": "s3cret"}, 0o600, []),
+        ({"shareCredentialsVersion": 2, "type": "magic"}, 0o600, ["profile.type"]),
+        ({"endpoint": ["x"], "type": 7}, 0o600, ["profile.endpoint"]),
+    ],
+)
+def test_profiles_are_checked_without_showing_secrets(
+    changes: dict[str, object], mode: int, codes: list[str], home: Path, share: Run
+) -> None:
+    path = home / "p.share"
+    path.write_text(json.dumps(PROFILE | changes))
+    path.chmod(mode)
+
+    checked = share("profile", "check", "p.share", "--json", "--now", "2026-06-01")
+    shown = share("profile", "show", "p.share", "--format", "ndjson", "--now", "2026-06-01")
+
+    assert (int(bool(codes)), codes) == (checked.code, [one["code"] for one in checked.document["problems"]])
+    assert valid(checked.document, "deltacli.share-profile")
+    *problems, last, _ = [json.loads(line) for line in shown.out.splitlines()]
+    assert all(valid(line, "profile-problem") for line in problems)
+    assert valid(last, "share-profile")
+    assert 0 == shown.code
+    for secret in ("secret-token", "dct_cut", "s3cret"):
+        assert secret not in checked.out + shown.out
+
+
+def test_a_check_opens_every_table_and_fails_where_one_cannot_be_read(home: Path, share: Run) -> None:
+    share("recipient", "add", "acme", "--grant", "sales")
+
+    failed = share("check", "--json")
+    lines = share("check", "--format", "ndjson")
+    (home / "t").rename(home / "none")
+    write_shares(home, SHARES.replace("location: t", "location: none"))
+    passed = share("check", "--format", "csv")
+
+    orders, trips = failed.document["tables"]
+    assert 1 == failed.code
+    assert valid(failed.document, "deltacli.share-check")
+    assert (2, ["parquet", "delta"], []) == (orders["version"], orders["formats"], orders["problems"])
+    assert ["python", "spark", "duckdb", "node", "power-bi"] == [
+        one["name"] for one in orders["clients"] if one["reads"]
+    ]
+    assert ["table.path-missing"] == [one["code"] for one in trips["problems"]]
+    assert ["share.no-token"] == [one["code"] for one in failed.document["problems"]]
+    *tables, last, end = [json.loads(line) for line in lines.out.splitlines()]
+    assert all(valid(line, "shared-table") for line in tables)
+    assert valid(last, "share-check")
+    assert 3 == end["count"]
+    assert (0, "share.no-change-feed") == (passed.code, passed.out.splitlines()[2].split(",")[-1])
+    assert json.loads(json.dumps(last["summary"])) == {
+        "shares": 1,
+        "tables": 2,
+        "readable": 1,
+        "recipients": 1,
+        "errors": 1,
+        "warnings": 1,
+    }
+
+
+@pytest.mark.parametrize(
+    "line, code",
+    [
+        ("host: 0.0.0.0", "share.plain-http"),
+        ("ssl: {certificateFile: c, certificateKeyFile: k}", "share.certificate"),
+    ],
+)
+def test_a_check_reports_settings_that_the_server_does_not_start_with(
+    line: str, code: str, home: Path, share: Run
+) -> None:
+    write_shares(home, f"version: 1\nrecipients: r.json\n{line}\n")
+
+    checked = share("check", "--json")
+
+    assert (1, code) == (checked.code, checked.document["problems"][0]["code"])
+
+
+def test_gates_and_grants_that_promise_too_much_are_reported(home: Path, share: Run) -> None:
+    share("recipient", "add", "acme", "--grant", "sales/eu/orders")
+    (home / "t/_delta_log/00000000000000000000.json").rename(home / "gone")
+    (home / "t/_delta_log/00000000000000000001.json").rename(home / "gone1")
+    write_shares(home, SHARES.replace("name: orders, location: t", "name: other, location: t, startVersion: 9"))
+
+    codes = [problem["code"] for problem in share("check", "--json").document["problems"]]
+
+    assert ["share.grant", "share.no-token"] == codes
+
+
+def test_options_of_all_commands_stand_before_the_group_too(home: Path, share: Run) -> None:
+    code = run(["--json", "-q", "share", "recipient", "add", "zeta"])
+
+    assert 0 == code
+    assert ["zeta"] == list(names(home))

@@ -1,0 +1,255 @@
+"""Versions, metadata and files of a table, in both formats."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from deltacli import open_table
+from tests.sharing.served import DELTA, NOW_MS, Served, shared, urls_of
+from tests.support.actions import add, birth, commit_info, metadata, protocol, remove
+from tests.support.builder import TableBuilder
+from tests.support.rows import parquet_bytes, schema_of, table_of
+
+PLAIN = pa.table({"id": pa.array([1, 2, 3]), "name": ["a", "b", "\u2028é"]})
+
+
+@pytest.fixture
+def plain(tmp_path: Path) -> Served:
+    """A server of a table with one file, whose name needs an escape, and of one with commits only."""
+    table = table_of({"a b%2525.parquet": parquet_bytes(PLAIN)}, schema_of(PLAIN))
+    table.file("a b%25.parquet", parquet_bytes(PLAIN))
+    TableBuilder().commits(9).checkpoint(5).write(tmp_path / "many")
+    return Served((shared(table.write(tmp_path / "t")), shared(tmp_path / "many", "many")))
+
+
+@pytest.mark.parametrize("path, method", [("/version", "GET"), ("/version", "HEAD"), ("", "HEAD")])
+def test_version_is_a_header(plain: Served, path: str, method: str) -> None:
+    reply = plain.table(path, "many", method=method)
+
+    assert (200, "8", b"") == (reply.status, reply.headers["delta-table-version"], reply.body)
+
+
+def test_version_since_a_time_is_the_first_at_or_after_it(plain: Served) -> None:
+    exact = plain.table("/version?startingTimestamp=2023-11-14T22:13:23Z", "many")  # the time of version 3
+    later = plain.table("/version?startingTimestamp=2023-11-14T22:13:23.001Z", "many")
+    before = plain.table("/version?startingTimestamp=2001-01-01T00:00:00Z", "many")
+    after = plain.table("/version?startingTimestamp=2030-01-01T00:00:00Z", "many")
+
+    assert ["3", "4", "0"] == [reply.headers["delta-table-version"] for reply in (exact, later, before)]
+    assert 400 == after.status
+
+
+def test_query_in_parquet_format_leads_to_the_file(plain: Served) -> None:
+    reply = plain.query()
+
+    head, about, file = reply.lines
+    assert {"protocol": {"minReaderVersion": 1}} == head
+    assert ({"provider": "parquet"}, [], 1) == (
+        about["metaData"]["format"],
+        about["metaData"]["partitionColumns"],
+        about["metaData"]["numFiles"],
+    )
+    assert {"url", "id", "partitionValues", "size", "expirationTimestamp"} <= set(file["file"])
+    assert "version" not in file["file"]
+    assert NOW_MS + 3_600_000 == file["file"]["expirationTimestamp"]
+    assert "responseformat=parquet" == reply.headers["delta-sharing-capabilities"]
+    assert "application/x-ndjson; charset=utf-8" == reply.headers["content-type"]
+    assert parquet_bytes(PLAIN) == plain.get(urls_of(reply)[0]).body
+
+
+def test_query_in_delta_format_has_the_actions_of_the_log(plain: Served) -> None:
+    reply = plain.query(delta_sharing_capabilities=DELTA)
+
+    head, about, file = reply.lines
+    assert {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": []} == head["protocol"]["deltaProtocol"]
+    assert {"id", "format", "schemaString", "partitionColumns"} <= set(about["metaData"]["deltaMetadata"])
+    action = file["file"]["deltaSingleAction"]["add"]
+    assert {"path", "partitionValues", "size", "modificationTime", "dataChange"} <= set(action)
+    assert "responseformat=delta" == reply.headers["delta-sharing-capabilities"]
+    assert 200 == plain.get(urls_of(reply)[0]).status
+
+
+def test_answers_are_ascii_and_repeat_byte_for_byte(tmp_path: Path) -> None:
+    line = add("p.parquet", size=1, stats=json.dumps({"numRecords": 1, "minValues": {"n": "\u2028\x0bé\U0001f600\\"}}))
+    table = TableBuilder().commit(*birth(description="é\u2028"), line)
+    served = Served((shared(table.write(tmp_path / "t")),))
+
+    first, second = (served.query(delta_sharing_capabilities=DELTA) for _ in range(2))
+
+    assert first.body.isascii()
+    assert 3 == len(first.body.decode().splitlines())
+    assert first.body == second.body
+    stats = first.lines[2]["file"]["deltaSingleAction"]["add"]["stats"]
+    assert "\u2028\x0bé\U0001f600\\" == json.loads(stats)["minValues"]["n"]
+
+
+def test_a_chosen_version_names_itself_and_its_time(plain: Served) -> None:
+    by_number = plain.query(b'{"version":3}', "many")
+    by_time = plain.query(b'{"timestamp":"2023-11-14T22:13:23.500Z"}', "many")
+
+    assert "3" == by_number.headers["delta-table-version"] == by_time.headers["delta-table-version"]
+    assert {3} == {line["file"]["version"] for line in by_number.lines[2:]}
+    assert 1_700_000_003_000 == by_number.lines[2]["file"]["timestamp"]
+    assert 3 == by_number.lines[1]["metaData"]["version"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"version":9}',
+        b'{"version":-1}',
+        b'{"version":1,"timestamp":"2023-11-14T22:13:23Z"}',
+        b'{"timestamp":"2030-01-01T00:00:00Z"}',
+        b'{"timestamp":"2001-01-01T00:00:00Z"}',
+        b'{"timestamp":"yesterday"}',
+        b'{"startingVersion":3,"endingVersion":2}',
+        b'{"startingVersion":9}',
+        b'{"startingVersion":1,"endingVersion":10}',
+        b'{"startingVersion":1,"version":1}',
+        b'{"limitHint":"many"}',
+        b'{"predicateHints":"a = 1"}',
+        b'{"version":1e400}',
+        b"[]",
+        b"{",
+        b"\xff",
+        b"[" * 100_000,
+    ],
+)
+def test_a_query_that_cannot_be_answered_is_refused(plain: Served, body: bytes) -> None:
+    reply = plain.query(body, "many")
+
+    assert 400 == reply.status
+    assert {"errorCode", "message"} == set(reply.json)
+
+
+def test_history_that_is_not_shared_cannot_be_read(tmp_path: Path) -> None:
+    path = TableBuilder().commits(9).write(tmp_path / "t")
+    closed = Served((shared(path, history_shared=False), shared(path, "late", start_version=5)))
+
+    refused = [
+        closed.query(b'{"version":8}'),
+        closed.query(b'{"startingVersion":8}'),
+        closed.table("/changes?startingVersion=8"),
+        closed.table("/metadata?version=8"),
+        closed.table("/version?startingTimestamp=2023-11-14T22:13:23Z"),
+        closed.query(b'{"version":4}', "late"),
+        closed.query(b'{"startingVersion":4}', "late"),
+    ]
+    open_to_all = [closed.query(), closed.query(b'{"version":5}', "late")]
+
+    assert {400} == {reply.status for reply in refused}
+    assert {200} == {reply.status for reply in open_to_all}
+
+
+def test_an_unknown_table_and_an_empty_directory_are_client_errors(tmp_path: Path) -> None:
+    served = Served((shared(tmp_path / "gone"),))
+
+    assert (404, "RESOURCE_DOES_NOT_EXIST") == (served.query(name="no").status, served.query().json["errorCode"])
+    assert 400 == served.query().status
+    assert str(tmp_path) not in served.query().body.decode()
+
+
+def test_files_outside_the_table_are_never_shared(tmp_path: Path) -> None:
+    (tmp_path / "secret.parquet").write_bytes(b"secret")
+    bodies = []
+    for number, path in enumerate(
+        ("../secret.parquet", f"file://{tmp_path}/secret.parquet", "a/%2e%2e/%2e%2e/secret.parquet")
+    ):
+        table = TableBuilder().commit(*birth(), add(path, size=6))
+        bodies.append(Served((shared(table.write(tmp_path / f"t{number}")),)).query())
+
+    assert [400] * 3 == [reply.status for reply in bodies]
+    assert {"UNSUPPORTED_OPERATION"} == {reply.json["errorCode"] for reply in bodies}
+
+
+def test_a_table_that_needs_features_names_them_and_the_way_out(tmp_path: Path) -> None:
+    schema = json.dumps(
+        {
+            "type": "struct",
+            "fields": [
+                {
+                    "name": "id",
+                    "type": "timestamp_ntz",
+                    "nullable": True,
+                    "metadata": {"delta.columnMapping.id": 1, "delta.columnMapping.physicalName": "col-1"},
+                }
+            ],
+        }
+    )
+    features = ["columnMapping", "timestampNtz", "v2Checkpoint"]
+    table = TableBuilder().commit(
+        protocol(3, 7, reader_features=features, writer_features=[*features, "inCommitTimestamp"]),
+        metadata(schema_string=schema, configuration={"delta.columnMapping.mode": "name"}),
+    )
+    served = Served((shared(table.write(tmp_path / "t")),))
+
+    parquet = served.query()
+    lacking = served.query(delta_sharing_capabilities="responseformat=delta;readerfeatures=columnmapping")
+    both = served.query(delta_sharing_capabilities=DELTA.replace("=delta", "=delta,parquet", 1))
+
+    assert "column mapping" in parquet.json["message"]
+    assert "use_delta_format=True" in parquet.json["message"]
+    assert "timestampNtz" in lacking.json["message"]
+    assert "columnMapping" not in lacking.json["message"].partition(",")[0]
+    handed_out = both.lines[0]["protocol"]["deltaProtocol"]
+    assert ["columnMapping", "timestampNtz"] == handed_out["readerFeatures"] == handed_out["writerFeatures"]
+
+
+def test_ids_of_files_are_hashes_of_the_wanted_kind(plain: Served) -> None:
+    replies = [plain.query(), plain.query(fileidhash="Delta"), plain.query(delta_sharing_capabilities=DELTA)]
+    ids = [reply.lines[2]["file"]["id"] for reply in replies]
+    refused = plain.query(fileidhash="sha1")
+
+    assert [32, 64, 64] == list(map(len, ids))
+    assert ids[1] == ids[2]
+    assert "delta" == plain.query(fileidhash="Delta").headers["fileidhash"]
+    assert 400 == refused.status
+
+
+def test_the_end_is_told_only_to_clients_that_asked(plain: Served) -> None:
+    silent = plain.query()
+    asked = plain.query(delta_sharing_capabilities="responseformat=parquet;includeEndStreamAction=true")
+
+    assert ["protocol", "metaData", "file"] == [next(iter(line)) for line in silent.lines]
+    assert {"minUrlExpirationTimestamp": NOW_MS + 3_600_000} == asked.lines[-1]["endStreamAction"]
+    assert "includeendstreamaction=true" in asked.headers["delta-sharing-capabilities"]
+
+
+def test_new_commits_are_seen_and_read_as_after_a_rebuild(tmp_path: Path) -> None:
+    builder = TableBuilder().commits(3)
+    served = Served((shared(builder.write(tmp_path / "t")),))
+    served.query()
+    builder.commits(2).commit(commit_info(), remove("part-00003.parquet"), add("part-00001.parquet", size=7))
+    builder.write(tmp_path / "t")
+
+    reply = served.query(delta_sharing_capabilities=DELTA)
+
+    live = sorted(
+        (row["path"], row["size"])
+        for batch in open_table(tmp_path / "t").snapshot().files()
+        for row in batch.to_pylist()
+    )
+    assert len(live) == reply.lines[1]["metaData"]["numFiles"]
+    assert sorted(size for _, size in live) == sorted(
+        line["file"]["deltaSingleAction"]["add"]["size"] for line in reply.lines[2:]
+    )
+    assert (1, 1) == (served.snapshots.use.rebuilt, served.snapshots.use.refreshed)
+
+
+def test_a_table_that_was_replaced_is_read_anew(tmp_path: Path) -> None:
+    TableBuilder().commits(3).write(tmp_path / "t")
+    served = Served((shared(tmp_path / "t"),))
+    served.query()
+    other = TableBuilder().commit(*birth(name="another"), add("x.parquet", size=1))
+    for number in range(4):
+        other.commit(commit_info(), add(f"{number}.parquet", size=1), modified_ms=NOW_MS + number)
+    other.write(tmp_path / "t")
+
+    reply = served.query()
+
+    assert "another" == reply.lines[1]["metaData"]["name"]
+    assert 0 == served.snapshots.use.refreshed

@@ -1,0 +1,148 @@
+"""`deltacli share serve` as a process: what it prints, signals, workers, ports."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from http.client import HTTPConnection, HTTPResponse
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from tests.support.actions import add, birth
+from tests.support.builder import TableBuilder
+
+FILES = 40_000
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A table of so many files that an answer does not fit into the buffers of a connection."""
+    files = (add(f"part-{number:05d}.parquet", size=1) for number in range(FILES))
+    return TableBuilder().commit(*birth(), *files).write(tmp_path_factory.mktemp("lake") / "big")
+
+
+@contextmanager
+def running(table: Path, *options: str) -> Iterator[tuple[subprocess.Popen[str], Path]]:
+    """A server of a table, ready to answer, and the file of its profile."""
+    profile = table.parent / "try.share"
+    command = [sys.executable, "-m", "deltacli", "share", "serve", str(table), "--profile", str(profile), *options]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        while not process.stderr.readline().startswith("next: "):
+            assert process.poll() is None
+        try:
+            yield process, profile
+        finally:
+            process.kill()
+
+
+@contextmanager
+def ask(profile: Path, method: str, rest: str, body: bytes | None = None) -> Iterator[HTTPResponse]:
+    """Send a request about the table and yield the answer, with its body unread."""
+    document = json.loads(profile.read_text())
+    url = urlsplit(document["endpoint"])
+    connection = HTTPConnection(url.hostname or "", url.port, timeout=60)
+    headers = {"Authorization": f"Bearer {document['bearerToken']}"}
+    connection.request(method, f"{url.path}/shares/local/schemas/default/tables/big{rest}", body, headers)
+    with closing(connection), connection.getresponse() as response:
+        yield response
+
+
+def version_status(profile: Path) -> int:
+    """Ask for the version of the table and return the status."""
+    with ask(profile, "GET", "/version") as response:
+        return response.status
+
+
+def children_of(process: subprocess.Popen[str]) -> list[int]:
+    """The workers of a server, by their command lines."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                words = (entry / "cmdline").read_bytes().split(b"\0")
+                parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+            except OSError:
+                continue
+            if parent == process.pid and any(b"spawn_main" in word for word in words):
+                found.append(int(entry.name))
+    return found
+
+
+@pytest.mark.long
+def test_a_signal_lets_running_answers_finish(table: Path) -> None:
+    with running(table) as (process, profile), ask(profile, "POST", "/query", b"{}") as answer:
+        begin = answer.read(1_000)
+
+        process.send_signal(signal.SIGTERM)
+        rest = answer.read()
+        code = process.wait(30)
+
+    assert FILES + 2 == (begin + rest).count(b"\n")
+    assert 128 + signal.SIGTERM == code
+
+
+@pytest.mark.long
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="finds the workers in /proc")
+def test_a_killed_worker_is_replaced(table: Path) -> None:
+    with running(table, "--workers", "2") as (process, profile):
+        before = version_status(profile)
+        first = set(children_of(process))
+        os.kill(min(first), signal.SIGKILL)
+        deadline = time.monotonic() + 60
+        while len(set(children_of(process)) - {min(first)}) < 2 and time.monotonic() < deadline:
+            os.sched_yield()
+
+        after = [version_status(profile) for _ in range(4)]
+
+        process.send_signal(signal.SIGINT)
+        assert 128 + signal.SIGINT == process.wait(30)
+    assert (200, [200] * 4) == (before, after)
+
+
+@pytest.mark.long
+def test_the_profile_is_readable_by_its_owner_only(table: Path) -> None:
+    profile = table.parent / "try.share"
+    profile.write_text("old")
+    profile.chmod(0o644)
+
+    with running(table) as (_, written):
+        mode = stat.S_IMODE(written.stat().st_mode)
+        document = json.loads(written.read_text())
+
+    assert 0o600 == mode
+    assert {"shareCredentialsVersion", "endpoint", "bearerToken"} == set(document)
+    assert document["endpoint"].startswith("http://127.0.0.1:")
+
+
+@pytest.mark.parametrize(
+    "arguments, code, message",
+    [
+        (["{table}", "--port", "{taken}"], 2, "is in use"),
+        (["{table}", "--port", "70000"], 2, "is not a port"),
+        (["{table}", "--workers", "0"], 2, "is less than 1"),
+        (["{table}/none"], 3, "no such directory"),
+        (["{table}/_delta_log"], 3, "no Delta table"),
+    ],
+)
+def test_what_cannot_be_served_is_said_before_anything_is_printed(
+    table: Path, arguments: list[str], code: int, message: str
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        words = [word.format(table=table, taken=taken.getsockname()[1]) for word in arguments]
+
+        command = [sys.executable, "-m", "deltacli", "share", "serve", *words]
+        found = subprocess.run(command, check=False, capture_output=True, text=True, timeout=60)
+
+    assert (code, "") == (found.returncode, found.stdout)
+    assert message in found.stderr
