@@ -41,6 +41,8 @@ _LINES = (
     "properties",
     "feature",
     "features",
+    "schema-version",
+    "paimon-snapshot",
 )
 
 
@@ -79,6 +81,8 @@ def render_schemas() -> dict[str, str]:
         "change": _row_line(documents["deltacli.changes"], "change", "a changed row of a table"),
         "scan": _whole_line(documents["deltacli.scan-files"], "scan", "how much a scan reads and passes over"),
         "output": _whole_line(documents["deltacli.output"], "output", "what was written to a directory"),
+        "schema-version": _paimon_line(documents["deltacli.history.paimon"], "schema-version"),
+        "paimon-snapshot": _paimon_line(documents["deltacli.history.paimon"], "paimon-snapshot"),
         "widen-type": _whole_line(documents["deltacli.widen-type"], "widen-type", "wider types, planned or committed"),
     }
     written = [path for path in HOME.glob("*.json") if path.stem not in lines]
@@ -118,6 +122,12 @@ def _part_line(document: Schema, kind: str, of_table: tuple[str, ...]) -> Schema
     properties = {name: table["properties"][name] for name in of_table} | part["properties"]
     rules = {"additionalProperties": part["additionalProperties"]}
     return _line(kind, part["description"], properties, [*of_table, *part["required"]], **rules)
+
+
+def _paimon_line(document: Schema, kind: str) -> Schema:
+    """Return the line for a part of a document that refers to other parts."""
+    line, parts = _part_line(document, kind, ()), _parts_in(document["$defs"][kind], document["$defs"])
+    return line | ({"$defs": parts} if parts else {})
 
 
 def _summary_line(document: Schema) -> Schema:
@@ -222,7 +232,8 @@ def _index(schemas: Mapping[str, Schema]) -> str:
             "",
             "The `kind` of a document and the `type` of a line are the names of their schemas. With `--columns` a",
             "document lists the selected `columns`, and its items have only these. An NDJSON line may then lack",
-            "required fields. This index is generated.",
+            "required fields. Documents with the `tableFormat` paimon have a schema of their own, whose name ends in",
+            "`.paimon`. This index is generated.",
             "",
         ]
     )

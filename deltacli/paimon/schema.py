@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 from deltacli.errors import Unreadable
 from deltacli.paimon.json_text import BadJson, java_text, read_object
+from deltacli.paimon.oddities import Odd, Oddity
 from deltacli.paimon.type_objects import MissingKey, RequiredIds, parse_field
 from deltacli.paimon.type_strings import BadType
 from deltacli.paimon.types import DataField, field_json, walk_fields
@@ -25,14 +26,6 @@ MAX_SCHEMA_BYTES = 64 << 20
 _KEYS = frozenset(
     {"version", "id", "fields", "highestFieldId", "partitionKeys", "primaryKeys", "options", "comment", "timeMillis"}
 )
-
-
-class Oddity(NamedTuple):
-    """Something in a schema file that Java reads but does not write: a rule id, a place in the file, a value."""
-
-    rule: str
-    place: str
-    seen: object = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,9 +78,9 @@ def read_schema(data: bytes) -> Schema:
         text = read_object(data)
     except BadJson as fault:
         raise Unreadable(str(fault), code="paimon.bad-json") from None
-    oddities = [Oddity("paimon.duplicate-key", key) for key in text.duplicate_keys]
+    oddities = [Oddity(Odd.DUPLICATE_KEY, key) for key in text.duplicate_keys]
     if text.trailing:
-        oddities.append(Oddity("paimon.trailing-text", "", text.trailing))
+        oddities.append(Oddity(Odd.TRAILING_TEXT, "", text.trailing))
     return _Reader(text.value, oddities).read()
 
 
@@ -97,7 +90,7 @@ class _Reader:
         self._oddities = oddities
 
     def read(self) -> Schema:
-        self._oddities += [Oddity("paimon.unknown-key", key) for key in self._content if key not in _KEYS]
+        self._oddities += [Oddity(Odd.UNKNOWN_KEY, key) for key in self._content if key not in _KEYS]
         version = self._number("version", 1)
         options, defaulted = with_defaults(version, self._options())
         comment = self._content.get("comment")
@@ -115,7 +108,7 @@ class _Reader:
             tuple(self._oddities),
         )
 
-    def _note(self, rule: str, place: str, seen: object) -> None:
+    def _note(self, rule: Odd, place: str, seen: object) -> None:
         self._oddities.append(Oddity(rule, place, seen))
 
     def _number(self, key: str, default: int | None = None) -> int:
@@ -136,7 +129,7 @@ class _Reader:
 
     def _names(self, key: str) -> tuple[str, ...]:
         if key in self._content and self._content[key] is None:
-            self._note("paimon.null-key", key, None)
+            self._note(Odd.NULL_KEY, key, None)
             return ()
         names = self._list(key)
         if not all(isinstance(name, str) for name in names):
@@ -157,13 +150,13 @@ class _Reader:
             raise _missing("options")
         value = self._content["options"]
         if value is None:
-            self._note("paimon.null-key", "options", None)
+            self._note(Odd.NULL_KEY, "options", None)
             return {}
         if not isinstance(value, dict):
             raise _bad_value("options", "not an object")
         for key, option in value.items():
             if not isinstance(option, str):
-                self._note("paimon.option-not-string", f"options.{key}", option)
+                self._note(Odd.OPTION_NOT_STRING, f"options.{key}", option)
         return {key: _option_text(option) for key, option in value.items()}
 
 

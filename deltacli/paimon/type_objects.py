@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from deltacli.paimon.oddities import Odd
 from deltacli.paimon.type_strings import BadType, parse_type_string, vector
 from deltacli.paimon.types import MAX_DEPTH, DataField, DataType, ListType, MapType, Root, RowType
 
-Note = Callable[[str, str, object], None]
-"""Takes the rule id, the place and the value of something odd that does not stop the reader."""
+Note = Callable[[Odd, str, object], None]
+"""Takes the kind, the place and the value of something odd that does not stop the reader."""
 
 
-def ignore(_rule: str, _place: str, _seen: object) -> None:
+def ignore(_kind: Odd, _place: str, _seen: object) -> None:
     """Ignore what is odd."""
 
 
@@ -91,7 +92,7 @@ def _parse(value: object, ids: FieldIds, note: Note, place: str, depth: int) -> 
 
 def _map(key: DataType, value: DataType, nullable: bool, note: Note, place: str) -> MapType:
     if key.nullable:
-        note("paimon.map-key-nullable", place, None)
+        note(Odd.NULLABLE_MAP_KEY, place, None)
     return MapType(key, value, nullable)
 
 
@@ -99,9 +100,9 @@ def _note_contradiction(value: Mapping[str, Any], name: str, nullable: bool, not
     """Note another nullability in `nullable`, a key of pypaimon, and words that Java reads as nullable."""
     written = value.get("nullable")
     if isinstance(written, bool) and written != nullable:
-        note("paimon.nullability-contradiction", place, {"type": name, "nullable": written})
+        note(Odd.NULLABILITY, place, {"type": name, "nullable": written})
     elif nullable and " ".join(name.upper().split()[1:]) == "NOT NULL":
-        note("paimon.nullability-contradiction", place, {"type": name})
+        note(Odd.NULLABILITY, place, {"type": name})
 
 
 def _row_fields(value: Mapping[str, Any], ids: FieldIds, note: Note, place: str, depth: int) -> tuple[DataField, ...]:

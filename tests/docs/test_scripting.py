@@ -32,12 +32,14 @@ SPARK = (ROOT / "docs" / "spark.md").read_text(encoding="utf-8")
 CLUSTER = {"--" + name.replace("_", "-") for name in CLUSTER_OPTIONS}
 SHARED = set(TAKES_VALUE) | CLUSTER
 PROPERTIES = (ROOT / "docs" / "properties.md").read_text(encoding="utf-8")
+PAIMON = (ROOT / "docs" / "paimon.md").read_text(encoding="utf-8")
 PYTHON = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
 TASKS = "".join(page.read_text(encoding="utf-8") for page in sorted((ROOT / "docs" / "tasks").glob("*.md")))
-PAGES = SCRIPTING + VALIDATE + CHECKPOINTS + READING + WIDENING + PROPERTIES + VACUUM + PYTHON + TASKS
+PAGES = SCRIPTING + VALIDATE + CHECKPOINTS + READING + WIDENING + PROPERTIES + VACUUM + PAIMON + PYTHON + TASKS
 BLOCKS = re.findall(r"```(sh|python) run\n(.*?)```", PAGES, re.DOTALL)
 JUDGES = (
     "delta/rules/",
+    "paimon/oddities.py",
     "delta/sql/",
     "operations/validate/",
     "work/commits/inspection",
@@ -130,7 +132,7 @@ def test_examples_of_the_pages_run_and_print_the_shown_output(number: int, tmp_p
 
 
 def test_the_pages_have_snippets() -> None:
-    assert 44 == len(BLOCKS)
+    assert 45 == len(BLOCKS)
 
 
 def test_the_snippets_for_ci_are_command_lines_that_work(tmp_path: Path) -> None:

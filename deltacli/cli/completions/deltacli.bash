@@ -159,6 +159,8 @@ again;TEXT
             options='--limit;TEXT;once;Number of rows shown; 0 shows all.
 --counts;-;once;Read the file actions, too, and count files and bytes.
 --columns;TEXT;once;Show only these columns, in this order.
+--branch;TEXT;once;Branch of a Paimon table.
+--refs --no-refs;-;once;Whether to read the manifests of a Paimon table to find the users of each schema.
 --format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
 --output;FILE;once;Write the result to this file, atomically, instead of to stdout.

@@ -6,7 +6,7 @@ Data files name the schema that they were written with, so a schema can be neede
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple
@@ -21,6 +21,7 @@ from deltacli.operations.paimon.table_files import (
     read_tags,
 )
 from deltacli.paimon.manifests import ManifestFile, live_files, read_manifest, read_manifest_list
+from deltacli.paimon.oddities import Odd
 from deltacli.paimon.snapshot_file import SnapshotFile
 from deltacli.paimon.table_paths import MAIN_BRANCH, MANIFEST_DIRECTORY
 from deltacli.progress import SILENT, Progress, reported
@@ -32,8 +33,9 @@ _FILES_A_REPORT = 100
 
 @dataclass(slots=True)
 class Usage:
-    """The users of one schema. `manifests` and `files` are numbers: lists of manifests that name it, and live data
-    files of the newest snapshot. `has_data_files`: some manifest names a data file with this schema.
+    """The users of one schema; it is true if there are any. `manifests` and `files` are numbers: lists of manifests
+    that name it, and live data files of the newest snapshot. `has_data_files`: some manifest names a data file with
+    this schema. `branches` have a copy of their own, so they need no other.
     """
 
     snapshots: list[int] = field(default_factory=list)
@@ -45,8 +47,8 @@ class Usage:
     has_data_files: bool = False
 
     def __bool__(self) -> bool:
-        lists = (self.snapshots, self.tags, self.changelogs, self.branches)
-        return any(lists) or self.manifests > 0 or self.files > 0 or self.has_data_files
+        named = (self.snapshots, self.tags, self.changelogs, self.manifests, self.files, self.has_data_files)
+        return any(named)
 
     def as_json(self) -> dict[str, Any]:  # Any: JSON values
         """Return the usage as in documents."""
@@ -106,12 +108,16 @@ class References:
     """
 
     files: BranchFiles
-    usage: Mapping[int, Usage]
+    usage: dict[int, Usage]
     broken: tuple[BrokenFile, ...] = ()
 
     def of(self, schema_id: int) -> Usage:
         """Return the users of a schema."""
         return self.usage.get(schema_id) or Usage()
+
+    def missing_among(self, present: Collection[int]) -> tuple[int, ...]:
+        """Return the schemas in use that are not among those present, ascending."""
+        return tuple(sorted(number for number, usage in self.usage.items() if usage and number not in present))
 
 
 def read_branch(storage: Storage, engine: Engine, branch: str = MAIN_BRANCH) -> BranchFiles:
@@ -199,6 +205,6 @@ def _read_one(storage: Storage, parse: Any, name: str) -> Any:  # Any: as in `_r
     try:
         return parse(read_limited(storage, path, _MAX_MANIFEST_BYTES))
     except FileMissing:
-        return BrokenFile(path, "paimon.manifest-missing", "the file is missing")
+        return BrokenFile(path, Odd.MANIFEST_MISSING, "the file is missing")
     except Unreadable as fault:
         return BrokenFile(path, fault.code, str(fault))

@@ -70,11 +70,7 @@ def require_paimon(storage: Storage) -> None:
         case PathKind.FILE:
             raise NotATable("this is a file, not a table", code="table.path-is-file", facts={"path": storage.uri})
     if not is_paimon(storage):
-        raise NotATable(
-            "this is not a Paimon table: the directory has no schema/schema-N",
-            code="table.format",
-            facts={"path": storage.uri},
-        )
+        raise NotATable("this is not a Paimon table: the directory has no schema/schema-N", facts={"path": storage.uri})
 
 
 def list_schemas(storage: Storage, branch: str = MAIN_BRANCH) -> SchemaListing:
