@@ -43,6 +43,8 @@ _LINES = (
     "features",
     "schema-version",
     "paimon-snapshot",
+    "paimon-state",
+    "paimon-field",
 )
 
 
@@ -83,6 +85,8 @@ def render_schemas() -> dict[str, str]:
         "output": _whole_line(documents["deltacli.output"], "output", "what was written to a directory"),
         "schema-version": _paimon_line(documents["deltacli.history.paimon"], "schema-version"),
         "paimon-snapshot": _paimon_line(documents["deltacli.history.paimon"], "paimon-snapshot"),
+        "paimon-state": _whole_line(documents["deltacli.snapshot.paimon"], "paimon-state", "a Paimon table at a point"),
+        "paimon-field": _paimon_line(documents["deltacli.schema.paimon"], "paimon-field"),
         "widen-type": _whole_line(documents["deltacli.widen-type"], "widen-type", "wider types, planned or committed"),
     }
     written = [path for path in HOME.glob("*.json") if path.stem not in lines]

@@ -3,49 +3,17 @@
 from __future__ import annotations
 
 import builtins
-import csv
-import io
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
-from jsonschema import Draft202012Validator
 
-from deltacli.cli.app import run
-from tests.cli.support import ROOT
+from tests.paimon.answers import Capture, ask, document, lines, rows
 from tests.support.builder import TableBuilder
 from tests.support.paimon_builder import ID, NAME, PRICE, PaimonBuilder, field
 from tests.support.paimon_corpus import manifest
 
-SCHEMAS = {
-    path.stem: Draft202012Validator(json.loads(path.read_text("utf-8")))
-    for path in (ROOT / "docs" / "schemas").glob("*.json")
-}
-Capture = pytest.CaptureFixture[str]
 RENAMED = field(1, "customer", "STRING")
-
-
-def ask(capture: Capture, *arguments: object) -> tuple[int, str, str]:
-    """Run a command line in this process."""
-    code = run([str(argument) for argument in arguments])
-    out, err = capture.readouterr()
-    return code, out, err
-
-
-def document(capture: Capture, *arguments: object) -> Any:  # Any: JSON values
-    """Return the JSON document of a command, which matches its schema."""
-    code, out, err = ask(capture, *arguments, "--json")
-    assert (0, True) == (code, all('"type":"note"' in line for line in err.splitlines()))
-    found = json.loads(out)
-    assert [] == [fault.message for fault in SCHEMAS[f"{found['kind']}.paimon"].iter_errors(found)]
-    return found
-
-
-def rows(capture: Capture, *arguments: object) -> list[dict[str, str]]:
-    """Return the rows of a command as CSV."""
-    _, out, _ = ask(capture, *arguments, "--format", "csv")
-    return list(csv.DictReader(io.StringIO(out)))
 
 
 @pytest.fixture
@@ -71,13 +39,10 @@ def test_schemas_and_snapshots_are_one_timeline(table: PaimonBuilder, capsys: Ca
 
 def test_documents_and_lines_have_the_same_content(table: PaimonBuilder, capsys: Capture) -> None:
     found = document(capsys, "history", table.root)
-    _, out, _ = ask(capsys, "history", table.root, "--format", "ndjson")
+    told = lines(capsys, "history", table.root)
 
-    *lines, end = map(json.loads, out.splitlines())
-    for line in lines:
-        assert [] == list(SCHEMAS[line["type"]].iter_errors(line))
-    assert {"type": "end", "complete": True, "count": 5} == end
-    assert found["schemas"] + found["snapshots"] == [{k: v for k, v in line.items() if k != "type"} for line in lines]
+    assert 5 == len(told)
+    assert found["schemas"] + found["snapshots"] == [{k: v for k, v in line.items() if k != "type"} for line in told]
     assert ("paimon", "main", [3, 2, 1, 0]) == (
         found["tableFormat"],
         found["branch"],

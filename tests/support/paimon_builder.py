@@ -83,19 +83,25 @@ class PaimonBuilder:
     def schema(self, *fields: Json, prefix: str = "", **changes: Any) -> Self:  # Any: JSON values
         """Write the next schema; `changes` replace keys, None removes one."""
         number = changes.get("id", self._next_schema)
-        content = {
+        content = self.content(list(fields) or [ID, NAME], **{"id": number, "timeMillis": self._tick()} | changes)
+        self._next_schema = number + 1
+        return self.write(f"{prefix}schema/schema-{number}", content)
+
+    @staticmethod
+    def content(fields: list[Json], **changes: Any) -> bytes:  # Any: JSON values
+        """Return a schema file; `changes` replace keys, None removes one."""
+        content: Json = {
             "version": 3,
-            "id": number,
-            "fields": list(fields) or [ID, NAME],
+            "id": 0,
+            "fields": fields,
             "highestFieldId": 9,
             "partitionKeys": [],
             "primaryKeys": ["id"],
             "options": {"bucket": "2"},
-            "timeMillis": self._tick(),
+            "timeMillis": 0,
         }
         merged = {key: value for key, value in (content | changes).items() if value is not None}
-        self._next_schema = number + 1
-        return self.write(f"{prefix}schema/schema-{number}", merged)
+        return json.dumps(merged, indent=2).encode()
 
     def snapshot(
         self,

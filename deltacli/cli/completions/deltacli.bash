@@ -434,6 +434,11 @@ again;TEXT
 --digest;-;once;Add SHA-256 digests of the live files and tombstones.
 --limit;TEXT;once;Number of rows shown; 0 shows all.
 --columns;TEXT;once;Show only these columns, in this order.
+--schema-id;TEXT;once;Use this schema of a Paimon table.
+--snapshot-id;TEXT;once;Use this snapshot of a Paimon table and its schema.
+--tag;TEXT;once;Use this tag of a Paimon table and its schema.
+--branch;TEXT;once;Branch of a Paimon table.
+--ddl;-;once;Show the schema of a Paimon table as CREATE TABLE of Flink SQL instead.
 --engine;embedded spark;once;Where the work runs: in this process, or on a Spark cluster.
 --master;TEXT;once;Spark master, such as local[4] or spark://HOST:7077.
 --remote;TEXT;once;Spark Connect server, such as sc://HOST:15002; @FILE reads the URL from a file.

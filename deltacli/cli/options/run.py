@@ -179,9 +179,12 @@ class Run:
 
     def open_table(self, table: str, *, writes: bool = False) -> Table:
         """Open a table with the engine, clock, progress and stores of this run. Raises what `open` raises."""
+        return self.table_of(self.open(table, writes=writes))
+
+    def table_of(self, storage: Storage) -> Table:
+        """Return the table in an open store, with the engine, clock, progress and stores of this run."""
         from deltacli.api.table import Table
 
-        storage = self.open(table, writes=writes)
         return Table(
             storage,
             engine=self.engine,

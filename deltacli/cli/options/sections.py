@@ -19,7 +19,7 @@ class Section(StrEnum):
 _OPTIONS: Mapping[Section, str] = {
     Section.SELECTION: """
         --version --timestamp --from --to --where --actions --checkpoint --retention --keep-versions --mode --prefix
-        --branch
+        --branch --schema-id --snapshot-id --tag
         --inventory --include-foreign --level --sample --select --ignore --profile --baseline --list-rules --verify
         --apply --explain --full
     """,
@@ -28,7 +28,7 @@ _OPTIONS: Mapping[Section, str] = {
         --rate --no-log-entries --commit-metadata --enable --upgrade-protocol
     """,
     Section.OUTPUT: """
-        --columns --limit --counts --refs --no-refs
+        --columns --limit --counts --refs --no-refs --ddl
         --files --tombstones --schema --mapping --digest --brief --group --max-findings
         --fail-on --exit-zero --write-baseline --trend --save-plan --format --json --output
     """,

@@ -18,6 +18,23 @@ BranchOption = Annotated[
     str | None,
     typer.Option("--branch", metavar="B", help="Branch of a Paimon table.  [default: main]", show_default=False),
 ]
+SchemaIdOption = Annotated[
+    int | None,
+    typer.Option("--schema-id", metavar="N", help="Use this schema of a Paimon table.", show_default=False),
+]
+SnapshotIdOption = Annotated[
+    int | None,
+    typer.Option(
+        "--snapshot-id", metavar="N", help="Use this snapshot of a Paimon table and its schema.", show_default=False
+    ),
+]
+TagOption = Annotated[
+    str | None,
+    typer.Option("--tag", metavar="T", help="Use this tag of a Paimon table and its schema.", show_default=False),
+]
+DdlOption = Annotated[
+    bool, typer.Option("--ddl", help="Show the schema of a Paimon table as CREATE TABLE of Flink SQL instead.")
+]
 RefsOption = Annotated[
     bool,
     typer.Option(

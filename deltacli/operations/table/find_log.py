@@ -131,7 +131,7 @@ def _no_log(storage: Storage) -> DeltacliError:
     if _is_paimon(storage, directories):
         return PaimonTable(
             "this is a Paimon table, and this command works on Delta tables only",
-            facts={"path": storage.uri, "works on both": "history"},
+            facts={"path": storage.uri, "works on both": "history, snapshot"},
             hint="deltacli history {table}",
         )
     nested = sorted(name for name in directories if storage.kind_of(f"{name}/{LOG_DIRECTORY}") is PathKind.DIRECTORY)[
