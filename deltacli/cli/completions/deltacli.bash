@@ -160,7 +160,7 @@ again;TEXT
 --counts;-;once;Read the file actions, too, and count files and bytes.
 --columns;TEXT;once;Show only these columns, in this order.
 --branch;TEXT;once;Branch of a Paimon table.
---refs --no-refs;-;once;Whether to read the manifests of a Paimon table to find the users of each schema.
+--refs --no-refs;-;once;Read the manifests of a Paimon table to find the users of each schema.
 --format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
 --output;FILE;once;Write the result to this file, atomically, instead of to stdout.
@@ -564,7 +564,8 @@ again;TEXT
 --baseline;FILE;once;Accept the findings listed in this file.
 --write-baseline;FILE;once;Write the current findings to a file for --baseline, and exit 0.
 --trend;FILE;once;Append the counts of this run to FILE and compare them with the previous run.
---profile;current draft;once;Check the current protocol, or only its old draft.
+--profile;current draft java cpp python;once;Check the current protocol, or only its old draft; of Paimon tables, the reader that has to accept them.
+--refs --no-refs;-;once;Read the manifests of a Paimon table to find the users of each schema.
 --max-findings;TEXT;once;Findings shown per rule and table; 0 shows all.
 --exit-zero;-;once;Exit 0 even if there are findings.
 --brief;-;once;Show one line per finding, without values and fixes.

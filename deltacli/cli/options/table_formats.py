@@ -39,7 +39,7 @@ RefsOption = Annotated[
     bool,
     typer.Option(
         "--refs/--no-refs",
-        help="Whether to read the manifests of a Paimon table to find the users of each schema.  [default: --refs]",
+        help="Read the manifests of a Paimon table to find the users of each schema.  [default: --refs]",
         show_default=False,
     ),
 ]

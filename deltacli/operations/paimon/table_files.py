@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from deltacli.engine.base import Engine
 from deltacli.errors import FileMissing, NotATable, Unreadable
+from deltacli.operations.table.find_log import is_paimon_directory
 from deltacli.paimon.schema import MAX_SCHEMA_BYTES, Schema, read_schema
 from deltacli.paimon.snapshot_file import MAX_SNAPSHOT_BYTES, SnapshotFile, read_snapshot
 from deltacli.paimon.table_paths import (
@@ -55,11 +56,7 @@ class StoredFile(NamedTuple):
 
 def is_paimon(storage: Storage) -> bool:
     """Return True for a directory with schemas of Paimon, or with snapshots and manifests that need them."""
-    directories = set(storage.list_directories(""))
-    if SCHEMA_DIRECTORY in directories and list_schemas(storage).ids:
-        return True
-    needed = {SNAPSHOT_DIRECTORY, "manifest"}
-    return needed <= directories and bool(_numbers(storage, SNAPSHOT_DIRECTORY, SNAPSHOT_PREFIX))
+    return is_paimon_directory(storage, storage.list_directories(""))
 
 
 def require_paimon(storage: Storage) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Set
+from collections.abc import Collection
 from typing import NamedTuple
 
 from deltacli.delta.checkpoint.last_checkpoint_content import BadHint, Hint, read_hint
@@ -128,10 +128,10 @@ def _no_log(storage: Storage) -> DeltacliError:
             code="table.path-is-log",
             hint=_hint_table_around(storage) or "deltacli snapshot {parent}",
         )
-    if _is_paimon(storage, directories):
+    if is_paimon_directory(storage, directories):
         return PaimonTable(
             "this is a Paimon table, and this command works on Delta tables only",
-            facts={"path": storage.uri, "works on both": "history, snapshot"},
+            facts={"path": storage.uri, "works on both": "history, snapshot, validate"},
             hint="deltacli history {table}",
         )
     nested = sorted(name for name in directories if storage.kind_of(f"{name}/{LOG_DIRECTORY}") is PathKind.DIRECTORY)[
@@ -173,11 +173,17 @@ def _is_inside_log(storage: Storage) -> bool:
     return storage.uri.rstrip("/").endswith(f"/{LOG_DIRECTORY}")
 
 
-def _is_paimon(storage: Storage, directories: Set[str]) -> bool:
-    """Return True for a directory with schemas of Paimon, or with snapshots and manifests that have lost them."""
-    if "schema" in directories and _paimon_schema(storage) is not None:
+def is_paimon_directory(storage: Storage, directories: Collection[str], at: str = "") -> bool:
+    """Return True for a directory with schemas of Paimon, or with snapshots and manifests that have lost them.
+
+    `at` is its path below the root, `directories` are the names of the directories in it. Names alone decide whether a
+    request is needed.
+    """
+    below = f"{at}/" if at else ""
+    if "schema" in directories and _first_with(storage, f"{below}schema", "schema-") is not None:
         return True
-    return {"snapshot", "manifest"} <= directories and _first_with(storage, "snapshot", "snapshot-") is not None
+    needed = {"snapshot", "manifest"}
+    return needed <= set(directories) and _first_with(storage, f"{below}snapshot", "snapshot-") is not None
 
 
 def _paimon_schema(storage: Storage) -> str | None:
