@@ -119,12 +119,14 @@ def _faults_of_avro() -> tuple[type[Exception], ...]:
     from contextlib import suppress
     from importlib import import_module
 
-    own: list[type[Exception]] = []
+    from fastavro.schema import SchemaParseException, UnknownType
+
+    own: list[type[Exception]] = [SchemaParseException, UnknownType]
     for name in ("compression.zstd", "backports.zstd", "zstandard"):
         with suppress(ImportError, AttributeError):
             own.append(import_module(name).ZstdError)
-    general = (ValueError, LookupError, TypeError, ArithmeticError, EOFError, OSError, RuntimeError, zlib.error)
-    return (*general, *own)
+    general = (ValueError, LookupError, TypeError, AttributeError, AssertionError, ArithmeticError)
+    return (*general, EOFError, OSError, RuntimeError, zlib.error, *own)
 
 
 def _arrow_rows(data: bytes, columns: Sequence[str], parts: Mapping[str, Sequence[str]]) -> Iterator[Row]:
@@ -133,8 +135,11 @@ def _arrow_rows(data: bytes, columns: Sequence[str], parts: Mapping[str, Sequenc
     try:
         table = _arrow_table(data, columns)
         values = {name: _python_values(table.column(name), parts.get(name)) for name in columns}
-    except (pyarrow.ArrowException, KeyError, OSError) as fault:
-        raise _bad(f"it cannot be read: {str(fault).splitlines()[0][:200]}") from fault
+    except pyarrow.ArrowMemoryError:
+        raise
+    except (pyarrow.ArrowException, ValueError, LookupError, TypeError, AttributeError, OSError) as fault:
+        reason = (str(fault).splitlines() or [type(fault).__name__])[0]
+        raise _bad(f"it cannot be read: {reason[:200]}") from fault
     for place in range(table.num_rows):
         yield {name: column[place] for name, column in values.items()}
 
