@@ -16,6 +16,7 @@ class Odd(StrEnum):
     OPTION_NOT_STRING = "paimon.option-not-string"
     NULLABLE_MAP_KEY = "paimon.map-key-nullable"
     NULLABILITY = "paimon.nullability-contradiction"
+    NOT_CANONICAL = "paimon.type-not-canonical"
     MANIFEST_MISSING = "paimon.manifest-missing"
 
 

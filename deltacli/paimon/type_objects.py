@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any
 
 from deltacli.paimon.oddities import Odd
 from deltacli.paimon.type_strings import BadType, parse_type_string, vector
-from deltacli.paimon.types import MAX_DEPTH, DataField, DataType, ListType, MapType, Root, RowType
+from deltacli.paimon.types import MAX_DEPTH, DataField, DataType, ListType, MapType, Root, RowType, type_json
 
 Note = Callable[[Odd, str, object], None]
 """Takes the kind, the place and the value of something odd that does not stop the reader."""
@@ -62,7 +63,10 @@ def _parse(value: object, ids: FieldIds, note: Note, place: str, depth: int) -> 
     if depth > MAX_DEPTH:
         raise BadType(f"types are nested too deeply: more than {MAX_DEPTH}")
     if isinstance(value, str):
-        return parse_type_string(value)
+        found = parse_type_string(value)
+        if not is_canonical(value):
+            note(Odd.NOT_CANONICAL, place, value)
+        return found
     if not isinstance(value, dict):
         raise BadType(f"found {_shown(value)}, expected a type")
     name = value.get("type")
@@ -88,6 +92,12 @@ def _parse(value: object, ids: FieldIds, note: Note, place: str, depth: int) -> 
     if name.startswith("ROW"):
         return RowType(_row_fields(value, ids, note, place, depth), nullable)
     raise BadType(f"{_shown(name)} does not have the form of an object (expected: ARRAY, MAP, ROW, MULTISET, VECTOR)")
+
+
+@lru_cache(maxsize=4_096)
+def is_canonical(text: str) -> bool:
+    """Return True for a type string as Java writes it."""
+    return bool(type_json(parse_type_string(text)) == text)
 
 
 def _map(key: DataType, value: DataType, nullable: bool, note: Note, place: str) -> MapType:

@@ -71,6 +71,7 @@ CORRUPTIONS: dict[str, Corrupt] = {
     "paimon.option-not-string": text('"bucket": "2"', '"bucket": 2'),
     "paimon.map-key-nullable": schema(ID, NAME, field(10, "m", NULLABLE_MAP), highestFieldId=10),
     "paimon.nullability-contradiction": schema(ID, NAME, field(10, "a", CONTRADICTION), highestFieldId=10),
+    "paimon.type-not-canonical": schema(ID, field(1, "name", "string")),
     "paimon.unknown-key": schema(owner="me"),
     "paimon.field-id-duplicate": schema(ID, NAME, field(12, "x", "INT"), field(12, "y", "INT"), highestFieldId=12),
     "paimon.highest-field-id": schema(ID, NAME, field(12, "x", "INT")),
@@ -172,6 +173,14 @@ def test_a_profile_decides_on_the_severity(profile: Profile, severities: list[st
     findings = check(table.root, profile=profile).findings
 
     assert severities == [finding.severity for finding in findings]
+
+
+def test_an_unusual_type_string_is_a_warning_for_python(table: PaimonBuilder) -> None:
+    table.schema(ID, field(1, "name", "VARCHAR (10)"), id=1)
+
+    severities = [check(table.root, profile=profile).findings[0].severity for profile in Profile]
+
+    assert ["info", "info", "warning"] == severities
 
 
 def test_every_schema_file_of_the_corpus_has_the_verdict_of_java(corpus: Path) -> None:

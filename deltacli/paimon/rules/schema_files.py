@@ -95,6 +95,15 @@ NULLABILITY = _warning(
     '{"type": "ARRAY NOT NULL", "element": "INT", "nullable": true}',
     spec="DataField",
 )
+NOT_CANONICAL = AREA.rule(
+    "paimon.type-not-canonical",
+    Severity.INFO,
+    Level.LOG,
+    "Type strings have the form in which Java writes them; a warning with --profile python.",
+    spec="DataField",
+    fix=Fix("pypaimon refuses some other forms and misreads others", "write the type in its usual form", "nothing"),
+    example="INT  NOT  NULL, VARCHAR (10), INT ARRAY",
+)
 UNKNOWN_KEY = AREA.rule(
     "paimon.unknown-key",
     Severity.INFO,
@@ -115,6 +124,7 @@ _ODDITIES: Mapping[Odd, tuple[Rule, str]] = {
     Odd.OPTION_NOT_STRING: (OPTION_NOT_STRING, "the value of {place} is not a string"),
     Odd.NULLABLE_MAP_KEY: (NULLABLE_MAP_KEY, "the key of the MAP {place} is nullable"),
     Odd.NULLABILITY: (NULLABILITY, "the type of {place} is ambiguous"),
+    Odd.NOT_CANONICAL: (NOT_CANONICAL, "the type of {place} has an unusual form"),
 }
 
 
@@ -139,6 +149,8 @@ def check_oddities(view: SchemaFileView) -> Iterator[Finding]:
 
 def _severity(profile: Profile, odd: Odd, place: str) -> Severity | None:
     """Return the severity where it is not that of the rule."""
+    if odd is Odd.NOT_CANONICAL and profile is Profile.PYTHON:
+        return Severity.WARNING
     is_error = (
         (odd is Odd.NULL_KEY and place in ("partitionKeys", "primaryKeys"))
         or (odd is Odd.NULLABLE_MAP_KEY and profile is Profile.CPP)
