@@ -94,14 +94,20 @@ def _printed_object(value: Mapping[str, object], indent: str) -> str:
 
 
 def _quoted(text: str) -> str:
-    """Return a JSON string. Java writes the escapes of control characters with upper-case digits."""
+    """Return a JSON string. Java writes the escapes of control characters with upper-case digits. A lone surrogate has
+    no form in UTF-8, so it stays an escape.
+    """
     written = str(encode_basestring(text))
     if text.isprintable():
         return written
     return "".join(
-        f"\\u{ord(character):04X}" if ord(character) < 0x20 and character not in "\b\f\n\r\t" else _escaped(character)
-        for character in text
+        f"\\u{ord(character):04X}" if _needs_digits(character) else _escaped(character) for character in text
     ).join('""')
+
+
+def _needs_digits(character: str) -> bool:
+    is_control = character < " " and character not in "\b\f\n\r\t"
+    return is_control or "\ud800" <= character <= "\udfff"
 
 
 def _escaped(character: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -207,14 +207,21 @@ class _Differ:
 
 
 def _pairs(before: Sequence[DataField], after: Sequence[DataField]) -> list[tuple[DataField, DataField]]:
-    """Return the fields of equal id, in the order of `before`; where an id occurs twice, those of equal name."""
+    """Return the fields of equal id, in the order of `before`; where an id occurs twice, those of equal name, one by
+    one.
+    """
     twice = {number for fields in (before, after) for number, count in _counted(fields).items() if count > 1}
+    by_key = dict(_keyed(after, twice))
+    return [(field, by_key[key]) for key, field in _keyed(before, twice) if key in by_key]
 
-    def key(field: DataField) -> tuple[int, str]:
-        return (field.id, field.name if field.id in twice else "")
 
-    by_key = {key(field): field for field in after}
-    return [(field, by_key[key(field)]) for field in before if key(field) in by_key]
+def _keyed(fields: Sequence[DataField], twice: Set[int]) -> Iterator[tuple[tuple[int, str, int], DataField]]:
+    """Yield fields with a key that no other one has: the id, and where it occurs twice the name and a number."""
+    seen: Counter[tuple[int, str]] = Counter()
+    for field in fields:
+        name = (field.id, field.name if field.id in twice else "")
+        yield (*name, seen[name]), field
+        seen[name] += 1
 
 
 def _counted(fields: Sequence[DataField]) -> Counter[int]:

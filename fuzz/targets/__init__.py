@@ -20,6 +20,7 @@ TARGETS: Mapping[str, str] = {
     "data-files": "fuzz.targets.data_files",
     "footers": "fuzz.targets.footers",
     "s3-answers": "fuzz.targets.s3_answers",
+    "paimon-schemas": "fuzz.targets.paimon_schemas",
 }
 """Target -> its module."""
 

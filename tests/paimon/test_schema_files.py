@@ -145,6 +145,18 @@ def test_a_renamed_column_with_the_name_of_a_dropped_one_is_not_that_column() ->
     assert [Loss.LOSSY, *[Loss.LOSSLESS] * 4] == [change.loss for change in changes]
 
 
+def test_fields_of_equal_id_and_name_are_matched_one_by_one() -> None:
+    found = read_schema(schema_bytes(fields=[{"id": 1, "name": "a", "type": "INT"}] * 3))
+
+    assert () == changes_between(found, found)
+
+
+def test_a_lone_surrogate_stays_an_escape() -> None:
+    found = read_schema(schema_bytes(comment="\ud800"))
+
+    assert "\ud800" == read_schema(found.encode()).comment
+
+
 def test_a_column_of_the_key_and_an_immutable_option_cannot_change() -> None:
     before = read_schema(schema_bytes())
     fields = [{"id": 0, "name": "k", "type": "INT NOT NULL"}, {"id": 1, "name": "v", "type": "INT"}]
