@@ -20,6 +20,12 @@ def dumps(value: object, *, indent: bool = False) -> bytes:
         return json.dumps(value, indent=2 if indent else None, separators=None if indent else (",", ":")).encode()
 
 
-def envelope(kind: str, table: str, *, complete: bool) -> dict[str, Any]:
+def envelope(kind: str, table: str, *, complete: bool, table_format: str = "delta") -> dict[str, Any]:
     """Return the first fields of every document."""
-    return {"kind": kind, "schemaVersion": SCHEMA_VERSION, "table": table, "tableFormat": "delta", "complete": complete}
+    return {
+        "kind": kind,
+        "schemaVersion": SCHEMA_VERSION,
+        "table": table,
+        "tableFormat": table_format,
+        "complete": complete,
+    }

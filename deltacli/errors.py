@@ -1,5 +1,6 @@
 # DeltacliError                 exit   what it says
 # ├── UsageError                   2   the command line is wrong: option, column, value, scheme, missing extra
+# │   └── PaimonTable                  a Paimon table where a Delta table is needed
 # ├── Unreadable                   3   path, table or version absent, log incomplete or corrupt, reader feature unknown
 # │   ├── NotATable                    nothing there, a file, or a directory without a usable log
 # │   ├── LogIncomplete                a gap, or a log without its beginning
@@ -88,6 +89,12 @@ class Unreadable(DeltacliError):
 
     exit_code = 3
     code = "table.unreadable"
+
+
+class PaimonTable(UsageError):
+    """A command for Delta tables was given a Paimon table."""
+
+    code = "table.format"
 
 
 class NotATable(Unreadable):

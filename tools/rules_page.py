@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Sequence
 from importlib import import_module
 
 from deltacli.cli.render.validate.report import LEVEL_NAMES
 from deltacli.delta.rules.framework.base import Area, Rule
 from deltacli.delta.rules.framework.catalogue import AREAS, catalogue
+from deltacli.paimon.rules.catalogue import areas as paimon_areas
 
 _HEAD = """\
 # Rules
@@ -21,13 +23,34 @@ is the one that `--profile draft` asks for; a rule without a paragraph there is 
 """
 
 
+_PAIMON_HEAD = """\
+# Rules for Paimon tables
+
+What `deltacli validate` checks on a Paimon table. Generated from the catalogue;
+`deltacli validate --list-rules --table-format paimon` prints the same list.
+
+An **error** makes Paimon refuse the table or read wrong rows; a **warning** is something that readers disagree about;
+an **info** is an observation. All rules are checked at every `--level`.
+"""
+
+
 def render_rules_page() -> str:
     """Return the page in Markdown."""
     areas: list[Area] = [import_module(f"deltacli.delta.rules.{name}").AREA for name in AREAS]
     rules = list(catalogue().rules.values())
-    severities = Counter(rule.severity.value for rule in rules)
     levels = Counter(LEVEL_NAMES[rule.level] for rule in rules)
-    lines = [_HEAD, f"{len(rules)} rules: {_counted(severities)}; by level: {_counted(levels)}.", ""]
+    return _page(_HEAD, areas, f"; by level: {_counted(levels)}")
+
+
+def render_paimon_rules_page() -> str:
+    """Return the page of the rules for Paimon tables in Markdown."""
+    return _page(_PAIMON_HEAD, paimon_areas(), "")
+
+
+def _page(head: str, areas: Sequence[Area], more: str) -> str:
+    rules = [rule for area in areas for rule in area.rules]
+    severities = Counter(rule.severity.value for rule in rules)
+    lines = [head, f"{len(rules)} rules: {_counted(severities)}{more}.", ""]
     lines += [f"- [{area.name}](#{_anchor(area.name)}): {len(area.rules)}" for area in areas if area.rules]
     for area in areas:
         if area.rules:
@@ -45,10 +68,11 @@ def _anchor(title: str) -> str:
 
 
 def _rule(rule: Rule) -> list[str]:
+    is_paimon = rule.id.startswith("paimon.")
     rows = [
         ("severity", f"{rule.severity}, level `{LEVEL_NAMES[rule.level]}`"),
-        ("old draft", _text(rule.seed) or "not covered"),
-        ("current text", _text(rule.spec)),
+        *([] if is_paimon else [("old draft", _text(rule.seed) or "not covered")]),
+        ("specification" if is_paimon else "current text", _text(rule.spec)),
         ("broken", _text(rule.fix.broken)),
         ("repair", _text(rule.fix.repair)),
         ("lost by the repair", _text(rule.fix.loss)),

@@ -47,6 +47,10 @@ _LINES = (
     "share-profile",
     "shared-table",
     "share-check",
+    "schema-version",
+    "paimon-snapshot",
+    "paimon-state",
+    "paimon-field",
 )
 
 
@@ -85,6 +89,10 @@ def render_schemas() -> dict[str, str]:
         "change": _row_line(documents["deltacli.changes"], "change", "a changed row of a table"),
         "scan": _whole_line(documents["deltacli.scan-files"], "scan", "how much a scan reads and passes over"),
         "output": _whole_line(documents["deltacli.output"], "output", "what was written to a directory"),
+        "schema-version": _paimon_line(documents["deltacli.history.paimon"], "schema-version"),
+        "paimon-snapshot": _paimon_line(documents["deltacli.history.paimon"], "paimon-snapshot"),
+        "paimon-state": _whole_line(documents["deltacli.snapshot.paimon"], "paimon-state", "a Paimon table at a point"),
+        "paimon-field": _paimon_line(documents["deltacli.schema.paimon"], "paimon-field"),
         "widen-type": _whole_line(documents["deltacli.widen-type"], "widen-type", "wider types, planned or committed"),
         **_sharing_lines(documents),
     }
@@ -151,6 +159,12 @@ def _part_line(document: Schema, kind: str, of_table: tuple[str, ...]) -> Schema
     properties = {name: table["properties"][name] for name in of_table} | part["properties"]
     rules = {"additionalProperties": part["additionalProperties"]}
     return _line(kind, part["description"], properties, [*of_table, *part["required"]], **rules)
+
+
+def _paimon_line(document: Schema, kind: str) -> Schema:
+    """Return the line for a part of a document that refers to other parts."""
+    line, parts = _part_line(document, kind, ()), _parts_in(document["$defs"][kind], document["$defs"])
+    return line | ({"$defs": parts} if parts else {})
 
 
 def _summary_line(document: Schema) -> Schema:
@@ -255,7 +269,8 @@ def _index(schemas: Mapping[str, Schema]) -> str:
             "",
             "The `kind` of a document and the `type` of a line are the names of their schemas. With `--columns` a",
             "document lists the selected `columns`, and its items have only these. An NDJSON line may then lack",
-            "required fields. This index is generated.",
+            "required fields. Documents with the `tableFormat` paimon have a schema of their own, whose name ends in",
+            "`.paimon`. This index is generated.",
             "",
         ]
     )

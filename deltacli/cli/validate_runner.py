@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from deltacli.storage import Storage
 
 _OF_ONE_LINE = (".crc", "_last_checkpoint")
+PROFILES_OF_DELTA = ("current", "draft")
 
 
 class ValidateOptions(NamedTuple):
@@ -40,7 +41,7 @@ class ValidateOptions(NamedTuple):
     limits: FileLimits
     select: Sequence[str]
     ignore: Sequence[str]
-    profile: str
+    profile: str | None
     fail_on: Severity
     most: int
     baseline: str | None
@@ -49,6 +50,8 @@ class ValidateOptions(NamedTuple):
     brief: bool
     by_path: bool = False
     """On a terminal, a block per finding in the order of the files, instead of groups by rule."""
+    refs: bool = True
+    """Whether manifests of Paimon tables are read."""
 
     @property
     def left_out_by(self) -> dict[str, object]:
@@ -56,7 +59,7 @@ class ValidateOptions(NamedTuple):
         named: dict[str, object] = {
             "select": list(self.select),
             "ignore": list(self.ignore),
-            "profile": self.profile if self.profile != "current" else "",
+            "profile": self.profile if self.profile not in (None, "current") else "",
             "sample": f"{100 * self.limits.share:g}%" if self.limits.share != 1 else "",
             "where": self.limits.where,
             "baseline": self.baseline is not None,
@@ -150,14 +153,18 @@ class Checker:
 
         if self._wanted.write_baseline is not None:
             require_target(self._wanted.write_baseline, "--write-baseline")
-        found = find_tables(names, self._run.open, progress=self._run.progress)
+        found = find_tables(names, self._run.open_either, progress=self._run.progress)
         for name in found.passed_over:
             self._run.note(f"note: {name} is a file next to tables and was skipped")
         self._failures += [(without_secrets(name), fault) for name, fault in found.failures]
         self._tell_failures(found.failures, is_last=not found.tables)
-        report = self._check_and_write(found.tables)
+        report = self._check_and_write([self._with_given_format(target) for target in found.tables])
         self._keep_baseline(report)
         return report
+
+    def _with_given_format(self, target: Target) -> Target:
+        given = self._run.table_format
+        return target if given is None else target._replace(is_paimon=given == "paimon")
 
     def _check_and_write(self, targets: Sequence[Target]) -> ValidationReport:
         from deltacli.cli.render.validate.result import FindingsResult, LiveFindings
@@ -228,7 +235,6 @@ class Checker:
 
     def _check(self, target: Target, tell: Callable[[Finding], None] | None) -> None:
         from deltacli.cli.render.validate.report import CheckedTable
-        from deltacli.operations.validate.validate import validate_table
 
         wanted = self._wanted
         needs_all = any(name is not None for name in (wanted.baseline, wanted.write_baseline, wanted.trend))
@@ -236,22 +242,8 @@ class Checker:
         sieve = _FindingFilter(wanted, label, self._baseline, tell)
         gc.disable()  # actions are millions of objects and no cycles: a tenth of the time, no more memory
         try:
-            found = validate_table(
-                target.storage,
-                self._run.engine,
-                level=wanted.level,
-                select=wanted.select,
-                ignore=wanted.ignore,
-                profile=wanted.profile,
-                max_findings=0 if needs_all else wanted.most,
-                now_ms=self._now_ms,
-                progress=self._run.progress_of(target.storage),
-                on_finding=sieve.take,
-                limits=wanted.limits,
-                open_other=self._run.open_other,
-                allowed=self._run.allowed,
-                location=self._run.location_of(target.storage),
-            )
+            most = 0 if needs_all else wanted.most
+            found = (self._check_paimon if target.is_paimon else self._check_delta)(target, sieve.take, most)
         except _SinkFailed as failed:
             raise failed.fault from None
         finally:
@@ -267,6 +259,55 @@ class Checker:
             self._to_accept += [(own, finding) for finding in found.findings]
         if wanted.trend is not None:
             self._tallies.append(_tally(_label(target, wanted.trend), found, sieve))
+
+    def _check_delta(self, target: Target, on_finding: Callable[[Finding], None], most: int) -> Validation:
+        from deltacli.operations.validate.validate import validate_table
+
+        wanted = self._wanted
+        if wanted.profile not in (None, *PROFILES_OF_DELTA):
+            raise _wrong_profile(wanted.profile or "", "Paimon", PROFILES_OF_DELTA)
+        return validate_table(
+            target.storage,
+            self._run.engine,
+            level=wanted.level,
+            select=wanted.select,
+            ignore=wanted.ignore,
+            profile=wanted.profile or "current",
+            max_findings=most,
+            now_ms=self._now_ms,
+            progress=self._run.progress_of(target.storage),
+            on_finding=on_finding,
+            limits=wanted.limits,
+            open_other=self._run.open_other,
+            allowed=self._run.allowed,
+            location=self._run.location_of(target.storage),
+        )
+
+    def _check_paimon(self, target: Target, on_finding: Callable[[Finding], None], most: int) -> Validation:
+        from deltacli.operations.paimon.validate import validate_paimon_table
+        from deltacli.operations.validate.findings import RuleChoice
+        from deltacli.paimon.rules.catalogue import paimon_catalogue
+        from deltacli.paimon.rules.views import Profile
+
+        wanted = self._wanted
+        if wanted.profile in PROFILES_OF_DELTA:
+            raise _wrong_profile(wanted.profile or "", "Delta", list(Profile))
+        choice = RuleChoice("log", wanted.select, wanted.ignore)
+        known = {rule.id for rule in self._rules}
+        chosen = (rule for rule in paimon_catalogue().rules.values() if choice.takes(rule) and rule.id not in known)
+        self._rules = [*self._rules, *chosen]
+        return validate_paimon_table(
+            target.storage,
+            self._run.engine,
+            level=wanted.level,
+            select=wanted.select,
+            ignore=wanted.ignore,
+            profile=Profile(wanted.profile or Profile.JAVA),
+            max_findings=most,
+            with_manifests=wanted.refs,
+            progress=self._run.progress_of(target.storage),
+            on_finding=on_finding,
+        )
 
     def _may_fail(self, found: Validation) -> bool:
         """Return True if a finding above the limit of shown ones may reach `--fail-on`."""
@@ -321,6 +362,14 @@ class Checker:
             self._run.note(
                 f"note: {plural(report.stale, 'accepted finding')} no longer found; to update the baseline: {again}"
             )
+
+
+def _wrong_profile(profile: str, table_format: str, expected: Sequence[str]) -> UsageError:
+    return UsageError(
+        f"--profile {profile} is for {table_format} tables",
+        code="usage.table-format",
+        facts={"expected": ", ".join(expected)},
+    )
 
 
 def _tally(label: str, found: Validation, sieve: _FindingFilter) -> TableTally:

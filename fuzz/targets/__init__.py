@@ -22,6 +22,7 @@ TARGETS: Mapping[str, str] = {
     "s3-answers": "fuzz.targets.s3_answers",
     "sharing-hints": "fuzz.targets.sharing_hints",
     "sharing-tokens": "fuzz.targets.sharing_tokens",
+    "paimon-schemas": "fuzz.targets.paimon_schemas",
 }
 """Target -> its module."""
 

@@ -32,14 +32,19 @@ SPARK = (ROOT / "docs" / "spark.md").read_text(encoding="utf-8")
 CLUSTER = {"--" + name.replace("_", "-") for name in CLUSTER_OPTIONS}
 SHARED = set(TAKES_VALUE) | CLUSTER
 PROPERTIES = (ROOT / "docs" / "properties.md").read_text(encoding="utf-8")
+PAIMON = (ROOT / "docs" / "paimon.md").read_text(encoding="utf-8")
 PYTHON = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
 SHARING = (ROOT / "docs" / "sharing-recipients.md").read_text(encoding="utf-8")
 DEPLOYMENT = (ROOT / "docs" / "sharing-deployment.md").read_text(encoding="utf-8")
 TASKS = "".join(page.read_text(encoding="utf-8") for page in sorted((ROOT / "docs" / "tasks").glob("*.md")))
-PAGES = SCRIPTING + VALIDATE + CHECKPOINTS + READING + WIDENING + PROPERTIES + VACUUM + PYTHON + SHARING + TASKS
+PAGES = (
+    SCRIPTING + VALIDATE + CHECKPOINTS + READING + WIDENING + PROPERTIES + VACUUM + PAIMON + PYTHON + SHARING + TASKS
+)
 BLOCKS = re.findall(r"```(sh|python) run\n(.*?)```", PAGES, re.DOTALL)
 JUDGES = (
     "delta/rules/",
+    "paimon/oddities.py",
+    "paimon/rules/",
     "delta/sql/",
     "operations/validate/",
     "work/commits/inspection",
@@ -132,7 +137,7 @@ def test_examples_of_the_pages_run_and_print_the_shown_output(number: int, tmp_p
 
 
 def test_the_pages_have_snippets() -> None:
-    assert 46 == len(BLOCKS)
+    assert 48 == len(BLOCKS)
 
 
 def test_the_snippets_for_ci_are_command_lines_that_work(tmp_path: Path) -> None:

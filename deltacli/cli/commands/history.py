@@ -12,6 +12,7 @@ from deltacli.cli.invocation import invocation
 from deltacli.cli.options.common_options import TableArgument
 from deltacli.cli.options.rows import ColumnsOption, LimitOption, settle_limit
 from deltacli.cli.options.run import Run
+from deltacli.cli.options.table_formats import BranchOption, RefsOption, on_its_format
 from deltacli.cli.render.columns import DRAWN_ROWS, Column, choose, usual
 from deltacli.cli.render.history_columns import HistoryLine, history_columns, key_of_commit_info, keys_of_commit_info
 from deltacli.cli.render.json import envelope
@@ -20,11 +21,15 @@ from deltacli.cli.render.text_form import write_table
 from deltacli.cli.results import Document, Emit, Grid, Result, RowGrid, emit_lines
 from deltacli.cli.terminal.shell import again_without_limit, quoted_table
 from deltacli.cli.terminal.term import Terminal
+from deltacli.errors import UsageError
 
 if TYPE_CHECKING:
+    from deltacli.operations.paimon.history import PaimonHistory
     from deltacli.operations.read.history import History, HistoryItem
+    from deltacli.storage import Storage
 
 EXIT_CODES = (0, 2, 3, 7, 70)
+_NAMED = 5
 
 
 def history(
@@ -35,12 +40,15 @@ def history(
         bool, typer.Option("--counts", help="Read the file actions, too, and count files and bytes.")
     ] = False,
     columns: ColumnsOption = None,
+    branch: BranchOption = None,
+    refs: RefsOption = True,
 ) -> None:
     """Show who changed a table, when and how, newest first.
 
     \b
     Reads the provenance of each commit only, so it works across gaps, on damaged
-    tables and on tables with unknown features.
+    tables and on tables with unknown features. Of a Paimon table it shows the
+    versions of the schema, what changed in each, and who still uses it.
 
     \b
     Examples:
@@ -49,18 +57,52 @@ def history(
       deltacli history s3://lake/events --json | jq '.items[0].operation'
       deltacli history ./tbl --format csv --columns version,timestamp,operation
       deltacli history ./tbl --columns version,job   (a key that a writer added)
+      deltacli history ./paimon_tbl --branch dev
     """
+    most = settle_limit(run, limit)
+    on_its_format(
+        run,
+        table,
+        delta=lambda storage: _show_commits(run, table, storage, most, columns, counts=counts),
+        paimon=lambda storage: _show_schemas(run, table, storage, most, columns, branch, with_manifests=refs),
+        of_delta={"--counts": counts},
+        of_paimon={"--branch": branch is not None, "--no-refs": not refs},
+    )
+
+
+def _show_commits(run: Run, table: str, storage: Storage, limit: int, columns: str | None, *, counts: bool) -> None:
+    """Show the commits of a Delta table."""
     from deltacli.operations.read.history import read_history
 
     available = history_columns(run.clock(), counts=counts)
     others = keys_of_commit_info(columns, available)
     chosen = choose([*available, *others], columns)
-    found = read_history(
-        run.open(table), run.engine, limit=settle_limit(run, limit), counts=counts, progress=run.progress
-    )
+    found = read_history(storage, run.engine, limit=limit, counts=counts, progress=run.progress)
     run.write(HistoryResult(found, chosen if columns else available, is_chosen=bool(columns)))
     _note_absent(run, found, others)
     _say_what_next(run, table, found)
+
+
+def _show_schemas(
+    run: Run, table: str, storage: Storage, limit: int, columns: str | None, branch: str | None, *, with_manifests: bool
+) -> None:
+    """Show the schemas and snapshots of a Paimon table."""
+    from deltacli.cli.render.paimon.history import PaimonHistoryResult, paimon_history_columns
+    from deltacli.operations.paimon.history import read_paimon_history
+
+    if columns is not None and run.format.errors_are_json:
+        raise UsageError("--columns is not available for JSON of a Paimon table", hint="omit --columns")
+    chosen = choose(paimon_history_columns(run.clock()), columns)
+    found = read_paimon_history(
+        storage,
+        run.engine,
+        branch=branch or "main",
+        limit=limit,
+        with_manifests=with_manifests,
+        progress=run.progress,
+    )
+    run.write(PaimonHistoryResult(found, chosen, is_chosen=bool(columns)))
+    _say_what_next_of_schemas(run, table, found)
 
 
 @dataclass
@@ -147,6 +189,29 @@ def _missing(found: History) -> str:
     named = _versions(found.missing)
     text = f"{named} {'are' if named.startswith('versions') else 'is'} missing from the log"
     return f"{text}, so {_versions(found.lost)} cannot be rebuilt" if found.lost else text
+
+
+def _say_what_next_of_schemas(run: Run, table: str, found: PaimonHistory) -> None:
+    """Write notes on files that cannot be read, stray files and omitted rows, and the next command."""
+    from deltacli.cli.render.paimon.history import gaps_text
+
+    for broken in found.broken[:_NAMED]:
+        run.note(f"note: {broken.path}: {broken.reason}")
+    if found.broken:
+        run.note("note: the users of each schema are not completely known, so none is reported as unreferenced")
+    if found.missing:
+        named = gaps_text([(number, number) for number in found.missing])
+        verb = "is" if len(found.missing) == 1 else "are"
+        run.note(f"{named} {verb} in use but missing: deltacli validate {quoted_table(table)}")
+    if found.strays:
+        run.note(f"note: not schema files: {', '.join(found.strays[:_NAMED])}")
+    if found.gaps and run.is_on_screen:
+        run.note(f"note: {gaps_text(found.gaps)} no longer exist, which is legal for unused schemas")
+    if not found.is_complete:
+        command = again_without_limit(invocation.arguments)
+        run.note(f"showing {len(found.events):,} of {found.total:,} events; all: {command}")
+    elif found.schemas:
+        run.say_next(f"deltacli snapshot {quoted_table(table)} --schema-id {found.schemas[0].id}")
 
 
 def _say_what_next(run: Run, table: str, found: History) -> None:

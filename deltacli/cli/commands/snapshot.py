@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -14,11 +14,21 @@ from deltacli.cli.options.chosen_version import note_findings, parse_moment_of
 from deltacli.cli.options.common_options import TableArgument, TimestampOption, VersionOption
 from deltacli.cli.options.rows import ColumnsOption, LimitOption, require_file, settle_limit, write_directory
 from deltacli.cli.options.run import Run
+from deltacli.cli.options.table_formats import (
+    BranchOption,
+    DdlOption,
+    SchemaIdOption,
+    SnapshotIdOption,
+    TagOption,
+    on_its_format,
+)
 from deltacli.cli.terminal.shell import again_with, again_without_limit, quoted_table
 from deltacli.errors import UsageError
 
 if TYPE_CHECKING:
+    from deltacli.api.table import Table
     from deltacli.operations.table.version import Snapshot
+    from deltacli.storage import Storage
 
 EXIT_CODES = (0, 2, 3, 4, 7, 70)
 FORMATS = RowFormat
@@ -37,6 +47,7 @@ Digest = Annotated[bool, typer.Option("--digest", help="Add SHA-256 digests of t
 def snapshot(
     run: Run,
     table: TableArgument,
+    *,
     version: VersionOption = None,
     timestamp: TimestampOption = None,
     files: Files = False,
@@ -47,12 +58,18 @@ def snapshot(
     digest: Digest = False,
     limit: LimitOption = None,
     columns: ColumnsOption = None,
+    schema_id: SchemaIdOption = None,
+    snapshot_id: SnapshotIdOption = None,
+    tag: TagOption = None,
+    branch: BranchOption = None,
+    ddl: DdlOption = False,
 ) -> None:
     """Show the state of a table at a version.
 
     \b
     Protocol, metadata, properties, files and rows, tombstones, transactions,
-    domains, and the log files the state was rebuilt from.
+    domains, and the log files the state was rebuilt from. Of a Paimon table:
+    schema, keys, options, and the snapshot.
 
     \b
     Examples:
@@ -62,6 +79,7 @@ def snapshot(
       deltacli snapshot ./tbl --files --format ndjson
       deltacli snapshot ./tbl --files --columns path,size --format csv
       deltacli snapshot ./tbl --files --output files/     (Parquet, in parallel)
+      deltacli snapshot ./paimon_tbl --schema-id 3 --ddl
     """
 
     at_ms = parse_moment_of(version, timestamp)
@@ -74,7 +92,78 @@ def snapshot(
     if not (files or tombstones):
         _refuse_row_formats(run)
     require_file(run)
-    opened = run.open_table(table)
+    if sum([schema_id is not None, snapshot_id is not None, tag is not None]) > 1:
+        raise UsageError("--schema-id, --snapshot-id and --tag exclude each other")
+    on_its_format(
+        run,
+        table,
+        delta=lambda storage: _show_state(
+            run,
+            table,
+            run.table_of(storage),
+            _Wanted(version, at_ms, files, tombstones, schema, mapping, counts, digest, limit, columns),
+        ),
+        paimon=lambda storage: _show_point(
+            run, table, storage, (branch, schema_id, snapshot_id, tag), schema=schema, ddl=ddl
+        ),
+        of_delta={
+            "--version": version is not None,
+            "--timestamp": timestamp is not None,
+            "--files": files,
+            "--tombstones": tombstones,
+            "--mapping": mapping,
+            "--counts": counts,
+            "--digest": digest,
+            "--limit": limit is not None,
+            "--columns": columns is not None,
+        },
+        of_paimon={
+            "--branch": branch is not None,
+            "--schema-id": schema_id is not None,
+            "--snapshot-id": snapshot_id is not None,
+            "--tag": tag is not None,
+            "--ddl": ddl,
+        },
+    )
+
+
+class _Wanted(NamedTuple):
+    """The options for Delta tables."""
+
+    version: int | None
+    at_ms: int | None
+    files: bool
+    tombstones: bool
+    schema: bool
+    mapping: bool
+    counts: bool
+    digest: bool
+    limit: int | None
+    columns: str | None
+
+
+def _show_point(
+    run: Run,
+    table: str,
+    storage: Storage,
+    point: tuple[str | None, int | None, int | None, str | None],
+    *,
+    schema: bool,
+    ddl: bool,
+) -> None:
+    """Show a Paimon table at a point: branch, schema, snapshot, tag."""
+    from deltacli.cli.render.paimon.snapshot import PaimonSchemaResult, PaimonSnapshotResult
+    from deltacli.operations.paimon.snapshot import Point, read_paimon_snapshot
+
+    branch, schema_id, snapshot_id, tag = point
+    found = read_paimon_snapshot(storage, run.engine, Point(branch or "main", schema_id, snapshot_id, tag))
+    run.write(PaimonSchemaResult(found, as_ddl=ddl) if schema or ddl else PaimonSnapshotResult(found))
+    run.say_next(f"deltacli history {quoted_table(table)}")
+
+
+def _show_state(run: Run, table: str, opened: Table, wanted: _Wanted) -> None:
+    """Show a Delta table at a version."""
+    version, at_ms, files, tombstones, schema, mapping, counts, digest, limit, columns = wanted
     if files or tombstones:
         rebuild = partial(opened.snapshot, version=version, timestamp_ms=at_ms)
         _list_files(run, rebuild, at_ms, columns, limit, files=files, tombstones=tombstones)

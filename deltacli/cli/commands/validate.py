@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,7 +11,9 @@ import typer
 
 from deltacli.cli.formats import Content, FindingFormat
 from deltacli.cli.invocation import invocation
+from deltacli.cli.options.global_options import TableFormat
 from deltacli.cli.options.run import Run
+from deltacli.cli.options.table_formats import RefsOption
 from deltacli.cli.terminal.shell import again_with, quoted
 from deltacli.did_you_mean import nearest_name
 from deltacli.errors import EXIT_FINDINGS, DeltacliError, UsageError
@@ -47,6 +49,9 @@ _NEXT_LEVEL = {
 class ProfileChoice(StrEnum):
     CURRENT = "current"
     DRAFT = "draft"
+    JAVA = "java"
+    CPP = "cpp"
+    PYTHON = "python"
 
 
 class FailOn(StrEnum):
@@ -138,8 +143,14 @@ HistoryOption = Annotated[
     typer.Option("--history", metavar="FILE", help="The former name of --trend.", hidden=True, show_default=False),
 ]
 ProfileOption = Annotated[
-    ProfileChoice,
-    typer.Option("--profile", metavar="current|draft", help="Check the current protocol, or only its old draft."),
+    ProfileChoice | None,
+    typer.Option(
+        "--profile",
+        metavar="current|draft|java|cpp|python",
+        help="Check the current protocol, or only its old draft; of Paimon tables, the reader that has to accept "
+        "them.  [default: current; java for Paimon]",
+        show_default=False,
+    ),
 ]
 MaxFindingsOption = Annotated[
     int, typer.Option("--max-findings", metavar="N", help="Findings shown per rule and table; 0 shows all.")
@@ -171,7 +182,8 @@ def validate(
     write_baseline: WriteBaselineOption = None,
     trend: TrendOption = None,
     history: HistoryOption = None,
-    profile: ProfileOption = ProfileChoice.CURRENT,
+    profile: ProfileOption = None,
+    refs: RefsOption = True,
     max_findings: MaxFindingsOption = DEFAULT_MOST,
     exit_zero: ExitZeroOption = False,
     brief: BriefOption = False,
@@ -183,7 +195,8 @@ def validate(
     \b
     Reports every fault, not only the first, with file, line, values and a fix.
     Works on tables that cannot be opened. Directories are searched for tables.
-    Nothing is changed.
+    Nothing is changed. Of Paimon tables the schemas are checked, and whether all
+    schemas exist that snapshots and data files name.
 
     \b
     Examples:
@@ -195,6 +208,7 @@ def validate(
       deltacli validate './lake/**' --trend trend.ndjson
       deltacli validate ./tbl --select 'checkpoint.*,hint.*' --format github
       deltacli validate --list-rules --select 'log.*'
+      deltacli validate ./paimon_tbl --profile cpp
     """
     from deltacli.cli.validate_runner import ValidateOptions
     from deltacli.delta.rules.framework.base import Severity
@@ -212,6 +226,7 @@ def validate(
         trend=_one_trend(trend, history),
         brief=brief,
         by_path=group is GroupChoice.PATH,
+        refs=refs,
     )
     if list_rules:
         _list_rules(run, _choose_rules(run, wanted, (level,) if level else list(LevelChoice)))
@@ -223,7 +238,8 @@ def _list_rules(run: Run, rules: Sequence[Rule]) -> None:
     from deltacli.cli.render.validate.rules import RulesResult, require_list_format
 
     require_list_format(run.format)
-    run.write(RulesResult(rules))
+    is_paimon = bool(rules) and all(rule.id.startswith("paimon.") for rule in rules)
+    run.write(RulesResult(rules, "paimon" if is_paimon else "delta"))
 
 
 def _check_tables(run: Run, wanted: ValidateOptions, tables: Sequence[str] | None, *, exit_zero: bool) -> None:
@@ -313,14 +329,14 @@ def _split(values: Sequence[str] | None) -> tuple[str, ...]:
 def _choose_rules(run: Run, wanted: ValidateOptions, levels: Sequence[str]) -> list[Rule]:
     """Return the selected rules of these levels. Raises UsageError where there are none."""
     from deltacli.cli.render.validate.report import LEVEL_NAMES
-    from deltacli.delta.rules.framework.catalogue import catalogue
     from deltacli.operations.validate.findings import RuleChoice
 
-    known = catalogue().rules
+    known = _known_rules(run, wanted)
     _require_known(run, wanted, list(known))
 
     def chosen(names: Sequence[str]) -> list[Rule]:
-        choices = [RuleChoice(name, wanted.select, wanted.ignore, wanted.profile) for name in names]
+        profile = wanted.profile or ProfileChoice.CURRENT
+        choices = [RuleChoice(name, wanted.select, wanted.ignore, profile) for name in names]
         return [rule for rule in known.values() if any(choice.takes(rule) for choice in choices)]
 
     rules = chosen(levels)
@@ -333,6 +349,19 @@ def _choose_rules(run: Run, wanted: ValidateOptions, levels: Sequence[str]) -> l
             hint=again_with(invocation.arguments, "--level", LEVEL_NAMES[elsewhere[0].level]) if elsewhere else None,
         )
     return rules
+
+
+def _known_rules(run: Run, wanted: ValidateOptions) -> Mapping[str, Rule]:
+    """Return the rules to choose from: those for Delta tables, and those for Paimon tables where some are named."""
+    from deltacli.delta.rules.framework.catalogue import catalogue
+
+    names_paimon = bool(wanted.select) or any(pattern.startswith("paimon") for pattern in wanted.ignore)
+    if run.table_format is not TableFormat.PAIMON and not names_paimon:
+        return catalogue().rules
+    from deltacli.paimon.rules.catalogue import paimon_catalogue
+
+    of_paimon = paimon_catalogue().rules
+    return of_paimon if run.table_format is TableFormat.PAIMON else {**catalogue().rules, **of_paimon}
 
 
 def _require_known(run: Run, wanted: ValidateOptions, known: Sequence[str]) -> None:
@@ -385,6 +414,6 @@ def _say_what_next(run: Run, wanted: ValidateOptions, report: ValidationReport) 
     elif reported:
         chosen = quoted(",".join(list(reported)[:_NAMED]))
         run.note(f"next: deltacli validate --list-rules --select {chosen}")
-    elif not ids and wanted.level in _NEXT_LEVEL:
+    elif not ids and wanted.level in _NEXT_LEVEL and report.table_format == "delta":
         level = _NEXT_LEVEL[LevelChoice(wanted.level)]
         run.note(f"next: {again_with(invocation.arguments, '--level', level)}")

@@ -160,6 +160,8 @@ again;TEXT
             options='--limit;TEXT;once;Number of rows shown; 0 shows all.
 --counts;-;once;Read the file actions, too, and count files and bytes.
 --columns;TEXT;once;Show only these columns, in this order.
+--branch;TEXT;once;Branch of a Paimon table.
+--refs --no-refs;-;once;Read the manifests of a Paimon table to find the users of each schema.
 --format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
 --output;FILE;once;Write the result to this file, atomically, instead of to stdout.
@@ -842,6 +844,11 @@ again;TEXT
 --digest;-;once;Add SHA-256 digests of the live files and tombstones.
 --limit;TEXT;once;Number of rows shown; 0 shows all.
 --columns;TEXT;once;Show only these columns, in this order.
+--schema-id;TEXT;once;Use this schema of a Paimon table.
+--snapshot-id;TEXT;once;Use this snapshot of a Paimon table and its schema.
+--tag;TEXT;once;Use this tag of a Paimon table and its schema.
+--branch;TEXT;once;Branch of a Paimon table.
+--ddl;-;once;Show the schema of a Paimon table as CREATE TABLE of Flink SQL instead.
 --engine;embedded spark;once;Where the work runs: in this process, or on a Spark cluster.
 --master;TEXT;once;Spark master, such as local[4] or spark://HOST:7077.
 --remote;TEXT;once;Spark Connect server, such as sc://HOST:15002; @FILE reads the URL from a file.
@@ -967,7 +974,8 @@ again;TEXT
 --baseline;FILE;once;Accept the findings listed in this file.
 --write-baseline;FILE;once;Write the current findings to a file for --baseline, and exit 0.
 --trend;FILE;once;Append the counts of this run to FILE and compare them with the previous run.
---profile;current draft;once;Check the current protocol, or only its old draft.
+--profile;current draft java cpp python;once;Check the current protocol, or only its old draft; of Paimon tables, the reader that has to accept them.
+--refs --no-refs;-;once;Read the manifests of a Paimon table to find the users of each schema.
 --max-findings;TEXT;once;Findings shown per rule and table; 0 shows all.
 --exit-zero;-;once;Exit 0 even if there are findings.
 --brief;-;once;Show one line per finding, without values and fixes.

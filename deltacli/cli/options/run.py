@@ -86,7 +86,8 @@ class Run:
     terminal: Terminal
     quiet: bool
     verbosity: int
-    format_is_given: bool = False
+    table_format: TableFormat | None = None
+    """The format of tables if it was given, else it is detected."""
     progress: Progress = SILENT
     progress_is_asked_for: bool = False
     log_is_json: bool = False
@@ -164,21 +165,30 @@ class Run:
     def open(self, table: str, *, writes: bool = False) -> Storage:
         """Open the store of a table, which the command `writes` to or only reads.
 
-        Raises UsageError, also where the table's format is ambiguous and was not given, and NoAtomicCreate where a
-        command writes to a read-only store, before any request is sent.
+        Raises UsageError, also where the table's format is ambiguous and was not given, or was given as Paimon, and
+        NoAtomicCreate where a command writes to a read-only store, before any request is sent.
         """
+        if self.table_format is TableFormat.PAIMON:
+            raise UsageError("this command works on Delta tables only", code="usage.table-format")
+        return self.open_either(table, writes=writes)
+
+    def open_either(self, table: str, *, writes: bool = False) -> Storage:
+        """Open the store of a table of either format. Raises what `open` raises."""
         from deltacli.operations.table.find_log import require_delta
 
         storage = self.open_other(table, writes=writes)
-        if not self.format_is_given:
+        if self.table_format is None:
             require_delta(storage)
         return storage
 
     def open_table(self, table: str, *, writes: bool = False) -> Table:
         """Open a table with the engine, clock, progress and stores of this run. Raises what `open` raises."""
+        return self.table_of(self.open(table, writes=writes))
+
+    def table_of(self, storage: Storage) -> Table:
+        """Return the table in an open store, with the engine, clock, progress and stores of this run."""
         from deltacli.api.table import Table
 
-        storage = self.open(table, writes=writes)
         return Table(
             storage,
             engine=self.engine,
@@ -308,7 +318,7 @@ def make_run(
     path = config or Variable.CONFIG.read()
     settings = read_configuration(path)
     configuration = f"in the configuration {path}"
-    _require_readable(formats, output_format, table_format, as_json=as_json)
+    _require_readable(formats, output_format, as_json=as_json)
     wished = _wished_format(formats, output_format, settings, configuration, as_json=as_json)
     chosen = FORMATS.get(wished, TABLE) if wished in list(formats) else TABLE
     colours = colour or one_of(ColourChoice, settings.get("color"), f"color {configuration}") or ColourChoice.AUTO
@@ -331,7 +341,7 @@ def make_run(
         terminal=detect_terminal(colours, to_file=output not in (None, "-")),
         quiet=is_quiet,
         verbosity=verbose,
-        format_is_given=table_format is not None,
+        table_format=table_format,
         progress=SILENT if is_quiet else _start_progress(shows, colour=colours is not ColourChoice.NEVER),
         progress_is_asked_for=shows is not ProgressChoice.AUTO,
         log_is_json=logs is LogFormat.JSON,
@@ -367,14 +377,10 @@ def _format_of_directory(chosen: Format, given: StrEnum | None, directory: str) 
     return TABLE if chosen is PARQUET else chosen
 
 
-def _require_readable(
-    formats: type[StrEnum], output_format: StrEnum | None, table_format: TableFormat | None, *, as_json: bool
-) -> None:
-    """Raise UsageError for conflicting options, and for tables that this version cannot read."""
+def _require_readable(formats: type[StrEnum], output_format: StrEnum | None, *, as_json: bool) -> None:
+    """Raise UsageError for conflicting options."""
     if as_json and output_format not in (None, "json"):
         raise UsageError(f"--json and --format {output_format} exclude each other")
-    if table_format is TableFormat.PAIMON:
-        raise UsageError("this version of deltacli reads Delta tables only", code="usage.table-format")
     if as_json and "json" not in list(formats):
         raise UsageError("--json is not available: this command has a fixed format", hint="omit --json")
 

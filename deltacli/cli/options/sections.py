@@ -19,6 +19,7 @@ class Section(StrEnum):
 _OPTIONS: Mapping[Section, str] = {
     Section.SELECTION: """
         --version --timestamp --from --to --where --actions --checkpoint --retention --keep-versions --mode --prefix
+        --branch --schema-id --snapshot-id --tag
         --inventory --include-foreign --level --sample --select --ignore --profile --baseline --list-rules --verify
         --apply --explain --full -c --grant --comment --all
     """,
@@ -29,7 +30,8 @@ _OPTIONS: Mapping[Section, str] = {
         --host --port --admin-port --workers
     """,
     Section.OUTPUT: """
-        --columns --limit --counts --files --tombstones --schema --mapping --digest --brief --group --max-findings
+        --columns --limit --counts --refs --no-refs --ddl
+        --files --tombstones --schema --mapping --digest --brief --group --max-findings
         --fail-on --exit-zero --write-baseline --trend --save-plan --format --json --output
     """,
     Section.SAFETY: """

@@ -27,7 +27,7 @@ def write_sections(sink: BinaryIO, terminal: Terminal, sections: Sequence[Sectio
     for section in sections:
         for number, line in enumerate(section.lines):
             label = "" if number else section.label
-            sink.write(f"{label:<{width}}  {visible(line)}\n".encode("utf-8", "surrogateescape"))
+            sink.write(encoded(f"{label:<{width}}  {visible(line)}\n"))
 
 
 def write_table(

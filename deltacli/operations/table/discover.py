@@ -12,6 +12,7 @@ from urllib.parse import quote
 
 from deltacli.delta.log.log_path import LOG_DIRECTORY
 from deltacli.errors import DeltacliError, NotATable
+from deltacli.operations.table.find_log import is_paimon_directory
 from deltacli.progress import SILENT, Progress, Step
 from deltacli.storage import LocalStorage, PathKind, Storage
 
@@ -27,6 +28,8 @@ class Target(NamedTuple):
 
     name: str
     storage: Storage
+    is_paimon: bool = False
+    """Whether it is a Paimon table; a directory that is no table counts as a Delta table that has lost its log."""
 
 
 class Targets(NamedTuple):
@@ -155,21 +158,25 @@ class _Search:
         before.
         """
         is_seen = _identity(target.storage, "") in self._seen
-        for below in self._search(target, "", 0):
+        for below, is_paimon in self._search(target, "", 0):
             is_seen = True
             name = _join(target.name, quote(below) if target.name.startswith("file:") else below)
-            self._add(Target(name, self._open(name)) if below else target)
+            self._add((Target(name, self._open(name)) if below else target)._replace(is_paimon=is_paimon))
         return is_seen
 
-    def _search(self, target: Target, at: str, depth: int) -> Iterator[str]:
+    def _search(self, target: Target, at: str, depth: int) -> Iterator[tuple[str, bool]]:
+        """Yield the paths of the tables at and below a directory, and whether they are Paimon tables."""
         place = _identity(target.storage, at)
         if place in self._seen or depth > _DEEPEST:
             return
         names = self._directories(target.storage, at, _join(target.name, at))
         if LOG_DIRECTORY in names:
-            yield at
+            yield at, False
             return
         self._seen.add(place)
+        if is_paimon_directory(target.storage, names, at):
+            yield at, True
+            return
         for name in names:
             if not name.startswith("."):
                 yield from self._search(target, _join(at, name), depth + 1)

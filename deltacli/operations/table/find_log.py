@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Collection
 from typing import NamedTuple
 
 from deltacli.delta.checkpoint.last_checkpoint_content import BadHint, Hint, read_hint
@@ -13,6 +14,7 @@ from deltacli.errors import (
     DeltacliError,
     FileMissing,
     NotATable,
+    PaimonTable,
     PathExternal,
     PermissionRefused,
     StorageFailed,
@@ -66,11 +68,11 @@ def require_delta(storage: Storage) -> None:
     Checked only where that needs no request to a remote store.
     """
     is_delta = storage.capabilities.cheap_listing and storage.kind_of(LOG_DIRECTORY) is PathKind.DIRECTORY
-    if is_delta and storage.kind_of("schema/schema-0") is PathKind.FILE:
+    if is_delta and storage.kind_of("schema") is PathKind.DIRECTORY and (name := _paimon_schema(storage)) is not None:
         raise UsageError(
             "this directory is both a Delta table and a Paimon table",
             code="table.format-ambiguous",
-            facts={"found": f"{LOG_DIRECTORY}/ and schema/schema-0"},
+            facts={"found": f"{LOG_DIRECTORY}/ and schema/{name}"},
             hint="add --table-format delta",
         )
 
@@ -126,11 +128,11 @@ def _no_log(storage: Storage) -> DeltacliError:
             code="table.path-is-log",
             hint=_hint_table_around(storage) or "deltacli snapshot {parent}",
         )
-    if "schema" in directories and _holds_paimon_schemas(storage):
-        return NotATable(
-            "this is a Paimon table, which this version of deltacli does not read",
-            code="table.format",
-            facts={"path": storage.uri},
+    if is_paimon_directory(storage, directories):
+        return PaimonTable(
+            "this is a Paimon table, and this command works on Delta tables only",
+            facts={"path": storage.uri, "works on both": "history, snapshot, validate"},
+            hint="deltacli history {table}",
         )
     nested = sorted(name for name in directories if storage.kind_of(f"{name}/{LOG_DIRECTORY}") is PathKind.DIRECTORY)[
         :5
@@ -171,5 +173,25 @@ def _is_inside_log(storage: Storage) -> bool:
     return storage.uri.rstrip("/").endswith(f"/{LOG_DIRECTORY}")
 
 
-def _holds_paimon_schemas(storage: Storage) -> bool:
-    return any(stat.name.startswith("schema-") for stat in storage.list_from("schema", "schema-"))
+def is_paimon_directory(storage: Storage, directories: Collection[str], at: str = "") -> bool:
+    """Return True for a directory with schemas of Paimon, or with snapshots and manifests that have lost them.
+
+    `at` is its path below the root, `directories` are the names of the directories in it. Names alone decide whether a
+    request is needed.
+    """
+    below = f"{at}/" if at else ""
+    if "schema" in directories and _first_with(storage, f"{below}schema", "schema-") is not None:
+        return True
+    needed = {"snapshot", "manifest"}
+    return needed <= set(directories) and _first_with(storage, f"{below}snapshot", "snapshot-") is not None
+
+
+def _paimon_schema(storage: Storage) -> str | None:
+    """Return the name of a schema file of Paimon, None if there is none."""
+    return _first_with(storage, "schema", "schema-")
+
+
+def _first_with(storage: Storage, directory: str, prefix: str) -> str | None:
+    """Return the first name in a directory that is the prefix and a number."""
+    files = storage.list_from(directory, prefix)
+    return next((stat.name for stat in files if stat.name.removeprefix(prefix).isdecimal()), None)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from deltacli.delta.log.place import Place
 from deltacli.delta.rules.framework.base import Check, Finding, Fix, Level, Rule, Severity
-from deltacli.delta.rules.framework.catalogue import catalogue
+from deltacli.delta.rules.framework.catalogue import Catalogue, catalogue
 from deltacli.delta.rules.framework.file_views import UNREAD, FileFault, FileFaultView
 from deltacli.memory_limit import stop_if_exhausted
 
@@ -99,12 +99,21 @@ class RuleChoice(NamedTuple):
 class Collector:
     """Runs the selected checks over views and collects their findings, at most `most` per rule (0: all)."""
 
-    def __init__(self, choice: RuleChoice, most: int, on_finding: Callable[[Finding], None] | None) -> None:
+    def __init__(
+        self,
+        choice: RuleChoice,
+        most: int,
+        on_finding: Callable[[Finding], None] | None,
+        *,
+        known: Catalogue | None = None,
+    ) -> None:
+        """Take the rules of a choice out of the `known` ones, those for Delta tables unless others are given."""
+        rules, checks = catalogue() if known is None else known
         self._most = most
         self._on_finding = on_finding
-        self._taken = {rule.id for rule in catalogue().rules.values() if choice.takes(rule)} | OWN_RULES
+        self._taken = {rule.id for rule in rules.values() if choice.takes(rule)} | OWN_RULES
         self._checks: defaultdict[type, list[Check]] = defaultdict(list)
-        for check in catalogue().checks:
+        for check in checks:
             if any(rule.id in self._taken for rule in check.rules):
                 self._checks[check.view].append(check)
         self._kept: Counter[str] = Counter()

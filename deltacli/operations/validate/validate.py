@@ -49,7 +49,8 @@ class Validation:
     files: FilesChecked | None = None
     """The extent of checked data files; None at levels that do not open them."""
     is_rebuilt: bool = True
-    """Whether the newest version could be rebuilt from the log."""
+    """Whether the newest version could be rebuilt from the log, or the newest schema of a Paimon table be read."""
+    table_format: str = "delta"
 
 
 @dataclass(frozen=True, slots=True)

@@ -91,6 +91,12 @@ class ValidationReport:
         return Counts.of(finding for table in self.tables for finding in table.findings)
 
     @property
+    def table_format(self) -> str:
+        """The format of the tables; delta for tables of both formats, each of which then says so itself."""
+        formats = {table.validation.table_format for table in self.tables}
+        return formats.pop() if len(formats) == 1 else "delta"
+
+    @property
     def is_complete(self) -> bool:
         """False where something was left out: findings above the limit, a path that could not be looked at."""
         return not self.failures and not any(table.suppressed for table in self.tables)

@@ -44,7 +44,7 @@ class FindingsResult(Result):
             "kind": "deltacli.validate",
             "schemaVersion": SCHEMA_VERSION,
             "table": report.tables[0].validation.table if len(report.tables) == 1 else None,
-            "tableFormat": "delta",
+            "tableFormat": report.table_format,
             "complete": report.is_complete,
             "level": report.level,
             "tables": [_table_json(table) for table in report.tables],
@@ -131,6 +131,7 @@ def _table_json(table: CheckedTable) -> dict[str, Any]:
         "verdict": judge(table).as_json(),
         "suppressed": dict(table.suppressed),
         "notChecked": list(validation.not_checked),
+        **({} if validation.table_format == "delta" else {"tableFormat": validation.table_format}),
         **files,
     }
 

@@ -26,6 +26,7 @@ class RulesResult(Result):
     """The rules, each with an example of what it reports."""
 
     rules: Sequence[Rule]
+    table_format: str = "delta"
     lists: bool = True
 
     def document(self) -> Document:
@@ -33,7 +34,7 @@ class RulesResult(Result):
             {
                 "kind": "deltacli.rules",
                 "schemaVersion": SCHEMA_VERSION,
-                "tableFormat": "delta",
+                "tableFormat": self.table_format,
                 "complete": True,
                 "items": [rule_json(rule) for rule in self.rules],
             }

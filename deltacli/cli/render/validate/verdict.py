@@ -9,7 +9,7 @@ from typing import Any
 from deltacli.cli.render.validate.report import LEVEL_NAMES, CheckedTable, ValidationReport
 from deltacli.delta.rules.framework.base import Severity
 from deltacli.delta.rules.framework.catalogue import catalogue
-from deltacli.delta.rules.framework.risks import SAYS, UNREADABLE, Risk, risk_of
+from deltacli.delta.rules.framework.risks import PAIMON_RULES, SAYS, UNREADABLE, Risk, risk_of
 from deltacli.units import plural
 
 _NAMED = 3
@@ -27,13 +27,14 @@ class TableVerdict:
     others: int
     remarks: int
     is_readable: bool | None
+    is_paimon: bool = False
 
     @property
     def sentence(self) -> str:
         """The verdict for people, exact and short."""
         parts = [f"{self._says(risk)} ({_named(list(rules))})" for risk, rules in self.risks.items()]
         if self.is_readable and not parts:
-            parts.append("its log can be read" if self.level == "log" else "readable")
+            parts.append(self._can_be_read())
         if self.others:
             parts.append(f"{plural(self.others, 'more thing' if self.risks else 'thing')} to look at")
         elif self.remarks and not self.risks:
@@ -41,6 +42,11 @@ class TableVerdict:
         elif not self.risks:
             parts.append("nothing found")
         return "; ".join(parts)
+
+    def _can_be_read(self) -> str:
+        if self.is_paimon:
+            return "its schemas can be read"
+        return "its log can be read" if self.level == "log" else "readable"
 
     def _says(self, risk: Risk) -> str:
         return "it cannot be read" if risk is Risk.UNREADABLE and self.is_readable is False else SAYS[risk]
@@ -69,16 +75,24 @@ def judge(table: CheckedTable) -> TableVerdict:
     present = {risk: rules for risk, rules in risks.items() if rules}
     at_stake = {rule for rules in present.values() for rule in rules}
     readable = _is_readable(table, can_be=Risk.UNREADABLE not in present)
-    return TableVerdict(table.validation.level, present, len(others - at_stake), len(remarks), readable)
+    is_paimon = table.validation.table_format == "paimon"
+    return TableVerdict(table.validation.level, present, len(others - at_stake), len(remarks), readable, is_paimon)
 
 
 def _is_readable(table: CheckedTable, *, can_be: bool) -> bool | None:
     validation = table.validation
     if not validation.is_rebuilt:
         return False
-    asked = {rule.id for rule in catalogue().rules.values() if LEVEL_NAMES[rule.level] == "log"} & UNREADABLE
+    asked = _rules_of_unreadable(validation.table_format)
     is_whole = asked <= validation.rules and not validation.not_checked and not table.accepted
     return True if can_be and is_whole else None
+
+
+def _rules_of_unreadable(table_format: str) -> set[str]:
+    """Return the rules that decide whether a table can be read."""
+    if table_format == "paimon":
+        return set(PAIMON_RULES[Risk.UNREADABLE].split())
+    return {rule.id for rule in catalogue().rules.values() if LEVEL_NAMES[rule.level] == "log"} & UNREADABLE
 
 
 def all_sentence(report: ValidationReport) -> str:

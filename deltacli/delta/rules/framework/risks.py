@@ -107,7 +107,21 @@ RULES: Mapping[Risk, str] = {
 }
 "Return the ids of rules whose errors and warnings are of a class."
 
-_CLASSES = {rule: risk for risk, rules in RULES.items() for rule in rules.split()}
+PAIMON_RULES: Mapping[Risk, str] = {
+    Risk.UNREADABLE: """
+        paimon.bad-json paimon.missing-key paimon.bad-value paimon.bad-type paimon.file-too-large
+        paimon.schema-missing paimon.bad-snapshot paimon.bad-manifest paimon.manifest-missing
+        paimon.column-duplicate paimon.key-missing paimon.no-columns paimon.type-change
+        """,
+    Risk.ROWS_WRONG: """
+        paimon.field-id-duplicate paimon.field-id-reused paimon.highest-field-id paimon.highest-field-id-decreased
+        paimon.partition-keys-changed paimon.primary-keys-changed paimon.immutable-option paimon.key-duplicate
+        paimon.nullability-contradiction
+        """,
+}
+"The same for Paimon tables."
+
+_CLASSES = {rule: risk for named in (RULES, PAIMON_RULES) for risk, rules in named.items() for rule in rules.split()}
 
 UNREADABLE = frozenset(RULES[Risk.UNREADABLE].split())
 

@@ -1,0 +1,1 @@
+"""Results of commands on Paimon tables."""

@@ -1,0 +1,1 @@
+"""Operations on Paimon tables."""

@@ -1,0 +1,210 @@
+"""The references to the schemas of a Paimon table: snapshots, tags, changelogs, branches, manifests and data files.
+
+Data files name the schema that they were written with, so a schema can be needed although no snapshot names it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, NamedTuple
+
+from deltacli.engine.base import Engine
+from deltacli.errors import FileMissing, Unreadable
+from deltacli.operations.paimon.table_files import (
+    StoredFile,
+    read_changelogs,
+    read_limited,
+    read_snapshots,
+    read_tags,
+)
+from deltacli.paimon.manifests import ManifestFile, live_files, read_manifest, read_manifest_list
+from deltacli.paimon.oddities import Odd
+from deltacli.paimon.snapshot_file import SnapshotFile
+from deltacli.paimon.table_paths import MAIN_BRANCH, MANIFEST_DIRECTORY
+from deltacli.progress import SILENT, Progress, reported
+from deltacli.storage import Storage
+
+_MAX_MANIFEST_BYTES = 1 << 30
+_FILES_A_REPORT = 100
+
+
+@dataclass(slots=True)
+class Usage:
+    """The users of one schema; it is true if there are any. `manifests` and `files` are numbers: lists of manifests
+    that name it, and live data files of the newest snapshot. `has_data_files`: some manifest names a data file with
+    this schema. `branches` have a copy of their own, so they need no other.
+    """
+
+    snapshots: list[int] = field(default_factory=list)
+    tags: list[str] = field(default_factory=list)
+    changelogs: list[int] = field(default_factory=list)
+    branches: list[str] = field(default_factory=list)
+    manifests: int = 0
+    files: int = 0
+    has_data_files: bool = False
+
+    def __bool__(self) -> bool:
+        named = (self.snapshots, self.tags, self.changelogs, self.manifests, self.files, self.has_data_files)
+        return any(named)
+
+    def as_json(self) -> dict[str, Any]:  # Any: JSON values
+        """Return the usage as in documents."""
+        return {
+            "snapshots": self.snapshots,
+            "tags": self.tags,
+            "changelogs": self.changelogs,
+            "branches": self.branches,
+            "manifests": self.manifests,
+            "files": self.files,
+            "dataFiles": self.has_data_files,
+        }
+
+
+class BrokenFile(NamedTuple):
+    """A file that is named, or listed, and cannot be read."""
+
+    path: str
+    rule: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class BranchFiles:
+    """The files of a branch that name schemas."""
+
+    snapshots: Sequence[StoredFile]
+    tags: Sequence[StoredFile]
+    changelogs: Sequence[StoredFile]
+
+    @property
+    def readable(self) -> list[SnapshotFile]:
+        """All of them that can be read."""
+        files = (*self.snapshots, *self.tags, *self.changelogs)
+        return [found for file in files if (found := file.readable) is not None]
+
+    @property
+    def newest(self) -> SnapshotFile | None:
+        """The newest snapshot, if it can be read."""
+        return self.snapshots[-1].readable if self.snapshots else None
+
+    @property
+    def broken(self) -> list[BrokenFile]:
+        """Those that cannot be read."""
+        files = (*self.snapshots, *self.tags, *self.changelogs)
+        return [
+            BrokenFile(file.path, file.content.code, str(file.content))
+            for file in files
+            if isinstance(file.content, Unreadable)
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class References:
+    """Who uses each schema of a branch. Where `broken` files keep some users from being known, no schema counts as
+    unreferenced.
+    """
+
+    files: BranchFiles
+    usage: dict[int, Usage]
+    broken: tuple[BrokenFile, ...] = ()
+
+    def of(self, schema_id: int) -> Usage:
+        """Return the users of a schema."""
+        return self.usage.get(schema_id) or Usage()
+
+    def missing_among(self, present: Collection[int]) -> tuple[int, ...]:
+        """Return the schemas in use that are not among those present, ascending."""
+        return tuple(sorted(number for number, usage in self.usage.items() if usage and number not in present))
+
+
+def read_branch(storage: Storage, engine: Engine, branch: str = MAIN_BRANCH) -> BranchFiles:
+    """Return the snapshots, tags and changelogs of a branch."""
+    return BranchFiles(
+        read_snapshots(storage, engine, branch),
+        read_tags(storage, engine, branch),
+        read_changelogs(storage, engine, branch),
+    )
+
+
+def collect_references(
+    storage: Storage,
+    engine: Engine,
+    files: BranchFiles,
+    *,
+    with_manifests: bool = True,
+    progress: Progress = SILENT,
+) -> References:
+    """Return who uses each schema of a branch. Raises UsageError where manifests are Avro and fastavro is missing."""
+    usage: dict[int, Usage] = {}
+    for stored in files.snapshots:
+        if stored.readable is not None:
+            usage.setdefault(stored.readable.schema_id, Usage()).snapshots.append(stored.readable.id)
+    for stored in files.changelogs:
+        if stored.readable is not None:
+            usage.setdefault(stored.readable.schema_id, Usage()).changelogs.append(stored.readable.id)
+    for stored in files.tags:
+        if stored.readable is not None:
+            usage.setdefault(stored.readable.schema_id, Usage()).tags.append(stored.name)
+    broken = files.broken
+    if with_manifests:
+        broken += _count_manifests(storage, engine, files, usage, progress)
+    return References(files, usage, tuple(broken))
+
+
+def _count_manifests(
+    storage: Storage, engine: Engine, files: BranchFiles, usage: dict[int, Usage], progress: Progress
+) -> list[BrokenFile]:
+    """Add what the manifests name, each read once, and return those that cannot be read."""
+    named = dict.fromkeys(name for file in files.readable for name in file.manifest_lists)
+    lists = _read_all(storage, engine, list(named), read_manifest_list, progress, "reading lists of manifests")
+    broken = [found for found in lists.values() if isinstance(found, BrokenFile)]
+    entries = {name: found for name, found in lists.items() if not isinstance(found, BrokenFile)}
+    for found in entries.values():
+        for schema_id in {manifest.schema_id for manifest in found}:
+            usage.setdefault(schema_id, Usage()).manifests += 1
+    state = _state_manifests(files.newest, entries)
+    others = dict.fromkeys(m.name for found in entries.values() for m in found if m.name not in state)
+    counted = _read_all(storage, engine, list(others), _schemas_in, progress, "reading manifests")
+    live = _read_all(storage, engine, state, read_manifest, progress, "reading manifests")
+    broken += [found for found in (*counted.values(), *live.values()) if isinstance(found, BrokenFile)]
+    ids = {number for found in counted.values() if not isinstance(found, BrokenFile) for number in found}
+    all_entries = [entry for found in live.values() if not isinstance(found, BrokenFile) for entry in found]
+    for schema_id in ids | {entry.schema_id for entry in all_entries}:
+        usage.setdefault(schema_id, Usage()).has_data_files = True
+    for schema_id, count in Counter(live_files(all_entries).values()).items():
+        usage[schema_id].files = count
+    return broken
+
+
+def _state_manifests(newest: SnapshotFile | None, lists: Mapping[str, Iterable[ManifestFile]]) -> list[str]:
+    """Return the manifests from which the live files of a snapshot follow."""
+    if newest is None:
+        return []
+    return list(dict.fromkeys(m.name for name in newest.state_lists for m in lists.get(name, ())))
+
+
+def _schemas_in(data: bytes) -> frozenset[int]:
+    return frozenset(entry.schema_id for entry in read_manifest(data))
+
+
+def _read_all(
+    storage: Storage, engine: Engine, names: Sequence[str], parse: Any, progress: Progress, what: str
+) -> dict[str, Any]:  # Any: what `parse` returns, or a BrokenFile
+    read = partial(_read_one, storage, parse)
+    found = engine.run(read, names, at_once=storage.capabilities.parallel_reads)
+    return dict(zip(names, reported(found, progress, what, unit="files", every=_FILES_A_REPORT), strict=True))
+
+
+def _read_one(storage: Storage, parse: Any, name: str) -> Any:  # Any: as in `_read_all`
+    path = f"{MANIFEST_DIRECTORY}/{name}"
+    if "/" in name or name in ("", ".", ".."):
+        return BrokenFile(path, "paimon.bad-manifest", "the name is not that of a file")
+    try:
+        return parse(read_limited(storage, path, _MAX_MANIFEST_BYTES))
+    except FileMissing:
+        return BrokenFile(path, Odd.MANIFEST_MISSING, "the file is missing")
+    except Unreadable as fault:
+        return BrokenFile(path, fault.code, str(fault))

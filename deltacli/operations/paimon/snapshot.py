@@ -1,0 +1,189 @@
+"""`snapshot` of a Paimon table: the schema at a point, the snapshot there, its options and statistics."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+from urllib.parse import unquote
+
+from deltacli.engine.base import Engine
+from deltacli.errors import FileMissing, Unreadable, VersionAbsent
+from deltacli.operations.paimon.table_files import (
+    StoredFile,
+    list_schemas,
+    read_limited,
+    read_snapshots,
+    read_tags,
+    require_branch,
+    require_paimon,
+)
+from deltacli.paimon.ddl import create_table
+from deltacli.paimon.json_text import BadJson, read_object
+from deltacli.paimon.schema import MAX_SCHEMA_BYTES, Schema, read_schema
+from deltacli.paimon.snapshot_file import SnapshotFile
+from deltacli.paimon.table_paths import MAIN_BRANCH, schema_path
+from deltacli.storage import Storage
+from deltacli.units import ranges_of
+
+_STATISTICS = "statistics"
+_MAX_STATISTICS_BYTES = 256 << 20
+_NAMED = 20
+
+
+class Point(NamedTuple):
+    """A point of a branch: a schema, a snapshot or a tag; without one, the newest schema and snapshot."""
+
+    branch: str = MAIN_BRANCH
+    schema_id: int | None = None
+    snapshot_id: int | None = None
+    tag: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PaimonSnapshot:
+    """A schema and the snapshot that was asked for, None if a schema was, or if there is no snapshot.
+
+    `written` is the schema file as it is; `schema` has the compatibility defaults.
+    """
+
+    table: str
+    point: Point
+    schema: Schema
+    schema_id: int
+    written: Mapping[str, Any]  # Any: JSON values
+    schema_ids: tuple[int, ...]
+    snapshot: SnapshotFile | None
+    tags: tuple[str, ...]
+    statistics: Mapping[str, Any] | None  # Any: JSON values
+
+    @property
+    def name(self) -> str:
+        """The last part of the table's URI."""
+        return unquote(self.table.rstrip("/").rpartition("/")[2], errors="replace") or "t"
+
+    @property
+    def ddl(self) -> str:
+        """The schema as a CREATE TABLE statement."""
+        return create_table(self.schema, self.name)
+
+    def as_json(self) -> dict[str, Any]:  # Any: JSON values
+        """Return the content of the document `deltacli.snapshot`."""
+        found: dict[str, Any] = {"branch": self.point.branch, "schemaId": self.schema_id}
+        found |= {"latestSchemaId": self.schema_ids[-1], "schema": dict(self.written)}
+        found |= {"options": dict(self.schema.options), "ddl": self.ddl}
+        if self.snapshot is not None:
+            found |= {"snapshot": dict(self.snapshot.content), "tags": list(self.tags)}
+        if self.statistics is not None:
+            found["statistics"] = dict(self.statistics)
+        return found
+
+
+def read_paimon_snapshot(storage: Storage, engine: Engine, point: Point) -> PaimonSnapshot:
+    """Return the schema and the snapshot at a point.
+
+    Raises NotATable, VersionAbsent for a schema, snapshot or tag that does not exist, and Unreadable.
+    """
+    require_paimon(storage)
+    require_branch(storage, point.branch)
+    ids = list_schemas(storage, point.branch).ids
+    tags = read_tags(storage, engine, point.branch)
+    snapshot = None if point.schema_id is not None else _snapshot_at(storage, engine, point, tags)
+    is_newest = snapshot is None or (point.snapshot_id is None and point.tag is None)
+    schema_id = point.schema_id
+    if schema_id is None:
+        schema_id = _newest(ids) if is_newest or snapshot is None else snapshot.schema_id
+    schema, written = _schema_at(storage, point.branch, schema_id, ids)
+    return PaimonSnapshot(
+        storage.uri,
+        point,
+        schema,
+        schema_id,
+        written,
+        ids,
+        snapshot,
+        tuple(tag.name for tag in tags if snapshot is not None and tag.readable and tag.readable.id == snapshot.id),
+        _statistics_of(storage, snapshot),
+    )
+
+
+def _newest(ids: Sequence[int]) -> int:
+    if not ids:
+        raise Unreadable("the table has snapshots but no schema file", code="paimon.schema-missing")
+    return ids[-1]
+
+
+def _schema_at(
+    storage: Storage, branch: str, schema_id: int, ids: Sequence[int]
+) -> tuple[Schema, Mapping[str, Any]]:  # Any: JSON values
+    path = schema_path(schema_id, branch)
+    try:
+        data = read_limited(storage, path, MAX_SCHEMA_BYTES)
+    except FileMissing:
+        raise VersionAbsent(
+            f"schema {schema_id} does not exist",
+            code="paimon.schema-missing",
+            facts={"schemas": _listed(ids)},
+            hint="deltacli history {table}",
+        ) from None
+    try:
+        return read_schema(data), read_object(data).value
+    except Unreadable as fault:
+        fault.facts = {"file": path} | fault.facts
+        fault.hint = fault.hint or "deltacli history {table}"
+        raise
+
+
+def _snapshot_at(storage: Storage, engine: Engine, point: Point, tags: Sequence[StoredFile]) -> SnapshotFile | None:
+    """Return the snapshot of a point; the newest one where neither a snapshot nor a tag is named, None without any.
+
+    A snapshot that expired is found by its tag.
+    """
+    if point.tag is not None:
+        return _content(_named(tags, point.tag, "tag", [tag.name for tag in tags]))
+    snapshots = read_snapshots(storage, engine, point.branch)
+    if point.snapshot_id is None:
+        return _content(snapshots[-1]) if snapshots else None
+    number = point.snapshot_id
+    held = [tag for tag in tags if tag.readable is not None and tag.readable.id == number]
+    candidates = [*(file for file in snapshots if file.name == str(number)), *held]
+    if candidates:
+        return _content(candidates[0])
+    return _content(_named([], str(number), "snapshot", [_listed([int(file.name) for file in snapshots])]))
+
+
+def _named(files: Sequence[StoredFile], name: str, what: str, known: Sequence[str]) -> StoredFile:
+    found = next((file for file in files if file.name == name), None)
+    if found is None:
+        raise VersionAbsent(
+            f"{what} {name} does not exist",
+            code="paimon.no-such-snapshot",
+            facts={f"{what}s": ", ".join(known[:_NAMED]) or "none"},
+            hint="deltacli history {table}",
+        )
+    return found
+
+
+def _content(file: StoredFile) -> SnapshotFile:
+    if isinstance(file.content, Unreadable):
+        raise file.content
+    return file.content
+
+
+def _listed(numbers: Sequence[int]) -> str:
+    spans = [str(first) if first == last else f"{first}-{last}" for first, last in ranges_of(numbers)]
+    return ", ".join(spans) or "none"
+
+
+def _statistics_of(storage: Storage, snapshot: SnapshotFile | None) -> Mapping[str, Any] | None:  # Any: JSON values
+    """Return the statistics that ANALYZE wrote for a snapshot; None without, or where they cannot be read."""
+    name = None if snapshot is None else snapshot.content.get(_STATISTICS)
+    if not isinstance(name, str) or "/" in name:
+        return None
+    try:
+        content: Mapping[str, Any] = read_object(
+            read_limited(storage, f"{_STATISTICS}/{name}", _MAX_STATISTICS_BYTES)
+        ).value
+    except (BadJson, FileMissing, Unreadable):
+        return None
+    return content

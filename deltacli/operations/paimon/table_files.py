@@ -1,0 +1,183 @@
+"""The files of a Paimon table: which schemas, snapshots, tags, changelogs and branches there are, and reading them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import partial
+from typing import NamedTuple
+
+from deltacli.engine.base import Engine
+from deltacli.errors import FileMissing, NotATable, Unreadable
+from deltacli.operations.table.find_log import is_paimon_directory
+from deltacli.paimon.schema import MAX_SCHEMA_BYTES, Schema, read_schema
+from deltacli.paimon.snapshot_file import MAX_SNAPSHOT_BYTES, SnapshotFile, read_snapshot
+from deltacli.paimon.table_paths import (
+    BRANCH_DIRECTORY,
+    BRANCH_PREFIX,
+    CHANGELOG_DIRECTORY,
+    CHANGELOG_PREFIX,
+    MAIN_BRANCH,
+    SCHEMA_DIRECTORY,
+    SCHEMA_PREFIX,
+    SNAPSHOT_DIRECTORY,
+    SNAPSHOT_PREFIX,
+    TAG_DIRECTORY,
+    TAG_PREFIX,
+    branch_root,
+    number_of,
+    schema_path,
+)
+from deltacli.progress import SILENT, Progress, reported
+from deltacli.storage import PathKind, Storage
+
+_FILES_A_REPORT = 100
+
+
+class SchemaListing(NamedTuple):
+    """The ids of the schema files of a branch, ascending, and the names of other files beside them."""
+
+    ids: tuple[int, ...]
+    strays: tuple[str, ...] = ()
+
+
+class StoredFile(NamedTuple):
+    """A snapshot, tag or changelog: its path, its name (a number or the name of a tag), its content or why it cannot
+    be read.
+    """
+
+    path: str
+    name: str
+    content: SnapshotFile | Unreadable
+
+    @property
+    def readable(self) -> SnapshotFile | None:
+        return None if isinstance(self.content, Unreadable) else self.content
+
+
+def is_paimon(storage: Storage) -> bool:
+    """Return True for a directory with schemas of Paimon, or with snapshots and manifests that need them."""
+    return is_paimon_directory(storage, storage.list_directories(""))
+
+
+def require_paimon(storage: Storage) -> None:
+    """Raise NotATable unless the directory is a Paimon table."""
+    match storage.kind_of(""):
+        case PathKind.MISSING:
+            raise NotATable("no such file or directory", code="table.path-missing", facts={"path": storage.uri})
+        case PathKind.FILE:
+            raise NotATable("this is a file, not a table", code="table.path-is-file", facts={"path": storage.uri})
+    if not is_paimon(storage):
+        raise NotATable("this is not a Paimon table: the directory has no schema/schema-N", facts={"path": storage.uri})
+
+
+def list_schemas(storage: Storage, branch: str = MAIN_BRANCH) -> SchemaListing:
+    """Return the schema files of a branch; none where there is no such directory."""
+    ids, strays = [], []
+    for name in _names(storage, f"{branch_root(branch)}{SCHEMA_DIRECTORY}"):
+        number = number_of(name, SCHEMA_PREFIX)
+        if number is None:
+            strays.append(name)
+        else:
+            ids.append(number)
+    return SchemaListing(tuple(sorted(ids)), tuple(strays))
+
+
+def list_branches(storage: Storage) -> tuple[str, ...]:
+    """Return the names of all branches, main first."""
+    try:
+        names = storage.list_directories(BRANCH_DIRECTORY)
+    except FileMissing:
+        names = []
+    others = (name.removeprefix(BRANCH_PREFIX) for name in names if name.startswith(BRANCH_PREFIX))
+    return (MAIN_BRANCH, *sorted(others))
+
+
+def require_branch(storage: Storage, branch: str) -> None:
+    """Raise NotATable for a branch that does not exist."""
+    branches = list_branches(storage)
+    if branch not in branches:
+        raise NotATable(
+            f"branch {branch!r} does not exist", code="paimon.no-such-branch", facts={"branches": ", ".join(branches)}
+        )
+
+
+def read_schemas(
+    storage: Storage, engine: Engine, ids: Iterable[int], branch: str = MAIN_BRANCH, *, progress: Progress = SILENT
+) -> dict[int, Schema | Unreadable]:
+    """Return schemas by id, read in parallel; a file that cannot be read is returned as its error."""
+    wanted = list(ids)
+    read = partial(_read_schema, storage, branch)
+    schemas = engine.run(read, wanted, at_once=storage.capabilities.parallel_reads)
+    told = reported(schemas, progress, "reading schemas", unit="files", every=_FILES_A_REPORT)
+    return dict(zip(wanted, told, strict=True))
+
+
+def _read_schema(storage: Storage, branch: str, schema_id: int) -> Schema | Unreadable:
+    path = schema_path(schema_id, branch)
+    try:
+        return read_schema(read_limited(storage, path, MAX_SCHEMA_BYTES))
+    except Unreadable as fault:
+        fault.facts = {"file": path} | fault.facts
+        return fault
+    except FileMissing:
+        return Unreadable("the schema file is missing", code="paimon.schema-missing", facts={"file": path})
+
+
+def read_limited(storage: Storage, path: str, most: int) -> bytes:
+    """Return the content of a file. Raises Unreadable (`paimon.file-too-large`) for more than `most` bytes."""
+    data = storage.read_range(path, 0, most + 1)
+    if len(data) > most:
+        raise Unreadable(f"the file has more than {most:,} bytes", code="paimon.file-too-large")
+    return data
+
+
+def read_snapshots(storage: Storage, engine: Engine, branch: str = MAIN_BRANCH) -> list[StoredFile]:
+    """Return the snapshots of a branch, oldest first."""
+    return _read_numbered(storage, engine, branch, SNAPSHOT_DIRECTORY, SNAPSHOT_PREFIX)
+
+
+def read_changelogs(storage: Storage, engine: Engine, branch: str = MAIN_BRANCH) -> list[StoredFile]:
+    """Return the changelogs of a branch that outlived their snapshots, oldest first."""
+    return _read_numbered(storage, engine, branch, CHANGELOG_DIRECTORY, CHANGELOG_PREFIX)
+
+
+def read_tags(storage: Storage, engine: Engine, branch: str = MAIN_BRANCH) -> list[StoredFile]:
+    """Return the tags of a branch by name."""
+    directory = f"{branch_root(branch)}{TAG_DIRECTORY}"
+    names = [name for name in _names(storage, directory) if name.startswith(TAG_PREFIX)]
+    return _read_files(storage, engine, [(f"{directory}/{name}", name.removeprefix(TAG_PREFIX)) for name in names])
+
+
+def _read_numbered(storage: Storage, engine: Engine, branch: str, directory: str, prefix: str) -> list[StoredFile]:
+    place = f"{branch_root(branch)}{directory}"
+    numbers = _numbers(storage, place, prefix)
+    return _read_files(storage, engine, [(f"{place}/{prefix}{number}", str(number)) for number in numbers])
+
+
+def _read_files(storage: Storage, engine: Engine, files: Sequence[tuple[str, str]]) -> list[StoredFile]:
+    found = engine.run(partial(_read_file, storage), files, at_once=storage.capabilities.parallel_reads)
+    return [file for file in found if file is not None]
+
+
+def _read_file(storage: Storage, file: tuple[str, str]) -> StoredFile | None:
+    """Return a file that was listed; None if it was deleted meanwhile, as expired snapshots are."""
+    path, name = file
+    try:
+        return StoredFile(path, name, read_snapshot(read_limited(storage, path, MAX_SNAPSHOT_BYTES)))
+    except Unreadable as fault:
+        fault.facts = {"file": path} | fault.facts
+        return StoredFile(path, name, fault)
+    except FileMissing:
+        return None
+
+
+def _numbers(storage: Storage, directory: str, prefix: str) -> list[int]:
+    numbers = (number_of(name, prefix) for name in _names(storage, directory))
+    return sorted(number for number in numbers if number is not None)
+
+
+def _names(storage: Storage, directory: str) -> list[str]:
+    try:
+        return [stat.name for stat in storage.list_from(directory)]
+    except FileMissing:
+        return []

@@ -1,0 +1,124 @@
+"""`validate` of a Paimon table: of every branch its schema files, neighbouring ones, and what refers to them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+
+from deltacli.delta.log.place import Place
+from deltacli.delta.rules.framework.base import Finding
+from deltacli.engine.base import Engine
+from deltacli.operations.paimon.references import References, Usage, collect_references, read_branch
+from deltacli.operations.paimon.table_files import list_branches, list_schemas, read_schemas, require_paimon
+from deltacli.operations.validate.findings import Collector, RuleChoice
+from deltacli.operations.validate.validate import DEFAULT_MOST, Validation
+from deltacli.paimon.rules.branches import BROKEN, SCHEMA_MISSING
+from deltacli.paimon.rules.catalogue import paimon_catalogue
+from deltacli.paimon.rules.views import BranchView, EvolutionView, Profile, SchemaFileView
+from deltacli.paimon.schema import Schema
+from deltacli.progress import SILENT, Progress
+from deltacli.storage import Storage
+from deltacli.units import plural
+
+_NEEDS_MANIFESTS = (SCHEMA_MISSING.id, *BROKEN)
+
+
+def validate_paimon_table(
+    storage: Storage,
+    engine: Engine,
+    *,
+    level: str = "log",
+    select: Sequence[str] = (),
+    ignore: Sequence[str] = (),
+    profile: Profile = Profile.JAVA,
+    max_findings: int = DEFAULT_MOST,
+    with_manifests: bool = True,
+    progress: Progress = SILENT,
+    on_finding: Callable[[Finding], None] | None = None,
+) -> Validation:
+    """Check a Paimon table; `profile` is the reader that has to accept it.
+
+    Works on tables that cannot be opened. Raises NotATable, StorageFailed, and UsageError where manifests are Avro and
+    fastavro is missing.
+    """
+    require_paimon(storage)
+    collector = Collector(RuleChoice(level, select, ignore), max_findings, on_finding, known=paimon_catalogue())
+    needs_manifests = with_manifests and any(rule in collector.rules for rule in _NEEDS_MANIFESTS)
+    newest: Schema | None = None
+    for branch in reversed(list_branches(storage)):
+        newest = _check_branch(storage, engine, branch, collector, profile, needs_manifests, progress)
+    not_checked = () if with_manifests else ("the schemas that manifests and data files name, because of --no-refs",)
+    return Validation(
+        storage.uri,
+        newest.id if newest is not None else None,
+        level,
+        tuple(sorted(collector.findings, key=_order)),
+        dict(sorted(collector.suppressed.items())),
+        not_checked,
+        collector.rules,
+        is_rebuilt=newest is not None,
+        table_format="paimon",
+    )
+
+
+def _check_branch(
+    storage: Storage,
+    engine: Engine,
+    branch: str,
+    collector: Collector,
+    profile: Profile,
+    with_manifests: bool,
+    progress: Progress,
+) -> Schema | None:
+    """Check a branch and return its newest schema, None if that cannot be read."""
+    listing = list_schemas(storage, branch)
+    contents = read_schemas(storage, engine, listing.ids, branch, progress=progress)
+    files = read_branch(storage, engine, branch)
+    references = collect_references(storage, engine, files, with_manifests=with_manifests, progress=progress)
+    for schema_id, content in contents.items():
+        view = SchemaFileView(schema_id, content, branch, profile)
+        collector.look(view, view.place())
+    _check_evolution(branch, [found for found in contents.values() if isinstance(found, Schema)], references, collector)
+    collector.look(_branch_view(branch, listing.ids, listing.strays, references), Place(""))
+    newest = contents[listing.ids[-1]] if listing.ids else None
+    return newest if isinstance(newest, Schema) else None
+
+
+def _check_evolution(branch: str, schemas: Sequence[Schema], references: References, collector: Collector) -> None:
+    first_use = min((schema_id for schema_id, usage in references.usage.items() if usage), default=None)
+    for before, after in pairwise(schemas):
+        has_snapshots = first_use is not None and first_use <= before.id
+        view = EvolutionView(before, after, has_snapshots, branch)
+        collector.look(view, view.place())
+
+
+def _branch_view(branch: str, ids: Sequence[int], strays: Sequence[str], references: References) -> BranchView:
+    users = {number: _in_words(usage) for number, usage in references.usage.items() if usage}
+    return BranchView(branch, ids, strays, users, references.broken)
+
+
+def _in_words(usage: Usage) -> str:
+    """Return the users of a schema: `snapshots 1, 2, tag a, 3 live files`."""
+    words = []
+    if usage.snapshots:
+        words.append(f"{'snapshot' if len(usage.snapshots) == 1 else 'snapshots'} {_listed(usage.snapshots)}")
+    words += [f"tag {name}" for name in usage.tags[:3]]
+    if usage.changelogs:
+        words.append(f"{'changelog' if len(usage.changelogs) == 1 else 'changelogs'} {_listed(usage.changelogs)}")
+    if usage.files:
+        words.append(plural(usage.files, "live file"))
+    elif usage.has_data_files:
+        words.append("data files of older snapshots")
+    if not words:
+        words.append(plural(usage.manifests, "manifest list"))
+    return ", ".join(words)
+
+
+def _listed(numbers: Sequence[int]) -> str:
+    more = f" and {len(numbers) - 3} more" if len(numbers) > 3 else ""
+    return ", ".join(map(str, numbers[:3])) + more
+
+
+def _order(finding: Finding) -> tuple[str, int, str, str, str]:
+    place = finding.place
+    return (place.path.rpartition("/")[0], place.version or 0, finding.rule.id, place.key or "", finding.message)

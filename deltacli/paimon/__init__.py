@@ -1,0 +1,1 @@
+"""Paimon tables: schemas, types, snapshots and manifests. Bytes in, values out: no I/O and no clock."""

@@ -1,0 +1,183 @@
+"""Manifests and lists of manifests, as far as they name schemas. Written as Avro, ORC or Parquet.
+
+Avro needs the package fastavro, the other two pyarrow. Both are imported only when such a file is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from deltacli.errors import Unreadable, UsageError
+
+_AVRO, _ORC, _PARQUET = b"Obj\x01", b"ORC", b"PAR1"
+_LIST_COLUMNS = ("_FILE_NAME", "_SCHEMA_ID")
+_ENTRY_COLUMNS = ("_KIND", "_PARTITION", "_BUCKET", "_FILE")
+_FILE_COLUMNS = ("_FILE_NAME", "_SCHEMA_ID", "_LEVEL")
+_NO_PARTS: Mapping[str, Sequence[str]] = MappingProxyType({})
+
+
+class ManifestFile(NamedTuple):
+    """One manifest of a list, and the schema of its statistics."""
+
+    name: str
+    schema_id: int
+
+
+class ManifestEntry(NamedTuple):
+    """A data file that was added or deleted, and the schema it was written with."""
+
+    is_added: bool
+    partition: bytes
+    bucket: int
+    name: str
+    level: int
+    schema_id: int
+
+    @property
+    def key(self) -> tuple[bytes, int, str, int]:
+        """What identifies the file."""
+        return (self.partition, self.bucket, self.name, self.level)
+
+
+def read_manifest_list(data: bytes) -> tuple[ManifestFile, ...]:
+    """Return the manifests of a list. Raises Unreadable (`paimon.bad-manifest`), and UsageError without fastavro."""
+    rows = _rows(data, _LIST_COLUMNS)
+    return tuple(ManifestFile(_text(row["_FILE_NAME"]), _number(row["_SCHEMA_ID"])) for row in rows)
+
+
+def read_manifest(data: bytes) -> tuple[ManifestEntry, ...]:
+    """Return the entries of a manifest. Raises what `read_manifest_list` raises."""
+    return tuple(_entry(row, row["_FILE"]) for row in _rows(data, _ENTRY_COLUMNS, {"_FILE": _FILE_COLUMNS}))
+
+
+def live_files(entries: Iterable[ManifestEntry]) -> dict[tuple[bytes, int, str, int], int]:
+    """Return the files that remain, with the schema of each."""
+    added: dict[tuple[bytes, int, str, int], int] = {}
+    deleted = set()
+    for entry in entries:
+        if entry.is_added:
+            added[entry.key] = entry.schema_id
+        else:
+            deleted.add(entry.key)
+    return {key: schema_id for key, schema_id in added.items() if key not in deleted}
+
+
+Row = Mapping[str, Any]  # Any: values of a file
+
+
+def _entry(row: Row, file: object) -> ManifestEntry:
+    if not isinstance(file, Mapping):
+        raise _bad("an entry has no file")
+    partition = row["_PARTITION"]
+    return ManifestEntry(
+        _number(row["_KIND"]) == 0,
+        partition if isinstance(partition, bytes) else b"",
+        _number(row["_BUCKET"]),
+        _text(file.get("_FILE_NAME")),
+        _number(file.get("_LEVEL")),
+        _number(file.get("_SCHEMA_ID")),
+    )
+
+
+def _rows(data: bytes, columns: Sequence[str], parts: Mapping[str, Sequence[str]] = _NO_PARTS) -> Iterator[Row]:
+    """Yield rows with these columns, and these `parts` of a column."""
+    if data.startswith(_AVRO):
+        yield from _avro_rows(data, columns)
+    elif data.startswith((_ORC, _PARQUET)):
+        yield from _arrow_rows(data, columns, parts)
+    else:
+        raise _bad("it is neither Avro, ORC nor Parquet")
+
+
+def _avro_rows(data: bytes, columns: Sequence[str]) -> Iterator[Row]:
+    try:
+        import fastavro
+    except ImportError:
+        raise UsageError(
+            "the manifests of this table are Avro files, which need the package fastavro",
+            code="usage.missing-extra",
+            hint="pip install 'deltacli[paimon]'",
+        ) from None
+    from io import BytesIO
+
+    try:
+        for row in fastavro.reader(BytesIO(data)):
+            if not isinstance(row, dict) or any(column not in row for column in columns):
+                raise _bad("a column is missing")
+            yield row
+    except Unreadable:
+        raise
+    except _faults_of_avro() as fault:
+        raise _bad(f"it cannot be read: {str(fault)[:200] or type(fault).__name__}") from fault
+
+
+def _faults_of_avro() -> tuple[type[Exception], ...]:
+    """Return what fastavro and its decompressors raise for damaged files."""
+    import zlib
+    from contextlib import suppress
+    from importlib import import_module
+
+    from fastavro.schema import SchemaParseException, UnknownType
+
+    own: list[type[Exception]] = [SchemaParseException, UnknownType]
+    for name in ("compression.zstd", "backports.zstd", "zstandard"):
+        with suppress(ImportError, AttributeError):
+            own.append(import_module(name).ZstdError)
+    general = (ValueError, LookupError, TypeError, AttributeError, AssertionError, ArithmeticError)
+    return (*general, EOFError, OSError, RuntimeError, zlib.error, *own)
+
+
+def _arrow_rows(data: bytes, columns: Sequence[str], parts: Mapping[str, Sequence[str]]) -> Iterator[Row]:
+    import pyarrow
+
+    try:
+        table = _arrow_table(data, columns)
+        values = {name: _python_values(table.column(name), parts.get(name)) for name in columns}
+    except pyarrow.ArrowMemoryError:
+        raise
+    except (pyarrow.ArrowException, ValueError, LookupError, TypeError, AttributeError, OSError) as fault:
+        reason = (str(fault).splitlines() or [type(fault).__name__])[0]
+        raise _bad(f"it cannot be read: {reason[:200]}") from fault
+    for place in range(table.num_rows):
+        yield {name: column[place] for name, column in values.items()}
+
+
+def _arrow_table(data: bytes, columns: Sequence[str]) -> Any:  # Any: a table of pyarrow
+    import pyarrow
+
+    if data.startswith(_ORC):
+        import pyarrow.orc
+
+        return pyarrow.orc.ORCFile(pyarrow.BufferReader(data)).read(columns=list(columns))
+    import pyarrow.parquet
+
+    return pyarrow.parquet.read_table(pyarrow.BufferReader(data), columns=list(columns))
+
+
+def _python_values(column: Any, parts: Sequence[str] | None) -> list[Any]:  # Any: values of a column
+    """Return the values of a column, of a struct only those of its `parts`."""
+    if parts is None:
+        return list(column.to_pylist())
+    found = []
+    for chunk in column.chunks:
+        values = [chunk.field(part).to_pylist() for part in parts]
+        found += [dict(zip(parts, row, strict=True)) for row in zip(*values, strict=True)]
+    return found
+
+
+def _number(value: object) -> int:
+    if type(value) is not int:
+        raise _bad("a number is missing")
+    return value
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise _bad("a file name is missing")
+    return value
+
+
+def _bad(reason: str) -> Unreadable:
+    return Unreadable(reason, code="paimon.bad-manifest")

@@ -1,0 +1,1 @@
+"""The rules of `validate` for Paimon tables, by area."""

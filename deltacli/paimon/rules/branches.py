@@ -1,0 +1,96 @@
+"""Rules about the files of a branch: every schema that something names exists, and nothing else is among them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
+
+from deltacli.delta.log.place import Place
+from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Rule, Severity
+from deltacli.paimon.rules.views import BranchView
+from deltacli.paimon.table_paths import SCHEMA_DIRECTORY, branch_root, schema_path
+
+AREA = Area("References")
+
+
+def _rule(rule_id: str, severity: Severity, checks: str, fix: Fix, example: str) -> Rule:
+    return AREA.rule(rule_id, severity, Level.LOG, checks, spec="Update Schema", fix=fix, example=example)
+
+
+SCHEMA_MISSING = _rule(
+    "paimon.schema-missing",
+    Severity.ERROR,
+    "Each schema that a snapshot, tag, changelog, manifest or data file names exists.",
+    Fix(
+        "readers fail on the snapshots and files that name it",
+        "restore the schema file from a backup, or from a branch that has a copy",
+        "nothing",
+    ),
+    "no schema-3, which a live data file was written with",
+)
+STRAY_FILE = _rule(
+    "paimon.stray-file",
+    Severity.WARNING,
+    "The directory of the schemas contains files named schema-N only.",
+    Fix("readers ignore the file; a writer may have died", "delete it if it is older than a day", "nothing"),
+    ".schema-8.4f1c.tmp",
+)
+BAD_SNAPSHOT = _rule(
+    "paimon.bad-snapshot",
+    Severity.ERROR,
+    "Snapshots, tags and changelogs are JSON objects with an id and a schemaId.",
+    Fix("the snapshot cannot be read", "restore the file from a backup", "nothing"),
+    "an empty snapshot-4",
+)
+BAD_MANIFEST = _rule(
+    "paimon.bad-manifest",
+    Severity.ERROR,
+    "Manifests can be read.",
+    Fix("the snapshots that name it cannot be read", "restore the file from a backup", "nothing"),
+    "a truncated manifest",
+)
+MANIFEST_MISSING = _rule(
+    "paimon.manifest-missing",
+    Severity.ERROR,
+    "Manifests that snapshots name exist.",
+    Fix("the snapshots that name it cannot be read", "restore the file from a backup", "nothing"),
+    "a manifest list that was deleted",
+)
+GAP = _rule(
+    "paimon.schema-gap",
+    Severity.INFO,
+    "Schemas are numbered without gaps.",
+    Fix("nothing: unused schemas can be deleted", "none needed", "nothing"),
+    "schema-0 and schema-2 without schema-1",
+)
+BROKEN: Mapping[str, Rule] = {rule.id: rule for rule in (BAD_SNAPSHOT, BAD_MANIFEST, MANIFEST_MISSING)}
+
+
+@AREA.check(BranchView, SCHEMA_MISSING)
+def check_references(view: BranchView) -> Iterator[Finding]:
+    """Report schemas that are named and have no file."""
+    present = set(view.ids)
+    for schema_id, users in sorted(view.users.items()):
+        if schema_id not in present:
+            place = Place(schema_path(schema_id, view.branch), version=schema_id)
+            yield SCHEMA_MISSING.at(place, f"schema {schema_id} does not exist; used by {users}", seen=users)
+
+
+@AREA.check(BranchView, STRAY_FILE, GAP)
+def check_listing(view: BranchView) -> Iterator[Finding]:
+    """Report other files among the schemas, and gaps."""
+    directory = f"{branch_root(view.branch)}{SCHEMA_DIRECTORY}"
+    for name in view.strays:
+        yield STRAY_FILE.at(Place(f"{directory}/{name}"), "not a schema file")
+    for before, after in pairwise(view.ids):
+        if after > before + 1:
+            text = f"schema {before + 1}" if after == before + 2 else f"schemas {before + 1} to {after - 1}"
+            yield GAP.at(Place(schema_path(after, view.branch), version=after), f"{text} missing before it")
+
+
+@AREA.check(BranchView, *BROKEN.values())
+def check_broken_files(view: BranchView) -> Iterator[Finding]:
+    """Report snapshots, tags, changelogs and manifests that cannot be read."""
+    for path, code, reason in view.broken:
+        if (rule := BROKEN.get(code)) is not None:
+            yield rule.at(Place(path), reason)

@@ -1,0 +1,222 @@
+"""Rules about the fields of a schema, their ids and names, and the keys of the table."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Rule, Severity
+from deltacli.paimon.rules.views import SchemaFileView
+from deltacli.paimon.schema import FIRST_SYSTEM_ID, Schema
+from deltacli.paimon.schema_changes import dotted
+from deltacli.paimon.types import DataType, ListType, MapType, Root, RowType, walk_fields
+
+AREA = Area("Fields and keys")
+
+_RESERVED = frozenset({"_SEQUENCE_NUMBER", "_VALUE_KIND", "_LEVEL", "_ROW_ID", "rowkind"})
+_RESERVED_PREFIX = "_KEY_"
+_NOT_A_KEY = frozenset(
+    {
+        *(Root.ARRAY, Root.MAP, Root.ROW, Root.MULTISET, Root.VECTOR),
+        *(Root.VARIANT, Root.GEOMETRY, Root.GEOGRAPHY),
+    }
+)
+_REFUSED = "Paimon refuses to open or alter the table"
+
+
+def _rule(rule_id: str, checks: str, fix: Fix, example: str, *, spec: str) -> Rule:
+    return AREA.rule(rule_id, Severity.ERROR, Level.LOG, checks, spec=spec, fix=fix, example=example)
+
+
+ID_DUPLICATE = _rule(
+    "paimon.field-id-duplicate",
+    "Each field has an id of its own, nested fields included.",
+    Fix("old files are read into the wrong column", "give the younger field a new id, if no file has it", "unknown"),
+    "two columns with the id 3",
+    spec="DataField",
+)
+HIGHEST_ID = _rule(
+    "paimon.highest-field-id",
+    "`highestFieldId` is at least the id of every field, nested fields included.",
+    Fix(
+        "the next added column takes an id in use, and shows the values of another column",
+        "set highestFieldId to the greatest id of any version",
+        "nothing",
+    ),
+    '"highestFieldId": 2 with a field of the id 3',
+    spec="Schema",
+)
+ID_RANGE = _rule(
+    "paimon.field-id-range",
+    f"Ids of fields are from 0 to {FIRST_SYSTEM_ID - 1}.",
+    Fix("the field can be mistaken for a system field", "give the field a new id, if no file has it", "unknown"),
+    f"a field with the id {FIRST_SYSTEM_ID}",
+    spec="DataField",
+)
+COLUMN_DUPLICATE = _rule(
+    "paimon.column-duplicate",
+    "Columns have different names.",
+    Fix(_REFUSED, "rename one of the columns in the file", "nothing"),
+    "two columns named a",
+    spec="DataField",
+)
+RESERVED_NAME = _rule(
+    "paimon.reserved-name",
+    "No column has the name of a system field; a nested field is a warning.",
+    Fix(_REFUSED, "rename the column in the file", "nothing"),
+    "a column named _VALUE_KIND",
+    spec="DataField",
+)
+NO_COLUMNS = _rule(
+    "paimon.no-columns",
+    "A schema has columns.",
+    Fix("engines cannot read the table", "restore the file from a backup", "nothing"),
+    '"fields": []',
+    spec="Schema",
+)
+KEY_MISSING = _rule(
+    "paimon.key-missing",
+    "Each partition key and primary key is a column.",
+    Fix(_REFUSED, "restore the column, or its former name", "nothing"),
+    '"primaryKeys": ["id"] without a column id',
+    spec="Schema",
+)
+KEY_DUPLICATE = _rule(
+    "paimon.key-duplicate",
+    "Partition keys and primary keys name each column once.",
+    Fix("engines lay out rows and partitions differently", "name the column once", "nothing"),
+    '"primaryKeys": ["id", "id"]',
+    spec="Schema",
+)
+KEY_TYPE = _rule(
+    "paimon.key-type",
+    "Keys have a type that values can be compared by.",
+    Fix(_REFUSED, "restore the former type of the column", "nothing"),
+    "a partition key of the type ARRAY<INT>",
+    spec="Schema",
+)
+KEY_IN_PARTITION = _rule(
+    "paimon.key-within-partition",
+    "The primary key has a column that is not a partition key.",
+    Fix(_REFUSED, "create the table anew with a longer primary key", "nothing"),
+    '"primaryKeys": ["day"] with "partitionKeys": ["day"]',
+    spec="Schema",
+)
+BLOB = _rule(
+    "paimon.blob",
+    "BLOB columns are at the top level, beside other columns, with row tracking and data evolution.",
+    Fix(_REFUSED, "set row-tracking.enabled and data-evolution.enabled in a new table", "nothing"),
+    "a BLOB inside a ROW",
+    spec="DataField",
+)
+
+
+@AREA.check(SchemaFileView, ID_DUPLICATE, ID_RANGE, HIGHEST_ID)
+def check_ids(view: SchemaFileView) -> Iterator[Finding]:
+    """Check that ids are distinct, in range, and counted by highestFieldId."""
+    if view.schema is None:
+        return
+    names: dict[int, list[str]] = {}
+    for path, field in walk_fields(view.schema.fields):
+        names.setdefault(field.id, []).append(dotted(path))
+    for number, having in names.items():
+        if len(having) > 1:
+            message = f"{' and '.join(having)} have the same id"
+            yield ID_DUPLICATE.at(view.place(having[0]), message, seen=number)
+        if not 0 <= number < FIRST_SYSTEM_ID:
+            kind = "negative" if number < 0 else "in the range of system fields"
+            yield ID_RANGE.at(view.place(having[0]), f"the id of {having[0]} is {kind}", seen=number)
+    users = [number for number in names if number < FIRST_SYSTEM_ID]
+    if users and max(users) > view.schema.highest_field_id:
+        message = f"{names[max(users)][0]} has a greater id"
+        seen = view.schema.highest_field_id
+        yield HIGHEST_ID.at(view.place("highestFieldId"), message, seen=seen, expected=f"at least {max(users)}")
+
+
+@AREA.check(SchemaFileView, COLUMN_DUPLICATE, RESERVED_NAME, NO_COLUMNS)
+def check_names(view: SchemaFileView) -> Iterator[Finding]:
+    """Check that there are columns, with distinct names that are not reserved."""
+    if view.schema is None:
+        return
+    names = [field.name for field in view.schema.fields]
+    if not names:
+        yield NO_COLUMNS.at(view.place("fields"), "the schema has no columns")
+    for name, count in Counter(names).items():
+        if count > 1:
+            yield COLUMN_DUPLICATE.at(view.place(name), f"{count} columns are named {name!r}")
+    for path, field in walk_fields(view.schema.fields):
+        if field.name in _RESERVED or field.name.startswith(_RESERVED_PREFIX):
+            severity = None if len(path) == 1 else Severity.WARNING
+            message = f"{field.name} is the name of a system field"
+            yield RESERVED_NAME.at(view.place(dotted(path)), message, severity=severity)
+
+
+@AREA.check(SchemaFileView, KEY_MISSING, KEY_DUPLICATE, KEY_TYPE, KEY_IN_PARTITION)
+def check_keys(view: SchemaFileView) -> Iterator[Finding]:
+    """Check the partition keys and the primary keys."""
+    schema = view.schema
+    if schema is None:
+        return
+    for keys, place, word in (
+        (schema.partition_keys, "partitionKeys", "partition key"),
+        (schema.primary_keys, "primaryKeys", "primary key"),
+    ):
+        yield from _check_names_of_keys(view, schema, keys, place, word)
+    if schema.primary_keys and set(schema.primary_keys) <= set(schema.partition_keys):
+        yield KEY_IN_PARTITION.at(view.place("primaryKeys"), "all primary keys are partition keys")
+
+
+def _check_names_of_keys(
+    view: SchemaFileView, schema: Schema, keys: Sequence[str], place: str, word: str
+) -> Iterator[Finding]:
+    types = {field.name: field.type for field in schema.fields}
+    for name, count in Counter(keys).items():
+        if count > 1:
+            yield KEY_DUPLICATE.at(view.place(place), f"the {word} {name} is named {count} times")
+        if name not in types:
+            yield KEY_MISSING.at(view.place(place), f"the {word} {name} is not a column", seen=name)
+        elif types[name].root in _NOT_A_KEY:
+            yield KEY_TYPE.at(view.place(place), f"the {word} {name} has the type {types[name].root}")
+
+
+@AREA.check(SchemaFileView, BLOB)
+def check_blobs(view: SchemaFileView) -> Iterator[Finding]:
+    """Check the places of BLOB columns and the options that they need."""
+    schema = view.schema
+    if schema is None:
+        return
+    blobs = [field for field in schema.fields if _is_blob(field.type)]
+    for field in schema.fields:
+        if field not in blobs and _has_blob(field.type):
+            yield BLOB.at(view.place(field.name), f"{field.name} has a BLOB inside")
+    if not blobs:
+        return
+    if len(blobs) == len(schema.fields):
+        yield BLOB.at(view.place(blobs[0].name), "every column is a BLOB")
+    needed = ("row-tracking.enabled", "data-evolution.enabled")
+    missing = [key for key in needed if schema.options.get(key, "").lower() != "true"]
+    if missing:
+        yield BLOB.at(view.place(blobs[0].name), f"a BLOB column needs {' and '.join(missing)} to be true")
+
+
+def _is_blob(data_type: DataType) -> bool:
+    """Return True for BLOB, ARRAY<BLOB> and MAP<X, BLOB>."""
+    match data_type:
+        case ListType(Root.ARRAY, element):
+            return element.root is Root.BLOB
+        case MapType(_, value):
+            return value.root is Root.BLOB
+        case _:
+            return data_type.root is Root.BLOB
+
+
+def _has_blob(data_type: DataType) -> bool:
+    match data_type:
+        case RowType(fields):
+            return any(_has_blob(field.type) for field in fields)
+        case ListType(_, element):
+            return _has_blob(element)
+        case MapType(key, value):
+            return _has_blob(key) or _has_blob(value)
+        case _:
+            return data_type.root is Root.BLOB

@@ -1,0 +1,194 @@
+"""Schema files: reading versions 1 to 3 with their compatibility defaults, and writing them as Java does.
+
+Java's reader accepts more than its writer writes. Such files are read, and what is odd is returned with the schema.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from deltacli.errors import Unreadable
+from deltacli.paimon.json_text import BadJson, java_text, read_object
+from deltacli.paimon.oddities import Odd, Oddity
+from deltacli.paimon.type_objects import MissingKey, RequiredIds, parse_field
+from deltacli.paimon.type_strings import BadType
+from deltacli.paimon.types import DataField, field_json, walk_fields
+
+CURRENT_VERSION = 3
+FIRST_SYSTEM_ID = 1_073_741_823
+"""The smallest id of a system field; ids of columns are below it."""
+
+MAX_SCHEMA_BYTES = 64 << 20
+"""Maximum size of a schema file: one of 100,000 columns has 10 MB."""
+
+_KEYS = frozenset(
+    {"version", "id", "fields", "highestFieldId", "partitionKeys", "primaryKeys", "options", "comment", "timeMillis"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """One version of a table's schema. `options` contain the compatibility defaults, whose keys are in `defaulted`."""
+
+    version: int
+    id: int
+    fields: tuple[DataField, ...]
+    highest_field_id: int
+    partition_keys: tuple[str, ...] = ()
+    primary_keys: tuple[str, ...] = ()
+    options: Mapping[str, str] = field(default_factory=dict)
+    comment: str | None = None
+    time_ms: int = 0
+    defaulted: tuple[str, ...] = field(default=(), compare=False)
+    oddities: tuple[Oddity, ...] = field(default=(), compare=False)
+
+    def as_json(self) -> dict[str, Any]:  # Any: JSON values
+        """Return the schema as the content of a file, with the compatibility defaults."""
+        found: dict[str, Any] = {
+            "version": self.version,
+            "id": self.id,
+            "fields": [field_json(column) for column in self.fields],
+            "highestFieldId": self.highest_field_id,
+            "partitionKeys": list(self.partition_keys),
+            "primaryKeys": list(self.primary_keys),
+            "options": dict(self.options),
+        }
+        if self.comment is not None:
+            found["comment"] = self.comment
+        return found | {"timeMillis": self.time_ms}
+
+    def encode(self) -> bytes:
+        """Return the schema file as Java writes it."""
+        return java_text(self.as_json()).encode()
+
+    @property
+    def greatest_id(self) -> int:
+        """The greatest id of a field, nested ones included; -1 without fields."""
+        return max((column.id for _, column in walk_fields(self.fields)), default=-1)
+
+
+def read_schema(data: bytes) -> Schema:
+    """Return the schema in a file.
+
+    Raises Unreadable (`paimon.bad-json`, `paimon.missing-key`, `paimon.bad-type`, `paimon.bad-value`).
+    """
+    try:
+        text = read_object(data)
+    except BadJson as fault:
+        raise Unreadable(str(fault), code="paimon.bad-json") from None
+    oddities = [Oddity(Odd.DUPLICATE_KEY, key) for key in text.duplicate_keys]
+    if text.trailing:
+        oddities.append(Oddity(Odd.TRAILING_TEXT, "", text.trailing))
+    return _Reader(text.value, oddities).read()
+
+
+class _Reader:
+    def __init__(self, content: Mapping[str, Any], oddities: list[Oddity]) -> None:  # Any: JSON values
+        self._content = content
+        self._oddities = oddities
+
+    def read(self) -> Schema:
+        self._oddities += [Oddity(Odd.UNKNOWN_KEY, key) for key in self._content if key not in _KEYS]
+        version = self._number("version", 1)
+        options, defaulted = with_defaults(version, self._options())
+        comment = self._content.get("comment")
+        return Schema(
+            version,
+            self._number("id"),
+            self._fields(),
+            self._number("highestFieldId"),
+            self._names("partitionKeys"),
+            self._names("primaryKeys"),
+            options,
+            None if comment is None else str(comment),
+            self._number("timeMillis", 0),
+            defaulted,
+            tuple(self._oddities),
+        )
+
+    def _note(self, rule: Odd, place: str, seen: object) -> None:
+        self._oddities.append(Oddity(rule, place, seen))
+
+    def _number(self, key: str, default: int | None = None) -> int:
+        value = self._content.get(key, default)
+        if value is None:
+            raise _missing(key)
+        if type(value) is not int:
+            raise _bad_value(key, "not a whole number")
+        return value
+
+    def _list(self, key: str) -> list[Any]:  # Any: JSON values
+        if key not in self._content:
+            raise _missing(key)
+        value = self._content[key]
+        if not isinstance(value, list):
+            raise _bad_value(key, "not an array")
+        return value
+
+    def _names(self, key: str) -> tuple[str, ...]:
+        if key in self._content and self._content[key] is None:
+            self._note(Odd.NULL_KEY, key, None)
+            return ()
+        names = self._list(key)
+        if not all(isinstance(name, str) for name in names):
+            raise _bad_value(key, "not an array of strings")
+        return tuple(names)
+
+    def _fields(self) -> tuple[DataField, ...]:
+        try:
+            return tuple(parse_field(value, RequiredIds(), note=self._note) for value in self._list("fields"))
+        except MissingKey as fault:
+            place = fault.place or "fields"
+            raise Unreadable(f"{fault.key} is missing at {place}", code="paimon.missing-key") from None
+        except BadType as fault:
+            raise Unreadable(str(fault), code="paimon.bad-type") from None
+
+    def _options(self) -> dict[str, str]:
+        if "options" not in self._content:
+            raise _missing("options")
+        value = self._content["options"]
+        if value is None:
+            self._note(Odd.NULL_KEY, "options", None)
+            return {}
+        if not isinstance(value, dict):
+            raise _bad_value("options", "not an object")
+        for key, option in value.items():
+            if not isinstance(option, str):
+                self._note(Odd.OPTION_NOT_STRING, f"options.{key}", option)
+        return {key: _option_text(option) for key, option in value.items()}
+
+
+def with_defaults(version: int, options: Mapping[str, str]) -> tuple[dict[str, str], tuple[str, ...]]:
+    """Return options with the defaults of old versions, and the keys that were added. Spec: Compatibility."""
+    defaults = {}
+    if version <= 1:
+        defaults["bucket"] = "1"
+    if version <= 2:
+        defaults["file.format"] = "orc"
+    added = tuple(key for key in defaults if key not in options)
+    return {**options, **{key: defaults[key] for key in added}}, added
+
+
+def _option_text(value: object) -> str:
+    """Return the value of an option as Java reads it: numbers, booleans and null become text."""
+    match value:
+        case str():
+            return value
+        case None:
+            return "null"
+        case bool():
+            return "true" if value else "false"
+        case int() | float():
+            return str(value)
+        case _:
+            return ""
+
+
+def _missing(key: str) -> Unreadable:
+    return Unreadable(f"{key} is missing", code="paimon.missing-key")
+
+
+def _bad_value(key: str, reason: str) -> Unreadable:
+    return Unreadable(f"{key} is {reason}", code="paimon.bad-value")

@@ -1,0 +1,17 @@
+"""Fixtures for the tests on Paimon tables."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.support import paimon_corpus
+
+
+@pytest.fixture(scope="session")
+def corpus() -> Path:
+    """The unpacked corpus."""
+    if not paimon_corpus.is_there():
+        pytest.skip(paimon_corpus.absence())
+    return paimon_corpus.unpacked()
