@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml  # type: ignore[import-untyped]  # moto brings it
+import yaml
 
 from tests.cli.conftest import BAD
 from tests.cli.support import ROOT, Result, make_sample
