@@ -27,7 +27,7 @@ _OPTIONS: Mapping[Section, str] = {
         --engine --master --remote --spark-conf --layout --parts --rows-per-file --v2-top --stats --if-behind --threads
         --rate --no-log-entries --commit-metadata --enable --upgrade-protocol
         --expires --overlap
-        --host --port --admin-port --workers
+        --host --port --admin-port --workers --behind-proxy
     """,
     Section.OUTPUT: """
         --columns --limit --counts --refs --no-refs --ddl
