@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -13,18 +13,21 @@ from deltacli.sharing.configuration.clients import CLIENTS, ClientAccess, access
 from deltacli.sharing.configuration.private_files import others_may_read
 from deltacli.sharing.configuration.recipients import Recipients, TokenState, spelled
 from deltacli.sharing.configuration.settings import Configuration
-from deltacli.sharing.configuration.table_needs import NOTHING_NEEDED, TableNeeds, find_table_needs
 from deltacli.sharing.model import SharedTable
+from deltacli.sharing.protocol.reading_needs import ReadingNeeds
+from deltacli.sharing.signing.choose import Proxy, choose_access
+from deltacli.sharing.tables.snapshots import SharedSnapshots
 from deltacli.storage.secrets import without_secrets
 from deltacli.units import format_ranges, plural
 
 if TYPE_CHECKING:
-    from deltacli.api.table import Table
-    from deltacli.operations.table.version import Snapshot
+    from deltacli.sharing.tables.shared_snapshot import SharedSnapshot
+    from deltacli.storage import Storage
 
-OpenTable = Callable[[SharedTable], "Table"]
+_THREADS = 4
+"""Tables that are opened at once: each has its files in memory meanwhile."""
 
-_THREADS = 8
+_NOTHING_NEEDED = ReadingNeeds((), ())
 _CHANGE_FEED = "delta.enableChangeDataFeed"
 
 
@@ -48,7 +51,7 @@ class TableReport:
     table: SharedTable
     place: str
     version: int | None = None
-    needs: TableNeeds = NOTHING_NEEDED
+    needs: ReadingNeeds = _NOTHING_NEEDED
     clients: tuple[ClientAccess, ...] = ()
     problems: tuple[CheckProblem, ...] = ()
 
@@ -101,28 +104,21 @@ class CheckReport:
         }
 
 
-def open_shared(table: SharedTable) -> Table:
-    """Return the table at the location of a shared one, without reading anything. Raises UsageError."""
-    from deltacli.api.table import open_table
-
-    return open_table(table.location, storage_options=table.storage_options or None)
-
-
 def check_configuration(
     configuration: Configuration,
     recipients: Recipients | None,
     now_ms: int,
     *,
-    open_one: OpenTable = open_shared,
     progress: Progress = SILENT,
 ) -> CheckReport:
     """Return what is wrong with a configuration, its tables and its recipients. Raises nothing."""
     tables = list(_tables_of(configuration))
-    places = configuration.lines
+    places, snapshots = configuration.lines, SharedSnapshots(max_bytes=0)
+    proxy = configuration.settings.proxy_files
     with progress.step("checking tables", unit="tables", total=len(tables)) as step:
 
         def check(table: SharedTable) -> TableReport:
-            report = check_table(table, places.get(table.full_name.lower(), str(configuration.path)), open_one)
+            report = check_table(table, places.get(table.full_name.lower(), str(configuration.path)), snapshots, proxy)
             step.advance()
             return report
 
@@ -132,15 +128,14 @@ def check_configuration(
     return CheckReport(configuration, reports, tuple(problems), recipients)
 
 
-def check_table(table: SharedTable, place: str, open_one: OpenTable = open_shared) -> TableReport:
+def check_table(table: SharedTable, place: str, snapshots: SharedSnapshots, proxy: Proxy) -> TableReport:
     """Return what recipients meet at a table. Raises nothing."""
     try:
-        opened = open_one(table)
-        snapshot = opened.snapshot()
-        is_listed = "deletionVectors" in snapshot.config.features
-        has_vectors = is_listed and snapshot.counts()[0].deletion_vectors > 0
-        needs = find_table_needs(snapshot.config, has_vectors=has_vectors)
-        gates = tuple(_gate_problems(table, snapshot))
+        snapshot = snapshots.at(table, snapshots.newest_version(table))
+        snapshot.require_shareable()
+        needs = snapshot.needs
+        choose_access(table.location, table.storage_options, proxy=proxy)
+        gates = tuple(_gate_problems(table, snapshot, snapshots.handle(table).storage))
     except DeltacliError as fault:
         message = f"{table.full_name} cannot be read: {without_secrets(fault.message)}"
         return TableReport(table, place, problems=(CheckProblem(fault.code, message),))
@@ -155,7 +150,7 @@ def _tables_of(configuration: Configuration) -> Iterator[SharedTable]:
             yield from schema.tables
 
 
-def _gate_problems(table: SharedTable, snapshot: Snapshot) -> Iterator[CheckProblem]:
+def _gate_problems(table: SharedTable, snapshot: SharedSnapshot, storage: Storage) -> Iterator[CheckProblem]:
     """Yield what is wrong with `startVersion` and `historyShared`."""
     name = table.full_name
     if table.start_version > snapshot.version:
@@ -164,35 +159,34 @@ def _gate_problems(table: SharedTable, snapshot: Snapshot) -> Iterator[CheckProb
         return
     if not table.history_shared:
         return
-    missing = _missing_versions(table, snapshot)
+    missing = _missing_versions(table, snapshot.version, storage)
     if missing:
         message = f"the history of {name} is shared, but its log can no longer rebuild {_versions(missing)}"
         yield CheckProblem("share.history-gone", message, is_error=False)
-    if snapshot.properties.get(_CHANGE_FEED, "").lower() != "true":
+    if not snapshot.config.is_on(_CHANGE_FEED):
         message = f"the history of {name} is shared without a change data feed, which changes and streams need"
         yield CheckProblem("share.no-change-feed", message, is_error=False)
 
 
-def _missing_versions(table: SharedTable, snapshot: Snapshot) -> list[int]:
+def _missing_versions(table: SharedTable, newest: int, storage: Storage) -> list[int]:
     from deltacli.operations.table.find_log import list_log
 
-    listing = snapshot.listing
-    if listing.start_version > table.start_version:
-        listing = list_log(snapshot.table.storage)
-    readable = set(listing.reconstructable)
-    return [version for version in range(table.start_version, snapshot.version + 1) if version not in readable]
+    readable = set(list_log(storage).reconstructable)
+    return [version for version in range(table.start_version, newest + 1) if version not in readable]
 
 
 def _versions(versions: Sequence[int]) -> str:
     return f"{'version' if len(versions) == 1 else 'versions'} {format_ranges(versions)}"
 
 
-def _client_problems(table: SharedTable, needs: TableNeeds, clients: Iterable[ClientAccess]) -> Iterator[CheckProblem]:
+def _client_problems(
+    table: SharedTable, needs: ReadingNeeds, clients: Iterable[ClientAccess]
+) -> Iterator[CheckProblem]:
     """Yield an error where no known client reads the table, a warning where some do not."""
     excluded = [client.name for client in clients if not client.reads]
     if not excluded:
         return
-    used = ", ".join(sorted({*needs.features, *needs.not_in_parquet}))
+    used = ", ".join(needs.features or needs.not_in_parquet)
     if len(excluded) == len(CLIENTS):
         yield CheckProblem("share.no-client", f"no known client reads {table.full_name}, which uses {used}")
         return

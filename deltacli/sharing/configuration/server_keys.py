@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 
 from deltacli.sharing.configuration.fields import Fields
 from deltacli.sharing.configuration.settings import Audit, Limits, Settings, Tls, is_loopback
+from deltacli.sharing.signing.choose import Proxy
 
 _WITHOUT_EFFECT = {
     "deltaTableCacheSize": "the cache is limited by bytes: cacheBytes",
@@ -69,7 +70,7 @@ def read_settings(top: Fields) -> Settings:
         refresh_token_lifetime_seconds=_seconds(top, "refreshTokenTtlMs", 3_600),
         evaluate_sql_hints=top.flag("evaluatePredicateHints", default=True),
         evaluate_json_hints=top.flag("evaluateJsonPredicateHints", default=True),
-        proxy_files=top.flag("proxyFiles"),
+        proxy_files=_proxy(top),
         cache_bytes=top.whole("cacheBytes", Settings.cache_bytes, most=2**45),
         limits=_limits(top),
         audit=_audit(top),
@@ -114,6 +115,17 @@ def _public_url(top: Fields, endpoint: str) -> str | None:
         raise top.fault("publicUrl", "is not a URL of a server", expected=expected)
     url = url.rstrip("/")
     return url if urlsplit(url).path else url + endpoint
+
+
+def _proxy(top: Fields) -> Proxy:
+    """Return when the server returns files of stores itself; `true` is always, `false` is never."""
+    text = top.text("proxyFiles")
+    known = {"true": Proxy.ALWAYS, "false": Proxy.NEVER, **{choice.value: choice for choice in Proxy}}
+    if text is None:
+        return Settings.proxy_files
+    if text.lower() not in known:
+        raise top.fault("proxyFiles", f"is {text[:40]!r}", expected=", ".join(Proxy))
+    return known[text.lower()]
 
 
 def _tls(top: Fields) -> Tls | None:

@@ -8,6 +8,7 @@ from ipaddress import ip_address
 from pathlib import Path
 
 from deltacli.sharing.model import Catalog
+from deltacli.sharing.signing.choose import Proxy
 
 
 @dataclass(frozen=True)
@@ -68,8 +69,8 @@ class Settings:
     refresh_token_lifetime_seconds: int = 3_600
     evaluate_sql_hints: bool = True
     evaluate_json_hints: bool = True
-    proxy_files: bool = False
-    """File URLs lead to this server, which reads the store itself."""
+    proxy_files: Proxy = Proxy.WHEN_NEEDED
+    """Whether file URLs lead to this server, which reads the store itself."""
 
     cache_bytes: int = 512 * 1024 * 1024
     limits: Limits = field(default_factory=Limits)

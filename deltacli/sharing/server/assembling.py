@@ -19,18 +19,17 @@ from deltacli.sharing.server.lists import Lists
 from deltacli.sharing.server.ports import Guard
 from deltacli.sharing.server.sealing import WireSeal
 from deltacli.sharing.server.table_answers import TableAnswers
-from deltacli.sharing.signing.choose import Proxy
-from deltacli.sharing.signing.keys import ServerKeys
+from deltacli.sharing.signing.keys import Keys
 from deltacli.sharing.signing.tokens import Seal
 from deltacli.sharing.tables.snapshots import SharedSnapshots
 
 
 def make_application(
-    settings: Settings, guard: Guard, keys: ServerKeys, snapshots: SharedSnapshots, clock: Clock = system_clock
+    settings: Settings, guard: Guard, keys: Keys, snapshots: SharedSnapshots, clock: Clock = system_clock
 ) -> Application:
     """Return an application with these settings. `clock` is in epoch milliseconds."""
     seal = WireSeal(Seal(keys), clock)
-    proxy = Proxy.ALWAYS if settings.proxy_files else Proxy.WHEN_NEEDED
+    proxy = settings.proxy_files
     urls = FileUrls(keys, settings.base_url, clock, proxy)
     tables = TableAnswers(snapshots, urls.for_table, seal, clock, settings)
     return Application(
@@ -49,13 +48,15 @@ class LiveApplication:
 
     state: Callable[[], ServingState]
     guard: RequestGuard
-    keys: ServerKeys
+    keys: Keys
     snapshots: SharedSnapshots
     clock: Clock = system_clock
     _made: tuple[Settings, Application] | None = field(default=None, init=False)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self.current()(scope, receive, send)
+        use = self.snapshots.use
+        self.guard.metrics.note_cache(use.hits, use.rebuilt + use.refreshed, use.size_bytes)
 
     def current(self) -> Application:
         """Return the application for what is served now."""

@@ -11,7 +11,7 @@ from deltacli.sharing.model import SharedTable
 from deltacli.sharing.protocol.wire_errors import ErrorCode, WireError
 from deltacli.sharing.server.ports import Caller
 from deltacli.sharing.signing.choose import FileAccess, Proxy, choose_access
-from deltacli.sharing.signing.keys import ServerKeys
+from deltacli.sharing.signing.keys import Keys
 from deltacli.sharing.signing.local import LocalUrlSigner, open_file_url
 from deltacli.sharing.signing.signed_urls import SignedUrls, UrlSigner
 from deltacli.sharing.signing.tokens import TokenRefused
@@ -46,7 +46,7 @@ class TimedSigner:
 class FileUrls:
     """Makes and reads URLs. `base_url` is the endpoint, without a slash at the end."""
 
-    keys: ServerKeys
+    keys: Keys
     base_url: str
     clock: Callable[[], int]
     proxy: Proxy = Proxy.WHEN_NEEDED

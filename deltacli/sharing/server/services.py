@@ -15,7 +15,7 @@ from deltacli.sharing.server.guarding.assembling import make_guarding, require_s
 from deltacli.sharing.server.guarding.guard import RequestGuard
 from deltacli.sharing.server.guarding.serving_state import ServingState
 from deltacli.sharing.server.serving import Service, Sockets, bind
-from deltacli.sharing.signing.keys import ServerKeys
+from deltacli.sharing.signing.keys import KeyFile, ServerKeys
 from deltacli.sharing.tables.snapshots import SharedSnapshots
 
 
@@ -97,9 +97,10 @@ class Configured:
         reloader, guard = guarding.reloader, guarding.guard
         settings = reloader.state.configuration.settings
         file = settings.key_file
-        keys = self.keys if file is None else ServerKeys.read_or_create(file, now_ms=self.clock())
+        keys = self.keys if file is None else KeyFile(file, now_ms=self.clock())
         snapshots = SharedSnapshots(max_bytes=settings.cache_bytes)
         live = LiveApplication(lambda: reloader.state, guard, keys, snapshots, self.clock)
+        guarding.key_file = keys if isinstance(keys, KeyFile) else None
         return Service(guarded(live), guarding.admin, (guarding.run,), reloader.request, settings.tls)
 
 

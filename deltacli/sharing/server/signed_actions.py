@@ -48,11 +48,10 @@ def _with_vector_urls(
 
     vectors = vectors_of(actions)
     ids: list[str | None] = [None] * len(vectors)
-    for row, descriptor in enumerate(vectors):
-        if descriptor is None or descriptor["storageType"] == "i":
-            continue
-        place = vector_place(descriptor, source.storage.uri)
-        url = source.signer.sign([place], expires_ms).urls[0]
+    stored = [(row, found) for row, found in enumerate(vectors) if found is not None and found["storageType"] != "i"]
+    places = [vector_place(descriptor, source.storage.uri) for _, descriptor in stored]
+    urls = source.signer.sign(places, expires_ms).urls
+    for (row, descriptor), place, url in zip(stored, places, urls, strict=True):
         vectors[row] = {**descriptor, "storageType": "p", "pathOrInlineDv": url}
         ids[row] = HASHES[IdHash.DELTA](place.encode("utf-8", "surrogateescape"))
     index = actions.schema.get_field_index("deletionVector")

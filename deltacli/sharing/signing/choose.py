@@ -64,7 +64,7 @@ def choose_access(location: str, storage_options: Mapping[str, str], *, proxy: P
             raise UsageError(
                 f"{location} cannot be shared: {fault}",
                 code="share.signing",
-                hint="let the server return its files: proxy: when-needed",
+                hint="let the server return its files: proxyFiles: when-needed",
             ) from None
         return FileAccess(Mode.PROXIED, str(fault))
 

@@ -78,7 +78,7 @@ keyFile: keys.json
     assert ("127.0.0.1", 9090) == (settings.admin_host, settings.admin_port)
     assert Limits(body_bytes=100, requests_per_second=0) == settings.limits
     assert Audit(tmp_path / "audit.log", keep=3) == settings.audit
-    assert (1000, True, tmp_path / "keys.json") == (settings.cache_bytes, settings.proxy_files, settings.key_file)
+    assert (1000, "always", tmp_path / "keys.json") == (settings.cache_bytes, settings.proxy_files, settings.key_file)
     assert () == found.notes
 
 
@@ -90,7 +90,8 @@ FAULTS = {
     "a key in other case": ("PublicURL: https://x", "8: the configuration has an unknown key 'PublicURL'"),
     "a double key": ("version: 1", "8: the key 'version' is used twice, first in line 1"),
     "a number": ("port: 70000", "8: port of the configuration is '70000'"),
-    "a flag": ("proxyFiles: maybe", "8: proxyFiles of the configuration is 'maybe'"),
+    "a flag": ("behindProxy: maybe", "8: behindProxy of the configuration is 'maybe'"),
+    "a choice": ("proxyFiles: maybe", "8: proxyFiles of the configuration is 'maybe'"),
     "a list": ("limits: [1]", "8: limits is not a mapping"),
     "a URL": ("publicUrl: ftp://x", "8: publicUrl of the configuration is not a URL of a server"),
     "a URL with a password": ("publicUrl: https://u:p@x", "8: publicUrl of the configuration is not a URL"),

@@ -15,6 +15,7 @@ from deltacli.sharing.server.guarding.audit import open_audit
 from deltacli.sharing.server.guarding.guard import RequestGuard
 from deltacli.sharing.server.guarding.metrics import Metrics
 from deltacli.sharing.server.guarding.reloading import Reloaded, Reloader
+from deltacli.sharing.signing.keys import KeyFile
 
 Override = Callable[[Configuration], Configuration]
 """Changes settings as options of the command line do."""
@@ -28,6 +29,7 @@ class Guarding:
     guard: RequestGuard
     metrics: Metrics
     is_stopping: bool = False
+    key_file: KeyFile | None = None
 
     @property
     def admin(self) -> AdminApplication:
@@ -37,7 +39,9 @@ class Guarding:
     def problems(self) -> Mapping[str, str]:
         """Return why the server is not ready, by subject."""
         stopping = {"server": "it is shutting down"} if self.is_stopping else {}
-        return {**self.reloader.problems, **self.guard.problems, **stopping}
+        problem = self.key_file.problem if self.key_file is not None else None
+        keys = {} if problem is None else {"keys": problem}
+        return {**self.reloader.problems, **self.guard.problems, **keys, **stopping}
 
     async def run(self) -> None:
         """Reload what changes until cancelled; then the server counts as stopping."""

@@ -217,6 +217,8 @@ class GuardedApplication:
         if exchange.first_byte_at is not None:
             metrics.first_byte_seconds.labels(route).observe(exchange.first_byte_at - exchange.begun_at)
         metrics.sent_bytes.labels(route).inc(exchange.sent_bytes)
+        if "filesTotal" in exchange.details:
+            metrics.count_files(exchange.details["files"], exchange.details["filesTotal"])
         if status >= 400:
             metrics.refused.labels(str(status)).inc()
         if not exchange.is_complete:

@@ -43,7 +43,6 @@ class Metrics:
         self.refused = self._counter("refused_requests", "Requests that were refused, by status.", ("code",))
         self.files_listed = self._counter("files_listed", "Files of tables that were considered for an answer.")
         self.files_pruned = self._counter("files_pruned", "Files that predicate hints excluded.")
-        self.signed_urls = self._counter("signed_urls", "Signed URLs of files.", ("store",))
         self.cache_hits = self._counter("snapshot_cache_hits", "Snapshots that were in the cache.")
         self.cache_misses = self._counter("snapshot_cache_misses", "Snapshots that had to be read.")
         self.audit_failures = self._counter("audit_failures", "Requests that could not be recorded.")
@@ -54,6 +53,7 @@ class Metrics:
             "configuration_current", "1 if the last reload succeeded, 0 if an older configuration is in use.", "livemin"
         )
         self.configuration_is_current.set(1)
+        self._cache_seen = 0, 0
 
     def text(self) -> bytes:
         """Return the measurements of all workers."""
@@ -67,6 +67,18 @@ class Metrics:
         """Count a reload; after a bad one an older configuration is in use."""
         self.reloads.labels("done" if is_good else "refused").inc()
         self.configuration_is_current.set(1 if is_good else 0)
+
+    def count_files(self, returned: int, considered: int) -> None:
+        """Count the files of an answer."""
+        self.files_listed.inc(considered)
+        self.files_pruned.inc(max(considered - returned, 0))
+
+    def note_cache(self, hits: int, misses: int, size_bytes: int) -> None:
+        """Note how the cache of snapshots was used since the server began."""
+        self.cache_hits.inc(hits - self._cache_seen[0])
+        self.cache_misses.inc(misses - self._cache_seen[1])
+        self._cache_seen = hits, misses
+        self.cache_bytes.set(size_bytes)
 
     @contextmanager
     def in_flight(self) -> Iterator[None]:

@@ -20,6 +20,7 @@ from deltacli.sharing.configuration.recipients_file import read_recipients
 from deltacli.sharing.configuration.settings import Configuration
 from deltacli.sharing.configuration.shares_yaml import read_configuration
 from deltacli.sharing.server.guarding.serving_state import ServingState, visible_names
+from deltacli.units import plural
 
 _LOG = logging.getLogger("deltacli.share")
 
@@ -188,7 +189,7 @@ class Reloader:
         if outcome.error is not None and known is not None and known.message == outcome.error.message:
             return
         if outcome.error is None:
-            counts = ", ".join(f"{count} {name}" for name, count in visible_names(self._state).items())
+            counts = ", ".join(plural(count, name[:-1]) for name, count in visible_names(self._state).items())
             _LOG.info("reloaded the %s: %s", outcome.what, counts)
         else:
             _LOG.error("the %s was not reloaded, the old one is in use: %s", outcome.what, outcome.error)
