@@ -172,5 +172,5 @@ def test_a_revoked_token_is_refused_within_a_second_while_wildcards_are_being_li
     with caplog.at_level(logging.INFO, "deltacli.share"):
         asyncio.run(run())
 
-    assert caplog.messages[0] == "reloaded the recipients: 1 shares, 0 tables, 1 recipients"
+    assert caplog.messages[0] == "reloaded the recipients: 1 share, 0 tables, 1 recipient"
     assert POLL_SECONDS < 0.5
