@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from deltacli.clock import Clock, system_clock
-from deltacli.sharing.configuration.settings import Configuration, Settings
+from deltacli.sharing.configuration.settings import Configuration, Limits, Settings
 from deltacli.sharing.configuration.shares_yaml import read_configuration
 from deltacli.sharing.model import Catalog
 from deltacli.sharing.server.assembling import LiveApplication, guarded
@@ -38,7 +38,8 @@ class TryOut:
 
     @property
     def _configuration(self) -> Configuration:
-        settings = Settings(host=self.host, port=self.port, allowed_hosts=(self.host, "localhost"))
+        limits = Limits(requests_per_second=0, concurrent_requests=0)  # all clients are the user's own
+        settings = Settings(host=self.host, port=self.port, allowed_hosts=(self.host, "localhost"), limits=limits)
         return Configuration(Path(os.devnull), self.catalog, settings, bearer_token=self.token)
 
     def __call__(self) -> Service:
