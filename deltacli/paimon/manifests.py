@@ -15,6 +15,7 @@ _AVRO, _ORC, _PARQUET = b"Obj\x01", b"ORC", b"PAR1"
 _LIST_COLUMNS = ("_FILE_NAME", "_SCHEMA_ID")
 _ENTRY_COLUMNS = ("_KIND", "_PARTITION", "_BUCKET", "_FILE")
 _FILE_COLUMNS = ("_FILE_NAME", "_SCHEMA_ID", "_LEVEL")
+_ROWS_AT_ONCE = 65_536
 _NO_PARTS: Mapping[str, Sequence[str]] = MappingProxyType({})
 
 
@@ -147,13 +148,16 @@ def _arrow_rows(data: bytes, columns: Sequence[str], parts: Mapping[str, Sequenc
 def _arrow_table(data: bytes, columns: Sequence[str]) -> Any:  # Any: a table of pyarrow
     import pyarrow
 
+    from deltacli.arrow.parquet import ParquetReader
+
     if data.startswith(_ORC):
         import pyarrow.orc
 
         return pyarrow.orc.ORCFile(pyarrow.BufferReader(data)).read(columns=list(columns))
-    import pyarrow.parquet
-
-    return pyarrow.parquet.read_table(pyarrow.BufferReader(data), columns=list(columns))
+    reader = ParquetReader(pyarrow.BufferReader(data))
+    groups = range(reader.metadata.num_row_groups)
+    batches = [batch for group in groups for batch in reader.read_columns(_ROWS_AT_ONCE, group, columns)]
+    return pyarrow.Table.from_batches(batches) if batches else reader.schema_arrow.empty_table()
 
 
 def _python_values(column: Any, parts: Sequence[str] | None) -> list[Any]:  # Any: values of a column
