@@ -27,21 +27,9 @@ from deltacli.delta.sql.words import (
 )
 
 
+@lru_cache(maxsize=1024)
 def parse_expression(text: str) -> Expression:
     """Parse one SQL expression."""
-    return _parse_cached(text) if len(text) <= _LONGEST_CACHED else _parse(text)
-
-
-@lru_cache(maxsize=1024)
-def _parse_cached(text: str) -> Expression:
-    return _parse(text)
-
-
-_LONGEST_CACHED = 2_000
-"A tree takes about 100 times the memory of its text."
-
-
-def _parse(text: str) -> Expression:
     parser = None
     try:
         parser = _Parser(tokens_of(text))

@@ -44,7 +44,8 @@ def read_sql(text: str, schema: StructType) -> Reading:
         condition = parse_predicate(text, schema).condition
     except UsageError as fault:
         return Reading(None, (fault.message.partition(": ")[2] or fault.message,))
-    nodes = list(_nodes(parse_expression(text).root))
+    parse = parse_expression.__wrapped__  # without the cache: strangers would fill it with large trees
+    nodes = list(_nodes(parse(text).root))
     if problem := _ambiguity(nodes, condition, bare):
         return Reading(None, (problem,))
     zoneless = {Kind.TIMESTAMP, Kind.NTZ, *((Kind.DATE,) if any(map(_is_zoned, nodes)) else ())}

@@ -6,6 +6,7 @@ that it never leads to another version than the one it was made for. Spec: EndSt
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
@@ -15,6 +16,7 @@ from deltacli.sharing.configuration.settings import Settings
 from deltacli.sharing.model import SharedTable
 from deltacli.sharing.protocol.file_lines import LineStyle
 from deltacli.sharing.protocol.wire_text import json_line
+from deltacli.sharing.server.logs import NAME
 from deltacli.sharing.server.ports import Access, Seal
 from deltacli.sharing.server.signed_actions import ROWS_A_STEP, FileSource, in_chunks, sign_lines
 from deltacli.sharing.signing.tokens import Bound
@@ -23,6 +25,7 @@ from deltacli.sharing.tables.shared_snapshot import batches_of
 if TYPE_CHECKING:
     import pyarrow
 
+_log = logging.getLogger(NAME)
 _PAGE, _REFRESH = "page", "refresh"
 
 
@@ -133,6 +136,7 @@ def _all(head: bytes, lines: Iterable[bytes], tail: bytes, *, reports_failure: b
     except Exception:
         if not reports_failure:
             raise
+        _log.exception("an answer could not be completed")
         yield failure_line()
         return
     if tail:

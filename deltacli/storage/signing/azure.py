@@ -29,8 +29,8 @@ _LONGEST_MS = 7 * 86_400_000 - 3_600_000
 _SPARE_MS = 3_600_000
 """A key is asked for an hour longer than needed, and so once per hour."""
 
-GetKey = Callable[[datetime], Any]  # Any: a UserDelegationKey of azure-storage-blob
-"""Returns a user delegation key that is valid until a time."""
+GetKey = Callable[[datetime, datetime], Any]  # Any: a UserDelegationKey of azure-storage-blob
+"""Returns a user delegation key that is valid from one time to another."""
 
 
 def azure_source(uri: str, options: Mapping[str, str]) -> AzureSource:
@@ -71,7 +71,8 @@ class DelegatedSource:
             latest_ms = int(self._clock() * 1000) + _LONGEST_MS
             if self._key is None or self._key.expires_ms < min(expires_ms, latest_ms):
                 wanted_ms = min(expires_ms, latest_ms) + _SPARE_MS
-                self._key = _delegation_key(self._get_key(datetime.fromtimestamp(wanted_ms // 1000, UTC)))
+                begin = datetime.fromtimestamp(self._clock(), UTC)
+                self._key = _delegation_key(self._get_key(begin, datetime.fromtimestamp(wanted_ms // 1000, UTC)))
             return AzureSigning(self._address, self._resource, self._key)
 
 
@@ -92,13 +93,13 @@ def _delegation_key(key: Any) -> DelegationKey:
 def _get_key(uri: str, origin: str, credential: Any) -> GetKey:
     """Return how a user delegation key is asked for."""
 
-    def get_key(expiry: datetime) -> Any:
+    def get_key(begin: datetime, expiry: datetime) -> Any:
         from azure.core.exceptions import AzureError
         from azure.storage.blob import BlobServiceClient
 
         try:
             client = BlobServiceClient(origin, credential=credential)
-            return client.get_user_delegation_key(datetime.now(UTC), expiry)
+            return client.get_user_delegation_key(begin, expiry)
         except AzureError as fault:
             raise translate(fault, uri, "azure") from None
 

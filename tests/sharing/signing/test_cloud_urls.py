@@ -284,7 +284,7 @@ def test_azure_urls_are_those_of_the_sdk(kind: str) -> None:
 def test_a_delegation_key_is_asked_for_once_per_hour() -> None:
     asked: list[datetime] = []
 
-    def get_key(expiry: datetime) -> Any:
+    def get_key(_begin: datetime, expiry: datetime) -> Any:
         asked.append(expiry)
         return type("Key", (), {**CLAIMS, "signed_expiry": expiry.strftime("%Y-%m-%dT%H:%M:%SZ")})
 
