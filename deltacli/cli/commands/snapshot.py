@@ -20,6 +20,7 @@ from deltacli.cli.options.table_formats import (
     SchemaIdOption,
     SnapshotIdOption,
     TagOption,
+    given,
     on_its_format,
 )
 from deltacli.cli.terminal.shell import again_with, again_without_limit, quoted_table
@@ -81,50 +82,37 @@ def snapshot(
       deltacli snapshot ./tbl --files --output files/     (Parquet, in parallel)
       deltacli snapshot ./paimon_tbl --schema-id 3 --ddl
     """
-
     at_ms = parse_moment_of(version, timestamp)
-    if mapping and not schema:
-        raise UsageError(
-            "--mapping requires --schema", hint=f"deltacli snapshot {quoted_table(table)} --schema --mapping"
-        )
-    if sum([schema, files or tombstones, counts or digest]) > 1:
-        raise UsageError("--schema, --files or --tombstones, and --counts or --digest exclude each other")
-    if not (files or tombstones):
-        _refuse_row_formats(run)
-    require_file(run)
-    if sum([schema_id is not None, snapshot_id is not None, tag is not None]) > 1:
+    views = {"files": files, "tombstones": tombstones, "mapping": mapping, "counts": counts, "digest": digest}
+    rows = {"limit": limit, "columns": columns}
+    wanted = _Wanted(version, at_ms, files, tombstones, schema, mapping, counts, digest, limit, columns)
+    _require_one_view(run, table, wanted)
+    point = {"schema_id": schema_id, "snapshot_id": snapshot_id, "tag": tag}
+    if sum(one is not None for one in point.values()) > 1:
         raise UsageError("--schema-id, --snapshot-id and --tag exclude each other")
     on_its_format(
         run,
         table,
-        delta=lambda storage: _show_state(
-            run,
-            table,
-            run.table_of(storage),
-            _Wanted(version, at_ms, files, tombstones, schema, mapping, counts, digest, limit, columns),
-        ),
+        delta=lambda storage: _show_state(run, table, run.table_of(storage), wanted),
         paimon=lambda storage: _show_point(
             run, table, storage, (branch, schema_id, snapshot_id, tag), schema=schema, ddl=ddl
         ),
-        of_delta={
-            "--version": version is not None,
-            "--timestamp": timestamp is not None,
-            "--files": files,
-            "--tombstones": tombstones,
-            "--mapping": mapping,
-            "--counts": counts,
-            "--digest": digest,
-            "--limit": limit is not None,
-            "--columns": columns is not None,
-        },
-        of_paimon={
-            "--branch": branch is not None,
-            "--schema-id": schema_id is not None,
-            "--snapshot-id": snapshot_id is not None,
-            "--tag": tag is not None,
-            "--ddl": ddl,
-        },
+        of_delta=given(version=version, timestamp=timestamp, **views, **rows),
+        of_paimon=given(branch=branch, ddl=ddl, **point),
     )
+
+
+def _require_one_view(run: Run, table: str, wanted: _Wanted) -> None:
+    """Raise UsageError for options that exclude each other."""
+    if wanted.mapping and not wanted.schema:
+        raise UsageError(
+            "--mapping requires --schema", hint=f"deltacli snapshot {quoted_table(table)} --schema --mapping"
+        )
+    if sum([wanted.schema, wanted.files or wanted.tombstones, wanted.counts or wanted.digest]) > 1:
+        raise UsageError("--schema, --files or --tombstones, and --counts or --digest exclude each other")
+    if not (wanted.files or wanted.tombstones):
+        _refuse_row_formats(run)
+    require_file(run)
 
 
 class _Wanted(NamedTuple):

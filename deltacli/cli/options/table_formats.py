@@ -76,6 +76,11 @@ def on_its_format(
     return paimon(storage)
 
 
+def given(**options: object) -> Mapping[str, bool]:
+    """Return which options were given, by their names on the command line. None and False mean that one was not."""
+    return {f"--{name.replace('_', '-')}": value is not None and value is not False for name, value in options.items()}
+
+
 def _is_only_paimon(storage: Storage, of_paimon: Mapping[str, bool]) -> bool:
     """Return True for a Paimon table, if an option of Paimon was given; else this is not looked up."""
     if not any(of_paimon.values()):
