@@ -117,16 +117,18 @@ def rows_table(root: Path, rows: int) -> Path:
 
 
 def files_table(root: Path, count: int) -> Path:
-    """Write a table of many links to one file, a thousand in each directory."""
-    root.mkdir()
-    first = root.with_suffix(".parquet")
-    pq.write_table(pa.table({"id": [1]}), first)
+    """Write a table of copies of one file, a thousand in each directory; the further ones are links to the first,
+    because a file of many disks has at most 65,000 links.
+    """
     lines = []
     for number in range(count):
         path = f"d{number // 1000:04d}/{number}.parquet"
         if number % 1000 == 0:
-            (root / path).parent.mkdir()
-        os.link(first, root / path)
+            (root / path).parent.mkdir(parents=True)
+            first = root / path
+            pq.write_table(pa.table({"id": [1]}), first)
+        else:
+            os.link(first, root / path)
         lines.append(add(path, first.stat().st_size, {}))
     return commit(root, [{"name": "id", "type": "long", **FIELD}], [], lines)
 
