@@ -188,4 +188,4 @@ def test_files_without_read_permission_are_problems_of_their_rows(table: PaimonB
         problems["SnapshotVersion", 2],
         found.broken[0].rule,
     }
-    assert [None, None, None, False] == [version.is_unreferenced for version in found.schemas][::-1]
+    assert [False, False, None, False] == [version.is_unreferenced for version in found.schemas][::-1]
