@@ -8,7 +8,7 @@
   python3 dev.py docs       build the documentation site in ./site
   python3 dev.py long       run the suites that take minutes [pytest arguments]
   python3 dev.py cluster    run the tests of the Spark engine [local|connect|standalone|oldest …] [pytest arguments]
-  python3 dev.py soak       run the suites that take hours   [races|matrix|property|load|share|spark|fuzz …]
+  python3 dev.py soak       run the suites that take hours   [races|matrix|property|load|share|spark|fuzz|fuzz:TARGET …]
   python3 dev.py fuzz       run the parsers on hostile input [TARGET …] [--minutes 20] [--guided TARGET]
   python3 dev.py lock       resolve requirements/*.txt again
 
@@ -157,24 +157,25 @@ def soak(arguments: list[str]) -> int:
     """Run the named suites, or all of them, one after the other, and print how long each one took."""
     known = [*SOAKS, "spark", "fuzz"]
     names = arguments or known
-    unknown = sorted(set(names) - set(known))
+    unknown = sorted({name for name in names if not name.startswith("fuzz:")} - set(known))
     if unknown:
-        sys.exit(f"error: no suite named {', '.join(unknown)} (expected: {', '.join(known)})")
+        sys.exit(f"error: no suite named {', '.join(unknown)} (expected: {', '.join(known)}, fuzz:TARGET)")
     set_up(DEV, "dev")
-    set_up(PEERS, "peers")
-    set_up(SPARK, "spark")
-    set_up(SHARING, "sharing")
+    if not all(name.startswith("fuzz") for name in names):
+        set_up(PEERS, "peers")
+        set_up(SPARK, "spark")
+        set_up(SHARING, "sharing")
     codes, report = [], []
     for name in names:
         began = time.monotonic()
-        match name:
-            case "fuzz":
-                codes.append(fuzz(["--minutes", str(FUZZ_MINUTES)]))
-            case "spark":
+        match name.partition(":"):
+            case "fuzz", _, target:
+                codes.append(fuzz([*([target] if target else []), "--minutes", str(FUZZ_MINUTES)]))
+            case "spark", *_:
                 codes += soak_clusters()
             case _:
                 codes += soak_tests(SOAKS[name])
-        report.append(f"{name:<10} {(time.monotonic() - began) / 60:6.1f} min")
+        report.append(f"{name:<20} {(time.monotonic() - began) / 60:6.1f} min")
     print("\n".join(report))
     return next((code for code in codes if code), 0)
 

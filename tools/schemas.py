@@ -51,6 +51,8 @@ _LINES = (
     "paimon-snapshot",
     "paimon-state",
     "paimon-field",
+    "schema-file",
+    "schema-vacuum",
 )
 
 
@@ -93,6 +95,12 @@ def render_schemas() -> dict[str, str]:
         "paimon-snapshot": _paimon_line(documents["deltacli.history.paimon"], "paimon-snapshot"),
         "paimon-state": _whole_line(documents["deltacli.snapshot.paimon"], "paimon-state", "a Paimon table at a point"),
         "paimon-field": _paimon_line(documents["deltacli.schema.paimon"], "paimon-field"),
+        "schema-file": _paimon_line(documents["deltacli.vacuum.paimon"], "schema-file"),
+        "schema-vacuum": _whole_line(
+            documents["deltacli.vacuum.paimon"],
+            "schema-vacuum",
+            "which schemas of a Paimon table were deleted, or would be",
+        ),
         "widen-type": _whole_line(documents["deltacli.widen-type"], "widen-type", "wider types, planned or committed"),
         **_sharing_lines(documents),
     }

@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
+from deltacli.engine.embedded import EmbeddedEngine
+from deltacli.operations.paimon.history import read_paimon_history
 from tests.paimon.answers import Capture, ask, document, lines, rows
 from tests.support.builder import TableBuilder
-from tests.support.paimon_builder import ID, NAME, PRICE, PaimonBuilder, field
+from tests.support.paimon_builder import ID, NAME, PRICE, AsUser, PaimonBuilder, field
 from tests.support.paimon_corpus import manifest
 
 RENAMED = field(1, "customer", "STRING")
@@ -156,9 +158,7 @@ def test_options_of_the_other_format_are_refused(table: PaimonBuilder, capsys: C
     assert (2, "error: --counts works on Delta tables only") == (code, err.splitlines()[0])
 
 
-@pytest.mark.parametrize(
-    "command", ["checkpoint", "vacuum", "read", "changes --from 0", "properties", "features", "log crc"]
-)
+@pytest.mark.parametrize("command", ["checkpoint", "read", "changes --from 0", "properties", "features", "log crc"])
 def test_commands_for_delta_tables_name_those_that_work(command: str, table: PaimonBuilder, capsys: Capture) -> None:
     code, out, err = ask(capsys, *command.split(), table.root)
 
@@ -174,3 +174,18 @@ def test_every_table_of_the_corpus_has_a_history(corpus: Path, capsys: Capture) 
         document(capsys, "history", corpus / name)
 
     assert 91 == len(tables)
+
+
+def test_files_without_read_permission_are_problems_of_their_rows(table: PaimonBuilder) -> None:
+    for path in ("schema/schema-1", "snapshot/snapshot-2"):
+        (table.root / path).chmod(0)
+
+    found = read_paimon_history(AsUser(str(table.root)), EmbeddedEngine())
+
+    problems = {(type(event).__name__, event.id): event.as_json().get("problem") for event in found.events}
+    assert {"paimon.no-permission"} == {
+        problems["SchemaVersion", 1],
+        problems["SnapshotVersion", 2],
+        found.broken[0].rule,
+    }
+    assert [False, False, None, False] == [version.is_unreferenced for version in found.schemas][::-1]

@@ -13,8 +13,7 @@ from deltacli.operations.paimon.validate import validate_paimon_table
 from deltacli.operations.validate.validate import Validation
 from deltacli.paimon.rules.catalogue import paimon_catalogue
 from deltacli.paimon.rules.views import Profile
-from deltacli.storage import open_storage
-from tests.support.paimon_builder import ID, NAME, PaimonBuilder, field
+from tests.support.paimon_builder import ID, NAME, AsUser, PaimonBuilder, field
 from tests.support.paimon_corpus import branches, cases, manifest
 
 RULES = paimon_catalogue().rules
@@ -113,6 +112,9 @@ CORRUPTIONS: dict[str, Corrupt] = {
     "paimon.bad-manifest": file("manifest/manifest-1", b"Obj\x01"),
     "paimon.manifest-missing": lambda table: table.without("manifest/manifest-1"),
     "paimon.schema-gap": lambda table: table.schema(ID, NAME, id=3),
+    "paimon.no-permission": lambda table: (table.root / "schema/schema-1").chmod(0),
+    "paimon.bad-statistics": lambda table: table.snapshot(1, statistics="gone"),
+    "paimon.bad-consumer": file("consumer/consumer-c", b""),
 }
 """Rule -> what is done to a healthy table."""
 
@@ -136,7 +138,7 @@ def _alone(table: PaimonBuilder, fields: list[Any], **changes: Any) -> PaimonBui
 
 def check(root: Path, **wanted: Any) -> Validation:  # Any: arguments
     """Check a table."""
-    return validate_paimon_table(open_storage(str(root)), EmbeddedEngine(), **wanted)
+    return validate_paimon_table(AsUser(str(root)), EmbeddedEngine(), **wanted)
 
 
 @pytest.fixture

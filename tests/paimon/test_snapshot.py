@@ -166,3 +166,13 @@ def test_every_point_of_the_corpus_can_be_shown(corpus: Path, capsys: Capture) -
         assert [fact["schemaId"] for fact in branch.facts["snapshots"]] == [one["schemaId"] for one in held]
 
     assert 20 == len(manifest()["pypaimon"])
+
+
+def test_statistics_that_cannot_be_read_are_named(table: PaimonBuilder, capsys: Capture) -> None:
+    table.write("statistics/stat-1", b"{")
+
+    found = document(capsys, "snapshot", table.root)
+    _, out, _ = ask(capsys, "snapshot", table.root)
+
+    assert [("statistics/stat-1", "paimon.bad-statistics")] == [(p["path"], p["rule"]) for p in found["problems"]]
+    assert "statistics   cannot be read: statistics/stat-1: it is not JSON" in out

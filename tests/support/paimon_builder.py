@@ -8,6 +8,9 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any, Self
 
+from deltacli.errors import PermissionRefused
+from deltacli.storage import LocalStorage
+
 Json = dict[str, Any]  # Any: JSON values
 
 _STATISTICS = {
@@ -58,6 +61,16 @@ def field(number: int, name: str, data_type: Any, **more: Any) -> Json:  # Any: 
 ID = field(0, "id", "BIGINT NOT NULL")
 NAME = field(1, "name", "STRING")
 PRICE = field(2, "price", "DECIMAL(10, 2)")
+
+
+class AsUser(LocalStorage):
+    """A table read without the rights of root: files of mode 000 are refused."""
+
+    def read_range(self, path: str, offset: int, length: int) -> bytes:
+        place = Path(self.root, path)
+        if place.exists() and not place.stat().st_mode & 0o777:
+            raise PermissionRefused(f"{path}: permission denied")
+        return super().read_range(path, offset, length)
 
 
 class PaimonBuilder:

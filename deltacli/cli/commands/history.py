@@ -195,6 +195,8 @@ def _say_what_next_of_schemas(run: Run, table: str, found: PaimonHistory) -> Non
     """Write notes on files that cannot be read, stray files and omitted rows, and the next command."""
     from deltacli.cli.render.paimon.history import gaps_text
 
+    for schema_id in found.denied[:_NAMED]:
+        run.note(f"note: schema {schema_id}: no permission to read the file, so its changes are unknown")
     for broken in found.broken[:_NAMED]:
         run.note(f"note: {broken.path}: {broken.reason}")
     if found.broken:

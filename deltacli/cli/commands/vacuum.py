@@ -10,6 +10,7 @@ from deltacli.cli.confirmation import require_confirmation, require_now_is_not_a
 from deltacli.cli.invocation import invocation
 from deltacli.cli.options.common_options import CommitMetadataOption, DryRunOption, TableArgument, YesOption
 from deltacli.cli.options.run import Run
+from deltacli.cli.options.table_formats import BranchOption, given, on_its_format
 from deltacli.cli.options.targets import require_target
 from deltacli.cli.options.vacuum import (
     AllowBelow,
@@ -18,6 +19,7 @@ from deltacli.cli.options.vacuum import (
     Files,
     IncludeForeign,
     Inventory,
+    KeepLast,
     KeepVersion,
     MaxDelete,
     ModeOption,
@@ -28,12 +30,14 @@ from deltacli.cli.options.vacuum import (
     Rate,
     Retention,
     SavePlan,
+    Schemas,
     SkipNested,
     Threads,
     Where,
     parse_rate,
     require_one_errand,
 )
+from deltacli.cli.schema_vacuum import SchemaVacuumOptions, vacuum_schemas
 from deltacli.cli.terminal.interrupts import Interrupted
 from deltacli.cli.terminal.shell import again, again_with, again_without, quoted, quoted_table
 from deltacli.delta.log.commit_metadata import parse_commit_metadata
@@ -46,6 +50,7 @@ if TYPE_CHECKING:
     from deltacli.operations.vacuum.deleting import Record
     from deltacli.operations.vacuum.plan import VacuumPlan
     from deltacli.operations.vacuum.request import VacuumRequest
+    from deltacli.storage import Storage
 
 EXIT_CODES = (0, 2, 3, 4, 5, 6, 7, 8, 70)
 RUNS_ON_CLUSTER = True
@@ -76,6 +81,9 @@ def vacuum(
     save_plan: SavePlan = None,
     apply: Apply = None,
     explain: Explain = None,
+    schemas: Schemas = False,
+    keep_last: KeepLast = None,
+    branch: BranchOption = None,
     dry_run: DryRunOption = False,
     yes: YesOption = False,
 ) -> None:
@@ -87,7 +95,8 @@ def vacuum(
     version and no clone. Hidden files, links, nested tables and files that are not
     part of a Delta table are kept. A plan that looks like an accident (an empty
     listing, half of the table deleted) is refused. Older versions are no longer
-    fully readable: the plan lists them.
+    fully readable: the plan lists them. Of a Paimon table --schemas deletes schema
+    files that nothing has needed since the retention began.
 
     \b
     Examples:
@@ -96,6 +105,7 @@ def vacuum(
       deltacli vacuum ./tbl --save-plan plan.parquet         (to review, then)
       deltacli vacuum ./tbl --apply plan.parquet --yes
       deltacli vacuum ./tbl --explain day=2026-01-01/part-0.parquet
+      deltacli vacuum ./paimon_tbl --schemas --dry-run --files
     """
     asked = PlanningOptions(
         *(retention, allow_below, mode, prefix, where, tuple(keep_version or ()), tuple(protect_from or ())),
@@ -107,9 +117,25 @@ def vacuum(
         raise UsageError("--commit-metadata and --no-log-entries exclude each other")
     request, files_a_second = asked.request(), None if rate is None else parse_rate(rate)
     how = _Execution(threads, files_a_second, not no_log_entries, added_keys)
-    writes = not dry_run and save_plan is None and explain is None
-    command = _VacuumCommand.begin(run, table, how, dry_run=dry_run, yes=yes, with_files=files, writes=writes)
-    command.carry_out(request, save=save_plan, apply=apply, explain=explain)
+    of_schemas = SchemaVacuumOptions(schemas, branch, retention, allow_below, keep_last, files, dry_run, yes)
+
+    def vacuum_data(storage: Storage) -> None:
+        command = _VacuumCommand(run, table, run.table_of(storage), how, dry_run, yes, files)
+        command.carry_out(request, save=save_plan, apply=apply, explain=explain)
+
+    on_its_format(
+        run,
+        table,
+        delta=vacuum_data,
+        paimon=lambda storage: vacuum_schemas(run, table, storage, of_schemas),
+        of_delta={
+            **dict.fromkeys(asked.given_for_data(), True),
+            **given(save_plan=save_plan, apply=apply, explain=explain, threads=threads, rate=rate),
+            **given(no_log_entries=no_log_entries, commit_metadata=commit_metadata),
+        },
+        of_paimon=given(schemas=schemas, keep_last=keep_last, branch=branch),
+        writes=not dry_run and save_plan is None and explain is None,
+    )
 
 
 class _Execution(NamedTuple):
@@ -133,13 +159,6 @@ class _VacuumCommand:
     dry_run: bool
     yes: bool
     with_files: bool
-
-    @classmethod
-    def begin(
-        cls, run: Run, name: str, execution: _Execution, *, dry_run: bool, yes: bool, with_files: bool, writes: bool
-    ) -> _VacuumCommand:
-        table = run.open_table(name, writes=writes)
-        return cls(run, name, table, execution, dry_run, yes, with_files)
 
     def carry_out(self, request: VacuumRequest, *, save: str | None, apply: str | None, explain: str | None) -> None:
         """Run the mode that the options select; at most one of them is given."""

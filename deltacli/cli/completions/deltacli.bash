@@ -937,6 +937,9 @@ again;TEXT
 --save-plan;FILE;once;Write the plan to a Parquet file and delete nothing.
 --apply;FILE;once;Execute a saved plan, or resume it.
 --explain;TEXT;once;Show why one file is kept or deleted; change nothing.
+--schemas;-;once;Delete schema files of a Paimon table that nothing needs.
+--keep-last;TEXT;once;Keep the last K schemas of a Paimon table, whatever their age.
+--branch;TEXT;once;Branch of a Paimon table.
 --dry-run;-;once;Show what would be done and change nothing; overrides --yes.
 --yes;-;once;Do not ask for confirmation.
 --engine;embedded spark;once;Where the work runs: in this process, or on a Spark cluster.

@@ -19,7 +19,7 @@ class Section(StrEnum):
 _OPTIONS: Mapping[Section, str] = {
     Section.SELECTION: """
         --version --timestamp --from --to --where --actions --checkpoint --retention --keep-versions --mode --prefix
-        --branch --schema-id --snapshot-id --tag
+        --branch --schema-id --snapshot-id --tag --schemas
         --inventory --include-foreign --level --sample --select --ignore --profile --baseline --list-rules --verify
         --apply --explain --full -c --grant --comment --all
     """,
@@ -36,7 +36,7 @@ _OPTIONS: Mapping[Section, str] = {
     """,
     Section.SAFETY: """
         --dry-run --yes --check --check-files --force --replace --allow-retention-below --max-delete --keep-version
-        --protect-from --skip-nested-tables
+        --protect-from --skip-nested-tables --keep-last
     """,
     Section.GLOBAL: """
         --now --storage-option --retry-budget --allow-external --table-format --config --color --progress --log-format

@@ -103,6 +103,17 @@ SkipNested = Annotated[
     typer.Option("--skip-nested-tables", help="Skip directories that are tables of their own instead of refusing."),
 ]
 NoLogEntries = Annotated[bool, typer.Option("--no-log-entries", help="Do not commit VACUUM START and VACUUM END.")]
+Schemas = Annotated[bool, typer.Option("--schemas", help="Delete schema files of a Paimon table that nothing needs.")]
+KeepLast = Annotated[
+    int | None,
+    typer.Option(
+        "--keep-last",
+        metavar="K",
+        min=1,
+        help="Keep the last K schemas of a Paimon table, whatever their age.  [default: 10]",
+        show_default=False,
+    ),
+]
 Threads = Annotated[
     int | None, typer.Option("--threads", metavar="N", min=1, help="Number of threads that delete.", show_default=False)
 ]
@@ -151,6 +162,10 @@ class PlanningOptions:
         """Return the spellings of the given options, in order."""
         names = (field.name for field in fields(self) if getattr(self, field.name) not in (None, False, ()))
         return [f"--{name.replace('_', '-')}" for name in names]
+
+    def given_for_data(self) -> list[str]:
+        """Return the spellings of the given options that apply to data files only."""
+        return [option for option in self.given() if option not in ("--retention", "--allow-retention-below")]
 
     def request(self) -> VacuumRequest:
         """Return the request for a plan. Raises UsageError for invalid values and combinations."""

@@ -11,6 +11,7 @@ from deltacli.engine.base import Engine
 from deltacli.errors import Unreadable
 from deltacli.operations.paimon.references import BrokenFile, References, Usage, collect_references, read_branch
 from deltacli.operations.paimon.table_files import (
+    NO_PERMISSION,
     StoredFile,
     list_branches,
     list_schemas,
@@ -148,6 +149,12 @@ class PaimonHistory:
     @property
     def schemas(self) -> list[SchemaVersion]:
         return [event for event in self.events if isinstance(event, SchemaVersion)]
+
+    @property
+    def denied(self) -> list[int]:
+        """The ids of the schemas without read permission."""
+        contents = ((version.id, version.content) for version in self.schemas)
+        return [found for found, content in contents if getattr(content, "code", None) == NO_PERMISSION]
 
     @property
     def snapshots(self) -> list[SnapshotVersion]:

@@ -12,8 +12,9 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from deltacli.engine.base import Engine
-from deltacli.errors import FileMissing, Unreadable
+from deltacli.errors import FileMissing, PermissionRefused, Unreadable
 from deltacli.operations.paimon.table_files import (
+    NO_PERMISSION,
     StoredFile,
     read_changelogs,
     read_limited,
@@ -26,9 +27,12 @@ from deltacli.paimon.snapshot_file import SnapshotFile
 from deltacli.paimon.table_paths import MAIN_BRANCH, MANIFEST_DIRECTORY
 from deltacli.progress import SILENT, Progress, reported
 from deltacli.storage import Storage
+from deltacli.units import plural
 
 _MAX_MANIFEST_BYTES = 1 << 30
 _FILES_A_REPORT = 100
+_LIST_PREFIX = "manifest-list-"
+_NAMED = 3
 
 
 @dataclass(slots=True)
@@ -86,6 +90,11 @@ class BranchFiles:
         return [found for file in files if (found := file.readable) is not None]
 
     @property
+    def of_snapshots(self) -> list[SnapshotFile]:
+        """The readable snapshots and tags: all of their lists exist. A changelog outlives lists that it names."""
+        return [found for file in (*self.snapshots, *self.tags) if (found := file.readable) is not None]
+
+    @property
     def newest(self) -> SnapshotFile | None:
         """The newest snapshot, if it can be read."""
         return self.snapshots[-1].readable if self.snapshots else None
@@ -110,6 +119,8 @@ class References:
     files: BranchFiles
     usage: dict[int, Usage]
     broken: tuple[BrokenFile, ...] = ()
+    manifests: frozenset[str] = frozenset()
+    """The names of the lists and manifests that were read."""
 
     def of(self, schema_id: int) -> Usage:
         """Return the users of a schema."""
@@ -149,18 +160,25 @@ def collect_references(
         if stored.readable is not None:
             usage.setdefault(stored.readable.schema_id, Usage()).tags.append(stored.name)
     broken = files.broken
+    read: frozenset[str] = frozenset()
     if with_manifests:
-        broken += _count_manifests(storage, engine, files, usage, progress)
-    return References(files, usage, tuple(broken))
+        unreadable, read = _count_manifests(storage, engine, files, usage, progress)
+        broken += unreadable
+    return References(files, usage, tuple(broken), read)
 
 
 def _count_manifests(
     storage: Storage, engine: Engine, files: BranchFiles, usage: dict[int, Usage], progress: Progress
-) -> list[BrokenFile]:
-    """Add what the manifests name, each read once, and return those that cannot be read."""
+) -> tuple[list[BrokenFile], frozenset[str]]:
+    """Add what the manifests name, each read once, and return those that cannot be read, and the names of all."""
     named = dict.fromkeys(name for file in files.readable for name in file.manifest_lists)
     lists = _read_all(storage, engine, list(named), read_manifest_list, progress, "reading lists of manifests")
-    broken = [found for found in lists.values() if isinstance(found, BrokenFile)]
+    needed = {name for file in files.of_snapshots for name in file.manifest_lists}
+    broken = [
+        found
+        for name, found in lists.items()
+        if isinstance(found, BrokenFile) and (name in needed or found.rule != Odd.MANIFEST_MISSING)
+    ]
     entries = {name: found for name, found in lists.items() if not isinstance(found, BrokenFile)}
     for found in entries.values():
         for schema_id in {manifest.schema_id for manifest in found}:
@@ -176,7 +194,7 @@ def _count_manifests(
         usage.setdefault(schema_id, Usage()).has_data_files = True
     for schema_id, count in Counter(live_files(all_entries).values()).items():
         usage[schema_id].files = count
-    return broken
+    return broken, frozenset((*named, *state, *others))
 
 
 def _state_manifests(newest: SnapshotFile | None, lists: Mapping[str, Iterable[ManifestFile]]) -> list[str]:
@@ -188,6 +206,40 @@ def _state_manifests(newest: SnapshotFile | None, lists: Mapping[str, Iterable[M
 
 def _schemas_in(data: bytes) -> frozenset[int]:
     return frozenset(entry.schema_id for entry in read_manifest(data))
+
+
+def _schemas_in_list(data: bytes) -> frozenset[int]:
+    return frozenset(manifest.schema_id for manifest in read_manifest_list(data))
+
+
+def schemas_of_manifest_file(storage: Storage, name: str) -> frozenset[int] | BrokenFile:
+    """Return the schemas that a list of manifests or a manifest names, by its name."""
+    found: frozenset[int] | BrokenFile = _read_one(
+        storage, _schemas_in_list if name.startswith(_LIST_PREFIX) else _schemas_in, name
+    )
+    return found
+
+
+def words_of(usage: Usage) -> str:
+    """Return the users of a schema: `snapshots 1, 2, tag a, 3 live files`."""
+    words = []
+    if usage.snapshots:
+        words.append(f"{'snapshot' if len(usage.snapshots) == 1 else 'snapshots'} {_listed(usage.snapshots)}")
+    words += [f"tag {name}" for name in usage.tags[:_NAMED]]
+    if usage.changelogs:
+        words.append(f"{'changelog' if len(usage.changelogs) == 1 else 'changelogs'} {_listed(usage.changelogs)}")
+    if usage.files:
+        words.append(plural(usage.files, "live file"))
+    elif usage.has_data_files:
+        words.append("data files of older snapshots")
+    if not words:
+        words.append(plural(usage.manifests, "manifest list"))
+    return ", ".join(words)
+
+
+def _listed(numbers: Sequence[int]) -> str:
+    more = f" and {len(numbers) - _NAMED} more" if len(numbers) > _NAMED else ""
+    return ", ".join(map(str, numbers[:_NAMED])) + more
 
 
 def _read_all(
@@ -206,5 +258,7 @@ def _read_one(storage: Storage, parse: Any, name: str) -> Any:  # Any: as in `_r
         return parse(read_limited(storage, path, _MAX_MANIFEST_BYTES))
     except FileMissing:
         return BrokenFile(path, Odd.MANIFEST_MISSING, "the file is missing")
+    except PermissionRefused:
+        return BrokenFile(path, NO_PERMISSION, "no permission to read the file")
     except Unreadable as fault:
         return BrokenFile(path, fault.code, str(fault))

@@ -9,6 +9,8 @@ from urllib.parse import unquote
 
 from deltacli.engine.base import Engine
 from deltacli.errors import FileMissing, Unreadable, VersionAbsent
+from deltacli.operations.paimon.references import BrokenFile
+from deltacli.operations.paimon.statistics import Statistics, read_statistics
 from deltacli.operations.paimon.table_files import (
     StoredFile,
     list_schemas,
@@ -19,15 +21,13 @@ from deltacli.operations.paimon.table_files import (
     require_paimon,
 )
 from deltacli.paimon.ddl import create_table
-from deltacli.paimon.json_text import BadJson, read_object
+from deltacli.paimon.json_text import read_object
 from deltacli.paimon.schema import MAX_SCHEMA_BYTES, Schema, read_schema
 from deltacli.paimon.snapshot_file import SnapshotFile
 from deltacli.paimon.table_paths import MAIN_BRANCH, schema_path
 from deltacli.storage import Storage
 from deltacli.units import ranges_of
 
-_STATISTICS = "statistics"
-_MAX_STATISTICS_BYTES = 256 << 20
 _NAMED = 20
 
 
@@ -55,7 +55,8 @@ class PaimonSnapshot:
     schema_ids: tuple[int, ...]
     snapshot: SnapshotFile | None
     tags: tuple[str, ...]
-    statistics: Mapping[str, Any] | None  # Any: JSON values
+    statistics: Statistics | None
+    broken_statistics: BrokenFile | None = None
 
     @property
     def name(self) -> str:
@@ -76,6 +77,8 @@ class PaimonSnapshot:
             found |= {"snapshot": dict(self.snapshot.content), "tags": list(self.tags)}
         if self.statistics is not None:
             found["statistics"] = dict(self.statistics)
+        if self.broken_statistics is not None:
+            found["problems"] = [self.broken_statistics._asdict()]
         return found
 
 
@@ -94,6 +97,7 @@ def read_paimon_snapshot(storage: Storage, engine: Engine, point: Point) -> Paim
     if schema_id is None:
         schema_id = _newest(ids) if is_newest or snapshot is None else snapshot.schema_id
     schema, written = _schema_at(storage, point.branch, schema_id, ids)
+    statistics = None if snapshot is None else read_statistics(storage, snapshot)
     return PaimonSnapshot(
         storage.uri,
         point,
@@ -103,7 +107,8 @@ def read_paimon_snapshot(storage: Storage, engine: Engine, point: Point) -> Paim
         ids,
         snapshot,
         tuple(tag.name for tag in tags if snapshot is not None and tag.readable and tag.readable.id == snapshot.id),
-        _statistics_of(storage, snapshot),
+        None if isinstance(statistics, BrokenFile) else statistics,
+        statistics if isinstance(statistics, BrokenFile) else None,
     )
 
 
@@ -166,24 +171,10 @@ def _named(files: Sequence[StoredFile], name: str, what: str, known: Sequence[st
 
 def _content(file: StoredFile) -> SnapshotFile:
     if isinstance(file.content, Unreadable):
-        raise file.content
+        raise file.content.__cause__ or file.content
     return file.content
 
 
 def _listed(numbers: Sequence[int]) -> str:
     spans = [str(first) if first == last else f"{first}-{last}" for first, last in ranges_of(numbers)]
     return ", ".join(spans) or "none"
-
-
-def _statistics_of(storage: Storage, snapshot: SnapshotFile | None) -> Mapping[str, Any] | None:  # Any: JSON values
-    """Return the statistics that ANALYZE wrote for a snapshot; None without, or where they cannot be read."""
-    name = None if snapshot is None else snapshot.content.get(_STATISTICS)
-    if not isinstance(name, str) or "/" in name:
-        return None
-    try:
-        content: Mapping[str, Any] = read_object(
-            read_limited(storage, f"{_STATISTICS}/{name}", _MAX_STATISTICS_BYTES)
-        ).value
-    except (BadJson, FileMissing, Unreadable):
-        return None
-    return content

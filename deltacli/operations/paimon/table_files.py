@@ -7,7 +7,7 @@ from functools import partial
 from typing import NamedTuple
 
 from deltacli.engine.base import Engine
-from deltacli.errors import FileMissing, NotATable, Unreadable
+from deltacli.errors import FileMissing, NotATable, PermissionRefused, Unreadable
 from deltacli.operations.table.find_log import is_paimon_directory
 from deltacli.paimon.schema import MAX_SCHEMA_BYTES, Schema, read_schema
 from deltacli.paimon.snapshot_file import MAX_SNAPSHOT_BYTES, SnapshotFile, read_snapshot
@@ -30,6 +30,7 @@ from deltacli.paimon.table_paths import (
 from deltacli.progress import SILENT, Progress, reported
 from deltacli.storage import PathKind, Storage
 
+NO_PERMISSION = "paimon.no-permission"
 _FILES_A_REPORT = 100
 
 
@@ -121,6 +122,15 @@ def _read_schema(storage: Storage, branch: str, schema_id: int) -> Schema | Unre
         return fault
     except FileMissing:
         return Unreadable("the schema file is missing", code="paimon.schema-missing", facts={"file": path})
+    except PermissionRefused as fault:
+        return without_permission(path, fault)
+
+
+def without_permission(path: str, refused: PermissionRefused) -> Unreadable:
+    """Return the refusal to read one file as a fault of that file. Its cause is the refusal."""
+    fault = Unreadable("no permission to read the file", code=NO_PERMISSION, facts={"file": path})
+    fault.__cause__ = refused
+    return fault
 
 
 def read_limited(storage: Storage, path: str, most: int) -> bytes:
@@ -167,6 +177,8 @@ def _read_file(storage: Storage, file: tuple[str, str]) -> StoredFile | None:
     except Unreadable as fault:
         fault.facts = {"file": path} | fault.facts
         return StoredFile(path, name, fault)
+    except PermissionRefused as refused:
+        return StoredFile(path, name, without_permission(path, refused))
     except FileMissing:
         return None
 

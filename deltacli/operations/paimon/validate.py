@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 
 from deltacli.delta.log.place import Place
 from deltacli.delta.rules.framework.base import Finding
 from deltacli.engine.base import Engine
-from deltacli.operations.paimon.references import References, Usage, collect_references, read_branch
-from deltacli.operations.paimon.table_files import list_branches, list_schemas, read_schemas, require_paimon
+from deltacli.errors import Unreadable
+from deltacli.operations.paimon.references import BrokenFile, References, collect_references, read_branch, words_of
+from deltacli.operations.paimon.schema_users import broken_consumers, schemas_of_statistics
+from deltacli.operations.paimon.table_files import (
+    NO_PERMISSION,
+    list_branches,
+    list_schemas,
+    read_schemas,
+    require_paimon,
+)
 from deltacli.operations.validate.findings import Collector, RuleChoice
 from deltacli.operations.validate.validate import DEFAULT_MOST, Validation
 from deltacli.paimon.rules.branches import BROKEN, SCHEMA_MISSING
@@ -18,7 +26,6 @@ from deltacli.paimon.rules.views import BranchView, EvolutionView, Profile, Sche
 from deltacli.paimon.schema import Schema
 from deltacli.progress import SILENT, Progress
 from deltacli.storage import Storage
-from deltacli.units import plural
 
 _NEEDS_MANIFESTS = (SCHEMA_MISSING.id, *BROKEN)
 
@@ -79,7 +86,14 @@ def _check_branch(
         view = SchemaFileView(schema_id, content, branch, profile)
         collector.look(view, view.place())
     _check_evolution(branch, [found for found in contents.values() if isinstance(found, Schema)], references, collector)
-    collector.look(_branch_view(branch, listing.ids, listing.strays, references), Place(""))
+    broken = [
+        *(BrokenFile(fault.facts["file"], fault.code, fault.message) for fault in _denied(contents.values())),
+        *references.broken,
+        *(schemas_of_statistics(storage, engine, files)[1] if with_manifests else ()),
+        *broken_consumers(storage, branch),
+    ]
+    users = {number: words_of(usage) for number, usage in references.usage.items() if usage}
+    collector.look(BranchView(branch, listing.ids, listing.strays, users, broken), Place(""))
     newest = contents[listing.ids[-1]] if listing.ids else None
     return newest if isinstance(newest, Schema) else None
 
@@ -92,31 +106,11 @@ def _check_evolution(branch: str, schemas: Sequence[Schema], references: Referen
         collector.look(view, view.place())
 
 
-def _branch_view(branch: str, ids: Sequence[int], strays: Sequence[str], references: References) -> BranchView:
-    users = {number: _in_words(usage) for number, usage in references.usage.items() if usage}
-    return BranchView(branch, ids, strays, users, references.broken)
-
-
-def _in_words(usage: Usage) -> str:
-    """Return the users of a schema: `snapshots 1, 2, tag a, 3 live files`."""
-    words = []
-    if usage.snapshots:
-        words.append(f"{'snapshot' if len(usage.snapshots) == 1 else 'snapshots'} {_listed(usage.snapshots)}")
-    words += [f"tag {name}" for name in usage.tags[:3]]
-    if usage.changelogs:
-        words.append(f"{'changelog' if len(usage.changelogs) == 1 else 'changelogs'} {_listed(usage.changelogs)}")
-    if usage.files:
-        words.append(plural(usage.files, "live file"))
-    elif usage.has_data_files:
-        words.append("data files of older snapshots")
-    if not words:
-        words.append(plural(usage.manifests, "manifest list"))
-    return ", ".join(words)
-
-
-def _listed(numbers: Sequence[int]) -> str:
-    more = f" and {len(numbers) - 3} more" if len(numbers) > 3 else ""
-    return ", ".join(map(str, numbers[:3])) + more
+def _denied(contents: Iterable[Schema | Unreadable]) -> Iterator[Unreadable]:
+    """Yield the schemas that cannot be read for lack of permission."""
+    for content in contents:
+        if isinstance(content, Unreadable) and content.code == NO_PERMISSION:
+            yield content
 
 
 def _order(finding: Finding) -> tuple[str, int, str, str, str]:

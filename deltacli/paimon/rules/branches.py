@@ -56,6 +56,27 @@ MANIFEST_MISSING = _rule(
     Fix("the snapshots that name it cannot be read", "restore the file from a backup", "nothing"),
     "a manifest list that was deleted",
 )
+NO_PERMISSION = _rule(
+    "paimon.no-permission",
+    Severity.ERROR,
+    "Schemas, snapshots, tags, changelogs and manifests can be read with the permissions of this user.",
+    Fix("the checks of the file are left out", "grant read access, or run as another user", "nothing"),
+    "a schema-2 with mode 000",
+)
+BAD_STATISTICS = _rule(
+    "paimon.bad-statistics",
+    Severity.WARNING,
+    "Statistics that snapshots name are JSON objects with a schemaId.",
+    Fix("engines plan without the statistics, or fail", "run ANALYZE again", "nothing"),
+    "a snapshot that names statistics that do not exist",
+)
+BAD_CONSUMER = _rule(
+    "paimon.bad-consumer",
+    Severity.WARNING,
+    "Consumers are JSON objects with a nextSnapshot.",
+    Fix("the consumer cannot continue, and snapshots are not expired", "reset the consumer", "nothing"),
+    "an empty consumer-a",
+)
 GAP = _rule(
     "paimon.schema-gap",
     Severity.INFO,
@@ -63,7 +84,8 @@ GAP = _rule(
     Fix("nothing: unused schemas can be deleted", "none needed", "nothing"),
     "schema-0 and schema-2 without schema-1",
 )
-BROKEN: Mapping[str, Rule] = {rule.id: rule for rule in (BAD_SNAPSHOT, BAD_MANIFEST, MANIFEST_MISSING)}
+_BROKEN = (BAD_SNAPSHOT, BAD_MANIFEST, MANIFEST_MISSING, NO_PERMISSION, BAD_STATISTICS, BAD_CONSUMER)
+BROKEN: Mapping[str, Rule] = {rule.id: rule for rule in _BROKEN}
 
 
 @AREA.check(BranchView, SCHEMA_MISSING)

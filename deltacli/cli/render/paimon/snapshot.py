@@ -227,6 +227,8 @@ def _snapshot_sections(found: PaimonSnapshot) -> Iterator[Section]:
         number = plural(len(columns), "column") if isinstance(columns, dict) else "no columns"
         rows = found.statistics.get("mergedRecordCount")
         yield Section("statistics", [f"{rows} records, {number}" if rows is not None else number])
+    if (broken := found.broken_statistics) is not None:
+        yield Section("statistics", [f"cannot be read: {broken.path}: {broken.reason}"], Style.PROBLEM, is_cut=False)
 
 
 def _optional(label: str, names: Sequence[str]) -> list[Section]:

@@ -1,0 +1,348 @@
+"""`vacuum --schemas`: which schema files of a Paimon table nothing needs, and deleting them.
+
+Each file is kept unless it is proven to be unneeded. A writer that opened the table before a change may still commit
+files of the older schema, so the age of a schema counts from the time at which the next one replaced it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from hashlib import sha256
+from typing import Any, NamedTuple
+
+from deltacli.engine.base import Engine
+from deltacli.errors import DeltacliError, NotATable, PartlyDone, Refused, Unreadable
+from deltacli.operations.paimon.schema_users import SchemaUsers, find_schema_users
+from deltacli.operations.paimon.table_files import list_branches, read_schemas, require_branch, require_paimon
+from deltacli.operations.table.denials import Denials
+from deltacli.operations.vacuum.plan import NOTHING, Amount, Refusal
+from deltacli.paimon.schema import Schema
+from deltacli.paimon.table_paths import (
+    MAIN_BRANCH,
+    SCHEMA_DIRECTORY,
+    SCHEMA_PREFIX,
+    branch_root,
+    number_of,
+    schema_path,
+)
+from deltacli.progress import SILENT, Progress
+from deltacli.storage import Deleted, Failed, FileStat, Missing, Storage
+from deltacli.units import format_duration, format_ranges, format_timestamp, plural
+
+DEFAULT_RETENTION_MS = 7 * 24 * 3_600_000
+DEFAULT_KEEP_LAST = 10
+_ICEBERG = "metadata.iceberg.storage"
+_NAMED_FAULTS = 3
+
+
+class Verdict(StrEnum):
+    """What becomes of a schema file, and why."""
+
+    UNREFERENCED = "unreferenced"
+    """Nothing needs it: the only files that are deleted."""
+    NEWEST = "newest"
+    OLDEST = "oldest"
+    """Paimon derives the identity of a table from the time of its oldest schema file."""
+    USED = "used"
+    LAST = "last"
+    """One of the last versions before the newest, which are kept in any case."""
+    YOUNG = "young"
+    """It was written or replaced after the cutoff."""
+    UNREADABLE = "unreadable"
+
+
+class SchemaFile(NamedTuple):
+    """A schema file and the verdict. `replaced_ms`: when the next schema was written; None for the newest."""
+
+    id: int
+    path: str
+    size_bytes: int
+    modified_ms: int
+    replaced_ms: int | None
+    verdict: Verdict
+    users: tuple[str, ...] = ()
+
+    def as_json(self) -> dict[str, Any]:  # Any: JSON values
+        """Return the file as in the document `deltacli.vacuum`."""
+        found: dict[str, Any] = {
+            "path": self.path,
+            "schemaId": self.id,
+            "sizeBytes": self.size_bytes,
+            "modificationTimeMs": self.modified_ms,
+            "delete": self.verdict is Verdict.UNREFERENCED,
+            "reason": self.verdict.value,
+        }
+        if self.replaced_ms is not None:
+            found["replacedMs"] = self.replaced_ms
+        return found | ({"usedBy": list(self.users)} if self.users else {})
+
+
+class SchemaVacuumRequest(NamedTuple):
+    """What to clean up. Durations are milliseconds; `allowed_below_ms` is the default retention, named to allow a
+    shorter one.
+    """
+
+    branch: str = MAIN_BRANCH
+    retention_ms: int = DEFAULT_RETENTION_MS
+    allowed_below_ms: int | None = None
+    keep_last: int = DEFAULT_KEEP_LAST
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaVacuumPlan:
+    """All schema files of a branch with their verdicts, by id. Nothing has been done."""
+
+    table: str
+    request: SchemaVacuumRequest
+    now_ms: int
+    files: tuple[SchemaFile, ...]
+    refusals: tuple[Refusal, ...] = ()
+
+    @property
+    def cutoff_ms(self) -> int:
+        return self.now_ms - self.request.retention_ms
+
+    @property
+    def candidates(self) -> list[SchemaFile]:
+        """The files to delete."""
+        return [file for file in self.files if file.verdict is Verdict.UNREFERENCED]
+
+    @property
+    def amount(self) -> Amount:
+        """The number and bytes of the files to delete."""
+        candidates = self.candidates
+        return Amount(len(candidates), sum(file.size_bytes for file in candidates))
+
+    @property
+    def kept(self) -> Mapping[Verdict, int]:
+        """The number of kept files by reason, in the order of `Verdict`."""
+        counts = Counter(file.verdict for file in self.files)
+        return {verdict: counts[verdict] for verdict in Verdict if verdict is not Verdict.UNREFERENCED}
+
+    @property
+    def plan_id(self) -> str:
+        """Digest of the table and the deleted files, as 16 hexadecimal digits: equal plans have equal ids."""
+        lines = [self.table, self.request.branch, *(file.path for file in self.candidates)]
+        return sha256("\n".join(lines).encode(errors="surrogatepass")).hexdigest()[:16]
+
+    def as_json(self) -> dict[str, Any]:  # Any: JSON values
+        """Return the document `deltacli.vacuum`, without the envelope and the outcome."""
+        request = self.request
+        return {
+            "mode": "schemas",
+            "branch": request.branch,
+            "retentionMs": request.retention_ms,
+            "cutoffMs": self.cutoff_ms,
+            "cutoff": format_timestamp(self.cutoff_ms),
+            "keepLast": request.keep_last,
+            "planId": self.plan_id,
+            "schemas": len(self.files),
+            "candidates": self.amount.as_json(),
+            "kept": {verdict.value: count for verdict, count in self.kept.items()},
+            "refusals": [{"code": one.code, "message": one.message, "override": one.override} for one in self.refusals],
+        }
+
+
+@dataclass(slots=True)
+class SchemaVacuumOutcome:
+    """What was deleted. `spared` are candidates that a newer commit needs."""
+
+    deleted: Amount = NOTHING
+    missing: int = 0
+    spared: int = 0
+    failed: list[tuple[str, str]] = field(default_factory=list)
+    denials: Denials = field(default_factory=Denials)
+
+    def as_json(self) -> dict[str, Any]:  # Any: JSON values
+        """Return the outcome as in the document `deltacli.vacuum`."""
+        return {
+            "deleted": self.deleted.as_json()
+            | {"missing": self.missing, "spared": self.spared, "failed": len(self.failed)}
+        }
+
+
+def plan_schema_vacuum(
+    storage: Storage, engine: Engine, request: SchemaVacuumRequest, *, now_ms: int, progress: Progress = SILENT
+) -> SchemaVacuumPlan:
+    """Return which schema files of a branch can be deleted, and what forbids it.
+
+    Raises NotATable, UsageError where manifests are Avro and fastavro is missing, and StorageFailed.
+    """
+    require_paimon(storage)
+    require_branch(storage, request.branch)
+    cutoff_ms = now_ms - request.retention_ms
+    # What is listed first can only gain users while the rest is read: a schema written later is not in this listing.
+    stats = _list_schema_files(storage, request.branch)
+    schemas = read_schemas(storage, engine, [schema_id for schema_id, _ in stats], request.branch, progress=progress)
+    branches = list_branches(storage)
+    users = find_schema_users(storage, engine, branches, cutoff_ms=cutoff_ms, progress=progress)
+    files = tuple(_judge(stats, schemas, users, request, cutoff_ms))
+    refusals = (*_refusals(request, users), *_iceberg_refusals(schemas))
+    return SchemaVacuumPlan(storage.uri, request, now_ms, files, refusals)
+
+
+def _list_schema_files(storage: Storage, branch: str) -> list[tuple[int, FileStat]]:
+    directory = f"{branch_root(branch)}{SCHEMA_DIRECTORY}"
+    found = ((number_of(stat.name, SCHEMA_PREFIX), stat) for stat in storage.list_from(directory, SCHEMA_PREFIX))
+    files = sorted((number, stat) for number, stat in found if number is not None)
+    if not files:
+        raise NotATable("the branch has no schema file", facts={"directory": directory})
+    return files
+
+
+def _judge(
+    stats: Sequence[tuple[int, FileStat]],
+    schemas: Mapping[int, Schema | Unreadable],
+    users: SchemaUsers,
+    request: SchemaVacuumRequest,
+    cutoff_ms: int,
+) -> Iterator[SchemaFile]:
+    """Yield every schema file with its verdict, by id."""
+    times = [max(stat.modified_ms, _time_in(schemas[schema_id])) for schema_id, stat in stats]
+    first_of_last = len(stats) - max(request.keep_last, 1)
+    for place, (schema_id, stat) in enumerate(stats):
+        replaced_ms = times[place + 1] if place + 1 < len(times) else None
+        named = tuple(users.named.get(schema_id, ()))
+        if replaced_ms is None:
+            verdict = Verdict.NEWEST
+        elif named:
+            verdict = Verdict.USED
+        elif isinstance(schemas[schema_id], Unreadable):
+            verdict = Verdict.UNREADABLE
+        elif place == 0:
+            verdict = Verdict.OLDEST
+        elif place >= first_of_last:
+            verdict = Verdict.LAST
+        else:
+            verdict = Verdict.YOUNG if max(times[place], replaced_ms) > cutoff_ms else Verdict.UNREFERENCED
+        path = schema_path(schema_id, request.branch)
+        yield SchemaFile(schema_id, path, stat.size_bytes, stat.modified_ms, replaced_ms, verdict, named)
+
+
+def _time_in(content: Schema | Unreadable) -> int:
+    return 0 if isinstance(content, Unreadable) else content.time_ms
+
+
+def _refusals(request: SchemaVacuumRequest, users: SchemaUsers) -> Iterator[Refusal]:
+    """Yield what forbids any deletion: a short retention, users that cannot be known, a damaged table."""
+    own = format_duration(DEFAULT_RETENTION_MS)
+    allowed = request.allowed_below_ms is not None and request.allowed_below_ms >= DEFAULT_RETENTION_MS
+    if request.retention_ms < DEFAULT_RETENTION_MS and not allowed:
+        yield Refusal(
+            "vacuum.retention",
+            f"{format_duration(request.retention_ms)} is less than {own}: a writer that opened the table before a "
+            "change of the schema could still commit files of the older one",
+            f"--allow-retention-below {own}",
+        )
+    if users.broken:
+        shown = "; ".join(f"{file.path}: {file.reason}" for file in users.broken[:_NAMED_FAULTS])
+        more = len(users.broken) - _NAMED_FAULTS
+        yield Refusal(
+            "paimon.users-unknown",
+            f"{plural(len(users.broken), 'file')} that may need a schema cannot be read: {shown}"
+            + (f"; and {more} more" if more > 0 else ""),
+            hint="deltacli validate {table}",
+        )
+    for missing in users.missing:
+        of = "" if missing.branch == MAIN_BRANCH else f" of branch {missing.branch}"
+        many = len(missing.numbers) > 1
+        verb = f"{'are' if many else 'is'} {'in use but missing' if missing.what == 'schema' else 'missing'}"
+        yield Refusal(
+            "paimon.table-damaged",
+            f"{missing.what}{'s' if many else ''} {format_ranges(missing.numbers)}{of} {verb}",
+            hint="deltacli validate {table}",
+        )
+
+
+def _iceberg_refusals(schemas: Mapping[int, Schema | Unreadable]) -> Iterator[Refusal]:
+    """Yield a refusal where Paimon also writes Iceberg metadata: new metadata lists every schema from 0 on."""
+    newest = schemas[max(schemas)]
+    if isinstance(newest, Unreadable):
+        yield Refusal(
+            "paimon.users-unknown",
+            f"the newest schema cannot be read: {newest.message}",
+            hint="deltacli validate {table}",
+        )
+        return
+    value = newest.options.get(_ICEBERG)
+    if value is not None and value.strip().lower() != "disabled":
+        yield Refusal(
+            "paimon.iceberg",
+            f"{_ICEBERG} is {value}: when Paimon writes Iceberg metadata anew it reads every schema from 0 on, and "
+            "its commits fail where one is missing",
+        )
+
+
+def execute_schema_vacuum(
+    storage: Storage,
+    engine: Engine,
+    plan: SchemaVacuumPlan,
+    outcome: SchemaVacuumOutcome | None = None,
+    *,
+    progress: Progress = SILENT,
+) -> SchemaVacuumOutcome:
+    """Delete the candidates of a plan that are still unneeded, which is checked again. `outcome` is updated meanwhile.
+
+    Raises Refused where the plan or the check has refusals, and PartlyDone or StorageFailed where files are left.
+    """
+    found = SchemaVacuumOutcome() if outcome is None else outcome
+    require_allowed(plan)
+    candidates = plan.candidates
+    if not candidates:
+        return found
+    again = plan_schema_vacuum(storage, engine, plan.request, now_ms=plan.now_ms, progress=progress)
+    require_allowed(again)
+    unneeded = {file.path: file for file in again.candidates}
+    present = {file.path for file in again.files}
+    paths = [file.path for file in candidates if file.path in unneeded]
+    found.missing += sum(file.path not in present for file in candidates)
+    found.spared += sum(file.path in present and file.path not in unneeded for file in candidates)
+    with progress.step("deleting", unit="files", total=len(paths)) as step:
+        try:
+            for path, answer in storage.delete_many(paths):
+                _count(found, unneeded[path], answer)
+                step.advance(1)
+        except DeltacliError as fault:
+            fault.facts["so far"] = f"{found.deleted.files} of {plural(len(candidates), 'schema file')} deleted"
+            if not found.deleted.files:
+                raise
+            raise PartlyDone(fault.message, code=fault.code, facts=fault.facts, hint=fault.hint) from fault
+    return found
+
+
+def require_allowed(plan: SchemaVacuumPlan) -> None:
+    """Raise Refused for the first refusal of a plan; further ones become facts."""
+    if not plan.refusals:
+        return
+    first, *others = plan.refusals
+    facts = {"guard": first.code} | ({"also": ", ".join(one.code for one in others)} if others else {})
+    raise Refused(f"nothing was changed: {first.message}", code=first.code, facts=facts, hint=first.hint)
+
+
+def _count(found: SchemaVacuumOutcome, file: SchemaFile, answer: Deleted | Missing | Failed) -> None:
+    match answer:
+        case Deleted():
+            found.deleted = Amount(found.deleted.files + 1, found.deleted.size_bytes + file.size_bytes)
+        case Missing():
+            found.missing += 1
+        case Failed(reason):
+            found.failed.append((file.path, reason))
+            found.denials.note(answer)
+
+
+def require_all_deleted(outcome: SchemaVacuumOutcome, *, again: str) -> None:
+    """Raise PartlyDone where files could not be deleted; PermissionRefused where none could for lack of permission."""
+    if not outcome.failed:
+        return
+    if not outcome.deleted.files:
+        outcome.denials.require_some_permission(outcome.failed[0], failures=len(outcome.failed))
+    path, reason = outcome.failed[0]
+    raise PartlyDone(
+        f"{plural(len(outcome.failed), 'schema file')} could not be deleted",
+        code="vacuum.partly-done",
+        facts={"first": path, "why": reason},
+        hint=again,
+    )
