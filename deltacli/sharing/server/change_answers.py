@@ -131,7 +131,9 @@ class ChangeAnswers:
         head = self._head(table, changes, form, needs, wanted)
         ends = wishes.capabilities.end_stream_action
         parts = assemble(head, page.parts(groups, total, source), tail, reports_failure=ends)
-        return Answer(headers_of(wanted.first, form, wishes), parts, {"version": wanted.first, "files": total})
+        about = {"version": wanted.first, "files": total}
+        waits = source.signer.waits or not changes.is_held
+        return Answer(headers_of(wanted.first, form, wishes), parts, about, waits)
 
     def _head(
         self, table: SharedTable, changes: Changes, form: ResponseFormat, needs: ReadingNeeds, wanted: RangeRequest

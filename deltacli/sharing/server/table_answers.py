@@ -84,8 +84,9 @@ class TableAnswers:
         group = FileGroup(files.num_rows, lambda: ((style, batch) for batch in batches_of(files, ROWS_A_STEP)))
         lines = page.parts([group], files.num_rows, source)
         parts = assemble(head, lines, tail, reports_failure=wishes.capabilities.end_stream_action)
-        about = {"version": version, "files": files.num_rows, "filesTotal": snapshot.files.num_rows}
-        return Answer(headers_of(version, form, wishes, note=note), parts, about | ({"hints": note} if note else {}))
+        about: dict[str, object] = {"version": version, "files": files.num_rows, "filesTotal": snapshot.files.num_rows}
+        about |= {"hints": note} if note else {}
+        return Answer(headers_of(version, form, wishes, note=note), parts, about, source.signer.waits)
 
     def rows_of_page(self, wanted: int | None) -> int:
         """Return how many files a page has."""

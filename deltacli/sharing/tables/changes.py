@@ -82,6 +82,11 @@ class Changes:
         return sum(commit.file_count for commit in self.commits)
 
     @property
+    def is_held(self) -> bool:
+        """Return True if all files are in memory."""
+        return all(commit.held is not None for commit in self.commits)
+
+    @property
     def has_vectors(self) -> bool:
         """Return True if a file has a deletion vector."""
         return any(commit.has_vectors for commit in self.commits)
