@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from http.client import HTTPResponse, IncompleteRead
-from pathlib import Path
 
 import pytest
 
