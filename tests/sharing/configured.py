@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -81,14 +82,15 @@ class Server:
 
 
 @contextmanager
-def serving(directory: Path, *options: str) -> Iterator[Server]:
+def serving(directory: Path, *options: str, **environment: str) -> Iterator[Server]:
     """Serve `shares.yaml` of a directory, which is written unless it is there."""
     config = directory / "shares.yaml"
     if not config.exists():
         config.write_text(SHARES)
     words = ["--config", str(config), "--port", "0", "--admin-port", "0", *options]
     command = [sys.executable, "-m", "deltacli", "share", "serve", *words]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+    settings = {**os.environ, **environment}
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=settings) as process:
         assert process.stderr is not None
         ports = []
         for pattern in (_SERVING, _ADMIN):
