@@ -40,12 +40,12 @@ class Served:
 
     def __post_init__(self) -> None:
         catalog = Catalog((Share("Sales", (SharedSchema("Sales", "Main", self.tables),), "share-id"),))
-        settings = replace(SETTINGS, **self.options)
-        state = ServingState(Configuration(Path("shares.yaml"), catalog, settings, bearer_token=TOKEN))
+        self.settings = replace(SETTINGS, **self.options)
+        self.state = ServingState(Configuration(Path("shares.yaml"), catalog, self.settings, bearer_token=TOKEN))
         self.snapshots = SharedSnapshots(stale_seconds=0)
         self.live = LiveApplication(
-            lambda: state,
-            RequestGuard(lambda: state, clock=lambda: self.now_ms),
+            lambda: self.state,
+            RequestGuard(lambda: self.state, clock=lambda: self.now_ms),
             ServerKeys((ServerKey(b"k" * 32, 0),)),
             self.snapshots,
             lambda: self.now_ms,

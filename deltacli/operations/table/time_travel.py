@@ -43,13 +43,14 @@ def find_snapshot(
     return read_snapshot(table, version=version)
 
 
-def version_at(table: TableHandle, timestamp_ms: int) -> int:
+def version_at(table: TableHandle, timestamp_ms: int, listing: LogListing | None = None) -> int:
     """Return the newest version committed at or before a time; a time after the newest version returns that one.
+    `listing` is the whole log where it is known already.
 
     Versions since in-commit timestamps were enabled use these, older ones use file times made monotonic.
     Raises VersionAbsent (`table.timestamp-before-start`), naming the range.
     """
-    return _newest_until(table, _list_dated(table), timestamp_ms)
+    return _newest_until(table, _list_dated(table, listing), timestamp_ms)
 
 
 def last_commit_before(table: TableHandle, listing: LogListing, timestamp_ms: int) -> int | None:
@@ -82,14 +83,20 @@ class VersionRange(NamedTuple):
     last: int
 
 
-def find_range(table: TableHandle, first: int | VersionTime, last: int | VersionTime | None) -> VersionRange:
+def find_range(
+    table: TableHandle,
+    first: int | VersionTime,
+    last: int | VersionTime | None,
+    listing: LogListing | None = None,
+) -> VersionRange:
     """Return the versions from one end to another, or to the newest. A time selects the first version committed at or
-    after it, or the last one at or before it. A range that begins one above the newest version is empty.
+    after it, or the last one at or before it. A range that begins one above the newest version is empty. `listing` is
+    the whole log where it is known already.
 
     Raises VersionAbsent where the log does not reach back far enough to determine the first version, or lacks a
     requested version; UsageError for versions in the wrong order.
     """
-    listing = _list_dated(table)
+    listing = _list_dated(table, listing)
     newest = listing.newest_version
     for end, highest in ((first, newest + 1 if last is None else newest), (last, newest)):
         if isinstance(end, int) and end > highest:
@@ -123,9 +130,11 @@ def _oldest_since(table: TableHandle, listing: LogListing, timestamp_ms: int) ->
         ) from fault
 
 
-def _list_dated(table: TableHandle) -> LogListing:
-    """Return the log, listed from its start. Raises where there is no version, or none with a time."""
-    listing = list_log(table.storage, progress=table.progress)
+def _list_dated(table: TableHandle, known: LogListing | None = None) -> LogListing:
+    """Return the log, listed from its start unless it is known. Raises where there is no version, or none with a
+    time.
+    """
+    listing = list_log(table.storage, progress=table.progress) if known is None else known
     if listing.is_empty:
         raise NotATable("the log has no commit and no complete checkpoint")
     if not listing.commits:

@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping
 from enum import StrEnum
 
-from deltacli.errors import DeltacliError, FileMissing, NotATable, PathExternal, StorageFailed
+from deltacli.errors import DeltacliError, FileMissing, NotATable, PathExternal, StorageFailed, VersionAbsent
 
 
 class ErrorCode(StrEnum):
@@ -82,6 +82,9 @@ def internal() -> WireError:
 def of_fault(fault: DeltacliError, table: str) -> WireError:
     """Return the answer to a request that a fault of the shared table prevents, without its location."""
     match fault:
+        case VersionAbsent():
+            text = f"the log of the table {table} no longer reaches back to this version or time"
+            return WireError(400, ErrorCode.INVALID, text, detail=fault.message)
         case NotATable() | FileMissing():
             status, code, message = 400, ErrorCode.MISSING, "has no data at its location"
         case PathExternal():

@@ -18,11 +18,14 @@ HINTS_HEADER = "deltacli-hints"
 
 @dataclass(frozen=True)
 class Answer:
-    """Headers and the parts of the body, and what the audit log says about it."""
+    """Headers and the parts of the body, and what the audit log says about it. `waits`: making the parts waits for
+    other machines.
+    """
 
     headers: Mapping[str, str]
     parts: Iterable[bytes]
     about: Mapping[str, object] = field(default_factory=dict)
+    waits: bool = False
 
 
 @dataclass(frozen=True)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from deltacli.errors import DeltacliError
@@ -38,6 +38,7 @@ from deltacli.sharing.server.guarding.exchange import exchange_of
 from deltacli.sharing.server.lists import Lists, find_table
 from deltacli.sharing.server.logs import NAME
 from deltacli.sharing.server.ports import Access, Guard
+from deltacli.sharing.server.streams import LineStream
 from deltacli.sharing.server.table_answers import TableAnswers
 from deltacli.sharing.signing.local import SEGMENT
 
@@ -57,6 +58,7 @@ class Application:
     ranges: ChangeAnswers
     files: FileAnswers
     prefix: str = "/delta-sharing"
+    streams: LineStream = field(default_factory=LineStream)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -137,7 +139,7 @@ async def _metadata(
     app: Application, request: Request, _access: Access, table: SharedTable, parameters: Parameters
 ) -> Response:
     choice, wishes = parse_choice(parameters), read_wishes(request.headers)
-    return _streamed(request, await _in_thread(table, lambda: app.tables.metadata(table, choice, wishes)))
+    return _streamed(app, request, await _in_thread(table, lambda: app.tables.metadata(table, choice, wishes)))
 
 
 async def _query(
@@ -145,14 +147,14 @@ async def _query(
 ) -> Response:
     wishes, query = read_wishes(request.headers), parse_query(await request.body())
     answer = app.tables.query if query.starting_version is None else app.ranges.files_since
-    return _streamed(request, await _in_thread(table, lambda: answer(access, table, query, wishes)))
+    return _streamed(app, request, await _in_thread(table, lambda: answer(access, table, query, wishes)))
 
 
 async def _changes(
     app: Application, request: Request, access: Access, table: SharedTable, parameters: Parameters
 ) -> Response:
     wishes, wanted = read_wishes(request.headers), parse_changes(parameters)
-    return _streamed(request, await _in_thread(table, lambda: app.ranges.changes(access, table, wanted, wishes)))
+    return _streamed(app, request, await _in_thread(table, lambda: app.ranges.changes(access, table, wanted, wishes)))
 
 
 @dataclass(frozen=True)
@@ -201,11 +203,11 @@ def _note(request: Request, route: str, **details: object) -> None:
         exchange.details.update(details)
 
 
-def _streamed(request: Request, answer: Answer) -> Response:
+def _streamed(app: Application, request: Request, answer: Answer) -> Response:
     exchange = exchange_of(request.scope)
     if exchange is not None:
         exchange.details.update(answer.about)
-    return StreamingResponse(iter(answer.parts), headers=dict(answer.headers))
+    return app.streams.response(answer)
 
 
 def error_response(error: WireError) -> Response:

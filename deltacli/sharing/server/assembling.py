@@ -62,6 +62,7 @@ class LiveApplication:
         """Return the application for what is served now."""
         settings = self.state().configuration.settings
         if self._made is None or self._made[0] is not settings:
+            self.snapshots.limit(settings.cache_bytes)
             made = make_application(settings, self.guard, self.keys, self.snapshots, self.clock)
             self._made = settings, made
         return self._made[1]

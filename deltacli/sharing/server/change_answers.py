@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.schema.types import parse_schema
@@ -30,6 +31,9 @@ from deltacli.sharing.tables.versions import (
     require_history,
     require_in_range,
 )
+
+if TYPE_CHECKING:
+    import pyarrow
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,8 +120,8 @@ class ChangeAnswers:
         form = needs.choose(wishes.capabilities, table.full_name)
         source = self.tables.source_of(access, table)
         base = LineStyle(form, wishes.hash_for(form), self.tables.expiry_for(access, source), is_change=True)
-        groups = list(_groups(changes, base, needs, wanted, shows_change_data=table.history_shared))
-        total = sum(group.files.num_rows for group in groups)
+        groups = _groups(changes, base, needs, wanted, shows_change_data=table.history_shared)
+        total = changes.file_count
         page = Page(start, self.tables.rows_of_page(wanted.max_files) if wanted.is_paged else None)
         tail = b""
         if wishes.capabilities.end_stream_action or wanted.is_paged:
@@ -126,8 +130,10 @@ class ChangeAnswers:
             tail = end_line(base.expires_ms, next_page_token=following)
         head = self._head(table, changes, form, needs, wanted)
         ends = wishes.capabilities.end_stream_action
-        parts = assemble(head, page.parts(groups, source), tail, reports_failure=ends)
-        return Answer(headers_of(wanted.first, form, wishes), parts, {"version": wanted.first, "files": total})
+        parts = assemble(head, page.parts(groups, total, source), tail, reports_failure=ends)
+        about = {"version": wanted.first, "files": total}
+        waits = source.signer.waits or not changes.is_held
+        return Answer(headers_of(wanted.first, form, wishes), parts, about, waits)
 
     def _head(
         self, table: SharedTable, changes: Changes, form: ResponseFormat, needs: ReadingNeeds, wanted: RangeRequest
@@ -151,19 +157,19 @@ def _last_state(changes: Changes) -> SharedSnapshot:
     state = changes.start
     for commit in changes.commits:
         if commit.metadata is not None:
-            state = replace(state, metadata=commit.metadata, raw_metadata=commit.raw_metadata)
+            state = replace(state, metadata=commit.metadata, raw_metadata=commit.raw_metadata or {})
         if commit.protocol is not None:
-            state = replace(state, protocol=commit.protocol, raw_protocol=commit.raw_protocol)
+            state = replace(state, protocol=commit.protocol, raw_protocol=commit.raw_protocol or {})
     return state
 
 
 def _needs_of(changes: Changes) -> ReadingNeeds:
     """Return what clients must support to read all files of a range."""
     features, blocking = set[str](), set[str]()
-    state = changes.start
-    for metadata in (state.metadata, *(commit.metadata for commit in changes.commits if commit.metadata)):
+    protocol = _last_state(changes).protocol
+    for metadata in (changes.start.metadata, *(commit.metadata for commit in changes.commits if commit.metadata)):
         schema = parse_schema(metadata.schema_string or NO_COLUMNS)
-        config = TableConfiguration(protocol=_last_state(changes).protocol, metadata=metadata, schema=schema)
+        config = TableConfiguration(protocol=protocol, metadata=metadata, schema=schema)
         needs = find_needs(config, has_vectors=changes.has_vectors)
         features.update(needs.features)
         blocking.update(needs.not_in_parquet)
@@ -174,16 +180,16 @@ def _groups(
     changes: Changes, base: LineStyle, needs: ReadingNeeds, wanted: RangeRequest, *, shows_change_data: bool
 ) -> Iterator[FileGroup]:
     """Yield the changed files of each commit, after the lines about its metadata and its protocol."""
-    import pyarrow as pa
-
     for commit in changes.commits:
         before = _lines_before(commit, base.form, needs, wanted, shows_change_data=shows_change_data)
-        style = replace(base, version=commit.version, time_ms=commit.time_ms)
-        for action, batch in commit.files:
-            yield FileGroup(replace(style, action=action), pa.Table.from_batches([batch]), before)
-            before = b""
-        if before:
-            yield FileGroup(style, pa.table({"path": pa.array([], pa.string())}), before)
+        yield FileGroup(commit.file_count, partial(_styled, commit, base), before)
+
+
+def _styled(commit: CommitChanges, base: LineStyle) -> Iterator[tuple[LineStyle, pyarrow.RecordBatch]]:
+    """Yield the changed files of a commit, with the style of their lines."""
+    style = replace(base, version=commit.version, time_ms=commit.time_ms)
+    for action, batch in commit.batches():
+        yield replace(style, action=action), batch
 
 
 def _lines_before(
@@ -199,13 +205,13 @@ def _lines_before(
         return b""
     lines = b""
     if wanted.adds_protocol and commit.protocol is not None and form is ResponseFormat.DELTA:
-        handed: Mapping[str, Any] = handed_out_protocol(commit.protocol, commit.raw_protocol, needs)
+        handed: Mapping[str, Any] = handed_out_protocol(commit.protocol, commit.raw_protocol or {}, needs)
         lines += protocol_line(form, handed, version=commit.version)
     if wanted.adds_metadata and commit.metadata is not None:
         lines += metadata_line(
             form,
             commit.metadata,
-            commit.raw_metadata,
+            commit.raw_metadata or {},
             version=commit.version,
             shows_change_data=shows_change_data,
         )

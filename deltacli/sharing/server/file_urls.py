@@ -36,6 +36,7 @@ class TimedSigner:
 
     signer: UrlSigner
     clock: Callable[[], int]
+    waits: bool = False
 
     def sign(self, paths: Sequence[str], expires_ms: int) -> SignedUrls:
         """Return a URL for each path. They may expire before `expires_ms`."""
@@ -55,7 +56,8 @@ class FileUrls:
 
     def for_table(self, table: SharedTable, caller: Caller) -> TimedSigner:
         """Return the signer of a table for a recipient. Raises what looking up credentials raises."""
-        signer: UrlSigner = self._access(table).signer or LocalUrlSigner(
+        access = self._access(table)
+        signer: UrlSigner = access.signer or LocalUrlSigner(
             self.keys,
             self.base_url,
             table_id="/".join((table.share, table.schema, table.name, table.table_id)),  # names have no slash
@@ -63,7 +65,7 @@ class FileUrls:
             epoch=caller.epoch,
             not_after_ms=caller.expires_ms,
         )
-        return TimedSigner(signer, self.clock)
+        return TimedSigner(signer, self.clock, access.waits)
 
     def verify(self, segments: Sequence[str], query: str) -> FileClaim:
         """Return what a URL says, given the raw segments behind `_files` and the raw query. Raises WireError."""

@@ -6,6 +6,7 @@ import json
 import logging
 import sys
 from datetime import UTC, datetime
+from multiprocessing import parent_process
 
 from deltacli.sharing.server.guarding.scrubbing import Scrubbing
 
@@ -14,7 +15,9 @@ NAME = "deltacli.share"
 
 
 class _Lines(logging.Formatter):
-    """Formats events as text, with a traceback below where there is one, or as one JSON object."""
+    """Formats events as text, with a traceback below where there is one, or as one JSON object. Where several processes
+    answer, each event has the id of its process.
+    """
 
     def __init__(self, *, as_json: bool) -> None:
         super().__init__()
@@ -23,10 +26,13 @@ class _Lines(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         moment = datetime.fromtimestamp(record.created, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         level, message = record.levelname.lower(), record.getMessage()
+        worker = record.process if parent_process() is not None else None
         trace = record.exc_text or (self.formatException(record.exc_info) if record.exc_info else "")
         if not self._as_json:
-            return f"{moment} {level} {message}" + (f"\n{trace}" if trace else "")
-        fields = {"type": "log", "time": moment, "level": level, "message": message, "traceback": trace}
+            source = "" if worker is None else f"worker {worker}: "
+            return f"{moment} {level} {source}{message}" + (f"\n{trace}" if trace else "")
+        fields = {"type": "log", "time": moment, "level": level, "worker": worker, "message": message}
+        fields["traceback"] = trace
         return json.dumps({name: value for name, value in fields.items() if value})
 
 

@@ -7,7 +7,7 @@ that it never leads to another version than the one it was made for. Spec: EndSt
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,6 @@ from deltacli.sharing.server.logs import NAME
 from deltacli.sharing.server.ports import Access, Seal
 from deltacli.sharing.server.signed_actions import ROWS_A_STEP, FileSource, in_chunks, sign_lines
 from deltacli.sharing.signing.tokens import Bound
-from deltacli.sharing.tables.shared_snapshot import batches_of
 
 if TYPE_CHECKING:
     import pyarrow
@@ -31,10 +30,12 @@ _PAGE, _REFRESH = "page", "refresh"
 
 @dataclass(frozen=True)
 class FileGroup:
-    """Files whose lines have one style, after lines about what changed before them."""
+    """Files of one commit or snapshot, after lines about what changed before them. `open` yields the same `rows` files
+    each time, in batches with the style of their lines. It is called only where the page has some of them.
+    """
 
-    style: LineStyle
-    files: pyarrow.Table
+    rows: int
+    open: Callable[[], Iterable[tuple[LineStyle, pyarrow.RecordBatch]]]
     before: bytes = b""
 
 
@@ -49,21 +50,29 @@ class Page:
         """Return True if rows follow after this page."""
         return self.most is not None and self.start + self.most < total
 
-    def parts(self, groups: Sequence[FileGroup], source: FileSource) -> Iterator[bytes]:
-        """Yield the lines of this page."""
-        total = sum(group.files.num_rows for group in groups)
+    def parts(self, groups: Iterable[FileGroup], total: int, source: FileSource) -> Iterator[bytes]:
+        """Yield the lines of this page, of `total` files in all groups."""
         end = self.start + self.most if self.most is not None and self.ends_before(total) else total
         first = 0
         for group in groups:
-            last = first + group.files.num_rows
             begins_here = self.start <= first and (first < end or end == total)
             if begins_here and group.before:
                 yield group.before
-            low, high = max(first, self.start), min(last, end)
-            if low < high:
-                for batch in batches_of(group.files.slice(low - first, high - low), ROWS_A_STEP):
-                    yield sign_lines(source, batch, group.style)
-            first = last
+            if max(first, self.start) < min(first + group.rows, end):
+                yield from _lines_between(group, self.start - first, end - first, source)
+            first += group.rows
+
+
+def _lines_between(group: FileGroup, low: int, high: int, source: FileSource) -> Iterator[bytes]:
+    """Yield the lines of the files of a group from one row number to another."""
+    first = 0
+    for style, batch in group.open():
+        begin, end = max(low - first, 0), min(high - first, batch.num_rows)
+        for start in range(begin, end, ROWS_A_STEP):
+            yield sign_lines(source, batch.slice(start, min(ROWS_A_STEP, end - start)), style)
+        first += batch.num_rows
+        if first >= high and first < group.rows:
+            return
 
 
 @dataclass(frozen=True)

@@ -57,7 +57,10 @@ class Seal(Protocol):
 
 
 class UrlSigner(Protocol):
-    """Makes URLs of the files of one table for one recipient."""
+    """Makes URLs of the files of one table for one recipient. `waits`: every URL takes a request to another machine."""
+
+    @property
+    def waits(self) -> bool: ...
 
     def sign(self, paths: Sequence[str], expires_ms: int) -> SignedUrls:
         """Return a URL for each path, relative to the table and decoded. They expire at `expires_ms` or before."""

@@ -21,8 +21,8 @@ from deltacli.sharing.protocol.wire_errors import invalid
 from deltacli.sharing.server.answers import VERSION_HEADER, Answer, Wishes, headers_of
 from deltacli.sharing.server.pages import FileGroup, Page, PageTokens, assemble, digest_of, end_line
 from deltacli.sharing.server.ports import Access, OpenSigner, Seal
-from deltacli.sharing.server.signed_actions import FileSource
-from deltacli.sharing.tables.shared_snapshot import SharedSnapshot
+from deltacli.sharing.server.signed_actions import ROWS_A_STEP, FileSource
+from deltacli.sharing.tables.shared_snapshot import SharedSnapshot, batches_of
 from deltacli.sharing.tables.snapshots import SharedSnapshots
 from deltacli.sharing.tables.versions import choose_version, commit_time_ms, first_version_since
 
@@ -81,10 +81,12 @@ class TableAnswers:
             refresh = tokens.refresh(version) if request.include_refresh_token else None
             tail = end_line(style.expires_ms, refresh_token=refresh, next_page_token=following)
         head = head_of(table, snapshot, form, dated=dated)
-        lines = page.parts([FileGroup(style, files)], source)
+        group = FileGroup(files.num_rows, lambda: ((style, batch) for batch in batches_of(files, ROWS_A_STEP)))
+        lines = page.parts([group], files.num_rows, source)
         parts = assemble(head, lines, tail, reports_failure=wishes.capabilities.end_stream_action)
-        about = {"version": version, "files": files.num_rows, "filesTotal": snapshot.files.num_rows}
-        return Answer(headers_of(version, form, wishes, note=note), parts, about | ({"hints": note} if note else {}))
+        about: dict[str, object] = {"version": version, "files": files.num_rows, "filesTotal": snapshot.files.num_rows}
+        about |= {"hints": note} if note else {}
+        return Answer(headers_of(version, form, wishes, note=note), parts, about, source.signer.waits)
 
     def rows_of_page(self, wanted: int | None) -> int:
         """Return how many files a page has."""

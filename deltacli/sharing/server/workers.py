@@ -101,7 +101,10 @@ class _Workers:
 
     def _count_end(self, process: SpawnProcess, seconds: float) -> None:
         """Log the end of a process. Raises StorageFailed where they end as soon as they start."""
+        from prometheus_client.multiprocess import mark_process_dead
+
         _log.error("worker %s ended with %s; another one is started", process.pid, process.exitcode)
+        mark_process_dead(process.pid, os.environ[METRICS])  # type: ignore[no-untyped-call]  # its cache, its requests
         self.ended_soon = self.ended_soon + 1 if seconds < _SOON_SECONDS else 0
         if self.ended_soon > _MOST_SOON:
             raise StorageFailed(

@@ -36,11 +36,14 @@ class Proxy(StrEnum):
 
 
 class FileAccess(NamedTuple):
-    """How recipients get the files of a location. `signer`: only for SIGNED; the others need a `LocalUrlSigner`."""
+    """How recipients get the files of a location. `signer`: only for SIGNED; the others need a `LocalUrlSigner`.
+    `waits`: every URL takes a request to the cloud.
+    """
 
     mode: Mode
     reason: str
     signer: UrlSigner | None = None
+    waits: bool = False
 
 
 def choose_access(location: str, storage_options: Mapping[str, str], *, proxy: Proxy | str) -> FileAccess:
@@ -84,14 +87,15 @@ def _gcs(location: str, options: Mapping[str, str]) -> FileAccess:
     from deltacli.storage.signing.gcs import gcs_source
 
     source = gcs_source(location, options)
+    waits = False
     match source().credential:
         case BlobSigner(is_remote=True):
-            reason = "signed by the cloud (signBlob), one request per file: an HMAC key is faster"
+            waits, reason = True, "signed by the cloud (signBlob), one request per file: an HMAC key is faster"
         case BlobSigner():
             reason = "signed by the private key of the service account, 1 ms per file: an HMAC key is faster"
         case _:
             reason = "signed by an HMAC key"
-    return FileAccess(Mode.SIGNED, reason, GcsUrlSigner(source))
+    return FileAccess(Mode.SIGNED, reason, GcsUrlSigner(source), waits)
 
 
 def _azure(location: str, options: Mapping[str, str]) -> FileAccess:

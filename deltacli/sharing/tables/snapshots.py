@@ -7,9 +7,10 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 from threading import Lock
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from deltacli.delta.log.segment import LogListing
+from deltacli.errors import DeltacliError
 from deltacli.operations.table.find_log import find_log, list_log
 from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.sharing.model import SharedTable
@@ -17,14 +18,20 @@ from deltacli.sharing.signing.choose import without_signing_options
 from deltacli.sharing.tables.flights import Flights
 from deltacli.sharing.tables.refresh import apply_commits, commits_between
 from deltacli.sharing.tables.shared_snapshot import SharedSnapshot, make_snapshot, make_state
+from deltacli.sharing.tables.whole_log import WholeLog
 
 if TYPE_CHECKING:
     from deltacli.api.table import Table
     from deltacli.operations.table.handle import TableHandle
 
+Result = TypeVar("Result")
+
 CACHE_BYTES = 1 << 30
 STALE_SECONDS = 1.0
 """How old the listing of a log may be. Streaming clients ask for the version every ten seconds."""
+
+WHOLE_SECONDS = 300.0
+"""After this time a log is listed from its start again, to see which commits were deleted."""
 
 Place = tuple[str, tuple[tuple[str, str], ...]]
 """A location with its storage options. Tables that are shared under several names have one place."""
@@ -76,6 +83,7 @@ class SharedSnapshots:
         self._max_bytes, self._stale_seconds, self._clock, self._open = max_bytes, stale_seconds, clock, open_table
         self._tables: dict[Place, TableHandle] = {}
         self._listed: dict[Place, _Listed] = {}
+        self._logs: dict[Place, WholeLog] = {}
         self._kept: OrderedDict[tuple[Place, int], SharedSnapshot] = OrderedDict()
         self._lock, self._flights = Lock(), Flights()
         self.use = CacheUse()
@@ -120,13 +128,61 @@ class SharedSnapshots:
             kept = self._kept.get((place_of(table), version))
         return kept or make_state(read_snapshot(self.handle(table), version=version))
 
+    def limit(self, max_bytes: int) -> None:
+        """Change how much is kept, and drop what is beyond."""
+        with self._lock:
+            self._max_bytes = max_bytes
+            self._shrink()
+
     def forget(self) -> None:
         """Drop everything, as after a change of the configuration."""
         with self._lock:
             self._tables.clear()
             self._listed.clear()
+            self._logs.clear()
             self._kept.clear()
             self.use.size_bytes = 0
+
+    def whole_log(self, table: SharedTable) -> WholeLog:
+        """Return the whole log of a table; it may be `stale_seconds` old, and have commits that were deleted since."""
+        self.newest_version(table)
+        return self._flights.run(("log", place_of(table)), lambda: self._whole_now(table))
+
+    def by_log(self, table: SharedTable, work: Callable[[WholeLog], Result]) -> Result:
+        """Return what `work` finds out by the log of a table; where that fails, by the log as it is now."""
+        log = self.whole_log(table)
+        try:
+            return work(log)
+        except DeltacliError:
+            now = WholeLog(list_log(self.handle(table).storage), self._clock())
+            with self._lock:
+                self._logs[place_of(table)] = now
+            if now.listing.commits == log.listing.commits:
+                raise
+            return work(now)
+
+    def _whole_now(self, table: SharedTable) -> WholeLog:
+        """Add what was committed since to the log as it is known, or list it from its start."""
+        place, now = place_of(table), self._clock()
+        with self._lock:
+            known, listed = self._logs.get(place), self._listed[place]
+        if known is not None and now - known.at < WHOLE_SECONDS:
+            known = self._joined(table, known, listed.listing)
+        elif listed.listing.start_version == 0:
+            known = WholeLog(listed.listing, listed.at)
+        else:
+            known = None
+        found = WholeLog(list_log(self.handle(table).storage), now) if known is None else known
+        with self._lock:
+            self._logs[place] = found
+        return found
+
+    def _joined(self, table: SharedTable, known: WholeLog, listing: LogListing) -> WholeLog | None:
+        """Return a log with what was committed since; None where it was replaced."""
+        newest = known.listing.newest_version
+        if listing.start_version > newest:  # too many listings ago: list what is between as well
+            listing = list_log(self.handle(table).storage, start_version=newest)
+        return known.joined(listing)
 
     def _list(self, table: SharedTable) -> _Listed:
         return self._flights.run(place_of(table), lambda: self._list_now(table))
@@ -184,13 +240,18 @@ class SharedSnapshots:
             replaced = self._kept.pop((place, snapshot.version), None)
             self.use.size_bytes += size - (replaced.size_bytes if replaced is not None else 0)
             self._kept[place, snapshot.version] = snapshot
-            while self.use.size_bytes > self._max_bytes:
-                _, dropped = self._kept.popitem(last=False)
-                self.use.size_bytes -= dropped.size_bytes
+            self._shrink()
         return snapshot
+
+    def _shrink(self) -> None:
+        """Drop the least recently used snapshots until the others fit."""
+        while self.use.size_bytes > self._max_bytes:
+            _, dropped = self._kept.popitem(last=False)
+            self.use.size_bytes -= dropped.size_bytes
 
     def _drop(self, place: Place) -> None:
         """Drop the snapshots of a place: its log was replaced, or is seen for the first time."""
         with self._lock:
+            self._logs.pop(place, None)
             for key in [key for key in self._kept if key[0] == place]:
                 self.use.size_bytes -= self._kept.pop(key).size_bytes

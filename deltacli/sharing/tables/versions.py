@@ -5,11 +5,8 @@ Spec: Read Data from a Table (version, timestamp); Query Table Version (starting
 
 from __future__ import annotations
 
-from deltacli.delta.log.commit_times import file_times
-from deltacli.delta.log.segment import LogListing
 from deltacli.delta.log.state import has_in_commit_timestamps
 from deltacli.errors import VersionAbsent
-from deltacli.operations.table.find_log import list_log
 from deltacli.operations.table.time_travel import VersionTime, committed_at, find_range, version_at
 from deltacli.sharing.model import SharedTable
 from deltacli.sharing.protocol.parameters import VersionChoice
@@ -50,7 +47,9 @@ def require_in_range(table: SharedTable, version: int, newest: int, name: str = 
 def first_version_since(snapshots: SharedSnapshots, table: SharedTable, timestamp_ms: int) -> int:
     """Return the first shared version committed at or after a time. Raises WireError where there is none."""
     require_history(table, "startingTimestamp")
-    first = find_range(snapshots.handle(table), VersionTime(timestamp_ms), None).first
+    first = snapshots.by_log(
+        table, lambda log: find_range(snapshots.handle(table), VersionTime(timestamp_ms), None, log.listing).first
+    )
     if first > snapshots.newest_version(table):
         raise invalid(f"no version was committed at or after {format_timestamp(timestamp_ms)}")
     return max(first, table.start_version)
@@ -59,7 +58,7 @@ def first_version_since(snapshots: SharedSnapshots, table: SharedTable, timestam
 def last_version_until(snapshots: SharedSnapshots, table: SharedTable, timestamp_ms: int) -> int:
     """Return the last version committed at or before a time. Raises WireError where there is none."""
     try:
-        return version_at(snapshots.handle(table), timestamp_ms)
+        return snapshots.by_log(table, lambda log: version_at(snapshots.handle(table), timestamp_ms, log.listing))
     except VersionAbsent:
         raise invalid(f"no version was committed at or before {format_timestamp(timestamp_ms)}") from None
 
@@ -69,7 +68,7 @@ def _version_at(snapshots: SharedSnapshots, table: SharedTable, timestamp_ms: in
     version = last_version_until(snapshots, table, timestamp_ms)
     if version >= newest:
         handle = snapshots.handle(table)
-        newest_ms = committed_at(handle, list_log(handle.storage), version)
+        newest_ms = snapshots.by_log(table, lambda log: committed_at(handle, log.listing, version))
         if newest_ms is not None and timestamp_ms > newest_ms:
             raise invalid(
                 f"timestamp {format_timestamp(timestamp_ms)} is after the newest version, {version}, which was "
@@ -87,10 +86,5 @@ def commit_time_ms(snapshots: SharedSnapshots, table: SharedTable, snapshot: Sha
         stamp = read_provenance(storage, snapshot.commit).in_commit_timestamp
         if stamp is not None:
             return stamp
-    return file_time_ms(list_log(storage), snapshot.version)
-
-
-def file_time_ms(listing: LogListing, version: int) -> int | None:
-    """Return the time of a commit by the files of the whole log."""
-    times = file_times(listing.commits)
-    return times[version].timestamp_ms if version in times else None
+    times = snapshots.whole_log(table).times
+    return times[snapshot.version].timestamp_ms if snapshot.version in times else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -134,3 +135,19 @@ def test_snapshots_are_kept_up_to_a_limit(tmp_path: Path) -> None:
 
     assert (3, 2) == (snapshots.use.rebuilt, snapshots.use.hits)
     assert snapshots.use.size_bytes == 2 * size
+
+
+def test_a_reload_changes_how_many_snapshots_are_kept(tmp_path: Path) -> None:
+    table = shared(TableBuilder().commits(3).write(tmp_path / "t"))
+    served = Served((table,))
+    served.query()
+    kept = served.snapshots.use.size_bytes
+
+    served.state = replace(
+        served.state,
+        configuration=replace(served.state.configuration, settings=replace(served.settings, cache_bytes=0)),
+    )
+    served.query()
+
+    assert kept > 0
+    assert 0 == served.snapshots.use.size_bytes

@@ -1,0 +1,104 @@
+"""A configured server as processes: workers, an audit log, metrics."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from http.client import HTTPConnection, HTTPResponse
+from pathlib import Path
+from typing import Any
+
+PREFIX = "/delta-sharing"
+SHARES = """\
+version: 1
+authorization: {bearerToken: secret}
+audit: {file: audit.log}
+limits: {requestsPerSecond: 0, concurrentRequests: 0}
+shares: [{name: s, schemas: [{name: d, tables: [{name: t, location: ./t, historyShared: true}]}]}]
+"""
+HEADERS = {"Authorization": "Bearer secret"}
+_SERVING = re.compile(r", on 127\.0\.0\.1:(\d+)")
+_ADMIN = re.compile(r"metrics at http://127\.0\.0\.1:(\d+)/")
+
+
+@dataclass(frozen=True)
+class Server:
+    """A running server, in whose directory `shares.yaml` shares the table `t` as `s.d.t`."""
+
+    directory: Path
+    process: subprocess.Popen[str]
+    port: int
+    admin_port: int
+
+    @contextmanager
+    def ask(self, method: str, path: str, body: bytes | None = None) -> Iterator[HTTPResponse]:
+        """Send a request about the table and yield the answer, with its body unread."""
+        connection = HTTPConnection("localhost", self.port, timeout=60)
+        connection.request(method, f"{PREFIX}/shares/s/schemas/d/tables/t{path}", body, HEADERS)
+        with closing(connection), connection.getresponse() as response:
+            yield response
+
+    def status(self, method: str = "GET", path: str = "/version", body: bytes | None = None) -> int:
+        """Return the status of an answer."""
+        with self.ask(method, path, body) as response:
+            response.read()
+            return response.status
+
+    def admin(self, path: str) -> str:
+        """Return what the port for operators answers."""
+        connection = HTTPConnection("127.0.0.1", self.admin_port, timeout=60)
+        connection.request("GET", path)
+        with closing(connection), connection.getresponse() as response:
+            return response.read().decode()
+
+    def metric(self, name: str) -> float:
+        """Return the sum of a metric over its labels."""
+        text = self.admin("/metrics")
+        return sum(float(value) for value in re.findall(rf"^deltacli_share_{name}(?:{{.*}})? (\S+)$", text, re.M))
+
+    def audited(self) -> list[dict[str, Any]]:  # Any: JSON values
+        """Return the lines of the audit log, all of which are complete."""
+        return [json.loads(line) for line in (self.directory / "audit.log").read_text().splitlines()]
+
+    def workers(self) -> list[int]:
+        """Return the process ids of the workers."""
+        found = []
+        for entry in Path("/proc").iterdir():
+            if entry.name.isdigit():
+                try:
+                    words = (entry / "cmdline").read_bytes()
+                    parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+                except OSError:
+                    continue
+                if parent == self.process.pid and b"spawn_main" in words:
+                    found.append(int(entry.name))
+        return found
+
+
+@contextmanager
+def serving(directory: Path, *options: str, **environment: str) -> Iterator[Server]:
+    """Serve `shares.yaml` of a directory, which is written unless it is there."""
+    config = directory / "shares.yaml"
+    if not config.exists():
+        config.write_text(SHARES)
+    words = ["--config", str(config), "--port", "0", "--admin-port", "0", *options]
+    command = [sys.executable, "-m", "deltacli", "share", "serve", *words]
+    settings = {**os.environ, **environment}
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=settings) as process:
+        assert process.stderr is not None
+        ports = []
+        for pattern in (_SERVING, _ADMIN):
+            while (found := pattern.search(line := process.stderr.readline())) is None:
+                assert line, process.wait()
+            ports.append(int(found[1]))
+        try:
+            yield Server(directory, process, *ports)
+        finally:
+            process.terminate()
+            process.communicate()

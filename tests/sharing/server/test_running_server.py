@@ -1,0 +1,138 @@
+"""What happens to running answers when the server is disturbed: a reload, a killed worker, a full audit log."""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from http.client import HTTPResponse, IncompleteRead
+
+import pytest
+
+from tests.sharing.configured import SHARES, Server, serving
+from tests.support.actions import add, birth
+from tests.support.builder import TableBuilder
+
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.skipif(not sys.platform.startswith("linux"), reason="finds the workers in /proc"),
+]
+
+FILES = 40_000
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server with two workers, and a table whose answers do not fit into the buffers of a connection."""
+    directory = tmp_path_factory.mktemp("shared")
+    files = (add(f"part-{number:05d}.parquet", size=1) for number in range(FILES))
+    TableBuilder().commit(*birth(), *files).write(directory / "t")
+    with serving(directory, "--workers", "2") as running:
+        yield running
+
+
+def _until(is_so: Callable[[], bool]) -> None:
+    """Wait for something that happens soon."""
+    deadline = time.monotonic() + 60
+    while not is_so():
+        assert time.monotonic() < deadline
+
+
+def _begin(server: Server, stack: ExitStack, count: int) -> list[HTTPResponse]:
+    """Begin to read so many answers."""
+    answers = [stack.enter_context(server.ask("POST", "/query", b"{}")) for _ in range(count)]
+    for answer in answers:
+        assert (200, b'{"protocol"') == (answer.status, answer.read(11))
+    return answers
+
+
+def _finish(answer: HTTPResponse) -> int | None:
+    """Read the rest of an answer, and return how many lines it has; None where it was broken off."""
+    try:
+        return answer.read().count(b"\n")
+    except (IncompleteRead, ConnectionError):
+        return None
+
+
+def _ids_of_requests(server: Server) -> set[str]:
+    return {line["request"] for line in server.audited() if line["event"] == "request"}
+
+
+def test_a_reload_finishes_running_answers_with_what_they_began_with(server: Server) -> None:
+    config = server.directory / "shares.yaml"
+    with ExitStack() as stack:
+        answers = _begin(server, stack, 4)
+
+        config.write_text(SHARES.replace("name: t,", "name: renamed,"))
+        _until(lambda: {server.status() for _ in range(8)} == {404})
+        config.write_text("version: [")
+        _until(lambda: "configuration" in server.admin("/readyz"))
+        during = {server.status() for _ in range(8)}
+        config.write_text(SHARES)
+        _until(lambda: {server.status() for _ in range(8)} == {200})
+        lines = {_finish(answer) for answer in answers}
+
+    assert {404} == during
+    assert {FILES + 2} == lines
+
+
+def test_a_killed_worker_breaks_only_its_own_answers(server: Server) -> None:
+    before = set(server.workers())
+    with ExitStack() as stack:
+        answers = _begin(server, stack, 16)
+
+        os.kill(min(before), signal.SIGKILL)
+        _until(lambda: len(set(server.workers()) - {min(before)}) == 2)
+        after = {server.status() for _ in range(8)}
+        lines = [_finish(answer) for answer in answers]
+
+    _until(lambda: server.metric("running_requests") == 0)
+    assert {200} == after
+    assert FILES + 2 in lines
+    assert {*lines} <= {FILES + 2, None}
+    assert {answer.headers["x-request-id"] for answer in answers} <= _ids_of_requests(server)
+
+
+def test_a_full_audit_log_refuses_requests_and_finishes_running_answers(server: Server) -> None:
+    server.status()
+    with ExitStack() as stack:
+        answers = _begin(server, stack, 4)
+        for worker in server.workers():  # a disk that takes 10 more bytes
+            size = (server.directory / "audit.log").stat().st_size
+            resource.prlimit(worker, resource.RLIMIT_FSIZE, (size + 10, resource.RLIM_INFINITY))
+
+        during = {server.status(*request) for request in _REQUESTS for _ in range(4)}
+        is_ready = "audit" not in server.admin("/readyz")
+        lines = {_finish(answer) for answer in answers}
+        recorded = len(server.audited())
+        for worker in server.workers():
+            resource.prlimit(worker, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+        after = {server.status() for _ in range(8)}
+
+    assert ({503}, False, {FILES + 2}) == (during, is_ready, lines)
+    assert {200} == after
+    assert recorded < len(server.audited())
+    assert {answer.headers["x-request-id"] for answer in answers} <= _ids_of_requests(server)
+
+
+_REQUESTS = (
+    ("GET", "/version"),
+    ("GET", "/metadata"),
+    ("POST", "/query", b"{}"),
+    ("GET", "/changes?startingVersion=0"),
+    ("GET", "/none"),
+)
+
+
+def test_metrics_of_all_workers_are_added_up(server: Server) -> None:
+    before = server.metric("requests_total")
+
+    for _ in range(20):
+        server.status()
+
+    counts = {server.metric("requests_total") - before for _ in range(6)}
+    assert {20.0} == counts
