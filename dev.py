@@ -32,11 +32,12 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent
 BIN = "Scripts" if os.name == "nt" else "bin"
-DEV, PEERS, SHARING, FUZZ, SPARK, CLUSTER, DOCS = (
-    ROOT / f".venv{suffix}" for suffix in ("", "-peers", "-sharing", "-fuzz", "-spark", "-cluster", "-docs")
+DEV, PEERS, SHARING, PAIMON, FUZZ, SPARK, CLUSTER, DOCS = (
+    ROOT / f".venv{suffix}" for suffix in ("", "-peers", "-sharing", "-paimon", "-fuzz", "-spark", "-cluster", "-docs")
 )
 SPARK_READER = {"DELTACLI_SPARK_PYTHON": str(SPARK / BIN / "python")}
 SHARING_CLIENT = {"DELTACLI_SHARING_PYTHON": str(SHARING / BIN / "python")}
+PAIMON_CLIENT = {"DELTACLI_PAIMON_PYTHON": str(PAIMON / BIN / "python")}
 
 
 DEMO = (
@@ -82,8 +83,8 @@ def test(arguments: list[str]) -> int:
 
 
 def run_long(arguments: list[str]) -> int:
-    """Run the tests marked `long`, with Spark as a reader and the client of Delta Sharing, and one in twenty of those
-    marked `matrix`.
+    """Run the tests marked `long`, with Spark as a reader, the client of Delta Sharing and that of Paimon, and one in
+    twenty of those marked `matrix`.
 
     Their files are on disk, because no other suite exercises its locks, renames and syncs.
     """
@@ -91,7 +92,8 @@ def run_long(arguments: list[str]) -> int:
     set_up(PEERS, "peers")
     set_up(SPARK, "spark")
     set_up(SHARING, "sharing")
-    others = {**SPARK_READER, **SHARING_CLIENT}
+    set_up(PAIMON, "paimon")
+    others = {**SPARK_READER, **SHARING_CLIENT, **PAIMON_CLIENT}
     return run_pytest(["-m", "(long or matrix) and not soak"], arguments, place=None, **others)
 
 
@@ -165,6 +167,7 @@ def soak(arguments: list[str]) -> int:
         set_up(PEERS, "peers")
         set_up(SPARK, "spark")
         set_up(SHARING, "sharing")
+        set_up(PAIMON, "paimon")
     codes, report = [], []
     for name in names:
         began = time.monotonic()
@@ -191,6 +194,7 @@ def soak_tests(suite: Soak) -> list[int]:
             DELTACLI_EFFORT="soak",
             **SPARK_READER,
             **SHARING_CLIENT,
+            **PAIMON_CLIENT,
         )
         for number in range(suite.passes)
     ]
@@ -299,9 +303,9 @@ def lock(_: list[str]) -> int:
     """Resolve the locked environments again. Lock files have names, versions and hashes, and no URL of an index."""
     set_up(DEV, "dev")
     command = ("uv", "pip", "compile", "-q", "--universal", "--python-version", "3.11", "--generate-hashes")
-    for name in ("dev", "peers", "sharing", "fuzz", "spark", "cluster", "docs"):
+    for name in ("dev", "peers", "sharing", "paimon", "fuzz", "spark", "cluster", "docs"):
         target = f"requirements/{name}.txt"
-        sources = [] if name in ("peers", "sharing", "docs") else ["pyproject.toml"]
+        sources = [] if name in ("peers", "sharing", "paimon", "docs") else ["pyproject.toml"]
         groups = ("--group", "dev", "--group", "fuzz") if name == "fuzz" else ("--group", name)
         options = ("--no-emit-index-url", "--no-header", "--no-annotate", "--upgrade", "-o", target)
         code = run(DEV, *command, *sources, *groups, *options)

@@ -1,0 +1,183 @@
+"""`alter` and `widen-type` of a Paimon table: plan the next version of its schema, and create it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from deltacli.clock import Clock
+from deltacli.engine.base import Engine
+from deltacli.errors import Refused
+from deltacli.operations.change.commit import Pause, jittered_pause
+from deltacli.operations.paimon.commit_schema import (
+    CommittedSchema,
+    Newest,
+    NothingToCommit,
+    Wait,
+    commit_schema,
+    greatest_id,
+    read_newest,
+)
+from deltacli.operations.paimon.table_files import require_branch, require_paimon
+from deltacli.paimon.evolution.evolve import Terms, evolve
+from deltacli.paimon.evolution.requests import AddColumn, SchemaChange, change_json
+from deltacli.paimon.rules.verdict import faults_of_new
+from deltacli.paimon.schema import Schema
+from deltacli.paimon.schema_changes import Change, changes_between
+from deltacli.paimon.table_paths import MAIN_BRANCH
+from deltacli.storage import Storage
+from deltacli.storage.base import require_writable
+
+
+@dataclass(frozen=True, slots=True)
+class AlterRequest:
+    """Changes to make in one version of the schema, in this order.
+
+    `allow_lossy`: accept changes after which stored values are read back changed. `with_options`: remove dropped
+    columns from the options that name them.
+    """
+
+    changes: tuple[SchemaChange, ...]
+    branch: str = MAIN_BRANCH
+    allow_lossy: bool = False
+    with_options: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AlterOutcome:
+    """A planned or executed change. `after` is None where it is refused, and equal to `before` in all that matters
+    where there is nothing to do. `committed` is the id of the version that was created.
+    """
+
+    table: str
+    request: AlterRequest
+    before: Schema
+    after: Schema | None
+    changes: tuple[Change, ...] = ()
+    refusal: Refused | None = None
+    committed: int | None = None
+
+    @property
+    def is_noop(self) -> bool:
+        """True where the schema is already as requested."""
+        return self.refusal is None and not self.changes
+
+    @property
+    def warnings(self) -> tuple[tuple[str, str], ...]:
+        """What to do besides, as code and sentence."""
+        return () if self.is_noop else (("paimon.catalog-copy", catalog_warning(self.before.options)),)
+
+    def as_json(self, *, dry_run: bool) -> dict[str, Any]:  # Any: JSON values
+        """Return the content of the document `deltacli.alter`."""
+        refusals = [] if self.refusal is None else [{"code": self.refusal.code, "message": self.refusal.message}]
+        return {
+            "branch": self.request.branch,
+            "readSchema": self.before.id,
+            "requested": [change_json(change) for change in self.request.changes],
+            "changes": [change.as_json() for change in self.changes],
+            "refusals": refusals,
+            "warnings": [{"code": code, "message": message} for code, message in self.warnings],
+            "schemaBefore": self.before.as_json(),
+            "schemaAfter": None if self.after is None or self.is_noop else self.after.as_json(),
+            "committedSchema": self.committed,
+            "dryRun": dry_run,
+        }
+
+
+def catalog_warning(options: Mapping[str, str]) -> str:
+    """Return the warning that a catalog may have a copy of the schema."""
+    named = sorted(key for key in options if key.startswith("metastore."))
+    reason = f"; the option {named[0]} shows that this table is in one" if named else ""
+    return (
+        "a Hive, JDBC or REST catalog can have a copy of the schema, which this change does not reach: alter a table "
+        f"of such a catalog there{reason}"
+    )
+
+
+def plan_alter(storage: Storage, engine: Engine, request: AlterRequest, *, clock: Clock) -> AlterOutcome:
+    """Return the next version of the schema without creating it. A refusal is part of the outcome.
+
+    Raises UsageError for unknown columns, NotATable, Unreadable, and NoAtomicCreate where the store is read-only.
+    """
+    require_paimon(storage)
+    require_branch(storage, request.branch)
+    require_writable(storage)
+    newest = read_newest(storage, request.branch)
+    try:
+        after = _next_schema(storage, engine, request, newest, clock())
+    except Refused as refusal:
+        return AlterOutcome(storage.uri, request, newest.schema, None, refusal=refusal)
+    return AlterOutcome(storage.uri, request, newest.schema, after, _changes(newest, after))
+
+
+def execute_alter(
+    storage: Storage,
+    engine: Engine,
+    request: AlterRequest,
+    *,
+    clock: Clock,
+    pause: Pause = jittered_pause,
+    wait: Wait = time.sleep,
+) -> AlterOutcome:
+    """Create the next version of the schema, judged on the newest one, and again whenever another writer was first.
+
+    Raises Refused, with nothing changed, and what `plan_alter` and `commit_schema` raise.
+    """
+    require_paimon(storage)
+    require_branch(storage, request.branch)
+
+    def make(newest: Newest) -> Schema | None:
+        after = _next_schema(storage, engine, request, newest, clock())
+        return after if _changes(newest, after) else None
+
+    match commit_schema(storage, request.branch, make, pause=pause, wait=wait):
+        case NothingToCommit(before):
+            return AlterOutcome(storage.uri, request, before.schema, before.schema)
+        case CommittedSchema(before, schema):
+            changes = _changes(before, schema)
+            return AlterOutcome(storage.uri, request, before.schema, schema, changes, committed=schema.id)
+
+
+def refusal_of(outcome: AlterOutcome) -> Refused:
+    """Return the error for a refused plan."""
+    assert outcome.refusal is not None
+    refusal = outcome.refusal
+    message = refusal.message.removeprefix(_UNCHANGED)
+    return Refused(f"{_UNCHANGED}{message}", code=refusal.code, facts=refusal.facts, hint=refusal.hint)
+
+
+_UNCHANGED = "nothing was changed: "
+
+
+def _next_schema(storage: Storage, engine: Engine, request: AlterRequest, newest: Newest, now_ms: int) -> Schema:
+    """Return the next schema. Raises Refused for what Paimon refuses or what would lose data, and UsageError."""
+    used = -1
+    if _adds(request.changes):
+        used = greatest_id(storage, engine, newest, request.branch)
+    terms = Terms(newest.has_snapshots, used, request.allow_lossy, request.with_options)
+    after = evolve(newest.schema, request.changes, terms, time_ms=now_ms)
+    fault = next(faults_of_new(after, newest.schema), None)
+    if fault is not None:
+        place = {} if fault.place.key is None else {"at": fault.place.key}
+        raise Refused(
+            f"Paimon would refuse the new schema: {fault.message}",
+            code=fault.rule.id,
+            facts=place | {"rule": fault.rule.checks},
+        )
+    return after
+
+
+def _adds(changes: Iterable[SchemaChange]) -> bool:
+    return any(isinstance(change, AddColumn) for change in changes)
+
+
+def _changes(newest: Newest, after: Schema) -> tuple[Change, ...]:
+    """Return what differs between the newest schema and the next one."""
+    return changes_between(newest.schema, after, has_snapshots=newest.has_snapshots)
+
+
+def changed_columns(changes: Sequence[Change]) -> list[str]:
+    """Return the columns and options that changed, each once, for a question."""
+    return list(dict.fromkeys(".".join(change.path) for change in changes if change.path))

@@ -1,0 +1,238 @@
+"""Adding a version to the schema of a Paimon table: the only module that creates schema files.
+
+A schema file is created atomically under a name that does not exist. Paimon's own writers look whether the name exists
+and then rename a temporary file, which replaces a file that was created in between. So after creating ours, we wait for
+the temporary files that are there for the same name, and read ours back. A writer that comes later sees that the name
+exists.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import assert_never
+
+from deltacli.engine.base import Engine
+from deltacli.errors import ConflictLost, FileMissing, NotATable, OutcomeUnknown, Refused, StorageFailed, Unreadable
+from deltacli.operations.change.commit import MAX_ATTEMPTS, Pause, jittered_pause
+from deltacli.operations.paimon.table_files import list_schemas, read_limited, read_schemas
+from deltacli.paimon.schema import MAX_SCHEMA_BYTES, Schema, read_schema
+from deltacli.paimon.schema_changes import ChangeKind, changes_between
+from deltacli.paimon.table_paths import (
+    SCHEMA_DIRECTORY,
+    SCHEMA_PREFIX,
+    SNAPSHOT_DIRECTORY,
+    SNAPSHOT_PREFIX,
+    branch_root,
+    number_of,
+    schema_path,
+)
+from deltacli.storage import Created, Existed, Storage, Unknown
+from deltacli.storage.base import require_writable
+
+_MAX_ASKED = 6
+"""Maximum number of requests for one schema file while its outcome is unknown."""
+
+_MAX_READ = 5
+"""Maximum number of attempts to read the newest schema, which can be deleted after it was listed."""
+
+_PATIENCE_SECONDS = 2.0
+_POLL_SECONDS = 0.01
+
+Wait = Callable[[float], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Newest:
+    """The newest schema of a branch, and whether the branch has snapshots."""
+
+    schema: Schema
+    ids: tuple[int, ...]
+    has_snapshots: bool
+
+
+@dataclass(frozen=True, slots=True)
+class CommittedSchema:
+    """A version that is in the table. `lost` is the number of attempts that other writers won."""
+
+    before: Newest
+    schema: Schema
+    lost: int
+
+
+@dataclass(frozen=True, slots=True)
+class NothingToCommit:
+    """The newest schema is as requested: no version was created."""
+
+    before: Newest
+
+
+Make = Callable[[Newest], Schema | None]
+"""Makes the next schema from the newest one; None where there is nothing to do. May be called several times."""
+
+
+def read_newest(storage: Storage, branch: str) -> Newest:
+    """Return the newest schema of a branch. Raises Unreadable, and Refused where its id is not that of its name."""
+    for _ in range(_MAX_READ):
+        ids = list_schemas(storage, branch).ids
+        if not ids:
+            raise NotATable("the table has no schema", code="paimon.schema-missing", facts={"branch": branch})
+        path = schema_path(ids[-1], branch)
+        try:
+            schema = read_schema(read_limited(storage, path, MAX_SCHEMA_BYTES))
+        except FileMissing:
+            continue  # deleted since it was listed
+        except Unreadable as fault:
+            fault.facts = {"file": path} | fault.facts
+            raise
+        if schema.id != ids[-1]:
+            raise Refused(
+                f"{path} has the id {schema.id}: the next version would get a wrong name",
+                code="paimon.id-differs",
+                hint='deltacli validate {table} --select "paimon.id-differs"',
+            )
+        return Newest(schema, ids, _has_snapshots(storage, branch))
+    raise ConflictLost("the newest schema was deleted whenever it was to be read", facts={"branch": branch})
+
+
+def greatest_id(storage: Storage, engine: Engine, newest: Newest, branch: str) -> int:
+    """Return the greatest id that a field has in any schema of a branch; those that cannot be read are left out."""
+    schemas = read_schemas(storage, engine, newest.ids, branch)
+    return max((schema.greatest_id for schema in schemas.values() if isinstance(schema, Schema)), default=-1)
+
+
+def _has_snapshots(storage: Storage, branch: str) -> bool:
+    directory = f"{branch_root(branch)}{SNAPSHOT_DIRECTORY}"
+    try:
+        names = (stat.name for stat in storage.list_from(directory, SNAPSHOT_PREFIX))
+        return any(number_of(name, SNAPSHOT_PREFIX) is not None for name in names)
+    except FileMissing:
+        return False
+
+
+def commit_schema(
+    storage: Storage,
+    branch: str,
+    make: Make,
+    *,
+    max_attempts: int = MAX_ATTEMPTS,
+    pause: Pause = jittered_pause,
+    wait: Wait = time.sleep,
+) -> CommittedSchema | NothingToCommit:
+    """Make a schema from the newest one and create it as the next one, from the new newest one again whenever another
+    writer was first.
+
+    Raises what `make` raises, Unreadable, NoAtomicCreate and StorageFailed, with nothing changed; ConflictLost after
+    `max_attempts`, with nothing changed; OutcomeUnknown where the file was sent and cannot be read back.
+    """
+    require_writable(storage)
+    ours: list[tuple[Newest, Schema]] = []
+    """Versions that were created and then replaced by another writer."""
+    for attempt in range(max_attempts):
+        if attempt:
+            pause(attempt)
+        newest = read_newest(storage, branch)
+        if ours and _has_them(ours[-1], newest.schema):
+            return CommittedSchema(ours[-1][0], newest.schema, attempt)
+        schema = make(newest)
+        if schema is None:
+            return NothingToCommit(newest)
+        if not _create(storage, branch, schema, pause):
+            continue
+        if _is_kept(storage, branch, schema, wait):
+            return CommittedSchema(newest, schema, attempt)
+        ours.append((newest, schema))
+    raise ConflictLost(
+        "nothing was changed: other writers created every version that was tried",
+        facts={"versions tried": str(max_attempts)},
+        hint="deltacli history {table} --limit 10",
+    )
+
+
+def _create(storage: Storage, branch: str, schema: Schema, pause: Pause) -> bool:
+    """Create a schema file and return whether it is ours; returns only certain outcomes."""
+    path, data = schema_path(schema.id, branch), schema.encode()
+    cause: str | None = None
+    """Why the outcome is unknown. From then on the file may exist or appear later, with these bytes."""
+    fault: StorageFailed | None = None
+    for asked in range(_MAX_ASKED):
+        if asked:
+            pause(asked)
+        try:
+            answer = storage.put_if_absent(path, data)
+        except StorageFailed as failed:
+            if cause is None:
+                raise  # an error here means that nothing was written
+            fault = failed
+            continue
+        match answer:
+            case Created():
+                return True
+            case Existed() if cause is None:
+                return False
+            case Existed():
+                pass
+            case Unknown(why):
+                cause = why
+            case other:
+                assert_never(other)
+        try:
+            return storage.read(path) == data
+        except StorageFailed as failed:  # a file that is missing is sent again: it may never have arrived
+            fault = failed
+    raise _unknown(path, cause, fault)
+
+
+def _is_kept(storage: Storage, branch: str, schema: Schema, wait: Wait) -> bool:
+    """Return whether a file that was created is still there, once no other writer can replace it any more."""
+    path = schema_path(schema.id, branch)
+    try:
+        waiting = _rivals(storage, branch, schema.id)
+        for _ in range(round(_PATIENCE_SECONDS / _POLL_SECONDS)):
+            if not waiting:
+                break
+            wait(_POLL_SECONDS)
+            waiting &= _rivals(storage, branch, schema.id)
+        return storage.read(path) == schema.encode()
+    except FileMissing:
+        return False
+    except StorageFailed as fault:
+        raise _unknown(path, "the file was created, and could not be read back", fault) from fault
+
+
+def _rivals(storage: Storage, branch: str, schema_id: int) -> set[str]:
+    """Return the temporary files of writers that are about to create the same schema file."""
+    prefix = f".{SCHEMA_PREFIX}{schema_id}."
+    names = (stat.name for stat in storage.list_from(f"{branch_root(branch)}{SCHEMA_DIRECTORY}", prefix))
+    found = set()
+    for name in names:
+        if not name.startswith(prefix):
+            break
+        if name.endswith(".tmp"):
+            found.add(name)
+    return found
+
+
+def _has_them(ours: tuple[Newest, Schema], newest: Schema) -> bool:
+    """Return whether a newer schema was made from ours, although our file was replaced."""
+    before, made = ours
+    if newest.id <= made.id:
+        return False
+    present = list(changes_between(before.schema, newest))
+    skipped = (ChangeKind.HIGHEST_FIELD_ID, ChangeKind.POSITION)
+    return all(change in present for change in changes_between(before.schema, made) if change.kind not in skipped)
+
+
+def _unknown(path: str, cause: str | None, fault: StorageFailed | None) -> OutcomeUnknown:
+    return OutcomeUnknown(
+        f"{path} was sent, but it is not known whether it is in the table",
+        code="paimon.outcome-unknown",
+        facts={
+            "file": path,
+            "why": cause or "no answer",
+            **({} if fault is None else {"looking for it": fault.message}),
+            "to check": "the change was made if the history of the table shows it",
+        },
+        hint="deltacli history {table} --limit 5",
+    )

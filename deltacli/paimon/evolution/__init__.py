@@ -1,0 +1,1 @@
+"""Changing a schema: what is asked for, and the schema that follows."""

@@ -1,0 +1,455 @@
+"""The schema that follows from changes: what Paimon's Java makes of them, or why they are refused.
+
+Changes are applied in order, each to the result of the one before. Ids of fields are never given twice. What Java does
+and what loses data is refused with its reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from deltacli.errors import Refused, UsageError
+from deltacli.paimon.casts import Loss, judge_cast
+from deltacli.paimon.evolution.column_edits import (
+    Fields,
+    edit_at,
+    edit_field,
+    edit_type,
+    field_of,
+    moved,
+    numbered,
+    part_of,
+    row_around,
+    with_required_keys,
+)
+from deltacli.paimon.evolution.default_values import why_bad_default
+from deltacli.paimon.evolution.option_columns import (
+    drop_from_options,
+    is_indexed,
+    options_naming,
+    rename_in_options,
+)
+from deltacli.paimon.evolution.option_order import HashOrder
+from deltacli.paimon.evolution.requests import (
+    AddColumn,
+    DropColumn,
+    DropPrimaryKey,
+    Move,
+    MoveKind,
+    Path,
+    RemoveOption,
+    RenameColumn,
+    SchemaChange,
+    SetOption,
+    UpdateComment,
+    UpdateDefault,
+    UpdateNullability,
+    UpdatePosition,
+    UpdateTableComment,
+    UpdateType,
+)
+from deltacli.paimon.immutable_options import ALWAYS_IMMUTABLE, IMMUTABLE, is_true, why_option_is_refused
+from deltacli.paimon.schema import CURRENT_VERSION, FIRST_SYSTEM_ID, Schema
+from deltacli.paimon.schema_changes import dotted
+from deltacli.paimon.types import DataField, DataType, Root, RowType, type_text, with_nullability
+
+_DIRECTIVES = ("__BLOB", "__VECTOR")
+_NULLS = "alter-column-null-to-not-null.disabled"
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What decides about changes besides the schema. `used_id` is the greatest id that any schema of the branch has.
+
+    `allow_lossy`: accept changes after which stored values are read back changed. `with_options`: remove a dropped
+    column from the options that name it.
+    """
+
+    has_snapshots: bool
+    used_id: int = -1
+    allow_lossy: bool = False
+    with_options: bool = False
+
+
+def evolve(schema: Schema, changes: Sequence[SchemaChange], terms: Terms, *, time_ms: int) -> Schema:
+    """Return the next version of a schema.
+
+    Raises Refused with the reason, and UsageError for a column that does not exist.
+    """
+    draft = _Draft(schema, terms)
+    for change in changes:
+        draft.apply(change)
+    return draft.finished(time_ms)
+
+
+class _Draft:
+    def __init__(self, schema: Schema, terms: Terms) -> None:
+        self._old, self._terms = schema, terms
+        self._fields: Fields = schema.fields
+        self._options = HashOrder(schema.options)
+        self._primary_keys, self._partition_keys = schema.primary_keys, schema.partition_keys
+        self._comment = schema.comment
+        self._highest = schema.highest_field_id
+
+    def apply(self, change: SchemaChange) -> None:
+        """Apply one change."""
+        _APPLIERS[type(change)](self, change)
+
+    def finished(self, time_ms: int) -> Schema:
+        """Return the new schema, in the newest version of the format."""
+        return Schema(
+            CURRENT_VERSION,
+            self._old.id + 1,
+            self._with_required_key_columns(),
+            self._highest,
+            self._partition_keys,
+            self._primary_keys,
+            self._options.copy().as_dict(),
+            self._comment,
+            time_ms,
+        )
+
+    def _with_required_key_columns(self) -> Fields:
+        """Return the fields with primary keys that are NOT NULL."""
+        if is_true(self._options.as_dict(), "primary-key.nullable"):
+            return self._fields
+        return tuple(
+            replace(field, type=with_nullability(field.type, False)) if field.name in self._primary_keys else field
+            for field in self._fields
+        )
+
+    # --- columns ---
+
+    def add(self, change: AddColumn) -> None:
+        """Add a column or a nested field, with ids that no field had."""
+        name = dotted(change.path)
+        if not change.path[-1].strip():
+            raise Refused("a column needs a name that is not blank", code="alter.name")
+        if not change.type.nullable:
+            raise Refused(
+                f"{name} cannot be added as NOT NULL: rows of existing files have no value for it",
+                code="alter.not-null",
+            )
+        if change.comment is not None and change.comment.strip().startswith(_DIRECTIVES):
+            raise Refused(
+                f"the comment of {name} is a directive for SQL engines, which is not carried out here",
+                code="alter.directive",
+                facts={"instead": "add the column with the type BLOB or VECTOR, and set blob-field or vector-field"},
+            )
+        self._require_free_ids()
+        number = self._next_id()
+        data_type = with_required_keys(numbered(change.type, self._next_id))
+        added = DataField(number, change.path[-1], data_type, change.comment)
+
+        def edit(around: DataType, _: str) -> DataType:
+            row = row_around(around, change.path)
+            self._require_absent(row.fields, change.path)
+            place = self._place_of_new(row.fields, change)
+            return replace(row, fields=(*row.fields[:place], added, *row.fields[place:]))
+
+        self._fields = edit_at(self._fields, change.path, edit)
+
+    def _require_free_ids(self) -> None:
+        """Raise Refused where the next id was given before: old files would show the values of another column."""
+        known = max(self._terms.used_id, self._old.greatest_id)
+        if known > self._old.highest_field_id:
+            raise Refused(
+                f"highestFieldId is {self._old.highest_field_id}, but a field had the id {known}: a new column would "
+                "show the values of another one in old files",
+                code="paimon.highest-field-id",
+                facts={"instead": f"set highestFieldId to {known} in the newest schema file, if no writer is running"},
+                hint='deltacli validate {table} --select "paimon.highest-field-id*"',
+            )
+
+    def _next_id(self) -> int:
+        self._highest += 1
+        if self._highest >= FIRST_SYSTEM_ID:
+            raise Refused("there is no free field id below those of system fields", code="paimon.field-id-range")
+        return self._highest
+
+    def _require_absent(self, fields: Fields, path: Path) -> None:
+        if any(field.name == path[-1] for field in fields):
+            raise Refused(f"the column {dotted(path)} exists already", code="alter.column-exists")
+
+    def _place_of_new(self, fields: Fields, change: AddColumn) -> int:
+        move = change.move
+        if move is None:
+            return self._default_place(fields, change.path)
+        if move.column != change.path[-1]:
+            raise UsageError(f"move names {move.column}, not the new column {change.path[-1]}", code="usage.change")
+        match move.kind:
+            case MoveKind.FIRST:
+                return 0
+            case MoveKind.LAST:
+                return len(fields)
+        reference = field_of(fields, (*change.path[:-1], move.reference or ""))
+        return fields.index(reference) + (move.kind is MoveKind.AFTER)
+
+    def _default_place(self, fields: Fields, path: Path) -> int:
+        """Return the end, or the place before the partition columns if the table asks for it."""
+        if len(path) > 1 or not is_true(self._old.options, "add-column-before-partition"):
+            return len(fields)
+        places = (place for place, field in enumerate(fields) if field.name in self._partition_keys)
+        return next(places, len(fields))
+
+    def rename(self, change: RenameColumn) -> None:
+        """Rename a column, also in the keys and options that name it; or a nested field, which none of them names."""
+        path, new_name = change.path, change.new_name
+        renamed = (*path[:-1], new_name)
+        if not new_name.strip():
+            raise Refused(f"{dotted(path)} needs a name that is not blank", code="alter.name")
+        if len(path) == 1:
+            self._require_renamable(path[0])
+
+        def edit(around: DataType, name: str) -> DataType:
+            row = row_around(around, path)
+            chosen = field_of(row.fields, path)
+            if new_name != name:
+                self._require_absent(row.fields, renamed)
+            changed = (replace(field, name=new_name) if field is chosen else field for field in row.fields)
+            return replace(row, fields=tuple(changed))
+
+        self._fields = edit_at(self._fields, path, edit)
+        if len(path) == 1 and new_name != path[0]:
+            self._primary_keys = tuple(new_name if key == path[0] else key for key in self._primary_keys)
+            rename_in_options(self._options, path[0], new_name)
+
+    def _require_renamable(self, name: str) -> None:
+        if name in self._partition_keys:
+            raise _key_refused(name, "renamed", "partition key")
+        if field_of(self._fields, (name,)).type.root is Root.BLOB:
+            raise Refused(f"{name} cannot be renamed: it is a BLOB column", code="alter.blob")
+        if is_indexed(self._options.as_dict(), name):
+            raise Refused(f"{name} cannot be renamed: data files have an index on it", code="alter.in-options")
+
+    def drop(self, change: DropColumn) -> None:
+        """Drop a column or a nested field. Its id is not given again."""
+        path = change.path
+        if len(path) == 1:
+            self._leave_options(path[0])
+
+        def edit(around: DataType, _: str) -> DataType:
+            row = row_around(around, path)
+            chosen = field_of(row.fields, path)
+            left = tuple(field for field in row.fields if field is not chosen)
+            if not left:
+                where = f" of {dotted(path[:-1])}" if len(path) > 1 else ""
+                raise Refused(
+                    f"{dotted(path)} cannot be dropped: it is the last column{where}", code="alter.last-column"
+                )
+            return replace(row, fields=left)
+
+        self._fields = edit_at(self._fields, path, edit)
+
+    def _leave_options(self, name: str) -> None:
+        """Take a column out of the options, or raise Refused where it is a key or an option still names it."""
+        for keys, word in ((self._partition_keys, "partition key"), (self._primary_keys, "primary key")):
+            if name in keys:
+                raise _key_refused(name, "dropped", word)
+        field_of(self._fields, (name,))
+        drop_from_options(self._options, name, only_blobs=True)
+        before = self._options.as_dict()
+        naming = list(options_naming(before, name))
+        if not naming:
+            return
+        if not self._terms.with_options:
+            raise Refused(
+                f"{name} cannot be dropped: options name it",
+                code="alter.in-options",
+                facts={"options": ", ".join(naming), "instead": "--with-options removes it from these options first"},
+            )
+        drop_from_options(self._options, name)
+        after = self._options.as_dict()
+        for key in naming:
+            self._require_option_change(key, after.get(key))
+
+    def move(self, change: UpdatePosition) -> None:
+        """Move a column of the table."""
+        move = change.move
+        names = [field.name for field in self._fields]
+        field_of(self._fields, (move.column,))
+        place, to = names.index(move.column), self._target(move, names)
+        if to is None or (to == place and move.kind in (MoveKind.FIRST, MoveKind.LAST)):
+            raise Refused(f"{dotted((move.column,))} is there already", code="alter.move")
+        self._fields = moved(self._fields, move.column, to)
+
+    def _target(self, move: Move, names: list[str]) -> int | None:
+        """Return the place among the other columns; None for a move relative to the column itself."""
+        if move.kind is MoveKind.FIRST:
+            return 0
+        if move.kind is MoveKind.LAST:
+            return len(names) - 1
+        field_of(self._fields, (move.reference or "",))
+        if move.reference == move.column:
+            return None
+        others = [name for name in names if name != move.column]
+        return others.index(move.reference or "") + (move.kind is MoveKind.AFTER)
+
+    # --- types ---
+
+    def retype(self, change: UpdateType) -> None:
+        """Change a type where readers of old files have the cast."""
+        path = change.path
+        self._require_no_key(path, "get another type")
+        self._fields = edit_type(self._fields, path, lambda before: self._retyped(before, change))
+        self._require_defaults(path)
+
+    def _retyped(self, before: DataType, change: UpdateType) -> DataType:
+        name = dotted(change.path)
+        after = with_nullability(change.type, before.nullable) if change.keep_nullability else change.type
+        if after == before:
+            return before
+        if Root.BLOB in (before.root, after.root):
+            raise Refused(
+                f"{name}: the type of a BLOB column cannot be changed, and no column becomes one", code="alter.blob"
+            )
+        self._require_nullability(name, before, after)
+        verdict = judge_cast(with_nullability(before, after.nullable), after)
+        step = f"{name}: {type_text(before)} to {type_text(after)}"
+        if verdict.loss is Loss.REFUSED:
+            raise Refused(f"{step} is not possible: {verdict.reason}", code="alter.cast", facts=_cast(verdict.paimon))
+        if verdict.paimon == "explicit" and is_true(self._old.options, "disable-explicit-type-casting"):
+            reason = "it is an explicit cast, and disable-explicit-type-casting is true"
+            raise Refused(f"{step} is not possible: {reason}", code="alter.cast", facts=_cast(verdict.paimon))
+        if verdict.loss is Loss.LOSSY:
+            self._require_consent(step, verdict.reason, verdict.paimon)
+        return after
+
+    def set_nullability(self, change: UpdateNullability) -> None:
+        """Make a column or a part nullable, or NOT NULL."""
+        path = change.path
+        if change.nullable and len(path) == 1 and path[0] in self._primary_keys:
+            field_of(self._fields, path)
+            raise _key_refused(path[0], "nullable", "primary key")
+
+        def changed(before: DataType) -> DataType:
+            after = with_nullability(before, change.nullable)
+            self._require_nullability(dotted(path), before, after)
+            return after
+
+        self._fields = edit_type(self._fields, path, changed)
+
+    def _require_nullability(self, name: str, before: DataType, after: DataType) -> None:
+        if not before.nullable or after.nullable:
+            return
+        if is_true(self._old.options, _NULLS, default=True):
+            raise Refused(
+                f"{name} cannot become NOT NULL: existing rows may contain nulls",
+                code="alter.not-null",
+                facts={"instead": f"set {_NULLS}=false first, if there are none"},
+            )
+        self._require_consent(f"{name}: nullable to NOT NULL", "existing rows may contain nulls", None)
+
+    def _require_consent(self, step: str, reason: str, cast: str | None) -> None:
+        if not self._terms.allow_lossy:
+            facts = _cast(cast) | {"instead": "--allow-lossy accepts it"}
+            raise Refused(f"{step} loses data: {reason}", code="alter.lossy", facts=facts)
+
+    def _require_no_key(self, path: Path, change: str) -> None:
+        if len(path) > 1:
+            return
+        for keys, word in ((self._partition_keys, "partition key"), (self._primary_keys, "primary key")):
+            if path[0] in keys:
+                raise Refused(f"{path[0]} cannot {change}: it is a {word}", code="alter.key")
+
+    # --- texts ---
+
+    def comment(self, change: UpdateComment) -> None:
+        """Set or remove the comment of a column."""
+        self._fields = edit_field(self._fields, change.path, lambda field: replace(field, description=change.comment))
+
+    def default(self, change: UpdateDefault) -> None:
+        """Set or remove the default value of a column."""
+        self._fields = edit_field(self._fields, change.path, lambda field: replace(field, default_value=change.default))
+        self._require_defaults(change.path)
+
+    def _require_defaults(self, path: Path) -> None:
+        """Raise Refused where the default value of a field on a path does not fit its type."""
+        around: DataType = RowType(self._fields)
+        for place in range(1, len(path) + 1):
+            if isinstance(around, RowType):
+                _require_default(field_of(around.fields, path[:place]), path[:place])
+            around = part_of(around, path[:place])
+
+    def table_comment(self, change: UpdateTableComment) -> None:
+        """Set or remove the comment of the table."""
+        self._comment = change.comment
+
+    # --- options and keys ---
+
+    def set_option(self, change: SetOption) -> None:
+        """Set an option. `primary-key` and `partition` set keys, where the table has none yet."""
+        key, value = change.key, change.value
+        if not key.strip() or key.lower() == "path":
+            raise Refused(f"the option {key!r} cannot be set", code="alter.option")
+        if key == "type" and value.strip().lower() == (self._old.options.get(key) or "table").lower():
+            return
+        if key in ("primary-key", "partition"):
+            self._set_keys(key, tuple(name.strip() for name in value.split(",") if name.strip()))
+            return
+        self._require_option_change(key, value)
+        self._options.put(key, value)
+
+    def _set_keys(self, key: str, names: tuple[str, ...]) -> None:
+        present = self._primary_keys if key == "primary-key" else self._partition_keys
+        if present == names:
+            return
+        self._require_option_change(key, ",".join(names))
+        if present:
+            raise Refused(f"{key} cannot be changed: the table has it already", code="alter.key")
+        for name in names:
+            field_of(self._fields, (name,))
+        if key == "primary-key":
+            self._primary_keys = names
+        else:
+            self._partition_keys = names
+
+    def remove_option(self, change: RemoveOption) -> None:
+        """Remove an option. As in Java, one that cannot change is refused even if it is not set."""
+        immutable = IMMUTABLE if self._terms.has_snapshots else ALWAYS_IMMUTABLE
+        if change.key in immutable:
+            raise Refused(f"{change.key} cannot be removed", code="alter.option", facts={"option": change.key})
+        self._require_option_change(change.key, None)
+        self._options.remove(change.key)
+
+    def _require_option_change(self, key: str, value: str | None) -> None:
+        reason = why_option_is_refused(self._old.options, key, value, has_snapshots=self._terms.has_snapshots)
+        if reason is not None:
+            raise Refused(reason, code="alter.option", facts={"option": key})
+
+    def drop_primary_key(self, _: DropPrimaryKey) -> None:
+        """Drop the primary key of a table that has no snapshot yet."""
+        if self._primary_keys and self._terms.has_snapshots:
+            raise Refused("the primary key cannot be dropped once the table has a snapshot", code="alter.key")
+        self._primary_keys = ()
+
+
+def _require_default(field: DataField, path: Path) -> None:
+    if field.default_value is not None and (reason := why_bad_default(field.type, field.default_value)) is not None:
+        raise Refused(f"{dotted(path)} cannot have this default value: {reason}", code="alter.default")
+
+
+def _key_refused(name: str, change: str, word: str) -> Refused:
+    return Refused(f"{dotted((name,))} cannot be {change}: it is a {word}", code="alter.key")
+
+
+def _cast(paimon: str | None) -> dict[str, str]:
+    return {"cast in Paimon": paimon or "none"}
+
+
+_APPLIERS: Mapping[type, Callable[[_Draft, Any], None]] = {  # Any: the change of that type
+    AddColumn: _Draft.add,
+    RenameColumn: _Draft.rename,
+    DropColumn: _Draft.drop,
+    UpdateType: _Draft.retype,
+    UpdateNullability: _Draft.set_nullability,
+    UpdateComment: _Draft.comment,
+    UpdateDefault: _Draft.default,
+    UpdatePosition: _Draft.move,
+    SetOption: _Draft.set_option,
+    RemoveOption: _Draft.remove_option,
+    UpdateTableComment: _Draft.table_comment,
+    DropPrimaryKey: _Draft.drop_primary_key,
+}

@@ -1,0 +1,299 @@
+"""The changes that can be asked for: the SchemaChange values of Paimon's REST API, and their JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+from deltacli.did_you_mean import nearest_name
+from deltacli.errors import UsageError
+from deltacli.paimon.json_text import BadJson, read_json
+from deltacli.paimon.type_objects import parse_type
+from deltacli.paimon.type_strings import BadType
+from deltacli.paimon.types import DataType, type_json
+
+Json = Mapping[str, Any]  # Any: JSON values
+Path = tuple[str, ...]
+"""The names that lead to a column or a nested field; `element` and `value` lead into arrays and maps."""
+
+MAX_CHANGES_BYTES = 64 << 20
+"""Maximum size of a file of changes: that of a schema file."""
+
+
+class MoveKind(StrEnum):
+    FIRST = "FIRST"
+    LAST = "LAST"
+    AFTER = "AFTER"
+    BEFORE = "BEFORE"
+
+
+class Move(NamedTuple):
+    """A new place of a column; `reference` is the column that AFTER and BEFORE name."""
+
+    column: str
+    kind: MoveKind
+    reference: str | None = None
+
+    def as_json(self) -> dict[str, Any]:  # Any: JSON values
+        """Return the value of the key `move`."""
+        return {"fieldName": self.column, "referenceFieldName": self.reference, "type": self.kind.value}
+
+
+@dataclass(frozen=True, slots=True)
+class AddColumn:
+    path: Path
+    type: DataType
+    comment: str | None = None
+    move: Move | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RenameColumn:
+    path: Path
+    new_name: str
+
+
+@dataclass(frozen=True, slots=True)
+class DropColumn:
+    path: Path
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateType:
+    """A new type. With `keep_nullability` that of the column stays, whatever the type says."""
+
+    path: Path
+    type: DataType
+    keep_nullability: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateNullability:
+    path: Path
+    nullable: bool
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateComment:
+    path: Path
+    comment: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateDefault:
+    path: Path
+    default: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class UpdatePosition:
+    move: Move
+
+
+@dataclass(frozen=True, slots=True)
+class SetOption:
+    key: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveOption:
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateTableComment:
+    comment: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class DropPrimaryKey:
+    pass
+
+
+SchemaChange = (
+    AddColumn
+    | RenameColumn
+    | DropColumn
+    | UpdateType
+    | UpdateNullability
+    | UpdateComment
+    | UpdateDefault
+    | UpdatePosition
+    | SetOption
+    | RemoveOption
+    | UpdateTableComment
+    | DropPrimaryKey
+)
+
+
+def change_json(change: SchemaChange) -> dict[str, Any]:  # Any: JSON values
+    """Return a change as in the REST API."""
+    return _WRITERS[type(change)](change)
+
+
+def _of(action: str, path: Path, **values: Any) -> dict[str, Any]:  # Any: JSON values
+    return {"action": action, "fieldNames": list(path), **values}
+
+
+def _added(change: AddColumn) -> dict[str, Any]:  # Any: JSON values
+    move = None if change.move is None else change.move.as_json()
+    return _of("addColumn", change.path, dataType=type_json(change.type), comment=change.comment, move=move)
+
+
+def _retyped(change: UpdateType) -> dict[str, Any]:  # Any: JSON values
+    new_type = type_json(change.type)
+    return _of("updateColumnType", change.path, newDataType=new_type, keepNullability=change.keep_nullability)
+
+
+_WRITERS: Mapping[type, Callable[[Any], dict[str, Any]]] = {  # Any: the change of that type, JSON values
+    AddColumn: _added,
+    RenameColumn: lambda change: _of("renameColumn", change.path, newName=change.new_name),
+    DropColumn: lambda change: _of("dropColumn", change.path),
+    UpdateType: _retyped,
+    UpdateNullability: lambda change: _of("updateColumnNullability", change.path, newNullability=change.nullable),
+    UpdateComment: lambda change: _of("updateColumnComment", change.path, newComment=change.comment),
+    UpdateDefault: lambda change: _of("updateColumnDefaultValue", change.path, newDefaultValue=change.default),
+    UpdatePosition: lambda change: {"action": "updateColumnPosition", "move": change.move.as_json()},
+    SetOption: lambda change: {"action": "setOption", "key": change.key, "value": change.value},
+    RemoveOption: lambda change: {"action": "removeOption", "key": change.key},
+    UpdateTableComment: lambda change: {"action": "updateComment", "comment": change.comment},
+    DropPrimaryKey: lambda _: {"action": "dropPrimaryKey"},
+}
+
+
+def read_changes(data: bytes) -> tuple[SchemaChange, ...]:
+    """Return the changes in a file: a JSON array of SchemaChange values, or the request of the REST API around it.
+
+    Raises UsageError (`usage.change`, `usage.type`) that names the change by its place, counted from 1.
+    """
+    try:
+        text = read_json(data)
+    except BadJson as fault:
+        raise UsageError(f"the changes cannot be read: {fault}", code="usage.change") from None
+    if text.trailing or text.duplicate_keys:
+        reason = "text follows the JSON value" if text.trailing else f"the key {text.duplicate_keys[0]} occurs twice"
+        raise UsageError(f"the changes cannot be read: {reason}", code="usage.change")
+    listed = text.value.get("changes") if isinstance(text.value, dict) else text.value
+    if not isinstance(listed, list):
+        raise UsageError(
+            "the changes cannot be read: expected a JSON array of changes",
+            code="usage.change",
+            facts={"example": '[{"action": "setOption", "key": "bucket", "value": "4"}]'},
+        )
+    return tuple(_Reader(number, value).read() for number, value in enumerate(listed, 1))
+
+
+class _Reader:
+    """Reads one change."""
+
+    def __init__(self, number: int, value: object) -> None:
+        self._number = number
+        if not isinstance(value, dict):
+            raise self._bad("it is not a JSON object")
+        self._value: Json = value
+
+    def read(self) -> SchemaChange:
+        """Return the change. Raises UsageError, also for a key that this action does not have."""
+        action = self._value.get("action")
+        if not isinstance(action, str) or action not in _ACTIONS:
+            raise self._bad_action(action)
+        known, make = _ACTIONS[action]
+        unknown = next((key for key in self._value if key != "action" and key not in known), None)
+        if unknown is not None:
+            raise self._bad(f"{action} has no key {unknown!r} (expected: {', '.join(known) or 'none'})")
+        return make(self)
+
+    def path(self) -> Path:
+        """Return `fieldNames`."""
+        names = self._value.get("fieldNames")
+        if not isinstance(names, list) or not names or not all(isinstance(name, str) for name in names):
+            raise self._bad("fieldNames is not an array of one or more strings")
+        return tuple(names)
+
+    def text(self, key: str) -> str:
+        """Return a required string."""
+        value = self._value.get(key)
+        if not isinstance(value, str):
+            raise self._bad(f"{key} is missing" if value is None else f"{key} is not a string")
+        return value
+
+    def optional_text(self, key: str) -> str | None:
+        """Return a string, None if it is absent or null."""
+        return None if self._value.get(key) is None else self.text(key)
+
+    def flag(self, key: str, default: bool | None = None) -> bool:
+        """Return a boolean."""
+        value = self._value.get(key, default)
+        if not isinstance(value, bool):
+            raise self._bad(f"{key} is missing" if value is None else f"{key} is neither true nor false")
+        return value
+
+    def type(self, key: str) -> DataType:
+        """Return a type; its fields may have no ids."""
+        if self._value.get(key) is None:
+            raise self._bad(f"{key} is missing")
+        try:
+            return parse_type(self._value[key])
+        except BadType as fault:
+            raise self._bad(f"{key}: {fault}", code="usage.type") from None
+
+    def move(self) -> Move:
+        """Return a required `move`."""
+        value = self._value.get("move")
+        if not isinstance(value, dict):
+            raise self._bad("move is missing" if value is None else "move is not a JSON object")
+        inner = _Reader(self._number, value)
+        kind = inner.text("type").upper()
+        if kind not in set(MoveKind):
+            raise self._bad(f"the type of move is {kind!r} (expected: {', '.join(MoveKind)})")
+        reference = inner.text("referenceFieldName") if kind in (MoveKind.AFTER, MoveKind.BEFORE) else None
+        return Move(inner.text("fieldName"), MoveKind(kind), reference)
+
+    def optional_move(self) -> Move | None:
+        """Return `move`, None if it is absent or null."""
+        return None if self._value.get("move") is None else self.move()
+
+    def _bad(self, reason: str, *, code: str = "usage.change") -> UsageError:
+        return UsageError(f"change {self._number} cannot be used: {reason}", code=code)
+
+    def _bad_action(self, action: object) -> UsageError:
+        near = nearest_name(action, _ACTIONS, ignores_case=True) if isinstance(action, str) else None
+        fault = self._bad("action is missing" if action is None else f"unknown action {action!r}")
+        fault.facts = {"expected": ", ".join(_ACTIONS)} | ({"did you mean": near} if near else {})
+        return fault
+
+
+_FIELD = ("fieldNames",)
+_ACTIONS: Mapping[str, tuple[tuple[str, ...], Callable[[_Reader], SchemaChange]]] = {
+    "addColumn": (
+        (*_FIELD, "dataType", "comment", "move"),
+        lambda has: AddColumn(has.path(), has.type("dataType"), has.optional_text("comment"), has.optional_move()),
+    ),
+    "renameColumn": ((*_FIELD, "newName"), lambda has: RenameColumn(has.path(), has.text("newName"))),
+    "dropColumn": (_FIELD, lambda has: DropColumn(has.path())),
+    "updateColumnType": (
+        (*_FIELD, "newDataType", "keepNullability"),
+        lambda has: UpdateType(has.path(), has.type("newDataType"), has.flag("keepNullability", False)),
+    ),
+    "updateColumnNullability": (
+        (*_FIELD, "newNullability"),
+        lambda has: UpdateNullability(has.path(), has.flag("newNullability")),
+    ),
+    "updateColumnComment": (
+        (*_FIELD, "newComment"),
+        lambda has: UpdateComment(has.path(), has.optional_text("newComment")),
+    ),
+    "updateColumnDefaultValue": (
+        (*_FIELD, "newDefaultValue"),
+        lambda has: UpdateDefault(has.path(), has.optional_text("newDefaultValue")),
+    ),
+    "updateColumnPosition": (("move",), lambda has: UpdatePosition(has.move())),
+    "setOption": (("key", "value"), lambda has: SetOption(has.text("key"), has.text("value"))),
+    "removeOption": (("key",), lambda has: RemoveOption(has.text("key"))),
+    "updateComment": (("comment",), lambda has: UpdateTableComment(has.optional_text("comment"))),
+    "dropPrimaryKey": ((), lambda _: DropPrimaryKey()),
+}
+"""The keys of each action, and how it is made."""
