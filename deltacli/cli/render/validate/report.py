@@ -21,6 +21,7 @@ LEVEL_NAMES = {
     Level.LISTING: "storage",
     Level.FOOTERS: "footers",
     Level.DATA: "data",
+    Level.API: "api",
 }
 """Level of the catalogue -> the `--level` that looks there."""
 

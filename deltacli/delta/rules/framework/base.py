@@ -23,7 +23,7 @@ class Severity(StrEnum):
 
 class Level(StrEnum):
     """The cheapest level that checks a rule: commits alone, the other files of the log, one listing of the table, the
-    footers of its files, or their rows.
+    footers of its files, or their rows. `API`: the answers of a server that shares it.
     """
 
     LOG = "log"
@@ -31,6 +31,7 @@ class Level(StrEnum):
     LISTING = "list"
     FOOTERS = "foot"
     DATA = "data"
+    API = "api"
 
 
 class Fix(NamedTuple):

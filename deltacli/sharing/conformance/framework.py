@@ -1,0 +1,95 @@
+"""What the rules of `share test` are made of, and the suites that collect what they report.
+
+A rule counts as checked only where a check compared something. All others are reported as not checked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from deltacli.delta.log.place import Place
+from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Rule, Severity
+from deltacli.sharing.conformance.wire import Answer
+
+UNEXPLAINED = "the server has nothing to check it on"
+
+
+class ConformanceArea(Area):
+    """The rules about one part of the protocol. A rule names the section of the text that it is taken from."""
+
+    def error(
+        self, rule_id: str, checks: str, *, spec: str, broken: str, repair: str, example: str, level: Level = Level.API
+    ) -> Rule:
+        """Add a rule whose violation loses rows, or makes clients fail."""
+        return self._add(rule_id, Severity.ERROR, level, checks, spec, Fix(broken, repair, "nothing"), example)
+
+    def warning(
+        self, rule_id: str, checks: str, *, spec: str, broken: str, repair: str, example: str, level: Level = Level.API
+    ) -> Rule:
+        """Add a rule whose violation some clients notice."""
+        return self._add(rule_id, Severity.WARNING, level, checks, spec, Fix(broken, repair, "nothing"), example)
+
+    def _add(
+        self, rule_id: str, severity: Severity, level: Level, checks: str, spec: str, fix: Fix, example: str
+    ) -> Rule:
+        return self.rule(f"share.{rule_id}", severity, level, checks, spec=spec, fix=fix, example=example)
+
+
+@dataclass
+class Suite:
+    """The findings about a server or about one table. `uri` is its address, `base` the path of its requests below the
+    endpoint. `checked` are the rules that were checked, `skipped` the reasons why others were not.
+    """
+
+    name: str
+    uri: str
+    base: str
+    takes: Callable[[Rule], bool]
+    on_finding: Callable[[Finding], None] = lambda _: None
+    version: int | None = None
+    findings: list[Finding] = field(default_factory=list)
+    checked: set[str] = field(default_factory=set)
+    skipped: dict[str, str] = field(default_factory=dict)
+    _told: set[tuple[str, str, str]] = field(default_factory=set)
+
+    def require(
+        self,
+        rule: Rule,
+        holds: bool,
+        answer: Answer,
+        message: str,
+        *,
+        seen: object = None,
+        expected: object = None,
+        line: int | None = None,
+        severity: Severity | None = None,
+    ) -> bool:
+        """Report an answer that breaks a rule, once per route and message; return whether the rule `holds`."""
+        self.checked.add(rule.id)
+        if not holds and self.takes(rule):
+            place = self.place(answer, line)
+            told = (rule.id, place.path, message)
+            if told not in self._told:
+                self._told.add(told)
+                finding = rule.at(place, message, seen=seen, expected=expected, severity=severity)
+                self.findings.append(finding)
+                self.on_finding(finding)
+        return holds
+
+    def skip(self, reason: str, rules: Iterable[Rule]) -> None:
+        """Note why rules cannot be checked. The first reason is kept."""
+        for rule in rules:
+            self.skipped.setdefault(rule.id, reason)
+
+    def place(self, answer: Answer, line: int | None = None) -> Place:
+        """Return an answer as a place: the path of the request, and as the key what else was sent."""
+        return Place(answer.request.path.removeprefix(self.base).lstrip("/"), line, None, answer.request.about or None)
+
+    def not_checked(self, rules: Iterable[Rule]) -> dict[str, list[str]]:
+        """Return reason -> the ids of the rules that were not checked because of it."""
+        reasons: dict[str, list[str]] = {}
+        for rule in rules:
+            if rule.id not in self.checked:
+                reasons.setdefault(self.skipped.get(rule.id, UNEXPLAINED), []).append(rule.id)
+        return reasons

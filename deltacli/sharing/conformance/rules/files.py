@@ -1,0 +1,321 @@
+"""The files behind the URLs: read without a token, in ranges; their footers, and at level `data` their rows."""
+
+from __future__ import annotations
+
+import io
+import socket
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from ipaddress import ip_address
+from typing import Any
+from urllib.parse import urlsplit, urlunsplit
+
+from deltacli.delta.rules.framework.base import Level
+from deltacli.sharing.conformance.framework import ConformanceArea
+from deltacli.sharing.conformance.lines import DELTA, FileLine, Lines
+from deltacli.sharing.conformance.rules.shared_table import SharedTableTest
+from deltacli.sharing.conformance.wire import Answer
+
+
+AREA = ConformanceArea("Files")
+
+PRIVATE = AREA.error(
+    "url-private",
+    "The URL of a file leads to a public address, except on a server that is itself reached at a private one.",
+    spec="File (url: an https url that a client can use to read the file directly)",
+    broken="clients fail, or are led to services inside their own network",
+    repair="sign URLs with the address that clients can reach",
+    example="http://10.0.0.7/part-0.parquet from a public server",
+    level=Level.FOOTERS,
+)
+UNREADABLE = AREA.error(
+    "url-unreadable",
+    "The URL of a file can be read without the token of the profile.",
+    spec="File (url: an https url that a client can use to read the file directly)",
+    broken="clients cannot read the rows of the file",
+    repair="sign URLs with a credential that may read the file",
+    example="403",
+    level=Level.FOOTERS,
+)
+RANGE = AREA.error(
+    "url-range",
+    "A Range of a file URL is answered with 206, the range in Content-Range, and its bytes.",
+    spec="File (url); RFC 9110, Range Requests",
+    broken="Spark refuses the file; other clients read all of it for its footer",
+    repair="support Range",
+    example="200 with the whole file",
+    level=Level.FOOTERS,
+)
+SIZE = AREA.error(
+    "file-size",
+    "`size` of a file is its number of bytes.",
+    spec="File (size: the size of this file in bytes)",
+    broken="clients look for the footer at the wrong place, and fail",
+    repair="send the size as the log has it; if that is wrong, the table is damaged: deltacli validate --level storage",
+    example="a size of 0",
+    level=Level.FOOTERS,
+)
+NOT_PARQUET = AREA.error(
+    "file-not-parquet",
+    "A file is a Parquet file.",
+    spec="Format (provider: currently the only valid value is parquet)",
+    broken="clients fail on the file",
+    repair="check the table: deltacli validate --level footers",
+    example="a page of an error in HTML",
+    level=Level.FOOTERS,
+)
+UNSIGNED = AREA.warning(
+    "url-unsigned",
+    "Without its signature a file URL cannot be read.",
+    spec="File (url); Overview (secure exchange)",
+    broken="everyone who guesses or learns the path reads the file, for ever",
+    repair="make the files private, and sign the URLs",
+    example="200 for the URL without its query string",
+    level=Level.FOOTERS,
+)
+RECORDS = AREA.error(
+    "stats-records",
+    "numRecords of the statistics is the number of rows in the footer.",
+    spec="Per-file Statistics (numRecords: the number of records in this file)",
+    broken="clients answer counts and limits with wrong numbers",
+    repair="check the table: deltacli validate --level footers",
+    example="numRecords is 5, and the footer has 6 rows",
+    level=Level.FOOTERS,
+)
+COLUMNS = AREA.error(
+    "file-columns",
+    "The columns of a file are those of the schema, in part or all of them; with column mapping by their physical "
+    "names.",
+    spec="Metadata (schemaString); Schema Object",
+    broken="clients return null for columns that they do not find",
+    repair="send the schema of the version; share tables with column mapping in delta format only",
+    example="a file with none of the columns of the schema",
+    level=Level.FOOTERS,
+)
+BOUNDS = AREA.error(
+    "stats-bounds",
+    "No value of a file is below minValues or above maxValues.",
+    spec="Per-file Statistics (minValues, maxValues)",
+    broken="clients and servers that skip files by their statistics lose rows",
+    repair="check the table: deltacli validate --level data",
+    example="minValues is 3, and a row has 1",
+    level=Level.DATA,
+)
+
+_MAGIC = b"PAR1"
+_TAIL = 64 << 10
+_MOST_FILES = 3
+_MOST_FILE = 64 << 20
+
+
+@dataclass
+class FileAddress:
+    """How a file of the table is reached. `resolve` returns the addresses of a host, none for an unknown one."""
+
+    endpoint_host: str
+    resolve: Callable[[str], Sequence[str]]
+
+    def is_elsewhere(self, url: str) -> bool:
+        """Return True for a private address where the endpoint has a public one."""
+        host = urlsplit(url).hostname
+        if host is None or host == self.endpoint_host:
+            return False
+        return self._is_private(host) and not self._is_private(self.endpoint_host)
+
+    def _is_private(self, host: str) -> bool:
+        return any(not ip_address(text.partition("%")[0]).is_global for text in self.resolve(host))
+
+
+def resolve_host(host: str) -> Sequence[str]:
+    """Return the addresses of a host."""
+    try:
+        return [str(found[4][0]) for found in socket.getaddrinfo(host, None)]
+    except (OSError, UnicodeError):
+        return []
+
+
+def check_files(table: SharedTableTest, level: str, resolve: Callable[[str], Sequence[str]] = resolve_host) -> None:
+    """Read the footers of a few files, and at level `data` their rows."""
+    whole = table.whole
+    if level == "api":
+        table.skip("--level api fetches no file", *AREA.rules)
+        return
+    if level == "footers":
+        table.skip("--level footers reads no rows", BOUNDS)
+    if whole is None or not whole.files:
+        table.skip("the table has no files", *AREA.rules)
+        return
+    host = urlsplit(table.tester.wire.endpoint).hostname or ""
+    address = FileAddress(host, resolve)
+    for number, file in enumerate(_chosen(whole)):
+        if _may_fetch(table, whole, file, address):
+            _check_file(table, whole, file, level, is_first=number == 0)
+
+
+def _chosen(whole: Lines) -> list[FileLine]:
+    """Return the first file, the largest one, and one with a deletion vector."""
+    files = [whole.files[0], max(whole.files, key=lambda file: file.size or 0)]
+    files += [file for file in whole.files if file.vector is not None][:1]
+    return list({file.id: file for file in files}.values())[:_MOST_FILES]
+
+
+def _may_fetch(table: SharedTableTest, whole: Lines, file: FileLine, address: FileAddress) -> bool:
+    if urlsplit(file.url).scheme not in ("http", "https"):
+        return False
+    message = "the URL of a file leads to a private address"
+    return table.suite.require(
+        PRIVATE, not address.is_elsewhere(file.url), whole.answer, message, line=file.line.number
+    )
+
+
+def _check_file(table: SharedTableTest, whole: Lines, file: FileLine, level: str, *, is_first: bool) -> None:
+    line, require = file.line.number, table.suite.require
+    size = file.size or 0
+    first = max(0, size - _TAIL)
+    tail = table.tester.wire.fetch(file.url, byte_range=f"{first}-{max(size - 1, 0)}", most=_TAIL + 1)
+    is_read = tail.status in (200, 206, 416)
+    message = f"the URL of a file is answered with {tail.status}"
+    if not require(UNREADABLE, is_read, whole.answer, message, seen=tail.status, expected=206, line=line):
+        return
+    if not _check_range(table, whole, file, tail, first):
+        return
+    if not require(
+        NOT_PARQUET,
+        tail.body.endswith(_MAGIC),
+        whole.answer,
+        "a file does not end as a Parquet file",
+        seen=repr(tail.body[-4:]),
+        expected=repr(_MAGIC),
+        line=line,
+    ):
+        return
+    if is_first:
+        _check_signature(table, whole, file)
+    _check_footer(table, whole, file, tail.body)
+    if level == "data":
+        _check_rows(table, whole, file)
+
+
+def _check_range(table: SharedTableTest, whole: Lines, file: FileLine, tail: Answer, first: int) -> bool:
+    """Check the answer to a range; return whether its bytes can be used."""
+    line, require, size = file.line.number, table.suite.require, file.size or 0
+    _, _, total = tail.headers.get("content-range", "").partition("/")
+    actual = int(total) if total.isdigit() else None
+    if tail.status == 200:
+        length = tail.headers.get("content-length", "")
+        actual = int(length) if length.isdigit() else None
+    if actual is not None:
+        message = "the size of a file is not that of its URL"
+        if not require(SIZE, actual == size, whole.answer, message, seen=size, expected=actual, line=line):
+            return False
+    named = tail.headers.get("content-range", "missing")
+    expected = f"bytes {first}-{size - 1}/{size}"
+    is_range = tail.status == 206 and named in (expected, expected.replace(f"/{size}", "/*"))
+    is_range = is_range and len(tail.body) == size - first
+    message = f"a range of a file is answered with {tail.status}"
+    seen = f"{tail.status}, Content-Range {named}, {len(tail.body):,} bytes"
+    return require(RANGE, is_range, whole.answer, message, seen=seen, expected=f"206, {expected}", line=line)
+
+
+def _check_signature(table: SharedTableTest, whole: Lines, file: FileLine) -> None:
+    parts = urlsplit(file.url)
+    if not parts.query:
+        table.skip("the signature of file URLs is not in their query strings", UNSIGNED)
+        return
+    bare = table.tester.wire.fetch(urlunsplit(parts._replace(query="")), byte_range="0-0", most=1)
+    message = f"the URL of a file without its signature is answered with {bare.status}"
+    is_refused = bare.status not in (200, 206)
+    table.suite.require(UNSIGNED, is_refused, whole.answer, message, seen=bare.status, line=file.line.number)
+
+
+def _check_footer(table: SharedTableTest, whole: Lines, file: FileLine, tail: bytes) -> None:
+    """Compare a footer with the statistics and the schema."""
+    from deltacli.delta.footers.parse import FooterReader
+    from deltacli.delta.footers.schema import read_schema
+    from deltacli.delta.footers.thrift import ThriftFaultError
+
+    length = int.from_bytes(tail[-8:-4], "little")
+    if length + 8 > len(tail):
+        table.skip(f"the footers are larger than {_TAIL >> 10} KiB", RECORDS, COLUMNS)
+        return
+    try:
+        footer = FooterReader().read(tail[-8 - length : -8])
+        found = {node.name for node in read_schema(footer.schema).nodes}
+    except ThriftFaultError as fault:
+        message = f"the footer of a file cannot be read: {fault}"
+        table.suite.require(NOT_PARQUET, False, whole.answer, message, line=file.line.number)
+        return
+    rows = footer.rows
+    if file.records is not None:
+        message = "numRecords of a file is not the number of rows in its footer"
+        table.suite.require(
+            RECORDS,
+            file.records == rows,
+            whole.answer,
+            message,
+            seen=file.records,
+            expected=rows,
+            line=file.line.number,
+        )
+    expected = _stored_names(whole)
+    is_known = not expected or bool(found & expected)
+    message = "a file has none of the columns of the schema"
+    seen = ", ".join(sorted(found)[:5])
+    table.suite.require(
+        COLUMNS,
+        is_known,
+        whole.answer,
+        message,
+        seen=seen,
+        expected=", ".join(sorted(expected)[:5]),
+        line=file.line.number,
+    )
+
+
+def _stored_names(whole: Lines) -> set[str]:
+    """Return the names of the columns that the files of a table have."""
+    names = set()
+    for column in whole.columns:
+        name, metadata = str(column.get("name")), column.get("metadata")
+        if name in whole.partition_columns:
+            continue
+        physical = metadata.get("delta.columnMapping.physicalName") if isinstance(metadata, dict) else None
+        names.add(str(physical) if whole.form == DELTA and whole.maps_columns and physical else name)
+    return names
+
+
+def _check_rows(table: SharedTableTest, whole: Lines, file: FileLine) -> None:
+    """Compare the rows of a whole file with its statistics."""
+    if (file.size or 0) > _MOST_FILE or file.stats is None:
+        table.skip(f"the files have no statistics, or are larger than {_MOST_FILE >> 20} MiB", BOUNDS)
+        return
+    answer = table.tester.wire.fetch(file.url, most=_MOST_FILE)
+    if not answer.is_ok or len(answer.body) != file.size:
+        return
+    for name, outside in _outside_bounds(answer.body, file):
+        message = f"a value of the column {name} is outside minValues and maxValues"
+        table.suite.require(BOUNDS, not outside, whole.answer, message, seen=outside or None, line=file.line.number)
+
+
+def _outside_bounds(data: bytes, file: FileLine) -> Iterator[tuple[str, str]]:
+    """Yield each column of whole numbers with bounds, and how its values break them."""
+    import pyarrow.parquet as pq
+
+    from deltacli.arrow import compute as pc
+
+    content = pq.read_table(io.BytesIO(data))
+    stats = file.stats or {}
+    lows, highs = stats.get("minValues") or {}, stats.get("maxValues") or {}
+    for name in content.column_names:
+        low, high = lows.get(name), highs.get(name)
+        if type(low) is not int or type(high) is not int or not _is_number(content.column(name).type):
+            continue
+        found = pc.min_max(content.column(name)).as_py()
+        is_inside = found["min"] is None or (low <= found["min"] and found["max"] <= high)
+        yield name, "" if is_inside else f"{found['min']} to {found['max']}, bounds {low} to {high}"
+
+
+def _is_number(kind: Any) -> bool:  # Any: an Arrow type
+    import pyarrow as pa
+
+    return bool(pa.types.is_integer(kind))

@@ -1,0 +1,186 @@
+"""One run against a server: a suite about the server, then one about each table, within a budget of requests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from deltacli.delta.rules.framework.base import Area, Finding, Rule
+from deltacli.errors import StorageFailed, Unreadable, UsageError
+from deltacli.progress import SILENT, Progress
+from deltacli.sharing.conformance.catalogue import LEVELS, server_rules, table_rules
+from deltacli.sharing.conformance.framework import Suite
+from deltacli.sharing.conformance.rules import answers, changes, files, formats, hints, lists, paging, versions
+from deltacli.sharing.conformance.rules.answers import Tester
+from deltacli.sharing.conformance.rules.lists import Item, Listed, TableName
+from deltacli.sharing.conformance.rules.shared_table import SharedTableTest
+from deltacli.sharing.conformance.wire import Answer, BudgetSpentError, NoAnswerError, Request, Wire
+
+ITEM_NAMES = {"share": ("name",), "schema": ("name", "share"), "table": ("name", "schema", "share")}
+_MOST_LISTS = 20
+"""Shares, and schemas of a share, whose lists are read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What is tested: names to which the run is limited, a `level`, and at most `most_tables` tables."""
+
+    share: str | None = None
+    schema: str | None = None
+    table: str | None = None
+    level: str = "footers"
+    most_tables: int = 10
+
+    def admits(self, name: TableName) -> bool:
+        """Return True for a table within the names."""
+        pairs = ((self.share, name.share), (self.schema, name.schema), (self.table, name.name))
+        return all(wanted is None or wanted.lower() == found.lower() for wanted, found in pairs)
+
+
+@dataclass
+class ConformanceRun:
+    """Tests a server. `takes` chooses the rules; `on_suite` is called before each suite and returns what takes its
+    findings.
+    """
+
+    wire: Wire
+    scope: Scope
+    now_ms: int
+    takes: Callable[[Rule], bool]
+    progress: Progress = SILENT
+    on_suite: Callable[[str], Callable[[Finding], None]] = lambda _: lambda _: None
+    resolve: Callable[[str], Sequence[str]] = files.resolve_host
+    omissions: list[str] = field(default_factory=list)
+    """What the run left out as a whole."""
+
+    def suites(self) -> Iterator[Suite]:
+        """Yield each suite when it is done. Raises StorageFailed where the server cannot be reached, UsageError where
+        it refuses the token or does not have the names.
+        """
+        tester = Tester(self.wire, self.now_ms)
+        self._require_server()
+        suite = self._suite(self.wire.endpoint, self.wire.endpoint, "")
+        listed = Listed()
+        self._run(suite, "server", lambda: self._test_server(tester, suite, listed), server_rules())
+        yield suite
+        tables = [name for name in listed.tables if self.scope.admits(name)]
+        if not tables and self.scope.share is not None:
+            raise self._nothing(listed)
+        for name in tables[: self.scope.most_tables]:
+            yield self._test_table(tester, name)
+        if len(tables) > self.scope.most_tables:
+            left = len(tables) - self.scope.most_tables
+            self.omissions.append(f"{left:,} of {len(tables):,} tables: --max-tables {self.scope.most_tables}")
+
+    def _suite(self, name: str, uri: str, base: str) -> Suite:
+        kinds = LEVELS[self.scope.level]
+        return Suite(name, uri, base, lambda rule: rule.level in kinds and self.takes(rule), self.on_suite(uri))
+
+    def _require_server(self) -> None:
+        """Raise the fault that keeps everything from being tested."""
+        try:
+            answer = self.wire.send(Request("shares", {"maxResults": "1"}))
+        except NoAnswerError as fault:
+            raise StorageFailed(
+                f"the server {self.wire.endpoint} cannot be reached: {fault}", code="share.unreachable"
+            ) from fault
+        if answer.status in (401, 403):
+            raise UsageError(
+                f"the server {self.wire.endpoint} refuses the token of the profile: {answer.status}",
+                code="share.refused-token",
+                hint="deltacli share profile check FILE",
+            )
+        if answer.status == 404:
+            raise Unreadable(
+                f"{self.wire.endpoint} is not the endpoint of a Delta Sharing server: GET /shares is answered with 404",
+                code="share.not-a-server",
+            )
+
+    def _nothing(self, listed: Listed) -> Unreadable:
+        names = ".".join(name for name in (self.scope.share, self.scope.schema, self.scope.table) if name)
+        found = ", ".join(table.full_name for table in listed.tables[:5])
+        return Unreadable(
+            f"the server has no shared table {names}", code="share.no-table", facts={"found": found or "no tables"}
+        )
+
+    def _run(self, suite: Suite, name: str, check: Callable[[], None], rules: Sequence[Rule]) -> None:
+        """Run a check; the rules of one that ends early, and were not yet checked, keep the reason."""
+        try:
+            check()
+        except BudgetSpentError as spent:
+            suite.skip(str(spent), rules)
+            if str(spent) not in self.omissions:
+                self.omissions.append(str(spent))
+        except NoAnswerError as fault:
+            nowhere = Answer(Request(f"{suite.base}/{name}"), 0, {}, b"")
+            suite.require(answers.NO_ANSWER, False, nowhere, f"a request has no whole answer: {fault}")
+            suite.skip(f"a request has no whole answer: {fault}", rules)
+
+    def _test_server(self, tester: Tester, suite: Suite, listed: Listed) -> None:
+        answers.check_tokens(tester, suite)
+        listed.shares = lists.list_whole(tester, suite, "shares", ITEM_NAMES["share"])
+        chosen = [item for item in listed.shares if self._is_wanted(item)]
+        for share in chosen[:_MOST_LISTS]:
+            self._test_share(tester, suite, share, listed)
+        first = listed.schemas[0] if listed.schemas else (None, None)
+        share_name, schema_name = first
+        if share_name is None and chosen:
+            share_name = str(chosen[0]["name"])
+        answers.check_unknown_names(tester, suite, share_name, schema_name)
+        lists.check_parameters(tester, suite, "shares")
+        lists.check_pages(tester, suite, "shares", ITEM_NAMES["share"], listed.shares)
+        if schema_name is not None and share_name is not None:
+            path = f"{lists.schema_path(share_name, schema_name)}/tables"
+            names = ITEM_NAMES["table"]
+            lists.check_parameters(tester, suite, path)
+            lists.check_pages(tester, suite, path, names, lists.list_whole(tester, suite, path, names))
+        last = tester.ask(suite, "shares")
+        lists.check_unique_ids(suite, last, listed.shares, "shares")
+        lists.check_names(suite, last, listed)
+
+    def _is_wanted(self, share: Item) -> bool:
+        return self.scope.share is None or self.scope.share.lower() == str(share["name"]).lower()
+
+    def _test_share(self, tester: Tester, suite: Suite, share: Item, listed: Listed) -> None:
+        name = str(share["name"])
+        answer = lists.check_share(tester, suite, share)
+        path = f"{lists.share_path(name)}/schemas"
+        schemas = lists.list_whole(tester, suite, path, ITEM_NAMES["schema"])
+        lists.check_belongs(suite, answer, schemas, share=name)
+        tables: list[Item] = []
+        for schema in schemas[:_MOST_LISTS]:
+            inside = str(schema["name"])
+            listed.schemas.append((name, inside))
+            within = f"{lists.schema_path(name, inside)}/tables"
+            items = lists.list_whole(tester, suite, within, ITEM_NAMES["table"])
+            lists.check_belongs(suite, answer, items, share=name, schema=inside)
+            tables += items
+            listed.tables += [TableName(name, inside, str(item["name"]), item.get("id")) for item in items]
+        lists.check_unique_ids(suite, answer, tables, "tables of a share")
+        lists.check_share_ids(suite, answer, share, tables)
+        if len(schemas) <= _MOST_LISTS:
+            lists.check_all_tables(tester, suite, name, tables)
+
+    def _test_table(self, tester: Tester, name: TableName) -> Suite:
+        """Run each part of the test of a table; a part that ends early does not keep the others from running."""
+        suite = self._suite(name.full_name, f"{self.wire.endpoint}/{name.path}", name.path)
+        table = SharedTableTest(tester, suite, name.path)
+        parts: tuple[tuple[str, Callable[[], None], Area], ...] = (
+            ("version", lambda: versions.check_version(table), versions.AREA),
+            ("query", lambda: formats.check_formats(table), formats.AREA),
+            ("metadata", lambda: formats.check_metadata(table), formats.AREA),
+            ("query", lambda: versions.check_newest(table), versions.AREA),
+            ("query", lambda: versions.check_history(table), versions.AREA),
+            ("query", lambda: paging.check_pages(table), paging.AREA),
+            ("query", lambda: paging.check_end(table), paging.AREA),
+            ("query", lambda: hints.check_hints(table), hints.AREA),
+            ("changes", lambda: changes.check_changes(table), changes.AREA),
+            ("query", lambda: changes.check_files_since(table), changes.AREA),
+            ("query", lambda: files.check_files(table, self.scope.level, self.resolve), files.AREA),
+        )
+        with self.progress.step(f"testing {name.full_name}", unit="checks", total=len(parts)) as step:
+            for path, check, area in parts:
+                self._run(suite, path, check, area.rules)
+                step.advance()
+        suite.skip("the table could not be read", () if table.whole is not None else table_rules())
+        return suite

@@ -1,0 +1,215 @@
+"""Requests as they are sent, and answers as they come: no retry, no redirect, nothing decoded but a content encoding.
+
+One request at a time, with a pause between them, and a limited number of them. The token is sent to the endpoint only.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlencode, urlsplit
+
+CAPABILITIES = "delta-sharing-capabilities"
+MOST_BYTES = 64 << 20
+"""The size of an answer that is still read."""
+_STATUS_WAIT = (429, 503)
+_MOST_WAITS = 3
+_LONGEST_WAIT = 30.0
+_UNSTABLE = frozenset({"pageToken", "refreshToken"})
+_SHOWN = (CAPABILITIES, "fileidhash", "Range")
+
+
+class BudgetSpentError(Exception):
+    """The run may send no more requests."""
+
+
+class NoAnswerError(Exception):
+    """The connection failed, or ended before the answer did."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """A request below the endpoint. `token`: None sends the token of the profile, an empty text sends none."""
+
+    path: str
+    query: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: bytes | None = None
+    method: str = "GET"
+    token: str | None = None
+
+    @property
+    def about(self) -> str:
+        """Return what the request sends besides its path, without what differs from run to run."""
+        parts = [f"{self.method} "] if self.method == "HEAD" else []
+        parts += [f"{name}={'…' if name in _UNSTABLE else value}" for name, value in self.query.items()]
+        parts += [f"{name}: {value}" for name, value in self.headers.items() if name in _SHOWN]
+        if self.body not in (None, b"{}"):
+            parts.append(_shown_body(self.body or b""))
+        if self.token is not None:
+            parts.append("without a token" if not self.token else "with another token")
+        return "; ".join(part.strip() for part in parts)[:300]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """An answer; the names of its headers are in lower case. `is_whole`: nothing was cut off at `MOST_BYTES`."""
+
+    request: Request
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+    is_whole: bool = True
+
+    @property
+    def is_ok(self) -> bool:
+        return self.status == 200
+
+    @property
+    def media_type(self) -> str:
+        """Return the media type without parameters, in lower case."""
+        return self.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+    @property
+    def json(self) -> Any:  # Any: a JSON value
+        """Return the body as a JSON value, None where it is not JSON."""
+        try:
+            return json.loads(self.body)
+        except (ValueError, RecursionError):
+            return None
+
+
+@dataclass
+class Budget:
+    """How many requests may still be sent, and how long the whole run may take."""
+
+    requests: int
+    seconds: float | None = None
+
+
+class Wire:
+    """The connection to a server. `sleep` and `clock` (seconds) are those of the `time` module, except in tests."""
+
+    def __init__(
+        self,
+        endpoint: str,
+        token: str,
+        budget: Budget,
+        *,
+        pause: float = 0.0,
+        timeout: float = 60.0,
+        sleep: Callable[[float], None],
+        clock: Callable[[], float],
+        on_request: Callable[[], None] = lambda: None,
+    ) -> None:
+        import urllib3
+
+        self.endpoint = endpoint.rstrip("/")
+        self.sent = 0
+        self.received = 0
+        self._token = token
+        self._budget = budget
+        self._pause, self._sleep, self._clock, self._on_request = pause, sleep, clock, on_request
+        self._started = clock()
+        self._pool = urllib3.PoolManager(retries=False, timeout=urllib3.Timeout(connect=min(timeout, 10), read=timeout))
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._pool.clear()
+
+    @property
+    def origin(self) -> tuple[str, str | None, int | None]:
+        """Return scheme, host and port of the endpoint."""
+        parts = urlsplit(self.endpoint)
+        return parts.scheme, parts.hostname, parts.port
+
+    def send(self, request: Request) -> Answer:
+        """Return the answer to a request of the API; waits where the server asks for it. Raises BudgetSpentError,
+        NoAnswerError.
+        """
+        token = self._token if request.token is None else request.token
+        headers = {**({"Authorization": f"Bearer {token}"} if token else {}), **request.headers}
+        query = f"?{urlencode(request.query)}" if request.query else ""
+        url = f"{self.endpoint}/{request.path}{query}"
+        for _ in range(_MOST_WAITS):
+            answer = self._exchange(request, url, headers, MOST_BYTES)
+            if answer.status not in _STATUS_WAIT or "retry-after" not in answer.headers:
+                break
+            self._sleep(_wait_of(answer.headers["retry-after"]))
+        return answer
+
+    def fetch(self, url: str, *, byte_range: str | None = None, most: int = MOST_BYTES) -> Answer:
+        """Return the answer of a file URL, which never gets the token. Raises what `send` raises."""
+        headers = {} if byte_range is None else {"Range": f"bytes={byte_range}"}
+        return self._exchange(Request(urlsplit(url).path, headers=headers, token=""), url, headers, most)
+
+    def _exchange(self, request: Request, url: str, headers: Mapping[str, str], most: int) -> Answer:
+        import urllib3
+
+        self._spend()
+        body_headers = {"Content-Type": "application/json; charset=utf-8"} if request.body is not None else {}
+        try:
+            response = self._pool.request(
+                request.method,
+                url,
+                body=request.body,
+                headers={**body_headers, **headers, "User-Agent": "deltacli-share-test"},
+                redirect=False,
+                preload_content=False,
+            )
+            try:
+                body, is_whole = _read(response, most)
+            finally:
+                response.release_conn() if response.closed else response.close()
+        except (urllib3.exceptions.HTTPError, UnicodeError, ValueError) as fault:
+            raise NoAnswerError(_reason(fault)) from fault
+        self.received += len(body)
+        found = {name.lower(): value for name, value in response.headers.items()}
+        return Answer(request, response.status, found, body, is_whole)
+
+    def _spend(self) -> None:
+        if self._budget.requests <= self.sent:
+            raise BudgetSpentError(f"the limit of {self._budget.requests:,} requests is reached")
+        if self._budget.seconds is not None and self._clock() - self._started > self._budget.seconds:
+            raise BudgetSpentError(f"the limit of {self._budget.seconds:g} seconds is reached")
+        if self._pause and self.sent:
+            self._sleep(self._pause)
+        self.sent += 1
+        self._on_request()
+
+
+def _read(response: Any, most: int) -> tuple[bytes, bool]:  # Any: a response of urllib3
+    """Return the body, at most `most` bytes of it, and whether that is all."""
+    blocks: list[bytes] = []
+    size = 0
+    for block in response.stream(1 << 16, decode_content=True):
+        blocks.append(block)
+        size += len(block)
+        if size > most:
+            return b"".join(blocks)[:most], False
+    return b"".join(blocks), True
+
+
+def _reason(fault: Exception) -> str:
+    """Return why a connection failed, without the address that urllib3 puts before it."""
+    return str(fault).rpartition(": ")[2].strip("<>()'") or type(fault).__name__
+
+
+def _wait_of(text: str) -> float:
+    """Return the seconds of a Retry-After; a date counts as a second."""
+    try:
+        return min(max(float(text), 0.0), _LONGEST_WAIT)
+    except ValueError:
+        return 1.0
+
+
+def _shown_body(body: bytes) -> str:
+    try:
+        fields = json.loads(body)
+    except ValueError:
+        return body[:100].decode("utf-8", "replace")
+    if isinstance(fields, dict):
+        fields = {name: "…" if name in _UNSTABLE else value for name, value in fields.items()}
+    return json.dumps(fields, ensure_ascii=False)
