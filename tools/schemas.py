@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from deltacli.fleet.policy_file.json_schema import fleet_file_schema
+
 HOME = Path(__file__).resolve().parent.parent / "docs" / "schemas"
 
 Schema = dict[str, Any]  # Any: JSON values
@@ -47,6 +49,8 @@ _LINES = (
     "share-profile",
     "shared-table",
     "share-check",
+    "fleet-group",
+    "fleet-check",
     "schema-version",
     "paimon-snapshot",
     "paimon-state",
@@ -103,6 +107,8 @@ def render_schemas() -> dict[str, str]:
         ),
         "widen-type": _whole_line(documents["deltacli.widen-type"], "widen-type", "wider types, planned or committed"),
         **_sharing_lines(documents),
+        **_fleet_lines(documents),
+        "fleet-file": fleet_file_schema(),
     }
     written = [path for path in HOME.glob("*.json") if path.stem not in lines]
     others = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in written}
@@ -121,6 +127,15 @@ def _sharing_lines(documents: Mapping[str, Schema]) -> dict[str, Schema]:
         "share-profile": _last_line(profile, "share-profile", "problems", "a profile file, after its problems"),
         "shared-table": _part_line(check, "shared-table", ()),
         "share-check": _last_line(check, "share-check", "tables", "a sharing configuration, after its tables"),
+    }
+
+
+def _fleet_lines(documents: Mapping[str, Schema]) -> dict[str, Schema]:
+    """Return the lines of `fleet`."""
+    check = documents["deltacli.fleet-check"]
+    return {
+        "fleet-group": _part_line(check, "fleet-group", ()),
+        "fleet-check": _last_line(check, "fleet-check", "groups", "a policy file, after its groups"),
     }
 
 

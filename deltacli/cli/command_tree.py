@@ -14,6 +14,7 @@ COMMANDS: Mapping[str, str] = {
     "checkpoint": "deltacli.cli.commands.checkpoint",
     "completion": "deltacli.cli.commands.completion",
     "features": "deltacli.cli.commands.features",
+    "fleet check": "deltacli.cli.commands.fleet.check",
     "history": "deltacli.cli.commands.history",
     "log backup": "deltacli.cli.commands.log.backup",
     "log cat": "deltacli.cli.commands.log.cat",
@@ -57,6 +58,13 @@ Examples:
   deltacli log expire ./tbl --dry-run          list files to delete
   deltacli log crc ./tbl                       write or check a checksum
   deltacli log compact ./tbl --from 1 --to 9   merge commits into a file
+"""
+
+_FLEET = """Maintain many tables by a policy file.
+
+\b
+Examples:
+  deltacli fleet check fleet.toml   check the policy file
 """
 
 _SPARK = """Prepare a Spark cluster for --engine spark.
@@ -103,6 +111,7 @@ Examples:
 """
 
 GROUPS: Mapping[str, str] = {
+    "fleet": _FLEET,
     "log": _LOG,
     "share": _SHARE,
     "share profile": _PROFILE,
@@ -114,7 +123,9 @@ GROUPS: Mapping[str, str] = {
 
 _PATHS = tuple(tuple(name.split()) for name in COMMANDS)
 
-WITHOUT_TABLE = frozenset({("completion",), ("spark", "package"), *(path for path in _PATHS if path[0] == "share")})
+WITHOUT_TABLE = frozenset(
+    {("completion",), ("spark", "package"), *(path for path in _PATHS if path[0] in ("fleet", "share"))}
+)
 """Commands whose first argument is not a table."""
 
 

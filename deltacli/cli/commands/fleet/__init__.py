@@ -1,0 +1,1 @@
+"""The commands of `deltacli fleet`, one module each."""

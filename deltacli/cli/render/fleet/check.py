@@ -1,0 +1,98 @@
+"""The check of a policy file: a line per group, then the problems and a verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, BinaryIO
+
+from deltacli.cli.render.columns import Column
+from deltacli.cli.render.json import SCHEMA_VERSION
+from deltacli.cli.render.sections import Section
+from deltacli.cli.render.text_form import write_sections, write_table
+from deltacli.cli.results import Json, Listing
+from deltacli.cli.terminal.term import Style, Terminal
+from deltacli.fleet.policy_file.model import Entry, FleetFile, Group, Problem
+from deltacli.storage.secrets import without_secrets
+from deltacli.units import plural
+
+
+def fleet_fields(kind: str, file: str, *, complete: bool = True) -> dict[str, Any]:  # Any: JSON values
+    """Return the first fields of a document about the tables of a policy file."""
+    return {"kind": f"deltacli.{kind}", "schemaVersion": SCHEMA_VERSION, "complete": complete, "file": file}
+
+
+class GroupsResult(Listing[Json]):
+    """The groups, then the problems and a verdict."""
+
+    def draw(self, sink: BinaryIO, terminal: Terminal) -> None:
+        if self.rows:
+            write_table(sink, terminal, self.columns, self.rows)
+            sink.write(b"\n")
+        write_sections(sink, terminal, self.sections(terminal))
+
+
+def check_result(found: FleetFile) -> GroupsResult:
+    """Return the groups of a policy file with their steps, and what is wrong."""
+    items = [_item(group) for group in found.groups]
+    columns: list[Column[Json]] = [
+        Column("group", lambda one: one["name"], priority=1),
+        Column("policy", lambda one: one["policy"], priority=2),
+        Column("includes", _includes, priority=2, folds=True, least=16),
+        Column("excludes", lambda one: " ".join(one["exclude"]), priority=4, folds=True, least=16),
+        Column("steps", lambda one: " ".join(one["steps"]), priority=1, folds=True, least=16),
+    ]
+    content = {
+        "problems": [problem.as_json() for problem in found.problems],
+        "summary": {
+            "groups": len(found.groups),
+            "policies": len(found.policies),
+            "errors": len(found.errors),
+            "warnings": len(found.problems) - len(found.errors),
+        },
+    }
+    fields = fleet_fields("fleet-check", str(found.path)) | content
+    last = {"type": "fleet-check", "file": str(found.path), **content}
+    said = _sections(found)
+    return GroupsResult(
+        fields, "fleet-group", items, columns, items, items_name="groups", last=last, said=lambda _: said
+    )
+
+
+def _item(group: Group) -> dict[str, Any]:  # Any: JSON values
+    return {
+        "name": group.name,
+        "policy": group.policy.name,
+        "line": group.line,
+        "globs": _texts(group.globs),
+        "prefixes": _texts(group.prefixes),
+        "tables": _texts(group.tables),
+        "exclude": _texts(group.exclude),
+        "steps": group.policy.as_json(),
+    }
+
+
+def _texts(entries: Sequence[Entry]) -> list[str]:
+    return [without_secrets(entry.text) for entry in entries]
+
+
+def _includes(one: Json) -> str:
+    return " ".join([*one["globs"], *one["prefixes"], *one["tables"]])
+
+
+def _sections(found: FleetFile) -> list[Section]:
+    warnings = [problem for problem in found.problems if not problem.is_error]
+    errors, said = len(found.errors), plural(len(warnings), "warning")
+    verdict = f"{plural(len(found.groups), 'group')}, {plural(errors, 'error')}, {said}"
+    sections = [
+        Section("errors", [_line(found, problem) for problem in found.errors], Style.PROBLEM, is_cut=False),
+        Section("warnings", [_line(found, problem) for problem in warnings], is_cut=False),
+        Section("result", [verdict], Style.PROBLEM if errors else Style.GOOD),
+    ]
+    return [section for section in sections if section.lines]
+
+
+def _line(found: FleetFile, problem: Problem) -> str:
+    """Return a problem in the form that editors recognize: file, line, message."""
+    key = f"{problem.key}: " if problem.key else ""
+    expected = f" (expected: {problem.expected})" if problem.expected else ""
+    return f"{found.path}:{problem.line}: {key}{problem.message}{expected}"

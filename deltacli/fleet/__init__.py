@@ -1,0 +1,1 @@
+"""The care of many tables by a policy file: `deltacli fleet`."""

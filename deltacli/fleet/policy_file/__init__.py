@@ -1,0 +1,1 @@
+"""`fleet.toml`: groups of tables, and the policies that apply to them."""

@@ -1,0 +1,62 @@
+"""The JSON Schema of `fleet.toml`, for editors and CI; made from the table of keys."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from deltacli.fleet.policy_file.keys import GROUP_KEYS, POLICY_KEYS, STEP_KEYS, TOP_KEYS, Key, Kind
+
+Schema = dict[str, Any]  # Any: JSON values
+
+_DURATION = r"^\s*[0-9]{1,15}\s*([wdhmsWDHMS]|[mM][sS])\s*$"
+_SIZE = r"^\s*[0-9]{1,15}(\.[0-9]{1,9})?\s*([KMGTPkmgtp]i?[Bb]?|[KMGTPkmgtp]I[Bb]?|[Bb])?\s*$"
+_SHARE = r"^\s*[0-9]+(\.[0-9]+)? ?%\s*$"
+
+_KINDS: dict[Kind, Schema] = {
+    Kind.TEXT: {"type": "string", "minLength": 1},
+    Kind.TEXTS: {"type": "array", "items": {"type": "string", "minLength": 1}},
+    Kind.FLAG: {"type": "boolean"},
+    Kind.COUNT: {"type": "integer", "minimum": 1},
+    Kind.SIZE: {"anyOf": [{"type": "integer", "minimum": 1}, {"type": "string", "pattern": _SIZE}]},
+    Kind.DURATION: {"type": "string", "pattern": _DURATION},
+    Kind.SHARE: {"type": "string", "pattern": _SHARE},
+    Kind.LIMIT: {"type": "string", "minLength": 1},
+}
+
+
+def fleet_file_schema() -> Schema:
+    """Return the JSON Schema (draft 2020-12) of the content of a policy file."""
+    steps = {name: {"anyOf": [{"const": False}, _table(keys)]} for name, keys in STEP_KEYS.items()}
+    policy = _table(POLICY_KEYS)
+    policy["properties"] |= steps
+    group = _table(GROUP_KEYS) | {
+        "required": ["policy"],
+        "anyOf": [{"required": [name]} for name in ("globs", "prefixes", "tables", "lists")],
+    }
+    top = _table(TOP_KEYS)
+    top["properties"] |= {
+        "policies": {"type": "object", "additionalProperties": policy},
+        "groups": {"type": "object", "minProperties": 1, "additionalProperties": group},
+    }
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "fleet.toml, the policy file of deltacli fleet",
+        "$comment": "generated from the keys of the file, do not edit",
+        **top,
+        "required": ["groups"],
+    }
+
+
+def _table(keys: Iterable[Key]) -> Schema:
+    return {
+        "type": "object",
+        "additionalProperties": False,
+        "properties": {key.name: _value(key) for key in keys},
+    }
+
+
+def _value(key: Key) -> Schema:
+    schema: Schema = {"enum": list(key.choices)} if key.choices else dict(_KINDS[key.kind])
+    default = "" if key.default is None else f" Default: {key.default}."
+    return {"description": f"{key.meaning}{default}", **schema}

@@ -1,0 +1,93 @@
+"""The keys of `fleet.toml`, one row each. The reader and the JSON Schema are made from them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+from typing import NamedTuple
+
+
+class Kind(Enum):
+    """What a value is."""
+
+    TEXT = "a text"
+    TEXTS = "a list of texts"
+    FLAG = "true or false"
+    COUNT = "a number of at least 1"
+    SIZE = "a size such as 64MiB"
+    DURATION = "a duration such as 7d or 36h"
+    SHARE = "a share such as 10%"
+    LIMIT = "a share or size such as 20% or 10GiB"
+    CHOICE = "one of several words"
+
+
+class Key(NamedTuple):
+    """A key. `default` is text for people; a key without one has no value where it is missing."""
+
+    name: str
+    kind: Kind
+    meaning: str
+    default: str | None = None
+    choices: tuple[str, ...] = ()
+
+    @property
+    def expected(self) -> str:
+        """Return what the value may be."""
+        return ", ".join(self.choices) if self.choices else self.kind.value
+
+
+LEVELS = ("log", "storage", "footers", "data")
+SEVERITIES = ("error", "warning", "info")
+
+_EVERY = "Minimum time between two runs of the step on a table."
+_CONSENT = "Allow the step, which deletes files, to run without a question."
+_RETENTION = "Age up to which files are kept; without it the table's own property."
+_BELOW = "Allow a shorter retention than the table's; repeat the table's value."
+
+GROUP_KEYS = (
+    Key("policy", Kind.TEXT, "Name of the policy of these tables."),
+    Key("globs", Kind.TEXTS, "Patterns of directories: *, ?, […] within a name, ** for any directories."),
+    Key("prefixes", Kind.TEXTS, "Directories: every table at or below them."),
+    Key("tables", Kind.TEXTS, "Tables: paths or URIs."),
+    Key("lists", Kind.TEXTS, "Files with one path or URI of a table per line; # begins a comment."),
+    Key("exclude", Kind.TEXTS, "Patterns of directories that do not belong to the group, with all below them."),
+)
+
+STEP_KEYS: Mapping[str, tuple[Key, ...]] = {
+    "checkpoint": (
+        Key("commits", Kind.COUNT, "Write a checkpoint from so many commits since the last one.", "100"),
+        Key("log-bytes", Kind.SIZE, "Write a checkpoint from so many bytes of commits since the last one."),
+    ),
+    "log-expire": (
+        Key("every", Kind.DURATION, _EVERY, "1d"),
+        Key("retention", Kind.DURATION, _RETENTION),
+        Key("allow-retention-below", Kind.DURATION, _BELOW),
+        Key("consent", Kind.FLAG, _CONSENT, "false"),
+    ),
+    "vacuum": (
+        Key("every", Kind.DURATION, _EVERY, "7d"),
+        Key("retention", Kind.DURATION, _RETENTION),
+        Key("allow-retention-below", Kind.DURATION, _BELOW),
+        Key("mode", Kind.CHOICE, "Source of candidates: a listing, or the log only.", "full", ("full", "lite")),
+        Key("max-delete", Kind.LIMIT, "Refuse a plan that would delete more.", "50%"),
+        Key("protect-from", Kind.TEXTS, "Tables, such as shallow clones, whose files are kept: URIs."),
+        Key("consent", Kind.FLAG, _CONSENT, "false"),
+    ),
+    "validate": (
+        Key("every", Kind.DURATION, _EVERY, "7d"),
+        Key("level", Kind.CHOICE, "Level of the check.", "log", LEVELS),
+        Key("sample", Kind.SHARE, "Share of the data files to open, at the levels footers and data.", "100%"),
+        Key("select", Kind.TEXTS, "Rules to check: globs over rule ids."),
+        Key("ignore", Kind.TEXTS, "Rules to skip: globs over rule ids."),
+        Key("baselines", Kind.TEXT, "Directory with a file of accepted findings per table."),
+        Key("fail-on", Kind.CHOICE, "Severity from which findings fail the step.", "error", SEVERITIES),
+    ),
+}
+"""Step -> its keys. A policy has a table per step; `false` in its place turns an inherited step off."""
+
+DESTRUCTIVE = frozenset({"log-expire", "vacuum"})
+"""The steps that delete files."""
+
+POLICY_KEYS = (Key("inherits", Kind.TEXT, "Name of the policy whose steps and keys this one starts from."),)
+
+TOP_KEYS = (Key("exclude", Kind.TEXTS, "Patterns of directories that belong to no group, with all below them."),)

@@ -1,0 +1,144 @@
+"""A policy file as values: groups of tables, each with its resolved policy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from deltacli.units import DAY_MS, format_duration
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointPolicy:
+    """Write a checkpoint when the log is this far behind."""
+
+    commits: int = 100
+    log_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ExpirePolicy:
+    """Delete log files that no kept version needs."""
+
+    every: int = DAY_MS
+    retention: int | None = None
+    allow_retention_below: int | None = None
+    consent: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class VacuumPolicy:
+    """Delete data files that no retained version needs."""
+
+    every: int = 7 * DAY_MS
+    retention: int | None = None
+    allow_retention_below: int | None = None
+    mode: str = "full"
+    max_delete: str = "50%"
+    protect_from: tuple[str, ...] = ()
+    consent: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ValidatePolicy:
+    """Check tables against the rules."""
+
+    every: int = 7 * DAY_MS
+    level: str = "log"
+    sample: float = 1.0
+    select: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
+    baselines: str | None = None
+    fail_on: str = "error"
+
+
+STEP_TYPES: Mapping[str, type[Any]] = {
+    "checkpoint": CheckpointPolicy,
+    "log-expire": ExpirePolicy,
+    "vacuum": VacuumPolicy,
+    "validate": ValidatePolicy,
+}
+"""Step -> the class of its settings. Durations are milliseconds, sizes bytes."""
+
+StepPolicy = CheckpointPolicy | ExpirePolicy | VacuumPolicy | ValidatePolicy
+
+
+class Policy(NamedTuple):
+    """The steps of a policy, with all inherited keys. `line` is where it is defined."""
+
+    name: str
+    steps: Mapping[str, StepPolicy]
+    line: int = 1
+
+    def as_json(self) -> dict[str, Any]:  # Any: JSON values
+        """Return the settings of each step, spelled like the file. Keys without a value are left out."""
+        return {name: _settings(step) for name, step in self.steps.items()}
+
+
+def _settings(step: StepPolicy) -> dict[str, Any]:  # Any: JSON values
+    found: dict[str, Any] = {}  # Any: JSON values
+    for name in step.__slots__:
+        value = getattr(step, name)
+        if name in ("every", "retention", "allow_retention_below") and value is not None:
+            value = format_duration(value)
+        elif name == "sample":
+            value = f"{100 * value:g}%"
+        elif isinstance(value, tuple):
+            value = list(value) or None
+        if value is not None:
+            found[name.replace("_", "-")] = value
+    return found
+
+
+class Entry(NamedTuple):
+    """A text of the file with its line."""
+
+    text: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Tables with one policy: at and below the directories that match `globs` or are `prefixes`, and the given
+    `tables`; without what is at and below the directories that match `exclude`.
+    """
+
+    name: str
+    policy: Policy
+    globs: tuple[Entry, ...]
+    prefixes: tuple[Entry, ...]
+    tables: tuple[Entry, ...]
+    exclude: tuple[Entry, ...]
+    line: int
+
+
+class Problem(NamedTuple):
+    """What is wrong in the file. A warning does not keep the file from being used."""
+
+    line: int
+    key: str
+    message: str
+    expected: str | None = None
+    is_error: bool = True
+
+    def as_json(self) -> dict[str, Any]:  # Any: JSON values
+        """Return the problem for documents."""
+        severity = "error" if self.is_error else "warning"
+        found = {"line": self.line, "key": self.key, "severity": severity, "message": self.message}
+        return found if self.expected is None else {**found, "expected": self.expected}
+
+
+@dataclass(frozen=True)
+class FleetFile:
+    """A policy file. With errors among its problems, it is incomplete and must not be used."""
+
+    path: Path
+    groups: tuple[Group, ...]
+    policies: tuple[Policy, ...]
+    problems: tuple[Problem, ...] = field(default=())
+
+    @property
+    def errors(self) -> tuple[Problem, ...]:
+        return tuple(problem for problem in self.problems if problem.is_error)

@@ -1,0 +1,278 @@
+"""Reading `fleet.toml`: every problem of the file with its line, not only the first one."""
+
+from __future__ import annotations
+
+import os
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from deltacli.did_you_mean import nearest_name
+from deltacli.errors import UsageError
+from deltacli.fleet.policy_file.keys import GROUP_KEYS, POLICY_KEYS, STEP_KEYS, TOP_KEYS, Key, Kind
+from deltacli.fleet.policy_file.model import STEP_TYPES, Entry, FleetFile, Group, Policy, Problem
+from deltacli.fleet.policy_file.toml_lines import KeyPath, key_lines
+from deltacli.fleet.policy_file.values import read_value
+from deltacli.hints import quoted_table
+
+FAULT = "fleet.config"
+_MOST_BYTES = 16 << 20
+_POSITION = re.compile(r" \(at line (\d+), column \d+\)$")
+_TABLES = ("groups", "policies")
+
+Steps = dict[str, dict[str, Any] | None]
+"""Step -> its own keys with their values; None where it is turned off."""
+
+
+def read_fleet_file(path: str | Path) -> FleetFile:
+    """Return a policy file with its problems. Raises UsageError where the file cannot be read."""
+    try:
+        with open(path, "rb") as file:
+            data = file.read(_MOST_BYTES + 1)
+    except OSError as fault:
+        reason = (fault.strerror or str(fault)).lower()
+        raise UsageError(f"the policy file {path} cannot be read: {reason}", code=FAULT) from fault
+    if len(data) > _MOST_BYTES:
+        raise UsageError(f"the policy file {path} is larger than {_MOST_BYTES >> 20} MiB", code=FAULT)
+    return _Reader(Path(path)).read(data)
+
+
+def require_fleet_file(path: str | Path) -> FleetFile:
+    """Return a policy file without errors. Raises UsageError for the first one, with its line."""
+    found = read_fleet_file(path)
+    if not found.errors:
+        return found
+    first, *others = found.errors
+    facts = {} if first.expected is None else {"expected": first.expected}
+    if others:
+        facts["also"] = f"{len(others)} more; deltacli fleet check lists all of them"
+    raise UsageError(
+        f"{path}:{first.line}: {first.key}: {first.message}" if first.key else f"{path}:{first.line}: {first.message}",
+        code=FAULT,
+        facts=facts,
+        hint=f"deltacli fleet check {quoted_table(str(path))}",
+    )
+
+
+class _Reader:
+    """Reads one file and collects its problems."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._problems: list[Problem] = []
+        self._lines: Mapping[KeyPath, int] = {}
+
+    def read(self, data: bytes) -> FleetFile:
+        content = self._parse(data)
+        if content is None:
+            return FleetFile(self._path, (), (), tuple(self._problems))
+        excluded = self._entries(self._values((), content, TOP_KEYS, others=_TABLES), (), "exclude")
+        policies = self._policies(self._table((), content, "policies"))
+        groups = self._groups(self._table((), content, "groups"), policies, excluded)
+        if not groups and not self._problems:
+            self._fault((), "the file has no group of tables", "[groups.NAME]")
+        self._warn(groups)
+        in_order = sorted(self._problems, key=lambda problem: problem.line)
+        return FleetFile(self._path, tuple(groups), tuple(policies.values()), tuple(in_order))
+
+    def _parse(self, data: bytes) -> dict[str, Any] | None:  # Any: TOML values
+        try:
+            text = data.decode("utf-8-sig").replace("\r\n", "\n")
+            content = tomllib.loads(text)
+            self._lines = key_lines(text)
+        except UnicodeDecodeError as fault:
+            self._problems.append(Problem(data.count(b"\n", 0, fault.start) + 1, "", "the file is not UTF-8"))
+            return None
+        except tomllib.TOMLDecodeError as fault:
+            position = _POSITION.search(str(fault))
+            line = int(position[1]) if position else text.count("\n") + 1
+            message = _POSITION.sub("", str(fault)).removesuffix(" (at end of document)")
+            self._problems.append(Problem(line, "", f"not TOML: {message[:1].lower()}{message[1:]}"))
+            return None
+        except RecursionError:
+            self._problems.append(Problem(1, "", "not TOML: nested too deeply"))
+            return None
+        return content
+
+    def _fault(self, path: KeyPath, message: str, expected: str | None = None, *, is_error: bool = True) -> None:
+        self._problems.append(Problem(self._line(path), _spelled(path), message, expected, is_error))
+
+    def _line(self, path: KeyPath) -> int:
+        """Return the line of a key, or of the nearest table around it."""
+        while path and path not in self._lines:
+            path = path[:-1]
+        return self._lines.get(path, 1)
+
+    def _table(self, at: KeyPath, content: Mapping[str, Any], name: str) -> dict[str, Any]:  # Any: TOML values
+        found = content.get(name, {})
+        if isinstance(found, dict):
+            return found
+        self._fault((*at, name), "is not a table", f"[{_spelled((*at, name))}.NAME]")
+        return {}
+
+    def _values(
+        self, at: KeyPath, table: Mapping[str, Any], keys: Iterable[Key], *, others: Iterable[str] = ()
+    ) -> dict[str, Any]:  # Any: values of keys
+        """Return the valid values of a table by key; unknown keys, but for `others`, are problems."""
+        known = {key.name: key for key in keys}
+        self._require_known(at, table, [*known, *others])
+        found: dict[str, Any] = {}  # Any: values of keys
+        for name in [name for name in table if name in known]:
+            try:
+                found[name] = read_value(known[name], table[name])
+            except ValueError:
+                path, value = self._first_invalid((*at, name), known[name], table[name])
+                self._fault(path, f"invalid value {_shown(value)}", known[name].expected)
+        return found
+
+    def _first_invalid(self, path: KeyPath, key: Key, value: object) -> tuple[KeyPath, object]:
+        """Return the path and the value of what is invalid: of a list its first invalid element."""
+        if key.kind is Kind.TEXTS and isinstance(value, list):
+            for number, element in enumerate(value):
+                if not isinstance(element, str) or not element:
+                    return (*path, number), element
+        return path, value
+
+    def _require_known(self, at: KeyPath, table: Mapping[str, Any], known: list[str]) -> None:  # Any: TOML values
+        for name in table:
+            if name not in known:
+                nearest = nearest_name(name.replace("_", "-"), known, ignores_case=True)
+                guess = f"; did you mean {nearest!r}?" if nearest else ""
+                self._fault((*at, name), f"unknown key{guess}", ", ".join(known))
+
+    def _entries(self, values: Mapping[str, Any], at: KeyPath, name: str) -> tuple[Entry, ...]:  # Any: values of keys
+        """Return the texts of a key with their lines, paths as absolute ones."""
+        texts = values.get(name, ())
+        return tuple(Entry(self._place_of(text), self._line((*at, name, number))) for number, text in enumerate(texts))
+
+    def _place_of(self, text: str) -> str:
+        """Return a URI as it is, and a path as absolute; a relative one belongs to the directory of the file."""
+        if "://" in text or text.startswith("file:"):
+            return text.rstrip("/") if not text.endswith("://") else text
+        below = os.path.join(self._path.parent, os.path.expanduser(text))
+        return os.path.normpath(os.path.abspath(below))
+
+    def _policies(self, table: Mapping[str, Any]) -> dict[str, Policy]:  # Any: TOML values
+        own = {name: self._own_steps(name, content) for name, content in table.items()}
+        resolved = {}
+        for name in own:
+            steps = self._resolve(name, table, own)
+            built = {step: STEP_TYPES[step](**keys) for step, keys in steps.items() if keys is not None}
+            resolved[name] = Policy(name, built, self._line(("policies", name)))
+        return resolved
+
+    def _own_steps(self, name: str, content: object) -> Steps:
+        at: KeyPath = ("policies", name)
+        if not isinstance(content, dict):
+            self._fault(at, "is not a table", "a table with steps")
+            return {}
+        self._values(at, content, POLICY_KEYS, others=STEP_KEYS)
+        steps: Steps = {}
+        for step in [step for step in STEP_KEYS if step in content]:
+            settings = content[step]
+            if settings is False:
+                steps[step] = None
+            elif isinstance(settings, dict):
+                values = self._values((*at, step), settings, STEP_KEYS[step])
+                steps[step] = {key.replace("-", "_"): value for key, value in values.items()}
+                if "baselines" in values:
+                    steps[step]["baselines"] = self._place_of(values["baselines"])  # type: ignore[index]  # just set
+            else:
+                self._fault((*at, step), f"invalid value {_shown(settings)}", "a table, or false")
+        return steps
+
+    def _resolve(self, name: str, table: Mapping[str, Any], own: Mapping[str, Steps]) -> Steps:  # Any: TOML values
+        """Return the steps of a policy with those that it inherits."""
+        line_of_descent, at = [name], name
+        while (above := table[at].get("inherits") if isinstance(table[at], dict) else None) is not None:
+            if not isinstance(above, str) or above not in own:
+                if at == name and isinstance(above, str):
+                    self._unknown(("policies", name, "inherits"), "policy", above, own)
+                break
+            if above in line_of_descent:
+                if above == name:
+                    self._fault(("policies", name, "inherits"), f"circle: {' -> '.join([*line_of_descent, above])}")
+                break
+            line_of_descent.append(above)
+            at = above
+        steps: Steps = dict.fromkeys(STEP_KEYS)
+        for ancestor in reversed(line_of_descent):
+            for step, keys in own[ancestor].items():
+                steps[step] = None if keys is None else {**(steps[step] or {}), **keys}
+        return steps
+
+    def _unknown(self, path: KeyPath, what: str, name: str, known: Iterable[str]) -> None:
+        nearest = nearest_name(name, known, ignores_case=True)
+        guess = f"; did you mean {nearest!r}?" if nearest else ""
+        self._fault(path, f"{what} {name!r} is not defined{guess}", ", ".join(known) or None)
+
+    def _groups(
+        self, table: Mapping[str, Any], policies: Mapping[str, Policy], excluded: tuple[Entry, ...]
+    ) -> list[Group]:  # Any: TOML values
+        groups = []
+        for name, content in table.items():
+            at: KeyPath = ("groups", name)
+            if not isinstance(content, dict):
+                self._fault(at, "is not a table", "a table with policy and globs")
+                continue
+            values = self._values(at, content, GROUP_KEYS)
+            chosen = values.get("policy")
+            if "policy" not in content:
+                self._fault(at, "the group has no policy", 'policy = "NAME"')
+            elif chosen is not None and chosen not in policies:
+                self._unknown((*at, "policy"), "policy", chosen, policies)
+            globs, prefixes = self._entries(values, at, "globs"), self._entries(values, at, "prefixes")
+            tables = self._entries(values, at, "tables") + self._listed(values, at)
+            if not {"globs", "prefixes", "tables", "lists"} & content.keys():
+                self._fault(at, "the group has no tables", "globs, prefixes, tables or lists")
+            exclude = (*self._entries(values, at, "exclude"), *excluded)
+            policy = policies.get(chosen or "", Policy("", {}))
+            groups.append(Group(name, policy, globs, prefixes, tables, exclude, self._line(at)))
+        return groups
+
+    def _listed(self, values: Mapping[str, Any], at: KeyPath) -> tuple[Entry, ...]:  # Any: values of keys
+        """Return the tables of the files that a group lists."""
+        found: list[Entry] = []
+        for number, text in enumerate(values.get("lists", ())):
+            path = (*at, "lists", number)
+            try:
+                lines = Path(self._place_of(text)).read_text(encoding="utf-8").splitlines()
+            except (OSError, UnicodeDecodeError) as fault:
+                reason = (fault.strerror or str(fault)).lower() if isinstance(fault, OSError) else "it is not UTF-8"
+                self._fault(path, f"{text} cannot be read: {reason}")
+                continue
+            names = [line.strip() for line in lines]
+            found += [Entry(self._place_of(one), self._line(path)) for one in names if one and not one.startswith("#")]
+        return tuple(found)
+
+    def _warn(self, groups: Iterable[Group]) -> None:
+        """Warn about groups whose policy has no step, and about steps that cannot run without consent."""
+        for group in groups:
+            at: KeyPath = ("groups", group.name, "policy")
+            if group.policy.name and not group.policy.steps:
+                self._fault(at, f"the policy {group.policy.name!r} has no steps", is_error=False)
+            for step in [
+                name for name, settings in group.policy.steps.items() if getattr(settings, "consent", None) is False
+            ]:
+                message = f"{step} is planned but never run: its policy {group.policy.name!r} lacks consent = true"
+                self._fault(at, message, is_error=False)
+
+
+def _spelled(path: KeyPath) -> str:
+    """Return a key as it is spelled in a file: `groups.bronze.globs[0]`."""
+    text = ""
+    for part in path:
+        if isinstance(part, int):
+            text += f"[{part}]"
+        else:
+            name = part if re.fullmatch(r"[A-Za-z0-9_-]+", part) else f'"{part}"'
+            text += f".{name}" if text else name
+    return text
+
+
+def _shown(value: object) -> str:
+    """Return a value as TOML has it, shortened."""
+    text = {True: "true", False: "false"}[value] if isinstance(value, bool) else repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."

@@ -1,0 +1,181 @@
+"""`fleet.toml`: what is read, what is inherited, and where problems are."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+
+from deltacli.cli.app import run
+from deltacli.errors import UsageError
+from deltacli.fleet.policy_file.json_schema import fleet_file_schema
+from deltacli.fleet.policy_file.model import CheckpointPolicy, VacuumPolicy
+from deltacli.fleet.policy_file.reading import read_fleet_file, require_fleet_file
+from deltacli.fleet.policy_file.toml_lines import key_lines
+from deltacli.units import DAY_MS
+from tests.cli.test_documents import validate
+
+GOOD = """\
+exclude = ["lake/tmp"]
+
+[policies.base.vacuum]
+every = "7d"
+max-delete = "20%"
+consent = true
+
+[policies.gold]
+inherits = "base"
+vacuum = { every = "1d" }
+checkpoint.commits = 5
+
+[policies.quiet]
+inherits = "gold"
+vacuum = false
+
+[groups.gold]
+policy = "gold"
+globs = ["lake/gold/*"]
+prefixes = ["s3://lake/gold/"]
+exclude = ["lake/gold/old"]
+
+[groups.rest]
+policy = "quiet"
+tables = ["/data/t"]
+lists = ["tables.txt"]
+"""
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    (tmp_path / "tables.txt").write_text("# more\n\nx/y\nabfss://c@a/t\n")
+    return tmp_path
+
+
+def written(home: Path, text: str) -> Path:
+    (home / "fleet.toml").write_text(text)
+    return home / "fleet.toml"
+
+
+def problems(home: Path, text: str) -> list[tuple[int, str, str]]:
+    return [problem[:3] for problem in read_fleet_file(written(home, text)).problems]
+
+
+def test_policies_inherit_key_by_key_and_steps_can_be_turned_off(home: Path) -> None:
+    gold, rest = require_fleet_file(written(home, GOOD)).groups
+
+    assert gold.policy.steps == {
+        "checkpoint": CheckpointPolicy(commits=5),
+        "vacuum": VacuumPolicy(every=DAY_MS, max_delete="20%", consent=True),
+    }
+    assert {"checkpoint": CheckpointPolicy(commits=5)} == rest.policy.steps
+
+
+def test_relative_paths_belong_to_the_directory_of_the_file(home: Path) -> None:
+    gold, rest = require_fleet_file(written(home, GOOD)).groups
+
+    assert [f"{home}/lake/gold/*"] == [entry.text for entry in gold.globs]
+    assert ["s3://lake/gold"] == [entry.text for entry in gold.prefixes]
+    assert [f"{home}/lake/gold/old", f"{home}/lake/tmp"] == [entry.text for entry in gold.exclude]
+    assert ["/data/t", f"{home}/x/y", "abfss://c@a/t"] == [entry.text for entry in rest.tables]
+
+
+@pytest.mark.parametrize(
+    ("damage", "line", "key", "message"),
+    [
+        (("max-delete", "max_delete"), 5, "policies.base.vacuum.max_delete", "unknown key; did you mean 'max-delete'?"),
+        (('every = "1d"', 'evry = "1d"'), 10, "policies.gold.vacuum.evry", "unknown key; did you mean 'every'?"),
+        (("[groups.rest]", "[group.rest]"), 23, "group", "unknown key; did you mean 'groups'?"),
+        (("20%", "many"), 5, "policies.base.vacuum.max-delete", "invalid value 'many'"),
+        (("= true", "= 1"), 6, "policies.base.vacuum.consent", "invalid value 1"),
+        (("= 5", "= 0"), 11, "policies.gold.checkpoint.commits", "invalid value 0"),
+        (('"lake/gold/*"', '"a", 3'), 19, "groups.gold.globs[1]", "invalid value 3"),
+        (('= "base"', '= "bse"'), 9, "policies.gold.inherits", "policy 'bse' is not defined; did you mean 'base'?"),
+        (('= "base"', '= "quiet"'), 9, "policies.gold.inherits", "circle: gold -> quiet -> gold"),
+        (
+            ('= "gold"\ng', '= "glod"\ng'),
+            18,
+            "groups.gold.policy",
+            "policy 'glod' is not defined; did you mean 'gold'?",
+        ),
+        (("tables.txt", "no.txt"), 26, "groups.rest.lists[0]", "no.txt cannot be read: no such file or directory"),
+    ],
+)
+def test_each_problem_names_its_line_and_key(
+    home: Path, damage: tuple[str, str], line: int, key: str, message: str
+) -> None:
+    assert GOOD.replace(*damage) != GOOD
+
+    assert (line, key, message) in problems(home, GOOD.replace(*damage))
+
+
+def test_a_misspelt_key_never_becomes_its_default(home: Path) -> None:
+    path = written(home, GOOD.replace("max-delete", "max-delte").replace("every", "evry"))
+
+    with pytest.raises(UsageError) as raised:
+        require_fleet_file(path)
+
+    assert f"{path}:4: policies.base.vacuum.evry: unknown key; did you mean 'every'?" == raised.value.message
+    assert {"expected", "also"} == raised.value.facts.keys()
+    assert f"deltacli fleet check {path}" == raised.value.hint
+
+
+@pytest.mark.parametrize(
+    ("text", "line"), [("a = [1,\n b", 2), ("[x]\ny = \n", 2), ("a = 1\na = 2\n", 2), ('a = "', 1), ("[" * 9999, 1)]
+)
+def test_text_that_is_not_toml_has_a_line(home: Path, text: str, line: int) -> None:
+    ((found, key, message),) = problems(home, text)
+
+    assert (line, "") == (found, key)
+    assert message.startswith("not TOML: ")
+
+
+def test_an_empty_file_has_no_group(home: Path) -> None:
+    assert [(1, "", "the file has no group of tables")] == problems(home, "")
+
+
+def test_the_schema_accepts_the_file_and_refuses_what_the_reader_refuses(home: Path) -> None:
+    schema = Draft202012Validator(fleet_file_schema())
+
+    for old, new in [("", ""), ("max-delete", "max_delete"), ("= true", "= 1"), ("= 5", "= 0"), ('"7d"', '"7x"')]:
+        text = GOOD.replace(old, new) if old else GOOD
+        errors = read_fleet_file(written(home, text)).errors
+        assert bool(errors) == (not schema.is_valid(tomllib.loads(text))), new
+
+
+KEYS = st.sampled_from(["a", "b-c", '"d e"', "'f.g'", "h.i"])
+SCALARS = st.one_of(st.just('"x # ]"'), st.just("'''y\n[z]'''"), st.just("1.5"), st.just("1979-05-27 07:32:00"))
+ARRAYS = st.lists(SCALARS, max_size=3).map(lambda items: "[\n  " + ", # comment ]\n  ".join(items) + "\n]")
+
+
+@given(st.lists(st.tuples(KEYS, st.one_of(SCALARS, ARRAYS, SCALARS.map(lambda one: f"{{ k = {one} }}"))), max_size=6))
+def test_lines_of_keys_are_those_of_the_text(pairs: list[tuple[str, str]]) -> None:
+    unique = list(dict(pairs).items())
+    text = "".join(f"[t{number}]\n{key} = {value}\n" for number, (key, value) in enumerate(unique))
+    tomllib.loads(text)
+
+    lines = key_lines(text)
+
+    for number, (key, _) in enumerate(unique):
+        header = text.split("\n").index(f"[t{number}]") + 1
+        names = {"h.i": ("h", "i")}.get(key, (key.strip("\"'"),))
+        assert (header, header + 1) == (lines[(f"t{number}",)], lines[(f"t{number}", *names)])
+
+
+def test_the_command_reports_all_problems_in_every_format(
+    home: Path, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    path = str(written(home, GOOD.replace("max-delete", "max-delte").replace('"gold"', '"glod"')))
+
+    codes = [run(["fleet", "check", path]), run(["fleet", "check", path, "--json"]), run(["fleet", "check", "no.toml"])]
+
+    out, err = capfdbinary.readouterr()
+    text, document = out.decode().rsplit("\n", 2)[:-1][0], out.splitlines()[-1]
+    assert [1, 1, 2] == codes
+    assert f"{path}:5: policies.base.vacuum.max-delte: unknown key; did you mean 'max-delete'?" in text
+    validate(json.loads(document), "deltacli.fleet-check")
+    assert b"error: the policy file no.toml cannot be read: no such file or directory\n" == err
