@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, NamedTuple, Protocol, Self
+from typing import Any, NamedTuple, Protocol, Self, runtime_checkable
 
 from deltacli.errors import NoAtomicCreate, PermissionRefused
 
@@ -240,6 +240,14 @@ class Storage(Protocol):
 
     def remove_directory(self, path: str) -> Deletion:
         """Remove a directory if it is empty; Missing on a store without directories."""
+
+
+@runtime_checkable
+class StoreOfVersions(Protocol):
+    """A store that shows one version of a table at a time."""
+
+    def at(self, version: int | None, timestamp_ms: int | None) -> Storage:
+        """Return the store of a version, or of the newest one at a time; neither: of the newest one."""
 
 
 def folds_names(storage: Storage) -> bool:

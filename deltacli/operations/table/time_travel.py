@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import date, datetime
 from typing import NamedTuple
 
@@ -16,6 +17,7 @@ from deltacli.operations.table.find_log import Log, list_log
 from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.table.rebuild import read_snapshot, rebuild
 from deltacli.operations.table.version import Snapshot
+from deltacli.storage.base import StoreOfVersions
 from deltacli.units import format_timestamp
 from deltacli.work.commits.provenance import read_provenance
 
@@ -38,9 +40,16 @@ def find_snapshot(
     version = optional_version(version, "version")
     if timestamp is not None:
         timestamp_ms = moment_ms(timestamp, "timestamp")
+    if isinstance(table.storage, StoreOfVersions):
+        return _without_commits(read_snapshot(table.over(table.storage.at(version, timestamp_ms))))
     if timestamp_ms is not None:
         version = version_at(table, timestamp_ms)
     return read_snapshot(table, version=version)
+
+
+def _without_commits(snapshot: Snapshot) -> Snapshot:
+    """Return the snapshot of a store without commits, where a missing one is not a problem."""
+    return replace(snapshot, _problems=snapshot._problems - {"log.checkpoint-commit-missing"})
 
 
 def version_at(table: TableHandle, timestamp_ms: int) -> int:
