@@ -249,6 +249,18 @@ class StoreOfVersions(Protocol):
     def at(self, version: int | None, timestamp_ms: int | None) -> Storage:
         """Return the store of a version, or of the newest one at a time; neither: of the newest one."""
 
+    def between(self, first: int, last: int) -> Storage:
+        """Return the store with the commits of a range of versions, both included."""
+
+    def newest_version(self) -> int:
+        """Return the newest version that exists now."""
+
+    def version_since(self, timestamp_ms: int) -> int:
+        """Return the first version committed at or after a time."""
+
+    def version_until(self, timestamp_ms: int) -> int:
+        """Return the last version committed at or before a time."""
+
 
 def folds_names(storage: Storage) -> bool:
     """Return True where file names are case-insensitive; tested with the files of the table's log, without writing."""

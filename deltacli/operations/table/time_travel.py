@@ -98,8 +98,31 @@ def find_range(table: TableHandle, first: int | VersionTime, last: int | Version
     Raises VersionAbsent where the log does not reach back far enough to determine the first version, or lacks a
     requested version; UsageError for versions in the wrong order.
     """
+    if isinstance(table.storage, StoreOfVersions):
+        return _find_range_in(table.storage, first, last)
     listing = _list_dated(table)
     newest = listing.newest_version
+    _require_existing(first, last, newest)
+    begin = _oldest_since(table, listing, first.timestamp_ms) if isinstance(first, VersionTime) else first
+    if last is None:
+        return VersionRange(begin, newest)
+    return VersionRange(
+        begin, _newest_until(table, listing, last.timestamp_ms) if isinstance(last, VersionTime) else last
+    )
+
+
+def _find_range_in(store: StoreOfVersions, first: int | VersionTime, last: int | VersionTime | None) -> VersionRange:
+    """Return the range of versions of a store that answers such questions itself."""
+    newest = store.newest_version()
+    _require_existing(first, last, newest)
+    begin = store.version_since(first.timestamp_ms) if isinstance(first, VersionTime) else first
+    if isinstance(last, VersionTime):
+        return VersionRange(begin, store.version_until(last.timestamp_ms))
+    return VersionRange(begin, newest if last is None else last)
+
+
+def _require_existing(first: int | VersionTime, last: int | VersionTime | None, newest: int) -> None:
+    """Raise VersionAbsent for versions that do not exist yet, and UsageError for versions in the wrong order."""
     for end, highest in ((first, newest + 1 if last is None else newest), (last, newest)):
         if isinstance(end, int) and end > highest:
             raise VersionAbsent(
@@ -107,12 +130,6 @@ def find_range(table: TableHandle, first: int | VersionTime, last: int | Version
             )
     if isinstance(first, int) and isinstance(last, int) and first > last:
         raise UsageError(f"the range ends at version {last}, before its begin at version {first}")
-    begin = _oldest_since(table, listing, first.timestamp_ms) if isinstance(first, VersionTime) else first
-    if last is None:
-        return VersionRange(begin, newest)
-    return VersionRange(
-        begin, _newest_until(table, listing, last.timestamp_ms) if isinstance(last, VersionTime) else last
-    )
 
 
 def _oldest_since(table: TableHandle, listing: LogListing, timestamp_ms: int) -> int:

@@ -9,14 +9,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from threading import Lock
 from typing import Any, NoReturn
 
-from deltacli.delta.checkpoint.layout import classic_path
 from deltacli.errors import FileMissing
 from deltacli.progress import SILENT, Progress
 from deltacli.sharing.client.addresses import ShareAddress
+from deltacli.sharing.client.change_log import read_changes
 from deltacli.sharing.client.downloads import Downloads
 from deltacli.sharing.client.faults import read_only
 from deltacli.sharing.client.file_urls import FileUrl
-from deltacli.sharing.client.shared_version import SharedVersion, read_version
+from deltacli.sharing.client.shared_log import LogFileBytes, SharedLog
+from deltacli.sharing.client.shared_version import read_version
 from deltacli.sharing.client.table_requests import NEWEST, Point, Query, TableRequests
 from deltacli.storage.base import (
     PARALLEL_READS,
@@ -33,7 +34,6 @@ from deltacli.storage.object_reader import ObjectReader
 
 LOG = "_delta_log"
 _TAIL_BYTES = 64 << 10
-_COMMIT = b'{"commitInfo":{}}\n'
 
 
 class ShareStorage:
@@ -44,17 +44,20 @@ class ShareStorage:
     ) -> None:
         self.address, self.requests, self.query = address, requests, query
         self._progress = progress
-        self._version: SharedVersion | None = None
+        self._loaded: SharedLog | None = None
         self._lock = Lock()
         self._downloads = Downloads(requests.transport, self._url_of)
 
     @property
-    def shared(self) -> SharedVersion:
+    def shared(self) -> SharedLog:
         """The version, whose files are listed when it is first needed."""
         with self._lock:
-            if self._version is None:
-                self._version = read_version(self.requests, self.query, progress=self._progress)
-            return self._version
+            if self._loaded is None:
+                self._loaded = self._load()
+            return self._loaded
+
+    def _load(self) -> SharedLog:
+        return read_version(self.requests, self.query, progress=self._progress)
 
     def at(self, version: int | None = None, timestamp_ms: int | None = None) -> ShareStorage:
         """Return the store of another version, by its number or as the newest one at a time."""
@@ -63,6 +66,22 @@ class ShareStorage:
             return self
         query = Query(point, self.query.formats, self.query.json_hint, self.query.limit)
         return ShareStorage(self.address, self.requests, query, progress=self._progress)
+
+    def between(self, first: int, last: int) -> ChangeStorage:
+        """Return the store of the changes from one version to another, both included."""
+        return ChangeStorage(self, first, last)
+
+    def newest_version(self) -> int:
+        """Return the newest version that the server has."""
+        return self.requests.version()
+
+    def version_since(self, timestamp_ms: int) -> int:
+        """Return the first version committed at or after a time."""
+        return self.requests.version(starting_ms=timestamp_ms)
+
+    def version_until(self, timestamp_ms: int) -> int:
+        """Return the last version committed at or before a time."""
+        return self.requests.metadata(Point(timestamp_ms=timestamp_ms), self.query.formats).version
 
     def _url_of(self, name: str, not_this: str | None) -> FileUrl | None:
         return self.shared.url_of(name, not_this=not_this)
@@ -83,10 +102,10 @@ class ShareStorage:
 
     def list_from(self, directory: str, start: str = "") -> Iterator[FileStat]:
         if directory == LOG:
-            found = [self._stat_of_checkpoint(), *self._stats_of_commit()]
+            found = [FileStat(name, file.size_bytes, file.modified_ms) for name, file in self.shared.log_files.items()]
         elif directory == "":
-            shared = self.shared
-            found = [FileStat(name, shared.urls.size_of(name) or 0, 0) for name in sorted(shared.urls.names())]
+            urls = self.shared.urls
+            found = [FileStat(name, urls.size_of(name) or 0, 0) for name in urls.names()]
         else:
             raise self._missing(directory)
         return iter(sorted(stat for stat in found if stat.name >= start))
@@ -108,33 +127,26 @@ class ShareStorage:
             )
 
     def read(self, path: str) -> bytes:
-        if self._is_checkpoint(path):
-            return self.shared.checkpoint.read(0, self.shared.checkpoint.size_bytes)
-        if self._is_commit(path):
-            return _COMMIT
-        self._require_data(path)
-        size = self.shared.urls.size_of(path)
-        return self._downloads.read(path, 0, self._downloads.size_of(path) if size is None else size)
+        if (file := self._log_file(path)) is not None:
+            return file.read(0, file.size_bytes)
+        return self._downloads.read(path, 0, self._size_of(path))
 
     def read_range(self, path: str, offset: int, length: int) -> bytes:
-        if self._is_checkpoint(path):
-            return self.shared.checkpoint.read(offset, length)
-        if self._is_commit(path):
-            return _COMMIT[offset : offset + length]
-        self._require_data(path)
+        if (file := self._log_file(path)) is not None:
+            return file.read(offset, length)
         return self._downloads.read(path, offset, length)
 
     def open(self, path: str) -> Any:  # Any: as in the port
-        if self._is_checkpoint(path):
-            checkpoint = self.shared.checkpoint
-            return ObjectReader(checkpoint.read, checkpoint.size_bytes, b"", path)
-        self._require_data(path)
-        size = self.shared.urls.size_of(path)
-        if size is None:
-            size = self._downloads.size_of(path)
+        if (file := self._log_file(path)) is not None:
+            return ObjectReader(file.read, file.size_bytes, b"", path)
+        size = self._size_of(path)
         start = max(size - _TAIL_BYTES, 0)
         tail = self._downloads.read(path, start, size - start)
         return ObjectReader(lambda offset, count: self._downloads.read(path, offset, count), size, tail, path)
+
+    def _size_of(self, path: str) -> int:
+        size = self.shared.urls.size_of(path)
+        return self._downloads.size_of(path) if size is None else size
 
     def tag(self, path: str, opened: Any) -> str:  # noqa: ARG002  (of the port)
         return f"{self.shared.version} {path}"
@@ -143,17 +155,14 @@ class ShareStorage:
         if path in ("", LOG):
             return PathKind.DIRECTORY
         if path.startswith(f"{LOG}/"):
-            return PathKind.FILE if self._is_checkpoint(path) or self._is_commit(path) else PathKind.MISSING
+            return PathKind.FILE if path[len(LOG) + 1 :] in self.shared.log_files else PathKind.MISSING
         if "/" in path or "." not in path:
             return PathKind.MISSING
         return PathKind.FILE if path in self.shared.urls else PathKind.MISSING
 
     def stat(self, path: str) -> FileStat:
-        if self._is_checkpoint(path):
-            return self._stat_of_checkpoint()
-        if self._is_commit(path):
-            return self._stats_of_commit()[0]
-        self._require_data(path)
+        if (file := self._log_file(path)) is not None:
+            return FileStat(path.rpartition("/")[2], file.size_bytes, file.modified_ms)
         return FileStat(path, self._downloads.size_of(path), 0)
 
     def stat_many(self, paths: Sequence[str]) -> tuple[list[int], list[int]]:
@@ -191,27 +200,30 @@ class ShareStorage:
 
     # -- parts ----------------------------------------------------------------------------------------------------
 
-    def _is_checkpoint(self, path: str) -> bool:
-        return path.startswith(f"{LOG}/") and path == classic_path(self.shared.version)
-
-    def _is_commit(self, path: str) -> bool:
-        return path.startswith(f"{LOG}/") and path in [f"{LOG}/{stat.name}" for stat in self._stats_of_commit()]
-
-    def _stats_of_commit(self) -> list[FileStat]:
-        """Return a commit without actions, which has the time of the version, where the server told it."""
-        shared = self.shared
-        if shared.timestamp_ms is None:
-            return []
-        return [FileStat(f"{shared.version:020}.json", len(_COMMIT), shared.timestamp_ms)]
-
-    def _stat_of_checkpoint(self) -> FileStat:
-        shared = self.shared
-        name = classic_path(shared.version).rpartition("/")[2]
-        return FileStat(name, shared.checkpoint.size_bytes, shared.timestamp_ms or 0)
-
-    def _require_data(self, path: str) -> None:
-        if path.startswith(f"{LOG}/") or path not in self.shared.urls:
+    def _log_file(self, path: str) -> LogFileBytes | None:
+        """Return a file of the log; None for a data file. Raises FileMissing for a path that is neither."""
+        if path.startswith(f"{LOG}/"):
+            found = self.shared.log_files.get(path[len(LOG) + 1 :])
+            if found is None:
+                raise self._missing(path)
+            return found
+        if path not in self.shared.urls:
             raise self._missing(path)
+        return None
 
     def _missing(self, path: str) -> FileMissing:
         return FileMissing(f"{path} does not exist in {self.uri}")
+
+
+class ChangeStorage(ShareStorage):
+    """The store of the changes of a range of versions."""
+
+    def __init__(self, table: ShareStorage, first: int, last: int) -> None:
+        super().__init__(table.address, table.requests, table.query, progress=table._progress)
+        self._first, self._last = first, last
+
+    def at(self, version: int | None = None, timestamp_ms: int | None = None) -> ShareStorage:  # noqa: ARG002
+        return self
+
+    def _load(self) -> SharedLog:
+        return read_changes(self.requests, self._first, self._last, self.query.formats, self._progress)
