@@ -69,7 +69,7 @@ def open_table(
     try:
         allowed = _prefixes(allow_external)
         open_other = partial(open_storage, options=storage_options, allowed=allowed, retry=_retry(name, retry_budget))
-        storage = open_other(name)
+        storage = _open_share(name, retry_budget) or open_other(name)
     except UsageError as fault:
         name_table(fault, shown)
         raise
@@ -86,12 +86,25 @@ def open_table(
     )
 
 
+def _open_share(name: str, retry_budget: timedelta) -> Storage | None:
+    """Return the store of a shared table, None for any other name. Raises UsageError."""
+    if "#" not in name:
+        return None
+    from deltacli.sharing.client.opening import open_share
+    from deltacli.storage.retry import Retry
+
+    return open_share(name, retry=Retry(retry_budget.total_seconds(), is_explicit=True))
+
+
 def _location(
     storage: Storage, options: Mapping[str, str] | None, allowed: Allowed, seconds: float | None
-) -> StoreLocation:
-    """Return where other processes find the store of a table."""
+) -> StoreLocation | None:
+    """Return where other processes find the store of a table; None for a shared one, whose URLs are of this process."""
+    from deltacli.storage.base import StoreOfVersions
     from deltacli.storage.location import StoreLocation
 
+    if isinstance(storage, StoreOfVersions):
+        return None
     return StoreLocation.of(storage.uri, options, allowed, seconds)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, NamedTuple, Protocol, Self
+from typing import Any, NamedTuple, Protocol, Self, runtime_checkable
 
 from deltacli.errors import NoAtomicCreate, PermissionRefused
 
@@ -240,6 +240,26 @@ class Storage(Protocol):
 
     def remove_directory(self, path: str) -> Deletion:
         """Remove a directory if it is empty; Missing on a store without directories."""
+
+
+@runtime_checkable
+class StoreOfVersions(Protocol):
+    """A store that shows one version of a table at a time."""
+
+    def at(self, version: int | None, timestamp_ms: int | None) -> Storage:
+        """Return the store of a version, or of the newest one at a time; neither: of the newest one."""
+
+    def between(self, first: int, last: int) -> Storage:
+        """Return the store with the commits of a range of versions, both included."""
+
+    def newest_version(self) -> int:
+        """Return the newest version that exists now."""
+
+    def version_since(self, timestamp_ms: int) -> int:
+        """Return the first version committed at or after a time."""
+
+    def version_until(self, timestamp_ms: int) -> int:
+        """Return the last version committed at or before a time."""
 
 
 def folds_names(storage: Storage) -> bool:

@@ -111,8 +111,10 @@ class Retry:
         faults: tuple[type[Exception], ...],
         passing: Callable[[Exception], str | None],
         max_attempts: int | None = None,
+        asked: Callable[[Exception], float] = lambda _: 0.0,
     ) -> Answer:
         """Return what `send` returns; repeat it while it raises one of `faults` for which `passing` returns a cause.
+        `asked` returns the seconds that the server wants to be left alone after a fault.
 
         Raises the last fault, with the number of attempts as its note, when the budget or the attempts are used up.
         """
@@ -127,7 +129,7 @@ class Retry:
                 if cause is None:
                     raise
                 first_fault = first_fault if attempts > 1 else now
-                wait = _backoff(attempts)
+                wait = max(_backoff(attempts), asked(fault))
                 is_last = attempts == max_attempts or now + wait - first_fault > self.budget_seconds
                 if is_last or self._is_stopping():
                     fault.add_note(_tried(attempts, now - first_fault))

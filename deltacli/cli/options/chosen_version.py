@@ -40,10 +40,11 @@ def parse_versions(text: str, option: str) -> tuple[int, ...]:
 def note_findings(run: Run, found: Snapshot, at_ms: int | None) -> None:
     """Note which problems were worked around, and that a time is later than the newest version."""
     from deltacli.operations.table.snapshot_problems import EXPLAINED
+    from deltacli.storage.base import StoreOfVersions
 
     for problem in found.problems:
         files = ", ".join(name for name, rule in found.set_aside.items() if rule == problem)
         run.note(f"note: {problem}: {EXPLAINED[problem]}{f' ({files})' if files else ''}")
-    is_newest = found.version == found.newest_version
+    is_newest = found.version == found.newest_version and not isinstance(found.table.storage, StoreOfVersions)
     if at_ms is not None and is_newest and found.time is not None and at_ms > found.time.timestamp_ms:
         run.note(f"note: version {found.version} is the newest, committed {format_timestamp(found.time.timestamp_ms)}")

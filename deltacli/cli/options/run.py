@@ -212,10 +212,13 @@ class Run:
 
         self.note(f"note: {why}; on a Spark cluster: {again_with(invocation.arguments, '--engine', 'spark')}")
 
-    def location_of(self, storage: Storage) -> StoreLocation:
-        """Return where other processes find the store of a table."""
+    def location_of(self, storage: Storage) -> StoreLocation | None:
+        """Return where other processes find the store of a table; None for a shared one."""
+        from deltacli.storage.base import StoreOfVersions
         from deltacli.storage.location import StoreLocation
 
+        if isinstance(storage, StoreOfVersions):
+            return None
         budget = None if self.retry_budget_ms is None else self.retry_budget_ms / 1_000
         return StoreLocation.of(storage.uri, self.storage_options, self.allowed, budget)
 

@@ -33,6 +33,8 @@ class Stores:
         from deltacli.storage import open_storage
         from deltacli.storage.base import require_writable
 
+        if "#" in uri and (share := self._open_share(uri, writes=writes)) is not None:
+            return share
         if "://" not in uri:
             storage = open_storage(uri, self.options, self.allowed)
         else:
@@ -43,6 +45,21 @@ class Stores:
         if writes:
             require_writable(storage)
         return storage
+
+    def _open_share(self, uri: str, *, writes: bool) -> Storage | None:
+        """Open a shared table; None where the name is not the address of one."""
+        from deltacli.sharing.client.addresses import parse_address
+
+        if parse_address(uri) is None:
+            return None
+        from deltacli.cli.terminal.libraries import capture_logging
+        from deltacli.sharing.client.faults import read_only
+        from deltacli.sharing.client.opening import open_share
+
+        if writes:
+            raise read_only(uri)
+        capture_logging()
+        return open_share(uri, retry=self._policy(), note=self.note)
 
     def _policy(self) -> Retry:
         from deltacli.cli.terminal.interrupts import is_interrupted

@@ -27,6 +27,15 @@ def decode_z85(text: str) -> bytes | None:
     return bytes(decoded)
 
 
+def encode_z85(data: bytes) -> str:
+    """Return the text of bytes, whose number is a multiple of four."""
+    digits = []
+    for start in range(0, len(data), 4):
+        number = int.from_bytes(data[start : start + 4], "big")
+        digits += [ALPHABET[number // 85**power % 85] for power in range(4, -1, -1)]
+    return "".join(digits)
+
+
 def decode_padded_z85(text: str) -> bytes | None:
     """Return the bytes of a text whose last group may represent fewer than four, or None if it is invalid.
 

@@ -35,6 +35,7 @@ from deltacli.operations.read.scan import Selection, data_files, reader_of, stre
 from deltacli.operations.table.api_hints import named_items
 from deltacli.operations.table.find_log import list_log
 from deltacli.operations.table.rebuild import read_snapshot
+from deltacli.storage.base import StoreOfVersions
 from deltacli.storage.secrets import without_secrets
 from deltacli.work.commits.reading import stream_commit
 from deltacli.work.rows.batches import first_rows
@@ -194,10 +195,12 @@ def read_range(
 ) -> Changes:
     """Return the changes of a range of versions, which may be empty."""
     is_empty = span.first > span.last
+    if isinstance(table.storage, StoreOfVersions) and not is_empty:
+        table = table.over(table.storage.between(span.first, span.last))
     return Changes(
         table,
         from_version=span.first,
-        to_version=span.last,
+        to_version=None if is_empty and isinstance(table.storage, StoreOfVersions) else span.last,
         columns=columns,
         where=where,
         limit=limit,

@@ -6,8 +6,9 @@ the operations as methods; operations accept any handle.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from deltacli.clock import Clock, system_clock
 from deltacli.engine.base import Engine
@@ -56,6 +57,13 @@ class TableHandle:
     def uri(self) -> str:
         """The absolute URI of the table directory."""
         return self.storage.uri
+
+    def over(self, storage: Storage) -> Self:
+        """Return the same handle on another store, such as that of another version of the table."""
+        other = copy.copy(self)
+        other.storage = storage
+        other.stores = TableStores(storage, self.open_other, self.allowed, self.stores.location)
+        return other
 
     def files(self) -> TableFiles:
         """Return the resolver of the files that the log names."""

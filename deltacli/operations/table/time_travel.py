@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import date, datetime
 from typing import NamedTuple
 
@@ -16,6 +17,7 @@ from deltacli.operations.table.find_log import Log, list_log
 from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.table.rebuild import read_snapshot, rebuild
 from deltacli.operations.table.version import Snapshot
+from deltacli.storage.base import StoreOfVersions
 from deltacli.units import format_timestamp
 from deltacli.work.commits.provenance import read_provenance
 
@@ -38,9 +40,16 @@ def find_snapshot(
     version = optional_version(version, "version")
     if timestamp is not None:
         timestamp_ms = moment_ms(timestamp, "timestamp")
+    if isinstance(table.storage, StoreOfVersions):
+        return _without_commits(read_snapshot(table.over(table.storage.at(version, timestamp_ms))))
     if timestamp_ms is not None:
         version = version_at(table, timestamp_ms)
     return read_snapshot(table, version=version)
+
+
+def _without_commits(snapshot: Snapshot) -> Snapshot:
+    """Return the snapshot of a store without commits, where a missing one is not a problem."""
+    return replace(snapshot, _problems=snapshot._problems - {"log.checkpoint-commit-missing"})
 
 
 def version_at(table: TableHandle, timestamp_ms: int, listing: LogListing | None = None) -> int:
@@ -96,8 +105,31 @@ def find_range(
     Raises VersionAbsent where the log does not reach back far enough to determine the first version, or lacks a
     requested version; UsageError for versions in the wrong order.
     """
+    if isinstance(table.storage, StoreOfVersions):
+        return _find_range_in(table.storage, first, last)
     listing = _list_dated(table, listing)
     newest = listing.newest_version
+    _require_existing(first, last, newest)
+    begin = _oldest_since(table, listing, first.timestamp_ms) if isinstance(first, VersionTime) else first
+    if last is None:
+        return VersionRange(begin, newest)
+    return VersionRange(
+        begin, _newest_until(table, listing, last.timestamp_ms) if isinstance(last, VersionTime) else last
+    )
+
+
+def _find_range_in(store: StoreOfVersions, first: int | VersionTime, last: int | VersionTime | None) -> VersionRange:
+    """Return the range of versions of a store that answers such questions itself."""
+    newest = store.newest_version()
+    _require_existing(first, last, newest)
+    begin = store.version_since(first.timestamp_ms) if isinstance(first, VersionTime) else first
+    if isinstance(last, VersionTime):
+        return VersionRange(begin, store.version_until(last.timestamp_ms))
+    return VersionRange(begin, newest if last is None else last)
+
+
+def _require_existing(first: int | VersionTime, last: int | VersionTime | None, newest: int) -> None:
+    """Raise VersionAbsent for versions that do not exist yet, and UsageError for versions in the wrong order."""
     for end, highest in ((first, newest + 1 if last is None else newest), (last, newest)):
         if isinstance(end, int) and end > highest:
             raise VersionAbsent(
@@ -105,12 +137,6 @@ def find_range(
             )
     if isinstance(first, int) and isinstance(last, int) and first > last:
         raise UsageError(f"the range ends at version {last}, before its begin at version {first}")
-    begin = _oldest_since(table, listing, first.timestamp_ms) if isinstance(first, VersionTime) else first
-    if last is None:
-        return VersionRange(begin, newest)
-    return VersionRange(
-        begin, _newest_until(table, listing, last.timestamp_ms) if isinstance(last, VersionTime) else last
-    )
 
 
 def _oldest_since(table: TableHandle, listing: LogListing, timestamp_ms: int) -> int:

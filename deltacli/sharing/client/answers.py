@@ -1,0 +1,168 @@
+"""Answers with lines: their headers, protocol and metadata, the files, and how they end.
+
+Spec: Delta Sharing Capabilities Header; Response Body; EndStreamAction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from deltacli.sharing.client.faults import AnswerBroken, clean, invalid
+from deltacli.sharing.client.lines import parse_lines, split_lines
+from deltacli.sharing.client.transport import Reply
+from deltacli.sharing.protocol import capabilities as wire
+from deltacli.sharing.protocol.capabilities import ResponseFormat
+
+VERSION_HEADER = "delta-table-version"
+_LONGEST_VERSION = 19
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerHead:
+    """The version and the format of an answer, and its first two lines as they came."""
+
+    version: int
+    form: ResponseFormat
+    promises_end: bool
+    """The last line will be `endStreamAction`."""
+    protocol: dict[str, Any] = field(default_factory=dict, repr=False)  # Any: JSON values
+    metadata: dict[str, Any] = field(default_factory=dict, repr=False)  # Any: JSON values
+
+    @property
+    def delta_protocol(self) -> dict[str, Any]:  # Any: JSON values
+        """The protocol action of a log that holds these files."""
+        if self.form is ResponseFormat.PARQUET:
+            return {"minReaderVersion": 1, "minWriterVersion": 2}
+        return _object(self.protocol, "deltaProtocol")
+
+    @property
+    def delta_metadata(self) -> dict[str, Any]:  # Any: JSON values
+        """The metadata action of a log that holds these files."""
+        if self.form is ResponseFormat.DELTA:
+            return {"partitionColumns": [], "configuration": {}, **_object(self.metadata, "deltaMetadata")}
+        return _metadata_of_parquet(self.metadata)
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerEnd:
+    """What the last line says."""
+
+    next_page_token: str | None = None
+    refresh_token: str | None = None
+    min_expiration_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ActionLine:
+    """A line after the first two: an action of a file, or the protocol or metadata of a later version."""
+
+    kind: str
+    fields: dict[str, Any]  # Any: JSON values
+
+
+class LineAnswer:
+    """One answer: `head`, then `actions`, then `end`, in this order."""
+
+    def __init__(self, reply: Reply, what: str, *, line_bytes: int, answer_bytes: int) -> None:
+        groups = split_lines(reply.blocks(answer_bytes, what), line_bytes)
+        self._lines = ((kind, fields) for group in groups for kind, fields in parse_lines(group))
+        self._reply, self._what = reply, what
+        self._end: AnswerEnd | None = None
+        form, promises = _read_capabilities(reply)
+        version = read_version(reply)
+        self.head = AnswerHead(version, form, promises, self._first("protocol"), self._first("metaData"))
+
+    def _first(self, kind: str) -> dict[str, Any]:  # Any: JSON values
+        found = next(self._lines, None)
+        if found is not None and found[0] == "endStreamAction":
+            self._take_end(found[1])
+        if found is None or found[0] != kind:
+            raise invalid(f"{self._what} does not begin with protocol and metaData", {"expected": kind})
+        return found[1]
+
+    def actions(self) -> Iterator[ActionLine]:
+        """Yield the other lines. Raises AnswerInvalid, and AnswerBroken where the answer is incomplete."""
+        for kind, fields in self._lines:
+            if self._end is not None:
+                raise invalid(f"{self._what} continues after endStreamAction")
+            if kind == "endStreamAction":
+                self._take_end(fields)
+            else:
+                yield ActionLine(kind, fields)
+        if self._end is None and (self.head.promises_end or not self._reply.is_framed):
+            raise AnswerBroken(f"{self._what} ends without endStreamAction")
+
+    @property
+    def end(self) -> AnswerEnd:
+        """The last line, once all actions are read."""
+        return self._end or AnswerEnd()
+
+    def _take_end(self, fields: dict[str, Any]) -> None:  # Any: JSON values
+        if fields.get("errorMessage"):
+            raise AnswerBroken(f"the server could not complete {self._what}: {clean(fields['errorMessage'])}")
+        self._end = AnswerEnd(
+            _token(fields, "nextPageToken"),
+            _token(fields, "refreshToken"),
+            _number(fields, "minUrlExpirationTimestamp"),
+        )
+
+
+def read_version(reply: Reply) -> int:
+    """Return the version in the header of an answer. Raises AnswerInvalid."""
+    text = reply.headers.get(VERSION_HEADER, "").strip()
+    if not (text.isascii() and text.isdigit() and len(text) <= _LONGEST_VERSION):
+        raise invalid(f"the header {VERSION_HEADER} is not a version", {"found": text or "no such header"})
+    return int(text)
+
+
+def _read_capabilities(reply: Reply) -> tuple[ResponseFormat, bool]:
+    """Return the format of an answer, and whether it promises `endStreamAction`. Servers without the header answer in
+    parquet format.
+    """
+    values = {}
+    for part in reply.headers.get(wire.HEADER, "").split(";"):
+        name, _, value = part.partition("=")
+        values[name.strip().lower()] = value.strip().lower()
+    form = values.get("responseformat") or ResponseFormat.PARQUET
+    if form not in list(ResponseFormat):
+        raise invalid("the format of the answer is unknown", {"responseformat": form})
+    return ResponseFormat(form), values.get("includeendstreamaction") == "true"
+
+
+def _object(fields: dict[str, Any], name: str) -> dict[str, Any]:  # Any: JSON values
+    value = fields.get(name)
+    if not isinstance(value, dict):
+        raise invalid(f"{name} is missing")
+    return value
+
+
+def _metadata_of_parquet(fields: dict[str, Any]) -> dict[str, Any]:  # Any: JSON values
+    """Return the metadata of the parquet format as an action of a log."""
+    given = fields.get("configuration")
+    feed = isinstance(given, dict) and str(given.get("enableChangeDataFeed")).lower() == "true"
+    action = {
+        "id": fields.get("id"),
+        "name": fields.get("name"),
+        "description": fields.get("description"),
+        "format": {"provider": "parquet", "options": {}},
+        "schemaString": fields.get("schemaString"),
+        "partitionColumns": fields.get("partitionColumns") or [],
+        "configuration": {"delta.enableChangeDataFeed": "true"} if feed else {},
+    }
+    return {name: value for name, value in action.items() if value is not None}
+
+
+def _token(fields: dict[str, Any], name: str) -> str | None:  # Any: JSON values
+    value = fields.get(name)
+    if value is not None and not isinstance(value, str):
+        raise invalid(f"{name} is not a string")
+    return value or None
+
+
+def _number(fields: dict[str, Any], name: str) -> int | None:  # Any: JSON values
+    value = fields.get(name)
+    if value is not None and type(value) is not int:
+        raise invalid(f"{name} is not a number")
+    return value

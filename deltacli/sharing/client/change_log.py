@@ -1,0 +1,211 @@
+"""A change data feed as a log: a checkpoint without files at the first version, and a commit per version.
+
+So the rows of changes are read as from any other log.
+Spec: Read Change Data Feed from a Table; Data Change Files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import orjson
+
+from deltacli.delta.checkpoint.layout import classic_path
+from deltacli.delta.log.commit_lines import Action
+from deltacli.progress import SILENT, Progress
+from deltacli.sharing.client.answers import ActionLine, AnswerHead
+from deltacli.sharing.client.faults import invalid, too_much
+from deltacli.sharing.client.file_lines import read_file
+from deltacli.sharing.client.file_urls import FileUrl, FileUrls
+from deltacli.sharing.client.shared_log import LogFileBytes, RenewedUrls
+from deltacli.sharing.client.shared_version import NOT_FILES, HiddenFile, urls_again
+from deltacli.sharing.client.synthetic_log import CheckpointOfAnswer, hidden_file
+from deltacli.sharing.client.table_requests import ChangeQuery, Pages, Point, TableRequests
+from deltacli.sharing.protocol.capabilities import ResponseFormat
+from deltacli.storage.disk_faults import writing_faults
+
+_BUFFERED_BYTES = 1 << 20
+_WITH_CHANGES = ("add", "remove")
+
+
+@dataclass
+class _Commits:
+    """The lines of each version, collected in a file in the order in which they come."""
+
+    place: str
+    times: dict[int, int] = field(default_factory=dict)
+    parts: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
+    _pending: list[bytes] = field(default_factory=list)
+    _pending_bytes: int = 0
+    end: int = 0
+
+    def add(self, version: int, kind: str, action: Action) -> None:
+        """Add an action to a version."""
+        line = orjson.dumps({kind: action}) + b"\n"
+        parts = self.parts.setdefault(version, [])
+        if parts and sum(parts[-1]) == self.end:
+            parts[-1] = (parts[-1][0], parts[-1][1] + len(line))
+        else:
+            parts.append((self.end, len(line)))
+        self.end += len(line)
+        self._pending.append(line)
+        self._pending_bytes += len(line)
+        if self._pending_bytes >= _BUFFERED_BYTES:
+            self.flush()
+
+    def note_time(self, version: int, timestamp_ms: int) -> None:
+        """Remember when a version was committed. Raises AnswerInvalid for two times."""
+        if self.times.setdefault(version, timestamp_ms) != timestamp_ms:
+            raise invalid("the files of one version have different timestamps", {"version": version})
+
+    def flush(self) -> None:
+        """Write what was collected."""
+        with writing_faults(self.place, "a temporary file"), open(self.place, "ab") as file:
+            file.write(b"".join(self._pending))
+        self._pending, self._pending_bytes = [], 0
+
+
+@dataclass
+class SharedChanges:
+    """The changes of a range of versions."""
+
+    requests: TableRequests
+    query: ChangeQuery
+    head: AnswerHead
+    first: int
+    last: int
+    checkpoint: HiddenFile
+    lines: HiddenFile
+    parts: Mapping[int, list[tuple[int, int]]]
+    times: Mapping[int, int]
+    first_urls: FileUrls
+
+    @property
+    def version(self) -> int:
+        """The last version."""
+        return self.last
+
+    @property
+    def urls(self) -> FileUrls:
+        """The URLs of the files, as they are now."""
+        return self._renewed.urls
+
+    @cached_property
+    def log_files(self) -> Mapping[str, LogFileBytes]:
+        """A checkpoint at the first version, and the commits. One without changes has a time between its neighbours."""
+        name = classic_path(self.first).rpartition("/")[2]
+        found = {name: LogFileBytes(self.checkpoint.size_bytes, 0, self.checkpoint.read)}
+        time_ms = 0
+        for version in range(self.first, self.last + 1):
+            time_ms = self.times.get(version, time_ms + 1)
+            parts = _Parts(self.lines, tuple(self.parts.get(version, ())))
+            found[f"{version:020}.json"] = LogFileBytes(parts.size_bytes, time_ms, parts.read)
+        return found
+
+    def url_of(self, name: str, *, not_this: str | None = None) -> FileUrl | None:
+        """Return the URL of a file as `SharedLog.url_of` does."""
+        return self._renewed.find(name, not_this=not_this)
+
+    @cached_property
+    def _renewed(self) -> RenewedUrls:
+        def renew(before: FileUrls) -> FileUrls:
+            return self.requests.changes(self.query, lambda pages: urls_again(pages, before))
+
+        return RenewedUrls(self.first_urls, renew, self.requests.transport.clock)
+
+
+class _Parts:
+    """A commit: the parts of the file of lines that belong to it, after its commitInfo."""
+
+    def __init__(self, lines: HiddenFile, parts: tuple[tuple[int, int], ...]) -> None:
+        self._lines, self._parts = lines, parts
+        self._head = b'{"commitInfo":{}}\n'
+        self.size_bytes = len(self._head) + sum(length for _, length in parts)
+
+    def read(self, offset: int, length: int) -> bytes:
+        """Return bytes of the commit."""
+        found, end, begin = [self._head[offset : offset + length]], offset + length, len(self._head)
+        for start, size in self._parts:
+            first, last = max(offset, begin), min(end, begin + size)
+            if first < last:
+                found.append(self._lines.read(start + first - begin, last - first))
+            begin += size
+        return b"".join(found)
+
+
+def read_changes(
+    requests: TableRequests, first: int, last: int, formats: tuple[ResponseFormat, ...], progress: Progress = SILENT
+) -> SharedChanges:
+    """List the files of a change data feed, both ends included. Raises AnswerInvalid, and what requests raise."""
+    query = ChangeQuery(Point(first), Point(last), formats)
+    return requests.changes(query, lambda pages: _read_pages(requests, query, (first, last), pages, progress))
+
+
+def _read_pages(
+    requests: TableRequests, query: ChangeQuery, span: tuple[int, int], pages: Pages, progress: Progress
+) -> SharedChanges:
+    urls = FileUrls()
+    with hidden_file() as (place, opened), hidden_file() as (lines, opened_lines):
+        writer = CheckpointOfAnswer(place, pages.head)
+        try:
+            size = writer.finish()
+        finally:
+            writer.close()
+        commits = _Commits(lines)
+        _take_lines(pages, commits, urls, span, requests.transport.limits.files, progress)
+        commits.flush()
+    urls.finish()
+    _require_ascending(commits.times)
+    checkpoint, collected = HiddenFile(opened[0], size), HiddenFile(opened_lines[0], commits.end)
+    return SharedChanges(requests, query, pages.head, *span, checkpoint, collected, commits.parts, commits.times, urls)
+
+
+def _take_lines(
+    pages: Pages, commits: _Commits, urls: FileUrls, span: tuple[int, int], most: int, progress: Progress
+) -> None:
+    with progress.step("listing changed files", unit="files") as step:
+        for count, line in enumerate(pages.actions, 1):
+            if count > most:
+                raise too_much("the change data feed", f"{most:,} files")
+            if line.kind in NOT_FILES:
+                _take_state(line, pages.head, commits, span)
+                continue
+            file = read_file(line, pages.head.form)
+            if file.version is None or file.timestamp_ms is None:
+                raise invalid("a changed file has no version or timestamp", {"id": file.file_id})
+            _require_inside(file.version, span)
+            file.add_urls(urls)
+            commits.note_time(file.version, file.timestamp_ms)
+            commits.add(file.version, file.kind, {"dataChange": file.kind in _WITH_CHANGES, **file.action})
+            step.advance()
+
+
+def _take_state(line: ActionLine, head: AnswerHead, commits: _Commits, span: tuple[int, int]) -> None:
+    """Add the protocol or metadata of a later version to its commit."""
+    version = line.fields.get("version")
+    if type(version) is not int:
+        raise invalid(f"a {line.kind} in the change data feed has no version")
+    _require_inside(version, span)
+    if line.kind == "protocol":
+        later = AnswerHead(version, head.form, False, protocol=line.fields)
+        if head.form is ResponseFormat.DELTA:
+            commits.add(version, "protocol", later.delta_protocol)
+        return
+    later = AnswerHead(version, head.form, False, metadata=line.fields)
+    commits.add(version, "metaData", later.delta_metadata)
+
+
+def _require_inside(version: int, span: tuple[int, int]) -> None:
+    if not span[0] <= version <= span[1]:
+        raise invalid("a changed file is of another version", {"asked": f"{span[0]} to {span[1]}", "found": version})
+
+
+def _require_ascending(times: Mapping[int, int]) -> None:
+    """Raise AnswerInvalid unless later versions have later times, by at least a millisecond per version."""
+    before: tuple[int, int] | None = None
+    for version in sorted(times):
+        if before is not None and times[version] - before[1] < version - before[0]:
+            raise invalid("the timestamps of versions do not ascend", {"version": version})
+        before = version, times[version]

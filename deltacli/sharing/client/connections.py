@@ -1,0 +1,76 @@
+"""Connections of urllib3 that go only to addresses that were checked after the name was resolved."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+from collections.abc import Callable
+from typing import Any
+
+import urllib3
+from urllib3.connection import HTTPConnection, HTTPSConnection
+from urllib3.exceptions import ConnectTimeoutError, NameResolutionError, NewConnectionError
+
+Resolve = Callable[[str, int], list[str]]
+"""Returns the addresses of a host, in the order to try them. Raises socket.gaierror."""
+Vet = Callable[[str, str], None]
+"""Gets a host and one of its addresses; raises for an address that must not be connected to."""
+
+
+def resolve(host: str, port: int) -> list[str]:
+    """Return the addresses of a host by the resolver of this machine."""
+    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(address[0]) for *_, address in found))
+
+
+def make_pools(vet: Vet, *, connections: int, lookup: Resolve = resolve) -> urllib3.PoolManager:
+    """Return pools of connections. `vet` sees every address before anything is sent to it."""
+
+    class Plain(HTTPConnection):
+        def _new_conn(self) -> socket.socket:
+            return _connect(self, vet, lookup)
+
+    class Secured(HTTPSConnection):
+        def _new_conn(self) -> socket.socket:
+            return _connect(self, vet, lookup)
+
+    class PlainPool(urllib3.HTTPConnectionPool):
+        ConnectionCls = Plain
+
+    class SecuredPool(urllib3.HTTPSConnectionPool):
+        ConnectionCls = Secured
+
+    context = ssl.create_default_context()
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    manager = urllib3.PoolManager(num_pools=16, maxsize=connections, block=False, ssl_context=context)
+    manager.pool_classes_by_scheme = {"http": PlainPool, "https": SecuredPool}
+    return manager
+
+
+def _connect(connection: Any, vet: Vet, lookup: Resolve) -> socket.socket:  # Any: either kind of connection
+    """Return a socket connected to the first address that answers and that may be connected to."""
+    host, port = connection.host.strip("[]"), connection.port
+    try:
+        addresses = lookup(host, port)
+    except (socket.gaierror, UnicodeError) as fault:
+        reason = fault if isinstance(fault, socket.gaierror) else socket.gaierror(str(fault))
+        raise NameResolutionError(host, connection, reason) from fault
+    for address in addresses:
+        vet(host, address)
+    reason_of_last = "it has no address"
+    for address in addresses:
+        try:
+            return _open_socket(connection, address, port)
+        except TimeoutError as found:
+            raise ConnectTimeoutError(connection, f"connecting to {host} timed out") from found
+        except OSError as found:
+            reason_of_last = found.strerror or str(found)
+    raise NewConnectionError(connection, f"connecting to {host} failed: {reason_of_last}")
+
+
+def _open_socket(connection: Any, address: str, port: int) -> socket.socket:  # Any: as above
+    timeout = connection.timeout
+    opened = socket.create_connection((address, port), timeout if isinstance(timeout, int | float) else None)
+    for option in connection.socket_options or ():
+        opened.setsockopt(*option)
+    return opened

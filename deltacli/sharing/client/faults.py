@@ -1,0 +1,88 @@
+"""The errors of the client: what a server refused, failed to answer, or answered against the protocol."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from deltacli.errors import PermissionRefused, Refused, StorageFailed, Unreadable, UsageError
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]+")
+_LONGEST_TEXT = 500
+
+
+class ShareAbsent(Unreadable):
+    """The share, schema or table does not exist, or is not shared with this recipient."""
+
+    code = "share.not-found"
+
+
+class RequestRefused(Unreadable):
+    """The server rejected a request that a repetition cannot change. `error_code` is the server's own."""
+
+    code = "share.request"
+    status = 400
+    error_code = ""
+
+
+class AnswerInvalid(Unreadable):
+    """The server answered against the protocol, or more than the client accepts."""
+
+    code = "share.answer"
+
+
+class AnswerBroken(StorageFailed):
+    """An answer ended before it was complete."""
+
+    code = "share.answer-cut"
+
+
+class ServerUnavailable(StorageFailed):
+    """The server cannot be reached, or fails."""
+
+    code = "share.unavailable"
+
+
+class AccessRefused(PermissionRefused):
+    """The server does not accept the credentials of the profile."""
+
+    code = "share.access"
+
+
+class UrlRefused(Refused):
+    """A URL that a server sent leads where the client does not go."""
+
+    code = "share.url-refused"
+
+
+class FilesMovedOn(Unreadable):
+    """The files of the version are not shared any more: the table was changed while it was read."""
+
+    code = "share.moved-on"
+
+
+def clean(text: object) -> str:
+    """Return a text of a server as one line of printable characters, shortened."""
+    line = " ".join(_CONTROL.sub(" ", str(text)).split())
+    return line if len(line) <= _LONGEST_TEXT else f"{line[:_LONGEST_TEXT]}…"
+
+
+def invalid(what: str, facts: Mapping[str, object] | None = None) -> AnswerInvalid:
+    """Return the error for an answer that breaks the protocol."""
+    shown = {name: clean(value) for name, value in (facts or {}).items()}
+    return AnswerInvalid(f"invalid answer of the sharing server: {what}", facts=shown)
+
+
+def too_much(what: str, limit: str) -> AnswerInvalid:
+    """Return the error for an answer above a limit of the client."""
+    return AnswerInvalid(f"{what} exceeds the limit of {limit}", code="share.limit")
+
+
+def read_only(address: str) -> UsageError:
+    """Return the error for a command that writes."""
+    return UsageError(
+        "a shared table is read-only: this command changes tables",
+        code="share.read-only",
+        facts={"table": address},
+        hint="ask the provider of the share, or run the command on a table of your own",
+    )

@@ -1,0 +1,130 @@
+"""Where requests may go: https except on loopback, and never from a public server into private networks."""
+
+from __future__ import annotations
+
+import ipaddress
+from dataclasses import dataclass
+from enum import StrEnum
+from urllib.parse import SplitResult, urlsplit
+
+from deltacli.errors import UsageError
+from deltacli.sharing.client.faults import UrlRefused, clean
+
+_PORTS = {"http": 80, "https": 443}
+_NAT64 = ipaddress.ip_network("64:ff9b::/96")
+_Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+
+
+class Reach(StrEnum):
+    """From where an address can be reached."""
+
+    PUBLIC = "public"
+    PRIVATE = "private"
+    LOOPBACK = "loopback"
+    LINK_LOCAL = "link-local"
+    RESERVED = "reserved"
+
+
+def reach_of(text: str) -> Reach:
+    """Return the range of an IP address. IPv4 addresses inside IPv6 ones are judged as IPv4."""
+    address = _inner(ipaddress.ip_address(text.partition("%")[0]))
+    if address.is_loopback:
+        return Reach.LOOPBACK
+    if address.is_link_local:
+        return Reach.LINK_LOCAL
+    if address.is_multicast or address.is_unspecified or address.is_reserved:
+        return Reach.RESERVED
+    return Reach.PUBLIC if address.is_global else Reach.PRIVATE
+
+
+def _inner(address: _Address) -> _Address:
+    if isinstance(address, ipaddress.IPv4Address):
+        return address
+    if address in _NAT64:
+        return ipaddress.IPv4Address(int(address) & 0xFFFF_FFFF)
+    return address.ipv4_mapped or address.sixtofour or (address.teredo[1] if address.teredo else None) or address
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Scheme, host and port, which decide who gets a token."""
+
+    scheme: str
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"{self.scheme}://{self.host}:{self.port}"
+
+
+def origin_of(parts: SplitResult) -> Origin | None:
+    """Return the origin of a URL; None where it is not http or https, or has no host."""
+    try:
+        port = parts.port
+    except ValueError:
+        return None
+    if parts.scheme not in _PORTS or not parts.hostname:
+        return None
+    return Origin(parts.scheme, parts.hostname.lower().rstrip("."), port or _PORTS[parts.scheme])
+
+
+def is_loopback_name(host: str) -> bool:
+    """Return True for `localhost` and for addresses of loopback. Names are not resolved."""
+    if host.lower().rstrip(".") == "localhost":
+        return True
+    try:
+        return reach_of(host.strip("[]")) is Reach.LOOPBACK
+    except ValueError:
+        return False
+
+
+def require_endpoint(text: object, what: str = "the endpoint") -> tuple[str, Origin]:
+    """Return a URL of a profile without its last slash, and its origin. Raises UsageError unless it is https, or http
+    on loopback.
+    """
+    try:
+        parts = urlsplit(text) if isinstance(text, str) and text.isprintable() else None
+    except ValueError:
+        parts = None
+    origin = origin_of(parts) if parts is not None else None
+    if parts is None or origin is None or parts.username is not None or parts.query or parts.fragment:
+        raise UsageError(f"{what} of the profile is not an https URL", code="share.profile")
+    if origin.scheme == "http" and not is_loopback_name(origin.host):
+        raise UsageError(
+            f"{what} of the profile is plain http: everyone on the way could read the token",
+            code="share.profile",
+            facts={what.removeprefix("the "): f"http://{origin.host}", "expected": "https"},
+        )
+    return str(text).rstrip("/"), origin
+
+
+def require_file_url(text: object, endpoint: Origin) -> SplitResult:
+    """Return a URL of a file, parsed. Raises UrlRefused unless it is https, or http where the endpoint is on loopback.
+
+    Messages contain the host only: the rest of the URL gives access to the file.
+    """
+    try:
+        parts = urlsplit(text) if isinstance(text, str) else None
+    except ValueError:
+        parts = None
+    if parts is None or not isinstance(text, str) or not text.isascii() or not text.isprintable() or " " in text:
+        raise UrlRefused("the server sent a file URL that is not a URL")
+    origin = origin_of(parts)
+    if origin is None or parts.username is not None:
+        raise UrlRefused(
+            "the server sent a file URL that is not http or https", facts={"scheme": clean(parts.scheme[:20] or "none")}
+        )
+    if origin.scheme == "http" and not (is_loopback_name(endpoint.host) and is_loopback_name(origin.host)):
+        raise UrlRefused("the server sent a file URL of plain http", facts={"host": clean(origin.host)})
+    return parts
+
+
+def require_reach(host: str, address: str, allowed: frozenset[Reach]) -> None:
+    """Raise UrlRefused where a host has an address in a range that is not allowed. Public ones always are."""
+    reach = reach_of(address)
+    if reach is not Reach.PUBLIC and reach not in allowed:
+        raise UrlRefused(
+            f"the server sent a file URL of a {reach} address",
+            facts={"host": clean(host), "address": address},
+            hint=None,
+        )

@@ -1,0 +1,229 @@
+"""A shared table as a read-only store: a log with one checkpoint, and data files that are ranges of URLs.
+
+Every operation that reads a table works on it. Nothing is asked before it is needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from threading import Lock
+from typing import Any, NoReturn
+
+from deltacli.errors import FileMissing
+from deltacli.progress import SILENT, Progress
+from deltacli.sharing.client.addresses import ShareAddress
+from deltacli.sharing.client.change_log import read_changes
+from deltacli.sharing.client.downloads import Downloads
+from deltacli.sharing.client.faults import read_only
+from deltacli.sharing.client.file_urls import FileUrl
+from deltacli.sharing.client.shared_log import LogFileBytes, SharedLog
+from deltacli.sharing.client.shared_version import read_version
+from deltacli.sharing.client.table_requests import NEWEST, Point, Query, TableRequests
+from deltacli.storage.base import (
+    PARALLEL_READS,
+    Capabilities,
+    Creation,
+    Deletion,
+    Draft,
+    FileStat,
+    PathKind,
+    ShouldDescend,
+    WalkEntry,
+)
+from deltacli.storage.object_reader import ObjectReader
+
+LOG = "_delta_log"
+_TAIL_BYTES = 64 << 10
+
+
+class ShareStorage:
+    """The store of one version of a shared table. `uri` is its address, with the absolute path of the profile."""
+
+    def __init__(
+        self, address: ShareAddress, requests: TableRequests, query: Query = NEWEST, *, progress: Progress = SILENT
+    ) -> None:
+        self.address, self.requests, self.query = address, requests, query
+        self._progress = progress
+        self._loaded: SharedLog | None = None
+        self._lock = Lock()
+        self._downloads = Downloads(requests.transport, self._url_of)
+
+    @property
+    def shared(self) -> SharedLog:
+        """The version, whose files are listed when it is first needed."""
+        with self._lock:
+            if self._loaded is None:
+                self._loaded = self._load()
+            return self._loaded
+
+    def _load(self) -> SharedLog:
+        return read_version(self.requests, self.query, progress=self._progress)
+
+    def at(self, version: int | None = None, timestamp_ms: int | None = None) -> ShareStorage:
+        """Return the store of another version, by its number or as the newest one at a time."""
+        point = Point(version, timestamp_ms)
+        if point.is_newest or point == self.query.point:
+            return self
+        query = Query(point, self.query.formats, self.query.json_hint, self.query.limit)
+        return ShareStorage(self.address, self.requests, query, progress=self._progress)
+
+    def between(self, first: int, last: int) -> ChangeStorage:
+        """Return the store of the changes from one version to another, both included."""
+        return ChangeStorage(self, first, last)
+
+    def newest_version(self) -> int:
+        """Return the newest version that the server has."""
+        return self.requests.version()
+
+    def version_since(self, timestamp_ms: int) -> int:
+        """Return the first version committed at or after a time."""
+        return self.requests.version(starting_ms=timestamp_ms)
+
+    def version_until(self, timestamp_ms: int) -> int:
+        """Return the last version committed at or before a time."""
+        return self.requests.metadata(Point(timestamp_ms=timestamp_ms), self.query.formats).version
+
+    def _url_of(self, name: str, not_this: str | None) -> FileUrl | None:
+        return self.shared.url_of(name, not_this=not_this)
+
+    # -- the port -------------------------------------------------------------------------------------------------
+
+    @property
+    def uri(self) -> str:
+        return self.address.uri
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return Capabilities(cheap_listing=False, parallel_reads=PARALLEL_READS, atomic_create=False)
+
+    @property
+    def aliases(self) -> tuple[str, ...]:
+        return ()
+
+    def list_from(self, directory: str, start: str = "") -> Iterator[FileStat]:
+        if directory == LOG:
+            found = [FileStat(name, file.size_bytes, file.modified_ms) for name, file in self.shared.log_files.items()]
+        elif directory == "":
+            urls = self.shared.urls
+            found = [FileStat(name, urls.size_of(name) or 0, 0) for name in urls.names()]
+        else:
+            raise self._missing(directory)
+        return iter(sorted(stat for stat in found if stat.name >= start))
+
+    def list_directories(self, directory: str) -> list[str]:
+        if directory not in ("", LOG):
+            raise self._missing(directory)
+        return [LOG] if directory == "" else []
+
+    def walk(self, directory: str, enter: ShouldDescend) -> Iterator[WalkEntry]:
+        for place in [directory, *enter(directory, self.list_directories(directory))]:
+            stats = list(self.list_from(place))
+            yield WalkEntry(
+                place,
+                [stat.name for stat in stats],
+                [stat.size_bytes for stat in stats],
+                [stat.modified_ms for stat in stats],
+                [],
+            )
+
+    def read(self, path: str) -> bytes:
+        if (file := self._log_file(path)) is not None:
+            return file.read(0, file.size_bytes)
+        return self._downloads.read(path, 0, self._size_of(path))
+
+    def read_range(self, path: str, offset: int, length: int) -> bytes:
+        if (file := self._log_file(path)) is not None:
+            return file.read(offset, length)
+        return self._downloads.read(path, offset, length)
+
+    def open(self, path: str) -> Any:  # Any: as in the port
+        if (file := self._log_file(path)) is not None:
+            return ObjectReader(file.read, file.size_bytes, b"", path)
+        size = self._size_of(path)
+        start = max(size - _TAIL_BYTES, 0)
+        tail = self._downloads.read(path, start, size - start)
+        return ObjectReader(lambda offset, count: self._downloads.read(path, offset, count), size, tail, path)
+
+    def _size_of(self, path: str) -> int:
+        size = self.shared.urls.size_of(path)
+        return self._downloads.size_of(path) if size is None else size
+
+    def tag(self, path: str, opened: Any) -> str:  # noqa: ARG002  (of the port)
+        return f"{self.shared.version} {path}"
+
+    def kind_of(self, path: str) -> PathKind:
+        if path in ("", LOG):
+            return PathKind.DIRECTORY
+        if path.startswith(f"{LOG}/"):
+            return PathKind.FILE if path[len(LOG) + 1 :] in self.shared.log_files else PathKind.MISSING
+        if "/" in path or "." not in path:
+            return PathKind.MISSING
+        return PathKind.FILE if path in self.shared.urls else PathKind.MISSING
+
+    def stat(self, path: str) -> FileStat:
+        if (file := self._log_file(path)) is not None:
+            return FileStat(path.rpartition("/")[2], file.size_bytes, file.modified_ms)
+        return FileStat(path, self._downloads.size_of(path), 0)
+
+    def stat_many(self, paths: Sequence[str]) -> tuple[list[int], list[int]]:
+        from concurrent.futures import ThreadPoolExecutor
+
+        def size_of(path: str) -> int:
+            try:
+                return self.stat(path).size_bytes
+            except FileMissing:
+                return -1
+
+        with ThreadPoolExecutor(PARALLEL_READS, thread_name_prefix="deltacli-share") as pool:
+            sizes = list(pool.map(size_of, paths))
+        return sizes, [-1 if size < 0 else 0 for size in sizes]
+
+    # -- writing, which the port has and a share has not ----------------------------------------------------------
+
+    def put_if_absent(self, path: str, data: bytes, *, modified_ms: int | None = None) -> Creation:
+        self._refuse(path, data, modified_ms)
+
+    def put(self, path: str, data: bytes, *, modified_ms: int | None = None) -> None:
+        self._refuse(path, data, modified_ms)
+
+    def draft(self, path: str) -> Draft:
+        self._refuse(path)
+
+    def delete_many(self, paths: Iterable[str]) -> Iterator[tuple[str, Deletion]]:
+        self._refuse(paths)
+
+    def remove_directory(self, path: str) -> Deletion:
+        self._refuse(path)
+
+    def _refuse(self, *_: object) -> NoReturn:
+        raise read_only(self.uri)
+
+    # -- parts ----------------------------------------------------------------------------------------------------
+
+    def _log_file(self, path: str) -> LogFileBytes | None:
+        """Return a file of the log; None for a data file. Raises FileMissing for a path that is neither."""
+        if path.startswith(f"{LOG}/"):
+            found = self.shared.log_files.get(path[len(LOG) + 1 :])
+            if found is None:
+                raise self._missing(path)
+            return found
+        if path not in self.shared.urls:
+            raise self._missing(path)
+        return None
+
+    def _missing(self, path: str) -> FileMissing:
+        return FileMissing(f"{path} does not exist in {self.uri}")
+
+
+class ChangeStorage(ShareStorage):
+    """The store of the changes of a range of versions."""
+
+    def __init__(self, table: ShareStorage, first: int, last: int) -> None:
+        super().__init__(table.address, table.requests, table.query, progress=table._progress)
+        self._first, self._last = first, last
+
+    def at(self, version: int | None = None, timestamp_ms: int | None = None) -> ShareStorage:  # noqa: ARG002
+        return self
+
+    def _load(self) -> SharedLog:
+        return read_changes(self.requests, self._first, self._last, self.query.formats, self._progress)

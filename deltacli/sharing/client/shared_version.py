@@ -1,0 +1,165 @@
+"""One version of a shared table as the client holds it: a checkpoint of its files, and their URLs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from deltacli.delta.checkpoint.layout import classic_path
+from deltacli.progress import SILENT, Progress
+from deltacli.sharing.client.answers import AnswerHead
+from deltacli.sharing.client.faults import FilesMovedOn, invalid, too_much
+from deltacli.sharing.client.file_lines import SharedFile, read_file
+from deltacli.sharing.client.file_urls import FileUrl, FileUrls
+from deltacli.sharing.client.shared_log import LogFileBytes, RenewedUrls
+from deltacli.sharing.client.synthetic_log import CheckpointOfAnswer, hidden_file
+from deltacli.sharing.client.table_requests import Pages, Point, Query, TableRequests
+
+NOT_FILES = ("protocol", "metaData")
+_COMMIT = b'{"commitInfo":{}}\n'
+
+
+class HiddenFile:
+    """The bytes of a file without a name, released with this object."""
+
+    def __init__(self, descriptor: int, size_bytes: int) -> None:
+        self._descriptor, self.size_bytes = descriptor, size_bytes
+
+    def read(self, offset: int, length: int) -> bytes:
+        """Return bytes of the file."""
+        parts, end = [], min(offset + length, self.size_bytes)
+        while offset < end and (data := os.pread(self._descriptor, end - offset, offset)):
+            parts.append(data)
+            offset += len(data)
+        return b"".join(parts)
+
+    def __del__(self) -> None:
+        os.close(self._descriptor)
+
+
+@dataclass
+class SharedVersion:
+    """A version whose files were listed. `is_partial`: hints or a limit let the server leave out files."""
+
+    requests: TableRequests
+    query: Query
+    head: AnswerHead
+    checkpoint: HiddenFile
+    first_urls: FileUrls
+    refresh_token: str | None
+    timestamp_ms: int | None = None
+
+    @property
+    def version(self) -> int:
+        """The number of the version."""
+        return self.head.version
+
+    @property
+    def is_partial(self) -> bool:
+        """Return True where the server may have left out files."""
+        return self.query.json_hint is not None or self.query.limit is not None
+
+    @property
+    def urls(self) -> FileUrls:
+        """The URLs of the files, as they are now."""
+        return self._renewed.urls
+
+    @cached_property
+    def log_files(self) -> Mapping[str, LogFileBytes]:
+        """A checkpoint, and a commit without actions that has the time of the version, where the server told it."""
+        name = classic_path(self.version).rpartition("/")[2]
+        found = {name: LogFileBytes(self.checkpoint.size_bytes, self.timestamp_ms or 0, self.checkpoint.read)}
+        if self.timestamp_ms is not None:
+            found[f"{self.version:020}.json"] = LogFileBytes(
+                len(_COMMIT), self.timestamp_ms, lambda offset, length: _COMMIT[offset : offset + length]
+            )
+        return found
+
+    def url_of(self, name: str, *, not_this: str | None = None) -> FileUrl | None:
+        """Return the URL of a file, None for an unknown name. One that expires soon, or that is `not_this`, is renewed.
+
+        Raises FilesMovedOn where the server does not share the file any more.
+        """
+        return self._renewed.find(name, not_this=not_this)
+
+    @cached_property
+    def _renewed(self) -> RenewedUrls:
+        return RenewedUrls(self.first_urls, self._renew, self.requests.transport.clock)
+
+    def _renew(self, before: FileUrls) -> FileUrls:
+        query = replace(self.query, refresh_token=self.refresh_token)
+        if self.refresh_token is None and self.query.point.timestamp_ms is not None:
+            query = replace(query, point=Point(self.version))
+
+        def read(pages: Pages) -> FileUrls:
+            found = urls_again(pages, before)
+            self.refresh_token = pages.end.refresh_token or self.refresh_token
+            return found
+
+        return self.requests.query(query, read)
+
+
+def urls_again(pages: Pages, before: FileUrls) -> FileUrls:
+    """Return the URLs of files that were listed before. Raises FilesMovedOn where one has another size now."""
+    found = FileUrls()
+    for line in pages.actions:
+        if line.kind in NOT_FILES:
+            continue
+        file = read_file(line, pages.head.form)
+        if file.name in before:
+            file.add_urls(found)
+            if file.size_bytes not in (None, before.size_of(file.name)):
+                raise FilesMovedOn("the server changed the size of a file", facts={"file": file.name})
+    found.finish()
+    return found
+
+
+def read_version(requests: TableRequests, query: Query, *, progress: Progress = SILENT) -> SharedVersion:
+    """List the files of a version. Raises AnswerInvalid, and what requests raise."""
+    return requests.query(query, lambda pages: _read_pages(requests, query, pages, progress))
+
+
+def _read_pages(requests: TableRequests, query: Query, pages: Pages, progress: Progress) -> SharedVersion:
+    if query.point.version is not None and pages.head.version != query.point.version:
+        raise invalid("it is another version", {"asked": query.point.version, "found": pages.head.version})
+    urls, times = FileUrls(), set[int]()
+    with hidden_file() as (place, opened):
+        writer = CheckpointOfAnswer(place, pages.head)
+        try:
+            _take_files(pages, writer, urls, times, requests.transport.limits.files, progress)
+            size = writer.finish()
+        finally:
+            writer.close()
+    urls.finish()
+    found = HiddenFile(opened[0], size)
+    timestamp_ms = times.pop() if len(times) == 1 else None
+    return SharedVersion(requests, query, pages.head, found, urls, pages.end.refresh_token, timestamp_ms)
+
+
+def _take_files(
+    pages: Pages, writer: CheckpointOfAnswer, urls: FileUrls, times: set[int], most: int, progress: Progress
+) -> None:
+    """Write the files of all pages."""
+    total = pages.head.metadata.get("numFiles")
+    total = total if type(total) is int and total > 0 else None
+    with progress.step("listing shared files", unit="files", total=total) as step:
+        for count, line in enumerate(pages.actions, 1):
+            file = read_file(line, pages.head.form)
+            _require_of_version(file, pages.head)
+            if not file.add_urls(urls):
+                raise invalid("the list of files names a file twice", {"id": file.file_id})
+            writer.add(file.action)
+            if count > most:
+                raise too_much("the list of files", f"{most:,} files")
+            if file.timestamp_ms is not None:
+                times.add(file.timestamp_ms)
+            step.advance()
+
+
+def _require_of_version(file: SharedFile, head: AnswerHead) -> None:
+    if file.kind != "add":
+        raise invalid(f"the list of files contains a {file.kind}", {"id": file.file_id})
+    if file.version is not None and file.version > head.version:
+        raise invalid("a file is newer than the version", {"id": file.file_id, "version": file.version})

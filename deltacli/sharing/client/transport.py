@@ -1,0 +1,444 @@
+"""Requests to a sharing server, and for the files it names. The token is sent to the endpoint's own origin only.
+
+Connections of files have no credentials, and go only to addresses that the endpoint's own range allows.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from email.utils import parsedate_to_datetime
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import urlencode, urljoin, urlsplit
+
+import orjson
+
+from deltacli.clock import Clock, system_clock
+from deltacli.errors import DeltacliError, UsageError
+from deltacli.sharing.client.credentials import Credentials
+from deltacli.sharing.client.faults import (
+    AccessRefused,
+    AnswerBroken,
+    RequestRefused,
+    ServerUnavailable,
+    ShareAbsent,
+    clean,
+    invalid,
+    too_much,
+)
+from deltacli.sharing.client.guards import (
+    Origin,
+    Reach,
+    is_loopback_name,
+    origin_of,
+    reach_of,
+    require_file_url,
+    require_reach,
+)
+from deltacli.sharing.client.limits import DEFAULTS, Limits
+from deltacli.storage.retry import Retry, tried
+
+if TYPE_CHECKING:
+    import urllib3
+
+    from deltacli.sharing.client.connections import Resolve
+
+Result = TypeVar("Result")
+
+PARALLEL_DOWNLOADS = 16
+_AGAIN = frozenset({429, 500, 502, 503, 504})
+_REDIRECTS = frozenset({301, 302, 303, 307, 308})
+_BLOCK_BYTES = 256 << 10
+_LONGEST_ASKED_S = 3_600.0
+_BODY_ATTEMPTS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A request below the endpoint. Names in `path` are encoded already."""
+
+    method: str
+    path: str
+    query: Mapping[str, str | int] = field(default_factory=dict)
+    body: Mapping[str, Any] | None = None  # Any: JSON values
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+class _AgainError(Exception):
+    """An answer after which the request may be repeated; `fault` is raised when it is not."""
+
+    def __init__(self, fault: DeltacliError, cause: str, seconds: float) -> None:
+        super().__init__(cause)
+        self.fault, self.cause, self.seconds = fault, cause, seconds
+
+
+class Reply:
+    """The status and the headers of an answer, and its body, read once."""
+
+    def __init__(self, response: Any, limits: Limits, now: Callable[[], float]) -> None:  # Any: of urllib3
+        self.status: int = response.status
+        self.headers = {name.lower(): value for name, value in response.headers.items()}
+        self._response, self._limits, self._now = response, limits, now
+        self._is_kept = False
+        encoding = self.headers.get("content-encoding", "identity").strip().lower()
+        if encoding not in ("", "identity"):
+            raise invalid("the body is compressed, which was not asked for", {"content-encoding": encoding})
+
+    @property
+    def is_framed(self) -> bool:
+        """Return True if the end of the body can be told from a broken connection."""
+        return "content-length" in self.headers or "chunked" in self.headers.get("transfer-encoding", "").lower()
+
+    def blocks(self, most: int, what: str) -> Iterator[bytes]:
+        """Yield the body. Raises AnswerBroken where it ends early or hardly moves, AnswerInvalid above `most` bytes."""
+        count, window, since = 0, 0, self._now()
+        while block := self._read(_BLOCK_BYTES, what):
+            count, window = count + len(block), window + len(block)
+            if count > most:
+                raise too_much(what, f"{most:,} bytes")
+            now = self._now()
+            if now - since >= self._limits.pace_seconds:
+                if window < self._limits.pace_bytes:
+                    raise AnswerBroken(f"{what} hardly moves: {window} bytes in {now - since:.0f} s")
+                window, since = 0, now
+            yield block
+
+    def _read(self, most: int, what: str) -> bytes:
+        import urllib3.exceptions
+
+        try:
+            return bytes(self._response.read1(most))
+        except urllib3.exceptions.HTTPError as fault:
+            raise AnswerBroken(f"{what} broke off", facts={"reason": clean(fault)}) from fault
+
+    def whole(self, most: int, what: str) -> bytes:
+        """Return the whole body. Raises what `blocks` raises."""
+        return b"".join(self.blocks(most, what))
+
+    def head(self, most: int) -> bytes:
+        """Return the beginning of the body."""
+        data = b""
+        while len(data) < most and (block := self._read(most - len(data), "the body of an error")):
+            data += block
+        return data
+
+    def keep_open(self) -> Reply:
+        """Leave closing to the caller."""
+        self._is_kept = True
+        return self
+
+    def release(self) -> None:
+        """Close, unless the caller does."""
+        if not self._is_kept:
+            self.close()
+
+    def close(self) -> None:
+        """Release the connection; it is used again only where the body was read to its end."""
+        if self._response.closed:
+            self._response.release_conn()
+        else:
+            self._response.close()
+
+
+class Transport:
+    """Sends the requests of one profile, from any thread."""
+
+    def __init__(
+        self,
+        endpoint: str,
+        origin: Origin,
+        *,
+        retry: Retry | None = None,
+        limits: Limits = DEFAULTS,
+        clock: Clock = system_clock,
+        now: Callable[[], float] = time.monotonic,
+        lookup: Resolve | None = None,
+    ) -> None:
+        self.endpoint, self.origin, self.limits, self.clock = endpoint, origin, limits, clock
+        self.retry = retry or Retry()
+        self.credentials: Credentials | None = None
+        self._now, self._lookup = now, lookup
+        self._reaches: set[Reach] = {Reach.LOOPBACK} if is_loopback_name(origin.host) else set()
+        """Ranges that the endpoint's own addresses lie in, as far as it was connected to."""
+
+    # -- requests to the endpoint ---------------------------------------------------------------------------------
+
+    def document(self, request: Request) -> tuple[Reply, Any]:  # Any: JSON values
+        """Return an answer and its JSON document, None for an empty body."""
+
+        def read(reply: Reply) -> tuple[Reply, Any]:
+            body = reply.whole(self.limits.document_bytes, "a document of the sharing server")
+            return reply, parse_json(body) if body.strip() else None
+
+        return self.ask(request, read)
+
+    def ask(self, request: Request, read: Callable[[Reply], Result]) -> Result:
+        """Send a request and return what `read` makes of the answer. A body that breaks off is asked for again, so
+        `read` may be called more than once.
+        """
+        target = self.endpoint + request.path
+        if request.query:
+            target += "?" + urlencode(request.query)
+        body = None if request.body is None else orjson.dumps(request.body)
+        headers = dict(request.headers)
+        if body is not None:
+            headers["Content-Type"] = "application/json; charset=utf-8"
+
+        def send() -> Result:
+            return self._with_token(request.method, target, headers, body, read)
+
+        return self._repeated(send, self.origin.host)
+
+    def open_reply(self, request: Request) -> Reply:
+        """Return an answer with status 200, its body unread. Close it. A body that breaks off raises AnswerBroken."""
+        return self.ask(request, Reply.keep_open)
+
+    def post_form(self, url: str, headers: Mapping[str, str], body: bytes) -> bytes:
+        """Send a form to the token server of the profile and return the body of the answer."""
+        host = urlsplit(url).hostname or url
+
+        def send() -> bytes:
+            reply = self._open(self._pools, "POST", url, headers, body)
+            try:
+                self._require_done(reply, "the token server")
+                return reply.whole(self.limits.document_bytes, "the answer of the token server")
+            finally:
+                reply.close()
+
+        return self._repeated(send, host)
+
+    def _with_token(
+        self,
+        method: str,
+        target: str,
+        headers: Mapping[str, str],
+        body: bytes | None,
+        read: Callable[[Reply], Result],
+    ) -> Result:
+        is_renewed = False
+        for _ in range(self.limits.redirects + 2):
+            assert self.credentials is not None
+            own = {"Authorization": self.credentials.authorization(), **headers}
+            reply = self._open(self._pools, method, target, own, body)
+            try:
+                if reply.status in _REDIRECTS:
+                    target = self._redirected(target, reply)
+                    continue
+                if reply.status == 401 and not is_renewed and self.credentials.renew():
+                    is_renewed = True
+                    continue
+                self._require_done(reply, "the sharing server")
+                return read(reply)
+            finally:
+                reply.release()
+        raise invalid("too many redirects", {"limit": self.limits.redirects})
+
+    def _redirected(self, target: str, reply: Reply) -> str:
+        """Return where a redirect leads. Raises AnswerInvalid unless it is the same origin."""
+        try:
+            found: str = urljoin(target, reply.headers.get("location", ""))
+            origin = origin_of(urlsplit(found))
+        except ValueError:
+            found, origin = "", None
+        if origin != origin_of(urlsplit(target)) or not found.isascii() or not found.isprintable():
+            raise invalid("it redirects to another origin", {"from": self.origin, "to": origin or "no http URL"})
+        return found
+
+    # -- files ----------------------------------------------------------------------------------------------------
+
+    def fetch(self, url: str, headers: Mapping[str, str], read: Callable[[Reply], Result]) -> Result:
+        """Get a file, or a range of it, without any credentials, and return what `read` makes of the answer: 2xx, 4xx.
+
+        Raises UrlRefused for a URL that leads where the client does not go.
+        """
+        parts = require_file_url(url, self.origin)
+        host = parts.hostname or ""
+
+        def send() -> Result:
+            reply = self._open(self._file_pools, "GET", url, headers, None)
+            try:
+                if reply.status in _REDIRECTS:
+                    raise invalid("the URL of a file redirects", {"host": host, "status": reply.status})
+                self._require_not_busy(reply, host)
+                return read(reply)
+            finally:
+                reply.close()
+
+        return self._repeated(send, host)
+
+    # -- one request ----------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _pools(self) -> urllib3.PoolManager:
+        return self._make_pools(self._note_endpoint)
+
+    @cached_property
+    def _file_pools(self) -> urllib3.PoolManager:
+        return self._make_pools(self._require_reach)
+
+    def _make_pools(self, vet: Callable[[str, str], None]) -> urllib3.PoolManager:
+        try:
+            from deltacli.sharing.client import connections
+        except ImportError as fault:
+            raise UsageError(
+                "reading shares requires urllib3, which is not installed",
+                code="usage.extra",
+                hint="pip install 'deltacli[share-client]'",
+            ) from fault
+        lookup = self._lookup or connections.resolve
+        return connections.make_pools(vet, connections=PARALLEL_DOWNLOADS, lookup=lookup)
+
+    def _note_endpoint(self, host: str, address: str) -> None:
+        """Remember the range of the endpoint. Plain http goes to loopback only, whatever a name resolves to."""
+        reach = reach_of(address)
+        if is_loopback_name(host) and reach is not Reach.LOOPBACK:
+            raise ServerUnavailable(f"{host} has the address {address}, which is not on loopback")
+        if host.lower().rstrip(".") == self.origin.host:
+            self._reaches.add(reach)
+
+    def _require_reach(self, host: str, address: str) -> None:
+        require_reach(host, address, frozenset(self._reaches))
+
+    def learn_reach(self) -> None:
+        """Resolve the endpoint, so that URLs in its own range are accepted before it was connected to."""
+        from deltacli.sharing.client import connections
+
+        with suppress(OSError, UnicodeError):
+            lookup = self._lookup or connections.resolve
+            self._reaches |= {reach_of(address) for address in lookup(self.origin.host, self.origin.port)}
+
+    def _open(
+        self,
+        pools: urllib3.PoolManager,
+        method: str,
+        url: str,
+        headers: Mapping[str, str],
+        body: bytes | None,
+    ) -> Reply:
+        import urllib3
+
+        sent = {"Accept-Encoding": "identity", "User-Agent": "deltacli", **headers}
+        response = pools.request(
+            method,
+            url,
+            body=body,
+            headers=sent,
+            preload_content=False,
+            decode_content=False,
+            redirect=False,
+            retries=False,
+            timeout=urllib3.Timeout(connect=self.limits.connect_seconds, read=self.limits.read_seconds),
+        )
+        return Reply(response, self.limits, self._now)
+
+    def _repeated(self, send: Callable[[], Result], host: str) -> Result:
+        """Return what `send` returns, repeated within the budget while the server is busy or the connection breaks."""
+        try:
+            import urllib3.exceptions
+        except ImportError:
+            return send()  # raises the error that names the extra
+        broken: list[Exception] = []
+
+        def cause_of(fault: Exception) -> str | None:
+            if isinstance(fault, _AgainError):
+                return fault.cause
+            if isinstance(fault, AnswerBroken):
+                broken.append(fault)
+                return "the connection broke" if len(broken) < _BODY_ATTEMPTS else None
+            if isinstance(fault, urllib3.exceptions.SSLError | urllib3.exceptions.LocationValueError):
+                return None
+            return "no connection" if isinstance(fault, urllib3.exceptions.HTTPError) else None
+
+        try:
+            return self.retry.call(
+                send,
+                host=host,
+                faults=(_AgainError, AnswerBroken, urllib3.exceptions.HTTPError),
+                passing=cause_of,
+                asked=lambda fault: fault.seconds if isinstance(fault, _AgainError) else 0.0,
+            )
+        except _AgainError as fault:
+            fault.fault.facts |= tried(fault)
+            raise fault.fault from fault
+        except AnswerBroken as fault:
+            fault.facts |= tried(fault)
+            raise
+        except urllib3.exceptions.HTTPError as fault:
+            raise _unreachable(host, fault) from fault
+
+    def _require_not_busy(self, reply: Reply, host: str) -> None:
+        if reply.status in _AGAIN:
+            fault = ServerUnavailable(f"{host} answered with status {reply.status}")
+            raise _AgainError(fault, f"status {reply.status}", self._asked_seconds(reply))
+
+    def _require_done(self, reply: Reply, who: str) -> None:
+        """Raise the error for a status other than 200."""
+        if reply.status == 200:
+            return
+        code, message = _error_of(reply, self.limits)
+        fault = fault_of_status(reply.status, code, message, who)
+        if reply.status in _AGAIN:
+            raise _AgainError(fault, f"status {reply.status}", self._asked_seconds(reply))
+        raise fault
+
+    def _asked_seconds(self, reply: Reply) -> float:
+        """Return how long `Retry-After` asks to wait."""
+        text = reply.headers.get("retry-after", "").strip()
+        if text.isascii() and text.isdigit():
+            return min(float(text[:9]), _LONGEST_ASKED_S)
+        try:
+            moment = parsedate_to_datetime(text).timestamp()
+        except (ValueError, TypeError, IndexError, OverflowError):
+            return 0.0
+        return min(max(moment - self.clock() / 1_000, 0.0), _LONGEST_ASKED_S)
+
+
+def parse_json(body: bytes) -> Any:  # Any: JSON values
+    """Return a JSON document. Raises AnswerInvalid."""
+    try:
+        return orjson.loads(body)
+    except orjson.JSONDecodeError as fault:
+        raise invalid("it is not JSON", {"reason": fault}) from fault
+
+
+def _error_of(reply: Reply, limits: Limits) -> tuple[str, str]:
+    """Return the error code and the message of an answer; empty where it has none."""
+    try:
+        document = orjson.loads(reply.head(limits.error_bytes))
+    except orjson.JSONDecodeError:
+        return "", ""
+    if not isinstance(document, dict):
+        return "", ""
+    code, message = document.get("errorCode"), document.get("message")
+    return clean(code) if isinstance(code, str) else "", clean(message) if isinstance(message, str) else ""
+
+
+def fault_of_status(status: int, code: str, message: str, who: str) -> DeltacliError:
+    """Return the error for an answer other than 200."""
+    said = f": {message}" if message else ""
+    facts = {"status": str(status)} | ({"error": code} if code else {})
+    match status:
+        case 401 | 403:
+            return AccessRefused(f"{who} refused access{said}", facts=facts)
+        case 404:
+            return ShareAbsent(f"{who} has no such share, schema or table{said}", facts=facts)
+        case 429 | 408:
+            return ServerUnavailable(f"{who} is too busy{said}", facts=facts)
+        case _ if status >= 500:
+            return ServerUnavailable(f"{who} failed{said}", facts=facts)
+    refused = RequestRefused(f"{who} refused the request{said}", facts=facts)
+    refused.status, refused.error_code = status, code
+    return refused
+
+
+def _unreachable(host: str, fault: Exception) -> DeltacliError:
+    import urllib3.exceptions
+
+    reason = clean(getattr(fault, "reason", None) or fault)
+    facts = {"host": clean(host), "reason": reason.split(": ", 1)[-1]} | tried(fault)
+    if isinstance(fault, urllib3.exceptions.ProtocolError):
+        return AnswerBroken(f"the answer of {clean(host)} broke off", facts=facts)
+    return ServerUnavailable(f"{clean(host)} cannot be reached", facts=facts)
