@@ -16,7 +16,6 @@ from deltacli.sharing.conformance.lines import DELTA, FileLine, Lines
 from deltacli.sharing.conformance.rules.shared_table import SharedTableTest
 from deltacli.sharing.conformance.wire import Answer
 
-
 AREA = ConformanceArea("Files")
 
 PRIVATE = AREA.error(
