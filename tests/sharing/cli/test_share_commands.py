@@ -14,6 +14,7 @@ from jsonschema import Draft202012Validator
 from deltacli.cli.app import run
 from deltacli.sharing.configuration.bearer_tokens import is_intact
 from deltacli.sharing.configuration.recipients_file import read_recipients
+from deltacli.sharing.signing.keys import ServerKeys
 from tests.cli.support import ROOT, Result
 from tests.sharing.configuration.files import write_shares
 from tests.support.builder import TableBuilder
@@ -299,3 +300,36 @@ def test_options_of_all_commands_stand_before_the_group_too(home: Path, share: R
 
     assert 0 == code
     assert ["zeta"] == list(names(home))
+
+
+def test_a_key_is_rotated_without_showing_it(share: Run, home: Path) -> None:
+    (home / "shares.yaml").write_text(f"{SHARES}keyFile: keys.json\n")
+    ServerKeys.read_or_create(home / "keys.json", now_ms=0)
+    before = (home / "keys.json").read_text()
+
+    planned = share("key", "rotate", "--dry-run", "--json")
+    asked = share("key", "rotate")
+    unchanged = (home / "keys.json").read_text()
+    rotated = share("key", "rotate", "--yes", "--json")
+
+    document = json.loads(rotated.out)
+    secrets = [key["secret"] for key in json.loads((home / "keys.json").read_text())["keys"]]
+    assert valid(document, "deltacli.share-keys")
+    assert (0, 4, 0) == (planned.code, asked.code, rotated.code)
+    assert before == unchanged
+    assert ["starting", "signing"] == [key["state"] for key in document["keys"]]
+    assert 3 * 86_400_000 == document["keys"][1]["retiresMs"] - document["keys"][0]["startsMs"]
+    assert not [secret for secret in secrets if secret in planned.out + rotated.out + rotated.err]
+    assert 0o600 == stat.S_IMODE((home / "keys.json").stat().st_mode)
+
+
+@pytest.mark.parametrize(
+    "more, hint", [("", "deltacli share serve --config shares.yaml"), ("keyFile: k\n", "deltacli share serve")]
+)
+def test_without_a_key_file_no_key_is_rotated(share: Run, home: Path, more: str, hint: str) -> None:
+    (home / "shares.yaml").write_text(SHARES + more)
+
+    found = share("key", "rotate", "--yes")
+
+    assert 2 == found.code
+    assert f"hint: {hint}\n" in found.err
