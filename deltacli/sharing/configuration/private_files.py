@@ -11,6 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from deltacli.errors import StorageFailed
+from deltacli.hints import quoted
 from deltacli.storage.disk_faults import writing_faults
 from deltacli.storage.drafts import Draft, sweep
 
@@ -70,13 +71,14 @@ def _wait_for_lock(descriptor: int, path: Path, pause: Callable[[float], None]) 
             raise StorageFailed(
                 f"{path} was not changed: its lock is not available: {os.strerror(fault.errno or 0).lower()}",
                 code="share.locked",
+                hint=f"df {quoted(str(path))}   # shows the file system, which has to support locks",
             ) from fault
         else:
             return
     raise StorageFailed(
         f"{path} was not changed: another command has been changing it for {_PATIENCE_SECONDS:.0f} seconds",
         code="share.locked",
-        hint="repeat the command",
+        hint=f"fuser -v {quoted(f'{path}.lock')}   # shows that command; then repeat this one",
     )
 
 

@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 
 from deltacli.documents import dumps
 from deltacli.errors import UsageError
+from deltacli.hints import quoted
 from deltacli.sharing.configuration.names import fault_in_name
 from deltacli.sharing.configuration.private_files import locked, write_private
 from deltacli.sharing.configuration.recipients import Recipient, Recipients, TokenRecord
@@ -32,7 +33,9 @@ def read_recipients(path: Path) -> Recipients:
         ) from fault
     except (OSError, ValueError) as fault:
         reason = (getattr(fault, "strerror", None) or "invalid path").lower()
-        raise UsageError(f"the file of recipients {path} cannot be read: {reason}", code=CODE) from fault
+        raise UsageError(
+            f"the file of recipients {path} cannot be read: {reason}", code=CODE, hint=f"ls -l {quoted(str(path))}"
+        ) from fault
     return parse_recipients(data, str(path))
 
 
@@ -41,7 +44,9 @@ def parse_recipients(data: bytes, name: str) -> Recipients:
     try:
         document = json.loads(data)
     except (ValueError, RecursionError):
-        raise UsageError(f"the file of recipients {name} is not JSON", code=CODE) from None
+        raise UsageError(
+            f"the file of recipients {name} is not JSON", code=CODE, hint=f"python3 -m json.tool {quoted(name)}"
+        ) from None
     return _Reader(name).read(document)
 
 
@@ -179,4 +184,8 @@ class _Reader:
         return value
 
     def _fail(self, message: str) -> NoReturn:
-        raise UsageError(f"the file of recipients {self._name} {message}", code=CODE)
+        raise UsageError(
+            f"the file of recipients {self._name} {message}",
+            code=CODE,
+            hint="deltacli share recipient list   # after it is corrected, or restored from a backup",
+        )
