@@ -14,8 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 from deltacli.errors import StorageFailed, UsageError
 from deltacli.hints import quoted
+from deltacli.sharing.protocol.wire_errors import malformed
 
 if TYPE_CHECKING:
+    import asyncio
+
     import uvicorn
     from starlette.types import ASGIApp
 
@@ -152,6 +155,7 @@ def _server(application: ASGIApp, options: Mapping[str, Any]) -> uvicorn.Server:
 
     config = uvicorn.Config(
         application,
+        http=_json_protocol(),
         log_config=None,
         access_log=False,
         lifespan="off",
@@ -170,6 +174,21 @@ def _server(application: ASGIApp, options: Mapping[str, Any]) -> uvicorn.Server:
             hint="check ssl.certificateFile, ssl.certificateKeyFile and ssl.certificatePasswordFile",
         ) from fault
     return uvicorn.Server(config)
+
+
+def _json_protocol() -> type[asyncio.Protocol]:
+    """Return the protocol of uvicorn with an answer in JSON to what is not HTTP."""
+    from uvicorn.protocols.http.auto import AutoHTTPProtocol
+
+    body = malformed("the request is not valid HTTP/1.1").body()
+    head = f"HTTP/1.1 400 Bad Request\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n"
+
+    class JsonProtocol(AutoHTTPProtocol):  # type: ignore[misc, valid-type]  # one of two classes, by what is installed
+        def send_400_response(self, _message: str) -> None:
+            self.transport.write(head.encode() + b"Connection: close\r\n\r\n" + body)
+            self.transport.close()
+
+    return JsonProtocol
 
 
 def _tls_options(tls: Tls | None) -> dict[str, Any]:  # Any: options of uvicorn
