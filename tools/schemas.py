@@ -45,6 +45,7 @@ _LINES = (
     "features",
     "share-recipient",
     "share-token",
+    "share-key",
     "profile-problem",
     "share-profile",
     "shared-table",
@@ -119,10 +120,12 @@ def render_schemas() -> dict[str, str]:
 def _sharing_lines(documents: Mapping[str, Schema]) -> dict[str, Schema]:
     """Return the lines of `share`. The last one has what a document says besides its list."""
     recipients, tokens = documents["deltacli.share-recipients"], documents["deltacli.share-tokens"]
+    keys = documents["deltacli.share-keys"]
     profile, check = documents["deltacli.share-profile"], documents["deltacli.share-check"]
     return {
         "share-recipient": _part_line(recipients, "share-recipient", ()),
         "share-token": _part_line(tokens, "share-token", ()),
+        "share-key": _part_line(keys, "share-key", ()),
         "profile-problem": _part_line(profile, "profile-problem", ()),
         "share-profile": _last_line(profile, "share-profile", "problems", "a profile file, after its problems"),
         "shared-table": _part_line(check, "shared-table", ()),

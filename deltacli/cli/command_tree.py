@@ -25,6 +25,7 @@ COMMANDS: Mapping[str, str] = {
     "properties": "deltacli.cli.commands.properties",
     "read": "deltacli.cli.commands.read",
     "share check": "deltacli.cli.commands.share.check",
+    "share key rotate": "deltacli.cli.commands.share.key",
     "share profile check": "deltacli.cli.commands.share.profile",
     "share profile show": "deltacli.cli.commands.share.profile",
     "share recipient add": "deltacli.cli.commands.share.recipient",
@@ -102,6 +103,14 @@ Examples:
   deltacli share token revoke acme t1a2b3c4d           end one now
 """
 
+_KEY = """Manage the key that signs page tokens and file URLs.
+
+\b
+Examples:
+  deltacli share key rotate --yes                   replace it
+  deltacli share key rotate --overlap 0s --dry-run  show the end of old keys
+"""
+
 _PROFILE = """Inspect profile files, without showing their tokens.
 
 \b
@@ -114,6 +123,7 @@ GROUPS: Mapping[str, str] = {
     "fleet": _FLEET,
     "log": _LOG,
     "share": _SHARE,
+    "share key": _KEY,
     "share profile": _PROFILE,
     "share recipient": _RECIPIENT,
     "share token": _TOKEN,

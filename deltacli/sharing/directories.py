@@ -51,7 +51,9 @@ def _tables_below(directory: str, depth: int) -> Iterable[str]:
 def _nothing_in(directory: str) -> NotATable:
     kind = LocalStorage(os.path.abspath(directory)).kind_of("")
     if kind is PathKind.MISSING:
-        return NotATable(f"{directory}: no such directory", code="table.path-missing")
+        return NotATable(
+            f"{directory}: no such directory", code="table.path-missing", hint="deltacli share serve DIRECTORY"
+        )
     return NotATable(
         f"{directory}: no Delta table is there or up to {_DEEPEST} directories below", hint="pass a table directory"
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -49,6 +50,12 @@ class Server:
         with self.ask(method, path, body) as response:
             response.read()
             return response.status
+
+    def send(self, data: bytes) -> bytes:
+        """Send bytes, and return all that is answered until the server closes the connection."""
+        with socket.create_connection(("localhost", self.port), timeout=60) as connection:
+            connection.sendall(data)
+            return b"".join(iter(lambda: connection.recv(65_536), b""))
 
     def admin(self, path: str) -> str:
         """Return what the port for operators answers."""

@@ -470,6 +470,7 @@ again;TEXT
             ;;
         'share ')
             commands='check;-;again;Check a sharing configuration by opening every shared table.
+key;-;again;Manage the key that signs page tokens and file URLs.
 profile;-;again;Inspect profile files, without showing their tokens.
 recipient;-;again;Manage who may read shared tables.
 serve;-;again;Serve tables to Delta Sharing clients.
@@ -497,6 +498,52 @@ token;-;again;Manage the bearer tokens of recipients.
         'share check ')
             commands=''
             options='-c --config;FILE;once;Configuration of the server.
+--format;table json ndjson csv markdown;once;Format of stdout.
+--json;-;once;The same as --format json.
+--output;FILE;once;Write the result to this file, atomically, instead of to stdout.
+--now;TEXT;once;Time to use as the current time, for reproducible runs.
+--storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
+--retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
+--allow-external;TEXT;again;Allow to open files below this path or URI outside the table. Repeatable.
+--table-format;delta paimon;once;Format of the table, instead of detecting it.
+--color;auto always never;once;Use of colour on stdout.
+--progress;auto always never json;once;Progress on stderr; auto: on a terminal.
+--log-format;text json;once;Format of notes and errors on stderr; default: json with --format json or ndjson, else text.
+--no-pager;-;once;Do not show a long result in a pager.
+-q --quiet;-;once;Suppress notes and progress on stderr.
+-v --verbose;-;again;Write more details to stderr; -vv adds tracebacks.
+-h --help;-;once;Show this message and exit.
+'
+            arguments=''
+            ;;
+        'share key ')
+            commands='rotate;-;again;Replace the key that signs page tokens and file URLs.
+'
+            options='--format;table json ndjson csv markdown parquet;once;Format of stdout.
+--json;-;once;The same as --format json.
+--output;FILE;once;Write the result to this file, atomically, or Parquet files to this new or empty directory.
+--now;TEXT;once;Time to use as the current time, for reproducible runs.
+--storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
+--retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
+--allow-external;TEXT;again;Allow to open files below this path or URI outside the table. Repeatable.
+--table-format;delta paimon;once;Format of the table, instead of detecting it.
+--config;FILE;once;TOML file with defaults for these options.
+--color;auto always never;once;Use of colour on stdout.
+--progress;auto always never json;once;Progress on stderr; auto: on a terminal.
+--log-format;text json;once;Format of notes and errors on stderr; default: json with --format json or ndjson, else text.
+--no-pager;-;once;Do not show a long result in a pager.
+-q --quiet;-;once;Suppress notes and progress on stderr.
+-v --verbose;-;again;Write more details to stderr; -vv adds tracebacks.
+-h --help;-;once;Show this message and exit.
+'
+            arguments=''
+            ;;
+        'share key rotate ')
+            commands=''
+            options='--overlap;TEXT;once;How long old keys are accepted; 0s ends them. As long as tokens and URLs are valid by default.
+-c --config;FILE;once;Configuration of the server.
+--dry-run;-;once;Show what would be done and change nothing; overrides --yes.
+--yes;-;once;Do not ask for confirmation.
 --format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
 --output;FILE;once;Write the result to this file, atomically, instead of to stdout.

@@ -83,6 +83,7 @@ def recipients_file_of(configuration: Configuration) -> Path:
             f"{configuration.path} names no file of recipients",
             code="share.recipients",
             facts={"missing": "recipients: recipients.json"},
+            hint="deltacli share recipient add NAME   # after this line is added",
         )
     return configuration.recipients_file
 
@@ -93,5 +94,7 @@ def parse_lifetime(text: str, now_ms: int) -> int | None:
         return None
     lifetime_ms = parse_duration(text, "--expires")
     if lifetime_ms <= 0:
-        raise UsageError(f"--expires {text} is not a lifetime", facts={"expected": "90d, 12h, or never"})
+        raise UsageError(
+            f"--expires {text} is not a lifetime", facts={"expected": "90d, 12h, or never"}, hint="add --expires 90d"
+        )
     return now_ms + lifetime_ms

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from deltacli.did_you_mean import nearest_name
 from deltacli.errors import UsageError
+from deltacli.hints import quoted
 from deltacli.sharing.configuration.yaml_tree import Mapped, Node, Scalar, Sequence, YamlFault, read_yaml
 
 CODE = "share.config"
@@ -30,6 +31,8 @@ class Source:
     def fault(self, line: int, message: str, *, hint: str | None = None, expected: str | None = None) -> UsageError:
         """Return the error for a line."""
         facts = {} if expected is None else {"expected": expected}
+        first = self.files[0] if self.files else self.path
+        hint = hint or f"deltacli share check --config {quoted(str(first))}   # after line {line} is corrected"
         return UsageError(f"{self.path}:{line}: {message}", code=CODE, facts=facts, hint=hint)
 
     def note(self, line: int, message: str) -> None:
@@ -51,7 +54,10 @@ class Source:
             data = self.path.read_bytes()
         except (OSError, ValueError) as fault:
             reason = (getattr(fault, "strerror", None) or "invalid path").lower()
-            raise UsageError(f"the configuration {self.path} cannot be read: {reason}", code=CODE) from fault
+            hint = "deltacli share serve DIRECTORY   # shares local tables without a configuration"
+            if not isinstance(fault, FileNotFoundError) or len(self.files) > 1:
+                hint = f"ls -l {quoted(str(self.path))}"
+            raise UsageError(f"the configuration {self.path} cannot be read: {reason}", code=CODE, hint=hint) from fault
         try:
             node = read_yaml(data)
         except YamlFault as fault:

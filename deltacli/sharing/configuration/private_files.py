@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import stat
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from deltacli.errors import StorageFailed
+from deltacli.hints import quoted
 from deltacli.storage.disk_faults import writing_faults
 from deltacli.storage.drafts import Draft, sweep
 
 MODE = 0o600
+_PATIENCE_SECONDS = 10.0
+_PAUSE_SECONDS = 0.05
 
 
 def write_private(path: Path, data: bytes, *, replace: bool = True) -> bool:
@@ -32,6 +40,46 @@ def write_private(path: Path, data: bytes, *, replace: bool = True) -> bool:
             return True
         finally:
             draft.close()
+
+
+@contextmanager
+def locked(path: Path, pause: Callable[[float], None] = time.sleep) -> Iterator[None]:
+    """Hold the lock of a file: a lock on an empty file beside it, because the file itself is replaced.
+
+    Raises StorageFailed (`share.locked`) where another command holds it for 10 seconds.
+    """
+    place = f"{os.path.realpath(path)}.lock"
+    with writing_faults(place, place):
+        descriptor = os.open(place, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, MODE)
+    try:
+        _wait_for_lock(descriptor, path, pause)
+        yield
+    finally:
+        with suppress(OSError):
+            fcntl.flock(descriptor, fcntl.LOCK_UN)
+        with suppress(OSError):
+            os.close(descriptor)
+
+
+def _wait_for_lock(descriptor: int, path: Path, pause: Callable[[float], None]) -> None:
+    for _ in range(int(_PATIENCE_SECONDS / _PAUSE_SECONDS)):
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            pause(_PAUSE_SECONDS)
+        except OSError as fault:
+            raise StorageFailed(
+                f"{path} was not changed: its lock is not available: {os.strerror(fault.errno or 0).lower()}",
+                code="share.locked",
+                hint=f"df {quoted(str(path))}   # shows the file system, which has to support locks",
+            ) from fault
+        else:
+            return
+    raise StorageFailed(
+        f"{path} was not changed: another command has been changing it for {_PATIENCE_SECONDS:.0f} seconds",
+        code="share.locked",
+        hint=f"fuser -v {quoted(f'{path}.lock')}   # shows that command; then repeat this one",
+    )
 
 
 def others_may_read(path: Path) -> bool:

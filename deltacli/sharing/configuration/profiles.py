@@ -13,12 +13,14 @@ from urllib.parse import urlsplit
 
 from deltacli.documents import dumps
 from deltacli.errors import UsageError
+from deltacli.hints import quoted
 from deltacli.sharing.configuration.bearer_tokens import has_token_form, is_intact
 from deltacli.sharing.configuration.private_files import others_may_read, write_private
 from deltacli.sharing.configuration.settings import is_loopback
 from deltacli.units import DAY_MS, EPOCH, format_age, format_timestamp
 
 CODE = "share.profile"
+_HINT = "deltacli share token create RECIPIENT --profile NEW.share"
 SOON_MS = 7 * DAY_MS
 _MOST_BYTES = 1024 * 1024
 _VERSIONS = (1, 2)
@@ -75,7 +77,11 @@ def profile_content(endpoint: str, token: str, expires_ms: int | None) -> bytes:
 def write_profile(path: Path, endpoint: str, token: str, expires_ms: int | None) -> None:
     """Write a profile file of mode 0600. Raises StorageFailed, and UsageError where the file exists."""
     if not write_private(path, profile_content(endpoint, token, expires_ms), replace=False):
-        raise UsageError(f"the profile {path} exists, and is not replaced", code=CODE)
+        raise UsageError(
+            f"the profile {path} exists, and is not replaced",
+            code=CODE,
+            hint=f"deltacli share profile show {quoted(str(path))}",
+        )
 
 
 def read_profile(path: Path) -> Profile:
@@ -86,13 +92,15 @@ def read_profile(path: Path) -> Profile:
         is_readable = others_may_read(path)
     except (OSError, ValueError) as fault:
         reason = (getattr(fault, "strerror", None) or "invalid path").lower()
-        raise UsageError(f"the profile {path} cannot be read: {reason}", code=CODE) from fault
+        raise UsageError(f"the profile {path} cannot be read: {reason}", code=CODE, hint=_HINT) from fault
     try:
         document = json.loads(data) if len(data) <= _MOST_BYTES else None
     except (ValueError, RecursionError):
         document = None
     if not isinstance(document, dict) or "shareCredentialsVersion" not in document:
-        raise UsageError(f"{path} is not a profile: it is not a JSON object with shareCredentialsVersion", code=CODE)
+        raise UsageError(
+            f"{path} is not a profile: it is not a JSON object with shareCredentialsVersion", code=CODE, hint=_HINT
+        )
     kind = document.get("type", "bearer_token")
     names = ("shareCredentialsVersion", "endpoint", "expirationTime", "type")
     return Profile(

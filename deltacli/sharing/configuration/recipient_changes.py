@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from deltacli.did_you_mean import nearest_name
 from deltacli.errors import Refused, UsageError
+from deltacli.hints import quoted
 from deltacli.sharing.configuration.bearer_tokens import create_token, digest_of
 from deltacli.sharing.configuration.names import fault_in_name
 from deltacli.sharing.configuration.recipients import (
@@ -43,6 +44,7 @@ def find_recipient(recipients: Recipients, name: str) -> Recipient:
         f"there is no recipient {name!r}" + (f"; did you mean {nearest!r}?" if nearest else ""),
         code="share.recipient",
         facts={"recipients": ", ".join(names[:20]) or "none"},
+        hint="deltacli share recipient list" if names else f"deltacli share recipient add {quoted(name)}",
     )
 
 
@@ -51,9 +53,17 @@ def add_recipient(
 ) -> Recipients:
     """Add a recipient without tokens. Raises UsageError for an invalid name, or one that exists."""
     if reason := fault_in_name(name, may_have_dots=True):
-        raise UsageError(f"the name {name[:60]!r} is refused: {reason}", code="share.recipient")
+        raise UsageError(
+            f"the name {name[:60]!r} is refused: {reason}",
+            code="share.recipient",
+            hint="deltacli share recipient add acme",
+        )
     if comment is not None and not (0 < len(comment) <= 1_000 and comment.isprintable()):
-        raise UsageError("--comment is empty, longer than 1,000 characters, or not one line", code="share.recipient")
+        raise UsageError(
+            "--comment is empty, longer than 1,000 characters, or not one line",
+            code="share.recipient",
+            hint=f"deltacli share recipient add {quoted(name)}",
+        )
     if known := recipients.find(name):
         raise UsageError(
             f"the recipient {known.name!r} exists already",
@@ -85,6 +95,7 @@ def revoke_from(recipients: Recipients, name: str, grants: Sequence[Grant], now_
                 f"the recipient {recipient.name!r} has no grant of {spelled(grant)}",
                 code="share.grant",
                 facts={"grants": ", ".join(map(spelled, recipient.grants)) or "none"},
+                hint=f"deltacli share recipient list {quoted(recipient.name)}",
             )
     return recipients.put(recipient.without_grants(grants, now_ms))
 
@@ -151,6 +162,7 @@ def parse_grant(text: str, catalog: Catalog) -> Grant:
             f"{text!r} has more than one meaning",
             code="share.grant",
             facts={"meanings": ", ".join(sorted(map(spelled, readings)))},
+            hint=f"use slashes, such as {quoted(min(map(spelled, readings)))}",
         )
     known = [name for share in catalog.shares for name in _names_in(share.name, catalog)]
     nearest = nearest_name(text.replace(".", "/"), known, ignores_case=True)
@@ -158,6 +170,7 @@ def parse_grant(text: str, catalog: Catalog) -> Grant:
         f"nothing is shared as {text!r}" + (f"; did you mean {nearest!r}?" if nearest else ""),
         code="share.grant",
         facts={"shares": ", ".join(share.name for share in catalog.shares) or "none"},
+        hint="deltacli share check",
     )
 
 
@@ -174,6 +187,7 @@ def parse_old_grant(text: str, recipient: Recipient) -> Grant:
             else f"{text!r} has more than one meaning",
             code="share.grant",
             facts={"grants": ", ".join(map(spelled, recipient.grants)) or "none"},
+            hint=f"deltacli share recipient list {quoted(recipient.name)}",
         )
     return chosen[0]
 

@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
 from deltacli.documents import dumps
-from deltacli.errors import StorageFailed, UsageError
+from deltacli.errors import UsageError
+from deltacli.hints import quoted
 from deltacli.sharing.configuration.names import fault_in_name
-from deltacli.sharing.configuration.private_files import MODE, write_private
+from deltacli.sharing.configuration.private_files import locked, write_private
 from deltacli.sharing.configuration.recipients import Recipient, Recipients, TokenRecord
 from deltacli.sharing.model import Grant
-from deltacli.storage.disk_faults import writing_faults
 
 VERSION = 1
 CODE = "share.recipients"
-_PATIENCE_SECONDS = 10.0
-_PAUSE_SECONDS = 0.05
 
 
 def read_recipients(path: Path) -> Recipients:
@@ -37,7 +33,9 @@ def read_recipients(path: Path) -> Recipients:
         ) from fault
     except (OSError, ValueError) as fault:
         reason = (getattr(fault, "strerror", None) or "invalid path").lower()
-        raise UsageError(f"the file of recipients {path} cannot be read: {reason}", code=CODE) from fault
+        raise UsageError(
+            f"the file of recipients {path} cannot be read: {reason}", code=CODE, hint=f"ls -l {quoted(str(path))}"
+        ) from fault
     return parse_recipients(data, str(path))
 
 
@@ -46,7 +44,9 @@ def parse_recipients(data: bytes, name: str) -> Recipients:
     try:
         document = json.loads(data)
     except (ValueError, RecursionError):
-        raise UsageError(f"the file of recipients {name} is not JSON", code=CODE) from None
+        raise UsageError(
+            f"the file of recipients {name} is not JSON", code=CODE, hint=f"python3 -m json.tool {quoted(name)}"
+        ) from None
     return _Reader(name).read(document)
 
 
@@ -69,49 +69,13 @@ def change_recipients(
     file unchanged; UsageError for a file that is damaged, or missing unless it `may_create` one; StorageFailed where
     it cannot be written, or another writer does not finish.
     """
-    with _locked(path, pause):
+    with locked(path, pause):
         is_new = may_create and not os.path.lexists(path)
         before = Recipients() if is_new else read_recipients(path)
         after = change(before)
         if after != before or is_new:
             write_private(path, encode_recipients(after))
         return after
-
-
-@contextmanager
-def _locked(path: Path, pause: Callable[[float], None]) -> Iterator[None]:
-    """Hold the lock of a file: a lock on an empty file beside it, because the file itself is replaced."""
-    place = f"{os.path.realpath(path)}.lock"
-    with writing_faults(place, place):
-        descriptor = os.open(place, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, MODE)
-    try:
-        _wait_for_lock(descriptor, path, pause)
-        yield
-    finally:
-        with suppress(OSError):
-            fcntl.flock(descriptor, fcntl.LOCK_UN)
-        with suppress(OSError):
-            os.close(descriptor)
-
-
-def _wait_for_lock(descriptor: int, path: Path, pause: Callable[[float], None]) -> None:
-    for _ in range(int(_PATIENCE_SECONDS / _PAUSE_SECONDS)):
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            pause(_PAUSE_SECONDS)
-        except OSError as fault:
-            raise StorageFailed(
-                f"{path} was not changed: its lock is not available: {os.strerror(fault.errno or 0).lower()}",
-                code="share.locked",
-            ) from fault
-        else:
-            return
-    raise StorageFailed(
-        f"{path} was not changed: another command has been changing it for {_PATIENCE_SECONDS:.0f} seconds",
-        code="share.locked",
-        hint="repeat the command",
-    )
 
 
 def _encode(recipient: Recipient) -> dict[str, Any]:  # Any: JSON values
@@ -220,4 +184,8 @@ class _Reader:
         return value
 
     def _fail(self, message: str) -> NoReturn:
-        raise UsageError(f"the file of recipients {self._name} {message}", code=CODE)
+        raise UsageError(
+            f"the file of recipients {self._name} {message}",
+            code=CODE,
+            hint="deltacli share recipient list   # after it is corrected, or restored from a backup",
+        )

@@ -13,8 +13,12 @@ from multiprocessing import parent_process
 from typing import TYPE_CHECKING, Any
 
 from deltacli.errors import StorageFailed, UsageError
+from deltacli.hints import quoted
+from deltacli.sharing.protocol.wire_errors import malformed
 
 if TYPE_CHECKING:
+    import asyncio
+
     import uvicorn
     from starlette.types import ASGIApp
 
@@ -42,7 +46,7 @@ def bind(host: str, port: int) -> socket.socket:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         bound = socket.socket(family, kind, protocol)
     except OSError as fault:
-        raise UsageError(f"{host} is not an address of this machine: {fault.strerror}") from fault
+        raise _no_host(host) from fault
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         bound.bind(address)
@@ -65,8 +69,16 @@ def _not_bound(host: str, port: int, fault: OSError) -> StorageFailed | UsageErr
                 f"port {port} of {host} needs more privileges", code="share.port-denied", hint="add --port 8080"
             )
         case errno.EADDRNOTAVAIL:
-            return UsageError(f"{host} is not an address of this machine", code="share.host")
-    return StorageFailed(f"port {port} of {host} cannot be opened: {fault.strerror}", code="share.port")
+            return _no_host(host)
+    return StorageFailed(
+        f"port {port} of {host} cannot be opened: {fault.strerror}",
+        code="share.port",
+        hint="add --port 0 for any free port",
+    )
+
+
+def _no_host(host: str) -> UsageError:
+    return UsageError(f"{host} is not an address of this machine", code="share.host", hint="add --host 127.0.0.1")
 
 
 def address_of(bound: socket.socket) -> tuple[str, int]:
@@ -143,6 +155,7 @@ def _server(application: ASGIApp, options: Mapping[str, Any]) -> uvicorn.Server:
 
     config = uvicorn.Config(
         application,
+        http=_json_protocol(),
         log_config=None,
         access_log=False,
         lifespan="off",
@@ -163,13 +176,32 @@ def _server(application: ASGIApp, options: Mapping[str, Any]) -> uvicorn.Server:
     return uvicorn.Server(config)
 
 
+def _json_protocol() -> type[asyncio.Protocol]:
+    """Return the protocol of uvicorn with an answer in JSON to what is not HTTP."""
+    from uvicorn.protocols.http.auto import AutoHTTPProtocol
+
+    body = malformed("the request is not valid HTTP/1.1").body()
+    head = f"HTTP/1.1 400 Bad Request\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n"
+
+    class JsonProtocol(AutoHTTPProtocol):  # type: ignore[misc, valid-type]  # one of two classes, by what is installed
+        def send_400_response(self, _message: str) -> None:
+            self.transport.write(head.encode() + b"Connection: close\r\n\r\n" + body)
+            self.transport.close()
+
+    return JsonProtocol
+
+
 def _tls_options(tls: Tls | None) -> dict[str, Any]:  # Any: options of uvicorn
     if tls is None:
         return {}
     try:
         password = tls.password()
     except (OSError, UnicodeDecodeError) as fault:
-        raise UsageError("ssl.certificatePasswordFile cannot be read", code="share.certificate") from fault
+        raise UsageError(
+            "ssl.certificatePasswordFile cannot be read",
+            code="share.certificate",
+            hint=f"ls -l {quoted(str(tls.password_file))}",
+        ) from fault
     return {
         "ssl_certfile": str(tls.certificate_file),
         "ssl_keyfile": str(tls.key_file),

@@ -15,7 +15,7 @@ import json
 import os
 import stat
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from threading import Lock
@@ -105,6 +105,20 @@ class ServerKeys:
         return cls((ServerKey(random(SECRET_BYTES), now_ms),))
 
     @classmethod
+    def read(cls, path: Path) -> ServerKeys:
+        """Return the keys of a file that exists. Raises UsageError (`share.keys`) and StorageFailed."""
+        try:
+            return _read(path)
+        except FileNotFoundError:
+            raise UsageError(
+                f"the key file {path} does not exist; the server creates it when it starts",
+                code=_CODE,
+                hint="deltacli share serve",
+            ) from None
+        except OSError as fault:
+            raise _unusable(path, fault) from fault
+
+    @classmethod
     def read_or_create(cls, path: Path, *, now_ms: int, random: Callable[[int], bytes] = os.urandom) -> ServerKeys:
         """Return the keys of a file, which is created if it is missing.
 
@@ -129,19 +143,12 @@ class ServerKeys:
     def rotate(
         cls, path: Path, *, now_ms: int, overlap_ms: int, random: Callable[[int], bytes] = os.urandom
     ) -> ServerKeys:
-        """Add a new key to a file and return all. The keys before are accepted for `overlap_ms` from when the new one
-        signs, and keys that have retired are dropped. Raises what `read_or_create` raises.
+        """Add a new key to a file, as `rotated` does, and return all. Raises what `read_or_create` raises.
 
         Two rotations at once keep one of the new keys only, so the caller holds a lock.
         """
         old = cls.read_or_create(path, now_ms=now_ms, random=random)
-        starts_ms = now_ms + STARTS_AFTER_MS
-        kept = [
-            ServerKey(key.secret, key.starts_ms, min(key.retires_ms or starts_ms + overlap_ms, starts_ms + overlap_ms))
-            for key in old.keys
-            if not _is_retired(key, now_ms)
-        ]
-        keys = cls((ServerKey(random(SECRET_BYTES), starts_ms), *kept))
+        keys = old.rotated(now_ms=now_ms, overlap_ms=overlap_ms, random=random)
         try:
             with _draft(path, keys) as draft:
                 os.replace(draft, path)
@@ -149,6 +156,19 @@ class ServerKeys:
         except OSError as fault:
             raise _unusable(path, fault) from fault
         return keys
+
+    def rotated(self, *, now_ms: int, overlap_ms: int, random: Callable[[int], bytes] = os.urandom) -> ServerKeys:
+        """Return these keys and a new one, without those that have retired. The keys before are accepted for
+        `overlap_ms` from when the new one signs. Without an overlap that is now: they may be known to others.
+        """
+        starts_ms = now_ms + (STARTS_AFTER_MS if overlap_ms else 0)
+        until_ms = starts_ms + overlap_ms
+        kept = [
+            replace(key, retires_ms=until_ms if key.retires_ms is None else min(key.retires_ms, until_ms))
+            for key in self.keys
+            if overlap_ms and not _is_retired(key, now_ms)
+        ]
+        return ServerKeys((ServerKey(random(SECRET_BYTES), starts_ms), *kept))
 
 
 class KeyFile:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import stat
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +15,7 @@ from jsonschema import Draft202012Validator
 from deltacli.cli.app import run
 from deltacli.sharing.configuration.bearer_tokens import is_intact
 from deltacli.sharing.configuration.recipients_file import read_recipients
+from deltacli.sharing.signing.keys import ServerKeys
 from tests.cli.support import ROOT, Result
 from tests.sharing.configuration.files import write_shares
 from tests.support.builder import TableBuilder
@@ -186,9 +188,11 @@ def test_a_configuration_without_recipients_says_what_to_add(home: Path, share: 
 
     result = share("recipient", "list")
 
-    assert ["error: shares.yaml names no file of recipients", "  missing  recipients: recipients.json"] == (
-        result.err.splitlines()
-    )
+    assert [
+        "error: shares.yaml names no file of recipients",
+        "  missing  recipients: recipients.json",
+        "hint: deltacli share recipient add NAME   # after this line is added",
+    ] == result.err.splitlines()
 
 
 PROFILE = {"shareCredentialsVersion": 1, "endpoint": "https://x/delta-sharing/", "bearerToken": "secret-token"}
@@ -299,3 +303,100 @@ def test_options_of_all_commands_stand_before_the_group_too(home: Path, share: R
 
     assert 0 == code
     assert ["zeta"] == list(names(home))
+
+
+def test_a_key_is_rotated_without_showing_it(share: Run, home: Path) -> None:
+    (home / "shares.yaml").write_text(f"{SHARES}keyFile: keys.json\n")
+    ServerKeys.read_or_create(home / "keys.json", now_ms=0)
+    before = (home / "keys.json").read_text()
+
+    planned = share("key", "rotate", "--dry-run", "--json")
+    asked = share("key", "rotate")
+    unchanged = (home / "keys.json").read_text()
+    rotated = share("key", "rotate", "--yes", "--json")
+
+    document = json.loads(rotated.out)
+    secrets = [key["secret"] for key in json.loads((home / "keys.json").read_text())["keys"]]
+    assert valid(document, "deltacli.share-keys")
+    assert (0, 4, 0) == (planned.code, asked.code, rotated.code)
+    assert before == unchanged
+    assert ["starting", "signing"] == [key["state"] for key in document["keys"]]
+    assert 3 * 86_400_000 == document["keys"][1]["retiresMs"] - document["keys"][0]["startsMs"]
+    assert not [secret for secret in secrets if secret in planned.out + rotated.out + rotated.err]
+    assert 0o600 == stat.S_IMODE((home / "keys.json").stat().st_mode)
+
+
+@pytest.mark.parametrize(
+    "more, hint", [("", "deltacli share serve --config shares.yaml"), ("keyFile: k\n", "deltacli share serve")]
+)
+def test_without_a_key_file_no_key_is_rotated(share: Run, home: Path, more: str, hint: str) -> None:
+    (home / "shares.yaml").write_text(SHARES + more)
+
+    found = share("key", "rotate", "--yes")
+
+    assert 2 == found.code
+    assert f"hint: {hint}\n" in found.err
+
+
+REFUSED = (
+    "check -c none.yaml",
+    "check -c {home}",
+    "check -c bad.yaml",
+    "check -c empty.yaml",
+    "recipient add bad/name",
+    "recipient add acme",
+    "recipient add other --comment ''",
+    "recipient add other --grant none",
+    "recipient grant acme none",
+    "recipient grant none sales",
+    "recipient revoke acme sales/none --yes",
+    "recipient remove none --yes",
+    "recipient list none",
+    "recipient list -c damaged.yaml",
+    "recipient list -c lacking.yaml",
+    "token create none",
+    "token create acme --expires 0s",
+    "token create acme --profile -",
+    "token create acme --profile shares.yaml",
+    "token revoke acme none --yes",
+    "token revoke acme --yes",
+    "token list none",
+    "token rotate none --yes",
+    "profile show none",
+    "profile show shares.yaml",
+    "serve none",
+    "serve -c none.yaml",
+    "serve -c bad.yaml",
+    "serve -c open.yaml",
+    "serve -c plain.yaml",
+    "serve -c selfsigned.yaml",
+    "serve -c certificate.yaml",
+    "serve --workers 0 t",
+    "serve --port 70000 t",
+    "serve --host 192.0.2.1 -c shares.yaml --behind-proxy",
+    "serve --host 0.0.0.0 t",
+    "serve t --profile none/p",
+    "serve t/_delta_log",
+)
+
+
+def test_every_refusal_says_what_to_do(share: Run, home: Path) -> None:
+    share("recipient", "add", "acme", "--grant", "sales")
+    token = "version: 1\nauthorization: {bearerToken: t}\n"
+    for name, text in {
+        "bad": "version: 1\nshares: 3\n",
+        "empty": "",
+        "damaged": SHARES.replace("recipients.json", "shares.yaml"),
+        "lacking": SHARES.replace("recipients.json", "lacking.json"),
+        "open": "version: 1\nhost: 0.0.0.0\n",
+        "plain": f"{token}host: 0.0.0.0\n",
+        "selfsigned": f"{token}ssl: {{selfSigned: true}}\n",
+        "certificate": f"{token}port: 0\nssl: {{certificateFile: a, certificateKeyFile: b}}\n",
+    }.items():
+        (home / f"{name}.yaml").write_text(text)
+    (home / "lacking.json").write_text('{"version": 1}')
+
+    found = {words: share(*shlex.split(words.format(home=home))) for words in REFUSED}
+
+    assert [] == [(words, result.err) for words, result in found.items() if "\nhint: " not in result.err]
+    assert {2, 3} == {result.code for result in found.values()}

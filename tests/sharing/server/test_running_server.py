@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import resource
 import signal
@@ -136,3 +137,14 @@ def test_metrics_of_all_workers_are_added_up(server: Server) -> None:
 
     counts = {server.metric("requests_total") - before for _ in range(6)}
     assert {20.0} == counts
+
+
+def test_what_is_not_http_is_answered_in_json(server: Server) -> None:
+    requests = (b"GET / HTTP/1.1\r\nno header\r\n\r\n", b"\x00\x01\r\n\r\n", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
+
+    answers = [server.send(request) for request in requests]
+
+    for answer in answers:
+        head, _, body = answer.partition(b"\r\n\r\n")
+        assert head.startswith(b"HTTP/1.1 400 ")
+        assert "MALFORMED_REQUEST" == json.loads(body)["errorCode"]

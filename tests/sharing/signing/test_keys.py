@@ -84,6 +84,17 @@ def test_rotation_overlaps(tmp_path: Path) -> None:
     assert 0o600 == path.stat().st_mode & 0o777
 
 
+def test_without_an_overlap_the_old_keys_end_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "keys.json"
+    file = KeyFile(path, now_ms=NOW_MS)
+    old = file.signing("page", NOW_MS)
+
+    new = ServerKeys.rotate(path, now_ms=NOW_MS, overlap_ms=0).keys[0]
+
+    assert file.checking("page", old.id, NOW_MS + READ_EVERY_MS) is None
+    assert new.id == file.signing("page", NOW_MS + READ_EVERY_MS).id
+
+
 def test_retired_keys_are_dropped_by_the_next_rotation(tmp_path: Path) -> None:
     path = tmp_path / "keys.json"
     for day in range(4):

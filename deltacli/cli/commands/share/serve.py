@@ -113,9 +113,9 @@ def serve(
     require_server()
     for name, number in (("--port", port), ("--admin-port", admin_port)):
         if number is not None and not 0 <= number <= 65_535:
-            raise UsageError(f"{name} {number} is not a port (expected: 0 to 65535)")
+            raise UsageError(f"{name} {number} is not a port (expected: 0 to 65535)", hint=f"add {name} 8080")
     if workers < 1:
-        raise UsageError(f"--workers {workers} is less than 1")
+        raise UsageError(f"--workers {workers} is less than 1", hint="add --workers 1")
     if directories:
         _refuse_with_directories(config, host, admin_port, behind_proxy)
         _try_out(run, directories, port or 0, workers, profile)
@@ -228,7 +228,10 @@ def _hand_out(run: Run, endpoint: str, token: str, path: str | None) -> None:
             os.fchmod(descriptor, 0o600)
             file.write(text)
     except OSError as fault:
-        raise UsageError(f"--profile {path} cannot be written: {(fault.strerror or '').lower()}") from fault
+        raise UsageError(
+            f"--profile {path} cannot be written: {(fault.strerror or '').lower()}",
+            hint=f"ls -ld {shlex.quote(os.path.dirname(os.path.abspath(path)))}",
+        ) from fault
 
 
 def _introduce(run: Run, catalog: Catalog, endpoint: str, token: str, profile: str | None) -> None:

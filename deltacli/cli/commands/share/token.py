@@ -222,7 +222,10 @@ def _write_profile(configuration: Configuration, profile: str, token: CreatedTok
     from deltacli.sharing.configuration.profiles import write_profile
 
     if profile == "-":
-        raise UsageError("--profile - is not a file; without --profile the token is written to stdout")
+        raise UsageError(
+            "--profile - is not a file; without --profile the token is written to stdout",
+            hint="deltacli share token create RECIPIENT",
+        )
     require_target(profile, "--profile")
     require_directory(profile)
     write_profile(Path(profile), configuration.settings.base_url, token.text, token.record.expires_ms)

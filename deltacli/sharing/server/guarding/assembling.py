@@ -77,5 +77,5 @@ def require_startable(configuration: Configuration) -> None:
     refusals = refusals_to_start(configuration.settings, is_authenticated=configuration.is_authenticated)
     if refusals:
         first, *others = refusals
-        facts = {"instead": first.hint, **{other.code: other.message for other in others}}
-        raise UsageError(f"the server does not start: {first.message}", code=first.code, facts=facts)
+        facts = {other.code: other.message for other in others}
+        raise UsageError(f"the server does not start: {first.message}", code=first.code, facts=facts, hint=first.hint)
