@@ -11,11 +11,11 @@ from deltacli.delta.checkpoint.layout import classic_path
 from deltacli.progress import SILENT, Progress
 from deltacli.sharing.client.answers import AnswerHead
 from deltacli.sharing.client.faults import FilesMovedOn, invalid, too_much
-from deltacli.sharing.client.file_lines import SharedFile, read_file
-from deltacli.sharing.client.file_urls import FileUrl, FileUrls
-from deltacli.sharing.client.shared_log import LogFileBytes, RenewedUrls
-from deltacli.sharing.client.synthetic_log import CheckpointOfAnswer, hidden_file
 from deltacli.sharing.client.table_requests import Pages, Point, Query, TableRequests
+from deltacli.sharing.client.tables.file_lines import SharedFile, read_file
+from deltacli.sharing.client.tables.file_urls import FileUrl, FileUrls
+from deltacli.sharing.client.tables.shared_log import LogFileBytes, RenewedUrls
+from deltacli.sharing.client.tables.synthetic_log import CheckpointOfAnswer, hidden_file
 
 NOT_FILES = ("protocol", "metaData")
 _COMMIT = b'{"commitInfo":{}}\n'
