@@ -119,3 +119,56 @@ def _name(item: dict[str, Any], name: str) -> str:  # Any: JSON values
 def _optional(item: dict[str, Any], name: str) -> str | None:  # Any: JSON values
     value = item.get(name)
     return clean(value) if isinstance(value, str) and value else None
+
+
+@dataclass(frozen=True, slots=True)
+class ListedEntry:
+    """A table; or a schema without tables, or a share without schemas, whose other names are None."""
+
+    share: str
+    schema: str | None = None
+    table: str | None = None
+    id: str | None = None
+    share_id: str | None = None
+
+    @property
+    def full_name(self) -> str:
+        """The names, joined by dots."""
+        return ".".join(name for name in (self.share, self.schema, self.table) if name is not None)
+
+
+def list_entries(transport: Transport, names: str | None = None) -> list[ListedEntry]:
+    """Return everything that a profile gives access to, or what is below a share or a schema: `SHARE[.SCHEMA]`.
+
+    The name of a share may contain dots. Raises ShareAbsent.
+    """
+    shares = list(list_shares(transport))
+    if names is None:
+        return [entry for share in shares for entry in _entries_of(transport, share, None)]
+    whole = _find(shares, names)
+    if whole is not None:
+        return _entries_of(transport, whole, None)
+    name, dot, schema = names.rpartition(".")
+    share = _find(shares, name) if dot else None
+    if share is None:
+        facts = {"shares": ", ".join(one.name for one in shares[:_FEW])} if shares else {}
+        raise ShareAbsent(f"no share of the profile is named {clean(names)}", facts=facts)
+    return _entries_of(transport, share, schema)
+
+
+_FEW = 20
+
+
+def _find(shares: list[ListedShare], name: str) -> ListedShare | None:
+    return next((share for share in shares if share.name.casefold() == name.casefold()), None)
+
+
+def _entries_of(transport: Transport, share: ListedShare, schema: str | None) -> list[ListedEntry]:
+    tables = list(list_tables(transport, share.name, schema))
+    known = {table.schema.casefold() for table in tables}
+    found = [ListedEntry(share.name, one.schema, one.name, one.id, one.share_id or share.id) for one in tables]
+    if schema is not None:
+        return found or [ListedEntry(share.name, schema, share_id=share.id)]
+    schemas = [one.name for one in list_schemas(transport, share.name) if one.name.casefold() not in known]
+    found += [ListedEntry(share.name, name, share_id=share.id) for name in schemas]
+    return found or [ListedEntry(share.name, share_id=share.id)]

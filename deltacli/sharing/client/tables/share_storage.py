@@ -21,7 +21,7 @@ from deltacli.sharing.client.tables.downloads import Downloads
 from deltacli.sharing.client.tables.file_urls import FileUrl
 from deltacli.sharing.client.tables.predicate_hints import json_hint
 from deltacli.sharing.client.tables.shared_log import LogFileBytes, SharedLog
-from deltacli.sharing.client.tables.shared_version import read_version
+from deltacli.sharing.client.tables.shared_version import read_version, version_without_files
 from deltacli.storage.base import (
     PARALLEL_READS,
     Capabilities,
@@ -89,6 +89,11 @@ class ShareStorage:
             hint = json_hint(where, schema)
         query = replace(store.query, json_hint=hint, limit=limit if where is None else None)
         return ShareStorage(self.address, self.requests, query, progress=self._progress)
+
+    def without_files(self, *, version: int | None = None, at_ms: int | None = None) -> ShareStorage:
+        """Return the store of the metadata of a version, which lists no files."""
+        query = replace(self.query, point=Point(version, at_ms))
+        return MetadataStorage(self.address, self.requests, query, progress=self._progress)
 
     def between(self, first: int, last: int) -> ChangeStorage:
         """Return the store of the changes from one version to another, both included."""
@@ -236,6 +241,16 @@ class ShareStorage:
 
     def _missing(self, path: str) -> FileMissing:
         return FileMissing(f"{path} does not exist in {self.uri}")
+
+
+class MetadataStorage(ShareStorage):
+    """The store of protocol and metadata of a version, without files."""
+
+    def at(self, version: int | None = None, timestamp_ms: int | None = None) -> ShareStorage:  # noqa: ARG002
+        return self
+
+    def _load(self) -> SharedLog:
+        return version_without_files(self.requests, self.query)
 
 
 class ChangeStorage(ShareStorage):

@@ -121,6 +121,12 @@ def read_version(requests: TableRequests, query: Query, *, progress: Progress = 
     return requests.query(query, lambda pages: _read_pages(requests, query, pages, progress))
 
 
+def version_without_files(requests: TableRequests, query: Query) -> SharedVersion:
+    """Return protocol and metadata of a version as one without files."""
+    head = requests.metadata(query.point, query.formats)
+    return _read_pages(requests, query, Pages(head, iter(()), []), SILENT)
+
+
 def _read_pages(requests: TableRequests, query: Query, pages: Pages, progress: Progress) -> SharedVersion:
     if query.point.version is not None and pages.head.version != query.point.version:
         raise invalid("it is another version", {"asked": query.point.version, "found": pages.head.version})
