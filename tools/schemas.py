@@ -52,6 +52,7 @@ _LINES = (
     "share-check",
     "fleet-group",
     "fleet-check",
+    "share-entry",
     "schema-version",
     "paimon-snapshot",
     "paimon-state",
@@ -129,6 +130,7 @@ def _sharing_lines(documents: Mapping[str, Schema]) -> dict[str, Schema]:
         "profile-problem": _part_line(profile, "profile-problem", ()),
         "share-profile": _last_line(profile, "share-profile", "problems", "a profile file, after its problems"),
         "shared-table": _part_line(check, "shared-table", ()),
+        "share-entry": _part_line(documents["deltacli.share-ls"], "share-entry", ()),
         "share-check": _last_line(check, "share-check", "tables", "a sharing configuration, after its tables"),
     }
 

@@ -24,8 +24,11 @@ COMMANDS: Mapping[str, str] = {
     "log restore": "deltacli.cli.commands.log.restore",
     "properties": "deltacli.cli.commands.properties",
     "read": "deltacli.cli.commands.read",
+    "share changes": "deltacli.cli.commands.share.changes",
     "share check": "deltacli.cli.commands.share.check",
+    "share head": "deltacli.cli.commands.share.head",
     "share key rotate": "deltacli.cli.commands.share.key",
+    "share ls": "deltacli.cli.commands.share.ls",
     "share profile check": "deltacli.cli.commands.share.profile",
     "share profile show": "deltacli.cli.commands.share.profile",
     "share recipient add": "deltacli.cli.commands.share.recipient",
@@ -33,6 +36,7 @@ COMMANDS: Mapping[str, str] = {
     "share recipient list": "deltacli.cli.commands.share.recipient",
     "share recipient remove": "deltacli.cli.commands.share.recipient",
     "share recipient revoke": "deltacli.cli.commands.share.recipient",
+    "share schema": "deltacli.cli.commands.share.schema",
     "share serve": "deltacli.cli.commands.share.serve",
     "share token create": "deltacli.cli.commands.share.token",
     "share token list": "deltacli.cli.commands.share.token",
@@ -75,10 +79,12 @@ Examples:
   deltacli spark package --to .   write the archive for --py-files
 """
 
-_SHARE = """Share tables with Delta Sharing clients.
+_SHARE = """Share tables with Delta Sharing clients, and read what others share.
 
 \b
 Examples:
+  deltacli share ls acme.share                         list shared tables
+  deltacli share head acme.share#sales.main.orders     show a few rows
   deltacli share serve ./tbl                           try it on this machine
   deltacli share check                                 check shares.yaml
   deltacli share recipient add acme --grant sales      add a recipient
@@ -133,8 +139,10 @@ GROUPS: Mapping[str, str] = {
 
 _PATHS = tuple(tuple(name.split()) for name in COMMANDS)
 
+_OF_SHARED_TABLES = frozenset({("share", "changes"), ("share", "head"), ("share", "schema")})
 WITHOUT_TABLE = frozenset(
     {("completion",), ("spark", "package"), *(path for path in _PATHS if path[0] in ("fleet", "share"))}
+    - _OF_SHARED_TABLES
 )
 """Commands whose first argument is not a table."""
 

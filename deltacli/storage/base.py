@@ -249,6 +249,18 @@ class StoreOfVersions(Protocol):
     def at(self, version: int | None, timestamp_ms: int | None) -> Storage:
         """Return the store of a version, or of the newest one at a time; neither: of the newest one."""
 
+    def expecting(
+        self,
+        *,
+        where: str | None = None,
+        limit: int | None = None,
+        version: int | None = None,
+        at_ms: int | None = None,
+    ) -> Storage:
+        """Return the store for one scan of the rows that match a condition, or for some rows: files without any may be
+        left out.
+        """
+
     def between(self, first: int, last: int) -> Storage:
         """Return the store with the commits of a range of versions, both included."""
 

@@ -63,6 +63,7 @@ def read(
     """
     from deltacli.cli.render.data.rows import FramedResult, Rows, RowsResult
     from deltacli.delta.schema.types import type_json
+    from deltacli.storage.base import StoreOfVersions
 
     at_ms = parse_moment_of(version, timestamp)
     require_file(run)
@@ -71,6 +72,8 @@ def read(
     if explain and run.directory is not None:
         raise UsageError("--explain cannot be written to a directory", code="usage.output")
     opened = run.open_table(table)
+    if where is not None and not explain and isinstance(opened.storage, StoreOfVersions):
+        opened = opened.over(opened.storage.expecting(where=where, version=version, at_ms=at_ms))
     found = opened.snapshot(version=version, timestamp_ms=at_ms)
     if run.directory is not None:
         scan = found.scan(columns=chosen, where=where, limit=most or None)

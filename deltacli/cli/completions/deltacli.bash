@@ -14,7 +14,7 @@ history;-;again;Show who changed a table, when and how, newest first.
 log;-;again;Maintain the log of a table.
 properties;-;again;Show the properties of a table, set some or unset some.
 read;-;again;Read the rows of a table at a version.
-share;-;again;Share tables with Delta Sharing clients.
+share;-;again;Share tables with Delta Sharing clients, and read what others share.
 snapshot;-;again;Show the state of a table at a version.
 spark;-;again;Prepare a Spark cluster for --engine spark.
 vacuum;-;again;Delete files that no retained version needs.
@@ -469,10 +469,14 @@ again;TEXT
 '
             ;;
         'share ')
-            commands='check;-;again;Check a sharing configuration by opening every shared table.
+            commands='changes;-;again;Read how the rows of a shared table changed between two versions.
+check;-;again;Check a sharing configuration by opening every shared table.
+head;-;again;Show a few rows of a shared table.
 key;-;again;Manage the key that signs page tokens and file URLs.
+ls;-;again;List the shares, schemas and tables that a profile gives access to.
 profile;-;again;Inspect profile files, without showing their tokens.
 recipient;-;again;Manage who may read shared tables.
+schema;-;again;Show the schema of a shared table, as a tree.
 serve;-;again;Serve tables to Delta Sharing clients.
 token;-;again;Manage the bearer tokens of recipients.
 '
@@ -495,6 +499,33 @@ token;-;again;Manage the bearer tokens of recipients.
 '
             arguments=''
             ;;
+        'share changes ')
+            commands=''
+            options='--from;TEXT;once;The first version: a number, or the first one committed at or after T.
+--to;TEXT;once;The last version: a number, or the last one committed at or before T.
+--columns;TEXT;once;Show only these columns, in this order.
+--where;TEXT;once;Return only rows that match this condition.
+--limit;TEXT;once;Number of rows shown; 0 shows all.
+--format;table json ndjson csv markdown parquet;once;Format of stdout.
+--json;-;once;The same as --format json.
+--output;FILE;once;Write the result to this file, atomically, or Parquet files to this new or empty directory.
+--now;TEXT;once;Time to use as the current time, for reproducible runs.
+--storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
+--retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
+--allow-external;TEXT;again;Allow to open files below this path or URI outside the table. Repeatable.
+--table-format;delta paimon;once;Format of the table, instead of detecting it.
+--config;FILE;once;TOML file with defaults for these options.
+--color;auto always never;once;Use of colour on stdout.
+--progress;auto always never json;once;Progress on stderr; auto: on a terminal.
+--log-format;text json;once;Format of notes and errors on stderr; default: json with --format json or ndjson, else text.
+--no-pager;-;once;Do not show a long result in a pager.
+-q --quiet;-;once;Suppress notes and progress on stderr.
+-v --verbose;-;again;Write more details to stderr; -vv adds tracebacks.
+-h --help;-;once;Show this message and exit.
+'
+            arguments='once;DIRECTORY
+'
+            ;;
         'share check ')
             commands=''
             options='-c --config;FILE;once;Configuration of the server.
@@ -515,6 +546,33 @@ token;-;again;Manage the bearer tokens of recipients.
 -h --help;-;once;Show this message and exit.
 '
             arguments=''
+            ;;
+        'share head ')
+            commands=''
+            options='-n --rows;TEXT;once;Number of rows.
+--columns;TEXT;once;Show only these columns, in this order.
+--where;TEXT;once;Return only rows that match this condition.
+--version;TEXT;once;Use the snapshot of this version.
+--timestamp;TEXT;once;Use the newest version committed at or before T (RFC 3339 with offset, or a date: midnight UTC).
+--format;table json ndjson csv markdown parquet;once;Format of stdout.
+--json;-;once;The same as --format json.
+--output;FILE;once;Write the result to this file, atomically, or Parquet files to this new or empty directory.
+--now;TEXT;once;Time to use as the current time, for reproducible runs.
+--storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
+--retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
+--allow-external;TEXT;again;Allow to open files below this path or URI outside the table. Repeatable.
+--table-format;delta paimon;once;Format of the table, instead of detecting it.
+--config;FILE;once;TOML file with defaults for these options.
+--color;auto always never;once;Use of colour on stdout.
+--progress;auto always never json;once;Progress on stderr; auto: on a terminal.
+--log-format;text json;once;Format of notes and errors on stderr; default: json with --format json or ndjson, else text.
+--no-pager;-;once;Do not show a long result in a pager.
+-q --quiet;-;once;Suppress notes and progress on stderr.
+-v --verbose;-;again;Write more details to stderr; -vv adds tracebacks.
+-h --help;-;once;Show this message and exit.
+'
+            arguments='once;DIRECTORY
+'
             ;;
         'share key ')
             commands='rotate;-;again;Replace the key that signs page tokens and file URLs.
@@ -561,6 +619,28 @@ token;-;again;Manage the bearer tokens of recipients.
 -h --help;-;once;Show this message and exit.
 '
             arguments=''
+            ;;
+        'share ls ')
+            commands=''
+            options='--format;table json ndjson csv markdown;once;Format of stdout.
+--json;-;once;The same as --format json.
+--output;FILE;once;Write the result to this file, atomically, instead of to stdout.
+--now;TEXT;once;Time to use as the current time, for reproducible runs.
+--storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
+--retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
+--allow-external;TEXT;again;Allow to open files below this path or URI outside the table. Repeatable.
+--table-format;delta paimon;once;Format of the table, instead of detecting it.
+--config;FILE;once;TOML file with defaults for these options.
+--color;auto always never;once;Use of colour on stdout.
+--progress;auto always never json;once;Progress on stderr; auto: on a terminal.
+--log-format;text json;once;Format of notes and errors on stderr; default: json with --format json or ndjson, else text.
+--no-pager;-;once;Do not show a long result in a pager.
+-q --quiet;-;once;Suppress notes and progress on stderr.
+-v --verbose;-;again;Write more details to stderr; -vv adds tracebacks.
+-h --help;-;once;Show this message and exit.
+'
+            arguments='once;TEXT
+'
             ;;
         'share profile ')
             commands='check;-;again;Check a profile file: form, checksum of the token, expiry, permissions.
@@ -771,6 +851,30 @@ again;TEXT
 '
             arguments='once;TEXT
 again;TEXT
+'
+            ;;
+        'share schema ')
+            commands=''
+            options='--version;TEXT;once;Use the snapshot of this version.
+--timestamp;TEXT;once;Use the newest version committed at or before T (RFC 3339 with offset, or a date: midnight UTC).
+--format;table json ndjson csv markdown;once;Format of stdout.
+--json;-;once;The same as --format json.
+--output;FILE;once;Write the result to this file, atomically, instead of to stdout.
+--now;TEXT;once;Time to use as the current time, for reproducible runs.
+--storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
+--retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
+--allow-external;TEXT;again;Allow to open files below this path or URI outside the table. Repeatable.
+--table-format;delta paimon;once;Format of the table, instead of detecting it.
+--config;FILE;once;TOML file with defaults for these options.
+--color;auto always never;once;Use of colour on stdout.
+--progress;auto always never json;once;Progress on stderr; auto: on a terminal.
+--log-format;text json;once;Format of notes and errors on stderr; default: json with --format json or ndjson, else text.
+--no-pager;-;once;Do not show a long result in a pager.
+-q --quiet;-;once;Suppress notes and progress on stderr.
+-v --verbose;-;again;Write more details to stderr; -vv adds tracebacks.
+-h --help;-;once;Show this message and exit.
+'
+            arguments='once;DIRECTORY
 '
             ;;
         'share serve ')

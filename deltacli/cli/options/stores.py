@@ -41,7 +41,7 @@ class Stores:
             from deltacli.cli.terminal.libraries import capture_logging
 
             capture_logging()
-            storage = open_storage(uri, self.options, self.allowed, retry=self._policy())
+            storage = open_storage(uri, self.options, self.allowed, retry=self.policy())
         if writes:
             require_writable(storage)
         return storage
@@ -59,9 +59,10 @@ class Stores:
         if writes:
             raise read_only(uri)
         capture_logging()
-        return open_share(uri, retry=self._policy(), note=self.note)
+        return open_share(uri, retry=self.policy(), note=self.note)
 
-    def _policy(self) -> Retry:
+    def policy(self) -> Retry:
+        """Return the retry policy that all stores of the run share."""
         from deltacli.cli.terminal.interrupts import is_interrupted
         from deltacli.storage.retry import DEFAULT_BUDGET_SECONDS, Retry
 

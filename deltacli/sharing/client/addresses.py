@@ -70,3 +70,15 @@ def require_name(name: str) -> str:
     if not name or name in (".", "..") or len(name) > _LONGEST_NAME or _REFUSED.search(name):
         raise UsageError(f"{name!r} cannot be a name of a share, schema or table", code=CODE, facts={"expected": FORM})
     return name
+
+
+def split_profile(text: str) -> tuple[str, str | None]:
+    """Return a profile file, and what follows it after `#`, None for nothing. Raises UsageError for an empty name."""
+    if os.path.lexists(os.path.expanduser(text)):
+        return text, None
+    profile, mark, names = text.rpartition("#")
+    if not mark:
+        return text, None
+    if not profile or not names:
+        raise UsageError(f"{text!r} does not name shares", code=CODE, facts={"expected": "PROFILE#SHARE.SCHEMA"})
+    return profile, names

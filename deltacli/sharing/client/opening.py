@@ -10,8 +10,8 @@ from deltacli.clock import Clock, system_clock
 from deltacli.sharing.client.addresses import ShareAddress, parse_address
 from deltacli.sharing.client.credentials import credentials_of, require_usable
 from deltacli.sharing.client.limits import DEFAULTS, Limits
-from deltacli.sharing.client.share_storage import ShareStorage
 from deltacli.sharing.client.table_requests import TableRequests
+from deltacli.sharing.client.tables.share_storage import ShareStorage
 from deltacli.sharing.client.transport import Transport
 from deltacli.sharing.configuration.profiles import read_profile
 from deltacli.storage.retry import Retry

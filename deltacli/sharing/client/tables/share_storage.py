@@ -6,19 +6,22 @@ Every operation that reads a table works on it. Nothing is asked before it is ne
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from threading import Lock
 from typing import Any, NoReturn
 
+from deltacli.delta.schema.types import parse_schema
 from deltacli.errors import FileMissing
 from deltacli.progress import SILENT, Progress
 from deltacli.sharing.client.addresses import ShareAddress
-from deltacli.sharing.client.change_log import read_changes
-from deltacli.sharing.client.downloads import Downloads
 from deltacli.sharing.client.faults import read_only
-from deltacli.sharing.client.file_urls import FileUrl
-from deltacli.sharing.client.shared_log import LogFileBytes, SharedLog
-from deltacli.sharing.client.shared_version import read_version
 from deltacli.sharing.client.table_requests import NEWEST, Point, Query, TableRequests
+from deltacli.sharing.client.tables.change_log import read_changes
+from deltacli.sharing.client.tables.downloads import Downloads
+from deltacli.sharing.client.tables.file_urls import FileUrl
+from deltacli.sharing.client.tables.predicate_hints import json_hint
+from deltacli.sharing.client.tables.shared_log import LogFileBytes, SharedLog
+from deltacli.sharing.client.tables.shared_version import read_version, version_without_files
 from deltacli.storage.base import (
     PARALLEL_READS,
     Capabilities,
@@ -33,6 +36,7 @@ from deltacli.storage.base import (
 from deltacli.storage.object_reader import ObjectReader
 
 LOG = "_delta_log"
+NO_COLUMNS = '{"type":"struct","fields":[]}'
 _TAIL_BYTES = 64 << 10
 
 
@@ -64,8 +68,32 @@ class ShareStorage:
         point = Point(version, timestamp_ms)
         if point.is_newest or point == self.query.point:
             return self
-        query = Query(point, self.query.formats, self.query.json_hint, self.query.limit)
+        query = replace(self.query, point=point)
         return ShareStorage(self.address, self.requests, query, progress=self._progress)
+
+    def expecting(
+        self,
+        *,
+        where: str | None = None,
+        limit: int | None = None,
+        version: int | None = None,
+        at_ms: int | None = None,
+    ) -> ShareStorage:
+        """Return the store for one scan of the rows that match a condition, or for some rows: the server may leave out
+        other files. Raises UsageError for an invalid condition.
+        """
+        store, hint = self.at(version, at_ms), None
+        if where is not None:
+            head = self.requests.metadata(store.query.point, store.query.formats)
+            schema = parse_schema(head.delta_metadata.get("schemaString") or NO_COLUMNS)
+            hint = json_hint(where, schema)
+        query = replace(store.query, json_hint=hint, limit=limit if where is None else None)
+        return ShareStorage(self.address, self.requests, query, progress=self._progress)
+
+    def without_files(self, *, version: int | None = None, at_ms: int | None = None) -> ShareStorage:
+        """Return the store of the metadata of a version, which lists no files."""
+        query = replace(self.query, point=Point(version, at_ms))
+        return MetadataStorage(self.address, self.requests, query, progress=self._progress)
 
     def between(self, first: int, last: int) -> ChangeStorage:
         """Return the store of the changes from one version to another, both included."""
@@ -213,6 +241,16 @@ class ShareStorage:
 
     def _missing(self, path: str) -> FileMissing:
         return FileMissing(f"{path} does not exist in {self.uri}")
+
+
+class MetadataStorage(ShareStorage):
+    """The store of protocol and metadata of a version, without files."""
+
+    def at(self, version: int | None = None, timestamp_ms: int | None = None) -> ShareStorage:  # noqa: ARG002
+        return self
+
+    def _load(self) -> SharedLog:
+        return version_without_files(self.requests, self.query)
 
 
 class ChangeStorage(ShareStorage):

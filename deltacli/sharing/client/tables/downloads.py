@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 from deltacli.errors import DataUnreadable, FileMissing
 from deltacli.sharing.client.faults import AccessRefused, ServerUnavailable, invalid
-from deltacli.sharing.client.file_urls import FileUrl
-from deltacli.sharing.client.shared_version import HiddenFile
-from deltacli.sharing.client.synthetic_log import hidden_file
+from deltacli.sharing.client.tables.file_urls import FileUrl
+from deltacli.sharing.client.tables.shared_version import HiddenFile
+from deltacli.sharing.client.tables.synthetic_log import hidden_file
 from deltacli.sharing.client.transport import Reply, Transport
 from deltacli.storage.disk_faults import writing_faults
 

@@ -17,12 +17,12 @@ from deltacli.delta.log.commit_lines import Action
 from deltacli.progress import SILENT, Progress
 from deltacli.sharing.client.answers import ActionLine, AnswerHead
 from deltacli.sharing.client.faults import invalid, too_much
-from deltacli.sharing.client.file_lines import read_file
-from deltacli.sharing.client.file_urls import FileUrl, FileUrls
-from deltacli.sharing.client.shared_log import LogFileBytes, RenewedUrls
-from deltacli.sharing.client.shared_version import NOT_FILES, HiddenFile, urls_again
-from deltacli.sharing.client.synthetic_log import CheckpointOfAnswer, hidden_file
 from deltacli.sharing.client.table_requests import ChangeQuery, Pages, Point, TableRequests
+from deltacli.sharing.client.tables.file_lines import read_file
+from deltacli.sharing.client.tables.file_urls import FileUrl, FileUrls
+from deltacli.sharing.client.tables.shared_log import LogFileBytes, RenewedUrls
+from deltacli.sharing.client.tables.shared_version import NOT_FILES, HiddenFile, urls_again
+from deltacli.sharing.client.tables.synthetic_log import CheckpointOfAnswer, hidden_file
 from deltacli.sharing.protocol.capabilities import ResponseFormat
 from deltacli.storage.disk_faults import writing_faults
 

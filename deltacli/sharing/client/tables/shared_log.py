@@ -8,7 +8,7 @@ from threading import Lock
 from typing import NamedTuple, Protocol
 
 from deltacli.sharing.client.faults import FilesMovedOn
-from deltacli.sharing.client.file_urls import FileUrl, FileUrls
+from deltacli.sharing.client.tables.file_urls import FileUrl, FileUrls
 
 EARLY_MS = 30_000
 """A URL is replaced this long before it expires."""

@@ -11,11 +11,11 @@ from deltacli.delta.checkpoint.layout import classic_path
 from deltacli.progress import SILENT, Progress
 from deltacli.sharing.client.answers import AnswerHead
 from deltacli.sharing.client.faults import FilesMovedOn, invalid, too_much
-from deltacli.sharing.client.file_lines import SharedFile, read_file
-from deltacli.sharing.client.file_urls import FileUrl, FileUrls
-from deltacli.sharing.client.shared_log import LogFileBytes, RenewedUrls
-from deltacli.sharing.client.synthetic_log import CheckpointOfAnswer, hidden_file
 from deltacli.sharing.client.table_requests import Pages, Point, Query, TableRequests
+from deltacli.sharing.client.tables.file_lines import SharedFile, read_file
+from deltacli.sharing.client.tables.file_urls import FileUrl, FileUrls
+from deltacli.sharing.client.tables.shared_log import LogFileBytes, RenewedUrls
+from deltacli.sharing.client.tables.synthetic_log import CheckpointOfAnswer, hidden_file
 
 NOT_FILES = ("protocol", "metaData")
 _COMMIT = b'{"commitInfo":{}}\n'
@@ -119,6 +119,12 @@ def urls_again(pages: Pages, before: FileUrls) -> FileUrls:
 def read_version(requests: TableRequests, query: Query, *, progress: Progress = SILENT) -> SharedVersion:
     """List the files of a version. Raises AnswerInvalid, and what requests raise."""
     return requests.query(query, lambda pages: _read_pages(requests, query, pages, progress))
+
+
+def version_without_files(requests: TableRequests, query: Query) -> SharedVersion:
+    """Return protocol and metadata of a version as one without files."""
+    head = requests.metadata(query.point, query.formats)
+    return _read_pages(requests, query, Pages(head, iter(()), []), SILENT)
 
 
 def _read_pages(requests: TableRequests, query: Query, pages: Pages, progress: Progress) -> SharedVersion:

@@ -11,7 +11,7 @@ from typing import Any
 from deltacli.delta.log.commit_lines import Action
 from deltacli.sharing.client.answers import ActionLine
 from deltacli.sharing.client.faults import invalid
-from deltacli.sharing.client.file_urls import (
+from deltacli.sharing.client.tables.file_urls import (
     FileUrls,
     data_file_name,
     vector_file_name,

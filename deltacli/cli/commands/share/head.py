@@ -1,0 +1,60 @@
+"""`deltacli share head TABLE`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from deltacli.cli.formats import RowFormat
+from deltacli.cli.options.chosen_version import parse_moment_of
+from deltacli.cli.options.common_options import TimestampOption, VersionOption
+from deltacli.cli.options.rows import ColumnsOption, WhereOption, require_file, split_columns, write_directory
+from deltacli.cli.options.run import Run
+from deltacli.cli.options.shared_tables import SharedTableArgument, open_shared
+from deltacli.errors import UsageError
+
+EXIT_CODES = (0, 2, 3, 4, 7, 70)
+FORMATS = RowFormat
+DEFAULT_ROWS = 10
+
+RowsOption = Annotated[int, typer.Option("-n", "--rows", metavar="N", help="Number of rows.")]
+
+
+def head(
+    run: Run,
+    table: SharedTableArgument,
+    rows: RowsOption = DEFAULT_ROWS,
+    columns: ColumnsOption = None,
+    where: WhereOption = None,
+    version: VersionOption = None,
+    timestamp: TimestampOption = None,
+) -> None:
+    """Show a few rows of a shared table.
+
+    \b
+    The number of rows, or the condition, is sent to the server, which then lists
+    only files that are needed for them.
+
+    \b
+    Examples:
+      deltacli share head acme.share#sales.main.orders
+      deltacli share head acme.share#sales.main.orders -n 3 --format ndjson
+    """
+    from deltacli.cli.render.data.rows import Rows, RowsResult
+    from deltacli.delta.schema.types import type_json
+
+    if rows < 1:
+        raise UsageError(f"--rows {rows} is not a number of rows", facts={"expected": "1 or more"})
+    at_ms = parse_moment_of(version, timestamp)
+    require_file(run)
+    chosen = split_columns(columns)
+    store = open_shared(run, table).expecting(where=where, limit=rows, version=version, at_ms=at_ms)
+    opened = run.table_of(store)
+    scan = opened.snapshot().scan(columns=chosen, where=where, limit=rows)
+    if run.directory is not None:
+        write_directory(run, opened.uri, "rows", {"version": scan.version}, scan.write_parquet, 0)
+        return
+    types = [{"name": column.name, "type": type_json(column.data_type)} for column in scan.columns]
+    about = {"version": scan.version, "columns": types}
+    run.write(RowsResult(Rows("deltacli.read", "row", opened.uri, about, scan.schema, scan), 0))

@@ -1,0 +1,56 @@
+"""Arguments that name what a profile gives access to, and opening it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from deltacli.errors import UsageError
+
+if TYPE_CHECKING:
+    from deltacli.cli.options.run import Run
+    from deltacli.sharing.client.addresses import ShareAddress
+    from deltacli.sharing.client.tables.share_storage import ShareStorage
+    from deltacli.sharing.client.transport import Transport
+
+SharedTableArgument = Annotated[
+    str,
+    typer.Argument(metavar="TABLE", help="Shared table: PROFILE#SHARE.SCHEMA.TABLE.", show_default=False),
+]
+SharesArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="SHARES", help="Profile file: PROFILE, PROFILE#SHARE or PROFILE#SHARE.SCHEMA.", show_default=False
+    ),
+]
+
+
+def require_address(table: str) -> ShareAddress:
+    """Return the address of a shared table. Raises UsageError for anything else."""
+    from deltacli.sharing.client.addresses import CODE, FORM, parse_address
+
+    address = parse_address(table)
+    if address is None:
+        raise UsageError(f"{table} is not the address of a shared table", code=CODE, facts={"expected": FORM})
+    return address
+
+
+def open_shared(run: Run, table: str) -> ShareStorage:
+    """Open a shared table with the retry budget of the run. Raises UsageError for a name that is not an address."""
+    from deltacli.sharing.client.tables.share_storage import ShareStorage
+
+    require_address(table)
+    found = run.open(table)
+    assert isinstance(found, ShareStorage)
+    return found
+
+
+def open_shares(run: Run, profile: str) -> Transport:
+    """Open a profile with the retry budget of the run. Raises UsageError."""
+    from deltacli.cli.options.stores import Stores
+    from deltacli.sharing.client.opening import open_profile
+
+    note = None if run.quiet else run.note
+    stores = Stores(run.storage_options, run.allowed, run.retry_budget_ms, note)
+    return open_profile(profile, retry=stores.policy(), clock=run.clock, note=note)

@@ -1,0 +1,175 @@
+"""`Client`: what a profile gives access to, from Python, with typed results and Arrow batches."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime, timedelta
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from deltacli.api.table import Table
+from deltacli.clock import Clock, system_clock
+from deltacli.operations.table.api_arguments import moment_ms
+from deltacli.sharing.client.addresses import ShareAddress, TableName, parse_table_name
+from deltacli.sharing.client.answers import AnswerHead
+from deltacli.sharing.client.listing import (
+    ListedSchema,
+    ListedShare,
+    ListedTable,
+    list_schemas,
+    list_shares,
+    list_tables,
+)
+from deltacli.sharing.client.opening import open_profile
+from deltacli.sharing.client.table_requests import Point, TableRequests
+from deltacli.sharing.client.tables.share_storage import ShareStorage
+from deltacli.storage.retry import Retry
+
+if TYPE_CHECKING:
+    import pyarrow
+
+    from deltacli.delta.schema.types import StructType
+    from deltacli.operations.table.version import Snapshot
+
+
+class Client:
+    """The shares of a profile file. Nothing is sent before a method is called.
+
+    `retry_budget` limits how long a request is repeated. Raises UsageError for a profile that cannot be used.
+    """
+
+    def __init__(
+        self,
+        profile: str | os.PathLike[str],
+        *,
+        retry_budget: timedelta = timedelta(minutes=1),
+        clock: Clock = system_clock,
+    ) -> None:
+        self.profile = os.fspath(profile)
+        self._clock = clock
+        self.transport = open_profile(profile, retry=Retry(retry_budget.total_seconds(), is_explicit=True), clock=clock)
+
+    def __repr__(self) -> str:
+        return f"Client({self.profile!r})"
+
+    def shares(self) -> list[ListedShare]:
+        """Return the shares that the recipient may read."""
+        return list(list_shares(self.transport))
+
+    def schemas(self, share: str) -> list[ListedSchema]:
+        """Return the schemas of a share. Raises ShareAbsent."""
+        return list(list_schemas(self.transport, share))
+
+    def tables(self, share: str | None = None, schema: str | None = None) -> list[ListedTable]:
+        """Return the tables of a schema, of a share, or of all shares. Raises ShareAbsent."""
+        shares = [one.name for one in self.shares()] if share is None else [share]
+        return [table for name in shares for table in list_tables(self.transport, name, schema)]
+
+    def table(self, name: str | TableName | ListedTable) -> ClientTable:
+        """Return a table by its name, `share.schema.table`. Raises UsageError for a text that is not such a name."""
+        if isinstance(name, ListedTable):
+            name = name.full_name
+        full = parse_table_name(name) if isinstance(name, str) else name
+        return ClientTable(ShareAddress(self.profile, full), TableRequests(self.transport, full), self._clock)
+
+
+@dataclass(frozen=True)
+class TableMetadata:
+    """What a server says about a version, without a list of files. `files` and `size_bytes` are None where it does not
+    say.
+    """
+
+    version: int
+    response_format: str
+    schema: StructType
+    partition_columns: tuple[str, ...]
+    properties: dict[str, str]
+    files: int | None
+    size_bytes: int | None
+    head: AnswerHead = field(repr=False)
+
+    @cached_property
+    def arrow_schema(self) -> pyarrow.Schema:
+        """The schema of the rows."""
+        from deltacli.delta.schema.to_arrow import arrow_schema
+
+        return arrow_schema(self.schema.fields)
+
+
+@dataclass(frozen=True)
+class ClientTable:
+    """A shared table."""
+
+    address: ShareAddress
+    requests: TableRequests = field(repr=False)
+    clock: Clock = field(default=system_clock, repr=False)
+
+    def version(self) -> int:
+        """Return the newest version."""
+        return self.requests.version()
+
+    def metadata(self, *, version: int | None = None, timestamp: datetime | date | None = None) -> TableMetadata:
+        """Return schema and properties of the newest version, or of a chosen one."""
+        return metadata_of(self.requests.metadata(_point(version, timestamp)))
+
+    def open(self, *, where: str | None = None, limit: int | None = None) -> Table:
+        """Return the table as `deltacli.open_table` does.
+
+        With `where` and `limit` the server may leave out files without matching rows: use it for one scan with the
+        same condition and limit.
+        """
+        storage = ShareStorage(self.address, self.requests)
+        if where is not None or limit is not None:
+            storage = storage.expecting(where=where, limit=limit)
+        return Table(storage, clock=self.clock, name=self.address.uri)
+
+    def snapshot(self, *, version: int | None = None, timestamp: datetime | date | None = None) -> Snapshot:
+        """Return the newest version, or a chosen one, with all of its files."""
+        return self.open().snapshot(version=version, timestamp=timestamp)
+
+    def read(
+        self,
+        *,
+        columns: Sequence[str] | None = None,
+        where: str | None = None,
+        limit: int | None = None,
+        version: int | None = None,
+        timestamp: datetime | date | None = None,
+    ) -> pyarrow.RecordBatchReader:
+        """Return rows as a streaming reader. The condition is sent as a hint, and applied again on what arrives."""
+        found = self.open(where=where, limit=None if where is not None else limit)
+        snapshot = found.snapshot(version=version, timestamp=timestamp)
+        return snapshot.scan(columns=columns, where=where, limit=limit).to_reader()
+
+    def changes(self, **range_and_columns: Any) -> pyarrow.RecordBatchReader:  # Any: arguments of Table.changes
+        """Return the changes of rows as a streaming reader. The arguments are those of `Table.changes`."""
+        return self.open().changes(**range_and_columns).to_reader()
+
+
+def metadata_of(head: AnswerHead) -> TableMetadata:
+    """Return the metadata of an answer. Raises Unreadable for a schema that cannot be parsed."""
+    from deltacli.delta.log.state import read_metadata
+    from deltacli.delta.schema.types import parse_schema
+
+    action = read_metadata(head.delta_metadata, "the answer of the sharing server")
+    return TableMetadata(
+        head.version,
+        head.form.value,
+        parse_schema(action.schema_string or '{"type":"struct","fields":[]}'),
+        tuple(action.partition_columns),
+        dict(action.configuration),
+        _count(head, "numFiles"),
+        _count(head, "size"),
+        head,
+    )
+
+
+def _count(head: AnswerHead, name: str) -> int | None:
+    value = head.metadata.get(name)
+    return value if type(value) is int and value >= 0 else None
+
+
+def _point(version: int | None, timestamp: datetime | date | None) -> Point:
+    return Point(version, None if timestamp is None else moment_ms(timestamp, "timestamp"))

@@ -1,0 +1,125 @@
+"""Our client against our server, over every table of the corpus: the rows of a direct scan, in both formats, at every
+version that can be rebuilt; change feeds as `changes` reads them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from deltacli import open_table
+from deltacli.api.table import Table
+from deltacli.errors import DeltacliError
+from deltacli.operations.table.find_log import list_log
+from deltacli.sharing.directories import catalog_of
+from deltacli.sharing.model import SharedTable
+from deltacli.sharing.protocol.capabilities import ResponseFormat
+from tests.sharing.client.serving import Proxy, proxied
+from tests.sharing.served import shared
+from tests.support import corpus
+
+pytestmark = pytest.mark.long
+
+TOO_LARGE = (
+    "delta-rs_COVID-19_NYT",
+    "golden_parquet-decimal-dictionaries-v2",
+    "kernel-rs_300k-add-files-100-col-partitioned",
+)
+MOST_VERSIONS = 12
+OTHER_SIZE = "derived_two-adds-in-one-commit-a"
+"""Its log has another size for a file than the file. A local scan does not mind; the client refuses the file."""
+
+
+def _tables() -> list[SharedTable]:
+    if not corpus.tables():
+        return []
+    found = catalog_of([str(corpus.unpacked() / "tables")]).shares[0].schemas[0].tables
+    return [table for table in found if table.name not in TOO_LARGE]
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Proxy]:
+    tables = _tables()
+    if not tables:
+        pytest.skip(corpus.absence())
+    shares = [shared(Path(table.location), table.name) for table in tables]
+    with proxied(tmp_path_factory.mktemp("client"), *shares) as proxy:
+        yield proxy
+
+
+def _outcome(read: Callable[[], Any]) -> tuple[list[str] | None, str]:  # Any: an Arrow table
+    """Return rows as sorted texts, or None and the error."""
+    try:
+        rows = read()
+    except DeltacliError as fault:
+        return None, f"{fault.code}: {fault.message}"
+    return sorted(map(repr, rows.to_pylist())), ""
+
+
+def test_rows_are_those_of_a_direct_scan_in_both_formats_at_every_version(server: Proxy) -> None:
+    """
+    What cannot be expressed in parquet format is refused there, and what we cannot read ourselves is refused anyway.
+    """
+    compared = dict.fromkeys(ResponseFormat, 0)
+    wrong = []
+
+    for table in server.served.tables:
+        local = open_table(table.location)
+        try:
+            versions = list_log(local.storage).reconstructable[-MOST_VERSIONS:]
+        except DeltacliError:
+            continue
+        for version in versions:
+            direct, _ = _outcome(partial(_rows, local, version))
+            for form in ResponseFormat:
+                remote = Table(server.store(table.name, formats=(form,)))
+                found, why = _outcome(partial(_rows, remote, version))
+                if found == direct and found is not None:
+                    compared[form] += 1
+                elif found is not None or (direct is not None and not _may_refuse(table, form, why)):
+                    wrong.append((table.name, version, form.value, why))
+
+    assert [] == wrong
+    assert compared[ResponseFormat.DELTA] > 300
+    assert compared[ResponseFormat.PARQUET] > 200
+
+
+def _rows(table: Table, version: int) -> Any:  # Any: an Arrow table
+    return table.snapshot(version=version).scan().to_arrow()
+
+
+def _changes(table: Table, first: int) -> Any:  # Any: an Arrow table
+    return table.changes(from_version=first).to_arrow()
+
+
+def _may_refuse(table: SharedTable, form: ResponseFormat, why: str) -> bool:
+    if table.name == OTHER_SIZE:
+        return "another size" in why
+    return form is ResponseFormat.PARQUET and why.startswith("share.request") and "parquet response format" in why
+
+
+def test_change_feeds_are_those_of_a_direct_read(server: Proxy) -> None:
+    compared, wrong = 0, []
+
+    for table in server.served.tables:
+        local = open_table(table.location)
+        try:
+            commits = sorted(list_log(local.storage).commits)
+        except DeltacliError:
+            continue
+        for first in commits[:3]:
+            direct, _ = _outcome(partial(_changes, local, first))
+            for form in ResponseFormat:
+                remote = Table(server.store(table.name, formats=(form,)))
+                found, why = _outcome(partial(_changes, remote, first))
+                if found == direct and found is not None:
+                    compared += 1
+                elif found is not None or (direct is not None and not why.startswith("share.request")):
+                    wrong.append((table.name, first, form.value, why))
+
+    assert [] == wrong
+    assert compared > 10
