@@ -103,6 +103,7 @@ class Wire:
         sleep: Callable[[float], None],
         clock: Callable[[], float],
         on_request: Callable[[], None] = lambda: None,
+        pool: Any = None,  # Any: a PoolManager, or what a test puts in its place
     ) -> None:
         import urllib3
 
@@ -113,7 +114,8 @@ class Wire:
         self._budget = budget
         self._pause, self._sleep, self._clock, self._on_request = pause, sleep, clock, on_request
         self._started = clock()
-        self._pool = urllib3.PoolManager(retries=False, timeout=urllib3.Timeout(connect=min(timeout, 10), read=timeout))
+        limits = urllib3.Timeout(connect=min(timeout, 10), read=timeout)
+        self._pool = urllib3.PoolManager(retries=False, timeout=limits) if pool is None else pool
 
     def close(self) -> None:
         """Close the connections."""
