@@ -18,7 +18,7 @@ from tools.command_tree import Command, Option, read_commands, read_tree
 from tools.environment import read_environment, variables_of
 from tools.fish_completion import render_fish
 from tools.man_pages import render_man_pages
-from tools.rules_page import render_paimon_rules_page, render_rules_page
+from tools.rules_page import render_conformance_page, render_paimon_rules_page, render_rules_page
 from tools.schemas import render_schemas
 from tools.screens import render_screens
 from tools.zsh_completion import render_zsh
@@ -101,6 +101,7 @@ def files() -> dict[str, str]:
         "docs/commands.md": render_reference(root, environment),
         "docs/rules.md": render_rules_page(),
         "docs/paimon-rules.md": render_paimon_rules_page(),
+        "docs/sharing-conformance.md": render_conformance_page(),
         "docs/scripting.md": fill(scripting, tables),
         **{f"docs/man/{name}": page for name, page in pages.items()},
         **{f"docs/schemas/{name}": text for name, text in render_schemas().items()},

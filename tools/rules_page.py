@@ -11,6 +11,7 @@ from deltacli.cli.render.validate.report import LEVEL_NAMES
 from deltacli.delta.rules.framework.base import Area, Rule
 from deltacli.delta.rules.framework.catalogue import AREAS, catalogue
 from deltacli.paimon.rules.catalogue import areas as paimon_areas
+from deltacli.sharing.conformance.catalogue import areas as conformance_areas
 
 _HEAD = """\
 # Rules
@@ -34,6 +35,65 @@ an **info** is an observation. All rules are checked at every `--level`.
 """
 
 
+_SHARE_HEAD = """\
+# Testing a sharing server
+
+`deltacli share test` checks any Delta Sharing server, ours or that of somebody else, against the text of the protocol.
+Each deviation is a finding that names the paragraph it breaks.
+
+```sh
+deltacli share test acme.share
+deltacli share test acme.share#sales.eu.orders --level data
+deltacli share test https://share.example.com/api --profile acme.share --format junit --output share.xml
+```
+
+The address is a profile, a table in it, or the URL of the server with `--profile`. The token is sent to the endpoint of
+the profile only, over https or to an address of this machine, and never with the URL of a file. Redirects are not
+followed.
+
+## What is sent
+
+Requests that only read, one at a time: about 30 about the server and 60 per table. `--max-requests` (2,000),
+`--max-tables` (10), `--time-budget` and `--pause` limit them. A server that
+answers 429 or 503 with Retry-After is given that time.
+
+- `--level api` sends requests to the API only.
+- `--level footers`, the default, also fetches the last 64 KiB of up to 3 files per table, without the token.
+- `--level data` also fetches those files whole, up to 64 MiB each, and compares their rows with their statistics.
+
+A hint is compared with the answer without hints: a file that must have a matching row, by its partition values or by
+the exact bounds of its statistics, must be in the answer.
+
+## What is not checked
+
+A rule passes only where something was compared. A server without a table that has deletion vectors, history or a change
+data feed cannot show that it gets them right: these rules are listed as not checked, per table, with the reason
+(`notChecked`, and `skipped` in JUnit and JSON). To check a server as a whole, test tables that have these features: a
+partitioned one, one with deletion vectors, one with column mapping, one with a change data feed, each of several files
+and versions.
+
+## Formats, severities, exit codes
+
+`--format`, `--select`, `--ignore`, `--fail-on`, `--baseline`, `--write-baseline`, `--max-findings` and `--exit-zero`
+are those of [validate](validate.md). The document is [deltacli.share-test](schemas/deltacli.share-test.json); a suite
+is the server or one table.
+
+| exit | meaning |
+|---|---|
+| 0 | no finding reaches `--fail-on` |
+| 1 | a finding does |
+| 2 | the profile cannot be used, or the server refuses its token |
+| 3 | there is no such server or no such table |
+| 5 | no finding, and a limit on requests or time ended the test early |
+| 7 | the server cannot be reached |
+
+An **error** loses rows, shows them to others, or makes clients fail; a **warning** is something that only some clients
+notice. `deltacli share test --list-rules` prints the list below.
+
+## Rules
+"""
+
+
 def render_rules_page() -> str:
     """Return the page in Markdown."""
     areas: list[Area] = [import_module(f"deltacli.delta.rules.{name}").AREA for name in AREAS]
@@ -45,6 +105,13 @@ def render_rules_page() -> str:
 def render_paimon_rules_page() -> str:
     """Return the page of the rules for Paimon tables in Markdown."""
     return _page(_PAIMON_HEAD, paimon_areas(), "")
+
+
+def render_conformance_page() -> str:
+    """Return the page of `share test` in Markdown."""
+    areas = conformance_areas()
+    levels = Counter(LEVEL_NAMES[rule.level] for area in areas for rule in area.rules)
+    return _page(_SHARE_HEAD, areas, f"; by level: {_counted(levels)}")
 
 
 def _page(head: str, areas: Sequence[Area], more: str) -> str:
@@ -68,14 +135,14 @@ def _anchor(title: str) -> str:
 
 
 def _rule(rule: Rule) -> list[str]:
-    is_paimon = rule.id.startswith("paimon.")
+    has_one_text = rule.id.startswith(("paimon.", "share."))
     rows = [
         ("severity", f"{rule.severity}, level `{LEVEL_NAMES[rule.level]}`"),
-        *([] if is_paimon else [("old draft", _text(rule.seed) or "not covered")]),
-        ("specification" if is_paimon else "current text", _text(rule.spec)),
+        *([] if has_one_text else [("old draft", _text(rule.seed) or "not covered")]),
+        ("specification" if has_one_text else "current text", _text(rule.spec)),
         ("broken", _text(rule.fix.broken)),
         ("repair", _text(rule.fix.repair)),
-        ("lost by the repair", _text(rule.fix.loss)),
+        *([] if rule.id.startswith("share.") else [("lost by the repair", _text(rule.fix.loss))]),
         ("example", _code(rule.example) if rule.example else ""),
     ]
     table = [f"| {name} | {text} |" for name, text in rows if text]

@@ -53,6 +53,7 @@ _LINES = (
     "fleet-group",
     "fleet-check",
     "share-entry",
+    "suite",
     "schema-version",
     "paimon-snapshot",
     "paimon-state",
@@ -131,6 +132,7 @@ def _sharing_lines(documents: Mapping[str, Schema]) -> dict[str, Schema]:
         "share-profile": _last_line(profile, "share-profile", "problems", "a profile file, after its problems"),
         "shared-table": _part_line(check, "shared-table", ()),
         "share-entry": _part_line(documents["deltacli.share-ls"], "share-entry", ()),
+        "suite": _suite_line(documents["deltacli.share-test"]),
         "share-check": _last_line(check, "share-check", "tables", "a sharing configuration, after its tables"),
     }
 
@@ -142,6 +144,15 @@ def _fleet_lines(documents: Mapping[str, Schema]) -> dict[str, Schema]:
         "fleet-group": _part_line(check, "fleet-group", ()),
         "fleet-check": _last_line(check, "fleet-check", "groups", "a policy file, after its groups"),
     }
+
+
+def _suite_line(document: Schema) -> Schema:
+    suite = document["$defs"]["suite"]
+    properties = {"level": document["properties"]["level"]}
+    properties |= {name: schema for name, schema in suite["properties"].items() if name != "findings"}
+    properties |= {name: document["$defs"][name] for name in ("summary", "verdict")}
+    required = [name for name in properties if name == "level" or name in suite["required"]]
+    return _line("suite", "what follows the findings of a suite", properties, required, additionalProperties=False)
 
 
 def _last_line(document: Schema, kind: str, items: str, title: str) -> Schema:

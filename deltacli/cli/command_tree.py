@@ -38,6 +38,7 @@ COMMANDS: Mapping[str, str] = {
     "share recipient revoke": "deltacli.cli.commands.share.recipient",
     "share schema": "deltacli.cli.commands.share.schema",
     "share serve": "deltacli.cli.commands.share.serve",
+    "share test": "deltacli.cli.commands.share.test",
     "share token create": "deltacli.cli.commands.share.token",
     "share token list": "deltacli.cli.commands.share.token",
     "share token revoke": "deltacli.cli.commands.share.token",
@@ -89,6 +90,7 @@ Examples:
   deltacli share check                                 check shares.yaml
   deltacli share recipient add acme --grant sales      add a recipient
   deltacli share token create acme --profile a.share   write a profile
+  deltacli share test a.share                          check any server
 """
 
 _RECIPIENT = """Manage who may read shared tables.

@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import typer
 
+from deltacli.cli.finding_filter import FindingFilter, SinkFailedError, keep_baseline, read_baseline_file
 from deltacli.cli.invocation import invocation
 from deltacli.cli.options.run import Run
 from deltacli.cli.options.targets import require_target
-from deltacli.cli.terminal.shell import again_with, quoted
 from deltacli.errors import DeltacliError, UsageError
 from deltacli.storage.secrets import without_secrets
-from deltacli.units import plural
 
 if TYPE_CHECKING:
     from deltacli.cli.render.validate.report import CheckedTable, ValidationReport
@@ -25,8 +24,7 @@ if TYPE_CHECKING:
     from deltacli.delta.log.place import Place
     from deltacli.delta.rules.framework.base import Finding, Rule, Severity
     from deltacli.operations.table.discover import Target
-    from deltacli.operations.validate.baseline import Baseline
-    from deltacli.operations.validate.trend import Entry, TableTally, Tally
+    from deltacli.operations.validate.trend import Entry, TableTally
     from deltacli.operations.validate.validate import FileLimits, Validation
     from deltacli.storage import Storage
 
@@ -67,70 +65,6 @@ class ValidateOptions(NamedTuple):
         return {name: value for name, value in named.items() if value}
 
 
-class _SinkFailed(BaseException):
-    """The result cannot be written. Not an Exception, so that it is not caught as a fault of the reporting rule."""
-
-    def __init__(self, fault: Exception) -> None:
-        super().__init__(fault)
-        self.fault = fault
-
-
-class _FindingFilter:
-    """Sorts the findings of one table: accepted by the baseline, above the limit, or kept."""
-
-    def __init__(
-        self, wanted: ValidateOptions, label: str, baseline: Baseline | None, tell: Callable[[Finding], None] | None
-    ) -> None:
-        self._wanted = wanted
-        self._label = label
-        self._baseline = baseline
-        self._tell = tell
-        self._shown: Counter[str] = Counter()
-        self.kept: set[int] = set()
-        self.suppressed: Counter[str] = Counter()
-        self.accepted = 0
-        self.fails = False
-        self.by_severity: Counter[str] = Counter()
-        self.by_rule: Counter[str] = Counter()
-
-    def take(self, finding: Finding) -> None:
-        """Sort one finding when it arrives."""
-        from deltacli.cli.render.validate.report import reaches
-
-        if self._baseline is not None and self._baseline.take(self._label, finding):
-            self.accepted += 1
-            return
-        self.fails |= reaches(finding.severity, self._wanted.fail_on)
-        rule = finding.rule.id
-        self.by_severity[finding.severity] += 1
-        self.by_rule[rule] += 1
-        if self._wanted.most and self._shown[rule] >= self._wanted.most:
-            self.suppressed[rule] += 1
-            return
-        self._shown[rule] += 1
-        self.kept.add(id(finding))
-        if self._tell is None:
-            return
-        try:
-            self._tell(finding)
-        except Exception as fault:
-            raise _SinkFailed(fault) from fault
-
-    def tally(self) -> Tally:
-        """Return the counts of findings that are not accepted."""
-        from deltacli.delta.rules.framework.base import Severity
-        from deltacli.operations.validate.trend import Tally
-
-        return Tally(
-            self.by_severity[Severity.ERROR],
-            self.by_severity[Severity.WARNING],
-            self.by_severity[Severity.INFO],
-            accepted=self.accepted,
-            suppressed=sum(self.suppressed.values()),
-            rules=dict(sorted(self.by_rule.items())),
-        )
-
-
 class Checker:
     """One run over all tables."""
 
@@ -139,7 +73,7 @@ class Checker:
         self._wanted = wanted
         self._rules = rules
         self._now_ms = run.clock()
-        self._baseline = _read_baseline(wanted.baseline) if wanted.baseline is not None else None
+        self._baseline = read_baseline_file(wanted.baseline) if wanted.baseline is not None else None
         self._failures: list[tuple[str, DeltacliError]] = []
         self._tables: list[CheckedTable] = []
         self._to_accept: list[tuple[str, Finding]] = []
@@ -159,7 +93,7 @@ class Checker:
         self._failures += [(without_secrets(name), fault) for name, fault in found.failures]
         self._tell_failures(found.failures, is_last=not found.tables)
         report = self._check_and_write([self._with_given_format(target) for target in found.tables])
-        self._keep_baseline(report)
+        keep_baseline(self._run, report, self._to_accept, self._wanted.write_baseline, self._wanted.baseline)
         return report
 
     def _with_given_format(self, target: Target) -> Target:
@@ -239,12 +173,12 @@ class Checker:
         wanted = self._wanted
         needs_all = any(name is not None for name in (wanted.baseline, wanted.write_baseline, wanted.trend))
         label = _label(target, wanted.baseline)
-        sieve = _FindingFilter(wanted, label, self._baseline, tell)
+        sieve = FindingFilter(wanted.fail_on, wanted.most, label, self._baseline, tell)
         gc.disable()  # actions are millions of objects and no cycles: a tenth of the time, no more memory
         try:
             most = 0 if needs_all else wanted.most
             found = (self._check_paimon if target.is_paimon else self._check_delta)(target, sieve.take, most)
-        except _SinkFailed as failed:
+        except SinkFailedError as failed:
             raise failed.fault from None
         finally:
             gc.enable()
@@ -345,24 +279,6 @@ class Checker:
             self._baseline.stale(self._labels, checked.__contains__) if self._baseline is not None else None,
         )
 
-    def _keep_baseline(self, report: ValidationReport) -> None:
-        """Write the new baseline, unless a table could not be checked."""
-        from deltacli.cli.terminal.output import open_sink
-        from deltacli.operations.validate.baseline import write_baseline
-
-        target = self._wanted.write_baseline
-        if target is not None and report.failures:
-            self._run.note(f"note: {target} was not written: not every table could be checked")
-        elif target is not None:
-            with open_sink(target) as sink:
-                sink.write(write_baseline(self._to_accept))
-            self._run.note(f"note: {plural(len(self._to_accept), 'finding')} written; accept with --baseline {target}")
-        elif report.stale:
-            again = again_with(invocation.arguments, "--write-baseline", self._wanted.baseline or "")
-            self._run.note(
-                f"note: {plural(report.stale, 'accepted finding')} no longer found; to update the baseline: {again}"
-            )
-
 
 def _wrong_profile(profile: str, table_format: str, expected: Sequence[str]) -> UsageError:
     return UsageError(
@@ -372,7 +288,7 @@ def _wrong_profile(profile: str, table_format: str, expected: Sequence[str]) -> 
     )
 
 
-def _tally(label: str, found: Validation, sieve: _FindingFilter) -> TableTally:
+def _tally(label: str, found: Validation, sieve: FindingFilter) -> TableTally:
     from deltacli.operations.validate.trend import TableTally
 
     return TableTally(label, found.version, len(found.not_checked), sieve.tally())
@@ -387,21 +303,6 @@ def _label(target: Target, baseline: str | None) -> str:
     if baseline is None or not isinstance(target.storage, LocalStorage):
         return target.storage.uri
     return os.path.relpath(target.storage.root, os.path.dirname(os.path.abspath(baseline))).replace(os.sep, "/")
-
-
-def _read_baseline(name: str) -> Baseline:
-    from deltacli.operations.validate.baseline import read_baseline
-
-    try:
-        with open(name, "rb") as file:
-            data = file.read()
-    except OSError as fault:
-        raise UsageError(
-            f"the baseline {name} cannot be read: {(fault.strerror or str(fault)).lower()}",
-            code="usage.baseline",
-            hint=f"deltacli validate {{table}} --write-baseline {quoted(name)}",
-        ) from fault
-    return read_baseline(data, name)
 
 
 def failure_code(failures: Sequence[tuple[str, DeltacliError]]) -> int:

@@ -11,6 +11,21 @@ import typer
 
 from deltacli.cli.formats import Content, FindingFormat
 from deltacli.cli.invocation import invocation
+from deltacli.cli.options.findings import (
+    DEFAULT_MOST,
+    BaselineOption,
+    BriefOption,
+    ExitZeroOption,
+    FailOn,
+    FailOnOption,
+    IgnoreOption,
+    ListRulesOption,
+    MaxFindingsOption,
+    SelectOption,
+    WriteBaselineOption,
+    most_findings,
+    split_patterns,
+)
 from deltacli.cli.options.global_options import TableFormat
 from deltacli.cli.options.run import Run
 from deltacli.cli.options.table_formats import RefsOption
@@ -28,7 +43,6 @@ if TYPE_CHECKING:
 EXIT_CODES = (0, 1, 2, 3, 7, 70)
 FORMATS = FindingFormat
 RUNS_ON_CLUSTER = True
-DEFAULT_MOST = 100
 _NAMED = 5
 
 
@@ -52,12 +66,6 @@ class ProfileChoice(StrEnum):
     JAVA = "java"
     CPP = "cpp"
     PYTHON = "python"
-
-
-class FailOn(StrEnum):
-    ERROR = "error"
-    WARNING = "warning"
-    INFO = "info"
 
 
 class GroupChoice(StrEnum):
@@ -101,34 +109,6 @@ WhereOption = Annotated[
         show_default=False,
     ),
 ]
-SelectOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--select", metavar="A,B,…", help="Check only these rules: globs over rule ids. Repeatable.", show_default=False
-    ),
-]
-IgnoreOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--ignore", metavar="A,B,…", help="Skip these rules: globs over rule ids. Repeatable.", show_default=False
-    ),
-]
-FailOnOption = Annotated[
-    FailOn, typer.Option("--fail-on", metavar="error|warning|info", help="Lowest severity that causes exit code 1.")
-]
-BaselineOption = Annotated[
-    str | None,
-    typer.Option("--baseline", metavar="FILE", help="Accept the findings listed in this file.", show_default=False),
-]
-WriteBaselineOption = Annotated[
-    str | None,
-    typer.Option(
-        "--write-baseline",
-        metavar="FILE",
-        help="Write the current findings to a file for --baseline, and exit 0.",
-        show_default=False,
-    ),
-]
 TrendOption = Annotated[
     str | None,
     typer.Option(
@@ -152,11 +132,6 @@ ProfileOption = Annotated[
         show_default=False,
     ),
 ]
-MaxFindingsOption = Annotated[
-    int, typer.Option("--max-findings", metavar="N", help="Findings shown per rule and table; 0 shows all.")
-]
-ExitZeroOption = Annotated[bool, typer.Option("--exit-zero", help="Exit 0 even if there are findings.")]
-BriefOption = Annotated[bool, typer.Option("--brief", help="Show one line per finding, without values and fixes.")]
 GroupOption = Annotated[
     GroupChoice,
     typer.Option(
@@ -165,7 +140,6 @@ GroupOption = Annotated[
         help="Order of findings on a terminal: grouped by severity and rule, or one by one in the order of the files.",
     ),
 ]
-ListRulesOption = Annotated[bool, typer.Option("--list-rules", help="List the rules instead; takes no TABLE.")]
 
 
 def validate(
@@ -216,11 +190,11 @@ def validate(
     wanted = ValidateOptions(
         level=level or LevelChoice.LOG,
         limits=_limits(level, sample, where),
-        select=_split(select),
-        ignore=_split(ignore),
+        select=split_patterns(select),
+        ignore=split_patterns(ignore),
         profile=profile,
         fail_on=Severity(fail_on.value),
-        most=_most(max_findings),
+        most=most_findings(max_findings),
         baseline=baseline,
         write_baseline=write_baseline,
         trend=_one_trend(trend, history),
@@ -271,12 +245,6 @@ def _check(run: Run, wanted: ValidateOptions, tables: Sequence[str], *, exit_zer
     return code
 
 
-def _most(findings: int) -> int:
-    if findings < 0:
-        raise UsageError(f"--max-findings {findings} is negative", facts={"expected": "0 (all) or more"})
-    return findings
-
-
 def _limits(level: LevelChoice | None, sample: str | None, where: str | None) -> FileLimits:
     """Return which data files are opened. Raises UsageError (`usage.sample`)."""
     from deltacli.operations.validate.validate import FileLimits
@@ -320,10 +288,6 @@ def _open_trend(run: Run, wanted: ValidateOptions) -> Trend | None:
 def _say_what_changed(run: Run, sentence: str | None) -> None:
     if sentence is not None and run.is_on_screen:
         run.note(f"note: {sentence}")
-
-
-def _split(values: Sequence[str] | None) -> tuple[str, ...]:
-    return tuple(part.strip() for value in values or () for part in value.split(",") if part.strip())
 
 
 def _choose_rules(run: Run, wanted: ValidateOptions, levels: Sequence[str]) -> list[Rule]:

@@ -478,6 +478,7 @@ profile;-;again;Inspect profile files, without showing their tokens.
 recipient;-;again;Manage who may read shared tables.
 schema;-;again;Show the schema of a shared table, as a tree.
 serve;-;again;Serve tables to Delta Sharing clients.
+test;-;again;Check a Delta Sharing server against the text of the protocol.
 token;-;again;Manage the bearer tokens of recipients.
 '
             options='--format;table json ndjson csv markdown parquet;once;Format of stdout.
@@ -902,6 +903,43 @@ again;TEXT
 -h --help;-;once;Show this message and exit.
 '
             arguments='again;DIRECTORY
+'
+            ;;
+        'share test ')
+            commands=''
+            options='--profile;FILE;once;Profile with the token for the URL.
+--level;api footers data;once;What to check: answers of the API; also URLs and footers of up to 3 files per table; also their rows.
+--select;TEXT;again;Check only these rules: globs over rule ids. Repeatable.
+--ignore;TEXT;again;Skip these rules: globs over rule ids. Repeatable.
+--fail-on;error warning info;once;Lowest severity that causes exit code 1.
+--baseline;FILE;once;Accept the findings listed in this file.
+--write-baseline;FILE;once;Write the current findings to a file for --baseline, and exit 0.
+--max-findings;TEXT;once;Findings shown per rule and table; 0 shows all.
+--exit-zero;-;once;Exit 0 even if there are findings.
+--brief;-;once;Show one line per finding, without values and fixes.
+--max-tables;TEXT;once;Test at most this many tables; 0 tests the lists only.
+--max-requests;TEXT;once;Send at most this many requests.
+--time-budget;TEXT;once;Send no request after this time, such as 5m.
+--pause;TEXT;once;Wait between two requests, such as 200ms.
+--list-rules;-;once;List the rules instead; takes no ADDRESS.
+--format;table json ndjson csv markdown sarif junit github;once;Format of stdout.
+--json;-;once;The same as --format json.
+--output;FILE;once;Write the result to this file, atomically, instead of to stdout.
+--now;TEXT;once;Time to use as the current time, for reproducible runs.
+--storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
+--retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
+--allow-external;TEXT;again;Allow to open files below this path or URI outside the table. Repeatable.
+--table-format;delta paimon;once;Format of the table, instead of detecting it.
+--config;FILE;once;TOML file with defaults for these options.
+--color;auto always never;once;Use of colour on stdout.
+--progress;auto always never json;once;Progress on stderr; auto: on a terminal.
+--log-format;text json;once;Format of notes and errors on stderr; default: json with --format json or ndjson, else text.
+--no-pager;-;once;Do not show a long result in a pager.
+-q --quiet;-;once;Suppress notes and progress on stderr.
+-v --verbose;-;again;Write more details to stderr; -vv adds tracebacks.
+-h --help;-;once;Show this message and exit.
+'
+            arguments='once;TEXT
 '
             ;;
         'share token ')

@@ -32,9 +32,8 @@ def write(sink: BinaryIO, result: FindingsResult, _terminal: Terminal) -> None:
     suites += [_failed_suite(name, fault) for name, fault in report.failures]
     tests = sum(tests for tests, _, _ in suites)
     failures = sum(failures for _, failures, _ in suites)
-    head = (
-        f'<testsuites name="deltacli validate" tests="{tests}" failures="{failures}" errors="{len(report.failures)}">'
-    )
+    counts = f'tests="{tests}" failures="{failures}" errors="{len(report.failures)}"'
+    head = f'<testsuites name="deltacli {report.command}" {counts}>'
     sink.write(b'<?xml version="1.0" encoding="UTF-8"?>\n' + head.encode() + b"\n")
     for _, _, text in suites:
         sink.write(text.encode())
@@ -46,12 +45,14 @@ def _suite(report: ValidationReport, table: CheckedTable) -> tuple[int, int, str
     findings: defaultdict[str, list[Finding]] = defaultdict(list)
     for finding in table.findings:
         findings[finding.rule.id].append(finding)
-    looked_for = table.validation.rules
+    looked_for, skipped = table.validation.rules, table.validation.skipped
     rules = [rule for rule in report.rules if rule.id in looked_for or rule.id in findings]
     cases = [_case(table, rule, findings[rule.id], report.fail_on) for rule in rules]
     failures = sum(failed for failed, _ in cases)
+    cases += [(False, _skipped_case(table, rule, reason)) for rule, reason in skipped.items() if rule not in findings]
     head = (
-        f'  <testsuite name={_attribute(table.name)} tests="{len(cases)}" failures="{failures}" errors="0" skipped="0">'
+        f'  <testsuite name={_attribute(table.name)} tests="{len(cases)}" failures="{failures}" errors="0" '
+        f'skipped="{len(cases) - len(rules)}">'
     )
     tail = [
         *_properties(table),
@@ -75,6 +76,11 @@ def _case(table: CheckedTable, rule: Rule, findings: Sequence[Finding], fail_on:
         lines.append(f"      <failure type={_attribute(rule.id)} message={_attribute(what)}>{_text(texts)}</failure>")
     lines += _output([_sentence(table, finding) for finding in light], "      ")
     return bool(weighty), "\n".join([*lines, "    </testcase>"])
+
+
+def _skipped_case(table: CheckedTable, rule: str, reason: str) -> str:
+    head = f'    <testcase classname={_attribute(table.name)} name="{rule}">'
+    return "\n".join([head, f"      <skipped message={_attribute(reason)}/>", "    </testcase>"])
 
 
 def _sentence(table: CheckedTable, finding: Finding) -> str:

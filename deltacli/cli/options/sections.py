@@ -21,11 +21,11 @@ _OPTIONS: Mapping[Section, str] = {
         --version --timestamp --from --to --where --actions --checkpoint --retention --keep-versions --mode --prefix
         --branch --schema-id --snapshot-id --tag --schemas
         --inventory --include-foreign --level --sample --select --ignore --profile --baseline --list-rules --verify
-        --apply --explain --full -c --grant --comment --all
+        --apply --explain --full -c --grant --comment --all --max-tables
     """,
     Section.EXECUTION: """
         --engine --master --remote --spark-conf --layout --parts --rows-per-file --v2-top --stats --if-behind --threads
-        --rate --no-log-entries --commit-metadata --enable --upgrade-protocol
+        --rate --no-log-entries --commit-metadata --enable --upgrade-protocol --max-requests --time-budget --pause
         --expires --overlap
         --host --port --admin-port --workers --behind-proxy
     """,

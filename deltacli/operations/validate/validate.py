@@ -7,7 +7,7 @@ checked as far as they are known.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from deltacli.delta.log.place import Place
 from deltacli.delta.log.table_configuration import TableConfiguration
@@ -51,6 +51,8 @@ class Validation:
     is_rebuilt: bool = True
     """Whether the newest version could be rebuilt from the log, or the newest schema of a Paimon table be read."""
     table_format: str = "delta"
+    skipped: Mapping[str, str] = field(default_factory=dict)
+    """Rules that were selected and could not be checked -> the reason, where that is known rule by rule."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,6 +72,10 @@ class ConformanceRun:
             left = len(tables) - self.scope.most_tables
             self.omissions.append(f"{left:,} of {len(tables):,} tables: --max-tables {self.scope.most_tables}")
 
+    def rules_of(self, suite: Suite) -> list[Rule]:
+        """Return the rules that a suite checks where it can."""
+        return table_rules() if suite.base else server_rules()
+
     def _suite(self, name: str, uri: str, base: str) -> Suite:
         kinds = LEVELS[self.scope.level]
         return Suite(name, uri, base, lambda rule: rule.level in kinds and self.takes(rule), self.on_suite(uri))

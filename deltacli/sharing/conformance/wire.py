@@ -6,6 +6,7 @@ One request at a time, with a pause between them, and a limited number of them. 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,6 +20,10 @@ _MOST_WAITS = 3
 _LONGEST_WAIT = 30.0
 _UNSTABLE = frozenset({"pageToken", "refreshToken"})
 _SHOWN = (CAPABILITIES, "fileidhash", "Range")
+
+
+_LONG = re.compile(r"(?<=readerfeatures=)[^;]{41,}", re.IGNORECASE)
+"""The list of all features, which says nothing in a finding."""
 
 
 class BudgetSpentError(Exception):
@@ -45,7 +50,7 @@ class Request:
         """Return what the request sends besides its path, without what differs from run to run."""
         parts = [f"{self.method} "] if self.method == "HEAD" else []
         parts += [f"{name}={'…' if name in _UNSTABLE else value}" for name, value in self.query.items()]
-        parts += [f"{name}: {value}" for name, value in self.headers.items() if name in _SHOWN]
+        parts += [f"{name}: {_LONG.sub('…', value)}" for name, value in self.headers.items() if name in _SHOWN]
         if self.body not in (None, b"{}"):
             parts.append(_shown_body(self.body or b""))
         if self.token is not None:
@@ -103,6 +108,7 @@ class Wire:
         sleep: Callable[[float], None],
         clock: Callable[[], float],
         on_request: Callable[[], None] = lambda: None,
+        pool: Any = None,  # Any: a PoolManager, or what a test puts in its place
     ) -> None:
         import urllib3
 
@@ -113,7 +119,8 @@ class Wire:
         self._budget = budget
         self._pause, self._sleep, self._clock, self._on_request = pause, sleep, clock, on_request
         self._started = clock()
-        self._pool = urllib3.PoolManager(retries=False, timeout=urllib3.Timeout(connect=min(timeout, 10), read=timeout))
+        limits = urllib3.Timeout(connect=min(timeout, 10), read=timeout)
+        self._pool = urllib3.PoolManager(retries=False, timeout=limits) if pool is None else pool
 
     def close(self) -> None:
         """Close the connections."""

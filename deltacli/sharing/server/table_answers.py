@@ -24,7 +24,7 @@ from deltacli.sharing.server.ports import Access, OpenSigner, Seal
 from deltacli.sharing.server.signed_actions import ROWS_A_STEP, FileSource
 from deltacli.sharing.tables.shared_snapshot import SharedSnapshot, batches_of
 from deltacli.sharing.tables.snapshots import SharedSnapshots
-from deltacli.sharing.tables.versions import choose_version, commit_time_ms, first_version_since
+from deltacli.sharing.tables.versions import choose_version, commit_time_ms, first_readable_since
 
 if TYPE_CHECKING:
     import pyarrow
@@ -44,7 +44,7 @@ class TableAnswers:
         """Return the header with the newest version, or the first one committed at or after a time."""
         if starting_ms is None:
             return {VERSION_HEADER: str(self.snapshots.newest_version(table))}
-        return {VERSION_HEADER: str(first_version_since(self.snapshots, table, starting_ms))}
+        return {VERSION_HEADER: str(first_readable_since(self.snapshots, table, starting_ms))}
 
     def metadata(self, table: SharedTable, choice: VersionChoice, wishes: Wishes) -> Answer:
         """Return protocol and metadata of a version."""

@@ -10,7 +10,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from deltacli.delta.log.segment import LogListing
-from deltacli.errors import DeltacliError
+from deltacli.errors import DeltacliError, NotATable
 from deltacli.operations.table.find_log import find_log, list_log
 from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.sharing.model import SharedTable
@@ -97,15 +97,20 @@ class SharedSnapshots:
             return self._tables[place]
 
     def newest_version(self, table: SharedTable) -> int:
-        """Return the newest version in the log of a table; it may be `stale_seconds` old."""
+        """Return the newest version in the log of a table; it may be `stale_seconds` old. Raises NotATable."""
         known = self.known_newest_version(table)
-        return self._list(table).listing.newest_version if known is None else known
+        newest = self._list(table).listing.newest_version if known is None else known
+        if newest < 0:
+            raise NotATable("the log has no commit and no complete checkpoint")
+        return newest
 
     def known_newest_version(self, table: SharedTable) -> int | None:
         """Return the newest version where it is known already and not too old, without any I/O."""
         listed = self._listed.get(place_of(table))
         is_fresh = listed is not None and self._clock() - listed.at < self._stale_seconds
-        return listed.listing.newest_version if listed is not None and is_fresh else None
+        return (
+            listed.listing.newest_version if listed is not None and is_fresh and not listed.listing.is_empty else None
+        )
 
     def newest(self, table: SharedTable) -> SharedSnapshot:
         """Return the newest version of a table."""

@@ -55,6 +55,17 @@ def first_version_since(snapshots: SharedSnapshots, table: SharedTable, timestam
     return max(first, table.start_version)
 
 
+def first_readable_since(snapshots: SharedSnapshots, table: SharedTable, timestamp_ms: int) -> int:
+    """Return the same, and the oldest version that can be read where the log no longer reaches back to the time."""
+    try:
+        return first_version_since(snapshots, table, timestamp_ms)
+    except VersionAbsent as fault:
+        oldest = min(snapshots.whole_log(table).listing.reconstructable, default=None)
+        if fault.code != "table.timestamp-before-start" or oldest is None:
+            raise
+        return max(oldest, table.start_version)
+
+
 def last_version_until(snapshots: SharedSnapshots, table: SharedTable, timestamp_ms: int) -> int:
     """Return the last version committed at or before a time. Raises WireError where there is none."""
     try:

@@ -43,6 +43,34 @@ def test_version_since_a_time_is_the_first_at_or_after_it(plain: Served) -> None
     assert 400 == after.status
 
 
+def test_version_since_a_time_before_a_cleaned_log_is_the_oldest_one_that_can_be_read(tmp_path: Path) -> None:
+    TableBuilder().commits(9).checkpoint(5).write(tmp_path / "t")
+    for number in range(5):
+        (tmp_path / "t" / "_delta_log" / f"{number:020d}.json").unlink()
+    served = Served((shared(tmp_path / "t"),))
+
+    early = served.table("/version?startingTimestamp=2001-01-01T00:00:00Z")
+    feed = served.table("/changes?startingTimestamp=2001-01-01T00:00:00Z")
+
+    assert (200, "5") == (early.status, early.headers["delta-table-version"])
+    assert 400 == feed.status  # changes that are gone must not look like no changes
+
+
+def test_a_log_without_versions_has_no_version_in_the_header(tmp_path: Path) -> None:
+    (tmp_path / "t" / "_delta_log").mkdir(parents=True)
+    (tmp_path / "t" / "_delta_log" / f"{0:020d}.crc").write_text("{}")
+    served = Served((shared(tmp_path / "t"),))
+
+    replies = [
+        served.table("/version"),
+        served.table("/version"),
+        served.table("/version?startingTimestamp=2001-01-01T00:00:00Z"),
+    ]
+
+    assert [400] * 3 == [reply.status for reply in replies]
+    assert {"RESOURCE_DOES_NOT_EXIST"} == {reply.json["errorCode"] for reply in replies}
+
+
 def test_query_in_parquet_format_leads_to_the_file(plain: Served) -> None:
     reply = plain.query()
 

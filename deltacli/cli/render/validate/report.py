@@ -86,6 +86,10 @@ class ValidationReport:
     rules: tuple[Rule, ...]
     """The rules that were checked, and any other that reported."""
     stale: int | None = None
+    command: str = "validate"
+    """The command whose report it is."""
+    left_out: tuple[str, ...] = ()
+    """What the run left out as a whole, and why."""
 
     @property
     def counts(self) -> Counts:
@@ -100,7 +104,7 @@ class ValidationReport:
     @property
     def is_complete(self) -> bool:
         """False where something was left out: findings above the limit, a path that could not be looked at."""
-        return not self.failures and not any(table.suppressed for table in self.tables)
+        return not self.failures and not self.left_out and not any(table.suppressed for table in self.tables)
 
     @property
     def accepted(self) -> int:

@@ -47,7 +47,7 @@ class FindingsResult(Result):
             "tableFormat": report.table_format,
             "complete": report.is_complete,
             "level": report.level,
-            "tables": [_table_json(table) for table in report.tables],
+            "tables": [table_json(table) for table in report.tables],
             "summary": report.counts._asdict(),
         }
         if report.stale is not None:
@@ -116,11 +116,12 @@ def finding_line(uri: str, finding: Finding) -> EncodedItems:
 
 def summary_line(table: CheckedTable, level: str) -> EncodedItems:
     """Return what follows the findings of a table in NDJSON."""
-    document = {name: value for name, value in _table_json(table).items() if name != "findings"}
+    document = {name: value for name, value in table_json(table).items() if name != "findings"}
     return line_of({"level": level, **document}, "summary")
 
 
-def _table_json(table: CheckedTable) -> dict[str, Any]:
+def table_json(table: CheckedTable) -> dict[str, Any]:  # Any: JSON values
+    """Return a table as in the document `deltacli.validate`."""
     validation = table.validation
     files = {} if validation.files is None else {"files": validation.files._asdict()}
     return {

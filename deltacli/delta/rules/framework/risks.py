@@ -121,7 +121,26 @@ PAIMON_RULES: Mapping[Risk, str] = {
 }
 "The same for Paimon tables."
 
-_CLASSES = {rule: risk for named in (RULES, PAIMON_RULES) for risk, rules in named.items() for rule in rules.split()}
+SHARE_RULES: Mapping[Risk, str] = {
+    Risk.ROWS_LOST: """
+        share.hint-loses-rows share.hint-invalid-filters share.limit-too-few share.limit-before-predicate
+        share.pages-differ share.list-pages-differ share.all-tables-differ share.file-id-repeated share.stats-bounds
+        share.changes-parts-differ share.changes-by-time share.formats-differ share.as-of-newest-differs
+        """,
+    Risk.ROWS_WRONG: """
+        share.format-advanced share.feature-unasked share.hint-adds-files share.partition-values share.refresh-differs
+        share.partition-value-text share.vector-url share.changes-range share.since-range share.timestamp-differs
+        share.version-unknown share.page-token-not-checked share.as-of-header share.changes-header
+        """,
+}
+"The same for servers of Delta Sharing."
+
+_CLASSES = {
+    rule: risk
+    for named in (RULES, PAIMON_RULES, SHARE_RULES)
+    for risk, rules in named.items()
+    for rule in rules.split()
+}
 
 UNREADABLE = frozenset(RULES[Risk.UNREADABLE].split())
 

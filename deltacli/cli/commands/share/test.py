@@ -1,0 +1,213 @@
+"""`deltacli share test`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from deltacli.cli.formats import Content, FindingFormat
+from deltacli.cli.invocation import invocation
+from deltacli.cli.options.findings import (
+    DEFAULT_MOST,
+    BaselineOption,
+    BriefOption,
+    ExitZeroOption,
+    FailOn,
+    FailOnOption,
+    IgnoreOption,
+    MaxFindingsOption,
+    SelectOption,
+    WriteBaselineOption,
+    most_findings,
+    split_patterns,
+)
+from deltacli.cli.options.run import Run
+from deltacli.cli.terminal.shell import again_with, quoted
+from deltacli.did_you_mean import nearest_name
+from deltacli.errors import EXIT_FINDINGS, PartlyDone, UsageError
+
+if TYPE_CHECKING:
+    from deltacli.cli.render.validate.report import ValidationReport
+    from deltacli.delta.rules.framework.base import Rule
+
+EXIT_CODES = (0, 1, 2, 3, 5, 7, 70)
+FORMATS = FindingFormat
+_NAMED = 5
+
+
+class TestLevel(StrEnum):
+    API = "api"
+    FOOTERS = "footers"
+    DATA = "data"
+
+
+ServerArgument = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="ADDRESS",
+        help="URL of a server, with --profile, or PROFILE[#SHARE[.SCHEMA[.TABLE]]].",
+        show_default=False,
+    ),
+]
+TokenOption = Annotated[
+    str | None,
+    typer.Option("--profile", metavar="FILE", help="Profile with the token for the URL.", show_default=False),
+]
+TestLevelOption = Annotated[
+    TestLevel,
+    typer.Option(
+        "--level",
+        metavar="api|footers|data",
+        help="What to check: answers of the API; also URLs and footers of up to 3 files per table; also their rows.",
+    ),
+]
+MostTablesOption = Annotated[
+    int, typer.Option("--max-tables", metavar="N", min=0, help="Test at most this many tables; 0 tests the lists only.")
+]
+MostRequestsOption = Annotated[
+    int, typer.Option("--max-requests", metavar="N", min=1, help="Send at most this many requests.")
+]
+TimeBudgetOption = Annotated[
+    str | None,
+    typer.Option(
+        "--time-budget", metavar="DURATION", help="Send no request after this time, such as 5m.", show_default=False
+    ),
+]
+PauseOption = Annotated[
+    str, typer.Option("--pause", metavar="DURATION", help="Wait between two requests, such as 200ms.")
+]
+ListRulesOption = Annotated[bool, typer.Option("--list-rules", help="List the rules instead; takes no ADDRESS.")]
+
+
+def test(
+    run: Run,
+    address: ServerArgument = None,
+    *,
+    profile: TokenOption = None,
+    level: TestLevelOption = TestLevel.FOOTERS,
+    select: SelectOption = None,
+    ignore: IgnoreOption = None,
+    fail_on: FailOnOption = FailOn.ERROR,
+    baseline: BaselineOption = None,
+    write_baseline: WriteBaselineOption = None,
+    max_findings: MaxFindingsOption = DEFAULT_MOST,
+    exit_zero: ExitZeroOption = False,
+    brief: BriefOption = False,
+    max_tables: MostTablesOption = 10,
+    max_requests: MostRequestsOption = 2_000,
+    time_budget: TimeBudgetOption = None,
+    pause: PauseOption = "0s",
+    list_rules: ListRulesOption = False,
+) -> None:
+    """Check a Delta Sharing server against the text of the protocol.
+
+    \b
+    Sends requests that only read, one at a time, about 60 per table, and reports
+    every deviation with the paragraph it breaks: lists, errors, formats, pages,
+    hints, versions, change feeds and file URLs. What the server has no table for
+    is reported as not checked.
+
+    \b
+    Examples:
+      deltacli share test acme.share
+      deltacli share test acme.share#sales.eu.orders --level data
+      deltacli share test https://share.example.com/api --profile acme.share
+      deltacli share test acme.share --select 'share.hint-*' --fail-on warning
+      deltacli share test acme.share --format junit --output share.xml
+      deltacli share test acme.share --baseline known.json
+      deltacli share test --list-rules
+    """
+    from deltacli.cli.conformance_runner import ConformanceChecker, TestOptions
+    from deltacli.delta.rules.framework.base import Severity
+    from deltacli.sharing.conformance.run import Scope
+    from deltacli.sharing.conformance.target import read_target
+    from deltacli.sharing.conformance.wire import Budget
+    from deltacli.units import parse_duration
+
+    rules = _choose_rules(run, split_patterns(select), split_patterns(ignore))
+    if list_rules:
+        _list_rules(run, rules)
+        return
+    if address is None:
+        raise UsageError("missing argument ADDRESS", code="usage.table", hint="deltacli share test --help")
+    target = read_target(address, profile, run.clock())
+    share, schema, table = target.names
+    seconds = None if time_budget is None else parse_duration(time_budget, "--time-budget") / 1_000
+    wanted = TestOptions(
+        scope=Scope(share, schema, table, level.value, max_tables),
+        budget=Budget(max_requests, seconds),
+        pause_seconds=parse_duration(pause, "--pause") / 1_000,
+        fail_on=Severity(fail_on.value),
+        most=most_findings(max_findings),
+        baseline=baseline,
+        write_baseline=write_baseline,
+        brief=brief,
+    )
+    report = ConformanceChecker(run, wanted, rules).test(target)
+    _say_what_next(run, report)
+    is_accepted = exit_zero or write_baseline is not None
+    if any(suite.fails for suite in report.tables) and not is_accepted:
+        raise typer.Exit(EXIT_FINDINGS)
+    if any("limit of" in sentence for sentence in report.left_out):
+        raise typer.Exit(PartlyDone.exit_code)
+
+
+def _choose_rules(run: Run, select: Sequence[str], ignore: Sequence[str]) -> list[Rule]:
+    """Return the selected rules. Raises UsageError where a pattern of --select matches none, or none is left."""
+    from fnmatch import fnmatchcase
+
+    from deltacli.sharing.conformance.catalogue import conformance_rules
+
+    known = conformance_rules()
+    for option, patterns in (("--select", select), ("--ignore", ignore)):
+        for pattern in patterns:
+            if any(fnmatchcase(rule, pattern) for rule in known):
+                continue
+            if option == "--select":
+                nearest = nearest_name(pattern, list(known))
+                raise UsageError(
+                    f"no rule matches {pattern!r}" + (f"; did you mean {nearest!r}?" if nearest else ""),
+                    code="usage.rule",
+                    hint="deltacli share test --list-rules",
+                )
+            run.note(f"note: --ignore {quoted(pattern)} matches no rule of this version")
+    chosen = [
+        rule
+        for rule in known.values()
+        if (not select or any(fnmatchcase(rule.id, pattern) for pattern in select))
+        and not any(fnmatchcase(rule.id, pattern) for pattern in ignore)
+    ]
+    if not chosen:
+        raise UsageError("no rule is left to check", code="usage.rule")
+    return chosen
+
+
+def _list_rules(run: Run, rules: Sequence[Rule]) -> None:
+    from deltacli.cli.render.validate.rules import RulesResult, require_list_format
+
+    require_list_format(run.format)
+    run.write(RulesResult(rules, "share"))
+
+
+def _say_what_next(run: Run, report: ValidationReport) -> None:
+    """Note what was left out, the counts where the format has no place for them, and the next command."""
+    from deltacli.cli.render.validate.findings import summary_sentence
+
+    for sentence in report.left_out:
+        run.note(f"note: not checked: {sentence}")
+    if run.format.content is Content.FINDINGS:
+        run.note(f"note: {summary_sentence(report)}")
+    if not run.is_on_screen:
+        return
+    reported = dict.fromkeys(finding.rule.id for suite in report.tables for finding in suite.findings)
+    if any(suite.suppressed for suite in report.tables):
+        run.note(f"next: {again_with(invocation.arguments, '--max-findings', '0')}")
+    elif reported:
+        chosen = quoted(",".join(list(reported)[:_NAMED]))
+        run.note(f"next: deltacli share test --list-rules --select {chosen}")
+    elif report.level != TestLevel.DATA:
+        following = TestLevel.FOOTERS if report.level == TestLevel.API else TestLevel.DATA
+        run.note(f"next: {again_with(invocation.arguments, '--level', following)}")

@@ -1,0 +1,155 @@
+"""One run of `share test`: test the server, write what was found, and note what was left out."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from deltacli.cli.finding_filter import FindingFilter, SinkFailedError, keep_baseline, read_baseline_file
+from deltacli.cli.options.run import Run
+from deltacli.cli.options.targets import require_target
+
+if TYPE_CHECKING:
+    from deltacli.cli.render.validate.report import CheckedTable, ValidationReport
+    from deltacli.cli.results import Emit
+    from deltacli.delta.rules.framework.base import Finding, Rule, Severity
+    from deltacli.sharing.conformance.framework import Suite
+    from deltacli.sharing.conformance.run import ConformanceRun, Scope
+    from deltacli.sharing.conformance.target import Target
+    from deltacli.sharing.conformance.wire import Budget
+
+COMMAND = "share test"
+
+
+class TestOptions(NamedTuple):
+    """The options of a run."""
+
+    scope: Scope
+    budget: Budget
+    pause_seconds: float
+    fail_on: Severity
+    most: int
+    baseline: str | None
+    write_baseline: str | None
+    brief: bool
+
+
+class ConformanceChecker:
+    """One run over a server."""
+
+    def __init__(self, run: Run, wanted: TestOptions, rules: Sequence[Rule]) -> None:
+        self._run = run
+        self._wanted = wanted
+        self._rules = {rule.id: rule for rule in rules}
+        self._baseline = read_baseline_file(wanted.baseline) if wanted.baseline is not None else None
+        self._suites: list[CheckedTable] = []
+        self._left_out: list[str] = []
+        self._to_accept: list[tuple[str, Finding]] = []
+        self._filter: FindingFilter | None = None
+
+    def test(self, target: Target) -> ValidationReport:
+        """Test a server and write the result. Raises what the test raises."""
+        from deltacli.cli.render.sharing.conformance import ConformanceResult
+        from deltacli.cli.render.validate.result import LiveFindings
+
+        wanted = self._wanted
+        if wanted.write_baseline is not None:
+            require_target(wanted.write_baseline, "--write-baseline")
+        for warning in target.warnings:
+            self._run.note(f"note: {warning}")
+        if self._run.format.is_streamed:
+            self._run.write(LiveFindings(lambda emit: self._test_as_it_goes(target, emit)))
+            report = self._report()
+        else:
+            wire = self._test(target, None)
+            report = self._report()
+            self._run.write(ConformanceResult(report, wanted.brief, endpoint=target.endpoint, requests=wire))
+        keep_baseline(self._run, report, self._to_accept, wanted.write_baseline, wanted.baseline)
+        return report
+
+    def _test_as_it_goes(self, target: Target, emit: Emit) -> bool:
+        self._test(target, emit)
+        return self._report().is_complete
+
+    def _test(self, target: Target, emit: Emit | None) -> int:
+        """Test the server; `emit` gets lines as they come. Return the number of requests."""
+        from deltacli.cli.render.sharing.conformance import suite_line
+        from deltacli.sharing.conformance.run import ConformanceRun
+        from deltacli.sharing.conformance.wire import Wire
+
+        wanted = self._wanted
+        wire = Wire(
+            target.endpoint,
+            target.token,
+            wanted.budget,
+            pause=wanted.pause_seconds,
+            sleep=time.sleep,
+            clock=time.monotonic,
+        )
+        tested = ConformanceRun(
+            wire,
+            wanted.scope,
+            self._run.clock(),
+            lambda rule: rule.id in self._rules,
+            self._run.progress,
+            lambda uri: self._open_filter(uri, emit),
+        )
+        try:
+            for suite in tested.suites():
+                self._take(suite, tested)
+                if emit is not None:
+                    emit(suite_line(self._suites[-1], wanted.scope.level))
+        except SinkFailedError as failed:
+            raise failed.fault from None
+        finally:
+            wire.close()
+        self._left_out = tested.omissions
+        return wire.sent
+
+    def _open_filter(self, uri: str, emit: Emit | None) -> Callable[[Finding], None]:
+        from deltacli.cli.render.validate.result import finding_line
+
+        tell = None if emit is None else lambda finding: emit(finding_line(uri, finding))
+        self._filter = FindingFilter(self._wanted.fail_on, self._wanted.most, uri, self._baseline, tell)
+        return self._filter.take
+
+    def _take(self, suite: Suite, tested: ConformanceRun) -> None:
+        """Keep the result of a suite."""
+        from deltacli.cli.render.validate.report import CheckedTable
+        from deltacli.operations.validate.validate import Validation
+
+        sieve = self._filter
+        assert sieve is not None  # on_suite is called before every suite
+        reasons = suite.not_checked([rule for rule in tested.rules_of(suite) if rule.id in self._rules])
+        validation = Validation(
+            suite.uri,
+            suite.version,
+            self._wanted.scope.level,
+            tuple(suite.findings),
+            {},
+            tuple(f"{', '.join(ids)}: {reason}" for reason, ids in reasons.items()),
+            frozenset(suite.checked & self._rules.keys()),
+            table_format="share",
+            skipped={rule: reason for reason, ids in reasons.items() for rule in ids},
+        )
+        kept = tuple(finding for finding in suite.findings if id(finding) in sieve.kept)
+        self._suites.append(CheckedTable(suite.name, validation, kept, sieve.suppressed, sieve.accepted, sieve.fails))
+        if self._wanted.write_baseline is not None:
+            self._to_accept += [(suite.uri, finding) for finding in suite.findings]
+
+    def _report(self) -> ValidationReport:
+        from deltacli.cli.render.validate.report import ValidationReport
+
+        labels = [suite.validation.table for suite in self._suites]
+        checked = {rule for suite in self._suites for rule in suite.validation.rules}
+        return ValidationReport(
+            self._wanted.scope.level,
+            self._wanted.fail_on,
+            tuple(self._suites),
+            (),
+            tuple(rule for rule in self._rules.values() if rule.id in checked),
+            self._baseline.stale(labels, checked.__contains__) if self._baseline is not None else None,
+            COMMAND,
+            tuple(self._left_out),
+        )

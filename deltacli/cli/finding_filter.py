@@ -1,0 +1,123 @@
+"""The findings of one table, or of one server, sorted as they arrive; baselines are read and written here, too."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from deltacli.cli.invocation import invocation
+from deltacli.cli.options.run import Run
+from deltacli.cli.terminal.shell import again_with, quoted
+from deltacli.errors import UsageError
+from deltacli.units import plural
+
+if TYPE_CHECKING:
+    from deltacli.cli.render.validate.report import ValidationReport
+    from deltacli.delta.rules.framework.base import Finding, Severity
+    from deltacli.operations.validate.baseline import Baseline
+    from deltacli.operations.validate.trend import Tally
+
+
+class SinkFailedError(BaseException):
+    """The result cannot be written. Not an Exception, so that it is not caught as a fault of the reporting rule."""
+
+    def __init__(self, fault: Exception) -> None:
+        super().__init__(fault)
+        self.fault = fault
+
+
+class FindingFilter:
+    """Sorts the findings of one table: accepted by the baseline, above the limit, or kept."""
+
+    def __init__(
+        self,
+        fail_on: Severity,
+        most: int,
+        label: str,
+        baseline: Baseline | None,
+        tell: Callable[[Finding], None] | None,
+    ) -> None:
+        self._fail_on = fail_on
+        self._most = most
+        self._label = label
+        self._baseline = baseline
+        self._tell = tell
+        self._shown: Counter[str] = Counter()
+        self.kept: set[int] = set()
+        self.suppressed: Counter[str] = Counter()
+        self.accepted = 0
+        self.fails = False
+        self.by_severity: Counter[str] = Counter()
+        self.by_rule: Counter[str] = Counter()
+
+    def take(self, finding: Finding) -> None:
+        """Sort one finding when it arrives."""
+        from deltacli.cli.render.validate.report import reaches
+
+        if self._baseline is not None and self._baseline.take(self._label, finding):
+            self.accepted += 1
+            return
+        self.fails |= reaches(finding.severity, self._fail_on)
+        rule = finding.rule.id
+        self.by_severity[finding.severity] += 1
+        self.by_rule[rule] += 1
+        if self._most and self._shown[rule] >= self._most:
+            self.suppressed[rule] += 1
+            return
+        self._shown[rule] += 1
+        self.kept.add(id(finding))
+        if self._tell is None:
+            return
+        try:
+            self._tell(finding)
+        except Exception as fault:
+            raise SinkFailedError(fault) from fault
+
+    def tally(self) -> Tally:
+        """Return the counts of findings that are not accepted."""
+        from deltacli.delta.rules.framework.base import Severity
+        from deltacli.operations.validate.trend import Tally
+
+        return Tally(
+            self.by_severity[Severity.ERROR],
+            self.by_severity[Severity.WARNING],
+            self.by_severity[Severity.INFO],
+            accepted=self.accepted,
+            suppressed=sum(self.suppressed.values()),
+            rules=dict(sorted(self.by_rule.items())),
+        )
+
+
+def keep_baseline(
+    run: Run, report: ValidationReport, to_accept: Sequence[tuple[str, Finding]], target: str | None, read: str | None
+) -> None:
+    """Write the new baseline to `target`, unless a table could not be checked; note what is stale in the one `read`."""
+    from deltacli.cli.terminal.output import open_sink
+    from deltacli.operations.validate.baseline import write_baseline
+
+    if target is not None and report.failures:
+        run.note(f"note: {target} was not written: not every table could be checked")
+    elif target is not None:
+        with open_sink(target) as sink:
+            sink.write(write_baseline(to_accept))
+        run.note(f"note: {plural(len(to_accept), 'finding')} written; accept with --baseline {target}")
+    elif report.stale:
+        again = again_with(invocation.arguments, "--write-baseline", read or "")
+        run.note(f"note: {plural(report.stale, 'accepted finding')} no longer found; to update the baseline: {again}")
+
+
+def read_baseline_file(name: str) -> Baseline:
+    """Return the accepted findings of a file. Raises UsageError."""
+    from deltacli.operations.validate.baseline import read_baseline
+
+    try:
+        with open(name, "rb") as file:
+            data = file.read()
+    except OSError as fault:
+        raise UsageError(
+            f"the baseline {name} cannot be read: {(fault.strerror or str(fault)).lower()}",
+            code="usage.baseline",
+            hint=f"deltacli validate {{table}} --write-baseline {quoted(name)}",
+        ) from fault
+    return read_baseline(data, name)

@@ -1,0 +1,115 @@
+"""Our server behind a proxy that plants one deviation. Sound answers are remembered, so that each is made once."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+from deltacli.sharing.conformance.framework import Suite
+from deltacli.sharing.conformance.run import ConformanceRun, Scope
+from deltacli.sharing.conformance.wire import Budget, Wire
+from tests.sharing.asgi import HOST, Reply, call
+from tests.sharing.served import NOW_MS, PREFIX, TOKEN, Served
+
+ENDPOINT = f"http://{HOST}{PREFIX}"
+
+
+@dataclass(frozen=True)
+class Call:
+    """A request. `path` is below the endpoint; `number` counts the requests of the run."""
+
+    method: str
+    path: str
+    query: Mapping[str, str]
+    headers: Mapping[str, str]
+    body: Mapping[str, Any]  # Any: JSON values
+    number: int
+
+    @property
+    def table(self) -> str:
+        """The name of the table, empty where there is none."""
+        parts = self.path.split("/")
+        return parts[5] if len(parts) > 5 and parts[4] == "tables" else ""
+
+    @property
+    def rest(self) -> str:
+        """The part behind the table."""
+        return "/".join(self.path.split("/")[6:]) if self.table else ""
+
+    @property
+    def token(self) -> str:
+        return self.headers.get("authorization", "").removeprefix("Bearer ")
+
+    @property
+    def wants_delta(self) -> bool:
+        return "responseformat=delta" in self.headers.get("delta-sharing-capabilities", "").lower()
+
+
+Change = Callable[[Call, Reply], Reply]
+
+
+class Response:
+    """What the wire reads of a response of urllib3."""
+
+    closed = True
+
+    def __init__(self, reply: Reply) -> None:
+        self.status, self.headers, self._body = reply.status, reply.headers, reply.body
+
+    def stream(self, _amount: int, *, decode_content: bool) -> Iterator[bytes]:
+        assert decode_content
+        yield self._body
+
+    def release_conn(self) -> None:
+        """Nothing is held."""
+
+
+@dataclass
+class Proxy:
+    """Stands in for the pool of connections."""
+
+    served: Served
+    change: Change | None = None
+    sent: int = 0
+    known: dict[Any, Reply] = field(default_factory=dict)  # Any: the parts of a request
+
+    def request(self, method: str, url: str, *, body: bytes | None, headers: Mapping[str, str], **_: Any) -> Response:
+        """Answer a request, with the deviation."""
+        self.sent += 1
+        parts = urlsplit(url)
+        target = url.removeprefix(f"http://{HOST}")
+        sent = {name: value for name, value in headers.items() if name != "User-Agent"}
+        key = (method, target, tuple(sorted(sent.items())), body)
+        if key not in self.known:
+            self.known[key] = call(self.served.app, method, target, body=body or b"", headers=sent)
+        lowered = {name.lower(): value for name, value in sent.items()}
+        content = json.loads(body) if body else {}
+        path = parts.path.removeprefix(f"{PREFIX}/")
+        query = dict(parse_qsl(parts.query, keep_blank_values=True))
+        reply = self.known[key]
+        if self.change is not None:
+            reply = self.change(Call(method, path, query, lowered, content, self.sent), reply)
+        return Response(reply)
+
+    def clear(self) -> None:
+        """Nothing is held."""
+
+    def test(self, level: str = "footers", tables: int = 10, requests: int = 10_000) -> Sequence[Suite]:
+        """Return the suites of a run."""
+        wire = Wire(ENDPOINT, TOKEN, Budget(requests), sleep=lambda _: None, clock=lambda: 0.0, pool=self)
+        run = ConformanceRun(
+            wire,
+            Scope(level=level, most_tables=tables),
+            NOW_MS,
+            lambda _: True,
+            resolve=lambda host: ["10.0.0.7"] if host == "inside.test" else ["93.184.216.34"],
+        )
+        return list(run.suites())
+
+
+def reported(suites: Sequence[Suite]) -> set[str]:
+    """Return the rules that reported."""
+    return {finding.rule.id for suite in suites for finding in suite.findings}
