@@ -51,6 +51,7 @@ _LINES = (
     "paimon-snapshot",
     "paimon-state",
     "paimon-field",
+    "alter",
 )
 
 
@@ -93,6 +94,7 @@ def render_schemas() -> dict[str, str]:
         "paimon-snapshot": _paimon_line(documents["deltacli.history.paimon"], "paimon-snapshot"),
         "paimon-state": _whole_line(documents["deltacli.snapshot.paimon"], "paimon-state", "a Paimon table at a point"),
         "paimon-field": _paimon_line(documents["deltacli.schema.paimon"], "paimon-field"),
+        "alter": _whole_line(documents["deltacli.alter"], "alter", "a new version of the schema of a Paimon table"),
         "widen-type": _whole_line(documents["deltacli.widen-type"], "widen-type", "wider types, planned or committed"),
         **_sharing_lines(documents),
     }

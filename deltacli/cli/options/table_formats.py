@@ -43,6 +43,10 @@ RefsOption = Annotated[
         show_default=False,
     ),
 ]
+AllowLossyOption = Annotated[
+    bool,
+    typer.Option("--allow-lossy", help="Accept changes of a Paimon table after which stored values are read changed."),
+]
 
 Answer = TypeVar("Answer")
 
@@ -55,14 +59,15 @@ def on_its_format(
     paimon: Callable[[Storage], Answer],
     of_delta: Mapping[str, bool],
     of_paimon: Mapping[str, bool],
+    writes: bool = False,
 ) -> Answer:
     """Call the function for the format of a table. `of_delta` and `of_paimon` are options of one format: whether they
-    were given.
+    were given. `writes`: the function changes the table.
 
     A table is taken for a Delta table first, which costs no request. Raises UsageError for an option of the other
     format.
     """
-    storage = run.open_either(table)
+    storage = run.open_either(table, writes=writes)
     if run.table_format is TableFormat.PAIMON or (run.table_format is None and _is_only_paimon(storage, of_paimon)):
         _refuse(of_delta, "Delta")
         return paimon(storage)
