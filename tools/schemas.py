@@ -60,6 +60,7 @@ _LINES = (
     "paimon-field",
     "schema-file",
     "schema-vacuum",
+    "alter",
 )
 
 
@@ -108,6 +109,7 @@ def render_schemas() -> dict[str, str]:
             "schema-vacuum",
             "which schemas of a Paimon table were deleted, or would be",
         ),
+        "alter": _whole_line(documents["deltacli.alter"], "alter", "a new version of the schema of a Paimon table"),
         "widen-type": _whole_line(documents["deltacli.widen-type"], "widen-type", "wider types, planned or committed"),
         **_sharing_lines(documents),
         **_fleet_lines(documents),

@@ -10,6 +10,7 @@ Path = tuple[str, ...]
 """The words that lead to a command, or to a group of commands; the root has none."""
 
 COMMANDS: Mapping[str, str] = {
+    "alter": "deltacli.cli.commands.alter",
     "changes": "deltacli.cli.commands.changes",
     "checkpoint": "deltacli.cli.commands.checkpoint",
     "completion": "deltacli.cli.commands.completion",

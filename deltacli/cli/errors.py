@@ -11,7 +11,7 @@ from deltacli.cli.options.configuration import Variable
 from deltacli.cli.render.json import dumps
 from deltacli.cli.terminal.shell import again_with, fill_hint
 from deltacli.cli.terminal.term import say, say_json, visible
-from deltacli.errors import DeltacliError, PathExternal, UsageError
+from deltacli.errors import DeltacliError, PaimonTable, PathExternal, UsageError
 
 
 def report_error(error: DeltacliError, arguments: Sequence[str], table: str | None) -> None:
@@ -20,6 +20,8 @@ def report_error(error: DeltacliError, arguments: Sequence[str], table: str | No
     `table` is the table as the user wrote it.
     """
     hint = _hint(error, arguments, table)
+    if isinstance(error, PaimonTable):
+        _name_what_works(error, arguments)
     if wants_json(arguments):
         say_document(
             error.code, error.exit_code, error.message, table=error.table or table, details=error.facts, hint=hint
@@ -60,6 +62,14 @@ def say_document(
         "hint": hint,
     }
     say_json(dumps(document))
+
+
+def _name_what_works(error: PaimonTable, arguments: Sequence[str]) -> None:
+    """Add to the facts what does the work of the command on a Paimon table."""
+    from deltacli.cli.paimon_instead import instead_of
+
+    if (instead := instead_of(arguments)) is not None:
+        error.facts["instead"] = instead
 
 
 def _hint(error: DeltacliError, arguments: Sequence[str], table: str | None) -> str | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -10,6 +10,7 @@ from deltacli.cli.confirmation import require_confirmation
 from deltacli.cli.invocation import invocation
 from deltacli.cli.options.common_options import CommitMetadataOption, DryRunOption, TableArgument, YesOption
 from deltacli.cli.options.run import Run
+from deltacli.cli.options.table_formats import AllowLossyOption, BranchOption, given, on_its_format
 from deltacli.cli.results import Outcome
 from deltacli.cli.terminal.interrupts import telling_commit
 from deltacli.cli.terminal.shell import again_without, quoted_table
@@ -19,6 +20,7 @@ from deltacli.units import plural
 if TYPE_CHECKING:
     from deltacli.api.table import Table
     from deltacli.operations.change.widen_type import WideningOutcome, WidenRequest
+    from deltacli.storage import Storage
 
 EXIT_CODES = (0, 1, 2, 3, 4, 6, 7, 8, 70)
 RUNS_ON_CLUSTER = True
@@ -48,6 +50,8 @@ def widen_type(
     check_files: CheckFiles = False,
     check: Check = False,
     commit_metadata: CommitMetadataOption = None,
+    allow_lossy: AllowLossyOption = False,
+    branch: BranchOption = None,
     dry_run: DryRunOption = False,
     yes: YesOption = False,
 ) -> None:
@@ -59,6 +63,8 @@ def widen_type(
     are the changes that every reader of the feature supports: whole numbers to
     wider ones, decimals or doubles, float to double, date to timestamp_ntz,
     decimals to wider ones. The plan lists the clients that lose access.
+    A Paimon table gets one new version of its schema; allowed is what loses no
+    value, and with --allow-lossy every cast that Paimon can execute.
 
     \b
     Examples:
@@ -66,18 +72,87 @@ def widen_type(
       deltacli widen-type ./tbl ride.fare "decimal(20,2)" --yes
       deltacli widen-type ./tbl id bigint score double --enable --upgrade-protocol
       deltacli widen-type ./tbl xs.element long --check      (in CI)
+      deltacli widen-type ./paimon_tbl price "DECIMAL(20, 2)" --branch dev --yes
     """
+    writes = not (dry_run or check)
+    of_delta = given(
+        enable=enable, upgrade_protocol=upgrade_protocol, check_files=check_files, commit_metadata=commit_metadata
+    )
+    on_its_format(
+        run,
+        table,
+        delta=lambda storage: _widen_delta(
+            run,
+            table,
+            storage,
+            changes,
+            _Options(enable, upgrade_protocol, check_files, commit_metadata or []),
+            check=check,
+            dry_run=dry_run,
+            yes=yes,
+        ),
+        paimon=lambda storage: _widen_paimon(
+            run, table, storage, changes, branch, allow_lossy=allow_lossy, check=check, dry_run=dry_run, yes=yes
+        ),
+        of_delta=of_delta,
+        of_paimon=given(allow_lossy=allow_lossy, branch=branch),
+        writes=writes,
+    )
+
+
+class _Options(NamedTuple):
+    """The options for Delta tables."""
+
+    enable: bool
+    upgrade_protocol: bool
+    check_files: bool
+    commit_metadata: list[str]
+
+
+def _widen_paimon(
+    run: Run,
+    table: str,
+    storage: Storage,
+    changes: list[str],
+    branch: str | None,
+    *,
+    allow_lossy: bool,
+    check: bool,
+    dry_run: bool,
+    yes: bool,
+) -> None:
+    """Widen columns of a Paimon table."""
+    from deltacli.cli.apply_alter import alter_paimon
+    from deltacli.operations.paimon.alter import AlterRequest
+    from deltacli.paimon.evolution.command_words import widening
+
+    request = AlterRequest(widening(changes), branch or "main", allow_lossy)
+    alter_paimon(run, table, storage, request, "widen-type", dry_run=dry_run, yes=yes, check=check)
+
+
+def _widen_delta(
+    run: Run,
+    table: str,
+    storage: Storage,
+    changes: list[str],
+    options: _Options,
+    *,
+    check: bool,
+    dry_run: bool,
+    yes: bool,
+) -> None:
+    """Widen columns of a Delta table."""
     from deltacli.delta.log.commit_metadata import parse_commit_metadata
     from deltacli.operations.change.widen_type import WidenRequest, plan_widen_type
 
     request = WidenRequest.parse(
         changes,
-        enable=enable,
-        upgrade_protocol=upgrade_protocol,
-        check_files=check_files,
-        commit_metadata=parse_commit_metadata(commit_metadata or []),
+        enable=options.enable,
+        upgrade_protocol=options.upgrade_protocol,
+        check_files=options.check_files,
+        commit_metadata=parse_commit_metadata(options.commit_metadata),
     )
-    opened = run.open_table(table, writes=not (dry_run or check))
+    opened = run.table_of(storage)
     if yes and not (dry_run or check):
         _commit(run, table, opened, request)
         return

@@ -5,7 +5,8 @@
 _deltacli_load() {
     case $1 in
         '')
-            commands='changes;-;again;Read how the rows of a table changed between two versions.
+            commands='alter;-;again;Change the schema of a Paimon table: one new version.
+changes;-;again;Read how the rows of a table changed between two versions.
 checkpoint;-;again;Write a checkpoint, so that readers replay less.
 completion;-;again;Print the completion script of a shell.
 features;-;again;Show the table features of a table, or add some to its protocol.
@@ -21,9 +22,9 @@ vacuum;-;again;Delete files that no retained version needs.
 validate;-;again;Check tables against the rules of the protocol.
 widen-type;-;again;Give columns wider types without rewriting data, in one commit.
 '
-            options='--format;table json ndjson csv markdown parquet;once;Format of stdout.
+            options='--format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
---output;FILE;once;Write the result to this file, atomically, or Parquet files to this new or empty directory.
+--output;FILE;once;Write the result to this file, atomically, instead of to stdout.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -40,6 +41,42 @@ widen-type;-;again;Give columns wider types without rewriting data, in one commi
 -h --help;-;once;Show this message and exit.
 '
             arguments=''
+            ;;
+        'alter ')
+            commands=''
+            options='--comment;TEXT;once;add: comment of the column.
+--default;TEXT;once;add: default value.
+--position;TEXT;once;add: first, last, before:X or after:X.
+--nullable --not-null;-;once;add: columns are nullable; NOT NULL is refused.
+--keep-nullability;-;once;type: keep NOT NULL, or its absence.
+--allow-lossy;-;once;Accept changes of a Paimon table after which stored values are read changed.
+--with-options;-;once;drop: first remove the column from options that name it.
+--drop;-;once;comment, default: remove it.
+--apply;FILE;once;JSON file with changes, - for stdin.
+--branch;TEXT;once;Branch of a Paimon table.
+--dry-run;-;once;Show what would be done and change nothing; overrides --yes.
+--yes;-;once;Do not ask for confirmation.
+--format;table json ndjson csv markdown;once;Format of stdout.
+--json;-;once;The same as --format json.
+--output;FILE;once;Write the result to this file, atomically, instead of to stdout.
+--now;TEXT;once;Time to use as the current time, for reproducible runs.
+--storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
+--retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
+--allow-external;TEXT;again;Allow to open files below this path or URI outside the table. Repeatable.
+--table-format;delta paimon;once;Format of the table, instead of detecting it.
+--config;FILE;once;TOML file with defaults for these options.
+--color;auto always never;once;Use of colour on stdout.
+--progress;auto always never json;once;Progress on stderr; auto: on a terminal.
+--log-format;text json;once;Format of notes and errors on stderr; default: json with --format json or ndjson, else text.
+--no-pager;-;once;Do not show a long result in a pager.
+-q --quiet;-;once;Suppress notes and progress on stderr.
+-v --verbose;-;again;Write more details to stderr; -vv adds tracebacks.
+-h --help;-;once;Show this message and exit.
+'
+            arguments='once;DIRECTORY
+once;add type rename drop move comment default nullable not-null set unset table-comment
+again;TEXT
+'
             ;;
         'changes ')
             commands=''
@@ -159,9 +196,9 @@ again;TEXT
         'fleet ')
             commands='check;-;again;Check a policy file, without opening any table.
 '
-            options='--format;table json ndjson csv markdown parquet;once;Format of stdout.
+            options='--format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
---output;FILE;once;Write the result to this file, atomically, or Parquet files to this new or empty directory.
+--output;FILE;once;Write the result to this file, atomically, instead of to stdout.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -235,9 +272,9 @@ crc;-;again;Write a missing version checksum, or compare an existing one.
 expire;-;again;Delete log files that no kept version needs.
 restore;-;again;Restore files that a backup has and the log of a table lacks.
 '
-            options='--format;table json ndjson csv markdown parquet;once;Format of stdout.
+            options='--format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
---output;FILE;once;Write the result to this file, atomically, or Parquet files to this new or empty directory.
+--output;FILE;once;Write the result to this file, atomically, instead of to stdout.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -481,9 +518,9 @@ serve;-;again;Serve tables to Delta Sharing clients.
 test;-;again;Check a Delta Sharing server against the text of the protocol.
 token;-;again;Manage the bearer tokens of recipients.
 '
-            options='--format;table json ndjson csv markdown parquet;once;Format of stdout.
+            options='--format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
---output;FILE;once;Write the result to this file, atomically, or Parquet files to this new or empty directory.
+--output;FILE;once;Write the result to this file, atomically, instead of to stdout.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -578,9 +615,9 @@ token;-;again;Manage the bearer tokens of recipients.
         'share key ')
             commands='rotate;-;again;Replace the key that signs page tokens and file URLs.
 '
-            options='--format;table json ndjson csv markdown parquet;once;Format of stdout.
+            options='--format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
---output;FILE;once;Write the result to this file, atomically, or Parquet files to this new or empty directory.
+--output;FILE;once;Write the result to this file, atomically, instead of to stdout.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -647,9 +684,9 @@ token;-;again;Manage the bearer tokens of recipients.
             commands='check;-;again;Check a profile file: form, checksum of the token, expiry, permissions.
 show;-;again;Show the endpoint and the expiry of a profile file, and never its secrets.
 '
-            options='--format;table json ndjson csv markdown parquet;once;Format of stdout.
+            options='--format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
---output;FILE;once;Write the result to this file, atomically, or Parquet files to this new or empty directory.
+--output;FILE;once;Write the result to this file, atomically, instead of to stdout.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -717,9 +754,9 @@ list;-;again;List recipients with their grants.
 remove;-;again;Remove a recipient with its tokens and grants.
 revoke;-;again;Revoke grants of a recipient.
 '
-            options='--format;table json ndjson csv markdown parquet;once;Format of stdout.
+            options='--format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
---output;FILE;once;Write the result to this file, atomically, or Parquet files to this new or empty directory.
+--output;FILE;once;Write the result to this file, atomically, instead of to stdout.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -948,9 +985,9 @@ list;-;again;List tokens by their ids, with their state and expiry.
 revoke;-;again;Revoke tokens of a recipient.
 rotate;-;again;Replace the tokens of a recipient by a new one.
 '
-            options='--format;table json ndjson csv markdown parquet;once;Format of stdout.
+            options='--format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
---output;FILE;once;Write the result to this file, atomically, or Parquet files to this new or empty directory.
+--output;FILE;once;Write the result to this file, atomically, instead of to stdout.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -1110,9 +1147,9 @@ again;TEXT
         'spark ')
             commands='package;-;again;Write the archive that executors import deltacli from, and print its path.
 '
-            options='--format;table json ndjson csv markdown parquet;once;Format of stdout.
+            options='--format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
---output;FILE;once;Write the result to this file, atomically, or Parquet files to this new or empty directory.
+--output;FILE;once;Write the result to this file, atomically, instead of to stdout.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -1249,6 +1286,8 @@ again;TEXT
 --check-files;-;once;Check the types in every data file first; refuse if one differs.
 --check;-;once;Change nothing; exit 1 if a change is due, 4 if it is refused.
 --commit-metadata;TEXT;again;Key to add to the commitInfo; userMetadata=V sets that field. Repeatable.
+--allow-lossy;-;once;Accept changes of a Paimon table after which stored values are read changed.
+--branch;TEXT;once;Branch of a Paimon table.
 --dry-run;-;once;Show what would be done and change nothing; overrides --yes.
 --yes;-;once;Do not ask for confirmation.
 --engine;embedded spark;once;Where the work runs: in this process, or on a Spark cluster.

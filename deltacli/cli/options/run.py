@@ -39,7 +39,7 @@ from deltacli.cli.terminal.interrupts import before_leaving
 from deltacli.cli.terminal.output import open_sink
 from deltacli.cli.terminal.term import Style, Terminal, close_live_line, colours_stderr, detect_terminal, say, say_json
 from deltacli.clock import Clock, fixed_clock, system_clock
-from deltacli.errors import UsageError
+from deltacli.errors import PaimonTable, UsageError
 from deltacli.progress import SILENT, Progress
 
 if TYPE_CHECKING:
@@ -169,7 +169,7 @@ class Run:
         NoAtomicCreate where a command writes to a read-only store, before any request is sent.
         """
         if self.table_format is TableFormat.PAIMON:
-            raise UsageError("this command works on Delta tables only", code="usage.table-format")
+            raise PaimonTable("this command works on Delta tables only", code="usage.table-format")
         return self.open_either(table, writes=writes)
 
     def open_either(self, table: str, *, writes: bool = False) -> Storage:

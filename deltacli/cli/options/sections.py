@@ -26,6 +26,7 @@ _OPTIONS: Mapping[Section, str] = {
     Section.EXECUTION: """
         --engine --master --remote --spark-conf --layout --parts --rows-per-file --v2-top --stats --if-behind --threads
         --rate --no-log-entries --commit-metadata --enable --upgrade-protocol --max-requests --time-budget --pause
+        --default --position --nullable --not-null --keep-nullability --allow-lossy --with-options --drop
         --expires --overlap
         --host --port --admin-port --workers --behind-proxy
     """,

@@ -43,6 +43,10 @@ RefsOption = Annotated[
         show_default=False,
     ),
 ]
+AllowLossyOption = Annotated[
+    bool,
+    typer.Option("--allow-lossy", help="Accept changes of a Paimon table after which stored values are read changed."),
+]
 
 Answer = TypeVar("Answer")
 
@@ -58,7 +62,7 @@ def on_its_format(
     writes: bool = False,
 ) -> Answer:
     """Call the function for the format of a table. `of_delta` and `of_paimon` are options of one format: whether they
-    were given.
+    were given. `writes`: the function changes the table.
 
     A table is taken for a Delta table first, which costs no request. Raises UsageError for an option of the other
     format.

@@ -67,7 +67,7 @@ class AlterOutcome:
     @property
     def warnings(self) -> tuple[tuple[str, str], ...]:
         """What to do besides, as code and sentence."""
-        return () if self.is_noop else (("paimon.catalog-copy", catalog_warning(self.before.options)),)
+        return () if self.is_noop else (("schema-copy", catalog_warning(self.before.options)),)
 
     def as_json(self, *, dry_run: bool) -> dict[str, Any]:  # Any: JSON values
         """Return the content of the document `deltacli.alter`."""

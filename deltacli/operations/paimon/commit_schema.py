@@ -14,7 +14,16 @@ from dataclasses import dataclass
 from typing import assert_never
 
 from deltacli.engine.base import Engine
-from deltacli.errors import ConflictLost, FileMissing, NotATable, OutcomeUnknown, Refused, StorageFailed, Unreadable
+from deltacli.errors import (
+    ConflictLost,
+    DeltacliError,
+    FileMissing,
+    NotATable,
+    OutcomeUnknown,
+    Refused,
+    StorageFailed,
+    Unreadable,
+)
 from deltacli.operations.change.commit import MAX_ATTEMPTS, Pause, jittered_pause
 from deltacli.operations.paimon.table_files import list_schemas, read_limited, read_schemas
 from deltacli.paimon.schema import MAX_SCHEMA_BYTES, Schema, read_schema
@@ -138,10 +147,15 @@ def commit_schema(
         schema = make(newest)
         if schema is None:
             return NothingToCommit(newest)
-        if not _create(storage, branch, schema, pause):
-            continue
-        if _is_kept(storage, branch, schema, wait):
-            return CommittedSchema(newest, schema, attempt)
+        try:
+            if not _create(storage, branch, schema, pause):
+                continue
+            if _is_kept(storage, branch, schema, wait):
+                return CommittedSchema(newest, schema, attempt)
+        except BaseException as stop:
+            if not isinstance(stop, Exception):
+                stop.add_note(_note(storage, branch, schema))
+            raise
         ours.append((newest, schema))
     raise ConflictLost(
         "nothing was changed: other writers created every version that was tried",
@@ -169,9 +183,7 @@ def _create(storage: Storage, branch: str, schema: Schema, pause: Pause) -> bool
         match answer:
             case Created():
                 return True
-            case Existed() if cause is None:
-                return False
-            case Existed():
+            case Existed():  # by another writer, or a proxy sent ours twice
                 pass
             case Unknown(why):
                 cause = why
@@ -179,8 +191,10 @@ def _create(storage: Storage, branch: str, schema: Schema, pause: Pause) -> bool
                 assert_never(other)
         try:
             return storage.read(path) == data
-        except StorageFailed as failed:  # a file that is missing is sent again: it may never have arrived
+        except FileMissing as failed:  # it is sent again: it may never have arrived
             fault = failed
+        except StorageFailed as failed:
+            cause, fault = cause or "the file exists and cannot be read", failed
     raise _unknown(path, cause, fault)
 
 
@@ -222,6 +236,16 @@ def _has_them(ours: tuple[Newest, Schema], newest: Schema) -> bool:
     present = list(changes_between(before.schema, newest))
     skipped = (ChangeKind.HIGHEST_FIELD_ID, ChangeKind.POSITION)
     return all(change in present for change in changes_between(before.schema, made) if change.kind not in skipped)
+
+
+def _note(storage: Storage, branch: str, schema: Schema) -> str:
+    """Return the outcome of a creation that was in flight when the run was interrupted; looks once."""
+    path = schema_path(schema.id, branch)
+    try:
+        is_ours = storage.read(path) == schema.encode()
+    except DeltacliError:
+        return f"{path} may have been created"
+    return f"{path} was created" if is_ours else "nothing was changed"
 
 
 def _unknown(path: str, cause: str | None, fault: StorageFailed | None) -> OutcomeUnknown:

@@ -131,7 +131,7 @@ def _no_log(storage: Storage) -> DeltacliError:
     if is_paimon_directory(storage, directories):
         return PaimonTable(
             "this is a Paimon table, and this command works on Delta tables only",
-            facts={"path": storage.uri, "works on both": "history, snapshot, validate"},
+            facts={"path": storage.uri, "works on both": "history, snapshot, validate, widen-type, vacuum --schemas"},
             hint="deltacli history {table}",
         )
     nested = sorted(name for name in directories if storage.kind_of(f"{name}/{LOG_DIRECTORY}") is PathKind.DIRECTORY)[

@@ -1,4 +1,4 @@
-"""Whether the text of a default value can be converted to the type of its column, as Paimon does when it writes rows."""
+"""Whether the text of a default value can be converted to the type of its column, as Paimon does when writing rows."""
 
 from __future__ import annotations
 

@@ -1,0 +1,205 @@
+"""`deltacli alter TABLE …`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, NoReturn
+
+import typer
+
+from deltacli.cli.options.common_options import DryRunOption, TableArgument, YesOption
+from deltacli.cli.options.run import Run
+from deltacli.cli.options.table_formats import AllowLossyOption, BranchOption, given, on_its_format
+from deltacli.errors import UsageError
+from deltacli.paimon.evolution.command_words import Verb
+
+if TYPE_CHECKING:
+    from deltacli.operations.paimon.alter import AlterRequest
+    from deltacli.paimon.evolution.requests import SchemaChange
+    from deltacli.storage import Storage
+
+EXIT_CODES = (0, 2, 3, 4, 6, 7, 8, 70)
+
+_STDIN = "-"
+_VERBS = "|".join(Verb)
+_OF_VERBS: Mapping[str, tuple[Verb, ...]] = {
+    "--comment": (Verb.ADD,),
+    "--default": (Verb.ADD,),
+    "--position": (Verb.ADD,),
+    "--not-null": (Verb.ADD,),
+    "--keep-nullability": (Verb.TYPE,),
+    "--allow-lossy": (Verb.TYPE, Verb.NOT_NULL),
+    "--with-options": (Verb.DROP,),
+    "--drop": (Verb.COMMENT, Verb.DEFAULT),
+}
+"""Options of single changes. --allow-lossy and --with-options also belong to --apply."""
+
+_OF_FILES = ("--allow-lossy", "--with-options")
+
+
+def alter(
+    run: Run,
+    table: TableArgument,
+    change: Annotated[
+        Verb | None, typer.Argument(metavar="[CHANGE]", help="What kind of change, see above.", show_default=False)
+    ] = None,
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[WORDS]...", help="Column, and what follows it.", show_default=False),
+    ] = None,
+    *,
+    comment: Annotated[str | None, typer.Option("--comment", metavar="C", help="add: comment of the column.")] = None,
+    default: Annotated[str | None, typer.Option("--default", metavar="V", help="add: default value.")] = None,
+    position: Annotated[
+        str | None,
+        typer.Option("--position", metavar="P", help="add: first, last, before:X or after:X.  [default: last]"),
+    ] = None,
+    nullable: Annotated[
+        bool,
+        typer.Option(
+            "--nullable/--not-null", help="add: columns are nullable; NOT NULL is refused.", show_default=False
+        ),
+    ] = True,
+    keep_nullability: Annotated[
+        bool, typer.Option("--keep-nullability", help="type: keep NOT NULL, or its absence.")
+    ] = False,
+    allow_lossy: AllowLossyOption = False,
+    with_options: Annotated[
+        bool, typer.Option("--with-options", help="drop: first remove the column from options that name it.")
+    ] = False,
+    remove: Annotated[bool, typer.Option("--drop", help="comment, default: remove it.")] = False,
+    apply: Annotated[
+        str | None,
+        typer.Option("--apply", metavar="FILE", help="JSON file with changes, - for stdin.", show_default=False),
+    ] = None,
+    branch: BranchOption = None,
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
+) -> None:
+    """Change the schema of a Paimon table: one new version.
+
+    \b
+    Changes:
+      add COLUMN TYPE        type COLUMN TYPE      rename COLUMN NAME
+      drop COLUMN...         move COLUMN POSITION  comment COLUMN TEXT
+      default COLUMN VALUE   nullable COLUMN...    not-null COLUMN...
+      set KEY=VALUE...       unset KEY...          table-comment TEXT
+
+    \b
+    A column is a path: a.b, xs.element, m.value; backticks quote names with dots.
+    A position is first, last, before:X or after:X. --apply takes a JSON array of
+    SchemaChange objects of Paimon's REST API, which become one version. What
+    Paimon refuses, and what loses data, is refused.
+
+    \b
+    Examples:
+      deltacli alter ./tbl add price "DECIMAL(10, 2)" --position after:name
+      deltacli alter ./tbl rename address.zip postcode --dry-run
+      deltacli alter ./tbl drop price --with-options --yes
+      deltacli alter ./tbl set snapshot.time-retained=2h --yes
+      deltacli alter ./tbl --apply changes.json --branch dev --yes
+    """
+    options = given(
+        comment=comment,
+        default=default,
+        position=position,
+        not_null=not nullable,
+        keep_nullability=keep_nullability,
+        allow_lossy=allow_lossy,
+        with_options=with_options,
+        drop=remove,
+    )
+    _require_fitting(change, options, apply)
+
+    def on_paimon(storage: Storage) -> None:
+        from deltacli.cli.apply_alter import alter_paimon
+        from deltacli.paimon.evolution.command_words import Details, changes_of
+
+        if apply is not None:
+            changes = _read_changes(apply)
+        else:
+            assert change is not None
+            details = Details(comment, default, position, nullable, keep_nullability, remove)
+            changes = changes_of(change, words or [], details)
+        request = _request(changes, branch, allow_lossy=allow_lossy, with_options=with_options)
+        alter_paimon(run, table, storage, request, "alter", dry_run=dry_run, yes=yes)
+
+    on_its_format(
+        run,
+        table,
+        delta=lambda storage: _refuse_delta(storage, change),
+        paimon=on_paimon,
+        of_delta={},
+        of_paimon={},
+        writes=not dry_run,
+    )
+
+
+def _request(
+    changes: tuple[SchemaChange, ...], branch: str | None, *, allow_lossy: bool, with_options: bool
+) -> AlterRequest:
+    from deltacli.operations.paimon.alter import AlterRequest
+
+    return AlterRequest(changes, branch or "main", allow_lossy, with_options)
+
+
+def _require_fitting(change: Verb | None, options: Mapping[str, bool], apply: str | None) -> None:
+    """Raise UsageError for options that do not belong to the change, and without exactly one kind of changes."""
+    if (change is None) == (apply is None):
+        raise UsageError(
+            "a change is missing" if change is None else f"{change} and --apply exclude each other",
+            facts={"expected": f"{_VERBS.replace('|', ', ')}, or --apply FILE"},
+            hint="deltacli alter --help",
+        )
+    for option, is_given in options.items():
+        if not is_given or (change is None and option in _OF_FILES) or change in _OF_VERBS[option]:
+            continue
+        verbs = " and ".join(_OF_VERBS[option])
+        raise UsageError(f"{option} is an option of {verbs}, not of {change or '--apply'}")
+
+
+def _read_changes(name: str) -> tuple[SchemaChange, ...]:
+    """Return the changes in a local file, or on stdin. Raises UsageError."""
+    from deltacli.paimon.evolution.requests import MAX_CHANGES_BYTES, read_changes
+
+    try:
+        if name == _STDIN:
+            data = sys.stdin.buffer.read(MAX_CHANGES_BYTES + 1)
+        else:
+            with open(name, "rb") as file:
+                data = file.read(MAX_CHANGES_BYTES + 1)
+    except OSError as fault:
+        raise UsageError(f"{name} cannot be read: {fault.strerror}", code="usage.change") from None
+    if len(data) > MAX_CHANGES_BYTES:
+        raise UsageError(f"{name} has more than {MAX_CHANGES_BYTES:,} bytes", code="usage.change")
+    return read_changes(data)
+
+
+_ENGINE = "ALTER TABLE of an engine, such as Spark SQL"
+_ON_DELTA: Mapping[Verb | None, tuple[str, str | None]] = {
+    Verb.TYPE: ("deltacli widen-type", "deltacli widen-type {table} COLUMN TYPE"),
+    Verb.SET: ("deltacli properties", "deltacli properties {table} set KEY=VALUE"),
+    Verb.UNSET: ("deltacli properties", "deltacli properties {table} unset KEY"),
+}
+"""What does the change on a Delta table, and the command."""
+
+
+def _refuse_delta(storage: Storage, change: Verb | None) -> NoReturn:
+    """Raise UsageError that names what does the change on a Delta table; PaimonTable, or NotATable, for others."""
+    from deltacli.errors import NotATable
+    from deltacli.operations.paimon.table_files import require_paimon
+    from deltacli.operations.table.find_log import list_log
+
+    try:
+        list_log(storage)
+    except NotATable:
+        require_paimon(storage)
+        raise
+    instead, hint = _ON_DELTA.get(change, (_ENGINE, None))
+    raise UsageError(
+        "alter works on Paimon tables, and this is a Delta table",
+        code="usage.table-format",
+        facts={"path": storage.uri, "instead": instead},
+        hint=hint,
+    )
