@@ -23,6 +23,9 @@ COMMANDS: Mapping[str, str] = {
     "log restore": "deltacli.cli.commands.log.restore",
     "properties": "deltacli.cli.commands.properties",
     "read": "deltacli.cli.commands.read",
+    "schema convert": "deltacli.cli.commands.schema.convert",
+    "schema diff": "deltacli.cli.commands.schema.diff",
+    "schema show": "deltacli.cli.commands.schema.show",
     "share check": "deltacli.cli.commands.share.check",
     "share profile check": "deltacli.cli.commands.share.profile",
     "share profile show": "deltacli.cli.commands.share.profile",
@@ -57,6 +60,16 @@ Examples:
   deltacli log expire ./tbl --dry-run          list files to delete
   deltacli log crc ./tbl                       write or check a checksum
   deltacli log compact ./tbl --from 1 --to 9   merge commits into a file
+"""
+
+_SCHEMA = """Show, compare and convert the schemas of Delta and Paimon tables.
+
+\b
+Examples:
+  deltacli schema show ./tbl                       draw the schema
+  deltacli schema diff ./tbl --from version:3      compare with version 3
+  deltacli schema diff ./tbl ./paimon_tbl          compare two tables
+  deltacli schema convert ./paimon_tbl --to delta  write it for Delta
 """
 
 _SPARK = """Prepare a Spark cluster for --engine spark.
@@ -104,6 +117,7 @@ Examples:
 
 GROUPS: Mapping[str, str] = {
     "log": _LOG,
+    "schema": _SCHEMA,
     "share": _SHARE,
     "share profile": _PROFILE,
     "share recipient": _RECIPIENT,

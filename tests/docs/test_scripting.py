@@ -137,7 +137,7 @@ def test_examples_of_the_pages_run_and_print_the_shown_output(number: int, tmp_p
 
 
 def test_the_pages_have_snippets() -> None:
-    assert 50 == len(BLOCKS)
+    assert 51 == len(BLOCKS)
 
 
 def test_the_snippets_for_ci_are_command_lines_that_work(tmp_path: Path) -> None:
