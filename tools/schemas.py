@@ -61,6 +61,8 @@ _LINES = (
     "schema-file",
     "schema-vacuum",
     "alter",
+    "schema-change",
+    "schema-conversion",
 )
 
 
@@ -103,6 +105,10 @@ def render_schemas() -> dict[str, str]:
         "paimon-snapshot": _paimon_line(documents["deltacli.history.paimon"], "paimon-snapshot"),
         "paimon-state": _whole_line(documents["deltacli.snapshot.paimon"], "paimon-state", "a Paimon table at a point"),
         "paimon-field": _paimon_line(documents["deltacli.schema.paimon"], "paimon-field"),
+        "schema-change": _part_line(documents["deltacli.schema-diff"], "schema-change", ()),
+        "schema-conversion": _whole_line(
+            documents["deltacli.schema-convert"], "schema-conversion", "a schema in another form, and what is lost"
+        ),
         "schema-file": _paimon_line(documents["deltacli.vacuum.paimon"], "schema-file"),
         "schema-vacuum": _whole_line(
             documents["deltacli.vacuum.paimon"],
@@ -310,8 +316,8 @@ def _index(schemas: Mapping[str, Schema]) -> str:
             "",
             "The `kind` of a document and the `type` of a line are the names of their schemas. With `--columns` a",
             "document lists the selected `columns`, and its items have only these. An NDJSON line may then lack",
-            "required fields. Documents with the `tableFormat` paimon have a schema of their own, whose name ends in",
-            "`.paimon`. This index is generated.",
+            "required fields. Documents of a command for both formats have a schema of their own for Paimon tables,",
+            "whose name ends in `.paimon`, unless they are the same. This index is generated.",
             "",
         ]
     )

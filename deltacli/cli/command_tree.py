@@ -25,6 +25,9 @@ COMMANDS: Mapping[str, str] = {
     "log restore": "deltacli.cli.commands.log.restore",
     "properties": "deltacli.cli.commands.properties",
     "read": "deltacli.cli.commands.read",
+    "schema convert": "deltacli.cli.commands.schema.convert",
+    "schema diff": "deltacli.cli.commands.schema.diff",
+    "schema show": "deltacli.cli.commands.schema.show",
     "share changes": "deltacli.cli.commands.share.changes",
     "share check": "deltacli.cli.commands.share.check",
     "share head": "deltacli.cli.commands.share.head",
@@ -72,6 +75,16 @@ _FLEET = """Maintain many tables by a policy file.
 \b
 Examples:
   deltacli fleet check fleet.toml   check the policy file
+"""
+
+_SCHEMA = """Show, compare and convert the schemas of Delta and Paimon tables.
+
+\b
+Examples:
+  deltacli schema show ./tbl                       draw the schema
+  deltacli schema diff ./tbl --from version:3      compare with version 3
+  deltacli schema diff ./tbl ./paimon_tbl          compare two tables
+  deltacli schema convert ./paimon_tbl --to delta  write it for Delta
 """
 
 _SPARK = """Prepare a Spark cluster for --engine spark.
@@ -131,6 +144,7 @@ Examples:
 GROUPS: Mapping[str, str] = {
     "fleet": _FLEET,
     "log": _LOG,
+    "schema": _SCHEMA,
     "share": _SHARE,
     "share key": _KEY,
     "share profile": _PROFILE,

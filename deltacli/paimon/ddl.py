@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from deltacli.paimon.schema import Schema
 from deltacli.paimon.types import (
@@ -62,13 +63,28 @@ def _nested(field: DataField) -> str:
     return f"{_quoted(field.name)} {_type(field.type)}{comment}"
 
 
-def _left_out(schema: Schema) -> Iterator[str]:
+class LeftOut(NamedTuple):
+    """A part of a schema that Flink cannot state."""
+
+    column: str
+    what: str
+    before: str
+    after: str = ""
+    reason: str = "Flink SQL cannot state it"
+
+
+def left_out(schema: Schema) -> Iterator[LeftOut]:
+    """Yield what the statement cannot state."""
     for path, field in walk_fields(schema.fields):
         name = ".".join(path)
         if field.default_value is not None:
-            yield _remark(f"default value of {name}: {field.default_value}")
+            yield LeftOut(name, "default value", field.default_value)
         if (root := _unknown_to_flink(field.type)) is not None:
-            yield _remark(f"type of {name}: {root}")
+            yield LeftOut(name, "type", root.value)
+
+
+def _left_out(schema: Schema) -> Iterator[str]:
+    return (_remark(f"{left.what} of {left.column}: {left.before}") for left in left_out(schema))
 
 
 def _unknown_to_flink(data_type: DataType) -> Root | None:

@@ -15,6 +15,7 @@ history;-;again;Show who changed a table, when and how, newest first.
 log;-;again;Maintain the log of a table.
 properties;-;again;Show the properties of a table, set some or unset some.
 read;-;again;Read the rows of a table at a version.
+schema;-;again;Show, compare and convert the schemas of Delta and Paimon tables.
 share;-;again;Share tables with Delta Sharing clients, and read what others share.
 snapshot;-;again;Show the state of a table at a version.
 spark;-;again;Prepare a Spark cluster for --engine spark.
@@ -488,6 +489,113 @@ again;TEXT
 --format;table json ndjson csv markdown parquet;once;Format of stdout.
 --json;-;once;The same as --format json.
 --output;FILE;once;Write the result to this file, atomically, or Parquet files to this new or empty directory.
+--now;TEXT;once;Time to use as the current time, for reproducible runs.
+--storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
+--retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
+--allow-external;TEXT;again;Allow to open files below this path or URI outside the table. Repeatable.
+--table-format;delta paimon;once;Format of the table, instead of detecting it.
+--config;FILE;once;TOML file with defaults for these options.
+--color;auto always never;once;Use of colour on stdout.
+--progress;auto always never json;once;Progress on stderr; auto: on a terminal.
+--log-format;text json;once;Format of notes and errors on stderr; default: json with --format json or ndjson, else text.
+--no-pager;-;once;Do not show a long result in a pager.
+-q --quiet;-;once;Suppress notes and progress on stderr.
+-v --verbose;-;again;Write more details to stderr; -vv adds tracebacks.
+-h --help;-;once;Show this message and exit.
+'
+            arguments='once;DIRECTORY
+'
+            ;;
+        'schema ')
+            commands='convert;-;again;Write the schema of a table in the form of another format.
+diff;-;again;Show what changes from one schema to another; exit 1 if something does.
+show;-;again;Show the schema of a Delta or Paimon table as a tree.
+'
+            options='--format;table json ndjson csv markdown;once;Format of stdout.
+--json;-;once;The same as --format json.
+--output;FILE;once;Write the result to this file, atomically, instead of to stdout.
+--now;TEXT;once;Time to use as the current time, for reproducible runs.
+--storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
+--retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
+--allow-external;TEXT;again;Allow to open files below this path or URI outside the table. Repeatable.
+--table-format;delta paimon;once;Format of the table, instead of detecting it.
+--config;FILE;once;TOML file with defaults for these options.
+--color;auto always never;once;Use of colour on stdout.
+--progress;auto always never json;once;Progress on stderr; auto: on a terminal.
+--log-format;text json;once;Format of notes and errors on stderr; default: json with --format json or ndjson, else text.
+--no-pager;-;once;Do not show a long result in a pager.
+-q --quiet;-;once;Suppress notes and progress on stderr.
+-v --verbose;-;again;Write more details to stderr; -vv adds tracebacks.
+-h --help;-;once;Show this message and exit.
+'
+            arguments=''
+            ;;
+        'schema convert ')
+            commands=''
+            options='--to;delta paimon arrow ddl;once;Form of the result.
+--version;TEXT;once;Use the snapshot of this version.
+--timestamp;TEXT;once;Use the newest version committed at or before T (RFC 3339 with offset, or a date: midnight UTC).
+--schema-id;TEXT;once;Use this schema of a Paimon table.
+--snapshot-id;TEXT;once;Use this snapshot of a Paimon table and its schema.
+--tag;TEXT;once;Use this tag of a Paimon table and its schema.
+--branch;TEXT;once;Branch of a Paimon table.
+--yes;-;once;Do not ask for confirmation.
+--format;table json ndjson csv markdown;once;Format of stdout.
+--json;-;once;The same as --format json.
+--output;FILE;once;Write the result to this file, atomically, instead of to stdout.
+--now;TEXT;once;Time to use as the current time, for reproducible runs.
+--storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
+--retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
+--allow-external;TEXT;again;Allow to open files below this path or URI outside the table. Repeatable.
+--table-format;delta paimon;once;Format of the table, instead of detecting it.
+--config;FILE;once;TOML file with defaults for these options.
+--color;auto always never;once;Use of colour on stdout.
+--progress;auto always never json;once;Progress on stderr; auto: on a terminal.
+--log-format;text json;once;Format of notes and errors on stderr; default: json with --format json or ndjson, else text.
+--no-pager;-;once;Do not show a long result in a pager.
+-q --quiet;-;once;Suppress notes and progress on stderr.
+-v --verbose;-;again;Write more details to stderr; -vv adds tracebacks.
+-h --help;-;once;Show this message and exit.
+'
+            arguments='once;DIRECTORY
+'
+            ;;
+        'schema diff ')
+            commands=''
+            options='--from;TEXT;once;Point of TABLE.
+--to;TEXT;once;Point of OTHER.
+--format;table json ndjson csv markdown;once;Format of stdout.
+--json;-;once;The same as --format json.
+--output;FILE;once;Write the result to this file, atomically, instead of to stdout.
+--now;TEXT;once;Time to use as the current time, for reproducible runs.
+--storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
+--retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
+--allow-external;TEXT;again;Allow to open files below this path or URI outside the table. Repeatable.
+--table-format;delta paimon;once;Format of the table, instead of detecting it.
+--config;FILE;once;TOML file with defaults for these options.
+--color;auto always never;once;Use of colour on stdout.
+--progress;auto always never json;once;Progress on stderr; auto: on a terminal.
+--log-format;text json;once;Format of notes and errors on stderr; default: json with --format json or ndjson, else text.
+--no-pager;-;once;Do not show a long result in a pager.
+-q --quiet;-;once;Suppress notes and progress on stderr.
+-v --verbose;-;again;Write more details to stderr; -vv adds tracebacks.
+-h --help;-;once;Show this message and exit.
+'
+            arguments='once;DIRECTORY
+once;TEXT
+'
+            ;;
+        'schema show ')
+            commands=''
+            options='--version;TEXT;once;Use the snapshot of this version.
+--timestamp;TEXT;once;Use the newest version committed at or before T (RFC 3339 with offset, or a date: midnight UTC).
+--schema-id;TEXT;once;Use this schema of a Paimon table.
+--snapshot-id;TEXT;once;Use this snapshot of a Paimon table and its schema.
+--tag;TEXT;once;Use this tag of a Paimon table and its schema.
+--branch;TEXT;once;Branch of a Paimon table.
+--format;table json ndjson csv markdown;once;Format of stdout.
+--json;-;once;The same as --format json.
+--output;FILE;once;Write the result to this file, atomically, instead of to stdout.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.

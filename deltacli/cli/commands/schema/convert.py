@@ -1,0 +1,70 @@
+"""`deltacli schema convert TABLE --to FORMAT`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from deltacli.cli.confirmation import require_confirmation
+from deltacli.cli.options.common_options import TableArgument, TimestampOption, VersionOption, YesOption
+from deltacli.cli.options.run import Run
+from deltacli.cli.options.table_formats import BranchOption, SchemaIdOption, SnapshotIdOption, TagOption
+from deltacli.operations.schemas.targets import Target
+from deltacli.units import plural
+
+EXIT_CODES = (0, 2, 3, 4, 7, 70)
+
+To = Annotated[
+    Target,
+    typer.Option("--to", metavar="|".join(Target), help="Form of the result.", show_default=False),
+]
+
+
+def convert(
+    run: Run,
+    table: TableArgument,
+    *,
+    to: To,
+    version: VersionOption = None,
+    timestamp: TimestampOption = None,
+    schema_id: SchemaIdOption = None,
+    snapshot_id: SnapshotIdOption = None,
+    tag: TagOption = None,
+    branch: BranchOption = None,
+    yes: YesOption = False,
+) -> None:
+    """Write the schema of a table in the form of another format.
+
+    \b
+      delta    a schemaString: the JSON in the metaData action
+      paimon   a schema file as Java writes it, for a new table
+      arrow    an Arrow schema; the JSON document has its IPC message, too
+      ddl      CREATE TABLE: Spark SQL of a Delta table, Flink SQL of a Paimon table
+
+    \b
+    What the other format cannot state is listed: lengths, digits of a second,
+    types, keys, default values. If something is lost the result is written only
+    with --yes. Options of the format itself, and field ids towards Delta, are left
+    out: a new table gets its own. Nothing is created or changed.
+
+    \b
+    Examples:
+      deltacli schema convert ./paimon_tbl --to delta
+      deltacli schema convert ./tbl --to paimon --output schema-0
+      deltacli schema convert ./tbl --version 3 --to arrow --json
+      deltacli schema convert ./paimon_tbl --tag first --to ddl --yes
+    """
+    from deltacli.cli.render.schema_conversion import ConversionResult, LossesResult
+    from deltacli.cli.schema_points import SchemaPoint
+    from deltacli.operations.schemas.convert import convert_schema
+
+    source = SchemaPoint(version, timestamp, schema_id, snapshot_id, tag, branch).describe(run, table)
+    found = convert_schema(source, to, now_ms=run.clock())
+    if found.lost:
+        what = f"write the schema as {to} without {plural(len(found.lost), 'part')} of it"
+        require_confirmation(run, what, yes=yes, show_plan=lambda: run.write(LossesResult(found)))
+    if run.format.is_for_eyes:
+        for loss in found.losses:
+            run.note(f"note: {loss.sentence}")
+    run.write(ConversionResult(found))

@@ -1,0 +1,78 @@
+"""A converted schema, and what is lost by the conversion, as results."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, BinaryIO
+
+from deltacli.cli.render.columns import Column
+from deltacli.cli.render.json import envelope
+from deltacli.cli.render.text_form import write_table
+from deltacli.cli.results import Document, Emit, Grid, Result, RowGrid, line_of
+from deltacli.cli.terminal.term import Style, Terminal, encoded, visible
+from deltacli.operations.schemas.convert import Conversion
+from deltacli.paimon.losses import Loss
+
+
+@dataclass
+class ConversionResult(Result):
+    """The converted schema. CSV has what is lost."""
+
+    found: Conversion
+    lists: bool = True
+
+    def document(self) -> Document:
+        return Document(self._fields() | self.found.as_json(with_result=self._has_result))
+
+    def lines(self, emit: Emit) -> bool:
+        content = self.found.as_json(with_result=self._has_result)
+        emit(line_of({"table": self.found.source.table, **content}, "schema-conversion"))
+        return True
+
+    def grid(self) -> Grid:
+        return RowGrid(_columns(), self.found.losses)
+
+    def draw(self, sink: BinaryIO, _terminal: Terminal) -> None:
+        lines = [visible(line) for line in self.found.text.split("\n")]
+        sink.write(encoded("\n".join(lines) + "\n"))
+
+    @property
+    def _has_result(self) -> bool:
+        return True
+
+    def _fields(self) -> dict[str, Any]:  # Any: JSON values
+        source = self.found.source
+        return envelope("deltacli.schema-convert", source.table, complete=True, table_format=source.table_format)
+
+
+@dataclass
+class LossesResult(ConversionResult):
+    """What would be lost, without the converted schema."""
+
+    def draw(self, sink: BinaryIO, terminal: Terminal) -> None:
+        shown = [column for column in _columns() if column.on_screen or not terminal.is_drawn]
+        write_table(sink, terminal, shown, list(self.found.losses))
+
+    @property
+    def _has_result(self) -> bool:
+        return False
+
+
+def _columns() -> Sequence[Column[Loss]]:
+    return [
+        Column("column", lambda loss: loss.column or None, priority=1),
+        Column("what", lambda loss: loss.what, priority=3),
+        Column("from", lambda loss: loss.before or None, priority=2),
+        Column("to", lambda loss: loss.after or None, priority=2),
+        Column("lost", lambda loss: loss.is_lost, text=_lost, style=_style, priority=2),
+        Column("reason", lambda loss: loss.reason, priority=1, folds=True),
+    ]
+
+
+def _lost(loss: Loss) -> str:
+    return "lost" if loss.is_lost else "wider"
+
+
+def _style(loss: Loss) -> Style:
+    return Style.CHANGE if loss.is_lost else Style.PLAIN

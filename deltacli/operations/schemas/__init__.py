@@ -1,0 +1,1 @@
+"""Schemas across formats: reading them at a point, comparing and converting them."""

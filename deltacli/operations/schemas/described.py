@@ -1,0 +1,150 @@
+"""A schema of any format at a point, in the columns of Paimon, which has an equal for most types of the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from deltacli.delta.schema.types import StructType
+from deltacli.operations.paimon.snapshot import PaimonSnapshot
+from deltacli.operations.schemas.delta_types import fields_of_delta
+from deltacli.operations.table.version import Snapshot
+from deltacli.paimon.losses import Loss
+from deltacli.paimon.schema import CURRENT_VERSION, Schema
+from deltacli.paimon.types import DataField, DataType, ListType, MapType, RowType, walk_fields
+
+_MAX_ID = "delta.columnMapping.maxColumnId"
+
+
+@dataclass(frozen=True, slots=True)
+class DescribedSchema:
+    """A schema, and where it is from. `losses` are what Paimon's columns cannot state of a Delta schema."""
+
+    table: str
+    table_format: str
+    point: Mapping[str, Any]  # Any: JSON values
+    schema: Schema
+    name: str
+    losses: tuple[Loss, ...] = ()
+    delta: StructType | None = field(default=None, compare=False)
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def has_ids(self) -> bool:
+        """Whether every field of the table has an id of its own."""
+        return all(column.id >= 0 for _, column in walk_fields(self.schema.fields))
+
+    def as_json(self) -> dict[str, Any]:  # Any: JSON values
+        """Return where the schema is from, as in documents."""
+        return {"table": self.table, "tableFormat": self.table_format, **self.point}
+
+
+def describe_paimon(found: PaimonSnapshot) -> DescribedSchema:
+    """Return the schema of a Paimon table at a point."""
+    point = {"branch": found.point.branch, "schemaId": found.schema_id}
+    return DescribedSchema(
+        found.table, "paimon", point, found.schema, found.name, properties=dict(found.schema.options)
+    )
+
+
+def describe_delta(found: Snapshot) -> DescribedSchema:
+    """Return the schema of a Delta table at a version. Raises Unreadable for a schema that cannot be parsed."""
+    losses: list[Loss] = []
+    columns = fields_of_delta(found.schema.fields, losses.append)
+    properties = dict(found.metadata.configuration)
+    schema = Schema(
+        CURRENT_VERSION,
+        0,
+        columns,
+        _highest(columns, properties),
+        tuple(found.metadata.partition_columns),
+        comment=found.metadata.description,
+    )
+    for key, value in properties.items():
+        if key.startswith("delta.constraints."):
+            losses.append(Loss("", key, value, "", "Paimon has no CHECK constraints"))
+    uri = found.table.uri
+    name = uri.rstrip("/").rpartition("/")[2] or "t"
+    return DescribedSchema(
+        uri, "delta", {"version": found.version}, schema, name, tuple(losses), found.schema, properties
+    )
+
+
+def _highest(columns: tuple[DataField, ...], properties: Mapping[str, str]) -> int:
+    greatest = max((column.id for _, column in walk_fields(columns)), default=-1)
+    text = properties.get(_MAX_ID, "")
+    return max(greatest, int(text)) if text.isascii() and text.isdigit() and len(text) < 10 else greatest
+
+
+def with_ids(schema: Schema) -> Schema:
+    """Return a schema in which every field has an id: its own where all have one, else in Paimon's order for a new
+    table: a column, then the fields inside it, children before their own field.
+    """
+    if all(column.id >= 0 for _, column in walk_fields(schema.fields)):
+        return schema
+    numbers = iter(range(1 << 31))
+    columns = []
+    for column in schema.fields:
+        number = next(numbers)
+        columns.append(replace(column, id=number, type=_numbered(column.type, numbers)))
+    return replace(schema, fields=tuple(columns), highest_field_id=next(numbers) - 1)
+
+
+def _numbered(data_type: DataType, numbers: Iterator[int]) -> DataType:
+    match data_type:
+        case RowType(fields):
+            return replace(data_type, fields=tuple(_numbered_field(column, numbers) for column in fields))
+        case ListType(_, element):
+            return replace(data_type, element=_numbered(element, numbers))
+        case MapType(key, value):
+            return replace(data_type, key=_numbered(key, numbers), value=_numbered(value, numbers))
+        case _:
+            return data_type
+
+
+def _numbered_field(column: DataField, numbers: Iterator[int]) -> DataField:
+    data_type = _numbered(column.type, numbers)
+    return replace(column, type=data_type, id=next(numbers))
+
+
+def matched_by_name(before: Schema, after: Schema) -> tuple[Schema, Schema]:
+    """Return two schemas in which fields of equal name, at equal places, have equal ids."""
+    first = with_ids(replace(before, fields=_without_ids(before.fields)))
+    highest = [first.highest_field_id]
+    second = replace(after, fields=_matched(first.fields, after.fields, highest))
+    return replace(first, highest_field_id=highest[0]), replace(second, highest_field_id=highest[0])
+
+
+def _without_ids(columns: Sequence[DataField]) -> tuple[DataField, ...]:
+    return tuple(replace(column, id=-1) for column in columns)
+
+
+def _matched(before: Sequence[DataField], after: Sequence[DataField], highest: list[int]) -> tuple[DataField, ...]:
+    olds = {column.name: column for column in before}
+    found = []
+    for column in after:
+        old = olds.get(column.name)
+        if old is None:
+            highest[0] += 1
+        number = highest[0] if old is None else old.id
+        data_type = _matched_type(None if old is None else old.type, column.type, highest)
+        found.append(replace(column, id=number, type=data_type))
+    return tuple(found)
+
+
+def _matched_type(before: DataType | None, after: DataType, highest: list[int]) -> DataType:
+    match after:
+        case RowType(fields):
+            olds = before.fields if isinstance(before, RowType) else ()
+            return replace(after, fields=_matched(olds, fields, highest))
+        case ListType(_, element):
+            old = before.element if isinstance(before, ListType) else None
+            return replace(after, element=_matched_type(old, element, highest))
+        case MapType(key, value):
+            keys = (before.key, before.value) if isinstance(before, MapType) else (None, None)
+            return replace(
+                after, key=_matched_type(keys[0], key, highest), value=_matched_type(keys[1], value, highest)
+            )
+        case _:
+            return after

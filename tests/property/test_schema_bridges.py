@@ -1,0 +1,112 @@
+"""Types of Paimon, Delta and Arrow: what is converted without a loss comes back the same."""
+
+from __future__ import annotations
+
+import string
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from deltacli.operations.schemas.delta_types import fields_of_delta, fields_of_paimon
+from deltacli.operations.schemas.described import with_ids
+from deltacli.paimon.arrow_types import arrow_schema, fields_of_arrow
+from deltacli.paimon.losses import Loss
+from deltacli.paimon.schema import Schema
+from deltacli.paimon.types import (
+    MAX_LENGTH,
+    AtomicType,
+    DataField,
+    DataType,
+    ListType,
+    MapType,
+    Root,
+    RowType,
+    walk_fields,
+    with_nullability,
+)
+
+_PLAIN = (
+    *(Root.BOOLEAN, Root.TINYINT, Root.SMALLINT, Root.INT, Root.BIGINT, Root.FLOAT, Root.DOUBLE, Root.DATE),
+    *(Root.VARIANT, Root.BLOB),
+)
+_LENGTHS = st.one_of(st.integers(1, 40), st.just(MAX_LENGTH))
+NAMES = st.text(string.ascii_letters + "_ .`é", min_size=1, max_size=6).filter(str.strip)
+
+
+def _with(root: Root, arguments: st.SearchStrategy[int]) -> st.SearchStrategy[DataType]:
+    return st.builds(lambda number: AtomicType(root, (number,)), arguments)
+
+
+DECIMALS = st.integers(1, 38).flatmap(
+    lambda digits: st.builds(lambda scale: AtomicType(Root.DECIMAL, (digits, scale)), st.integers(0, digits))
+)
+ATOMS: st.SearchStrategy[DataType] = st.one_of(
+    st.sampled_from([AtomicType(root) for root in _PLAIN]),
+    DECIMALS,
+    *(_with(root, _LENGTHS) for root in (Root.CHAR, Root.VARCHAR, Root.BINARY, Root.VARBINARY)),
+    *(_with(root, st.integers(0, 9)) for root in (Root.TIME, Root.TIMESTAMP, Root.TIMESTAMP_LTZ)),
+)
+
+
+@st.composite
+def fields(draw: st.DrawFn, types: st.SearchStrategy[DataType]) -> DataField:
+    """Return a field without an id."""
+    comment = draw(st.none() | st.text(max_size=5))
+    return DataField(-1, draw(NAMES), draw(types), comment, draw(st.none() | st.sampled_from(["1", "it's", "a\\b"])))
+
+
+def _nullable(types: st.SearchStrategy[DataType]) -> st.SearchStrategy[DataType]:
+    return st.builds(with_nullability, types, st.booleans())
+
+
+def _compound(inner: st.SearchStrategy[DataType]) -> st.SearchStrategy[DataType]:
+    rows = st.lists(fields(inner), min_size=1, max_size=3, unique_by=lambda column: column.name)
+    vectors = st.sampled_from([Root.INT, Root.FLOAT]).map(lambda root: ListType(Root.VECTOR, AtomicType(root), True, 3))
+    return _nullable(
+        st.one_of(
+            st.builds(ListType, st.sampled_from([Root.ARRAY, Root.MULTISET]), inner),
+            vectors,
+            st.builds(MapType, inner, inner),
+            st.builds(lambda found: RowType(tuple(found)), rows),
+        )
+    )
+
+
+TYPES = st.recursive(_nullable(ATOMS), _compound, max_leaves=8)
+COLUMNS = st.lists(fields(TYPES), min_size=1, max_size=4, unique_by=lambda column: column.name).map(tuple)
+
+
+def _ignore(_loss: Loss) -> None:
+    """Ignore what is lost."""
+
+
+def numbered(columns: tuple[DataField, ...]) -> tuple[DataField, ...]:
+    """Return columns with ids, which neither Delta nor a loss depends on."""
+    return with_ids(Schema(3, 0, columns, 0)).fields
+
+
+@given(COLUMNS)
+def test_what_delta_states_comes_back(columns: tuple[DataField, ...]) -> None:
+    losses: list[Loss] = []
+    more: list[Loss] = []
+
+    stored = fields_of_paimon(columns, losses.append)
+    again = fields_of_delta(stored, more.append)
+
+    assert [] == more
+    if not losses:
+        assert columns == again
+    assert stored == fields_of_paimon(again, _ignore)
+
+
+@given(COLUMNS)
+def test_what_arrow_states_comes_back(columns: tuple[DataField, ...]) -> None:
+    losses: list[Loss] = []
+    before = numbered(columns)
+
+    again = fields_of_arrow(arrow_schema(before, losses.append), _ignore)
+
+    if not losses:
+        assert before == again
+    names = [path for path, _ in walk_fields(before)]
+    assert names == [path for path, _ in walk_fields(again)] or any("MULTISET" in loss.before for loss in losses)
