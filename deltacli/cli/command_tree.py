@@ -15,6 +15,7 @@ COMMANDS: Mapping[str, str] = {
     "completion": "deltacli.cli.commands.completion",
     "features": "deltacli.cli.commands.features",
     "fleet check": "deltacli.cli.commands.fleet.check",
+    "fleet plan": "deltacli.cli.commands.fleet.plan",
     "history": "deltacli.cli.commands.history",
     "log backup": "deltacli.cli.commands.log.backup",
     "log cat": "deltacli.cli.commands.log.cat",
@@ -65,6 +66,7 @@ _FLEET = """Maintain many tables by a policy file.
 \b
 Examples:
   deltacli fleet check fleet.toml   check the policy file
+  deltacli fleet plan fleet.toml    show what is due, and why
 """
 
 _SPARK = """Prepare a Spark cluster for --engine spark.
