@@ -8,7 +8,9 @@ import typer
 
 FLEET_FILE = "fleet.toml"
 
-FleetFileArgument = Annotated[str, typer.Argument(metavar="FILE", help="Policy file.")]
+FleetFileArgument = Annotated[
+    str, typer.Argument(metavar="FILE", help="Policy file.  [default: fleet.toml]", show_default=False)
+]
 OnlyOption = Annotated[
     list[str] | None,
     typer.Option("--only", metavar="GROUP", help="Only the tables of this group. Repeatable.", show_default=False),

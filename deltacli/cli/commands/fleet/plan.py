@@ -28,7 +28,7 @@ def plan(
       deltacli fleet plan
       deltacli fleet plan fleet.toml --only bronze --json
       deltacli fleet plan --format markdown --output plan.md
-      deltacli fleet plan --save-plans ./plans     (to review, then vacuum --apply)
+      deltacli fleet plan --save-plans ./plans    (for vacuum --apply)
     """
     from deltacli.cli.fleet_plans import add_exact_plans
     from deltacli.cli.render.fleet.plan import plan_result
