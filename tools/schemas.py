@@ -54,6 +54,8 @@ _LINES = (
     "fleet-check",
     "share-entry",
     "suite",
+    "fleet-table",
+    "fleet-plan",
     "schema-version",
     "paimon-snapshot",
     "paimon-state",
@@ -147,8 +149,10 @@ def _sharing_lines(documents: Mapping[str, Schema]) -> dict[str, Schema]:
 
 def _fleet_lines(documents: Mapping[str, Schema]) -> dict[str, Schema]:
     """Return the lines of `fleet`."""
-    check = documents["deltacli.fleet-check"]
+    check, plan = documents["deltacli.fleet-check"], documents["deltacli.fleet-plan"]
     return {
+        "fleet-table": _part_line(plan, "fleet-table", ()),
+        "fleet-plan": _last_line(plan, "fleet-plan", "tables", "a plan of a fleet, after its tables"),
         "fleet-group": _part_line(check, "fleet-group", ()),
         "fleet-check": _last_line(check, "fleet-check", "groups", "a policy file, after its groups"),
     }

@@ -16,6 +16,7 @@ COMMANDS: Mapping[str, str] = {
     "completion": "deltacli.cli.commands.completion",
     "features": "deltacli.cli.commands.features",
     "fleet check": "deltacli.cli.commands.fleet.check",
+    "fleet plan": "deltacli.cli.commands.fleet.plan",
     "history": "deltacli.cli.commands.history",
     "log backup": "deltacli.cli.commands.log.backup",
     "log cat": "deltacli.cli.commands.log.cat",
@@ -75,6 +76,7 @@ _FLEET = """Maintain many tables by a policy file.
 \b
 Examples:
   deltacli fleet check fleet.toml   check the policy file
+  deltacli fleet plan fleet.toml    show what is due, and why
 """
 
 _SCHEMA = """Show, compare and convert the schemas of Delta and Paimon tables.

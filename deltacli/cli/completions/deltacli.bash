@@ -196,6 +196,7 @@ again;TEXT
             ;;
         'fleet ')
             commands='check;-;again;Check a policy file, without opening any table.
+plan;-;again;Show what is due for the tables of a policy file, and why.
 '
             options='--format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
@@ -219,6 +220,31 @@ again;TEXT
         'fleet check ')
             commands=''
             options='--format;table json ndjson csv markdown;once;Format of stdout.
+--json;-;once;The same as --format json.
+--output;FILE;once;Write the result to this file, atomically, instead of to stdout.
+--now;TEXT;once;Time to use as the current time, for reproducible runs.
+--storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
+--retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
+--allow-external;TEXT;again;Allow to open files below this path or URI outside the table. Repeatable.
+--table-format;delta paimon;once;Format of the table, instead of detecting it.
+--config;FILE;once;TOML file with defaults for these options.
+--color;auto always never;once;Use of colour on stdout.
+--progress;auto always never json;once;Progress on stderr; auto: on a terminal.
+--log-format;text json;once;Format of notes and errors on stderr; default: json with --format json or ndjson, else text.
+--no-pager;-;once;Do not show a long result in a pager.
+-q --quiet;-;once;Suppress notes and progress on stderr.
+-v --verbose;-;again;Write more details to stderr; -vv adds tracebacks.
+-h --help;-;once;Show this message and exit.
+'
+            arguments='once;FILE
+'
+            ;;
+        'fleet plan ')
+            commands=''
+            options='--only;TEXT;again;Only the tables of this group. Repeatable.
+--details;-;once;Plan destructive steps exactly, as vacuum and log expire do with --dry-run.
+--save-plans;DIRECTORY;once;Also save these plans in a directory, for vacuum --apply.
+--format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
 --output;FILE;once;Write the result to this file, atomically, instead of to stdout.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.

@@ -21,7 +21,7 @@ _OPTIONS: Mapping[Section, str] = {
         --version --timestamp --from --to --where --actions --checkpoint --retention --keep-versions --mode --prefix
         --branch --schema-id --snapshot-id --tag --schemas
         --inventory --include-foreign --level --sample --select --ignore --profile --baseline --list-rules --verify
-        --apply --explain --full -c --grant --comment --all --max-tables
+        --apply --explain --full -c --grant --comment --all --max-tables --only
     """,
     Section.EXECUTION: """
         --engine --master --remote --spark-conf --layout --parts --rows-per-file --v2-top --stats --if-behind --threads
@@ -33,7 +33,8 @@ _OPTIONS: Mapping[Section, str] = {
     Section.OUTPUT: """
         --columns --limit --counts --refs --no-refs --ddl
         --files --tombstones --schema --mapping --digest --brief --group --max-findings
-        --fail-on --exit-zero --write-baseline --trend --save-plan --format --json --output
+        --fail-on --exit-zero --write-baseline --trend --save-plan --save-plans --details
+        --format --json --output
     """,
     Section.SAFETY: """
         --dry-run --yes --check --check-files --force --replace --allow-retention-below --max-delete --keep-version

@@ -176,9 +176,11 @@ class _Reader:
                 steps[step] = None
             elif isinstance(settings, dict):
                 values = self._values((*at, step), settings, STEP_KEYS[step])
-                steps[step] = {key.replace("-", "_"): value for key, value in values.items()}
                 if "baselines" in values:
-                    steps[step]["baselines"] = self._place_of(values["baselines"])  # type: ignore[index]  # just set
+                    values["baselines"] = self._place_of(values["baselines"])
+                if "protect-from" in values:
+                    values["protect-from"] = tuple(map(self._place_of, values["protect-from"]))
+                steps[step] = {key.replace("-", "_"): value for key, value in values.items()}
             else:
                 self._fault((*at, step), f"invalid value {_shown(settings)}", "a table, or false")
         return steps

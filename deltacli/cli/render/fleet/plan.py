@@ -1,0 +1,195 @@
+"""The plan of a fleet: a line per due step and per problem, then the sums."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any, BinaryIO, NamedTuple, overload
+
+from deltacli.cli.render.columns import Column
+from deltacli.cli.render.fleet.check import fleet_fields
+from deltacli.cli.render.sections import Section
+from deltacli.cli.render.text_form import write_sections, write_table
+from deltacli.cli.results import Document, Json, Listing
+from deltacli.cli.terminal.term import Style, Terminal
+from deltacli.fleet.planning.due import PlannedStep
+from deltacli.fleet.planning.plan import FleetPlan, PlanProblem, TablePlan
+from deltacli.storage.secrets import without_secrets
+from deltacli.units import format_size, plural
+
+ExactPlans = Mapping[tuple[str, str], Mapping[str, Any]]  # Any: JSON values
+
+
+class PlanRow(NamedTuple):
+    """A due step of a table, or the problem of a table or directory."""
+
+    name: str
+    group: str
+    step: PlannedStep | None
+    why: str
+    problem: PlanProblem | None = None
+    exact: Mapping[str, Any] | None = None  # Any: JSON values
+
+
+class _Items(Sequence[Json]):
+    """The items of the tables, each made when it is written: a fleet may have many thousands."""
+
+    def __init__(self, plan: FleetPlan, exact: ExactPlans) -> None:
+        self._plan, self._exact = plan, exact
+
+    def __len__(self) -> int:
+        return len(self._plan.tables)
+
+    @overload
+    def __getitem__(self, place: int) -> Json: ...
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[Json]: ...
+    def __getitem__(self, place: int | slice) -> Json | Sequence[Json]:
+        if isinstance(place, slice):
+            return [self[number] for number in range(*place.indices(len(self)))]
+        return _item(self._plan.tables[place], self._exact)
+
+
+class _Rows(Sequence[PlanRow]):
+    """The rows, made at the first use: NDJSON and JSON need none."""
+
+    def __init__(self, plan: FleetPlan, exact: ExactPlans) -> None:
+        self._plan, self._exact = plan, exact
+
+    @cached_property
+    def _all(self) -> Sequence[PlanRow]:
+        return list(_rows(self._plan, self._exact))
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    @overload
+    def __getitem__(self, place: int) -> PlanRow: ...
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[PlanRow]: ...
+    def __getitem__(self, place: int | slice) -> PlanRow | Sequence[PlanRow]:
+        return self._all[place]
+
+
+class PlanResult(Listing[PlanRow]):
+    """The rows, then the sums."""
+
+    def document(self) -> Document:
+        return Document({**self.fields, self.items_name: list(self.items)})
+
+    def draw(self, sink: BinaryIO, terminal: Terminal) -> None:
+        if self.rows:
+            shown = [column for column in self.columns if column.on_screen or not terminal.is_drawn]
+            write_table(sink, terminal, shown, self.rows)
+            sink.write(b"\n")
+        write_sections(sink, terminal, self.sections(terminal))
+
+
+def plan_result(plan: FleetPlan, exact: ExactPlans) -> PlanResult:
+    """Return the plan as a result. `exact` are the exact plans of destructive steps, by table and step."""
+    content = {
+        "timestampMs": plan.now_ms,
+        "problems": [problem.as_json() for problem in plan.problems],
+        "summary": plan.summary(),
+    }
+    file = str(plan.file.path)
+    said = _sections(plan)
+    return PlanResult(
+        fleet_fields("fleet-plan", file) | content,
+        "fleet-table",
+        _Items(plan, exact),
+        _columns(),
+        _Rows(plan, exact),
+        items_name="tables",
+        last={"type": "fleet-plan", "file": file, **content},
+        said=lambda _: said,
+    )
+
+
+def _item(table: TablePlan, exact: ExactPlans) -> dict[str, Any]:  # Any: JSON values
+    item = table.as_json()
+    for step in item["steps"]:
+        if (found := exact.get((table.name, step["kind"]))) is not None:
+            step["plan"] = found
+    return item
+
+
+def _rows(plan: FleetPlan, exact: ExactPlans) -> Iterator[PlanRow]:
+    for name, group, _, problem in plan.problems:
+        yield PlanRow(without_secrets(name), group, None, problem.message, problem)
+    for table in plan.tables:
+        name = without_secrets(table.name)
+        if table.problem is not None:
+            yield PlanRow(name, table.group, None, table.problem.message, table.problem)
+        for step in table.steps:
+            yield PlanRow(name, table.group, step, step.reason, None, exact.get((table.name, step.kind)))
+
+
+def _columns() -> list[Column[PlanRow]]:
+    return [
+        Column("table", lambda row: row.name, priority=1, least=20, keep_end=True, folds=True),
+        Column("group", lambda row: row.group, priority=4),
+        Column("step", _kind, _step, _style, priority=1, least=18),
+        Column("why", lambda row: row.why, priority=2, least=24, folds=True),
+        Column("plan", _exact, priority=2, least=12, folds=True),
+        Column("consent", _consent, on_screen=False),
+        Column("calls", lambda row: row.step and row.step.estimate.calls, right=True, priority=6),
+        Column("bytes", lambda row: row.step and row.step.estimate.size_bytes, _size, right=True, priority=6),
+        Column("seconds", lambda row: row.step and round(row.step.estimate.seconds, 3), _time, right=True, priority=3),
+    ]  # fmt: skip
+
+
+def _kind(row: PlanRow) -> str | None:
+    """Return the step, or the code of the problem in its place."""
+    return row.step.kind if row.step else row.problem and row.problem.code
+
+
+def _consent(row: PlanRow) -> bool | None:
+    return row.step.consent if row.step and row.step.is_destructive else None
+
+
+def _step(row: PlanRow) -> str:
+    if row.step is None:
+        return _kind(row) or ""
+    return row.step.kind if row.step.consent else f"{row.step.kind} (no consent)"
+
+
+def _style(row: PlanRow) -> Style:
+    return Style.PROBLEM if row.problem is not None else Style.PLAIN
+
+
+def _size(row: PlanRow) -> str:
+    if row.step is None:
+        return ""
+    return "unknown" if row.step.estimate.size_bytes is None else format_size(row.step.estimate.size_bytes)
+
+
+def _time(row: PlanRow) -> str:
+    return f"{row.step.estimate.seconds:.1f} s" if row.step else ""
+
+
+def _exact(row: PlanRow) -> str | None:
+    """Return what an exact plan deletes, or why it cannot be executed."""
+    if row.exact is None:
+        return None
+    if (error := row.exact.get("error")) is not None:
+        return f"error: {error['message']}"
+    if row.exact["refusals"]:
+        return f"refused: {row.exact['refusals'][0]['message']}"
+    candidates = row.exact["candidates"]
+    return f"deletes {plural(candidates['files'], 'file')} ({format_size(candidates['sizeBytes'])})"
+
+
+def _sections(plan: FleetPlan) -> list[Section]:
+    summary = plan.summary()
+    tables = f"{plural(summary['tables'], 'table')}, {summary['due']:,} with due steps"
+    troubles = [(summary["unreadable"], "unreadable"), (summary["otherFormats"], "of another format")]
+    tables += "".join(f", {count:,} {what}" for count, what in troubles if count)
+    steps = ", ".join(f"{count:,} {kind}" for kind, count in summary["steps"].items())
+    cost = f"{plural(summary['calls'], 'call')}, {format_size(summary['sizeBytes'])}, {summary['seconds']:,.1f} s"
+    sections = [
+        Section("tables", [tables]),
+        Section("due", [steps or "nothing"], Style.PLAIN if steps else Style.GOOD),
+        Section("estimated", [f"{cost} of work"] if steps else []),
+    ]
+    return [section for section in sections if section.lines]

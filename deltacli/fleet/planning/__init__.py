@@ -1,0 +1,1 @@
+"""Which tables there are, and what is due for each."""

@@ -1,0 +1,210 @@
+"""Finding the tables of all groups: directories are listed in parallel, level by level, and each at most once."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator, Sequence
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, NamedTuple
+
+from deltacli.delta.log.log_path import LOG_DIRECTORY
+from deltacli.errors import DeltacliError, FileMissing, NotATable
+from deltacli.fleet.planning.patterns import exclusion, split_pattern
+from deltacli.fleet.policy_file.model import Entry, Group
+from deltacli.operations.table.find_log import is_paimon_directory
+from deltacli.progress import SILENT, Progress
+from deltacli.storage import LocalStorage
+
+if TYPE_CHECKING:
+    from deltacli.engine.base import Engine
+    from deltacli.storage import Storage
+
+Opener = Callable[[str], "Storage"]
+
+_DEEPEST = 64
+"""Maximum depth of directories. Local ones are also recognized by their targets, because links may form cycles."""
+
+
+class FoundTable(NamedTuple):
+    """A table of a group: its path or URI, and the directory `at` in an open store."""
+
+    name: str
+    group: Group
+    store: Storage
+    at: str
+
+
+class Failure(NamedTuple):
+    """A directory that could not be searched, or an entry of the file that leads to no table."""
+
+    name: str
+    group: str
+    line: int
+    fault: DeltacliError
+
+
+class Discovery(NamedTuple):
+    """The tables by name, each once, and what could not be searched. `others` are tables of other formats."""
+
+    tables: tuple[FoundTable, ...]
+    failures: tuple[Failure, ...]
+    others: tuple[str, ...]
+
+
+def discover(groups: Sequence[Group], open_: Opener, engine: Engine, *, progress: Progress = SILENT) -> Discovery:
+    """Return the tables of the groups. A table that several groups include belongs to the first one."""
+    with progress.step("looking for tables", unit="directories") as step:
+        search = _Search(open_, engine, step.advance)
+        for group in groups:
+            search.add(group)
+        search.run()
+    return search.result(groups)
+
+
+class _Place(NamedTuple):
+    """A directory to look into, and the names that are still to be matched below it."""
+
+    group: Group
+    entry: Entry
+    store: Storage
+    base: str
+    at: str
+    segments: tuple[str, ...]
+    depth: int
+
+    @property
+    def name(self) -> str:
+        return _join(self.base, self.at)
+
+
+class _Look(NamedTuple):
+    """The directories in a directory. `fault`: it cannot be listed; `is_paimon`: it is a table of the other format."""
+
+    names: tuple[str, ...] = ()
+    fault: DeltacliError | None = None
+    is_paimon: bool = False
+
+
+class _Search:
+    def __init__(self, open_: Opener, engine: Engine, advance: Callable[[int], None]) -> None:
+        self._open, self._engine, self._advance = open_, engine, advance
+        self._stores: dict[str, Storage] = {}
+        self._excluded: dict[str, re.Pattern[str] | None] = {}
+        self._found: dict[str, list[FoundTable]] = {}
+        self._looked: dict[str, _Look] = {}
+        self._seen: set[tuple[str, str, tuple[str, ...]]] = set()
+        self._level: list[_Place] = []
+        self._failures: list[Failure] = []
+        self._others: dict[str, None] = {}
+
+    def add(self, group: Group) -> None:
+        """Add the entries of a group: its tables are taken as they are, its directories are searched."""
+        self._excluded[group.name] = exclusion(group.exclude)
+        self._found[group.name] = []
+        for entry in group.tables:
+            if not self._is_excluded(group, entry.text) and (store := self._store(group, entry, entry.text)):
+                self._found[group.name].append(FoundTable(entry.text, group, store, ""))
+        for entry in (*group.globs, *group.prefixes):
+            pattern = split_pattern(entry.text) if entry in group.globs else (entry.text, ())
+            if store := self._store(group, entry, pattern[0]):
+                self._level.append(_Place(group, entry, store, pattern[0], "", pattern[1], 0))
+
+    def _store(self, group: Group, entry: Entry, uri: str) -> Storage | None:
+        if uri not in self._stores:
+            try:
+                self._stores[uri] = self._open(uri)
+            except DeltacliError as fault:
+                self._failures.append(Failure(uri, group.name, entry.line, fault))
+                return None
+        return self._stores[uri]
+
+    def run(self) -> None:
+        """Look into the directories of one level after the other."""
+        while self._level:
+            unknown = {_key(place): place for place in self._level if _key(place) not in self._looked}
+            at_once = max((place.store.capabilities.parallel_reads for place in unknown.values()), default=1)
+            looks = self._engine.run(self._look, unknown.values(), at_once=at_once)
+            self._looked |= dict(zip(unknown, looks, strict=True))
+            level, self._level = self._level, []
+            for place in level:
+                self._descend(place, self._looked[_key(place)])
+            self._looked.clear()
+
+    def _look(self, place: _Place) -> _Look:
+        self._advance(1)
+        try:
+            names = place.store.list_directories(place.at)
+            is_table = LOG_DIRECTORY in names
+            return _Look(tuple(names), None, not is_table and is_paimon_directory(place.store, names, place.at))
+        except DeltacliError as fault:
+            return _Look((), fault)
+
+    def _descend(self, place: _Place, look: _Look) -> None:
+        if look.fault is not None:
+            if place.depth == 0 or not isinstance(look.fault, FileMissing):
+                fault = _nothing_at() if isinstance(look.fault, FileMissing) else look.fault
+                self._failures.append(Failure(place.name, place.group.name, place.entry.line, fault))
+        elif look.is_paimon:
+            self._others[place.name] = None
+        elif LOG_DIRECTORY in look.names:
+            if not place.segments and not self._is_excluded(place.group, place.name):
+                self._found[place.group.name].append(FoundTable(place.name, place.group, place.store, place.at))
+        else:
+            self._level += [below for below in _below(place, look.names) if self._is_new(below)]
+
+    def _is_new(self, place: _Place) -> bool:
+        """Return True for a directory that is not hidden, not excluded, and was not seen by this group before."""
+        if place.depth > _DEEPEST or self._is_excluded(place.group, place.name):
+            return False
+        key = (place.group.name, _identity(place.store, place.at), place.segments)
+        is_new = key not in self._seen
+        self._seen.add(key)
+        return is_new
+
+    def _is_excluded(self, group: Group, name: str) -> bool:
+        expression = self._excluded[group.name]
+        return expression is not None and expression.fullmatch(name) is not None
+
+    def result(self, groups: Sequence[Group]) -> Discovery:
+        tables: dict[str, FoundTable] = {}
+        for group in groups:
+            for found in self._found[group.name]:
+                tables.setdefault(_identity(found.store, found.at), found)
+        ordered = sorted(tables.values(), key=lambda found: found.name)
+        return Discovery(tuple(ordered), tuple(self._failures), tuple(self._others))
+
+
+def _below(place: _Place, names: Sequence[str]) -> Iterator[_Place]:
+    """Yield the directories to look into next."""
+    first, rest = (place.segments[0], place.segments[1:]) if place.segments else ("**", ())
+    for name in names:
+        if name.startswith(".") and not first.startswith("."):
+            continue
+        below = place._replace(at=_join(place.at, name), depth=place.depth + 1)
+        if first != "**":
+            if fnmatchcase(name, first):
+                yield below._replace(segments=rest)
+            continue
+        yield below
+        if rest and fnmatchcase(name, rest[0]):
+            yield below._replace(segments=rest[1:])
+
+
+def _key(place: _Place) -> str:
+    return f"{place.store.uri}/{place.at}"
+
+
+def _identity(store: Storage, at: str) -> str:
+    """Return the identity of a directory: on a local disk its path with links resolved."""
+    if isinstance(store, LocalStorage):
+        return os.path.realpath(os.path.join(store.root, at))
+    return f"{store.uri}/{at}".rstrip("/")
+
+
+def _join(name: str, below: str) -> str:
+    return f"{name.rstrip('/')}/{below}" if name and below else name or below
+
+
+def _nothing_at() -> NotATable:
+    return NotATable("no such directory", code="table.path-missing")

@@ -1,0 +1,127 @@
+"""What is due for a table, and why: a function of its cheap facts, its policy and its past."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from deltacli.delta.protocol.retention import DEFAULT_LOG_RETENTION_MS
+from deltacli.fleet.planning.estimates import Estimate, StoreCost, estimate
+from deltacli.fleet.planning.facts import TableFacts
+from deltacli.fleet.policy_file.keys import DESTRUCTIVE
+from deltacli.fleet.policy_file.model import CheckpointPolicy, ExpirePolicy, Policy
+from deltacli.units import DAY_MS, format_age, format_duration, format_size, plural
+
+ORDER = ("validate", "checkpoint", "log-expire", "vacuum")
+"""The order of the steps of a table: what checks comes first, what deletes last."""
+
+
+class LastRun(NamedTuple):
+    """When a step of a table was last done."""
+
+    timestamp_ms: int
+
+
+Past = Mapping[str, LastRun]
+"""Step -> its last run; steps that never ran are missing."""
+
+NO_PAST: Past = MappingProxyType({})
+
+
+class Due(NamedTuple):
+    """Why a step is due. `urgency` is how far its limit is exceeded: 1 is just due, 2 is twice the limit."""
+
+    reason: str
+    urgency: float
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedStep:
+    """A step that is due."""
+
+    kind: str
+    reason: str
+    urgency: float
+    estimate: Estimate
+    consent: bool = True
+    """False where the step deletes files and its policy does not allow that."""
+
+    @property
+    def is_destructive(self) -> bool:
+        return self.kind in DESTRUCTIVE
+
+    def as_json(self) -> dict[str, Any]:  # Any: JSON values
+        """Return the step for documents."""
+        found = {"kind": self.kind, "reason": self.reason, "urgency": round(self.urgency, 3)}
+        if self.is_destructive:
+            found["consent"] = self.consent
+        return found | {"destructive": self.is_destructive, "estimate": self.estimate.as_json()}
+
+
+def plan_steps(facts: TableFacts, policy: Policy, past: Past, now_ms: int, cost: StoreCost) -> tuple[PlannedStep, ...]:
+    """Return the steps that are due, in the order in which they are done."""
+    steps = []
+    for kind in [kind for kind in ORDER if kind in policy.steps]:
+        settings = policy.steps[kind]
+        due = _JUDGES[kind](settings, facts, past.get(kind), now_ms)
+        if due is not None:
+            costs = estimate(kind, facts, settings, cost)
+            steps.append(PlannedStep(kind, due.reason, due.urgency, costs, getattr(settings, "consent", True)))
+    return tuple(steps)
+
+
+def expiry_cutoff_ms(policy: Policy, now_ms: int) -> int:
+    """Return the time before which log files may expire, as the listing is judged: by the policy's retention, else by
+    the default of tables.
+    """
+    settings = policy.steps.get("log-expire")
+    own = settings.retention if isinstance(settings, ExpirePolicy) else None
+    return (now_ms - (DEFAULT_LOG_RETENTION_MS if own is None else own)) // DAY_MS * DAY_MS
+
+
+def _checkpoint(settings: CheckpointPolicy, facts: TableFacts, _: LastRun | None, _now: int) -> Due | None:
+    commits, size = facts.commits_behind, facts.bytes_behind
+    since = f"since the checkpoint of version {facts.checkpoint}" if facts.checkpoint >= 0 else "without a checkpoint"
+    found = []
+    if commits >= settings.commits:
+        found.append(
+            Due(f"{plural(commits, 'commit')} {since} (limit {settings.commits:,})", commits / settings.commits)
+        )
+    if settings.log_bytes is not None and size >= settings.log_bytes:
+        limit = format_size(settings.log_bytes)
+        found.append(Due(f"{format_size(size)} of commits {since} (limit {limit})", size / settings.log_bytes))
+    if not found and facts.hint < facts.checkpoint and commits:
+        named = f"names version {facts.hint}" if facts.hint >= 0 else "is missing or invalid"
+        found.append(Due(f"_last_checkpoint {named}, and the newest checkpoint is {facts.checkpoint}", 1.0))
+    return max(found, key=lambda due: due.urgency, default=None)
+
+
+def _log_expire(settings: ExpirePolicy, facts: TableFacts, last: LastRun | None, now_ms: int) -> Due | None:
+    due = _scheduled(settings, facts, last, now_ms)
+    if due is None or not facts.expirable_files:
+        return None
+    what = f"{plural(facts.expirable_files, 'log file')} ({format_size(facts.expirable_bytes)}) before the retention"
+    return Due(f"{what}; {due.reason}", due.urgency)
+
+
+def _scheduled(settings: Any, _: TableFacts, last: LastRun | None, now_ms: int) -> Due | None:  # Any: has `every`
+    every = format_duration(settings.every)
+    if last is None:
+        return Due(f"never done (every {every})", 1.0)
+    elapsed = now_ms - last.timestamp_ms
+    if elapsed < 0:
+        return Due(f"the last time is in the future (every {every})", 1.0)
+    if elapsed < settings.every:
+        return None
+    urgency = elapsed / settings.every if settings.every else 1.0
+    return Due(f"done {format_age(last.timestamp_ms, now_ms)} (every {every})", urgency)
+
+
+_JUDGES: Mapping[str, Callable[[Any, TableFacts, LastRun | None, int], Due | None]] = {  # Any: settings of the step
+    "checkpoint": _checkpoint,
+    "log-expire": _log_expire,
+    "vacuum": _scheduled,
+    "validate": _scheduled,
+}

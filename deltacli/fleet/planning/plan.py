@@ -1,0 +1,181 @@
+"""The plan of a fleet: its tables, the most useful work first. Nothing is changed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from deltacli.did_you_mean import nearest_name
+from deltacli.errors import DeltacliError, UsageError
+from deltacli.fleet.planning.discovery import Discovery, FoundTable, Opener, discover
+from deltacli.fleet.planning.due import NO_PAST, Past, PlannedStep, expiry_cutoff_ms, plan_steps
+from deltacli.fleet.planning.estimates import FAR, NEAR
+from deltacli.fleet.planning.facts import TableFacts, read_facts
+from deltacli.fleet.policy_file.model import FleetFile, Group
+from deltacli.progress import SILENT, Progress
+from deltacli.storage.secrets import without_secrets
+
+if TYPE_CHECKING:
+    from deltacli.engine.base import Engine
+
+
+class PlanProblem(NamedTuple):
+    """Why a table, or a directory, could not be planned."""
+
+    code: str
+    message: str
+    exit_code: int
+
+    @classmethod
+    def of(cls, fault: DeltacliError) -> PlanProblem:
+        """Return an error as a problem."""
+        return cls(fault.code, without_secrets(fault.message), fault.exit_code)
+
+    def as_json(self) -> dict[str, Any]:  # Any: JSON values
+        """Return the problem for documents."""
+        return {"code": self.code, "message": self.message, "exit": self.exit_code}
+
+
+@dataclass(frozen=True, slots=True)
+class TablePlan:
+    """A table with its facts and its due steps. Without facts there is a problem."""
+
+    name: str
+    group: str
+    policy: str
+    facts: TableFacts | None
+    steps: tuple[PlannedStep, ...] = ()
+    problem: PlanProblem | None = None
+
+    @property
+    def rank(self) -> tuple[float, int, str]:
+        """Return what orders the work: the most urgent step, then the larger log, then the name."""
+        urgency = max((step.urgency for step in self.steps), default=0.0)
+        return (-urgency, -self.facts.log_bytes if self.facts else 0, self.name)
+
+    def as_json(self) -> dict[str, Any]:  # Any: JSON values
+        """Return the table for documents."""
+        found: dict[str, Any] = {"table": without_secrets(self.name), "group": self.group, "policy": self.policy}
+        if self.facts is not None:
+            found["facts"] = self.facts.as_json()
+        if self.problem is not None:
+            found["problem"] = self.problem.as_json()
+        return found | {"steps": [step.as_json() for step in self.steps]}
+
+
+class SearchProblem(NamedTuple):
+    """An entry of the policy file that could not be searched."""
+
+    name: str
+    group: str
+    line: int
+    problem: PlanProblem
+
+    def as_json(self) -> dict[str, Any]:  # Any: JSON values
+        """Return the problem for documents."""
+        place = {"path": without_secrets(self.name), "group": self.group, "line": self.line}
+        return place | self.problem.as_json()
+
+
+@dataclass(frozen=True)
+class FleetPlan:
+    """The tables in the order of the work, and what could not be searched."""
+
+    file: FleetFile
+    now_ms: int
+    tables: tuple[TablePlan, ...]
+    problems: tuple[SearchProblem, ...] = ()
+    others: tuple[str, ...] = ()
+    """Tables of other formats, which a fleet does not maintain."""
+
+    @property
+    def due(self) -> list[tuple[TablePlan, PlannedStep]]:
+        """Return the due steps in the order of the work."""
+        return [(table, step) for table in self.tables for step in table.steps]
+
+    @property
+    def unreadable(self) -> int:
+        """Return the number of tables that could not be planned."""
+        return sum(table.problem is not None for table in self.tables)
+
+    def summary(self) -> dict[str, Any]:  # Any: JSON values
+        """Return counts for documents."""
+        due = self.due
+        return {
+            "tables": len(self.tables),
+            "due": sum(bool(table.steps) for table in self.tables),
+            "unreadable": self.unreadable,
+            "problems": len(self.problems),
+            "otherFormats": len(self.others),
+            "steps": dict(sorted(Counter(step.kind for _, step in due).items())),
+            "calls": sum(step.estimate.calls for _, step in due),
+            "sizeBytes": sum(step.estimate.size_bytes or 0 for _, step in due),
+            "seconds": round(sum(step.estimate.seconds for _, step in due), 3),
+        }
+
+
+def choose_groups(file: FleetFile, only: Collection[str]) -> Sequence[Group]:
+    """Return the groups with these names, all of them for none. Raises UsageError."""
+    known = {group.name: group for group in file.groups}
+    for name in only:
+        if name not in known:
+            nearest = nearest_name(name, known, ignores_case=True)
+            raise UsageError(
+                f"--only {name}: {file.path} has no such group" + (f"; did you mean {nearest!r}?" if nearest else ""),
+                code="fleet.group",
+                facts={"groups": ", ".join(known)},
+            )
+    return [group for group in file.groups if not only or group.name in only]
+
+
+def plan_fleet(
+    file: FleetFile,
+    open_: Opener,
+    engine: Engine,
+    now_ms: int,
+    *,
+    only: Collection[str] = (),
+    past_of: Callable[[str], Past] = lambda _: NO_PAST,
+    progress: Progress = SILENT,
+) -> FleetPlan:
+    """Find the tables, read their cheap facts in parallel, and decide what is due. Raises UsageError.
+
+    A table that cannot be read is part of the plan, with its problem and without steps.
+    """
+    groups = choose_groups(file, only)
+    chosen = {group.name for group in groups}
+    until = file.groups.index(groups[-1]) + 1 if groups else 0  # earlier groups may have tables of a chosen one
+    found = discover(file.groups[:until], open_, engine, progress=progress)
+    tables = [table for table in found.tables if table.group.name in chosen]
+    at_once = max((table.store.capabilities.parallel_reads for table in tables), default=1)
+    with progress.step("reading facts", unit="tables", total=len(tables)) as step:
+
+        def look(table: FoundTable) -> TablePlan:
+            plan = plan_table(table, past_of(table.name), now_ms)
+            step.advance()
+            return plan
+
+        plans = sorted(engine.run(look, tables, at_once=at_once), key=lambda plan: plan.rank)
+    return FleetPlan(file, now_ms, tuple(plans), tuple(_problems(found, chosen)), found.others)
+
+
+def plan_table(table: FoundTable, past: Past, now_ms: int) -> TablePlan:
+    """Return what is due for one table. A table that cannot be read has a problem."""
+    group = table.group
+    try:
+        facts = read_facts(table.store, table.at, expiry_cutoff_ms(group.policy, now_ms))
+    except DeltacliError as fault:
+        return TablePlan(table.name, group.name, group.policy.name, None, (), PlanProblem.of(fault))
+    cost = FAR if table.store.capabilities.parallel_reads > 1 else NEAR
+    steps = plan_steps(facts, group.policy, past, now_ms, cost)
+    return TablePlan(table.name, group.name, group.policy.name, facts, steps)
+
+
+def _problems(found: Discovery, chosen: Collection[str]) -> list[SearchProblem]:
+    return [
+        SearchProblem(failure.name, failure.group, failure.line, PlanProblem.of(failure.fault))
+        for failure in found.failures
+        if failure.group in chosen
+    ]

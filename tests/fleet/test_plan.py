@@ -1,0 +1,205 @@
+"""`fleet plan`: which tables are found, what is due for them, and what it costs to know that."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from deltacli.cli.app import run
+from deltacli.engine.embedded import EmbeddedEngine
+from deltacli.errors import UsageError
+from deltacli.fleet.planning.due import LastRun
+from deltacli.fleet.planning.plan import FleetPlan, plan_fleet
+from deltacli.fleet.policy_file.reading import require_fleet_file
+from deltacli.storage import open_storage
+from deltacli.units import DAY_MS
+from tests.cli.test_documents import validate
+from tests.support import damage
+from tests.support.builder import EPOCH_MS, TableBuilder
+from tests.support.s3 import S3Server
+
+NOW_MS = EPOCH_MS + 60 * DAY_MS
+POLICY = """\
+[policies.base]
+checkpoint = { commits = 8, log-bytes = "1MiB" }
+log-expire = { retention = "30d" }
+vacuum = { every = "7d", retention = "14d", max-delete = "100%", consent = true }
+validate = { every = "1d" }
+[policies.light]
+checkpoint.commits = 4
+"""
+
+Plan = Callable[..., FleetPlan]
+Due = dict[str, list[str]]
+
+
+@pytest.fixture
+def plan(tmp_path: Path) -> Plan:
+    """Plan the tables below tmp_path by these groups."""
+
+    def make(groups: str, **options: Any) -> FleetPlan:  # Any: options of plan_fleet
+        (tmp_path / "fleet.toml").write_text(POLICY + groups)
+        file = require_fleet_file(tmp_path / "fleet.toml")
+        return plan_fleet(file, open_storage, EmbeddedEngine(), NOW_MS, **options)
+
+    return make
+
+
+def due_of(plan: FleetPlan, root: Path) -> Due:
+    return {table.name.removeprefix(f"{root}/"): [step.kind for step in table.steps] for table in plan.tables}
+
+
+def write_lake(root: Path) -> None:
+    TableBuilder().commits(3).write(root / "fresh")
+    TableBuilder().commits(10).write(root / "behind")
+    TableBuilder().commits(12).checkpoint(9).hint(9).write(root / "old")
+    TableBuilder().commits(6).checkpoint(4).hint(2).write(root / "hint")
+    TableBuilder().commits(6).damaged(damage.gap(3)).write(root / "gap")
+    TableBuilder().commits(6).damaged(damage.zero_byte_commit(5)).write(root / "torn")
+    (root / "paimon" / "schema").mkdir(parents=True)
+    (root / "paimon" / "schema" / "schema-0").write_text("{}")
+
+
+def test_the_plan_names_exactly_the_due_steps(tmp_path: Path, plan: Plan) -> None:
+    write_lake(tmp_path / "lake")
+    done = {"vacuum": LastRun(NOW_MS - 6 * DAY_MS), "validate": LastRun(NOW_MS - DAY_MS + 1)}
+
+    first = plan('[groups.all]\npolicy = "base"\nglobs = ["lake/*"]\n')
+    later = plan('[groups.all]\npolicy = "base"\nglobs = ["lake/*"]\n', past_of=lambda _: done)
+
+    assert {
+        "lake/behind": ["validate", "checkpoint", "vacuum"],
+        "lake/old": ["validate", "log-expire", "vacuum"],
+        "lake/hint": ["validate", "checkpoint", "log-expire", "vacuum"],
+        "lake/fresh": ["validate", "vacuum"],
+        "lake/gap": [],
+        "lake/torn": [],
+    } == due_of(first, tmp_path)
+    assert "lake/behind" == first.tables[0].name.removeprefix(f"{tmp_path}/")
+    assert {"log.gap", "commit.empty"} == {table.problem.code for table in first.tables if table.problem}
+    assert (f"{tmp_path}/lake/paimon",) == first.others
+    assert {"lake/behind": ["checkpoint"], "lake/old": ["log-expire"], "lake/hint": ["checkpoint", "log-expire"]} == {
+        name: steps for name, steps in due_of(later, tmp_path).items() if steps
+    }
+
+
+def test_a_schedule_starts_over_where_the_clock_was_ahead(tmp_path: Path, plan: Plan) -> None:
+    TableBuilder().commits(1).write(tmp_path / "t")
+    ahead = {"vacuum": LastRun(NOW_MS + DAY_MS), "validate": LastRun(NOW_MS - 3 * DAY_MS)}
+
+    found = plan('[groups.all]\npolicy = "base"\ntables = ["t"]\n', past_of=lambda _: ahead)
+
+    reasons = {step.kind: (step.reason, step.urgency) for step in found.tables[0].steps}
+    assert {
+        "validate": ("done 3 days ago (every 1d)", 3.0),
+        "vacuum": ("the last time is in the future (every 7d)", 1.0),
+    } == reasons
+
+
+GROUPS = """\
+[groups.one]
+policy = "light"
+globs = ["lake/*/x", "lake/**/deep"]
+exclude = ["lake/b"]
+[groups.two]
+policy = "light"
+prefixes = ["lake"]
+lists = ["list.txt"]
+exclude = ["**/tmp_*"]
+[groups.none]
+policy = "light"
+prefixes = ["nowhere"]
+"""
+
+
+def test_the_first_group_has_a_table_and_excludes_win(tmp_path: Path, plan: Plan) -> None:
+    for name in ("a/x", "b/x", "a/y", "a/c/d/deep", "tmp_1/x", "a/tmp_2", "a/x/nested", ".hidden/x"):
+        TableBuilder().commits(1).write(tmp_path / "lake" / name)
+    TableBuilder().commits(1).write(tmp_path / "else")
+    (tmp_path / "lake" / "a" / "loop").symlink_to(tmp_path / "lake")
+    (tmp_path / "list.txt").write_text(f"else\n{tmp_path}/lake/a/x\n")
+
+    found = plan(GROUPS)
+    only = plan(GROUPS, only=["two"])
+
+    groups = {table.name.removeprefix(f"{tmp_path}/"): table.group for table in found.tables}
+    one = dict.fromkeys(["lake/a/x", "lake/a/c/d/deep", "lake/tmp_1/x"], "one")
+    two = dict.fromkeys(["lake/a/y", "lake/b/x", "else"], "two")
+    assert one | two == groups
+    assert [(f"{tmp_path}/nowhere", "none", 19)] == [problem[:3] for problem in found.problems]
+    assert set(two) == set(due_of(only, tmp_path))
+    with pytest.raises(UsageError, match="did you mean 'two'"):
+        plan(GROUPS, only=["tow"])
+
+
+def test_a_plan_costs_two_requests_per_table_and_one_per_directory(s3: S3Server, tmp_path: Path, plan: Plan) -> None:
+    bucket = s3.make_bucket()
+    for number in range(5):
+        for path, file in TableBuilder().commits(9).checkpoint(2).hint(2).files.items():
+            s3.put(bucket, f"lake/t{number}/{path}", file.data)
+    s3.requests.clear()
+
+    found = plan(f'[groups.s3]\npolicy = "light"\nglobs = ["s3://{bucket}/lake/t[0-3]"]\n')
+
+    assert {f"s3://{bucket}/lake/t{number}": ["checkpoint"] for number in range(4)} == due_of(found, tmp_path)
+    assert 1 + 4 + 2 * 4 == len(s3.requests)
+
+
+def test_saved_plans_are_those_of_the_commands(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    table = TableBuilder().commits(12).checkpoint(9).hint(9)
+    for version in range(12):
+        table.file(f"part-{version:05d}.parquet", b"x" * 100)
+    table.write(tmp_path / "t")
+    Path("fleet.toml").write_text(POLICY + '[groups.all]\npolicy = "base"\ntables = ["t"]\n')
+    now = "2024-01-13T22:13:20Z"
+
+    def out(*arguments: str, code: int = 0) -> Any:  # Any: JSON values
+        assert code == run([*arguments, "--now", now, "--json"])
+        return json.loads(capfdbinary.readouterr()[0])
+
+    document = out("fleet", "plan", "--save-plans", "plans")
+    saved = sorted(Path("plans").iterdir())
+    expire = out("log", "expire", "t", "--retention", "30d", "--dry-run")
+    vacuum = out("vacuum", "t", "--retention", "14d", "--max-delete", "100%", "--dry-run")
+    applied = out("vacuum", "t", "--apply", str(saved[1]), "--dry-run")
+
+    validate(document, "deltacli.fleet-plan")
+    steps = {step["kind"]: step for step in document["tables"][0]["steps"]}
+    assert [".json", ".parquet"] == [path.suffix for path in saved]
+    assert expire == json.loads(saved[0].read_bytes())
+    assert 9 == expire["candidates"]["files"]
+    assert expire["planId"] == steps["log-expire"]["plan"]["planId"]
+    assert vacuum["planId"] == steps["vacuum"]["plan"]["planId"] == applied["planId"]
+    assert 0 < vacuum["candidates"]["files"]
+
+
+def test_the_plan_has_the_same_content_in_every_format(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_lake(tmp_path / "lake")
+    Path("fleet.toml").write_text(POLICY + '[groups.all]\npolicy = "base"\nglobs = ["lake"]\nprefixes = ["no"]\n')
+    found = {}
+
+    for name in ("json", "ndjson", "csv", "markdown", "table"):
+        assert 0 == run(["fleet", "plan", "--format", name])
+        found[name] = capfdbinary.readouterr()[0].decode()
+
+    document = json.loads(found["json"])
+    *tables, last, end = map(json.loads, found["ndjson"].splitlines())
+    steps = sum(len(table["steps"]) for table in document["tables"])
+    validate(document, "deltacli.fleet-plan")
+    for table in tables:
+        validate(table, "fleet-table")
+    validate(last, "fleet-plan")
+    assert document["tables"] == [{k: v for k, v in table.items() if k != "type"} for table in tables]
+    assert (7, 1 + 2 + steps) == (end["count"], len(found["csv"].splitlines()) - 1)
+    assert all(len(found[name].splitlines()) > steps for name in ("markdown", "table"))
+    assert [2, 1] == [document["summary"]["unreadable"], document["summary"]["problems"]]
