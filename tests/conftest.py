@@ -10,6 +10,7 @@ import pytest
 
 from tests.support.builder import TableBuilder
 from tests.support.effort import forgive_slowness, import_the_whole_product, left_to_soaking
+from tests.support.gcs import GcsServer
 from tests.support.s3 import S3Server, running
 
 LONG_FOLDERS = ("tests/property/", "tests/differential/")
@@ -67,3 +68,22 @@ def s3(s3_server: S3Server, monkeypatch: pytest.MonkeyPatch) -> S3Server:
         monkeypatch.setenv(name, value)
     s3_server.requests.clear()
     return s3_server
+
+
+@pytest.fixture(scope="session")
+def gcs_server() -> Iterator[GcsServer]:
+    """A stub of Google Cloud Storage on loopback, one a session."""
+    server = GcsServer()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def gcs(gcs_server: GcsServer, monkeypatch: pytest.MonkeyPatch) -> GcsServer:
+    """The same, with an environment that leads there and a clean log of requests."""
+    for name in [name for name in os.environ if name.startswith(("GOOGLE_", "STORAGE_EMULATOR"))]:
+        monkeypatch.delenv(name)
+    for name, value in gcs_server.environment.items():
+        monkeypatch.setenv(name, value)
+    gcs_server.forget()
+    return gcs_server

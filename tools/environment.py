@@ -17,6 +17,7 @@ MEANINGS = {
     "ARROW_DEFAULT_MEMORY_POOL": "the allocator of Arrow. Default on Linux: `jemalloc`, or `system` if "
     "`ulimit -v` is below 4 GiB",
     "CLASSPATH": "the classes of Hadoop for Java; `hdfs://` needs it",
+    "CLOUDSDK_CONFIG": "the directory of the configuration of gcloud, as in other clients of Google Cloud",
     "COLUMNS": "the width of the terminal, instead of the detected one; 100 where colour is forced into a pipe",
     "DELTACLI_PAGER": "the program that shows long results on a terminal; overrides `PAGER`; empty or `cat`: no pager",
     "FORCE_COLOR": "if set, not empty and not `0`: `--color always` instead of `auto`",

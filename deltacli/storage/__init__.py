@@ -68,6 +68,7 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")
 _FILE_URI = re.compile(r"file:(?://(?P<host>[^/]*))?(?=/|$)", re.IGNORECASE)
 
 _S3_SCHEMES = ("s3", "s3a", "s3n")  # the last two are Hadoop's names for the same store
+_GCS_SCHEMES = ("gs", "gcs")
 
 
 def open_storage(
@@ -97,6 +98,10 @@ def open_storage(
         from deltacli.storage.s3.store import S3Storage
 
         return S3Storage(f"{name}://{rest}", options or {}, retry=retry)
+    if name in _GCS_SCHEMES:
+        from deltacli.storage.gcs.store import open_gcs
+
+        return open_gcs(f"{name}://{rest}", options or {}, retry=retry)
     from deltacli.storage.remote import RemoteStorage
 
     return RemoteStorage(f"{name}://{rest}", options or {}, retry=retry)

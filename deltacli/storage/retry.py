@@ -54,6 +54,12 @@ def may_send() -> bool:
     return is_allowed is None or is_allowed()
 
 
+def permission() -> Callable[[], bool]:
+    """Return the condition of this thread, for the threads that it starts."""
+    is_allowed: Callable[[], bool] | None = getattr(_sending, "is_allowed", None)
+    return is_allowed or (lambda: True)
+
+
 class _Flight(NamedTuple):
     """A running request: its host, and when it was sent."""
 

@@ -11,6 +11,7 @@ import pytest
 
 from deltacli.storage import LocalStorage, Storage, open_storage
 from deltacli.storage.in_memory import MemoryStorage
+from tests.support.gcs import GcsServer
 from tests.support.s3 import S3Server
 
 Files = Mapping[str, bytes]
@@ -82,5 +83,16 @@ def s3(request: pytest.FixtureRequest) -> Place:
     return Place(open_storage(f"s3://{bucket}/lake/a table"), put, tells_missing=False, odd_names=ODD_NAMES)
 
 
-READABLE = {"local": local, "memory": memory, "remote": remote, "s3": s3}
-WRITABLE = {"local": local, "memory": memory, "s3": s3}
+def gcs(request: pytest.FixtureRequest) -> Place:
+    server: GcsServer = request.getfixturevalue("gcs")
+    bucket = server.make_bucket()
+
+    def put(files: Files) -> None:
+        for path, data in files.items():
+            server.put(bucket, f"lake/a table/{path}", data)
+
+    return Place(open_storage(f"gs://{bucket}/lake/a table"), put, odd_names=ODD_NAMES)
+
+
+READABLE = {"local": local, "memory": memory, "remote": remote, "s3": s3, "gcs": gcs}
+WRITABLE = {"local": local, "memory": memory, "s3": s3, "gcs": gcs}

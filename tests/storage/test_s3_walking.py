@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from deltacli.errors import PermissionRefused
 from deltacli.storage import WalkEntry
 from deltacli.storage.base import PARALLEL_READS
-from deltacli.storage.s3.answers import Entry, ListedPage
+from deltacli.storage.objects.listing import Entry, ListedPage
+from deltacli.storage.objects.walk import walk
 from deltacli.storage.s3.store import S3Storage
-from deltacli.storage.s3.walk import walk
 from tests.storage.test_walking import everything, paths
 from tests.support.s3 import S3Server, page, says
 

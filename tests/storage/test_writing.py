@@ -114,7 +114,7 @@ def test_one_of_sixteen_threads_creates_and_no_reader_sees_a_partial_file(place:
     ]
 
 
-@pytest.mark.parametrize("place", ["local", "s3"], indirect=True)
+@pytest.mark.parametrize("place", ["local", "s3", "gcs"], indirect=True)
 @pytest.mark.parametrize("rounds", ROUNDS)
 @pytest.mark.long
 def test_one_of_eight_processes_creates_and_no_reader_sees_a_partial_file(place: Place, rounds: int) -> None:

@@ -7,31 +7,16 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 from deltacli.errors import StorageFailed
 from deltacli.storage.base import FileStat
+from deltacli.storage.objects.listing import Entry, ListedPage
 
 Fields = Mapping[str, Any]  # Any: botocore has no types
 
 _RANGE = re.compile(r"bytes (\d{1,19})-(\d{1,19})/(\d{1,19})")
 _OF_A_LISTING = {"Contents", "CommonPrefixes", "IsTruncated", "KeyCount", "MaxKeys", "Name", "Prefix"}
-
-
-class Entry(NamedTuple):
-    """An object of a listing."""
-
-    key: str
-    size_bytes: int
-    modified_ms: int
-
-
-class ListedPage(NamedTuple):
-    """A page of a listing: objects, the prefixes below it, and the token of the next page ('' at the end)."""
-
-    entries: list[Entry]
-    prefixes: list[str]
-    token: str
 
 
 def unexpected(place: str, what: str, seen: str, endpoint: str = "") -> StorageFailed:

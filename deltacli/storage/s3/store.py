@@ -35,9 +35,9 @@ from deltacli.storage.base import (
     no_atomic_create,
 )
 from deltacli.storage.object_reader import ObjectReader
+from deltacli.storage.objects.listing import ListedPage
 from deltacli.storage.retry import BODY_ATTEMPTS, CREATE_FIRST_WAIT, DELETE_FIRST_WAIT, Retry, may_send
 from deltacli.storage.s3.answers import (
-    ListedPage,
     is_stored,
     just_below,
     page_of,
@@ -138,7 +138,7 @@ class S3Storage:
         return sorted(found - {""})
 
     def walk(self, directory: str, enter: ShouldDescend) -> Iterator[WalkEntry]:
-        from deltacli.storage.s3.walk import walk
+        from deltacli.storage.objects.walk import walk
 
         is_there = yield from walk(self._page, self._prefix, directory, enter)
         if not is_there and self._prefix(directory):

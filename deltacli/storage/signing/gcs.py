@@ -1,4 +1,4 @@
-"""What URLs of Google Cloud Storage are signed with, by the credentials that gcsfs finds."""
+"""What URLs of Google Cloud Storage are signed with, by the credentials that the store is read with."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
 
-from deltacli.storage.remote import RemoteStorage
-from deltacli.storage.remote_faults import translate
+from deltacli.storage.gcs.credentials import GcsCredentials, missing_credentials, request_of
+from deltacli.storage.gcs.options import read_options
+from deltacli.storage.gcs.store import require_library
 from deltacli.storage.secrets import remember_secrets
 from deltacli.storage.signing.values import BlobSigner, CannotSign, GcsSigning, GcsSource, HmacCredential, ObjectAddress
 
@@ -27,8 +28,11 @@ def gcs_source(uri: str, options: Mapping[str, str]) -> GcsSource:
     if key_id and secret:
         remember_secrets({"hmac_secret": secret})
         return lambda: GcsSigning(address, HmacCredential(key_id, secret))
-    file_system, _ = RemoteStorage(uri, others).opened()
-    signer = _signer(uri, file_system.credentials.credentials)
+    read = read_options(others)
+    if read.anonymous:
+        raise CannotSign("its requests are anonymous")
+    require_library(uri.partition("://")[0])
+    signer = _signer(uri, GcsCredentials(read, uri))
     return lambda: GcsSigning(address, signer)
 
 
@@ -38,30 +42,29 @@ def _address(uri: str, endpoint: str) -> ObjectAddress:
     return ObjectAddress(endpoint.rstrip("/") or _ENDPOINT, f"/{path}/")
 
 
-def _signer(uri: str, credentials: Any) -> BlobSigner:  # Any: credentials of google-auth
+def _signer(uri: str, source: GcsCredentials) -> BlobSigner:
     """Return the signer of a service account: its private key, or the signBlob request of the cloud."""
-    if credentials is None:
-        raise CannotSign("its requests are anonymous")
     from google.auth import crypt, exceptions
 
-    signer = getattr(credentials, "signer", None)
-    if isinstance(signer, crypt.Signer):
-        return BlobSigner(credentials.signer_email, signer.sign, is_remote=False)
     try:
+        credentials = source.google()
+        signer = getattr(credentials, "signer", None)
+        if isinstance(signer, crypt.Signer):
+            return BlobSigner(credentials.signer_email, signer.sign, is_remote=False)
         email, sign = _remote(credentials)
     except exceptions.GoogleAuthError as fault:
-        raise translate(fault, uri, "gcs") from None
+        raise missing_credentials(fault, uri) from None
 
     def translated(text: bytes) -> bytes:
         try:
             return bytes(sign(text))
         except exceptions.GoogleAuthError as fault:
-            raise translate(fault, uri, "gcs") from None
+            raise missing_credentials(fault, uri) from None
 
     return BlobSigner(email, translated, is_remote=True)
 
 
-def _remote(credentials: Any) -> tuple[str, Any]:
+def _remote(credentials: Any) -> tuple[str, Any]:  # Any: google-auth has no types
     """Return the service account of credentials without a private key, and how they sign. Raises CannotSign."""
     from google.auth import iam
     from google.auth.transport.requests import Request
@@ -69,6 +72,7 @@ def _remote(credentials: Any) -> tuple[str, Any]:
     if hasattr(credentials, "sign_bytes"):  # an impersonated service account
         return credentials.signer_email, credentials.sign_bytes
     request = Request()
+    request = request_of()
     if not getattr(credentials, "valid", True):
         credentials.refresh(request)  # a machine of the cloud knows its account only after that
     email = getattr(credentials, "service_account_email", None)

@@ -1,4 +1,4 @@
-"""Listing everything below a prefix of S3: a few levels one by one, to find parts that are listed in parallel."""
+"""Listing everything below a prefix of an object store: a few levels one by one, to find parts to list in parallel."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from deltacli.storage.base import PARALLEL_READS, ShouldDescend, WalkEntry, is_flat_level
-from deltacli.storage.s3.answers import Entry, ListedPage
+from deltacli.storage.objects.listing import Entry, ListedPage
 
 Ask = Callable[[str, str, str], ListedPage]
 """Returns the page for a prefix, a delimiter and a token ('' for the first)."""

@@ -1,0 +1,140 @@
+"""The calls of a bucket of Google Cloud Storage, by its JSON API.
+
+Own requests instead of a library: those that were tried send a conditional creation again by default when its answer is
+lost, and find their own object (docs/decisions/0099-own-requests-for-gcs-and-azure.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from urllib.parse import quote, urlencode, urlsplit
+
+from deltacli.storage.gcs.answers import content_of, fault_of, page_of, properties_of, require_stored
+from deltacli.storage.gcs.credentials import GcsCredentials
+from deltacli.storage.gcs.options import GcsOptions
+from deltacli.storage.gcs.uploads import LARGEST_SINGLE, send_in_session, single
+from deltacli.storage.objects import batch
+from deltacli.storage.objects.body import Body
+from deltacli.storage.objects.calls import ABSENT
+from deltacli.storage.objects.faults import Dialect
+from deltacli.storage.objects.http import Answer, Fate, HttpFault, Request, Transport
+from deltacli.storage.objects.listing import Content, Entry, ListedPage
+from deltacli.storage.retry import Retry
+
+DIALECT = Dialect(
+    store="Google Cloud Storage",
+    holder="bucket",
+    holder_missing=frozenset({"bucketNotFound"}),
+    exists=frozenset({"conditionNotMet"}),
+    who="gcloud auth list",
+    list_holders="gcloud storage buckets list",
+    check_endpoint="check STORAGE_EMULATOR_HOST, the network and the proxy settings, or --storage-option "
+    "endpoint_url=URL",
+    condition="ifGenerationMatch",
+)
+_OF_GOOGLE = (".googleapis.com", ".googleapis-cn.com")
+_PAGE = 1_000
+_LISTED = "kind,nextPageToken,prefixes,items(name,size,updated)"
+_PROPERTIES = "name,size,updated,generation"
+_NOT_IN_NAMES = ("\r", "\n")
+_NO_NAMES = ("", ".", "..")
+"""No names of objects. In a URL they would name a collection or the bucket."""
+
+
+class GcsCalls:
+    """Calls of one bucket. A token that the store refuses is renewed once per request."""
+
+    deletes_per_request = 100
+    dialect = DIALECT
+
+    def __init__(self, bucket: str, options: GcsOptions, credentials: GcsCredentials, retry: Retry) -> None:
+        self._bucket, self._payer, self._retry = bucket, options.payer, retry
+        self._credentials = credentials
+        self._transport = Transport(options.endpoint, options.verify)
+
+    @property
+    def endpoint(self) -> str:
+        return self._transport.host
+
+    @property
+    def identity(self) -> str:
+        return self._credentials.identity
+
+    @property
+    def is_known_atomic(self) -> bool:
+        host = f".{urlsplit(self._transport.endpoint).hostname or ''}"
+        return host.endswith(_OF_GOOGLE)
+
+    def page(self, prefix: str, delimiter: str, token: str, start: str, limit: int) -> ListedPage:
+        asked = {"prefix": prefix, "delimiter": delimiter, "startOffset": start, "pageToken": token}
+        given = {name: text for name, text in asked.items() if text}
+        url = self._url("/o", maxResults=str(limit or _PAGE), fields=_LISTED, **given)
+        return page_of(self._send(Request("GET", url), (200,)), prefix)
+
+    def look(self, key: str) -> tuple[Entry, str]:
+        url = self._url(_object(key), fields=_PROPERTIES)
+        return properties_of(self._send(Request("GET", url), (200,)), key)
+
+    def get(self, key: str, span: str, tag: str) -> Content:
+        condition = {"ifGenerationMatch": tag} if tag else {}
+        url = self._url(_object(key), alt="media", **condition)
+        # Without `identity`, the server may compress the answer on its way.
+        headers = {"Accept-Encoding": "identity"} | ({"Range": span} if span else {})
+        return content_of(self._send(Request("GET", url, headers), (200, 206) if span else (200,)), span)
+
+    def write(self, key: str, body: Body, condition: str | None) -> None:
+        generation = {} if condition is None else {"ifGenerationMatch": "0" if condition == ABSENT else condition}
+        url = self._url("/o", base="/upload/storage/v1/b/", name=key, **generation)
+        if body.size <= LARGEST_SINGLE:
+            require_stored(self._send(single(url, key, body), (200, 201)), body.size)
+        else:
+            send_in_session(self._send, self._retry, self.endpoint, url, key, body)
+
+    def delete(self, key: str) -> None:
+        answer = self._send(Request("DELETE", self._url(_object(key))), (200, 204))
+        if answer.status != 204:
+            raise answer.unexpected("no deletion")
+
+    def delete_together(self, keys: Sequence[str]) -> Mapping[str, HttpFault | None]:
+        start = len(self._transport.endpoint)
+        parts = [batch.Part(self._url(_object(key))[start:]) for key in keys]
+        url, headers = f"{self._transport.endpoint}/batch/storage/v1", {"Content-Type": batch.CONTENT_TYPE}
+        answers = batch.answers_of(self._send(Request("POST", url, headers, Body(batch.batch_of(parts))), (200,)))
+        return {
+            keys[number]: None if answer.status == 204 else fault_of(answer)
+            for number, answer in answers.items()
+            if number < len(keys)
+        }
+
+    def can_hold(self, key: str) -> bool:
+        return key not in _NO_NAMES and not any(character in key for character in _NOT_IN_NAMES)
+
+    def _url(self, path: str, *, base: str = "/storage/v1/b/", **query: str) -> str:
+        given = {**query, **({"userProject": self._payer} if self._payer else {})}
+        text = urlencode(given, quote_via=quote, safe="", errors="surrogateescape")
+        return f"{self._transport.endpoint}{base}{_quoted(self._bucket)}{path}" + (f"?{text}" if text else "")
+
+    def _send(self, request: Request, statuses: tuple[int, ...]) -> Answer:
+        """Send a request once, and again with new credentials where the store refused the first ones."""
+        for is_last in (False, True):
+            is_ours = request.url.startswith(f"{self._transport.endpoint}/")
+            headers = {**request.headers, **(self._credentials.headers() if is_ours else {})}
+            answer = self._transport.send(Request(request.method, request.url, headers, request.body))
+            if answer.status != 401 or is_last or not self._credentials.renew():
+                break
+        if answer.status in statuses:
+            return answer
+        if answer.status < 400:
+            raise HttpFault(Fate.UNEXPECTED, f"HTTP {answer.status} {answer.headers.get('location', '')[:80]}".rstrip())
+        raise fault_of(answer)
+
+
+def _object(key: str) -> str:
+    """Return the path of an object. Raises HttpFault for a key that no object can have."""
+    if key in _NO_NAMES:
+        raise HttpFault(Fate.ANSWERED, "no object can have this name", status=404)
+    return f"/o/{_quoted(key)}"
+
+
+def _quoted(text: str) -> str:
+    return quote(text, safe="", errors="surrogateescape")

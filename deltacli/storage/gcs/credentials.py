@@ -1,0 +1,142 @@
+"""Credentials of Google Cloud by google-auth: the application default credentials, or those of a storage option.
+
+google-auth is used for credentials only. Its requests go through urllib3 as well.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import warnings
+from collections.abc import Mapping
+from threading import Lock
+from typing import Any
+
+from deltacli.errors import CredentialsMissing, UsageError
+from deltacli.storage.gcs.options import GcsOptions
+from deltacli.storage.secrets import StoreFault
+
+_SCOPE = "https://www.googleapis.com/auth/devstorage.read_write"
+_LOGIN = (
+    "gcloud auth application-default login, or --storage-option token=@FILE; "
+    "for public data add --storage-option anon=true"
+)
+
+
+class GcsCredentials:
+    """The Authorization header of requests, refreshed before it expires. Thread-safe."""
+
+    def __init__(self, options: GcsOptions, place: str) -> None:
+        self._options, self._place = options, place
+        self._lock = Lock()
+        self._found: Any = None  # Any: credentials of google-auth
+
+    @property
+    def identity(self) -> str:
+        """Return the account, or the source of the credentials, for messages."""
+        if self._options.anonymous:
+            return "none (anonymous)"
+        account = getattr(self._found, "service_account_email", None)
+        source = "--storage-option token" if self._options.token else "application default credentials"
+        return f"{account} ({source})" if account and "@" in account else source
+
+    def headers(self) -> Mapping[str, str]:
+        """Return the header of a request. Raises CredentialsMissing."""
+        if self._options.anonymous:
+            return {}
+        from google.auth.exceptions import GoogleAuthError
+
+        with self._lock:
+            try:
+                found = self.google()
+                if not found.valid:
+                    found.refresh(request_of())
+                return {"Authorization": f"Bearer {found.token}"}
+            except GoogleAuthError as fault:
+                raise missing_credentials(fault, self._place) from None
+
+    def renew(self) -> bool:
+        """Forget the token, because the store refused it. Return False where there is no other one."""
+        if self._options.anonymous:
+            return False
+        with self._lock:
+            if self._options.token:
+                self._found = None  # the file may have been replaced
+            elif self._found is not None:
+                self._found.expiry = None
+                self._found.token = None
+        return True
+
+    def google(self) -> Any:  # Any: credentials of google-auth, which has no types
+        """Return the credentials, found on first use. Raises GoogleAuthError and UsageError."""
+        if self._found is None:
+            import google.auth
+
+            if self._options.token:
+                self._found = _given(self._options.token)
+            else:
+                self._found, _ = google.auth.default(scopes=[_SCOPE], request=request_of())
+        return self._found
+
+
+def missing_credentials(fault: BaseException, place: str) -> CredentialsMissing:
+    """Return the error for a fault of google-auth, without secrets."""
+    said = StoreFault.of(fault)
+    error = CredentialsMissing(
+        f"{place} cannot be read: no usable credentials of Google Cloud",
+        facts={"library says": str(said).splitlines()[0], **_chain()},
+        hint=_LOGIN,
+    )
+    error.__cause__ = said
+    return error
+
+
+def request_of() -> Any:  # Any: google-auth has no types
+    """Return what google-auth sends its own requests with."""
+    import urllib3
+    from google.auth.transport.urllib3 import Request
+
+    return Request(urllib3.PoolManager())
+
+
+def _given(token: str) -> Any:  # Any: google-auth has no types
+    """Return the credentials of a file, or of its content. Raises UsageError."""
+    import google.auth
+
+    with warnings.catch_warnings():
+        # It warns of kinds of credentials that name other hosts. This is a file of the user's own choice.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        if token.startswith("{"):
+            return google.auth.load_credentials_from_dict(_json(token), scopes=[_SCOPE])[0]
+        place = os.path.expanduser(token)
+        if not os.path.isfile(place):
+            raise UsageError(
+                "--storage-option token is neither a file of credentials nor anon, google_default or cloud",
+                code="usage.credentials",
+                hint=_LOGIN,
+            )
+        return google.auth.load_credentials_from_file(place, scopes=[_SCOPE])[0]
+
+
+def _json(token: str) -> dict[str, Any]:  # Any: JSON values
+    try:
+        fields = json.loads(token)
+    except (ValueError, RecursionError):
+        fields = None
+    if not isinstance(fields, dict):
+        raise UsageError("--storage-option token is not valid JSON", code="usage.credentials")
+    return fields
+
+
+def _chain() -> dict[str, str]:
+    """Return the tried sources, without values that could be secret."""
+    file = os.environ.get("GOOGLE_APPLICATION_CREDENTIALS")
+    state = "unset" if not file else f"{file} ({'there' if os.path.exists(file) else 'absent'})"
+    directory = os.environ.get("CLOUDSDK_CONFIG", "~/.config/gcloud")
+    known = f"{directory}/application_default_credentials.json"
+    present = "there" if os.path.exists(os.path.expanduser(known)) else "absent"
+    return {
+        "environment": f"GOOGLE_APPLICATION_CREDENTIALS {state}",
+        "file": f"{known} ({present})",
+        "instance metadata": "no answer",
+    }

@@ -1,0 +1,51 @@
+"""Tables in Google Cloud Storage."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from deltacli.errors import UsageError
+from deltacli.storage.gcs.options import read_options
+from deltacli.storage.objects.store import ObjectStorage
+from deltacli.storage.retry import Retry
+
+_BUCKET = re.compile(r"[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]")
+_SCHEMES = ("gs", "gcs")
+
+
+def open_gcs(uri: str, options: Mapping[str, str], *, retry: Retry | None = None) -> ObjectStorage:
+    """Return the store of a URI whose scheme is `gs` or `gcs`. Raises UsageError."""
+    uri = uri.rstrip("/")
+    scheme, _, rest = uri.partition("://")
+    bucket, _, root = rest.partition("/")
+    if "@" in bucket:
+        raise UsageError(
+            "invalid character @ in the name of the bucket: pass credentials outside the URI",
+            code="usage.secret",
+            facts={"instead": "the application default credentials, or --storage-option token=@FILE"},
+        )
+    if not _BUCKET.fullmatch(bucket):
+        raise UsageError(f"{uri} does not name a bucket", code="usage.table", hint="gs://BUCKET/PATH")
+    read = read_options(options)
+    require_library(scheme, is_anonymous=read.anonymous)
+    from deltacli.storage.gcs.calls import GcsCalls
+    from deltacli.storage.gcs.credentials import GcsCredentials
+
+    policy = retry or Retry()
+    calls = GcsCalls(bucket, read, GcsCredentials(read, uri), policy)
+    aliases = tuple(f"{other}://{rest}" for other in _SCHEMES if other != scheme)
+    return ObjectStorage(uri, root, calls, aliases=aliases, retry=policy)
+
+
+def require_library(scheme: str, *, is_anonymous: bool = False) -> None:
+    """Raise UsageError unless the extra is installed. Anonymous requests need no library for credentials."""
+    try:
+        import urllib3  # noqa: F401
+
+        if not is_anonymous:
+            import google.auth  # noqa: F401
+    except ImportError as fault:
+        from deltacli.storage.remote import scheme_unavailable
+
+        raise scheme_unavailable(scheme) from fault

@@ -1,0 +1,62 @@
+"""The calls of one bucket or container that `ObjectStorage` stands on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from deltacli.storage.objects.body import Body
+from deltacli.storage.objects.faults import Dialect
+from deltacli.storage.objects.http import HttpFault
+from deltacli.storage.objects.listing import Content, Entry, ListedPage
+
+ABSENT = ""
+"""The condition of a write that no object of the name exists."""
+
+
+class ObjectCalls(Protocol):
+    """Each call raises HttpFault, and is sent once where it has a condition. Thread-safe."""
+
+    deletes_per_request: int
+
+    @property
+    def dialect(self) -> Dialect: ...
+
+    @property
+    def endpoint(self) -> str:
+        """The URL that requests are sent to, without its path."""
+
+    @property
+    def identity(self) -> str:
+        """The source of the credentials in use, for messages."""
+
+    @property
+    def is_known_atomic(self) -> bool:
+        """Whether the endpoint is one of the cloud itself, which honours conditions."""
+
+    def page(self, prefix: str, delimiter: str, token: str, start: str, limit: int) -> ListedPage:
+        """Return a page of the listing of keys with a prefix, in bytewise order, for a token ('' for the first). Keys
+        below `start` may be left out. `limit`: maximum number of entries; 0 for as many as the store returns.
+        """
+
+    def look(self, key: str) -> tuple[Entry, str]:
+        """Return the properties of an object and its tag."""
+
+    def get(self, key: str, span: str, tag: str) -> Content:
+        """Return an object, or a range of it ('' for all; the form of the header Range). Status 416 after its end,
+        412 where a tag is given and the object has another one.
+        """
+
+    def write(self, key: str, body: Body, condition: str | None) -> None:
+        """Write an object of any size. `condition`: ABSENT, the tag that it must have, or None. Without an error, the
+        object is complete.
+        """
+
+    def delete(self, key: str) -> None:
+        """Delete an object. Status 404 where there is none."""
+
+    def delete_together(self, keys: Sequence[str]) -> Mapping[str, HttpFault | None]:
+        """Delete up to `deletes_per_request` objects in one request, and return the fault of each."""
+
+    def can_hold(self, key: str) -> bool:
+        """Return False for a key that no object can have."""

@@ -1,0 +1,119 @@
+"""Translation of failed requests: whether they were executed, the reason, and what to do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum, auto
+
+from deltacli.errors import FileMissing, PermissionRefused, StorageFailed
+from deltacli.storage.objects.http import Fate, HttpFault
+from deltacli.storage.retry import tried
+from deltacli.storage.secrets import StoreFault
+
+_PASSING_STATUS = {408, 429, 500, 502, 503, 504}
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """What a store calls things. `holder` is a bucket or a container."""
+
+    store: str
+    holder: str
+    holder_missing: frozenset[str]
+    """Codes that mean that the bucket or container does not exist."""
+    exists: frozenset[str]
+    """Codes of other statuses than 412 that mean that the name of a conditional creation is taken."""
+    who: str
+    """The command that shows the identity in use."""
+    list_holders: str
+    check_endpoint: str
+    condition: str
+    """What a conditional creation is sent with."""
+
+
+class Sent(Enum):
+    """The outcome of a conditional request to create an object."""
+
+    EXISTS = auto()
+    AGAIN = auto()
+    """Nothing was done, and the request may be repeated."""
+    REFUSED = auto()
+    UNSUPPORTED = auto()
+    UNKNOWN = auto()
+
+
+def fate_of_create(fault: HttpFault, dialect: Dialect) -> Sent:
+    """Return the outcome of a request that was sent once, from its fault."""
+    match fault.fate:
+        case Fate.UNSENT:
+            return Sent.REFUSED
+        case Fate.BROKEN | Fate.UNEXPECTED:
+            return Sent.UNKNOWN
+    if fault.status == 412 or fault.reason in dialect.exists:
+        return Sent.EXISTS
+    if fault.status == 429:
+        return Sent.AGAIN
+    if fault.status == 501:
+        return Sent.UNSUPPORTED
+    return Sent.UNKNOWN if fault.status >= 500 or fault.status in (408, 409) else Sent.REFUSED
+
+
+def passing(fault: Exception) -> str | None:
+    """Return the cause of a temporary fault; None for a permanent one.
+
+    An unknown host and a refused connection are permanent: the endpoint is wrong, or down.
+    """
+    if not isinstance(fault, HttpFault):
+        return None
+    if fault.status in _PASSING_STATUS:
+        return f"HTTP {fault.status} {fault.reason}".rstrip()
+    if fault.fate is Fate.BROKEN:
+        return fault.said if fault.reason != "tls" or "EOF" in fault.said else None
+    return fault.said if fault.reason == "connect-timeout" else None
+
+
+def is_absent(fault: BaseException | None) -> bool:
+    """Return True where the object does not exist."""
+    return isinstance(fault, HttpFault) and fault.status == 404
+
+
+def translate(fault: HttpFault, place: str, what: str, dialect: Dialect, endpoint: str, identity: str) -> StorageFailed:
+    """Return the error of deltacli, without secrets, for a fault; `what` could not be done to `place`."""
+    said = StoreFault.of(fault)
+    error = _judge(fault, place, what, dialect, endpoint, identity)
+    error.facts |= tried(fault)
+    error.__cause__ = said
+    return error
+
+
+def _judge(fault: HttpFault, place: str, what: str, dialect: Dialect, endpoint: str, identity: str) -> StorageFailed:
+    failed, holder = f"{place} cannot be {what}", place.split("/")[2]
+    facts = {"store says": str(StoreFault.of(fault)).partition(": ")[2], "endpoint": endpoint}
+    if fault.reason in dialect.holder_missing:
+        return StorageFailed(
+            f"{dialect.holder} {holder} not found",
+            code="storage.bucket-missing",
+            facts=facts,
+            hint=dialect.list_holders,
+        )
+    if fault.status == 404:
+        return FileMissing(f"{place} does not exist")
+    if fault.status in (401, 403):
+        return PermissionRefused(
+            f"{failed}: access is denied", facts={**facts, "credentials": identity}, hint=dialect.who
+        )
+    if fault.fate is Fate.UNEXPECTED:
+        return StorageFailed(
+            f"{failed}: the answer is not a valid answer of {dialect.store}",
+            code="storage.unexpected-answer",
+            facts={"seen": fault.said, "expected": f"{dialect.store} instead of a proxy or login page", **facts},
+            hint=dialect.check_endpoint,
+        )
+    if fault.reason in ("unreachable", "invalid-request"):
+        return StorageFailed(
+            f"{failed}: the endpoint is unreachable",
+            code="storage.unreachable",
+            facts=facts,
+            hint=dialect.check_endpoint,
+        )
+    return StorageFailed(failed, facts=facts)

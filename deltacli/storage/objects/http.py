@@ -1,0 +1,169 @@
+"""One HTTP request, sent once.
+
+urllib3 sends a request again when a connection breaks, unless it is told not to. A conditional PUT that is sent twice
+finds its own first attempt and takes it for another writer's, so every retry is the caller's.
+"""
+
+from __future__ import annotations
+
+import json
+import urllib.request
+from collections.abc import Mapping
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from functools import cached_property
+from threading import Lock
+from typing import Any
+from urllib.parse import urlsplit
+
+from deltacli.release import VERSION
+from deltacli.storage.base import PARALLEL_READS
+from deltacli.storage.objects.body import Body
+from deltacli.storage.secrets import without_secrets
+
+_CONNECT_SECONDS = 10.0
+_READ_SECONDS = 60.0
+_LONGEST_SAID = 200
+
+
+class Fate(Enum):
+    """What is known about a request that failed."""
+
+    ANSWERED = auto()
+    """The store answered with an error."""
+    UNSENT = auto()
+    """No connection was made, so nothing was done."""
+    BROKEN = auto()
+    """The connection broke or timed out. The request may have been executed."""
+    UNEXPECTED = auto()
+    """An answer that is not one of the store. The request may have been executed."""
+
+
+class HttpFault(Exception):
+    """A request that did not do what it was sent for. `status` is 0 where there is no answer; `reason` is the store's
+    word for it.
+    """
+
+    def __init__(self, fate: Fate, said: str, *, status: int = 0, reason: str = "") -> None:
+        super().__init__(said)
+        self.fate, self.status, self.reason, self.said = fate, status, reason, said
+
+    def __str__(self) -> str:
+        status = f"HTTP {self.status}" if self.status else ""
+        return " ".join(part for part in (status, self.reason, self.said) if part)
+
+
+@dataclass(frozen=True)
+class Request:
+    """A request. `url` is percent-encoded; `body` is read again each time it is sent."""
+
+    method: str
+    url: str
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: Body | None = None
+
+
+@dataclass(frozen=True)
+class Answer:
+    """An answer of any status. The names of `headers` are in lower case."""
+
+    status: int
+    headers: Mapping[str, str]
+    data: bytes
+
+    def fields(self) -> dict[str, Any]:  # Any: JSON values
+        """Return the JSON object of the answer. Raises HttpFault for anything else."""
+        try:
+            found = json.loads(self.data)
+        except (ValueError, RecursionError):
+            found = None
+        if not isinstance(found, dict):
+            raise self.unexpected("no JSON object")
+        return found
+
+    def unexpected(self, seen: str) -> HttpFault:
+        """Return the fault of an answer that the store does not give."""
+        kind = self.headers.get("content-type", "")[:80]
+        said = ", ".join(part for part in (f"HTTP {self.status}", kind, seen) if part)
+        return HttpFault(Fate.UNEXPECTED, said)
+
+
+class Transport:
+    """Connections to one endpoint. `verify`: False, or a file of certificates. Thread-safe."""
+
+    def __init__(self, endpoint: str, verify: bool | str = True) -> None:
+        self.endpoint = endpoint.rstrip("/")
+        self._verify = verify
+        self._lock = Lock()
+
+    @property
+    def host(self) -> str:
+        """Return host and port."""
+        return urlsplit(self.endpoint).netloc.rpartition("@")[2]
+
+    def send(self, request: Request) -> Answer:
+        """Send a request exactly once. Raises HttpFault where no complete answer arrives."""
+        from urllib3.exceptions import HTTPError
+
+        pool = self._pool
+        headers = {"User-Agent": f"deltacli/{VERSION}", **request.headers}
+        if request.body is not None:
+            headers["Content-Length"] = str(request.body.size)
+        elif request.method in ("POST", "PUT"):
+            headers["Content-Length"] = "0"
+        try:
+            with nullcontext() if request.body is None else request.body.opened() as content:
+                found = pool.request(
+                    request.method, request.url, headers=headers, body=content, retries=False, redirect=False,
+                    decode_content=True, preload_content=True,
+                )  # fmt: skip
+                return Answer(found.status, {name.lower(): value for name, value in found.headers.items()}, found.data)
+        except (HTTPError, OSError, ValueError) as fault:
+            raise _broken(fault) from fault
+
+    @cached_property
+    def _pool(self) -> Any:  # Any: a PoolManager or a ProxyManager
+        with self._lock:
+            return _make_pool(self.endpoint, self._verify)
+
+
+def said_of(text: str) -> str:
+    """Return a message on one line of limited length, without secrets, which could be cut and so not found later."""
+    return " ".join(without_secrets(text).split())[:_LONGEST_SAID]
+
+
+def _make_pool(endpoint: str, verify: bool | str) -> Any:  # Any: a PoolManager or a ProxyManager
+    import urllib3
+
+    parts = urlsplit(endpoint)
+    options: dict[str, Any] = {
+        "maxsize": 2 * PARALLEL_READS,
+        "timeout": urllib3.Timeout(connect=_CONNECT_SECONDS, read=_READ_SECONDS),
+        "cert_reqs": "CERT_REQUIRED" if verify else "CERT_NONE",
+        "ca_certs": verify if isinstance(verify, str) else None,
+    }
+    proxy = urllib.request.getproxies().get(parts.scheme)
+    if proxy and not urllib.request.proxy_bypass(parts.netloc):
+        return urllib3.ProxyManager(proxy, **options)
+    return urllib3.PoolManager(**options)
+
+
+def _broken(fault: Exception) -> HttpFault:
+    """Return the fault of a request without a complete answer."""
+    from urllib3 import exceptions
+
+    cause = fault
+    while isinstance(cause, exceptions.ProxyError) and isinstance(cause.original_error, Exception):
+        cause = cause.original_error
+    if isinstance(cause, exceptions.NewConnectionError):
+        return HttpFault(Fate.UNSENT, said_of(str(cause).rpartition(": ")[2]), reason="unreachable")
+    if isinstance(cause, exceptions.ConnectTimeoutError):
+        return HttpFault(Fate.UNSENT, "no connection in time", reason="connect-timeout")
+    if isinstance(cause, exceptions.LocationParseError | ValueError) and not isinstance(cause, UnicodeError):
+        return HttpFault(Fate.UNSENT, said_of(str(cause)), reason="invalid-request")
+    if isinstance(cause, exceptions.ReadTimeoutError | TimeoutError):
+        return HttpFault(Fate.BROKEN, "no answer in time")
+    if isinstance(cause, exceptions.SSLError):
+        return HttpFault(Fate.BROKEN, said_of(str(cause)), reason="tls")
+    return HttpFault(Fate.BROKEN, "connection closed without a complete answer")

@@ -1,0 +1,163 @@
+"""What the stubs of clouds have in common: a server thread on loopback with a log of requests and faults on demand."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Mapping
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Lock, Thread
+from typing import Any, NamedTuple
+
+
+class Asked(NamedTuple):
+    """A request; the names of headers are in lower case."""
+
+    method: str
+    target: str
+    headers: Mapping[str, str]
+    body: bytes
+
+
+class Said(NamedTuple):
+    """An answer. `is_cut`: the connection closes before it, or within its body where it has one."""
+
+    status: int
+    body: bytes = b""
+    headers: Mapping[str, str] = {}
+    is_cut: bool = False
+
+
+Fault = Callable[["CloudServer", Asked], Said]
+
+
+class CloudServer:
+    """`requests` are those that came, in order; `fail` chooses the answers of the next ones."""
+
+    def __init__(self) -> None:
+        self.requests: list[Asked] = []
+        self._noting = Lock()
+        self._faults: list[tuple[str, str, Fault]] = []
+        self._server = _Server(("127.0.0.1", 0), _Handler)
+        self._server.cloud = self
+        self._thread = Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
+        self._thread.start()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._server.server_port}"
+
+    def stop(self) -> None:
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+    def asked(self, method: str, part: str = "") -> int:
+        """How many requests there were of a method whose target holds `part`."""
+        return sum(request.method == method and part in request.target for request in self.requests)
+
+    def fail(self, method: str, part: str, *faults: Fault) -> None:
+        """Answer the next requests of a method, whose target holds `part`, by these faults, one each."""
+        self._faults += [(method, part, fault) for fault in faults]
+
+    def forget(self) -> None:
+        """Forget requests and faults."""
+        self.requests.clear()
+        self._faults.clear()
+
+    def fault_of(self, asked: Asked, method: str = "") -> Said | None:
+        """The answer of the next fault for a request; None without one."""
+        with self._noting:
+            found = next(
+                (entry for entry in self._faults if entry[0] == (method or asked.method) and entry[1] in asked.target),
+                None,
+            )
+            if found is None:
+                return None
+            self._faults.remove(found)
+        return found[2](self, asked)
+
+    def hear(self, asked: Asked) -> Said:
+        """Note a request and answer it."""
+        with self._noting:
+            self.requests.append(asked)
+        return self.fault_of(asked) or self.answer(asked)
+
+    def answer(self, asked: Asked) -> Said:
+        """What the store says, and does."""
+        raise NotImplementedError
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 128
+    cloud: CloudServer
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Connections that break are part of the tests."""
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+    server: _Server
+
+    def log_message(self, *_: object) -> None:
+        """Print nothing."""
+
+    def do_GET(self) -> None:
+        length = int(self.headers.get("Content-Length") or 0)
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        said = self.server.cloud.hear(Asked(self.command, self.path, headers, self.rfile.read(length)))
+        if said.is_cut and not said.body:
+            self._cut()
+            return
+        self.send_response(said.status)
+        for name, value in said.headers.items():
+            self.send_header(name, value)
+        if said.status not in (204, 304):
+            self.send_header("Content-Length", said.headers.get("Content-Length", str(len(said.body))))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(said.body[: len(said.body) // 2] if said.is_cut else said.body)
+        if said.is_cut:
+            self._cut()
+
+    def _cut(self) -> None:
+        self.wfile.flush()
+        self.close_connection = True
+        self.connection.shutdown(socket.SHUT_RDWR)
+
+
+for _method in ("HEAD", "PUT", "POST", "DELETE"):
+    setattr(_Handler, f"do_{_method}", _Handler.do_GET)
+
+
+def loses_reply(server: CloudServer, asked: Asked) -> Said:
+    """A fault that does what was asked, and then the connection breaks."""
+    server.answer(asked)
+    return Said(0, is_cut=True)
+
+
+def breaks(server: CloudServer, asked: Asked) -> Said:
+    """A fault that breaks the connection without doing anything."""
+    return Said(0, is_cut=True)
+
+
+def half_a_body(server: CloudServer, asked: Asked) -> Said:
+    """A fault that breaks the connection in the middle of the answer."""
+    return server.answer(asked)._replace(is_cut=True)
+
+
+def answers(said: Said) -> Fault:
+    """A fault that answers without doing anything."""
+    return lambda *_: said
+
+
+def done_but(said: Said) -> Fault:
+    """A fault that does what was asked and answers something else."""
+
+    def fault(server: CloudServer, asked: Asked) -> Said:
+        server.answer(asked)
+        return said
+
+    return fault

@@ -1,0 +1,214 @@
+"""A Google Cloud Storage on loopback: a small stub of its JSON API that honours generation matches, resumable uploads
+and batches, with a log of requests and faults on demand. Nothing in the registries honours generation matches.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from threading import Lock
+from typing import Any, NamedTuple
+from urllib.parse import parse_qs, unquote, urlsplit
+from uuid import uuid4
+
+from tests.support.cloud import Asked, CloudServer, Said
+
+PAGE = 1_000
+_PART = re.compile(rb"Content-ID: (\d+).*?\r\n\r\n(\w+) (\S+) HTTP", re.DOTALL | re.IGNORECASE)
+
+
+class Stored(NamedTuple):
+    data: bytes
+    generation: int
+    updated: str
+
+
+class Session(NamedTuple):
+    """A resumable upload: what was asked at its beginning, and what came so far."""
+
+    bucket: str
+    asked: Mapping[str, Any]
+    query: Mapping[str, str]
+    received: bytearray
+
+
+class GcsServer(CloudServer):
+    """A server thread. `buckets` holds the objects; `token` is what requests must be authorized by, if there is one."""
+
+    def __init__(self) -> None:
+        self.buckets: dict[str, dict[str, Stored]] = {}
+        self.sessions: dict[str, Session] = {}
+        self.token = ""
+        self.ignores_conditions = False
+        self._generation = 1_700_000_000_000_000
+        self._state = Lock()
+        super().__init__()
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What a process needs to find it."""
+        return {"STORAGE_EMULATOR_HOST": self.url}
+
+    def make_bucket(self) -> str:
+        """Make an empty bucket and return its name."""
+        name = f"b-{uuid4()}"
+        self.buckets[name] = {}
+        return name
+
+    def put(self, bucket: str, key: str, data: bytes) -> None:
+        """Put an object in place without a request."""
+        self._generation += 1
+        stamp = datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+        self.buckets[bucket][key] = Stored(data, self._generation, stamp)
+
+    def answer(self, asked: Asked) -> Said:
+        """What the store says, and does."""
+        if self.token and asked.headers.get("authorization") != f"Bearer {self.token}":
+            return problem(401, "authError", "Invalid Credentials")
+        with self._state:
+            parts = urlsplit(asked.target)
+            query = {name: values[-1] for name, values in parse_qs(parts.query, keep_blank_values=True).items()}
+            if parts.path == "/batch/storage/v1":
+                return self._batch(asked)
+            kind, _, rest = parts.path.partition("/storage/v1/b/")
+            bucket, _, name = rest.partition("/o")
+            bucket, key = unquote(bucket), unquote(name.removeprefix("/"))
+            if bucket not in self.buckets:
+                return problem(404, "notFound", "The specified bucket does not exist.")
+            if kind == "/upload":
+                return self._upload(asked, bucket, query)
+            if not key:
+                return self._list(self.buckets[bucket], query)
+            return self._object(asked, bucket, key, query)
+
+    def _object(self, asked: Asked, bucket: str, key: str, query: Mapping[str, str]) -> Said:
+        found = self.buckets[bucket].get(key)
+        if found is None:
+            return problem(404, "notFound", f"No such object: {bucket}/{key}")
+        if asked.method == "DELETE":
+            del self.buckets[bucket][key]
+            return Said(204)
+        if query.get("alt") != "media":
+            return Said(200, _json(_fields(key, found)), JSON)
+        if query.get("ifGenerationMatch", str(found.generation)) != str(found.generation):
+            return problem(412, "conditionNotMet", "At least one of the pre-conditions you specified did not hold.")
+        return ranged(asked, found.data, {"x-goog-generation": str(found.generation)})
+
+    def _list(self, objects: Mapping[str, Stored], query: Mapping[str, str]) -> Said:
+        prefix, delimiter = query.get("prefix", ""), query.get("delimiter", "")
+        after, first = query.get("pageToken", ""), query.get("startOffset", "")
+        items, prefixes, token, last = list[dict[str, str]](), list[str](), "", ""
+        for key in sorted(objects):
+            if not key.startswith(prefix) or key < first:
+                continue
+            rest = key[len(prefix) :]
+            group = prefix + rest.partition(delimiter)[0] + delimiter if delimiter and delimiter in rest else ""
+            if (group or key) <= after or (prefixes and group == prefixes[-1]):
+                continue
+            if len(items) + len(prefixes) == int(query.get("maxResults", PAGE)):
+                token = last
+                break
+            last = group or key
+            if group:
+                prefixes.append(group)
+            else:
+                items.append(_fields(key, objects[key]))
+        found: dict[str, Any] = {"kind": "storage#objects"}
+        found |= {"items": items} if items else {}
+        found |= {"prefixes": prefixes} if prefixes else {}
+        return Said(200, _json(found | ({"nextPageToken": token} if token else {})), JSON)
+
+    def _upload(self, asked: Asked, bucket: str, query: Mapping[str, str]) -> Said:
+        if asked.method == "PUT":
+            return self._piece(asked, query["upload_id"])
+        if query["uploadType"] == "resumable":
+            session = uuid4().hex
+            self.sessions[session] = Session(bucket, json.loads(asked.body), query, bytearray())
+            place = f"{self.url}/upload/storage/v1/b/{bucket}/o?uploadType=resumable&upload_id={session}"
+            return Said(200, b"", {"Location": place})
+        boundary = asked.headers["content-type"].partition("boundary=")[2].encode()
+        _, first, second, _ = asked.body.split(b"--" + boundary)
+        told = json.loads(first.partition(b"\r\n\r\n")[2])
+        return self._store(bucket, told, query, second.partition(b"\r\n\r\n")[2].removesuffix(b"\r\n"))
+
+    def _piece(self, asked: Asked, name: str) -> Said:
+        if name not in self.sessions:
+            return problem(410, "gone", "the session is over")
+        session = self.sessions[name]
+        span, _, size = asked.headers["content-range"].removeprefix("bytes ").partition("/")
+        if span != "*":
+            start = int(span.partition("-")[0])
+            assert start <= len(session.received)
+            session.received[start:] = asked.body
+        if len(session.received) < int(size):
+            kept = len(session.received) // (256 << 10) * (256 << 10)  # as the store does: whole pieces of 256 KiB
+            del session.received[kept:]
+            return Said(308, b"", {"Range": f"bytes=0-{kept - 1}"} if kept else {})
+        stored = self.buckets[session.bucket].get(session.asked["name"])
+        if stored is not None and stored.data == bytes(session.received) and "done" in session.asked:
+            return Said(200, _json(_fields(session.asked["name"], stored)), JSON)
+        said = self._store(session.bucket, session.asked, session.query, bytes(session.received))
+        if said.status == 200:
+            self.sessions[name] = session._replace(asked={**session.asked, "done": True})
+        return said
+
+    def _store(self, bucket: str, told: Mapping[str, Any], query: Mapping[str, str], data: bytes) -> Said:
+        key, there = told["name"], self.buckets[bucket].get(told["name"])
+        wanted = None if self.ignores_conditions else query.get("ifGenerationMatch")
+        if wanted is not None and wanted != str(there.generation if there else 0):
+            return problem(412, "conditionNotMet", "At least one of the pre-conditions you specified did not hold.")
+        if base64.b64encode(hashlib.md5(data).digest()).decode() != told["md5Hash"]:
+            return problem(400, "invalid", "Provided MD5 hash does not match")
+        self.put(bucket, key, data)
+        return Said(200, _json(_fields(key, self.buckets[bucket][key])), JSON)
+
+    def _batch(self, asked: Asked) -> Said:
+        out = bytearray()
+        for number, method, target in _PART.findall(asked.body):
+            path = urlsplit(target.decode()).path.removeprefix("/storage/v1/b/")
+            bucket, _, key = path.partition("/o/")
+            inner = Asked(method.decode(), target.decode(), {}, b"")
+            said = self.fault_of(inner, "BATCHED") or self._object(inner, unquote(bucket), unquote(key), {})
+            body = b"Content-Type: application/json\r\n\r\n" + said.body if said.body else b"\r\n"
+            out += b"--answers\r\nContent-Type: application/http\r\nContent-ID: <response-" + number + b">\r\n\r\n"
+            out += f"HTTP/1.1 {said.status} Said\r\n".encode() + body + b"\r\n"
+        return Said(200, bytes(out) + b"--answers--\r\n", {"Content-Type": "multipart/mixed; boundary=answers"})
+
+
+JSON: Mapping[str, str] = {"Content-Type": "application/json; charset=UTF-8"}
+
+
+def problem(status: int, reason: str, message: str = "so it is") -> Said:
+    """An error in the words of the store."""
+    error = {"code": status, "message": message, "errors": [{"reason": reason, "message": message}]}
+    return Said(status, _json({"error": error}), JSON)
+
+
+def ranged(asked: Asked, data: bytes, headers: Mapping[str, str]) -> Said:
+    """The content of an object, or the range that the request asks for."""
+    span = asked.headers.get("range", "").removeprefix("bytes=")
+    if not span:
+        return Said(200, data, headers)
+    first, _, last = span.partition("-")
+    start, end = (int(first), int(last)) if first else (max(0, len(data) - int(last)), len(data) - 1)
+    end = min(end, len(data) - 1)
+    if start > end:
+        return problem(416, "requestedRangeNotSatisfiable")
+    return Said(206, data[start : end + 1], {**headers, "Content-Range": f"bytes {start}-{end}/{len(data)}"})
+
+
+def _fields(key: str, stored: Stored) -> dict[str, str]:
+    return {
+        "name": key,
+        "size": str(len(stored.data)),
+        "updated": stored.updated,
+        "generation": str(stored.generation),
+    }
+
+
+def _json(value: object) -> bytes:
+    return json.dumps(value).encode()
