@@ -8,10 +8,12 @@ import socket
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
+from importlib import import_module
 from importlib.util import find_spec
 from multiprocessing import parent_process
 from typing import TYPE_CHECKING, Any
 
+from deltacli.delta.log.file_actions import action_schemas
 from deltacli.errors import StorageFailed, UsageError
 from deltacli.hints import quoted
 from deltacli.sharing.protocol.wire_errors import malformed
@@ -120,8 +122,16 @@ def run_service(service: Service, sockets: Sockets) -> None:
     import asyncio
 
     server = _server(service.application, _tls_options(service.tls))
+    _import_what_queries_need()
     with asyncio.Runner(loop_factory=server.config.get_loop_factory()) as runner:
         runner.run(_run(service, server, sockets))
+
+
+def _import_what_queries_need() -> None:
+    """Import it before the first request: all other requests would wait for half a second, while one imports it."""
+    import_module("deltacli.api.table")
+    import_module("pyarrow")
+    action_schemas()
 
 
 async def _run(service: Service, server: uvicorn.Server, sockets: Sockets) -> None:
