@@ -98,7 +98,7 @@ def make_clients(tmp_path: Path) -> Iterator[Callable[[], Clients]]:
 
 @pytest.mark.long
 def test_two_hundred_clients_are_answered_in_time(make_clients: Callable[[], Clients]) -> None:
-    slowest = []
+    slowest: list[float] = []
     while len(slowest) < ATTEMPTS and min(slowest, default=1) >= MOST_SECONDS:
         clients = make_clients()
 
