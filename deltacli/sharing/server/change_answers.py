@@ -6,7 +6,7 @@ Spec: Read Change Data Feed from a Table; Read Data from a Table (startingVersio
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +24,7 @@ from deltacli.sharing.server.pages import FileGroup, Page, PageTokens, assemble,
 from deltacli.sharing.server.ports import Access
 from deltacli.sharing.server.table_answers import TableAnswers
 from deltacli.sharing.tables.changes import Changes, CommitChanges, read_changes
+from deltacli.sharing.tables.recent_ranges import RecentRanges
 from deltacli.sharing.tables.shared_snapshot import NO_COLUMNS, SharedSnapshot
 from deltacli.sharing.tables.versions import (
     first_version_since,
@@ -57,6 +58,7 @@ class ChangeAnswers:
     """Makes the answers about ranges."""
 
     tables: TableAnswers
+    recent: RecentRanges = field(default_factory=RecentRanges)
 
     def changes(self, access: Access, table: SharedTable, request: ChangesRequest, wishes: Wishes) -> Answer:
         """Return the change data feed of a range, or a page of it."""
@@ -115,7 +117,8 @@ class ChangeAnswers:
             opened = tokens.open_page(wanted.page_token)
             wanted = replace(wanted, first=int(opened["first"]), last=int(opened["last"]))
             start = int(opened["start"])
-        changes = read_changes(self.tables.snapshots, table, wanted.first, wanted.last, is_feed=wanted.is_feed)
+        read = self.recent.read if wanted.is_paged else read_changes
+        changes = read(self.tables.snapshots, table, wanted.first, wanted.last, is_feed=wanted.is_feed)
         needs = _needs_of(changes)
         form = needs.choose(wishes.capabilities, table.full_name)
         source = self.tables.source_of(access, table)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
 
 from deltacli.sharing.protocol.wire_errors import ErrorCode, WireError
 from deltacli.sharing.server.file_urls import FileUrls
@@ -83,7 +84,21 @@ def _file_response(request: Request, file: OpenFile) -> Response:
     if request.method == "HEAD":
         file.close()
         return Response(status_code=status, headers=headers)
-    return StreamingResponse(_blocks(file, span), status_code=status, headers=headers)
+    return _FileResponse(file, span, status, headers)
+
+
+class _FileResponse(StreamingResponse):
+    """An answer with bytes of a file, which is closed however the answer ends: it may not even begin."""
+
+    def __init__(self, file: OpenFile, span: Span, status: int, headers: Mapping[str, str]) -> None:
+        super().__init__(_blocks(file, span), status_code=status, headers=dict(headers))
+        self._file = file
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._file.close()
 
 
 def _wanted(request: Request, file: OpenFile) -> Span | None:
@@ -121,14 +136,11 @@ def _still_applies(condition: str | None, file: OpenFile) -> bool:
 
 
 def _blocks(file: OpenFile, span: Span) -> Iterator[bytes]:
-    """Yield the bytes of a span, then close the file."""
-    try:
-        offset = span.first
-        while offset <= span.last:
-            block = file.read(offset, min(BLOCK_BYTES, span.last + 1 - offset))
-            if not block:
-                return  # the file was truncated: the answer ends early, which the client notices by its length
-            yield block
-            offset += len(block)
-    finally:
-        file.close()
+    """Yield the bytes of a span."""
+    offset = span.first
+    while offset <= span.last:
+        block = file.read(offset, min(BLOCK_BYTES, span.last + 1 - offset))
+        if not block:
+            return  # the file was truncated: the answer ends early, which the client notices by its length
+        yield block
+        offset += len(block)

@@ -71,7 +71,7 @@ class CommitChanges:
 
 @dataclass(frozen=True)
 class Changes:
-    """The commits of a range, and the snapshot at its beginning."""
+    """The commits of a range, and the snapshot at its beginning, without its files."""
 
     start: SharedSnapshot
     commits: tuple[CommitChanges, ...]
@@ -105,7 +105,7 @@ def read_changes(
 
     Raises WireError where the feed is off or the log lacks a commit, and what reading a commit raises.
     """
-    start = snapshots.state_at(table, first)
+    start = snapshots.state_at(table, first).without_files()
     if is_feed:
         _require_feed(table, start.metadata, first)
 

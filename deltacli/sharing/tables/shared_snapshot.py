@@ -52,6 +52,10 @@ class SharedSnapshot:
         if self.fault is not None:
             raise self.fault
 
+    def without_files(self) -> SharedSnapshot:
+        """Return protocol and metadata only."""
+        return replace(self, files=self.files.schema.empty_table())
+
     @cached_property
     def config(self) -> TableConfiguration:
         """Protocol, metadata and schema together. Raises Unreadable (`schema.*`)."""

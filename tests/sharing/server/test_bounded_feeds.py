@@ -14,6 +14,7 @@ from deltacli.operations.table.handle import TableHandle
 from deltacli.sharing.protocol.wire_errors import WireError
 from deltacli.sharing.tables import changes, commit_files
 from deltacli.sharing.tables.changes import read_changes
+from deltacli.sharing.tables.recent_ranges import RecentRanges
 from deltacli.sharing.tables.snapshots import SharedSnapshots
 from deltacli.sharing.tables.versions import first_version_since
 from deltacli.storage import Created
@@ -121,6 +122,31 @@ class Grown:
         count = sum(verb == "list_from" for verb, _ in self.storage.calls)
         self.storage.calls.clear()
         return count
+
+
+def test_a_further_page_reads_its_own_commits_only(tmp_path: Path) -> None:
+    grown, table, recent = Grown(_grown(20, 3)), shared(tmp_path), RecentRanges()
+    first = recent.read(grown.snapshots, table, 0, 19, is_feed=True)
+    grown.storage.calls.clear()
+
+    again = recent.read(grown.snapshots, table, 0, 19, is_feed=True)
+    files = sum(batch.num_rows for _, batch in again.commits[5].batches())
+
+    reads = [path for verb, path in grown.storage.calls if verb.startswith("read")]
+    assert (6, [commit_path(5)]) == (files, reads)
+    assert first.file_count == again.file_count
+
+
+def test_a_range_whose_commits_were_replaced_is_checked_again(tmp_path: Path) -> None:
+    grown, table, recent = Grown(_grown(5, 3)), shared(tmp_path), RecentRanges()
+    recent.read(grown.snapshots, table, 0, 4, is_feed=True)
+    for path, file in _grown(6, 4).files.items():
+        grown.storage.put(path, file.data, modified_ms=file.modified_ms)
+    grown.now = 2.0
+
+    found = recent.read(grown.snapshots, table, 0, 4, is_feed=True)
+
+    assert 4 * 4 + 3 * 4 == found.file_count
 
 
 def test_times_of_commits_are_found_without_listing_the_log_again(tmp_path: Path) -> None:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from deltacli.errors import StorageFailed
 from tests.sharing.asgi import Reply
 from tests.sharing.served import Served, shared, urls_of
 from tests.support.actions import add, birth
@@ -126,3 +129,20 @@ def test_a_path_as_written_is_found_where_the_decoded_one_is_not(tmp_path: Path)
     reply = served.get(urls_of(served.query())[0])
 
     assert b"abc" == reply.body
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="counts open files in /proc")
+def test_a_file_is_closed_also_when_its_answer_is_not_sent(served: Served) -> None:
+    url = urls_of(served.query())[0]
+    served.get(url)
+    before = len(os.listdir("/proc/self/fd"))
+
+    class Full:
+        def write(self, _entry: Mapping[str, Any]) -> None:  # Any: JSON values
+            raise StorageFailed("the disk is full")
+
+    served.live.guard.audit = Full()
+    statuses = {served.get(url).status for _ in range(5)}
+
+    assert {503} == statuses
+    assert before == len(os.listdir("/proc/self/fd"))
