@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 
 from deltacli.delta.rules.framework.base import Area, Finding, Rule
 from deltacli.errors import StorageFailed, Unreadable, UsageError
+from deltacli.memory_limit import stop_if_exhausted
+from deltacli.operations.validate.findings import CHECK_CRASHED
 from deltacli.progress import SILENT, Progress
 from deltacli.sharing.conformance.catalogue import LEVELS, server_rules, table_rules
 from deltacli.sharing.conformance.framework import Suite
@@ -14,7 +16,7 @@ from deltacli.sharing.conformance.rules import answers, changes, files, formats,
 from deltacli.sharing.conformance.rules.answers import Tester
 from deltacli.sharing.conformance.rules.lists import Item, Listed, TableName
 from deltacli.sharing.conformance.rules.shared_table import SharedTableTest
-from deltacli.sharing.conformance.wire import Answer, BudgetSpentError, NoAnswerError, Request, Wire
+from deltacli.sharing.conformance.wire import Answer, BudgetSpentError, NoAnswerError, Request, TooLargeError, Wire
 
 ITEM_NAMES = {"share": ("name",), "schema": ("name", "share"), "table": ("name", "schema", "share")}
 _MOST_LISTS = 20
@@ -78,7 +80,11 @@ class ConformanceRun:
 
     def _suite(self, name: str, uri: str, base: str) -> Suite:
         kinds = LEVELS[self.scope.level]
-        return Suite(name, uri, base, lambda rule: rule.level in kinds and self.takes(rule), self.on_suite(uri))
+
+        def takes(rule: Rule) -> bool:
+            return rule is CHECK_CRASHED or (rule.level in kinds and self.takes(rule))
+
+        return Suite(name, uri, base, takes, self.on_suite(uri))
 
     def _require_server(self) -> None:
         """Raise the fault that keeps everything from being tested."""
@@ -119,6 +125,14 @@ class ConformanceRun:
             nowhere = Answer(Request(f"{suite.base}/{name}"), 0, {}, b"")
             suite.require(answers.NO_ANSWER, False, nowhere, f"a request has no whole answer: {fault}")
             suite.skip(f"a request has no whole answer: {fault}", rules)
+        except TooLargeError as fault:
+            suite.skip(str(fault), rules)
+        except Exception as fault:  # noqa: BLE001  (reported: a failing check must not affect the others)
+            stop_if_exhausted(fault)
+            nowhere = Answer(Request(f"{suite.base}/{name}"), 0, {}, b"")
+            message = f"a check failed with {type(fault).__name__}: {fault}"
+            suite.require(CHECK_CRASHED, False, nowhere, message)
+            suite.skip(message, rules)
 
     def _test_server(self, tester: Tester, suite: Suite, listed: Listed) -> None:
         answers.check_tokens(tester, suite)

@@ -30,6 +30,14 @@ class BudgetSpentError(Exception):
     """The run may send no more requests."""
 
 
+class ThrottledError(BudgetSpentError):
+    """The server asks for a longer break than the run takes."""
+
+
+class TooLargeError(Exception):
+    """An answer is larger than what is read of one."""
+
+
 class NoAnswerError(Exception):
     """The connection failed, or ended before the answer did."""
 

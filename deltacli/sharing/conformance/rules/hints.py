@@ -148,7 +148,7 @@ def _partition_probes(whole: Lines) -> Iterator[Probe]:
     """Yield hints on partition columns, of which every file has its exact value."""
     logical = {str(column.get("name")): physical for physical, column in partition_names(whole).items()}
     for name, physical in list(logical.items())[:_MOST_COLUMNS]:
-        column = next(one for one in whole.columns if one.get("name") == name)
+        column = next((one for one in whole.columns if one.get("name") == name), {})
         value_type = _TYPES.get(str(column.get("type")))
         if value_type is None or value_type in ("float", "double"):
             continue
