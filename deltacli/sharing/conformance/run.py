@@ -51,7 +51,6 @@ class ConformanceRun:
     takes: Callable[[Rule], bool]
     progress: Progress = SILENT
     on_suite: Callable[[str], Callable[[Finding], None]] = lambda _: lambda _: None
-    resolve: Callable[[str], Sequence[str]] = files.resolve_host
     omissions: list[str] = field(default_factory=list)
     """What the run left out as a whole."""
 
@@ -108,10 +107,10 @@ class ConformanceRun:
 
     def _nothing(self, listed: Listed) -> Unreadable:
         names = ".".join(name for name in (self.scope.share, self.scope.schema, self.scope.table) if name)
-        found = ", ".join(table.full_name for table in listed.tables[:5])
-        return Unreadable(
-            f"the server has no shared table {names}", code="share.no-table", facts={"found": found or "no tables"}
-        )
+        tables = [table.full_name for table in listed.tables[:5]]
+        shares = [str(share["name"]) for share in listed.shares[:5]]
+        facts = {"tables of the share": ", ".join(tables)} if tables else {"shares": ", ".join(shares) or "none"}
+        return Unreadable(f"the server shares no table {names} with you", code="share.no-table", facts=facts)
 
     def _run(self, suite: Suite, name: str, check: Callable[[], None], rules: Sequence[Rule]) -> None:
         """Run a check; the rules of one that ends early, and were not yet checked, keep the reason."""
@@ -194,7 +193,7 @@ class ConformanceRun:
             ("query", lambda: hints.check_hints(table), hints.AREA),
             ("changes", lambda: changes.check_changes(table), changes.AREA),
             ("query", lambda: changes.check_files_since(table), changes.AREA),
-            ("query", lambda: files.check_files(table, self.scope.level, self.resolve), files.AREA),
+            ("query", lambda: files.check_files(table, self.scope.level), files.AREA),
         )
         with self.progress.step(f"testing {name.full_name}", unit="checks", total=len(parts)) as step:
             for path, check, area in parts:

@@ -133,7 +133,7 @@ def test(
         return
     if address is None:
         raise UsageError("missing argument ADDRESS", code="usage.table", hint="deltacli share test --help")
-    target = read_target(address, profile, run.clock())
+    target = read_target(address, profile, run.clock, run.note)
     share, schema, table = target.names
     seconds = None if time_budget is None else parse_duration(time_budget, "--time-budget") / 1_000
     wanted = TestOptions(
