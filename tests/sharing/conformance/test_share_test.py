@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree
@@ -25,7 +25,7 @@ NOTHING = (None, None, None)
 
 
 @pytest.fixture
-def proxy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Proxy]:
+def proxy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Proxy:
     """A server of a table of a few commits, which every run is connected to."""
     TableBuilder().commits(4).write(tmp_path / "t")
     proxy = Proxy(Served((shared(tmp_path / "t", "feed"),)))
