@@ -12,7 +12,7 @@ from deltacli.operations.validate.findings import CHECK_CRASHED
 from deltacli.progress import SILENT, Progress
 from deltacli.sharing.conformance.catalogue import LEVELS, server_rules, table_rules
 from deltacli.sharing.conformance.framework import Suite
-from deltacli.sharing.conformance.rules import answers, changes, files, formats, hints, lists, paging, versions
+from deltacli.sharing.conformance.rules import answers, changes, files, formats, hints, lists, paging, queries, versions
 from deltacli.sharing.conformance.rules.answers import Tester
 from deltacli.sharing.conformance.rules.lists import Item, Listed, TableName
 from deltacli.sharing.conformance.rules.shared_table import SharedTableTest
@@ -186,6 +186,7 @@ class ConformanceRun:
             ("version", lambda: versions.check_version(table), versions.AREA),
             ("query", lambda: formats.check_formats(table), formats.AREA),
             ("metadata", lambda: formats.check_metadata(table), formats.AREA),
+            ("query", lambda: queries.check_queries(table), queries.AREA),
             ("query", lambda: versions.check_newest(table), versions.AREA),
             ("query", lambda: versions.check_history(table), versions.AREA),
             ("query", lambda: paging.check_pages(table), paging.AREA),

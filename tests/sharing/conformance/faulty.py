@@ -89,7 +89,7 @@ class Proxy:
         if key not in self.known:
             self.known[key] = call(self.served.app, method, target, body=body or b"", headers=sent)
         lowered = {name.lower(): value for name, value in sent.items()}
-        content = json.loads(body) if body else {}
+        content = {"damaged": True} if body in (b"{", b"[]") else json.loads(body) if body else {}
         path = parts.path.removeprefix(f"{PREFIX}/")
         query = dict(parse_qsl(parts.query, keep_blank_values=True))
         reply = self.known[key]

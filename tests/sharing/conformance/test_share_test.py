@@ -6,15 +6,18 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
+from jsonschema import Draft202012Validator
 
 from deltacli.cli.app import run
 from deltacli.clock import fixed_clock
 from deltacli.errors import UsageError
 from deltacli.sharing.conformance import wire
 from deltacli.sharing.conformance.target import read_target, split_names
+from tests.cli.support import ROOT
 from tests.sharing.conformance.deviations import DEVIATIONS
 from tests.sharing.conformance.faulty import Proxy
 from tests.sharing.served import NOW_MS, PREFIX, TOKEN, Served, shared
@@ -130,6 +133,26 @@ def test_a_deviation_is_a_finding_until_a_baseline_accepts_it(proxy: Proxy, shar
     assert (0, ["suite", "suite", "end"]) == (lines.code, kinds)
     (result,) = sarif["runs"][0]["results"]
     assert ("share.version-body", "warning") == (result["ruleId"], result["level"])
+
+
+def test_documents_and_lines_follow_their_schemas(proxy: Proxy, share_test: Test) -> None:
+    proxy.change = DEVIATIONS["share.version-body"].change()
+
+    document = json.loads(share_test("--json").out)
+    lines = [json.loads(line) for line in share_test("--format", "ndjson").out.splitlines()]
+    rules = json.loads(share_test("--list-rules", "--json").out)
+
+    assert ["finding", "suite", "end"] == [line["type"] for line in lines[1:]]
+    assert [] == faults(document, "deltacli.share-test") + faults(rules, "deltacli.rules")
+    assert [] == [fault for line in lines for fault in faults(line, line["type"])]
+
+
+def faults(document: Any, name: str) -> list[str]:  # Any: JSON values
+    """What a document has that its schema does not allow."""
+    schema = json.loads((ROOT / "docs" / "schemas" / f"{name}.json").read_text(encoding="utf-8"))
+    return [
+        f"{name} {fault.json_path}: {fault.message}" for fault in Draft202012Validator(schema).iter_errors(document)
+    ]
 
 
 def test_a_limit_that_ends_the_test_early_is_no_success(proxy: Proxy, share_test: Test) -> None:

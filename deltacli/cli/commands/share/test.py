@@ -105,7 +105,7 @@ def test(
     """Check a Delta Sharing server against the text of the protocol.
 
     \b
-    Sends requests that only read, one at a time, about 60 per table, and reports
+    Sends requests that only read, one at a time, about 70 per table, and reports
     every deviation with the paragraph it breaks: lists, errors, formats, pages,
     hints, versions, change feeds and file URLs. What the server has no table for
     is reported as not checked.

@@ -89,6 +89,15 @@ COLUMNS = AREA.error(
     example="a file with none of the columns of the schema",
     level=Level.FOOTERS,
 )
+VECTOR_BYTES = AREA.error(
+    "vector-unreadable",
+    "The URL of a deletion vector can be read without the token, and has the vector at its offset.",
+    spec="File in Delta Format (deltaSingleAction); Delta protocol: Deletion Vector Format",
+    broken="clients fail, or return deleted rows",
+    repair="sign the file of the vector like the data files, and keep offset and sizeInBytes",
+    example="404",
+    level=Level.FOOTERS,
+)
 BOUNDS = AREA.error(
     "stats-bounds",
     "No value of a file is below minValues or above maxValues.",
@@ -162,6 +171,7 @@ def _check_file(table: SharedTableTest, whole: Lines, file: FileLine, level: str
         return
     if is_first:
         _check_signature(table, whole, file)
+    _check_vector(table, whole, file)
     _check_footer(table, whole, file, tail.body)
     if level == "data":
         _check_rows(table, whole, file)
@@ -197,6 +207,21 @@ def _check_signature(table: SharedTableTest, whole: Lines, file: FileLine) -> No
     message = f"the URL of a file without its signature is answered with {bare.status}"
     is_refused = bare.status not in (200, 206)
     table.suite.require(UNSIGNED, is_refused, whole.answer, message, seen=bare.status, line=file.line.number)
+
+
+def _check_vector(table: SharedTableTest, whole: Lines, file: FileLine) -> None:
+    """Read the first bytes of a deletion vector: its size."""
+    vector = file.vector or {}
+    url, size, offset = vector.get("pathOrInlineDv"), vector.get("sizeInBytes"), vector.get("offset", 0)
+    if vector.get("storageType") != "p" or not isinstance(url, str) or not url.startswith(("http://", "https://")):
+        return
+    if type(offset) is not int or type(size) is not int:
+        return
+    answer = table.tester.wire.fetch(url, byte_range=f"{offset}-{offset + 3}", most=4)
+    is_there = answer.status == 206 and int.from_bytes(answer.body, "big") == size
+    message = f"the URL of a deletion vector is answered with {answer.status}, and not with the vector"
+    seen = f"{answer.status}, {answer.body[:4].hex() or 'no bytes'}"
+    table.suite.require(VECTOR_BYTES, is_there, whole.answer, message, seen=seen, line=file.line.number)
 
 
 def _check_footer(table: SharedTableTest, whole: Lines, file: FileLine, tail: bytes) -> None:
