@@ -53,9 +53,9 @@ followed.
 
 ## What is sent
 
-Requests that only read, one at a time: about 30 about the server and 60 per table. `--max-requests` (2,000),
-`--max-tables` (10), `--time-budget` and `--pause` limit them. A server that
-answers 429 or 503 with Retry-After is given that time.
+Requests that only read, one at a time: about 30 about the server and 70 per table. `--max-requests` (2,000),
+`--max-tables` (10), `--time-budget` and `--pause` limit them. A server that answers 429 or 503 with Retry-After is
+given that time.
 
 - `--level api` sends requests to the API only.
 - `--level footers`, the default, also fetches the last 64 KiB of up to 3 files per table, without the token.

@@ -56,8 +56,6 @@ class ConformanceChecker:
         wanted = self._wanted
         if wanted.write_baseline is not None:
             require_target(wanted.write_baseline, "--write-baseline")
-        for warning in target.warnings:
-            self._run.note(f"note: {warning}")
         if self._run.format.is_streamed:
             self._run.write(LiveFindings(lambda emit: self._test_as_it_goes(target, emit)))
             report = self._report()
@@ -81,7 +79,7 @@ class ConformanceChecker:
         wanted = self._wanted
         wire = Wire(
             target.endpoint,
-            target.token,
+            target.authorize,
             wanted.budget,
             pause=wanted.pause_seconds,
             sleep=time.sleep,

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, BinaryIO
 
-from deltacli.cli.render.validate.findings import fix_sentence
+from deltacli.cli.render.validate.findings import advice_of, values_of
 from deltacli.cli.render.validate.report import CheckedTable, working_path
 from deltacli.cli.terminal.term import for_screen, visible
 from deltacli.delta.rules.framework.base import Finding, Severity
@@ -39,7 +39,7 @@ def _annotation(table: CheckedTable, finding: Finding) -> bytes:
     if finding.place.line is not None:
         properties["line"] = str(finding.place.line)
     properties["title"] = finding.rule.id
-    pairs = (("seen", finding.seen), ("expected", finding.expected), ("fix", fix_sentence(finding.rule.fix)))
+    pairs = [*values_of(finding), *advice_of(finding.rule)]
     lines = [finding.message, *(f"{name}: {value}" for name, value in pairs if value)]
     return _command(_COMMANDS[finding.severity], properties, lines)
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, BinaryIO
 from xml.sax.saxutils import escape, quoteattr
 
-from deltacli.cli.render.validate.findings import fix_sentence
+from deltacli.cli.render.validate.findings import advice_of, values_of
 from deltacli.cli.render.validate.report import CheckedTable, ValidationReport, place_name, reaches
 from deltacli.cli.render.validate.verdict import judge
 from deltacli.cli.terminal.term import visible
@@ -71,7 +71,8 @@ def _case(table: CheckedTable, rule: Rule, findings: Sequence[Finding], fail_on:
     light = [finding for finding in findings if not reaches(finding.severity, fail_on)]
     lines = [head + ">"]
     if weighty:
-        texts = [*(_sentence(table, finding) for finding in weighty), f"fix: {fix_sentence(rule.fix)}"]
+        advice = (f"{name}: {text}" for name, text in advice_of(rule))
+        texts = [*(_sentence(table, finding) for finding in weighty), *advice]
         what = weighty[0].message if len(weighty) == 1 else f"{len(weighty)} findings, the first: {weighty[0].message}"
         lines.append(f"      <failure type={_attribute(rule.id)} message={_attribute(what)}>{_text(texts)}</failure>")
     lines += _output([_sentence(table, finding) for finding in light], "      ")
@@ -85,8 +86,7 @@ def _skipped_case(table: CheckedTable, rule: str, reason: str) -> str:
 
 def _sentence(table: CheckedTable, finding: Finding) -> str:
     line = f":{finding.place.line}" if finding.place.line is not None else ""
-    pairs = (("seen", finding.seen), ("expected", finding.expected))
-    values = "".join(f"; {name} {value}" for name, value in pairs if value)
+    values = "".join(f"; {name} {value}" for name, value in values_of(finding) if value)
     return f"{place_name(table, finding.place)}{line}: {finding.severity}: {finding.message}{values}"
 
 

@@ -15,6 +15,7 @@ AREAS = (
     "line_form",
     "table_lines",
     "formats",
+    "queries",
     "paging",
     "hints",
     "changes",

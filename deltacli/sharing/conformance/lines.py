@@ -14,6 +14,7 @@ VERSION_HEADER = "delta-table-version"
 PARQUET, DELTA = "parquet", "delta"
 Json = Mapping[str, Any]  # Any: JSON values
 
+_FIRST_MOMENT, _LAST_MOMENT = -62_135_596_800_000, 253_402_300_799_999
 ACTIONS = {"file": "add", "add": "add", "remove": "remove", "cdf": "cdc"}
 """Wrapper of the parquet format -> action of the delta format."""
 
@@ -55,7 +56,9 @@ class FileLine:
 
     @property
     def timestamp(self) -> int | None:
-        return _whole(self.fields.get("timestamp"))
+        """Return the time of the commit, None where there is none or it is not of the years 1 to 9999."""
+        found = _whole(self.fields.get("timestamp"))
+        return found if found is not None and _FIRST_MOMENT <= found <= _LAST_MOMENT else None
 
     @property
     def expires_ms(self) -> int | None:
@@ -113,12 +116,18 @@ class Lines:
     @property
     def meta(self) -> Json:
         """Return the fields that the formats have in common."""
-        return self.metadata if self.form == PARQUET else (self.metadata.get("deltaMetadata") or {})
+        found = self.metadata if self.form == PARQUET else self.metadata.get("deltaMetadata")
+        return found if isinstance(found, dict) else {}
 
     @property
     def partition_columns(self) -> list[str]:
         found = self.meta.get("partitionColumns")
-        return found if isinstance(found, list) else []
+        return [name for name in found if isinstance(name, str)] if isinstance(found, list) else []
+
+    @property
+    def reader_features(self) -> list[str]:
+        found = self.delta_protocol.get("readerFeatures")
+        return [name for name in found if isinstance(name, str)] if isinstance(found, list) else []
 
     @property
     def configuration(self) -> Json:

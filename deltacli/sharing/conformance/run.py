@@ -7,14 +7,16 @@ from dataclasses import dataclass, field
 
 from deltacli.delta.rules.framework.base import Area, Finding, Rule
 from deltacli.errors import StorageFailed, Unreadable, UsageError
+from deltacli.memory_limit import stop_if_exhausted
+from deltacli.operations.validate.findings import CHECK_CRASHED
 from deltacli.progress import SILENT, Progress
 from deltacli.sharing.conformance.catalogue import LEVELS, server_rules, table_rules
 from deltacli.sharing.conformance.framework import Suite
-from deltacli.sharing.conformance.rules import answers, changes, files, formats, hints, lists, paging, versions
+from deltacli.sharing.conformance.rules import answers, changes, files, formats, hints, lists, paging, queries, versions
 from deltacli.sharing.conformance.rules.answers import Tester
 from deltacli.sharing.conformance.rules.lists import Item, Listed, TableName
 from deltacli.sharing.conformance.rules.shared_table import SharedTableTest
-from deltacli.sharing.conformance.wire import Answer, BudgetSpentError, NoAnswerError, Request, Wire
+from deltacli.sharing.conformance.wire import Answer, BudgetSpentError, NoAnswerError, Request, TooLargeError, Wire
 
 ITEM_NAMES = {"share": ("name",), "schema": ("name", "share"), "table": ("name", "schema", "share")}
 _MOST_LISTS = 20
@@ -49,7 +51,6 @@ class ConformanceRun:
     takes: Callable[[Rule], bool]
     progress: Progress = SILENT
     on_suite: Callable[[str], Callable[[Finding], None]] = lambda _: lambda _: None
-    resolve: Callable[[str], Sequence[str]] = files.resolve_host
     omissions: list[str] = field(default_factory=list)
     """What the run left out as a whole."""
 
@@ -78,7 +79,11 @@ class ConformanceRun:
 
     def _suite(self, name: str, uri: str, base: str) -> Suite:
         kinds = LEVELS[self.scope.level]
-        return Suite(name, uri, base, lambda rule: rule.level in kinds and self.takes(rule), self.on_suite(uri))
+
+        def takes(rule: Rule) -> bool:
+            return rule is CHECK_CRASHED or (rule.level in kinds and self.takes(rule))
+
+        return Suite(name, uri, base, takes, self.on_suite(uri))
 
     def _require_server(self) -> None:
         """Raise the fault that keeps everything from being tested."""
@@ -102,10 +107,10 @@ class ConformanceRun:
 
     def _nothing(self, listed: Listed) -> Unreadable:
         names = ".".join(name for name in (self.scope.share, self.scope.schema, self.scope.table) if name)
-        found = ", ".join(table.full_name for table in listed.tables[:5])
-        return Unreadable(
-            f"the server has no shared table {names}", code="share.no-table", facts={"found": found or "no tables"}
-        )
+        tables = [table.full_name for table in listed.tables[:5]]
+        shares = [str(share["name"]) for share in listed.shares[:5]]
+        facts = {"tables of the share": ", ".join(tables)} if tables else {"shares": ", ".join(shares) or "none"}
+        return Unreadable(f"the server shares no table {names} with you", code="share.no-table", facts=facts)
 
     def _run(self, suite: Suite, name: str, check: Callable[[], None], rules: Sequence[Rule]) -> None:
         """Run a check; the rules of one that ends early, and were not yet checked, keep the reason."""
@@ -119,6 +124,14 @@ class ConformanceRun:
             nowhere = Answer(Request(f"{suite.base}/{name}"), 0, {}, b"")
             suite.require(answers.NO_ANSWER, False, nowhere, f"a request has no whole answer: {fault}")
             suite.skip(f"a request has no whole answer: {fault}", rules)
+        except TooLargeError as fault:
+            suite.skip(str(fault), rules)
+        except Exception as fault:  # noqa: BLE001  (reported: a failing check must not affect the others)
+            stop_if_exhausted(fault)
+            nowhere = Answer(Request(f"{suite.base}/{name}"), 0, {}, b"")
+            message = f"a check failed with {type(fault).__name__}: {fault}"
+            suite.require(CHECK_CRASHED, False, nowhere, message)
+            suite.skip(message, rules)
 
     def _test_server(self, tester: Tester, suite: Suite, listed: Listed) -> None:
         answers.check_tokens(tester, suite)
@@ -173,6 +186,7 @@ class ConformanceRun:
             ("version", lambda: versions.check_version(table), versions.AREA),
             ("query", lambda: formats.check_formats(table), formats.AREA),
             ("metadata", lambda: formats.check_metadata(table), formats.AREA),
+            ("query", lambda: queries.check_queries(table), queries.AREA),
             ("query", lambda: versions.check_newest(table), versions.AREA),
             ("query", lambda: versions.check_history(table), versions.AREA),
             ("query", lambda: paging.check_pages(table), paging.AREA),
@@ -180,7 +194,7 @@ class ConformanceRun:
             ("query", lambda: hints.check_hints(table), hints.AREA),
             ("changes", lambda: changes.check_changes(table), changes.AREA),
             ("query", lambda: changes.check_files_since(table), changes.AREA),
-            ("query", lambda: files.check_files(table, self.scope.level, self.resolve), files.AREA),
+            ("query", lambda: files.check_files(table, self.scope.level), files.AREA),
         )
         with self.progress.step(f"testing {name.full_name}", unit="checks", total=len(parts)) as step:
             for path, check, area in parts:

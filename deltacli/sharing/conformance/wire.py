@@ -12,6 +12,9 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
+from deltacli.sharing.client.connections import make_pools
+from deltacli.sharing.client.guards import Reach, reach_of, require_reach
+
 CAPABILITIES = "delta-sharing-capabilities"
 MOST_BYTES = 64 << 20
 """The size of an answer that is still read."""
@@ -28,6 +31,14 @@ _LONG = re.compile(r"(?<=readerfeatures=)[^;]{41,}", re.IGNORECASE)
 
 class BudgetSpentError(Exception):
     """The run may send no more requests."""
+
+
+class ThrottledError(BudgetSpentError):
+    """The server asks for a longer break than the run takes."""
+
+
+class TooLargeError(Exception):
+    """An answer is larger than what is read of one."""
 
 
 class NoAnswerError(Exception):
@@ -100,7 +111,7 @@ class Wire:
     def __init__(
         self,
         endpoint: str,
-        token: str,
+        authorize: Callable[[], str],
         budget: Budget,
         *,
         pause: float = 0.0,
@@ -110,34 +121,35 @@ class Wire:
         on_request: Callable[[], None] = lambda: None,
         pool: Any = None,  # Any: a PoolManager, or what a test puts in its place
     ) -> None:
-        import urllib3
-
         self.endpoint = endpoint.rstrip("/")
         self.sent = 0
         self.received = 0
-        self._token = token
+        self._authorize = authorize
         self._budget = budget
         self._pause, self._sleep, self._clock, self._on_request = pause, sleep, clock, on_request
         self._started = clock()
-        limits = urllib3.Timeout(connect=min(timeout, 10), read=timeout)
-        self._pool = urllib3.PoolManager(retries=False, timeout=limits) if pool is None else pool
+        self._timeout = timeout
+        self._host = (urlsplit(self.endpoint).hostname or "").rstrip(".")
+        self._reaches: set[Reach] = set()
+        self._pool = make_pools(self._vet, connections=1) if pool is None else pool
 
     def close(self) -> None:
         """Close the connections."""
         self._pool.clear()
 
-    @property
-    def origin(self) -> tuple[str, str | None, int | None]:
-        """Return scheme, host and port of the endpoint."""
-        parts = urlsplit(self.endpoint)
-        return parts.scheme, parts.hostname, parts.port
+    def _vet(self, host: str, address: str) -> None:
+        """Raise UrlRefused for an address in a range that is not public, unless the endpoint lies in that range."""
+        if host.lower().rstrip(".") == self._host:
+            self._reaches.add(reach_of(address))
+        else:
+            require_reach(host, address, frozenset(self._reaches))
 
     def send(self, request: Request) -> Answer:
         """Return the answer to a request of the API; waits where the server asks for it. Raises BudgetSpentError,
         NoAnswerError.
         """
-        token = self._token if request.token is None else request.token
-        headers = {**({"Authorization": f"Bearer {token}"} if token else {}), **request.headers}
+        value = self._authorize() if request.token is None else f"Bearer {request.token}" if request.token else ""
+        headers = {**({"Authorization": value} if value else {}), **request.headers}
         query = f"?{urlencode(request.query)}" if request.query else ""
         url = f"{self.endpoint}/{request.path}{query}"
         for _ in range(_MOST_WAITS):
@@ -148,7 +160,9 @@ class Wire:
         return answer
 
     def fetch(self, url: str, *, byte_range: str | None = None, most: int = MOST_BYTES) -> Answer:
-        """Return the answer of a file URL, which never gets the token. Raises what `send` raises."""
+        """Return the answer of a file URL, which never gets the token. Raises what `send` raises, and UrlRefused for an
+        address inside a private network.
+        """
         headers = {} if byte_range is None else {"Range": f"bytes={byte_range}"}
         return self._exchange(Request(urlsplit(url).path, headers=headers, token=""), url, headers, most)
 
@@ -164,6 +178,8 @@ class Wire:
                 body=request.body,
                 headers={**body_headers, **headers, "User-Agent": "deltacli-share-test"},
                 redirect=False,
+                retries=False,
+                timeout=urllib3.Timeout(connect=min(self._timeout, 10), read=self._timeout),
                 preload_content=False,
             )
             try:

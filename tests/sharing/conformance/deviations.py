@@ -403,6 +403,13 @@ FORMATS: dict[str, Deviation] = {
     ),
 }
 
+QUERIES: dict[str, Deviation] = {
+    "query-malformed": Deviation(
+        lambda: on(lambda call: call.rest == "query" and "damaged" in call.body, _answered(OK), only_ok=False)
+    ),
+    "query-unknown-field": Deviation(lambda: on(_query(lambda sent: "deltacliUnknown" in sent), status(400))),
+}
+
 PAGING: dict[str, Deviation] = {
     "page-size": Deviation(_one_page),
     "pages-differ": Deviation(lambda: on(_query(lambda sent: "pageToken" in sent), drop(2))),
@@ -499,6 +506,11 @@ FILES: dict[str, Deviation] = {
             ),
         )
     ),
+    "vector-unreadable": Deviation(
+        lambda: on(
+            lambda call: call.path.startswith("_files") and call.headers.get("range") == "bytes=1-4", status(404)
+        )
+    ),
     "stats-bounds": Deviation(
         lambda: on(_query(lambda _: True), _all_files(_stats(lambda found: found["minValues"].update(number=999)))),
         level="data",
@@ -507,7 +519,7 @@ FILES: dict[str, Deviation] = {
 
 DEVIATIONS: dict[str, Deviation] = {
     f"share.{rule}": deviation
-    for area in (ANSWERS, LISTS, VERSIONS, LINE_FORM, TABLE_LINES, FORMATS, PAGING, HINTS, CHANGES, FILES)
+    for area in (ANSWERS, LISTS, VERSIONS, LINE_FORM, TABLE_LINES, FORMATS, QUERIES, PAGING, HINTS, CHANGES, FILES)
     for rule, deviation in area.items()
 }
 """Rule -> the deviation that it reports."""

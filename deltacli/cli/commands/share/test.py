@@ -105,7 +105,7 @@ def test(
     """Check a Delta Sharing server against the text of the protocol.
 
     \b
-    Sends requests that only read, one at a time, about 60 per table, and reports
+    Sends requests that only read, one at a time, about 70 per table, and reports
     every deviation with the paragraph it breaks: lists, errors, formats, pages,
     hints, versions, change feeds and file URLs. What the server has no table for
     is reported as not checked.
@@ -133,7 +133,7 @@ def test(
         return
     if address is None:
         raise UsageError("missing argument ADDRESS", code="usage.table", hint="deltacli share test --help")
-    target = read_target(address, profile, run.clock())
+    target = read_target(address, profile, run.clock, run.note)
     share, schema, table = target.names
     seconds = None if time_budget is None else parse_duration(time_budget, "--time-budget") / 1_000
     wanted = TestOptions(

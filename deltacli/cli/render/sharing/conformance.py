@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, BinaryIO
 
 from deltacli.cli.render.json import EncodedItems
 from deltacli.cli.render.sections import Section
-from deltacli.cli.render.validate.report import CheckedTable
+from deltacli.cli.render.text_form import write_sections
+from deltacli.cli.render.validate.report import CheckedTable, ValidationReport
 from deltacli.cli.render.validate.result import FindingsResult, table_json
 from deltacli.cli.results import Document, line_of
 from deltacli.cli.terminal.term import Terminal
+from deltacli.units import plural
 
 
 @dataclass
@@ -34,9 +36,41 @@ class ConformanceResult(FindingsResult):
         kept = ("schemaVersion", "complete", "level", "summary", "baseline")
         return Document({**about, **{name: fields[name] for name in kept if name in fields}})
 
+    def draw(self, sink: BinaryIO, terminal: Terminal) -> None:
+        """Write the text form: per suite how many rules were not checked, and at the end those checked nowhere."""
+        shown = tuple(_with_count(table) for table in self.report.tables)
+        FindingsResult(replace(self.report, tables=shown), self.brief).draw(sink, terminal)
+        lines = list(_checked_nowhere(self.report))
+        if lines:
+            sink.write(b"\n")
+            write_sections(sink, terminal, [Section("not checked on any table", lines)])
+
     def sections(self, terminal: Terminal) -> Sequence[Section]:
         left_out = [Section("not checked", list(self.report.left_out))] if self.report.left_out else []
         return [*super().sections(terminal), *left_out]
+
+
+def _with_count(table: CheckedTable) -> CheckedTable:
+    """Return a suite with the number of unchecked rules in place of their names."""
+    count = len(table.validation.skipped)
+    words = (f"{plural(count, 'rule')} (--format json names them)",) if count else ()
+    return replace(table, validation=replace(table.validation, not_checked=words))
+
+
+def _checked_nowhere(report: ValidationReport) -> Iterator[str]:
+    """Yield the reasons for which rules were checked on no table, each with these rules."""
+    checked = {rule for table in report.tables for rule in table.validation.rules}
+    reasons: dict[str, dict[str, None]] = {}
+    for table in report.tables:
+        for rule, reason in table.validation.skipped.items():
+            if rule not in checked:
+                reasons.setdefault(reason, {})[rule] = None
+    told: set[str] = set()
+    for reason, rules in reasons.items():
+        left = [rule for rule in rules if rule not in told]
+        told.update(left)
+        if left:
+            yield f"{', '.join(left)}: {reason}"
 
 
 def suite_json(table: CheckedTable) -> dict[str, Any]:  # Any: JSON values

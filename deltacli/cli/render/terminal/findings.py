@@ -14,7 +14,7 @@ from deltacli.cli.render.terminal.sections import grid
 from deltacli.cli.render.terminal.tables import matrix
 from deltacli.cli.render.terminal.theme import Role
 from deltacli.cli.render.validate.excerpt import Excerpt, ReadLine, excerpt_of
-from deltacli.cli.render.validate.findings import fix_sentence
+from deltacli.cli.render.validate.findings import advice_of, values_of
 from deltacli.cli.render.validate.report import (
     SEVERITY_WORDS,
     CheckedTable,
@@ -223,15 +223,14 @@ def _block(
     inner: list[RenderableType] = [canvas.text(finding.message)]
     if quotes is not None:
         inner += quotes.of(table, finding) if quote else ()
-        pairs = [("seen", finding.seen), ("expected", finding.expected)]
-        if rows := [(label, value) for label, value in pairs if value]:
+        if rows := [(label, value) for label, value in values_of(finding) if value]:
             inner.append(_pairs(canvas, rows))
     for part in inner:
         yield Padding(part, (0, 0, 0, _INDENT))
 
 
 def _fix(canvas: Canvas, finding: Finding) -> RenderableType:
-    return Padding(_pairs(canvas, [("fix", fix_sentence(finding.rule.fix))]), (0, 0, 0, _INDENT))
+    return Padding(_pairs(canvas, advice_of(finding.rule)), (0, 0, 0, _INDENT))
 
 
 def _pairs(canvas: Canvas, rows: Iterable[tuple[str, str]]) -> RenderableType:

@@ -16,7 +16,7 @@ from deltacli.cli.render.validate.report import (
 )
 from deltacli.cli.render.validate.verdict import all_sentence, judge
 from deltacli.cli.terminal.term import Style, Terminal, encoded, for_screen, visible
-from deltacli.delta.rules.framework.base import Finding, Fix, Severity
+from deltacli.delta.rules.framework.base import Finding, Fix, Rule, Severity
 from deltacli.units import format_count, plural
 
 _STYLES = {Severity.ERROR: Style.PROBLEM, Severity.WARNING: Style.CHANGE, Severity.INFO: Style.QUIET}
@@ -65,12 +65,25 @@ def _line(table: CheckedTable, finding: Finding, terminal: Terminal) -> str:
 
 
 def _details(finding: Finding, terminal: Terminal, *, with_fix: bool) -> Iterator[str]:
-    pairs = [("seen", finding.seen), ("expected", finding.expected)]
-    if with_fix:
-        pairs.append(("fix", fix_sentence(finding.rule.fix)))
+    pairs = [*values_of(finding), *(advice_of(finding.rule) if with_fix else [])]
     for label, value in pairs:
         if value:
             yield f"    {terminal.paint(f'{label:<8}', Style.QUIET)}  {_clean(value, terminal)}"
+
+
+def values_of(finding: Finding) -> list[tuple[str, str | None]]:
+    """Return what was seen and expected; of an answer of a server first the request, by which it can be repeated."""
+    request = [("request", finding.place.key)] if _is_about_a_server(finding.rule) else []
+    return [*request, ("seen", finding.seen), ("expected", finding.expected)]
+
+
+def advice_of(rule: Rule) -> list[tuple[str, str]]:
+    """Return a possible repair; for those who write a server also the paragraph that it breaks."""
+    return [("fix", fix_sentence(rule.fix)), *([("spec", rule.spec)] if _is_about_a_server(rule) else [])]
+
+
+def _is_about_a_server(rule: Rule) -> bool:
+    return rule.id.startswith("share.")
 
 
 def fix_sentence(fix: Fix) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from deltacli.delta.rules.framework.base import Rule
 from deltacli.sharing.conformance.framework import ConformanceArea, Suite
-from deltacli.sharing.conformance.wire import Answer, Request, Wire
+from deltacli.sharing.conformance.wire import MOST_BYTES, Answer, Request, ThrottledError, TooLargeError, Wire
 
 AREA = ConformanceArea("Answers")
 
@@ -87,6 +87,7 @@ NOT_FOUND = AREA.error(
 EVERYWHERE = (NO_ANSWER, SERVER_ERROR, ERROR_BODY, ERROR_TYPE, REDIRECT)
 """The rules of every answer, of the API of a table as well."""
 
+_THROTTLED = 429
 UNKNOWN = "deltacli-share-test-no-such-name"
 _OTHER_TOKEN = "deltacli-share-test-wrong-token"
 
@@ -109,9 +110,13 @@ class Tester:
         method: str = "GET",
         token: str | None = None,
     ) -> Answer:
-        """Return the answer to a request. Raises BudgetSpentError, NoAnswerError."""
+        """Return the answer to a request. Raises BudgetSpentError, NoAnswerError, TooLargeError."""
         answer = self.wire.send(Request(path, query or {}, headers or {}, body, method, token))
         suite.require(NO_ANSWER, True, answer, "")
+        if answer.status == _THROTTLED:
+            raise ThrottledError("the limit of the server on requests is reached: it answers 429; try --pause 1s")
+        if not answer.is_whole:
+            raise TooLargeError(f"an answer is larger than {MOST_BYTES >> 20} MiB")
         _check_status(suite, answer)
         return answer
 

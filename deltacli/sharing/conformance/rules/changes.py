@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from deltacli.delta.rules.framework.base import Rule
 from deltacli.sharing.conformance.framework import ConformanceArea
 from deltacli.sharing.conformance.lines import FileLine, Lines
+from deltacli.sharing.conformance.rules.paging import check_feed_pages
 from deltacli.sharing.conformance.rules.shared_table import HEADERS, SharedTableTest
 from deltacli.sharing.conformance.rules.versions import NO_HISTORY, iso
 from deltacli.sharing.conformance.wire import Answer
@@ -115,6 +116,7 @@ def check_changes(table: SharedTableTest) -> None:
     _check_feed(table, feed, first, last)
     _check_parts(table, feed, first, last)
     _check_by_time(table, feed)
+    check_feed_pages(table, feed)
 
 
 def _feed(table: SharedTableTest, form: str, query: Mapping[str, object]) -> Lines | None:

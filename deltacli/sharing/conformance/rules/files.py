@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import io
-import socket
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from ipaddress import ip_address
+from collections.abc import Iterator
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 from deltacli.delta.rules.framework.base import Level
+from deltacli.sharing.client.faults import UrlRefused
 from deltacli.sharing.conformance.framework import ConformanceArea
 from deltacli.sharing.conformance.lines import DELTA, FileLine, Lines
 from deltacli.sharing.conformance.rules.shared_table import SharedTableTest
@@ -91,6 +89,15 @@ COLUMNS = AREA.error(
     example="a file with none of the columns of the schema",
     level=Level.FOOTERS,
 )
+VECTOR_BYTES = AREA.error(
+    "vector-unreadable",
+    "The URL of a deletion vector can be read without the token, and has the vector at its offset.",
+    spec="File in Delta Format (deltaSingleAction); Delta protocol: Deletion Vector Format",
+    broken="clients fail, or return deleted rows",
+    repair="sign the file of the vector like the data files, and keep offset and sizeInBytes",
+    example="404",
+    level=Level.FOOTERS,
+)
 BOUNDS = AREA.error(
     "stats-bounds",
     "No value of a file is below minValues or above maxValues.",
@@ -107,33 +114,7 @@ _MOST_FILES = 3
 _MOST_FILE = 64 << 20
 
 
-@dataclass
-class FileAddress:
-    """How a file of the table is reached. `resolve` returns the addresses of a host, none for an unknown one."""
-
-    endpoint_host: str
-    resolve: Callable[[str], Sequence[str]]
-
-    def is_elsewhere(self, url: str) -> bool:
-        """Return True for a private address where the endpoint has a public one."""
-        host = urlsplit(url).hostname
-        if host is None or host == self.endpoint_host:
-            return False
-        return self._is_private(host) and not self._is_private(self.endpoint_host)
-
-    def _is_private(self, host: str) -> bool:
-        return any(not ip_address(text.partition("%")[0]).is_global for text in self.resolve(host))
-
-
-def resolve_host(host: str) -> Sequence[str]:
-    """Return the addresses of a host."""
-    try:
-        return [str(found[4][0]) for found in socket.getaddrinfo(host, None)]
-    except (OSError, UnicodeError):
-        return []
-
-
-def check_files(table: SharedTableTest, level: str, resolve: Callable[[str], Sequence[str]] = resolve_host) -> None:
+def check_files(table: SharedTableTest, level: str) -> None:
     """Read the footers of a few files, and at level `data` their rows."""
     whole = table.whole
     if level == "api":
@@ -144,11 +125,17 @@ def check_files(table: SharedTableTest, level: str, resolve: Callable[[str], Seq
     if whole is None or not whole.files:
         table.skip("the table has no files", *AREA.rules)
         return
-    host = urlsplit(table.tester.wire.endpoint).hostname or ""
-    address = FileAddress(host, resolve)
     for number, file in enumerate(_chosen(whole)):
-        if _may_fetch(table, whole, file, address):
+        if urlsplit(file.url).scheme not in ("http", "https"):
+            table.skip("the URL of a file is not an http or https URL", *AREA.rules)
+            continue
+        try:
             _check_file(table, whole, file, level, is_first=number == 0)
+        except UrlRefused as fault:
+            message = "the URL of a file leads to an address that is not public"
+            seen = str(fault.facts.get("host", fault.message))
+            table.suite.require(PRIVATE, False, whole.answer, message, seen=seen, line=file.line.number)
+            table.skip(message, *AREA.rules)
 
 
 def _chosen(whole: Lines) -> list[FileLine]:
@@ -158,25 +145,19 @@ def _chosen(whole: Lines) -> list[FileLine]:
     return list({file.id: file for file in files}.values())[:_MOST_FILES]
 
 
-def _may_fetch(table: SharedTableTest, whole: Lines, file: FileLine, address: FileAddress) -> bool:
-    if urlsplit(file.url).scheme not in ("http", "https"):
-        return False
-    message = "the URL of a file leads to a private address"
-    return table.suite.require(
-        PRIVATE, not address.is_elsewhere(file.url), whole.answer, message, line=file.line.number
-    )
-
-
 def _check_file(table: SharedTableTest, whole: Lines, file: FileLine, level: str, *, is_first: bool) -> None:
     line, require = file.line.number, table.suite.require
     size = file.size or 0
     first = max(0, size - _TAIL)
     tail = table.tester.wire.fetch(file.url, byte_range=f"{first}-{max(size - 1, 0)}", most=_TAIL + 1)
+    require(PRIVATE, True, whole.answer, "")
     is_read = tail.status in (200, 206, 416)
     message = f"the URL of a file is answered with {tail.status}"
     if not require(UNREADABLE, is_read, whole.answer, message, seen=tail.status, expected=206, line=line):
+        table.skip("a file cannot be read by its URL", *AREA.rules)
         return
     if not _check_range(table, whole, file, tail, first):
+        table.skip("the footer of a file cannot be read by its URL", *AREA.rules)
         return
     if not require(
         NOT_PARQUET,
@@ -190,6 +171,7 @@ def _check_file(table: SharedTableTest, whole: Lines, file: FileLine, level: str
         return
     if is_first:
         _check_signature(table, whole, file)
+    _check_vector(table, whole, file)
     _check_footer(table, whole, file, tail.body)
     if level == "data":
         _check_rows(table, whole, file)
@@ -225,6 +207,21 @@ def _check_signature(table: SharedTableTest, whole: Lines, file: FileLine) -> No
     message = f"the URL of a file without its signature is answered with {bare.status}"
     is_refused = bare.status not in (200, 206)
     table.suite.require(UNSIGNED, is_refused, whole.answer, message, seen=bare.status, line=file.line.number)
+
+
+def _check_vector(table: SharedTableTest, whole: Lines, file: FileLine) -> None:
+    """Read the first bytes of a deletion vector: its size."""
+    vector = file.vector or {}
+    url, size, offset = vector.get("pathOrInlineDv"), vector.get("sizeInBytes"), vector.get("offset", 0)
+    if vector.get("storageType") != "p" or not isinstance(url, str) or not url.startswith(("http://", "https://")):
+        return
+    if type(offset) is not int or type(size) is not int:
+        return
+    answer = table.tester.wire.fetch(url, byte_range=f"{offset}-{offset + 3}", most=4)
+    is_there = answer.status == 206 and int.from_bytes(answer.body, "big") == size
+    message = f"the URL of a deletion vector is answered with {answer.status}, and not with the vector"
+    seen = f"{answer.status}, {answer.body[:4].hex() or 'no bytes'}"
+    table.suite.require(VECTOR_BYTES, is_there, whole.answer, message, seen=seen, line=file.line.number)
 
 
 def _check_footer(table: SharedTableTest, whole: Lines, file: FileLine, tail: bytes) -> None:

@@ -202,7 +202,7 @@ def _check_negotiation(table: SharedTableTest) -> None:
         return
     written = f"ResponseFormat=DELTA;ReaderFeatures={ALL_FEATURES.upper()}"
     _require_form(table, HEADER_CASE, written, DELTA, "capabilities in another case are answered")
-    needed = delta.delta_protocol.get("readerFeatures") or []
+    needed = delta.reader_features
     is_advanced = delta.has_vectors or delta.maps_columns
     if is_advanced or needed:
         answer = table.ask("metadata", headers={CAPABILITIES: "responseformat=delta"})

@@ -12,6 +12,7 @@ from deltacli.sharing.conformance.lines import FileLine, Lines
 from deltacli.sharing.conformance.rules.line_form import names_of
 from deltacli.sharing.conformance.rules.shared_table import SharedTableTest
 from deltacli.sharing.conformance.rules.table_lines import partition_names
+from deltacli.units import plural
 
 AREA = ConformanceArea("Hints")
 
@@ -109,7 +110,7 @@ def _check_probe(table: SharedTableTest, whole: Lines, probe: Probe) -> None:
         LOSES_ROWS,
         not lost,
         answer,
-        f"the hint {probe.words} leaves out {len(lost)} files with matching rows",
+        f"the hint {probe.words} leaves out {plural(len(lost), 'file')} with matching rows",
         seen=f"missing {names_of(lost)}" if lost else None,
         severity=None if probe.is_certain else Severity.WARNING,
     )
@@ -148,7 +149,7 @@ def _partition_probes(whole: Lines) -> Iterator[Probe]:
     """Yield hints on partition columns, of which every file has its exact value."""
     logical = {str(column.get("name")): physical for physical, column in partition_names(whole).items()}
     for name, physical in list(logical.items())[:_MOST_COLUMNS]:
-        column = next(one for one in whole.columns if one.get("name") == name)
+        column = next((one for one in whole.columns if one.get("name") == name), {})
         value_type = _TYPES.get(str(column.get("type")))
         if value_type is None or value_type in ("float", "double"):
             continue
@@ -252,7 +253,7 @@ def _check_invalid(table: SharedTableTest, whole: Lines) -> None:
         lines = table.same_version(table.read(answer), (INVALID_FILTERS,))
         if lines is not None:
             missing = [file for file in whole.files if file.id not in lines.by_id]
-            message = f"a hint {words} leaves out {len(missing)} files"
+            message = f"a hint {words} leaves out {plural(len(missing), 'file')}"
             seen = f"missing {names_of(missing)}" if missing else None
             table.suite.require(INVALID_FILTERS, not missing, answer, message, seen=seen)
             _check_added(table, whole, lines)

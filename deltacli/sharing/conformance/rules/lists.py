@@ -311,12 +311,13 @@ def check_parameters(tester: Tester, suite: Suite, path: str) -> None:
     """Check the parameters of a list that have no page as an answer."""
     none = tester.ask(suite, path, query={"maxResults": "0"})
     if none.status < 500:
-        items = none.json.get("items") if isinstance(none.json, dict) else None
+        found = none.json.get("items") if isinstance(none.json, dict) else None
+        items = found if isinstance(found, list) else []
         suite.require(
             NO_RESULTS,
             none.is_ok and not items,
             none,
-            f"maxResults=0 is answered with {f'{len(items or [])} items' if none.is_ok else none.status}",
+            f"maxResults=0 is answered with {f'{len(items)} items' if none.is_ok else none.status}",
             expected="200 without items",
         )
     for name, value, rule in (

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from deltacli.sharing.conformance.framework import ConformanceArea
 from deltacli.sharing.conformance.lines import Lines
 from deltacli.sharing.conformance.rules.line_form import names_of
 from deltacli.sharing.conformance.rules.shared_table import HEADERS, SharedTableTest
-from deltacli.sharing.conformance.wire import CAPABILITIES
+from deltacli.sharing.conformance.wire import CAPABILITIES, Answer
 
 AREA = ConformanceArea("Pages")
 
@@ -79,20 +79,40 @@ def check_pages(table: SharedTableTest) -> None:
     if whole is None or not whole.files:
         table.skip("the table has no files", PAGES, PAGE_SIZE, ENDLESS, PAGE_HEAD, PAGE_TOKEN)
         return
-    size = max(1, (len(whole.files) + 2) // 3)
+    size = _page_size(whole)
+    tokens = _walk(table, whole, lambda page: table.query(page, whole.form))
+    if tokens:
+        _check_token(table, whole, size, tokens[0])
+    else:
+        table.skip("the server sends the table as one page", PAGE_TOKEN)
+
+
+def check_feed_pages(table: SharedTableTest, feed: Lines) -> None:
+    """Read a change feed in pages and compare them with the whole feed."""
+    if feed.files:
+        sent = dict(feed.answer.request.query)
+        _walk(table, feed, lambda page: table.ask("changes", {**sent, **page}, HEADERS[feed.form]))
+
+
+def _page_size(whole: Lines) -> int:
+    return max(1, (len(whole.files) + 2) // 3)
+
+
+def _walk(table: SharedTableTest, whole: Lines, fetch: Callable[[Mapping[str, object]], Answer]) -> list[str]:
+    """Read and compare the pages of an answer; return the tokens that led to them."""
+    size = _page_size(whole)
     pages: list[Lines] = []
     tokens: list[str] = []
     while len(pages) < _MOST_PAGES:
-        body = {"maxFiles": size, **({"pageToken": tokens[-1]} if tokens else {})}
-        answer = table.query(body, whole.form)
+        answer = fetch({"maxFiles": size, **({"pageToken": tokens[-1]} if tokens else {})})
         page = table.read(answer, expects_end=True)
         if page is None or page.end is None:
             if not pages:
                 table.skip(_NO_PAGES, PAGES, PAGE_SIZE, ENDLESS, PAGE_HEAD, PAGE_TOKEN)
-                return
+                return tokens
             message = f"a page is answered with {answer.status}, without endStreamAction"
             table.suite.require(PAGES, False, answer, message)
-            return
+            return tokens
         pages.append(page)
         _check_page(table, pages[0], page, size)
         token = page.end.get("nextPageToken")
@@ -101,13 +121,10 @@ def check_pages(table: SharedTableTest) -> None:
             break
         message = "the nextPageToken of a page leads to the same page again"
         if not table.suite.require(ENDLESS, token not in tokens, answer, message):
-            return
+            return tokens
         tokens.append(str(token))
     _compare_pages(table, whole, pages)
-    if tokens:
-        _check_token(table, whole, size, tokens[0])
-    else:
-        table.skip("the table has one file, which is one page", PAGE_TOKEN)
+    return tokens
 
 
 def _check_page(table: SharedTableTest, first: Lines, page: Lines, size: int) -> None:

@@ -169,6 +169,7 @@ def check_history(table: SharedTableTest) -> None:
     if lines is None:
         return
     _check_as_of(table, whole, lines)
+    _check_older(table, whole)
     _check_refused(table, whole)
     _check_times(table, lines)
 
@@ -197,6 +198,20 @@ def _check_as_of(table: SharedTableTest, whole: Lines, lines: Lines) -> None:
         message = "the header of the metadata has another version than the request"
         found = version_of(metadata)
         table.suite.require(AS_OF_HEADER, found in (whole.version, None), metadata, message, seen=found)
+
+
+def _check_older(table: SharedTableTest, whole: Lines) -> None:
+    """Read the version before the newest one, where it is shared and there is one."""
+    version = (whole.version or 0) - 1
+    lines = table.read(table.query({"version": version}, whole.form)) if version >= 0 else None
+    if lines is None:
+        return
+    message = "the header has another version than the query"
+    is_same = lines.version in (version, None)
+    table.suite.require(AS_OF_HEADER, is_same, lines.answer, message, seen=lines.version, expected=version)
+    wrong = [file for file in lines.files if file.version not in (version, None)]
+    message = "files of an older version have another version"
+    table.suite.require(AS_OF_FIELDS, not wrong, lines.answer, message, seen=names_of(wrong) if wrong else None)
 
 
 def _check_refused(table: SharedTableTest, whole: Lines) -> None:
