@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from collections.abc import Callable
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -62,6 +64,16 @@ class Peer:
             self._catalog.alter_table(f"db.{table}", [change], False)
             added.append(name)
         return added
+
+    def slow_down(self, seconds: float) -> None:
+        """Make renames as slow as on a busy disk, so that more files are replaced."""
+        rename = Path.rename
+
+        def slow(place: Path, target: Path) -> Path:
+            time.sleep(seconds)
+            return rename(place, target)
+
+        Path.rename = slow  # type: ignore[method-assign,assignment]
 
     def rename(self, table: str, column: str, name: str) -> None:
         """Rename a column."""
