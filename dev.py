@@ -142,6 +142,7 @@ SOAKS = {
             "tests/operations/**/test_*_races.py",
             "tests/operations/**/test_*_killed.py",
             "tests/operations/**/test_*_faults.py",
+            "tests/paimon/test_*_races.py",
             "tests/storage/test_writing.py",
         ),
         "soak or not soak",

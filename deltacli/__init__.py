@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from deltacli.release import VERSION
 
 if TYPE_CHECKING:
+    from deltacli.api.paimon import Paimon, open_paimon
     from deltacli.api.table import Table, open_table
     from deltacli.delta.rules.framework.base import Finding, Severity
     from deltacli.engine.spark.engine import SparkEngine
@@ -32,6 +33,7 @@ __all__ = [
     "Finding",
     "History",
     "HistoryItem",
+    "Paimon",
     "Progress",
     "Scan",
     "Severity",
@@ -41,6 +43,7 @@ __all__ = [
     "UsageError",
     "Validation",
     "__version__",
+    "open_paimon",
     "open_table",
 ]
 
@@ -50,6 +53,7 @@ _HOMES = {
     "Finding": "deltacli.delta.rules.framework.base",
     "History": "deltacli.operations.read.history",
     "HistoryItem": "deltacli.operations.read.history",
+    "Paimon": "deltacli.api.paimon",
     "Progress": "deltacli.progress",
     "Scan": "deltacli.operations.read.scan",
     "Severity": "deltacli.delta.rules.framework.base",
@@ -58,6 +62,7 @@ _HOMES = {
     "Table": "deltacli.api.table",
     "UsageError": "deltacli.errors",
     "Validation": "deltacli.operations.validate.validate",
+    "open_paimon": "deltacli.api.paimon",
     "open_table": "deltacli.api.table",
 }
 

@@ -68,7 +68,7 @@ def open_table(
     shown = without_secrets(name)
     try:
         allowed = _prefixes(allow_external)
-        open_other = partial(open_storage, options=storage_options, allowed=allowed, retry=_retry(name, retry_budget))
+        open_other = partial(open_storage, options=storage_options, allowed=allowed, retry=retry_of(name, retry_budget))
         storage = _open_share(name, retry_budget) or open_other(name)
     except UsageError as fault:
         name_table(fault, shown)
@@ -117,7 +117,7 @@ def _prefixes(allow_external: Sequence[str]) -> Allowed:
     return read_prefixes(allow_external)
 
 
-def _retry(uri: str, budget: timedelta) -> Retry | None:
+def retry_of(uri: str, budget: timedelta) -> Retry | None:
     """Return the retry policy of requests; None for a local path."""
     if "://" not in uri:
         return None

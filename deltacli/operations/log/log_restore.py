@@ -33,6 +33,7 @@ from deltacli.operations.log.log_copy import (
     log_location,
     versioned,
 )
+from deltacli.operations.table.find_log import refuse_paimon
 from deltacli.progress import SILENT, Progress, reported
 from deltacli.storage import Storage, has_link
 from deltacli.storage.base import require_writable
@@ -141,13 +142,15 @@ def plan_restore(
 ) -> RestorePlan:
     """Compare a log with its backup, and the backup with its digests.
 
-    Raises Unreadable for a missing or damaged backup, and Refused where it is of another table, or where the result
-    would mix two histories.
+    Raises Unreadable for a missing or damaged backup, PaimonTable for a Paimon table, and Refused where the backup is
+    of another table, or where the result would mix two histories.
     """
     listed = _require_complete(source)
     require_writable(storage)
     require_real_directories(storage, listed.files)
     log = list_whole_log(storage, progress=progress)
+    if log is None:
+        refuse_paimon(storage)
     present = log or {}
     sizes = (file.size_bytes for file in listed.files.values())
     compare = partial(_compare, storage, source, present)

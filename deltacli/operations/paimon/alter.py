@@ -10,15 +10,16 @@ from typing import Any
 from deltacli.clock import Clock
 from deltacli.engine.base import Engine
 from deltacli.errors import Refused
-from deltacli.operations.change.commit import Pause, jittered_pause
+from deltacli.operations.change.commit import Pause
 from deltacli.operations.paimon.commit_schema import (
     CommittedSchema,
     Newest,
     NothingToCommit,
+    UsedIds,
     Wait,
     commit_schema,
-    greatest_id,
     read_newest,
+    short_pause,
 )
 from deltacli.operations.paimon.table_files import require_branch, require_paimon
 from deltacli.paimon.evolution.evolve import Terms, evolve
@@ -106,7 +107,7 @@ def plan_alter(storage: Storage, engine: Engine, request: AlterRequest, *, clock
     require_writable(storage)
     newest = read_newest(storage, request.branch)
     try:
-        after = _next_schema(storage, engine, request, newest, clock())
+        after = _next_schema(request, newest, UsedIds(storage, engine, request.branch), clock())
     except Refused as refusal:
         return AlterOutcome(storage.uri, request, newest.schema, None, refusal=refusal)
     return AlterOutcome(storage.uri, request, newest.schema, after, _changes(newest, after))
@@ -118,7 +119,7 @@ def execute_alter(
     request: AlterRequest,
     *,
     clock: Clock,
-    pause: Pause = jittered_pause,
+    pause: Pause = short_pause,
     wait: Wait = time.sleep,
 ) -> AlterOutcome:
     """Create the next version of the schema, judged on the newest one, and again whenever another writer was first.
@@ -128,8 +129,10 @@ def execute_alter(
     require_paimon(storage)
     require_branch(storage, request.branch)
 
+    used = UsedIds(storage, engine, request.branch)
+
     def make(newest: Newest) -> Schema | None:
-        after = _next_schema(storage, engine, request, newest, clock())
+        after = _next_schema(request, newest, used, clock())
         return after if _changes(newest, after) else None
 
     match commit_schema(storage, request.branch, make, pause=pause, wait=wait):
@@ -151,12 +154,10 @@ def refusal_of(outcome: AlterOutcome) -> Refused:
 _UNCHANGED = "nothing was changed: "
 
 
-def _next_schema(storage: Storage, engine: Engine, request: AlterRequest, newest: Newest, now_ms: int) -> Schema:
+def _next_schema(request: AlterRequest, newest: Newest, used: UsedIds, now_ms: int) -> Schema:
     """Return the next schema. Raises Refused for what Paimon refuses or what would lose data, and UsageError."""
-    used = -1
-    if _adds(request.changes):
-        used = greatest_id(storage, engine, newest, request.branch)
-    terms = Terms(newest.has_snapshots, used, request.allow_lossy, request.with_options)
+    greatest = used.greatest(newest) if _adds(request.changes) else -1
+    terms = Terms(newest.has_snapshots, greatest, request.allow_lossy, request.with_options)
     after = evolve(newest.schema, request.changes, terms, time_ms=now_ms)
     fault = next(faults_of_new(after, newest.schema), None)
     if fault is not None:

@@ -8,6 +8,8 @@ exists.
 
 from __future__ import annotations
 
+import random
+import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -24,7 +26,7 @@ from deltacli.errors import (
     StorageFailed,
     Unreadable,
 )
-from deltacli.operations.change.commit import MAX_ATTEMPTS, Pause, jittered_pause
+from deltacli.operations.change.commit import Pause
 from deltacli.operations.paimon.table_files import list_schemas, read_limited, read_schemas
 from deltacli.paimon.schema import MAX_SCHEMA_BYTES, Schema, read_schema
 from deltacli.paimon.schema_changes import ChangeKind, changes_between
@@ -40,11 +42,18 @@ from deltacli.paimon.table_paths import (
 from deltacli.storage import Created, Existed, Storage, Unknown
 from deltacli.storage.base import require_writable
 
+MAX_ATTEMPTS = 200
+"""Maximum number of versions to try. With the pauses between them this takes about ten seconds."""
+
+_LONGEST_PAUSE = 0.1
 _MAX_ASKED = 6
 """Maximum number of requests for one schema file while its outcome is unknown."""
 
 _MAX_READ = 5
 """Maximum number of attempts to read the newest schema, which can be deleted after it was listed."""
+
+_OURS = re.compile(r"[0-9a-f]{32}(\.[0-9a-f]+)?\.tmp")
+"""The end of the names of our own temporary files, which never replace a file. Those of Paimon have dashes."""
 
 _PATIENCE_SECONDS = 2.0
 _POLL_SECONDS = 0.01
@@ -77,6 +86,11 @@ class NothingToCommit:
     before: Newest
 
 
+def short_pause(repetition: int) -> None:
+    """Wait for a random time before a retry. Paimon's writers retry at once, so longer pauses would let them win."""
+    time.sleep(random.SystemRandom().uniform(0, min(_LONGEST_PAUSE, 0.005 * repetition)))
+
+
 Make = Callable[[Newest], Schema | None]
 """Makes the next schema from the newest one; None where there is nothing to do. May be called several times."""
 
@@ -105,10 +119,22 @@ def read_newest(storage: Storage, branch: str) -> Newest:
     raise ConflictLost("the newest schema was deleted whenever it was to be read", facts={"branch": branch})
 
 
-def greatest_id(storage: Storage, engine: Engine, newest: Newest, branch: str) -> int:
-    """Return the greatest id that a field has in any schema of a branch; those that cannot be read are left out."""
-    schemas = read_schemas(storage, engine, newest.ids, branch)
-    return max((schema.greatest_id for schema in schemas.values() if isinstance(schema, Schema)), default=-1)
+class UsedIds:
+    """The ids that fields have in the schemas of a branch. Each schema is read once; unreadable ones are left out."""
+
+    def __init__(self, storage: Storage, engine: Engine, branch: str) -> None:
+        self._storage, self._engine, self._branch = storage, engine, branch
+        self._seen: set[int] = set()
+        self._greatest = -1
+
+    def greatest(self, newest: Newest) -> int:
+        """Return the greatest id, -1 without any."""
+        ids = [number for number in newest.ids if number not in self._seen and number != newest.schema.id]
+        schemas = read_schemas(self._storage, self._engine, ids, self._branch).values()
+        found = [schema.greatest_id for schema in schemas if isinstance(schema, Schema)]
+        self._greatest = max(self._greatest, newest.schema.greatest_id, *found)
+        self._seen.update(ids)
+        return self._greatest
 
 
 def _has_snapshots(storage: Storage, branch: str) -> bool:
@@ -126,7 +152,7 @@ def commit_schema(
     make: Make,
     *,
     max_attempts: int = MAX_ATTEMPTS,
-    pause: Pause = jittered_pause,
+    pause: Pause = short_pause,
     wait: Wait = time.sleep,
 ) -> CommittedSchema | NothingToCommit:
     """Make a schema from the newest one and create it as the next one, from the new newest one again whenever another
@@ -223,7 +249,7 @@ def _rivals(storage: Storage, branch: str, schema_id: int) -> set[str]:
     for name in names:
         if not name.startswith(prefix):
             break
-        if name.endswith(".tmp"):
+        if name.endswith(".tmp") and _OURS.fullmatch(name.removeprefix(prefix)) is None:
             found.add(name)
     return found
 

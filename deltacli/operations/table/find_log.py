@@ -129,11 +129,7 @@ def _no_log(storage: Storage) -> DeltacliError:
             hint=_hint_table_around(storage) or "deltacli snapshot {parent}",
         )
     if is_paimon_directory(storage, directories):
-        return PaimonTable(
-            "this is a Paimon table, and this command works on Delta tables only",
-            facts={"path": storage.uri, "works on both": "history, snapshot, validate, widen-type, vacuum --schemas"},
-            hint="deltacli history {table}",
-        )
+        return _paimon_table(storage)
     nested = sorted(name for name in directories if storage.kind_of(f"{name}/{LOG_DIRECTORY}") is PathKind.DIRECTORY)[
         :5
     ]
@@ -171,6 +167,27 @@ def _hint_table_around(storage: Storage) -> CommandLine | None:
 
 def _is_inside_log(storage: Storage) -> bool:
     return storage.uri.rstrip("/").endswith(f"/{LOG_DIRECTORY}")
+
+
+def _paimon_table(storage: Storage) -> PaimonTable:
+    return PaimonTable(
+        "this is a Paimon table, and this command works on Delta tables only",
+        facts={
+            "path": storage.uri,
+            "works on both": "history, snapshot, validate, widen-type, vacuum --schemas",
+        },
+        hint="deltacli history {table}",
+    )
+
+
+def refuse_paimon(storage: Storage) -> None:
+    """Raise PaimonTable for a directory with a Paimon table, where a log is about to be created."""
+    try:
+        directories = storage.list_directories("")
+    except FileMissing:
+        return
+    if is_paimon_directory(storage, directories):
+        raise _paimon_table(storage)
 
 
 def is_paimon_directory(storage: Storage, directories: Collection[str], at: str = "") -> bool:

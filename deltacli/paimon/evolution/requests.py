@@ -183,7 +183,12 @@ def read_changes(data: bytes) -> tuple[SchemaChange, ...]:
             code="usage.change",
             facts={"example": '[{"action": "setOption", "key": "bucket", "value": "4"}]'},
         )
-    return tuple(_Reader(number, value).read() for number, value in enumerate(listed, 1))
+    return tuple(change_of(number, value) for number, value in enumerate(listed, 1))
+
+
+def change_of(number: int, value: object) -> SchemaChange:
+    """Return the change that a JSON object describes; `number` is its place for errors. Raises UsageError."""
+    return _Reader(number, value).read()
 
 
 class _Reader:
@@ -191,7 +196,7 @@ class _Reader:
 
     def __init__(self, number: int, value: object) -> None:
         self._number = number
-        if not isinstance(value, dict):
+        if not isinstance(value, Mapping):
             raise self._bad("it is not a JSON object")
         self._value: Json = value
 

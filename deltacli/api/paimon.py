@@ -1,0 +1,181 @@
+"""The Python API for Paimon tables: a table with every operation as a method."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from deltacli.clock import Clock, system_clock
+from deltacli.engine.base import Engine
+from deltacli.engine.embedded import EmbeddedEngine
+from deltacli.errors import UsageError
+from deltacli.operations.table.api_hints import name_table, named
+from deltacli.paimon.table_paths import MAIN_BRANCH
+from deltacli.progress import SILENT, Progress
+from deltacli.storage import Storage, open_storage
+from deltacli.storage.secrets import without_secrets
+
+if TYPE_CHECKING:
+    from deltacli.operations.paimon.alter import AlterOutcome
+    from deltacli.operations.paimon.history import PaimonHistory
+    from deltacli.operations.paimon.snapshot import PaimonSnapshot
+    from deltacli.operations.validate.validate import Validation
+    from deltacli.paimon.evolution.requests import SchemaChange
+
+
+def open_paimon(
+    uri: str | os.PathLike[str],
+    *,
+    branch: str = MAIN_BRANCH,
+    storage_options: Mapping[str, str] | None = None,
+    retry_budget: timedelta = timedelta(minutes=1),
+    engine: Engine | None = None,
+    clock: Clock = system_clock,
+    progress: Progress = SILENT,
+) -> Paimon:
+    """Return the Paimon table at a path or URI, without reading anything yet. The arguments are those of `open_table`.
+
+    Raises UsageError for an unsupported scheme, and an extra that is not installed.
+    """
+    from deltacli.api.table import retry_of
+
+    name = os.fspath(uri) if isinstance(uri, os.PathLike) else uri
+    if not isinstance(name, str):
+        raise UsageError(f"the table is {uri!r}", facts={"expected": "a path or a URI", "type": type(uri).__name__})
+    shown = without_secrets(name)
+    try:
+        storage = open_storage(name, options=storage_options, retry=retry_of(name, retry_budget))
+    except UsageError as fault:
+        name_table(fault, shown)
+        raise
+    return Paimon(storage, branch=branch, engine=engine, clock=clock, progress=progress, name=shown)
+
+
+class Paimon:
+    """A branch of a Paimon table in one directory of a store.
+
+    `name` is the table as the caller wrote it, used in hints of errors; None: the caller inserts it.
+    """
+
+    def __init__(
+        self,
+        storage: Storage,
+        *,
+        branch: str = MAIN_BRANCH,
+        engine: Engine | None = None,
+        clock: Clock = system_clock,
+        progress: Progress = SILENT,
+        name: str | None = None,
+    ) -> None:
+        self.storage = storage
+        self.branch = branch
+        self.engine: Engine = engine or EmbeddedEngine()
+        self.clock = clock
+        self.progress = progress
+        self.name = name
+
+    def __repr__(self) -> str:
+        """Return the path and the branch; reads nothing."""
+        return f"Paimon({without_secrets(self.storage.uri)!r}, branch={self.branch!r})"
+
+    @named
+    def history(self, *, limit: int = 0, with_manifests: bool = True) -> PaimonHistory:
+        """Return the newest `limit` schemas and snapshots (0: all), newest first.
+
+        Raises NotATable, and UsageError where manifests are Avro and fastavro is missing.
+        """
+        from deltacli.operations.paimon.history import read_paimon_history
+
+        return read_paimon_history(
+            self.storage,
+            self.engine,
+            branch=self.branch,
+            limit=limit,
+            with_manifests=with_manifests,
+            progress=self.progress,
+        )
+
+    @named
+    def snapshot(
+        self, *, schema_id: int | None = None, snapshot_id: int | None = None, tag: str | None = None
+    ) -> PaimonSnapshot:
+        """Return the newest schema and snapshot, or those of a point. Raises UsageError for more than one, NotATable,
+        and Unreadable where the point does not exist.
+        """
+        from deltacli.operations.paimon.snapshot import Point, read_paimon_snapshot
+
+        return read_paimon_snapshot(self.storage, self.engine, Point(self.branch, schema_id, snapshot_id, tag))
+
+    @named
+    def validate(
+        self,
+        *,
+        select: Sequence[str] = (),
+        ignore: Sequence[str] = (),
+        profile: str = "java",
+        max_findings: int = 0,
+        with_manifests: bool = True,
+    ) -> Validation:
+        """Check all branches; `profile` is the reader that has to accept the table: java, cpp or python.
+
+        Raises NotATable, StorageFailed, and UsageError for an unknown rule or profile.
+        """
+        from deltacli.operations.paimon.validate import validate_paimon_table
+        from deltacli.paimon.rules.views import Profile
+
+        if profile not in set(Profile):
+            raise UsageError(f"unknown profile {profile!r}", facts={"expected": ", ".join(Profile)})
+        return validate_paimon_table(
+            self.storage,
+            self.engine,
+            select=select,
+            ignore=ignore,
+            profile=Profile(profile),
+            max_findings=max_findings,
+            with_manifests=with_manifests,
+            progress=self.progress,
+        )
+
+    @named
+    def alter(
+        self,
+        changes: Iterable[SchemaChange | Mapping[str, Any]],  # Any: JSON values
+        *,
+        allow_lossy: bool = False,
+        with_options: bool = False,
+        dry_run: bool = False,
+    ) -> AlterOutcome:
+        """Create one version of the schema with all changes, which are SchemaChange values or their JSON objects.
+
+        `allow_lossy` accepts changes after which stored values are read back changed; `with_options` removes dropped
+        columns from the options that name them. `dry_run` only plans; a refusal is then part of the result. Of the
+        result, `committed` is the id of the new version, None where there was nothing to do.
+
+        Raises UsageError for unknown columns, types and changes; Refused, with nothing changed; ConflictLost,
+        StorageFailed, OutcomeUnknown; and what `snapshot` raises.
+        """
+        from deltacli.operations.paimon.alter import AlterRequest, execute_alter, plan_alter
+
+        request = AlterRequest(_as_changes(changes), self.branch, allow_lossy, with_options)
+        if dry_run:
+            return plan_alter(self.storage, self.engine, request, clock=self.clock)
+        return execute_alter(self.storage, self.engine, request, clock=self.clock)
+
+    @named
+    def widen_type(self, *changes: tuple[str, str], allow_lossy: bool = False, dry_run: bool = False) -> AlterOutcome:
+        """Give columns, as (column, type), wider types in one version of the schema. Raises what `alter` raises."""
+        from deltacli.paimon.evolution.command_words import widening
+
+        requested = widening([word for change in changes for word in change])
+        return self.alter(requested, allow_lossy=allow_lossy, dry_run=dry_run)
+
+
+def _as_changes(changes: Iterable[SchemaChange | Mapping[str, Any]]) -> tuple[SchemaChange, ...]:  # Any: JSON values
+    """Return changes, those that are JSON objects as values. Raises UsageError."""
+    from deltacli.paimon.evolution.requests import change_of
+
+    return tuple(
+        change_of(number, change) if isinstance(change, Mapping) else change for number, change in enumerate(changes, 1)
+    )

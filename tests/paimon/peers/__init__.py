@@ -1,0 +1,1 @@
+"""Scripts that run in the environment of pypaimon: they import nothing of deltacli and answer in JSON lines."""

@@ -1,0 +1,267 @@
+"""`alter` and `widen-type` of Paimon tables on the command line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+import deltacli
+from deltacli.cli.app import run
+from deltacli.cli.paimon_instead import INSTEAD
+from deltacli.errors import Refused, UsageError
+from deltacli.paimon.evolution.default_values import why_bad_default
+from deltacli.paimon.sql_types import parse_sql_type
+from deltacli.paimon.type_strings import BadType
+from deltacli.paimon.types import type_text
+from tests.cli.support import make_sample
+from tests.docs.test_schemas import faults, line_faults
+from tests.support.paimon_builder import ID, NAME, PaimonBuilder, field
+
+Capture = pytest.CaptureFixture[bytes]
+
+
+class Said(NamedTuple):
+    code: int
+    out: str
+    error: Any  # Any: JSON values
+
+    @property
+    def document(self) -> Any:  # Any: JSON values
+        return json.loads(self.out)
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    row = {"type": "ROW", "fields": [field(3, "a", "INT")]}
+    fields = (ID, NAME, field(2, "r", row), field(4, "m", {"type": "MAP", "key": "INT NOT NULL", "value": "INT"}))
+    options = {"bucket": "2", "fields.name.default-value": "x", "sequence.field": "name"}
+    PaimonBuilder(tmp_path / "t").schema(*fields, highestFieldId=4, options=options).snapshot(0)
+    return tmp_path / "t"
+
+
+@pytest.fixture
+def say(root: Path, capsysbinary: Capture) -> Any:  # Any: a function with any words
+    def call(command: str, *words: str, form: str = "json", table: Path = root) -> Said:
+        code = run([command, str(table), *words, "--format", form])
+        out, err = (stream.decode() for stream in capsysbinary.readouterr())
+        errors = [json.loads(line) for line in err.splitlines() if line.startswith('{"type":"error"')]
+        return Said(code, out, errors[-1] if errors else None)
+
+    return call
+
+
+def names(root: Path) -> list[str]:
+    return sorted(path.name for path in (root / "schema").iterdir())
+
+
+CHANGES: Sequence[tuple[str, tuple[str, ...], str]] = [
+    (
+        "alter",
+        ("add", "c", "MAP<STRING, INT>", "--comment", "x", "--position", "after:id"),
+        "add c MAP<STRING NOT NULL, INT>",
+    ),
+    ("alter", ("add", "r.b", "INT", "--default", "5"), "add r.b INT"),
+    ("alter", ("type", "m.value", "BIGINT"), "type m.value INT -> BIGINT"),
+    ("alter", ("rename", "name", "n.ew"), "rename name to `n.ew`"),
+    ("alter", ("drop", "name", "--with-options"), "drop name STRING"),
+    ("alter", ("move", "r", "first"), "order r, id, name, m"),
+    ("alter", ("comment", "r.a", "text"), "comment r.a"),
+    ("alter", ("default", "name", "x"), "default name = x"),
+    ("alter", ("unset", "sequence.field"), "unset sequence.field"),
+    ("alter", ("set", "a=b=c", "d="), "set a = b=c"),
+    ("alter", ("table-comment", "about"), "table comment"),
+    ("widen-type", ("r.a", "BIGINT", "m.value", "DOUBLE"), "type r.a INT -> BIGINT"),
+]
+
+
+@pytest.mark.parametrize(
+    ("command", "words", "sentence"), CHANGES, ids=[" ".join(words[:2]) for _, words, _ in CHANGES]
+)
+def test_a_change_is_shown_and_made_as_one_version_that_is_sound(
+    command: str, words: tuple[str, ...], sentence: str, say: Any, root: Path
+) -> None:
+    kind = "deltacli.alter" if command == "alter" else "deltacli.widen-type.paimon"
+
+    planned = say(command, *words, "--dry-run")
+    unconfirmed = say(command, *words)
+    shown = say(command, *words, "--dry-run", form="csv")
+    made = say(command, *words, "--yes")
+    again = say("validate", "--no-refs")
+
+    assert (0, 4, 0, 0) == (planned.code, unconfirmed.code, made.code, again.code)
+    assert "consent.missing" == unconfirmed.error["code"]
+    assert [] == [*faults(planned.document, kind), *faults(made.document, kind)]
+    assert (None, 1) == (planned.document["committedSchema"], made.document["committedSchema"])
+    assert planned.document["changes"] == made.document["changes"]
+    assert sentence in shown.out
+    assert ["schema-0", "schema-1"] == names(root)
+    assert made.document["schemaAfter"] == json.loads((root / "schema" / "schema-1").read_bytes())
+
+
+REFUSALS = {
+    "alter.lossy": ("type", "r.a", "SMALLINT"),
+    "alter.cast": ("type", "r.a", "DATE"),
+    "alter.key": ("drop", "id"),
+    "alter.in-options": ("drop", "name"),
+    "alter.last-column": ("drop", "r.a"),
+    "alter.not-null": ("not-null", "name"),
+    "alter.map-key": ("type", "m.key", "BIGINT"),
+    "alter.column-exists": ("add", "name", "INT"),
+    "alter.default": ("default", "r.a", "five"),
+    "alter.move": ("move", "id", "first"),
+    "alter.option": ("set", "merge-engine=first-row"),
+    "alter.name": ("rename", "name", " "),
+    "alter.directive": ("add", "b", "BYTES", "--comment", "__BLOB_FIELD"),
+    "paimon.reserved-name": ("rename", "name", "_VALUE_KIND"),
+    "usage.column": ("drop", "nam"),
+    "usage.type": ("add", "c", "ARRAY<"),
+    "usage": ("drop", "name", "--position", "first"),
+}
+
+
+@pytest.mark.parametrize("code", REFUSALS)
+def test_a_refused_change_says_why_and_changes_nothing(code: str, say: Any, root: Path) -> None:
+    found = say("alter", *REFUSALS[code], "--yes")
+
+    assert (code, 2 if code.startswith("usage") else 4) == (found.error["code"], found.code)
+    assert ["schema-0"] == names(root)
+
+
+def test_changes_of_a_file_are_one_version_and_refused_as_a_whole(say: Any, root: Path, tmp_path: Path) -> None:
+    good = [
+        {"action": "dropColumn", "fieldNames": ["r"]},
+        {"action": "addColumn", "fieldNames": ["r"], "dataType": "INT"},
+    ]
+    bad = [*good, {"action": "dropColumn", "fieldNames": ["id"]}]
+    (tmp_path / "bad.json").write_text(json.dumps({"changes": bad}))
+    (tmp_path / "good.json").write_text(json.dumps(good))
+    (tmp_path / "odd.json").write_text(json.dumps([{"action": "dropColum", "fieldNames": ["r"]}]))
+
+    refused = say("alter", "--apply", str(tmp_path / "bad.json"), "--yes")
+    odd = say("alter", "--apply", str(tmp_path / "odd.json"), "--yes")
+    made = say("alter", "--apply", str(tmp_path / "good.json"), "--yes", form="ndjson")
+
+    line, _ = [json.loads(text) for text in made.out.splitlines()]
+    assert ("alter.key", "usage.change") == (refused.error["code"], odd.error["code"])
+    assert "dropColumn" == odd.error["details"]["did you mean"]
+    assert [] == line_faults(line)
+    assert (5, 1) == (line["schemaAfter"]["highestFieldId"], line["committedSchema"])
+    assert [2, 5] == sorted({change["fieldId"] for change in line["changes"] if "fieldId" in change})
+
+
+def test_a_branch_has_versions_of_its_own_and_nothing_to_do_is_no_version(say: Any, root: Path) -> None:
+    copy = root / "branch" / "branch-b" / "schema"
+    copy.mkdir(parents=True)
+    (copy / "schema-0").write_bytes((root / "schema" / "schema-0").read_bytes())
+
+    made = say("alter", "comment", "name", "x", "--branch", "b", "--yes")
+    again = say("alter", "comment", "name", "x", "--branch", "b", "--yes")
+    missing = say("alter", "comment", "name", "x", "--branch", "c", "--yes")
+    due = say("widen-type", "r.a", "BIGINT", "--check")
+
+    assert (1, None) == (made.document["committedSchema"], again.document["committedSchema"])
+    assert (0, "paimon.no-such-branch", 1) == (again.code, missing.error["code"], due.code)
+    assert ["schema-0", "schema-1"] == sorted(path.name for path in copy.iterdir())
+    assert ["schema-0"] == names(root)
+
+
+def test_no_column_gets_an_id_that_a_field_had_before(say: Any, root: Path) -> None:
+    content = json.loads((root / "schema" / "schema-0").read_bytes())
+    lower = content | {"id": 1, "highestFieldId": 3, "fields": content["fields"][:3]}
+    (root / "schema" / "schema-1").write_text(json.dumps(lower))
+
+    added = say("alter", "add", "c", "INT", "--yes")
+    renamed = say("alter", "rename", "name", "n", "--yes")
+
+    assert ("paimon.highest-field-id", 0) == (added.error["code"], renamed.code)
+
+
+def test_commands_for_delta_tables_name_what_does_their_work(say: Any, root: Path, tmp_path: Path) -> None:
+    words = {"changes": ("--from", "0"), "log cat": ("0",), "log compact": ("--from", "0", "--to", "1")}
+    words |= {"log backup": (str(tmp_path / "b"),)}
+    for command, instead in INSTEAD.items():
+        first, *rest = command.split()
+        if rest == ["restore"] or command == "vacuum":
+            continue
+        code = run([first, *rest, str(root), *words.get(command, ()), "--format", "json"])
+        assert (2, command) == (code, command)
+        assert instead
+
+
+def test_no_log_is_restored_into_a_paimon_table(root: Path, tmp_path: Path) -> None:
+    backed_up = run(["log", "backup", str(make_sample(tmp_path / "trips")), str(tmp_path / "backup")])
+
+    code = run(["log", "restore", str(root), str(tmp_path / "backup"), "--yes"])
+
+    assert (0, 2) == (backed_up, code)
+    assert not (root / "_delta_log").exists()
+
+
+def test_the_api_does_what_the_commands_do(root: Path) -> None:
+    table = deltacli.open_paimon(root)
+
+    planned = table.alter([{"action": "dropColumn", "fieldNames": ["r"]}], dry_run=True)
+    made = table.widen_type(("r.a", "BIGINT"))
+
+    assert (None, 1) == (planned.committed, made.committed)
+    assert [1, 0] == [version.id for version in table.history(limit=0, with_manifests=False).schemas]
+    assert 0 == len([one for one in table.validate(with_manifests=False).findings if one.severity == "error"])
+    with pytest.raises(Refused):
+        table.widen_type(("r.a", "INT"))
+    with pytest.raises(UsageError):
+        table.alter([{"action": "x"}])
+    with pytest.raises(UsageError):
+        deltacli.open_table(root).history()
+
+
+@pytest.mark.parametrize(
+    ("text", "canonical"),
+    [
+        ("array<int not null> NOT NULL", "ARRAY<INT NOT NULL> NOT NULL"),
+        ("map<string,row<a int, `b c` decimal(3,1)>>", "MAP<STRING, ROW<a INT, `b c` DECIMAL(3, 1)>>"),
+        (
+            "ROW<a: ARRAY<VECTOR<FLOAT, 3>>, b INT NOT NULL COMMENT 'it''s'>",
+            "ROW<a ARRAY<VECTOR<FLOAT, 3>>, b INT NOT NULL>",
+        ),
+        ('{"type": "ARRAY", "element": "INT"}', "ARRAY<INT>"),
+        ("INT ARRAY", "ARRAY<INT>"),
+    ],
+)
+def test_types_are_written_as_in_sql(text: str, canonical: str) -> None:
+    assert canonical == type_text(parse_sql_type(text))
+
+
+@pytest.mark.parametrize(
+    "text", ["ARRAY<>", "ROW<>", "MAP<INT>", "ROW<a INT, a INT>", "ARRAY<INT", "ARRAY<INT>>", "ROW<aINT>", ""]
+)
+def test_texts_that_are_not_types_are_refused(text: str) -> None:
+    with pytest.raises(BadType):
+        parse_sql_type(text)
+
+
+@pytest.mark.parametrize(
+    ("data_type", "good", "bad"),
+    [
+        ("TINYINT", "-128", "128"),
+        ("BOOLEAN", "yes", "maybe"),
+        ("DECIMAL(4, 2)", "99.999", "100"),
+        ("DATE", "2024-02-29", "2023-02-29"),
+        ("TIMESTAMP(3)", "2024-01-01 10:00:00.123", "2024-01-01 25:00:00"),
+        ("TIME", "23:59", "24:00"),
+        ("DOUBLE", "1e3", "one"),
+        ("ARRAY<INT>", "[1, null]", "[1, x]"),
+        ("MAP<STRING, INT>", "{a -> 1, b -> null}", "{a, 1}"),
+        ("ROW<a INT, b STRING>", "{1, x}", "{1}"),
+        ("STRING", "", None),
+        ("VARIANT", None, "1"),
+    ],
+)
+def test_default_values_fit_their_type(data_type: str, good: str | None, bad: str | None) -> None:
+    parsed = parse_sql_type(data_type)
+
+    assert good is None or why_bad_default(parsed, good) is None
+    assert bad is None or why_bad_default(parsed, bad) is not None
