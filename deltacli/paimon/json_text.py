@@ -12,6 +12,7 @@ from json.encoder import encode_basestring
 from typing import Any, NamedTuple, NoReturn
 
 _SPACE = " \t\r\n"
+_TOO_LONG = "a number has too many digits"
 
 
 class BadJson(ValueError):
@@ -52,7 +53,8 @@ def read_json(data: bytes) -> JsonText:
     except BadJson:
         raise
     except ValueError as fault:
-        raise BadJson(f"it is not JSON: {str(fault)[:200]}") from None
+        reason = _TOO_LONG if "integer string conversion" in str(fault) else str(fault)[:200]
+        raise BadJson(f"it is not JSON: {reason}") from None
     return JsonText(value, tuple(dict.fromkeys(duplicates)), len(text[end:].strip(_SPACE)))
 
 

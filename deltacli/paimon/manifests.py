@@ -5,7 +5,9 @@ Avro needs the package fastavro, the other two pyarrow. Both are imported only w
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from array import array
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -50,19 +52,44 @@ def read_manifest_list(data: bytes) -> tuple[ManifestFile, ...]:
 
 def read_manifest(data: bytes) -> tuple[ManifestEntry, ...]:
     """Return the entries of a manifest. Raises what `read_manifest_list` raises."""
-    return tuple(_entry(row, row["_FILE"]) for row in _rows(data, _ENTRY_COLUMNS, {"_FILE": _FILE_COLUMNS}))
+    return tuple(_entries(data))
 
 
-def live_files(entries: Iterable[ManifestEntry]) -> dict[tuple[bytes, int, str, int], int]:
-    """Return the files that remain, with the schema of each."""
-    added: dict[tuple[bytes, int, str, int], int] = {}
-    deleted = set()
-    for entry in entries:
-        if entry.is_added:
-            added[entry.key] = entry.schema_id
-        else:
-            deleted.add(entry.key)
-    return {key: schema_id for key, schema_id in added.items() if key not in deleted}
+def _entries(data: bytes) -> Iterator[ManifestEntry]:
+    return (_entry(row, row["_FILE"]) for row in _rows(data, _ENTRY_COLUMNS, {"_FILE": _FILE_COLUMNS}))
+
+
+class ManifestState(NamedTuple):
+    """Hashes of the files that a manifest adds, by their schemas, and of those that it deletes. A table has millions of
+    files, so they take 8 bytes each; hashes are compared within one process only.
+    """
+
+    added: Mapping[int, array[int]]
+    deleted: array[int]
+
+
+def read_state(data: bytes) -> tuple[ManifestState, frozenset[int]]:
+    """Return what a manifest adds and deletes, and every schema that it names. Raises what `read_manifest_list`
+    raises.
+    """
+    added: dict[int, array[int]] = {}
+    deleted = array("q")
+    named = set()
+    for entry in _entries(data):
+        named.add(entry.schema_id)
+        place = added.setdefault(entry.schema_id, array("q")) if entry.is_added else deleted
+        place.append(hash(entry.key))
+    return ManifestState(added, deleted), frozenset(named)
+
+
+def count_live(states: Sequence[ManifestState]) -> Counter[int]:
+    """Return how many files remain of each schema."""
+    deleted = {number for state in states for number in state.deleted}
+    counts: Counter[int] = Counter()
+    for state in states:
+        for schema_id, numbers in state.added.items():
+            counts[schema_id] += len(numbers) if not deleted else sum(number not in deleted for number in numbers)
+    return +counts
 
 
 Row = Mapping[str, Any]  # Any: values of a file

@@ -165,3 +165,11 @@ def test_lines_have_schemas(table: PaimonBuilder, capsys: Capture) -> None:
         _, out, _ = ask(capsys, "schema", *arguments, "--format", "ndjson")
         for line in map(json.loads, out.splitlines()[:-1]):
             assert [] == [fault.message for fault in SCHEMAS[line["type"]].iter_errors(line)]
+
+
+def test_a_name_that_arrow_cannot_have_is_an_error(tmp_path: Path, capsys: Capture) -> None:
+    table = PaimonBuilder(tmp_path / "s").schema(ID, field(1, "\ud800", "INT"))
+
+    code, out, err = ask(capsys, "schema", "convert", table.root, "--to", "arrow")
+
+    assert (3, "", True) == (code, out, "is not valid Unicode" in err)

@@ -222,6 +222,14 @@ def test_options_of_data_files_are_refused(
     assert code == (3 if "--branch" in options else 2)
 
 
+def test_a_table_without_schemas_is_an_error(table: PaimonBuilder, capsys: Capture) -> None:
+    shutil.rmtree(table.root / "schema")
+
+    code, _, err = ask(capsys, "vacuum", table.root, *VACUUM, "--json")
+
+    assert (3, "paimon.schema-missing") == (code, json.loads(err)["code"])
+
+
 def test_schemas_of_a_delta_table_cannot_be_deleted(tmp_path: Path, capsys: Capture) -> None:
     delta = TableBuilder().commits(1).write(tmp_path / "d")
 

@@ -63,8 +63,8 @@ def _columns() -> Sequence[Column[Loss]]:
     return [
         Column("column", lambda loss: loss.column or None, priority=1),
         Column("what", lambda loss: loss.what, priority=3),
-        Column("from", lambda loss: loss.before or None, priority=2),
-        Column("to", lambda loss: loss.after or None, priority=2),
+        Column("from", lambda loss: loss.before or None, priority=1, least=12),
+        Column("to", lambda loss: loss.after or None, priority=1, least=13),
         Column("lost", lambda loss: loss.is_lost, text=_lost, style=_style, priority=2),
         Column("reason", lambda loss: loss.reason, priority=1, folds=True),
     ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from deltacli.cli.render.columns import Column
 from deltacli.cli.render.json import envelope
+from deltacli.cli.render.paimon.history import is_told
 from deltacli.cli.results import Listing
 from deltacli.cli.terminal.term import Style
 from deltacli.operations.schemas.diff import SchemaDiff, field_of, shown
@@ -33,4 +34,5 @@ def diff_result(found: SchemaDiff) -> Listing[Change]:
     )
     content |= {name: value for name, value in found.as_json().items() if name != "changes"}
     items = [found.change_json(change) for change in found.changes]
-    return Listing(content, "schema-change", items, columns, list(found.changes), items_name="changes")
+    rows = [change for change in found.changes if is_told(change, found.changes)]
+    return Listing(content, "schema-change", items, columns, rows, items_name="changes")

@@ -5,7 +5,6 @@ Data files name the schema that they were written with, so a schema can be neede
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -21,7 +20,7 @@ from deltacli.operations.paimon.table_files import (
     read_snapshots,
     read_tags,
 )
-from deltacli.paimon.manifests import ManifestFile, live_files, read_manifest, read_manifest_list
+from deltacli.paimon.manifests import ManifestFile, count_live, read_manifest_list, read_state
 from deltacli.paimon.oddities import Odd
 from deltacli.paimon.snapshot_file import SnapshotFile
 from deltacli.paimon.table_paths import MAIN_BRANCH, MANIFEST_DIRECTORY
@@ -186,13 +185,13 @@ def _count_manifests(
     state = _state_manifests(files.newest, entries)
     others = dict.fromkeys(m.name for found in entries.values() for m in found if m.name not in state)
     counted = _read_all(storage, engine, list(others), _schemas_in, progress, "reading manifests")
-    live = _read_all(storage, engine, state, read_manifest, progress, "reading manifests")
+    live = _read_all(storage, engine, state, read_state, progress, "reading manifests")
     broken += [found for found in (*counted.values(), *live.values()) if isinstance(found, BrokenFile)]
     ids = {number for found in counted.values() if not isinstance(found, BrokenFile) for number in found}
-    all_entries = [entry for found in live.values() if not isinstance(found, BrokenFile) for entry in found]
-    for schema_id in ids | {entry.schema_id for entry in all_entries}:
+    states = [found for found in live.values() if not isinstance(found, BrokenFile)]
+    for schema_id in ids.union(*(named for _, named in states)):
         usage.setdefault(schema_id, Usage()).has_data_files = True
-    for schema_id, count in Counter(live_files(all_entries).values()).items():
+    for schema_id, count in count_live([state for state, _ in states]).items():
         usage[schema_id].files = count
     return broken, frozenset((*named, *state, *others))
 
@@ -205,7 +204,7 @@ def _state_manifests(newest: SnapshotFile | None, lists: Mapping[str, Iterable[M
 
 
 def _schemas_in(data: bytes) -> frozenset[int]:
-    return frozenset(entry.schema_id for entry in read_manifest(data))
+    return read_state(data)[1]
 
 
 def _schemas_in_list(data: bytes) -> frozenset[int]:

@@ -14,7 +14,7 @@ from hashlib import sha256
 from typing import Any, NamedTuple
 
 from deltacli.engine.base import Engine
-from deltacli.errors import DeltacliError, NotATable, PartlyDone, Refused, Unreadable
+from deltacli.errors import DeltacliError, FileMissing, PartlyDone, Refused, Unreadable
 from deltacli.operations.paimon.schema_users import SchemaUsers, find_schema_users
 from deltacli.operations.paimon.table_files import list_branches, read_schemas, require_branch, require_paimon
 from deltacli.operations.table.denials import Denials
@@ -186,10 +186,19 @@ def plan_schema_vacuum(
 
 def _list_schema_files(storage: Storage, branch: str) -> list[tuple[int, FileStat]]:
     directory = f"{branch_root(branch)}{SCHEMA_DIRECTORY}"
-    found = ((number_of(stat.name, SCHEMA_PREFIX), stat) for stat in storage.list_from(directory, SCHEMA_PREFIX))
+    try:
+        stats = list(storage.list_from(directory, SCHEMA_PREFIX))
+    except FileMissing:
+        stats = []
+    found = ((number_of(stat.name, SCHEMA_PREFIX), stat) for stat in stats)
     files = sorted((number, stat) for number, stat in found if number is not None)
     if not files:
-        raise NotATable("the branch has no schema file", facts={"directory": directory})
+        raise Unreadable(
+            "the branch has no schema file",
+            code="paimon.schema-missing",
+            facts={"directory": directory},
+            hint="deltacli validate {table}",
+        )
     return files
 
 

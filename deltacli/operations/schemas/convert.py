@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from deltacli.delta.schema import types as delta
+from deltacli.errors import Unreadable
 from deltacli.operations.schemas.delta_types import fields_of_paimon
 from deltacli.operations.schemas.described import DescribedSchema, with_ids
 from deltacli.operations.schemas.spark_ddl import create_delta_table, not_in_spark
@@ -41,7 +42,16 @@ class Conversion:
 
 
 def convert_schema(source: DescribedSchema, target: Target, *, now_ms: int) -> Conversion:
-    """Return a schema in another form. Raises BadType for what it cannot state at all."""
+    """Return a schema in another form. Raises Unreadable for a name that is not valid Unicode."""
+    try:
+        return _converted(source, target, now_ms)
+    except UnicodeEncodeError as fault:
+        raise Unreadable(
+            f"a name or comment is not valid Unicode: {fault.object[:80]!r}", code="paimon.bad-value"
+        ) from fault
+
+
+def _converted(source: DescribedSchema, target: Target, now_ms: int) -> Conversion:
     losses: list[Loss] = []
     is_delta = source.table_format == "delta"
     match target:

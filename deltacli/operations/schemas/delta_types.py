@@ -99,7 +99,7 @@ def _type_of_column(column: delta.StructField, path: str, report: Report) -> Dat
 
 
 def _fixed(word: str, length: int, path: str, report: Report) -> AtomicType:
-    if 1 <= length < MAX_LENGTH:
+    if 1 <= length <= MAX_LENGTH:
         return AtomicType(Root.CHAR if word == "char" else Root.VARCHAR, (length,))
     report(Loss(path, "length", f"{word}({length})", "STRING", "Paimon has no such length"))
     return _STRING

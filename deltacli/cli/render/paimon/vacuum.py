@@ -68,7 +68,8 @@ class SchemaVacuumResult(Result):
         write_sections(sink, terminal, self.sections(terminal))
         if self.lists:
             sink.write(b"\n")
-            write_table(sink, terminal, _columns(), list(self.plan.files))
+            shown = [column for column in _columns() if column.on_screen or not terminal.is_drawn]
+            write_table(sink, terminal, shown, list(self.plan.files))
 
     def _content(self) -> dict[str, Any]:  # Any: JSON values
         return self.plan.as_json() | (self.outcome or SchemaVacuumOutcome()).as_json() | {"dryRun": self.dry_run}
