@@ -285,7 +285,7 @@ class Transport:
         except ImportError as fault:
             raise UsageError(
                 "reading shares requires urllib3, which is not installed",
-                code="usage.extra",
+                code="usage.missing-extra",
                 hint="pip install 'deltacli[share-client]'",
             ) from fault
         lookup = self._lookup or connections.resolve
