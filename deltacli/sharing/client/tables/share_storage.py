@@ -37,6 +37,7 @@ from deltacli.storage.object_reader import ObjectReader
 
 LOG = "_delta_log"
 NO_COLUMNS = '{"type":"struct","fields":[]}'
+_HINT = f"{LOG}/_last_checkpoint"
 _TAIL_BYTES = 64 << 10
 
 
@@ -230,6 +231,8 @@ class ShareStorage:
 
     def _log_file(self, path: str) -> LogFileBytes | None:
         """Return a file of the log; None for a data file. Raises FileMissing for a path that is neither."""
+        if path == _HINT:  # without asking the server
+            raise self._missing(path)
         if path.startswith(f"{LOG}/"):
             found = self.shared.log_files.get(path[len(LOG) + 1 :])
             if found is None:
