@@ -264,6 +264,9 @@ class StoreOfVersions(Protocol):
     def between(self, first: int, last: int) -> Storage:
         """Return the store with the commits of a range of versions, both included."""
 
+    def recent(self, limit: int) -> Storage:
+        """Return the store with the commits of the newest `limit` versions (0: all), as far as they are known."""
+
     def newest_version(self) -> int:
         """Return the newest version that exists now."""
 

@@ -16,7 +16,7 @@ from deltacli.progress import SILENT, Progress
 from deltacli.sharing.client.addresses import ShareAddress
 from deltacli.sharing.client.faults import read_only
 from deltacli.sharing.client.table_requests import NEWEST, Point, Query, TableRequests
-from deltacli.sharing.client.tables.change_log import read_changes
+from deltacli.sharing.client.tables.change_log import read_changes, read_commits
 from deltacli.sharing.client.tables.downloads import Downloads
 from deltacli.sharing.client.tables.file_urls import FileUrl
 from deltacli.sharing.client.tables.predicate_hints import json_hint
@@ -99,6 +99,12 @@ class ShareStorage:
     def between(self, first: int, last: int) -> ChangeStorage:
         """Return the store of the changes from one version to another, both included."""
         return ChangeStorage(self, first, last)
+
+    def recent(self, limit: int) -> ChangeStorage:
+        """Return the store with the commits of the newest `limit` versions (0: all) that changed rows."""
+        newest = self.newest_version()
+        first = max(newest - limit + 1, 0) if limit else 0
+        return ChangeStorage(self, first, newest, are_commits=True)
 
     def newest_version(self) -> int:
         """Return the newest version that the server has."""
@@ -257,14 +263,16 @@ class MetadataStorage(ShareStorage):
 
 
 class ChangeStorage(ShareStorage):
-    """The store of the changes of a range of versions."""
+    """The store of the changes of a range of versions: of their rows, or with `are_commits` of their files."""
 
-    def __init__(self, table: ShareStorage, first: int, last: int) -> None:
+    def __init__(self, table: ShareStorage, first: int, last: int, *, are_commits: bool = False) -> None:
         super().__init__(table.address, table.requests, table.query, progress=table._progress)
-        self._first, self._last = first, last
+        self._span, self._are_commits = (first, last), are_commits
 
     def at(self, version: int | None = None, timestamp_ms: int | None = None) -> ShareStorage:  # noqa: ARG002
         return self
 
     def _load(self) -> SharedLog:
-        return read_changes(self.requests, self._first, self._last, self.query.formats, self._progress)
+        if self._are_commits:
+            return read_commits(self.requests, *self._span, self.query.formats, self._progress)
+        return read_changes(self.requests, *self._span, self.query.formats, self._progress)
