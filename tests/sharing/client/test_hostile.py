@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from deltacli.api.table import Table
-from deltacli.errors import DeltacliError, UsageError
+from deltacli.errors import DataUnreadable, DeltacliError, UsageError
 from deltacli.sharing.client.faults import AnswerBroken, AnswerInvalid, ServerUnavailable, UrlRefused
 from deltacli.sharing.client.guards import Origin, Reach, reach_of, require_endpoint, require_file_url
 from deltacli.sharing.client.limits import Limits
@@ -271,3 +271,33 @@ def test_texts_of_the_server_reach_no_terminal_as_commands(proxy: Proxy) -> None
     shown = str(caught.value) + str(caught.value.facts)
     assert "\x1b" not in shown
     assert len(shown) < 1_000
+
+
+@pytest.mark.parametrize(
+    "values, options, reason",
+    [
+        pytest.param(
+            ["s" * 150_000_000], {"use_dictionary": False}, "a page unpacks to 1500000", marks=pytest.mark.long
+        ),
+        (["s" * 1_000_000] * 30_000, {"use_dictionary": True}, "can each have a value of 1000000 bytes"),
+    ],
+)
+def test_parquet_that_unpacks_to_more_than_memory_is_refused(
+    tmp_path: Path, values: list[str], options: dict[str, Any], reason: str
+) -> None:
+    """
+    A file of some kilobytes with one page of 150 MB, and one with a value of a megabyte in each of 30,000 rows.
+    """
+    column: Any = pa.array(values[:1])
+    if len(values) > 1:
+        column = pa.DictionaryArray.from_arrays(pa.repeat(pa.scalar(0, pa.int32()), len(values)), column)
+    rows = pa.table({"text": column})
+    data = parquet_bytes(rows, compression="zstd", write_statistics=False, store_schema=False, **options)
+    schema = schema_of(pa.table({"text": pa.array([], pa.string())}))
+    table = shared(table_of({"part.parquet": data}, schema).write(tmp_path / "t"))
+    with proxied(tmp_path, table) as proxy, pytest.raises(DataUnreadable) as caught:
+        Table(proxy.store()).snapshot().scan().to_arrow()
+
+    assert len(data) < 200_000
+    assert "share.limit" == caught.value.code
+    assert reason in caught.value.facts["reason"]

@@ -19,6 +19,7 @@ from deltacli.sharing.client.table_requests import NEWEST, Point, Query, TableRe
 from deltacli.sharing.client.tables.change_log import read_changes, read_commits
 from deltacli.sharing.client.tables.downloads import Downloads
 from deltacli.sharing.client.tables.file_urls import FileUrl
+from deltacli.sharing.client.tables.guarded_reader import GuardedReader
 from deltacli.sharing.client.tables.predicate_hints import json_hint
 from deltacli.sharing.client.tables.shared_log import LogFileBytes, SharedLog
 from deltacli.sharing.client.tables.shared_version import read_version, version_without_files
@@ -177,7 +178,7 @@ class ShareStorage:
         size = self._size_of(path)
         start = max(size - _TAIL_BYTES, 0)
         tail = self._downloads.read(path, start, size - start)
-        return ObjectReader(lambda offset, count: self._downloads.read(path, offset, count), size, tail, path)
+        return GuardedReader(lambda offset, count: self._downloads.read(path, offset, count), size, tail, path)
 
     def _size_of(self, path: str) -> int:
         size = self.shared.urls.size_of(path)
