@@ -11,7 +11,7 @@ from threading import Lock
 from typing import Any, NoReturn
 
 from deltacli.delta.schema.types import parse_schema
-from deltacli.errors import FileMissing
+from deltacli.errors import FileMissing, UsageError
 from deltacli.progress import SILENT, Progress
 from deltacli.sharing.client.addresses import ShareAddress
 from deltacli.sharing.client.faults import read_only
@@ -231,8 +231,12 @@ class ShareStorage:
     def remove_directory(self, path: str) -> Deletion:
         self._refuse(path)
 
+    def refusal(self) -> UsageError:
+        """Return the error for operations that write."""
+        return read_only(self.uri)
+
     def _refuse(self, *_: object) -> NoReturn:
-        raise read_only(self.uri)
+        raise self.refusal()
 
     # -- parts ----------------------------------------------------------------------------------------------------
 
