@@ -207,3 +207,14 @@ def test_open_table_takes_an_address(proxy: Proxy) -> None:
     assert 4 == table.snapshot(version=1).scan().to_arrow().num_rows
     with pytest.raises(UsageError, match="read-only"):
         table.checkpoint()
+
+
+def test_validate_checks_what_a_client_can_see(proxy: Proxy, command: Run) -> None:
+    """
+    Rules about the log, which the client makes itself, are left out.
+    """
+    found = command("validate", proxy.address(), "--level", "data", "--format", "json")
+
+    document = json.loads(found.out)
+    findings = [finding for table in document["tables"] for finding in table["findings"]]
+    assert (0, []) == (found.code, [(finding["rule"], finding["seen"]) for finding in findings])

@@ -140,8 +140,7 @@ class ShareStorage:
         if directory == LOG:
             found = [FileStat(name, file.size_bytes, file.modified_ms) for name, file in self.shared.log_files.items()]
         elif directory == "":
-            urls = self.shared.urls
-            found = [FileStat(name, urls.size_of(name) or 0, 0) for name in urls.names()]
+            found = [FileStat(name, self._size_of(name), 0) for name in self.shared.urls.names()]
         else:
             raise self._missing(directory)
         return iter(sorted(stat for stat in found if stat.name >= start))
