@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from deltacli.operations.table.api_arguments import optional_count, optional_version, version_number
 from deltacli.operations.table.api_hints import named
 from deltacli.operations.table.handle import TableHandle
-from deltacli.storage.base import require_writable
+from deltacli.storage.base import StoreOfVersions, require_writable
 
 if TYPE_CHECKING:
     from deltacli.operations.log.compact_log import Compaction
@@ -37,8 +37,10 @@ class LogCare(TableHandle):
     """The methods of a table that maintain its `_delta_log`."""
 
     def require_writable(self, *, dry_run: bool = False) -> None:
-        """Raise NoAtomicCreate, before any request is sent, where the store is known to be read-only."""
-        if not dry_run:
+        """Raise NoAtomicCreate, before any request is sent, where the store is known to be read-only, and UsageError
+        for a shared table, for which not even a plan can be made.
+        """
+        if not dry_run or isinstance(self.storage, StoreOfVersions):
             require_writable(self.storage)
 
     @named

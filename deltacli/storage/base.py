@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, NamedTuple, Protocol, Self, runtime_checkable
 
-from deltacli.errors import NoAtomicCreate, PermissionRefused
+from deltacli.errors import NoAtomicCreate, PermissionRefused, UsageError
 
 _LEVELS = 2
 """Levels of directories that are listed one by one by stores that list flat."""
@@ -130,7 +130,9 @@ def no_atomic_create(uri: str, why: str) -> NoAtomicCreate:
 
 
 def require_writable(storage: Storage) -> None:
-    """Raise NoAtomicCreate for a store that is known to be read-only, without a request."""
+    """Raise NoAtomicCreate for a store that is known to be read-only, without a request; UsageError for a share."""
+    if isinstance(storage, StoreOfVersions):
+        raise storage.refusal()
     if not storage.capabilities.atomic_create:
         raise no_atomic_create(storage.uri, "atomic creation is not known to work there")
 
@@ -263,6 +265,12 @@ class StoreOfVersions(Protocol):
 
     def between(self, first: int, last: int) -> Storage:
         """Return the store with the commits of a range of versions, both included."""
+
+    def recent(self, limit: int) -> Storage:
+        """Return the store with the commits of the newest `limit` versions (0: all), as far as they are known."""
+
+    def refusal(self) -> UsageError:
+        """Return the error for operations that write."""
 
     def newest_version(self) -> int:
         """Return the newest version that exists now."""

@@ -11,6 +11,15 @@ if TYPE_CHECKING:
     from deltacli.storage.retry import Retry
 
 
+_READING = frozenset(
+    {
+        *((name,) for name in ("changes", "features", "history", "properties", "read", "snapshot", "validate")),
+        *(("share", name) for name in ("changes", "head", "schema")),
+    }
+)
+"""Commands that read shared tables. Others write, or plan to."""
+
+
 @dataclass(frozen=True, slots=True)
 class Stores:
     """Opens stores with the options of a run.
@@ -52,11 +61,13 @@ class Stores:
 
         if parse_address(uri) is None:
             return None
+        from deltacli.cli.command_tree import path_of
+        from deltacli.cli.invocation import invocation
         from deltacli.cli.terminal.libraries import capture_logging
         from deltacli.sharing.client.faults import read_only
         from deltacli.sharing.client.opening import open_share
 
-        if writes:
+        if writes or path_of(invocation.arguments) not in _READING:
             raise read_only(uri)
         capture_logging()
         return open_share(uri, retry=self.policy(), note=self.note)

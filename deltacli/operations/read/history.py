@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
 from typing import Any
@@ -20,6 +20,7 @@ from deltacli.errors import CommitCorrupt, FileMissing
 from deltacli.operations.table.find_log import list_log
 from deltacli.progress import SILENT, Progress, weighed
 from deltacli.storage import Storage
+from deltacli.storage.base import StoreOfVersions
 from deltacli.units import format_timestamp, ranges_of
 from deltacli.work.commits.provenance import Provenance, read_provenance
 from deltacli.work.commits.reading import stream_commit
@@ -149,6 +150,14 @@ def read_history(
     A commit whose first line cannot be read, or whose file is empty or torn, becomes an item with a `problem`. Raises
     NotATable.
     """
+    if isinstance(storage, StoreOfVersions):
+        # Versions that only rearranged files are not told, which is not a gap.
+        known = _read_commits(storage.recent(limit), engine, limit=limit, counts=counts, progress=progress)
+        return replace(known, table=storage.uri, gaps=(), missing=(), lost=())
+    return _read_commits(storage, engine, limit=limit, counts=counts, progress=progress)
+
+
+def _read_commits(storage: Storage, engine: Engine, *, limit: int, counts: bool, progress: Progress) -> History:
     listing = list_log(storage, progress=progress)
     times = file_times(listing.commits)
     newest_first = sorted(listing.commits, reverse=True)

@@ -23,6 +23,7 @@ from deltacli.operations.validate.inspect_storage import WholeLog, WholeTable, l
 from deltacli.operations.validate.table_at_hand import TableContext
 from deltacli.progress import SILENT, Progress
 from deltacli.storage import NOTHING, Allowed, Storage, open_storage
+from deltacli.storage.base import StoreOfVersions
 from deltacli.storage.location import StoreLocation
 from deltacli.units import plural
 from deltacli.work.rows.table_files import TableFiles
@@ -69,6 +70,17 @@ class FileLimits:
         return sample if self.where is None else [*sample, f"--where {self.where!r}"]
 
 
+OF_THE_LOG = (
+    "log.*",
+    "hint.*",
+    "history.*",
+    "action.bad-modification-time",
+    "metadata.created-time",
+    "property.stats-struct-unset",
+)
+"""Rules that say nothing about a shared table, whose log is made here."""
+
+
 def validate_table(
     storage: Storage,
     engine: Engine,
@@ -91,9 +103,11 @@ def validate_table(
     where executors of a cluster find the table (None: they cannot).
 
     Works on tables that cannot be opened. Raises NotATable only where the path does not exist, StorageFailed, and
-    UsageError for a condition that does not fit this table (`usage.where`).
+    UsageError for a condition that does not fit this table (`usage.where`). Of a shared table, what a client can see is
+    checked.
     """
-    collector = Collector(RuleChoice(level, select, ignore, profile), max_findings, on_finding)
+    left_out = OF_THE_LOG if isinstance(storage, StoreOfVersions) else ()
+    collector = Collector(RuleChoice(level, select, (*ignore, *left_out), profile), max_findings, on_finding)
     log = list_log_whole(storage, progress)
     looks_into_files = level in ("footers", "data")
     inspector = LogInspector(storage, engine, collector, log, now_ms, progress, keeps_statistics=looks_into_files)

@@ -34,7 +34,7 @@ class AnswerHead:
     def delta_protocol(self) -> dict[str, Any]:  # Any: JSON values
         """The protocol action of a log that holds these files."""
         if self.form is ResponseFormat.PARQUET:
-            return {"minReaderVersion": 1, "minWriterVersion": 2}
+            return {"minReaderVersion": 1, "minWriterVersion": 4}  # of tables with a change data feed
         return _object(self.protocol, "deltaProtocol")
 
     @property

@@ -4,8 +4,7 @@ Data Feed from a Table.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 from urllib.parse import quote
@@ -104,6 +103,11 @@ class Pages:
     def __init__(self, head: AnswerHead, actions: Iterator[ActionLine], ends: list[AnswerEnd]) -> None:
         self.head, self.actions, self._ends = head, actions, ends
 
+    def close(self) -> None:
+        """Release the connection of an answer that was not read to its end."""
+        if isinstance(self.actions, Generator):
+            self.actions.close()
+
     @property
     def end(self) -> AnswerEnd:
         """What the last lines said, once all actions are read."""
@@ -166,15 +170,16 @@ class TableRequests:
     ) -> Result:
         """Return what `read` makes of all pages. Each page is streamed, and asked for when it is needed."""
         for attempt in range(1, BODY_ATTEMPTS + 1):
-            pages = _open_pages(self, request, what)
+            pages: Pages | None = None
             try:
+                pages = _open_pages(self, request, what)
                 return read(pages)
             except AnswerBroken:
                 if attempt == BODY_ATTEMPTS:
                     raise
             finally:
-                with suppress(AttributeError):
-                    pages.actions.close()  # type: ignore[attr-defined]  # a generator, which holds a connection
+                if pages is not None:
+                    pages.close()
         raise AssertionError
 
     def line_answer(self, reply: Reply, what: str) -> LineAnswer:

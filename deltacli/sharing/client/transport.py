@@ -143,6 +143,29 @@ class Reply:
             self._response.close()
 
 
+class EndpointReach:
+    """The ranges that the endpoint's own addresses lie in, as far as it was connected to.
+
+    Connections hold this, and nothing that holds connections: urllib3 keeps those of a pool until the pool is gone.
+    """
+
+    def __init__(self, origin: Origin) -> None:
+        self._host = origin.host
+        self._reaches: set[Reach] = {Reach.LOOPBACK} if is_loopback_name(origin.host) else set()
+
+    def note(self, host: str, address: str) -> None:
+        """Remember the range of the endpoint. Plain http goes to loopback only, whatever a name resolves to."""
+        reach = reach_of(address)
+        if is_loopback_name(host) and reach is not Reach.LOOPBACK:
+            raise ServerUnavailable(f"{host} has the address {address}, which is not on loopback")
+        if host.lower().rstrip(".") == self._host:
+            self._reaches.add(reach)
+
+    def require(self, host: str, address: str) -> None:
+        """Raise UrlRefused for an address of a file in another range than those of the endpoint."""
+        require_reach(host, address, frozenset(self._reaches))
+
+
 class Transport:
     """Sends the requests of one profile, from any thread."""
 
@@ -161,8 +184,7 @@ class Transport:
         self.retry = retry or Retry()
         self.credentials: Credentials | None = None
         self._now, self._lookup = now, lookup
-        self._reaches: set[Reach] = {Reach.LOOPBACK} if is_loopback_name(origin.host) else set()
-        """Ranges that the endpoint's own addresses lie in, as far as it was connected to."""
+        self._reach = EndpointReach(origin)
 
     # -- requests to the endpoint ---------------------------------------------------------------------------------
 
@@ -273,11 +295,11 @@ class Transport:
 
     @cached_property
     def _pools(self) -> urllib3.PoolManager:
-        return self._make_pools(self._note_endpoint)
+        return self._make_pools(self._reach.note)
 
     @cached_property
     def _file_pools(self) -> urllib3.PoolManager:
-        return self._make_pools(self._require_reach)
+        return self._make_pools(self._reach.require)
 
     def _make_pools(self, vet: Callable[[str, str], None]) -> urllib3.PoolManager:
         try:
@@ -285,30 +307,19 @@ class Transport:
         except ImportError as fault:
             raise UsageError(
                 "reading shares requires urllib3, which is not installed",
-                code="usage.extra",
+                code="usage.missing-extra",
                 hint="pip install 'deltacli[share-client]'",
             ) from fault
         lookup = self._lookup or connections.resolve
         return connections.make_pools(vet, connections=PARALLEL_DOWNLOADS, lookup=lookup)
-
-    def _note_endpoint(self, host: str, address: str) -> None:
-        """Remember the range of the endpoint. Plain http goes to loopback only, whatever a name resolves to."""
-        reach = reach_of(address)
-        if is_loopback_name(host) and reach is not Reach.LOOPBACK:
-            raise ServerUnavailable(f"{host} has the address {address}, which is not on loopback")
-        if host.lower().rstrip(".") == self.origin.host:
-            self._reaches.add(reach)
-
-    def _require_reach(self, host: str, address: str) -> None:
-        require_reach(host, address, frozenset(self._reaches))
 
     def learn_reach(self) -> None:
         """Resolve the endpoint, so that URLs in its own range are accepted before it was connected to."""
         from deltacli.sharing.client import connections
 
         with suppress(OSError, UnicodeError):
-            lookup = self._lookup or connections.resolve
-            self._reaches |= {reach_of(address) for address in lookup(self.origin.host, self.origin.port)}
+            for address in (self._lookup or connections.resolve)(self.origin.host, self.origin.port):
+                self._reach.note(self.origin.host, address)
 
     def _open(
         self,

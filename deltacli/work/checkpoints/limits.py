@@ -114,6 +114,25 @@ def rows_a_batch(source: Any, metadata: Any, group: int, columns: list[str], pat
     return max(rows, 1)
 
 
+def longest_repeated(source: Any, chunk: Any, rows: int, most_bytes: int) -> int:  # Any: pyarrow has no types
+    """Return the bytes of the longest value that the dictionary of a column chunk can repeat, 0 where `rows` of its
+    largest value fit into `most_bytes`. Raises ThriftFaultError and struct.error for invalid page headers, and
+    OverflowError for a page above the limit.
+    """
+    longest = 0
+    for start, header in _headers(source, chunk):
+        if header.unpacked_bytes > MAX_PAGE_BYTES:
+            raise OverflowError(f"a page unpacks to {header.unpacked_bytes} bytes")
+        if header.kind == DICTIONARY_PAGE and header.unpacked_bytes * rows > most_bytes:
+            if chunk.physical_type != "BYTE_ARRAY":
+                longest = max(longest, header.unpacked_bytes // max(header.values, 1))
+                continue
+            source.seek(start)
+            page = source.read(header.packed_bytes)
+            longest = max(longest, _longest_of_dictionary(page, chunk.compression, header))
+    return longest
+
+
 def _headers(source: Any, chunk: Any) -> Iterator[tuple[int, PageHeader]]:  # Any: pyarrow has no types
     """Yield the start of the data and the header of each page of a column chunk."""
     position = chunk.data_page_offset

@@ -17,7 +17,7 @@ from deltacli.delta.log.commit_lines import Action
 from deltacli.progress import SILENT, Progress
 from deltacli.sharing.client.answers import ActionLine, AnswerHead
 from deltacli.sharing.client.faults import invalid, too_much
-from deltacli.sharing.client.table_requests import ChangeQuery, Pages, Point, TableRequests
+from deltacli.sharing.client.table_requests import ChangeQuery, Pages, Point, Query, TableRequests
 from deltacli.sharing.client.tables.file_lines import read_file
 from deltacli.sharing.client.tables.file_urls import FileUrl, FileUrls
 from deltacli.sharing.client.tables.shared_log import LogFileBytes, RenewedUrls
@@ -28,6 +28,7 @@ from deltacli.storage.disk_faults import writing_faults
 
 _BUFFERED_BYTES = 1 << 20
 _WITH_CHANGES = ("add", "remove")
+_INFO = b'{"commitInfo":{}}\n'
 
 
 @dataclass
@@ -72,7 +73,7 @@ class SharedChanges:
     """The changes of a range of versions."""
 
     requests: TableRequests
-    query: ChangeQuery
+    query: ChangeQuery | Query
     head: AnswerHead
     first: int
     last: int
@@ -97,10 +98,10 @@ class SharedChanges:
         """A checkpoint at the first version, and the commits. One without changes has a time between its neighbours."""
         name = classic_path(self.first).rpartition("/")[2]
         found = {name: LogFileBytes(self.checkpoint.size_bytes, 0, self.checkpoint.read)}
-        time_ms = 0
-        for version in range(self.first, self.last + 1):
+        time_ms, is_feed = 0, isinstance(self.query, ChangeQuery)
+        for version in range(self.first, self.last + 1) if is_feed else sorted(self.parts):
             time_ms = self.times.get(version, time_ms + 1)
-            parts = _Parts(self.lines, tuple(self.parts.get(version, ())))
+            parts = _Parts(self.lines, tuple(self.parts.get(version, ())), _INFO if is_feed else b"")
             found[f"{version:020}.json"] = LogFileBytes(parts.size_bytes, time_ms, parts.read)
         return found
 
@@ -111,17 +112,18 @@ class SharedChanges:
     @cached_property
     def _renewed(self) -> RenewedUrls:
         def renew(before: FileUrls) -> FileUrls:
+            if isinstance(self.query, Query):
+                return self.requests.query(self.query, lambda pages: urls_again(pages, before))
             return self.requests.changes(self.query, lambda pages: urls_again(pages, before))
 
         return RenewedUrls(self.first_urls, renew, self.requests.transport.clock)
 
 
 class _Parts:
-    """A commit: the parts of the file of lines that belong to it, after its commitInfo."""
+    """A commit: the parts of the file of lines that belong to it, after its first line."""
 
-    def __init__(self, lines: HiddenFile, parts: tuple[tuple[int, int], ...]) -> None:
-        self._lines, self._parts = lines, parts
-        self._head = b'{"commitInfo":{}}\n'
+    def __init__(self, lines: HiddenFile, parts: tuple[tuple[int, int], ...], head: bytes) -> None:
+        self._lines, self._parts, self._head = lines, parts, head
         self.size_bytes = len(self._head) + sum(length for _, length in parts)
 
     def read(self, offset: int, length: int) -> bytes:
@@ -143,8 +145,16 @@ def read_changes(
     return requests.changes(query, lambda pages: _read_pages(requests, query, (first, last), pages, progress))
 
 
+def read_commits(
+    requests: TableRequests, first: int, last: int, formats: tuple[ResponseFormat, ...], progress: Progress = SILENT
+) -> SharedChanges:
+    """List the files that a range of versions added and removed. Raises as `read_changes` does."""
+    query = Query(formats=formats, starting_version=first, ending_version=last)
+    return requests.query(query, lambda pages: _read_pages(requests, query, (first, last), pages, progress))
+
+
 def _read_pages(
-    requests: TableRequests, query: ChangeQuery, span: tuple[int, int], pages: Pages, progress: Progress
+    requests: TableRequests, query: ChangeQuery | Query, span: tuple[int, int], pages: Pages, progress: Progress
 ) -> SharedChanges:
     urls = FileUrls()
     with hidden_file() as (place, opened), hidden_file() as (lines, opened_lines):

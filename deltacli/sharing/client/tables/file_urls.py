@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 from deltacli.delta.vectors.z85 import encode_z85
 from deltacli.sharing.client.faults import invalid
+from deltacli.storage.disk_faults import writing_faults
 
 _PLAIN = re.compile(r"[a-z0-9][a-z0-9-]{0,127}")
 _VECTORS = uuid.UUID("6f0e2f0e-7d53-4c5e-9a0e-5a2f5c0b7a11")
@@ -61,7 +62,9 @@ class FileUrls:
     """URLs by file name. Fill it first; then it may be read from any thread."""
 
     def __init__(self) -> None:
-        self._file = tempfile.TemporaryFile(prefix="deltacli-urls-")  # noqa: SIM115  (closed with this object)
+        with writing_faults(tempfile.gettempdir(), "a temporary file"):
+            self._descriptor, place = tempfile.mkstemp(prefix="deltacli-urls-")
+            os.unlink(place)
         self._pending: list[bytes] = []
         self._pending_bytes = 0
         self._end = 0
@@ -107,7 +110,7 @@ class FileUrls:
         if row is None:
             return None
         start, end = self._offsets[row], self._offsets[row + 1]
-        url = os.pread(self._file.fileno(), end - start, start).decode("ascii")
+        url = os.pread(self._descriptor, end - start, start).decode("ascii")
         size, expires = self._sizes[row], self._expires[row]
         return FileUrl(url, None if size == UNKNOWN else size, None if expires == UNKNOWN else expires)
 
@@ -117,6 +120,11 @@ class FileUrls:
         return None if row is None or self._sizes[row] == UNKNOWN else self._sizes[row]
 
     def _write(self) -> None:
-        self._file.write(b"".join(self._pending))
-        self._file.flush()
+        rest = memoryview(b"".join(self._pending))
+        with writing_faults(tempfile.gettempdir(), "a temporary file"):
+            while rest:
+                rest = rest[os.write(self._descriptor, rest) :]
         self._pending, self._pending_bytes = [], 0
+
+    def __del__(self) -> None:
+        os.close(self._descriptor)

@@ -11,14 +11,15 @@ from threading import Lock
 from typing import Any, NoReturn
 
 from deltacli.delta.schema.types import parse_schema
-from deltacli.errors import FileMissing
+from deltacli.errors import FileMissing, UsageError
 from deltacli.progress import SILENT, Progress
 from deltacli.sharing.client.addresses import ShareAddress
 from deltacli.sharing.client.faults import read_only
 from deltacli.sharing.client.table_requests import NEWEST, Point, Query, TableRequests
-from deltacli.sharing.client.tables.change_log import read_changes
+from deltacli.sharing.client.tables.change_log import read_changes, read_commits
 from deltacli.sharing.client.tables.downloads import Downloads
 from deltacli.sharing.client.tables.file_urls import FileUrl
+from deltacli.sharing.client.tables.guarded_reader import GuardedReader
 from deltacli.sharing.client.tables.predicate_hints import json_hint
 from deltacli.sharing.client.tables.shared_log import LogFileBytes, SharedLog
 from deltacli.sharing.client.tables.shared_version import read_version, version_without_files
@@ -37,6 +38,7 @@ from deltacli.storage.object_reader import ObjectReader
 
 LOG = "_delta_log"
 NO_COLUMNS = '{"type":"struct","fields":[]}'
+_HINT = f"{LOG}/_last_checkpoint"
 _TAIL_BYTES = 64 << 10
 
 
@@ -99,6 +101,12 @@ class ShareStorage:
         """Return the store of the changes from one version to another, both included."""
         return ChangeStorage(self, first, last)
 
+    def recent(self, limit: int) -> ChangeStorage:
+        """Return the store with the commits of the newest `limit` versions (0: all) that changed rows."""
+        newest = self.newest_version()
+        first = max(newest - limit + 1, 0) if limit else 0
+        return ChangeStorage(self, first, newest, are_commits=True)
+
     def newest_version(self) -> int:
         """Return the newest version that the server has."""
         return self.requests.version()
@@ -132,8 +140,7 @@ class ShareStorage:
         if directory == LOG:
             found = [FileStat(name, file.size_bytes, file.modified_ms) for name, file in self.shared.log_files.items()]
         elif directory == "":
-            urls = self.shared.urls
-            found = [FileStat(name, urls.size_of(name) or 0, 0) for name in urls.names()]
+            found = [FileStat(name, self._size_of(name), 0) for name in self.shared.urls.names()]
         else:
             raise self._missing(directory)
         return iter(sorted(stat for stat in found if stat.name >= start))
@@ -170,7 +177,7 @@ class ShareStorage:
         size = self._size_of(path)
         start = max(size - _TAIL_BYTES, 0)
         tail = self._downloads.read(path, start, size - start)
-        return ObjectReader(lambda offset, count: self._downloads.read(path, offset, count), size, tail, path)
+        return GuardedReader(lambda offset, count: self._downloads.read(path, offset, count), size, tail, path)
 
     def _size_of(self, path: str) -> int:
         size = self.shared.urls.size_of(path)
@@ -223,13 +230,19 @@ class ShareStorage:
     def remove_directory(self, path: str) -> Deletion:
         self._refuse(path)
 
+    def refusal(self) -> UsageError:
+        """Return the error for operations that write."""
+        return read_only(self.uri)
+
     def _refuse(self, *_: object) -> NoReturn:
-        raise read_only(self.uri)
+        raise self.refusal()
 
     # -- parts ----------------------------------------------------------------------------------------------------
 
     def _log_file(self, path: str) -> LogFileBytes | None:
         """Return a file of the log; None for a data file. Raises FileMissing for a path that is neither."""
+        if path == _HINT:  # without asking the server
+            raise self._missing(path)
         if path.startswith(f"{LOG}/"):
             found = self.shared.log_files.get(path[len(LOG) + 1 :])
             if found is None:
@@ -254,14 +267,16 @@ class MetadataStorage(ShareStorage):
 
 
 class ChangeStorage(ShareStorage):
-    """The store of the changes of a range of versions."""
+    """The store of the changes of a range of versions: of their rows, or with `are_commits` of their files."""
 
-    def __init__(self, table: ShareStorage, first: int, last: int) -> None:
+    def __init__(self, table: ShareStorage, first: int, last: int, *, are_commits: bool = False) -> None:
         super().__init__(table.address, table.requests, table.query, progress=table._progress)
-        self._first, self._last = first, last
+        self._span, self._are_commits = (first, last), are_commits
 
     def at(self, version: int | None = None, timestamp_ms: int | None = None) -> ShareStorage:  # noqa: ARG002
         return self
 
     def _load(self) -> SharedLog:
-        return read_changes(self.requests, self._first, self._last, self.query.formats, self._progress)
+        if self._are_commits:
+            return read_commits(self.requests, *self._span, self.query.formats, self._progress)
+        return read_changes(self.requests, *self._span, self.query.formats, self._progress)

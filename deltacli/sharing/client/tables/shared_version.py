@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 from deltacli.delta.checkpoint.layout import classic_path
 from deltacli.progress import SILENT, Progress
 from deltacli.sharing.client.answers import AnswerHead
-from deltacli.sharing.client.faults import FilesMovedOn, invalid, too_much
+from deltacli.sharing.client.faults import FilesMovedOn, RequestRefused, invalid, too_much
 from deltacli.sharing.client.table_requests import Pages, Point, Query, TableRequests
 from deltacli.sharing.client.tables.file_lines import SharedFile, read_file
 from deltacli.sharing.client.tables.file_urls import FileUrl, FileUrls
@@ -89,16 +90,23 @@ class SharedVersion:
         return RenewedUrls(self.first_urls, self._renew, self.requests.transport.clock)
 
     def _renew(self, before: FileUrls) -> FileUrls:
-        query = replace(self.query, refresh_token=self.refresh_token)
-        if self.refresh_token is None and self.query.point.timestamp_ms is not None:
-            query = replace(query, point=Point(self.version))
+        """Return new URLs: by the refresh token, else of the same version by its number, else of the newest version,
+        which has the same files unless the table was changed.
+        """
 
         def read(pages: Pages) -> FileUrls:
             found = urls_again(pages, before)
             self.refresh_token = pages.end.refresh_token or self.refresh_token
             return found
 
-        return self.requests.query(query, read)
+        by_number = replace(self.query, point=Point(self.version))
+        ways = [by_number, *([self.query] if self.query.point.is_newest else [])]
+        if self.refresh_token is not None:
+            ways.insert(0, replace(self.query, refresh_token=self.refresh_token))
+        for query in ways[:-1]:
+            with suppress(RequestRefused):
+                return self.requests.query(query, read)
+        return self.requests.query(ways[-1], read)
 
 
 def urls_again(pages: Pages, before: FileUrls) -> FileUrls:

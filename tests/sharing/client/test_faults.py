@@ -1,0 +1,349 @@
+"""What goes wrong between server and client: a clear error or the right rows, never a wrong row or an endless wait."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from deltacli.api.table import Table
+from deltacli.errors import DataUnreadable, DeltacliError
+from deltacli.sharing.client.faults import (
+    AccessRefused,
+    AnswerBroken,
+    AnswerInvalid,
+    FilesMovedOn,
+    RequestRefused,
+    ServerUnavailable,
+    ShareAbsent,
+)
+from deltacli.sharing.client.limits import Limits
+from deltacli.sharing.client.listing import list_shares
+from deltacli.sharing.client.tables.share_storage import ShareStorage
+from tests.sharing.client.serving import Asked, Proxy, Sent, proxied
+from tests.sharing.served import shared
+from tests.support.rows import parquet_bytes, schema_of, table_of
+
+ROWS = [pa.table({"id": pa.array([number, number + 10])}) for number in range(3)]
+IDS = [0, 1, 2, 10, 11, 12]
+
+Truly = Callable[[], Sent]
+
+
+@pytest.fixture
+def proxy(tmp_path: Path) -> Iterator[Proxy]:
+    """A table of three files."""
+    files = {f"part-{number}.parquet": parquet_bytes(rows) for number, rows in enumerate(ROWS)}
+    with proxied(tmp_path, shared(table_of(files, schema_of(ROWS[0])).write(tmp_path / "t"))) as proxy:
+        yield proxy
+
+
+def ids(store: ShareStorage) -> list[int]:
+    """The rows of the table, sorted."""
+    return sorted(Table(store).snapshot().scan().to_arrow().column("id").to_pylist())
+
+
+def lines_changed(change: Callable[[list[Any]], list[Any]]) -> Callable[[Asked, Truly], Sent]:
+    """Plant a change of the lines of queries."""
+
+    def plant(asked: Asked, truly: Truly) -> Sent:
+        sent = truly()
+        return sent.with_lines(change(sent.lines)) if asked.target.endswith("/query") else sent
+
+    return plant
+
+
+def first_times(count: int, answer: Sent | None, *, files: bool = False) -> Callable[[Asked, Truly], Sent | None]:
+    """Plant another answer to the first requests of the endpoint, or for files."""
+    left = [count]
+
+    def plant(asked: Asked, truly: Truly) -> Sent | None:
+        if asked.is_for_file is files and left[0]:
+            left[0] -= 1
+            return answer
+        return truly()
+
+    return plant
+
+
+@pytest.mark.parametrize("files", [False, True])
+@pytest.mark.parametrize("answer", [None, Sent(503, {}, b"busy"), Sent(500, {}, b"")])
+def test_requests_are_repeated_after_drops_and_failures(proxy: Proxy, answer: Sent | None, files: bool) -> None:
+    proxy.plant = first_times(3, answer, files=files)
+
+    assert IDS == ids(proxy.store())
+    assert 3 <= len(proxy.waited)
+
+
+def test_retry_after_is_obeyed(proxy: Proxy) -> None:
+    proxy.plant = first_times(1, Sent(429, {"Retry-After": "17"}, b""))
+
+    assert IDS == ids(proxy.store())
+    assert [17.0] == proxy.waited
+
+
+def test_retry_after_beyond_the_budget_fails_at_once(proxy: Proxy) -> None:
+    proxy.plant = first_times(9, Sent(429, {"Retry-After": "3000"}, b'{"errorCode": "X", "message": "later"}'))
+
+    with pytest.raises(ServerUnavailable, match="too busy: later"):
+        ids(proxy.store())
+
+    assert [] == proxy.waited
+
+
+def test_a_lasting_failure_ends_with_the_budget(proxy: Proxy) -> None:
+    proxy.plant = lambda _asked, _truly: Sent(503, {}, b"")
+
+    with pytest.raises(ServerUnavailable) as caught:
+        ids(proxy.store(budget_s=20))
+
+    assert sum(proxy.waited) <= 20
+    assert "times" in caught.value.facts["tried"]
+
+
+@pytest.mark.parametrize(
+    "status, fault", [(400, RequestRefused), (401, AccessRefused), (403, AccessRefused), (404, ShareAbsent)]
+)
+def test_what_a_repetition_cannot_change_is_not_repeated(proxy: Proxy, status: int, fault: type[DeltacliError]) -> None:
+    proxy.plant = lambda _asked, _truly: Sent(status, {}, b'{"errorCode": "E", "message": "no\\u001b[31m way"}')
+
+    with pytest.raises(fault, match="no \\[31m way"):
+        ids(proxy.store())
+
+    assert 1 == len(proxy.asked)
+
+
+@pytest.mark.parametrize("cut_at", [0, 100, 1_000])
+def test_an_answer_that_breaks_off_is_asked_for_again(proxy: Proxy, cut_at: int) -> None:
+    cut = [True]
+
+    def plant(asked: Asked, truly: Truly) -> Sent:
+        sent = truly()
+        return replace(sent, cut_at=cut_at) if asked.target.endswith("/query") and cut and cut.pop() else sent
+
+    proxy.plant = plant
+
+    assert IDS == ids(proxy.store())
+
+
+def test_an_answer_that_always_breaks_off_is_an_error(proxy: Proxy) -> None:
+    proxy.plant = lambda _asked, truly: replace(truly(), cut_at=900)
+
+    with pytest.raises(AnswerBroken):
+        ids(proxy.store())
+
+    assert len(proxy.asked) <= 9
+
+
+def test_an_answer_without_its_last_line_is_an_error(proxy: Proxy) -> None:
+    """
+    The connection ends after a whole line, with a length that is that of the cut answer.
+    """
+    proxy.plant = lines_changed(lambda lines: lines[:-2])
+
+    with pytest.raises(AnswerBroken, match="endStreamAction"):
+        ids(proxy.store())
+
+
+def test_an_error_in_the_last_line_is_an_error(proxy: Proxy) -> None:
+    proxy.plant = lines_changed(lambda lines: [*lines[:-1], {"endStreamAction": {"errorMessage": "disk on fire"}}])
+
+    with pytest.raises(AnswerBroken, match="disk on fire"):
+        ids(proxy.store())
+
+
+def test_a_body_without_length_and_last_line_is_not_trusted(proxy: Proxy) -> None:
+    def plant(asked: Asked, truly: Truly) -> Sent:
+        sent = truly()
+        if not asked.target.endswith("/query"):
+            return sent
+        headers = {"delta-table-version": sent.headers["delta-table-version"]}
+        return replace(sent.with_lines(sent.lines[:-1]), headers=headers, length=-1)
+
+    proxy.plant = plant
+
+    with pytest.raises(AnswerBroken):
+        ids(proxy.store())
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        (lambda lines: [*lines[:3], *lines[2:]], "twice"),
+        (lambda lines: lines[1:], "does not begin"),
+        (lambda lines: [*lines[:2], {"surprise": {}}, *lines[2:]], "unexpected action"),
+        (lambda lines: [*lines, lines[2]], "continues after"),
+        (lambda lines: [*lines[:2], {"file": lines[2]["file"] | {"id": None}}, *lines[3:]], "no id"),
+        (lambda lines: [*lines[:2], {"file": lines[2]["file"] | {"size": -5}}, *lines[3:]], "size"),
+        (lambda lines: [*lines[:2], {"file": lines[2]["file"] | {"url": None}}, *lines[3:]], "no URL"),
+    ],
+)
+def test_lines_against_the_protocol_are_errors(proxy: Proxy, change: Any, message: str) -> None:
+    proxy.plant = lines_changed(change)
+
+    with pytest.raises(AnswerInvalid, match=message):
+        ids(proxy.store())
+
+
+def test_pages_are_read_to_the_last_one(proxy: Proxy) -> None:
+    store = proxy.store(max_files=1)
+
+    assert IDS == ids(store)
+    assert 3 == sum(asked.target.endswith("/query") for asked in proxy.asked)
+
+
+def test_a_page_token_that_comes_again_is_an_error(proxy: Proxy) -> None:
+    first: list[Sent] = []
+
+    def plant(_asked: Asked, truly: Truly) -> Sent:
+        first.append(first[0] if first else truly())
+        head, file = first[0].lines[:2], first[0].lines[1 + len(first)]
+        return first[0].with_lines([*head, file, {"endStreamAction": {"nextPageToken": "again"}}])
+
+    proxy.plant = plant
+
+    with pytest.raises(AnswerInvalid, match="repeats a page token"):
+        ids(proxy.store())
+
+    assert 2 == len(proxy.asked)
+
+
+def test_a_list_that_never_ends_is_an_error(proxy: Proxy) -> None:
+    page = {"items": [{"name": "s"}], "nextPageToken": "again"}
+    proxy.plant = lambda _asked, _truly: Sent(200, {}, json.dumps(page).encode())
+
+    with pytest.raises(AnswerInvalid, match="repeats a page token"):
+        list(list_shares(proxy.store().requests.transport))
+
+
+def test_fresh_tokens_for_ever_end_at_a_limit(proxy: Proxy) -> None:
+    def plant(_asked: Asked, _truly: Truly) -> Sent:
+        return Sent(200, {}, json.dumps({"items": [], "nextPageToken": str(len(proxy.asked))}).encode())
+
+    proxy.plant = plant
+
+    with pytest.raises(AnswerInvalid, match="limit of 5 pages"):
+        list(list_shares(proxy.store(limits=Limits(pages=5)).requests.transport))
+
+
+@pytest.mark.parametrize("later_ms, queries", [(0, 1), (3_580_000, 2), (3_600_000, 3)])
+def test_expired_urls_are_renewed_in_the_middle_of_a_scan(proxy: Proxy, later_ms: int, queries: int) -> None:
+    """
+    The refresh token expires with the URLs; then the version is asked for by its number.
+    """
+    snapshot = Table(proxy.store()).snapshot()
+
+    proxy.served.now_ms += later_ms
+
+    assert IDS == sorted(snapshot.scan().to_arrow().column("id").to_pylist())
+    assert queries == sum(asked.target.endswith("/query") for asked in proxy.asked)
+
+
+def test_urls_that_are_not_accepted_are_renewed_once(proxy: Proxy) -> None:
+    proxy.plant = first_times(1, Sent(403, {}, b"expired"), files=True)
+
+    assert IDS == ids(proxy.store())
+
+
+def test_urls_that_are_never_accepted_are_an_error(proxy: Proxy) -> None:
+    proxy.plant = first_times(10**6, Sent(403, {}, b"expired"), files=True)
+
+    with pytest.raises(AccessRefused):
+        ids(proxy.store())
+
+
+def test_a_table_that_moves_on_is_an_error_not_other_rows(proxy: Proxy) -> None:
+    """
+    The URLs expire, and the server then has other files, and no token for the old version.
+    """
+
+    def plant(asked: Asked, truly: Truly) -> Sent:
+        sent = truly()
+        if not asked.target.endswith("/query"):
+            return sent
+        lines = sent.lines
+        lines[-1]["endStreamAction"].pop("refreshToken", None)
+        kept = lines if len(proxy.asked) == 1 else [*lines[:2], lines[-1]]
+        return sent.with_lines(kept)
+
+    proxy.plant = plant
+    snapshot = Table(proxy.store()).snapshot()
+    proxy.served.now_ms += 3_600_000
+
+    with pytest.raises(FilesMovedOn):
+        snapshot.scan().to_arrow()
+
+
+@pytest.mark.parametrize("difference", [-1, 1, 100_000])
+def test_a_size_that_is_not_the_file_s_is_an_error(proxy: Proxy, difference: int) -> None:
+    def change(lines: list[Any]) -> list[Any]:
+        lines[2]["file"]["size"] += difference
+        return lines
+
+    proxy.plant = lines_changed(change)
+
+    with pytest.raises(DataUnreadable, match="another size"):
+        ids(proxy.store())
+
+
+def test_a_file_that_is_cut_short_is_an_error(proxy: Proxy) -> None:
+    """
+    The range is answered with a shorter one, which claims to be what was asked for.
+    """
+
+    def plant(asked: Asked, truly: Truly) -> Sent:
+        sent = truly()
+        return replace(sent, body=sent.body[:-7]) if asked.is_for_file else sent
+
+    proxy.plant = plant
+
+    with pytest.raises(DeltacliError):
+        ids(proxy.store())
+
+
+def test_another_file_of_the_same_size_is_an_error_or_its_bytes_are_not_rows(proxy: Proxy) -> None:
+    """
+    An entity tag that changes between two ranges: the file was replaced.
+    """
+    tags = iter(range(10**6))
+
+    def plant(asked: Asked, truly: Truly) -> Sent:
+        sent = truly()
+        return replace(sent, headers={**sent.headers, "etag": f'"{next(tags)}"'}) if asked.is_for_file else sent
+
+    proxy.plant = plant
+    store = proxy.store()
+    name = next(iter(store.shared.urls.names()))
+    store.read_range(name, 0, 4)
+
+    with pytest.raises(DataUnreadable, match="replaced"):
+        store.read_range(name, 4, 4)
+
+
+def test_a_server_without_ranges_is_read_by_whole_files(proxy: Proxy) -> None:
+    def plant(asked: Asked, truly: Truly) -> Sent:
+        if asked.is_for_file:
+            whole = replace(asked, headers={name: value for name, value in asked.headers.items() if name != "range"})
+            reply = proxy._reply(whole)
+            return Sent(200, {}, reply.body)
+        return truly()
+
+    proxy.plant = plant
+
+    assert IDS == ids(proxy.store())
+
+
+def test_an_answer_of_another_version_is_an_error(proxy: Proxy) -> None:
+    def plant(asked: Asked, truly: Truly) -> Sent:
+        sent = truly()
+        return replace(sent, headers={**sent.headers, "delta-table-version": "7"})
+
+    proxy.plant = plant
+
+    with pytest.raises(AnswerInvalid, match="another version"):
+        Table(proxy.store()).snapshot(version=0)

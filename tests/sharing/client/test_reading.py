@@ -1,0 +1,220 @@
+"""Reading shares by commands and from Python: the same results as for a directory, and what is sent for them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from jsonschema import Draft202012Validator
+
+import deltacli
+from deltacli.cli.app import run
+from deltacli.delta.schema.types import parse_schema
+from deltacli.errors import UsageError
+from deltacli.sharing import Client
+from deltacli.sharing.client.tables.predicate_hints import json_hint
+from tests.cli.support import ROOT, Result
+from tests.sharing.client.serving import Proxy, proxied
+from tests.sharing.served import shared
+from tests.support.actions import add, commit_info, metadata, protocol
+from tests.support.builder import TableBuilder
+from tests.support.rows import parquet_bytes, schema_of
+
+ROWS = [pa.table({"id": pa.array([number, number + 10]), "day": ["a", "b"]}) for number in range(3)]
+CONFIGURATION = {"delta.enableChangeDataFeed": "true"}
+
+Run = Callable[..., Result]
+
+
+@pytest.fixture
+def proxy(tmp_path: Path) -> Iterator[Proxy]:
+    """A table of three versions with a file each, and statistics; another one without history."""
+    builder = TableBuilder()
+    for number, rows in enumerate(ROWS):
+        path, data = f"part-{number}.parquet", parquet_bytes(rows)
+        builder.file(path, data)
+        stats = {"numRecords": 2, "minValues": {"id": number}, "maxValues": {"id": number + 10}, "nullCount": {"id": 0}}
+        head = [protocol(1, 4), metadata(schema_string=schema_of(rows), configuration=CONFIGURATION)]
+        builder.commit(commit_info(), *(head if not number else []), add(path, size=len(data), stats=json.dumps(stats)))
+    place = builder.write(tmp_path / "t")
+    with proxied(tmp_path, shared(place), shared(place, "newest", history_shared=False)) as proxy:
+        yield proxy
+
+
+@pytest.fixture
+def command(capfdbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Run `deltacli` in this process."""
+    for name in ("DELTACLI_FORMAT", "DELTACLI_CONFIG"):
+        monkeypatch.delenv(name, raising=False)
+
+    def run_here(*arguments: str) -> Result:
+        code = run(list(arguments))
+        out, err = capfdbinary.readouterr()
+        return Result(code, out.decode(), err.decode())
+
+    return run_here
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("read", "--columns", "id"),
+        ("read", "--where", "id > 10"),
+        ("read", "--version", "1"),
+        ("changes", "--from", "1"),
+        ("snapshot", "--schema"),
+    ],
+)
+def test_reading_commands_print_what_they_print_of_the_directory(
+    proxy: Proxy, command: Run, arguments: tuple[str, ...]
+) -> None:
+    name, *options = arguments
+    local = proxy.served.tables[0].location
+
+    shared_ = command(name, proxy.address(), *options, "--format", "csv")
+    direct = command(name, local, *options, "--format", "csv")
+
+    assert (0, 0) == (direct.code, shared_.code), shared_.err
+    assert sorted(direct.out.splitlines()) == sorted(shared_.out.splitlines())
+
+
+def test_history_tells_versions_and_times(proxy: Proxy, command: Run) -> None:
+    found = command("history", proxy.address(), "--json", "--counts", "--limit", "2")
+    refused = command("history", proxy.address("newest"), "--json")
+
+    items = json.loads(found.out)["items"]
+    assert [(2, 1), (1, 1)] == [(item["version"], item["addedFiles"]) for item in items]
+    assert 3 == refused.code
+    assert "share.request" in refused.err
+
+
+@pytest.mark.parametrize(
+    "command_line",
+    ["vacuum T --dry-run", "checkpoint T", "properties T set a=b", "log expire T", "widen-type T id long --dry-run"],
+)
+def test_commands_that_write_are_refused(proxy: Proxy, command: Run, command_line: str) -> None:
+    found = command(*(proxy.address() if word == "T" else word for word in command_line.split()))
+
+    assert (2, True) == (found.code, "a shared table is read-only" in found.err), found
+    assert [] == proxy.asked
+
+
+def test_ls_lists_tables_and_its_document_is_that_of_the_schema(proxy: Proxy, command: Run) -> None:
+    table = command("share", "ls", f"{proxy.profile}#sales")
+    document = json.loads(command("share", "ls", f"{proxy.profile}#Sales.Main", "--json").out)
+    absent = command("share", "ls", f"{proxy.profile}#nothing")
+
+    assert ["share", "Sales", "Sales"] == [line.split()[0] for line in table.out.splitlines()]
+    schema = json.loads((ROOT / "docs" / "schemas" / "deltacli.share-ls.json").read_text())
+    Draft202012Validator(schema).validate(document)
+    assert ["newest", "t"] == [item["table"] for item in document["items"]]
+    assert (3, True) == (absent.code, "no share of the profile is named nothing" in absent.err)
+
+
+def test_head_asks_for_the_files_of_a_few_rows_only(proxy: Proxy, command: Run) -> None:
+    found = command("share", "head", proxy.address(), "-n", "2", "--format", "csv")
+
+    assert 3 == len(found.out.splitlines())
+    assert [{"limitHint": 2, "includeRefreshToken": True}] == [
+        asked.json for asked in proxy.asked if asked.target.endswith("/query")
+    ]
+    assert 1 == len({asked.target for asked in proxy.asked if asked.is_for_file})
+
+
+def test_schema_lists_no_files(proxy: Proxy, command: Run) -> None:
+    found = command("share", "schema", proxy.address())
+
+    assert "├── id: long\n└── day: string\n" in found.out
+    assert [] == [asked for asked in proxy.asked if asked.target.endswith("/query")]
+
+
+def test_a_condition_is_sent_and_applied_again(proxy: Proxy) -> None:
+    rows = Client(proxy.profile).table("sales.main.t").read(where="id >= 12 AND day = 'b'").read_all()
+
+    hint = {
+        "op": "and",
+        "children": [
+            _comparison("greaterThanOrEqual", "id", "long", "12"),
+            _comparison("equal", "day", "string", "b"),
+        ],
+    }
+    (query,) = (asked.json for asked in proxy.asked if asked.target.endswith("/query"))
+    assert hint == json.loads(query["jsonPredicateHints"])
+    assert [{"id": 12, "day": "b"}] == rows.to_pylist()
+    assert 1 == len({asked.target for asked in proxy.asked if asked.is_for_file})
+
+
+def _comparison(operator: str, column: str, kind: str, value: str) -> dict[str, Any]:  # Any: JSON values
+    children = [
+        {"op": "column", "name": column, "valueType": kind},
+        {"op": "literal", "value": value, "valueType": kind},
+    ]
+    return {"op": operator, "children": children}
+
+
+@pytest.mark.parametrize(
+    "where, operators",
+    [
+        ("NOT id = 5", None),
+        ("id <> 5", None),
+        ("id IS NOT NULL", None),
+        ("x > 1.5", None),
+        ("id = 1 OR x = 2.0", None),
+        ("id = 1 AND x = 2.0", "equal"),
+        ("id IN (1, 2)", "or"),
+        ("d < DATE '2026-01-02'", "lessThan"),
+        ("id IS NULL", "isNull"),
+        ("day LIKE 'a%'", None),
+        ("s.inner = 1", None),
+    ],
+)
+def test_only_what_every_server_evaluates_alike_is_sent(where: str, operators: str | None) -> None:
+    fields = [("id", "long"), ("x", "double"), ("day", "string"), ("d", "date")]
+    listed: list[dict[str, Any]] = [
+        {"name": name, "type": kind, "nullable": True, "metadata": {}} for name, kind in fields
+    ]
+    inner = {"type": "struct", "fields": [{"name": "inner", "type": "long", "nullable": True, "metadata": {}}]}
+    listed.append({"name": "s", "type": inner, "nullable": True, "metadata": {}})
+
+    hint = json_hint(where, parse_schema(json.dumps({"type": "struct", "fields": listed})))
+
+    assert operators == (None if hint is None else json.loads(hint)["op"])
+
+
+def test_the_client_has_typed_results(proxy: Proxy) -> None:
+    client = Client(proxy.profile)
+
+    assert ["Sales"] == [share.name for share in client.shares()]
+    assert ["Main"] == [schema.name for schema in client.schemas("sales")]
+    tables = client.tables()
+    assert ["Sales.Main.newest", "Sales.Main.t"] == [str(table.full_name) for table in tables]
+    table = client.table(tables[1])
+    assert (2, 3, pa.int64()) == (table.version(), table.metadata().files, table.metadata().arrow_schema.field(0).type)
+    assert 6 == table.snapshot().scan().to_arrow().num_rows
+    assert 2 == table.changes(from_version=2).read_all().num_rows
+    with pytest.raises(UsageError):
+        client.table("only.two")
+
+
+def test_open_table_takes_an_address(proxy: Proxy) -> None:
+    table = deltacli.open_table(proxy.address())
+
+    assert 2 == table.snapshot().version
+    assert 4 == table.snapshot(version=1).scan().to_arrow().num_rows
+    with pytest.raises(UsageError, match="read-only"):
+        table.checkpoint()
+
+
+def test_validate_checks_what_a_client_can_see(proxy: Proxy, command: Run) -> None:
+    """
+    Rules about the log, which the client makes itself, are left out.
+    """
+    found = command("validate", proxy.address(), "--level", "data", "--format", "json")
+
+    document = json.loads(found.out)
+    findings = [finding for table in document["tables"] for finding in table["findings"]]
+    assert (0, []) == (found.code, [(finding["rule"], finding["seen"]) for finding in findings])
