@@ -21,12 +21,13 @@ _OPTIONS: Mapping[Section, str] = {
         --version --timestamp --from --to --where --actions --checkpoint --retention --keep-versions --mode --prefix
         --branch --schema-id --snapshot-id --tag
         --inventory --include-foreign --level --sample --select --ignore --profile --baseline --list-rules --verify
-        --apply --explain --full -c --grant --comment --all --only
+        --apply --explain --full -c --grant --comment --all --only --resume
     """,
     Section.EXECUTION: """
         --engine --master --remote --spark-conf --layout --parts --rows-per-file --v2-top --stats --if-behind --threads
         --rate --no-log-entries --commit-metadata --enable --upgrade-protocol
         --expires --overlap
+        --state --jobs --time-budget
         --host --port --admin-port --workers --behind-proxy
     """,
     Section.OUTPUT: """
@@ -37,7 +38,7 @@ _OPTIONS: Mapping[Section, str] = {
     """,
     Section.SAFETY: """
         --dry-run --yes --check --check-files --force --replace --allow-retention-below --max-delete --keep-version
-        --protect-from --skip-nested-tables
+        --protect-from --skip-nested-tables --steal-leases
     """,
     Section.GLOBAL: """
         --now --storage-option --retry-budget --allow-external --table-format --config --color --progress --log-format
