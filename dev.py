@@ -8,7 +8,7 @@
   python3 dev.py docs       build the documentation site in ./site
   python3 dev.py long       run the suites that take minutes [pytest arguments]
   python3 dev.py cluster    run the tests of the Spark engine [local|connect|standalone|oldest …] [pytest arguments]
-  python3 dev.py soak       run the suites that take hours   [races|matrix|load|share|sharing|spark|fuzz|fuzz:TARGET …]
+  python3 dev.py soak       run the suites that take hours   [races|matrix|load|share|fleet|spark|fuzz|fuzz:TARGET …]
   python3 dev.py fuzz       run the parsers on hostile input [TARGET …] [--minutes 20] [--guided TARGET]
   python3 dev.py lock       resolve requirements/*.txt again
 
@@ -155,6 +155,7 @@ SOAKS = {
     "sharing": Soak(
         ("tests/sharing/server", "tests/sharing/hints", "tests/sharing/test_client*.py"), "soak or not soak"
     ),
+    "fleet": Soak(("tests/fleet",), "soak or not soak"),
 }
 FUZZ_MINUTES = 20
 

@@ -56,6 +56,8 @@ _LINES = (
     "suite",
     "fleet-table",
     "fleet-plan",
+    "fleet-run-table",
+    "fleet-run",
     "schema-version",
     "paimon-snapshot",
     "paimon-state",
@@ -150,7 +152,10 @@ def _sharing_lines(documents: Mapping[str, Schema]) -> dict[str, Schema]:
 def _fleet_lines(documents: Mapping[str, Schema]) -> dict[str, Schema]:
     """Return the lines of `fleet`."""
     check, plan = documents["deltacli.fleet-check"], documents["deltacli.fleet-plan"]
+    run = documents["deltacli.fleet-run"]
     return {
+        "fleet-run-table": _part_line(run, "fleet-run-table", ()),
+        "fleet-run": _last_line(run, "fleet-run", "tables", "a run of a fleet, after its tables"),
         "fleet-table": _part_line(plan, "fleet-table", ()),
         "fleet-plan": _last_line(plan, "fleet-plan", "tables", "a plan of a fleet, after its tables"),
         "fleet-group": _part_line(check, "fleet-group", ()),

@@ -17,6 +17,7 @@ COMMANDS: Mapping[str, str] = {
     "features": "deltacli.cli.commands.features",
     "fleet check": "deltacli.cli.commands.fleet.check",
     "fleet plan": "deltacli.cli.commands.fleet.plan",
+    "fleet run": "deltacli.cli.commands.fleet.run",
     "history": "deltacli.cli.commands.history",
     "log backup": "deltacli.cli.commands.log.backup",
     "log cat": "deltacli.cli.commands.log.cat",
@@ -75,8 +76,9 @@ _FLEET = """Maintain many tables by a policy file.
 
 \b
 Examples:
-  deltacli fleet check fleet.toml   check the policy file
-  deltacli fleet plan fleet.toml    show what is due, and why
+  deltacli fleet check fleet.toml      check the policy file
+  deltacli fleet plan fleet.toml       show what is due, and why
+  deltacli fleet run fleet.toml --yes  do it
 """
 
 _SCHEMA = """Show, compare and convert the schemas of Delta and Paimon tables.

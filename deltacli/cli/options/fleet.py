@@ -28,3 +28,45 @@ SavePlansOption = Annotated[
         show_default=False,
     ),
 ]
+StateOption = Annotated[
+    str | None,
+    typer.Option(
+        "--state",
+        metavar="DIR",
+        help="Directory of the journal and the leases.  [default: state of the policy file, else fleet-state]",
+        show_default=False,
+    ),
+]
+JobsOption = Annotated[
+    int | None,
+    typer.Option(
+        "--jobs",
+        metavar="N",
+        help="Tables to work on at once.  [default: jobs of the policy file, else 4]",
+        show_default=False,
+    ),
+]
+BudgetOption = Annotated[
+    str | None,
+    typer.Option(
+        "--time-budget",
+        metavar="DURATION",
+        help="Start no step after this time, nor one that is expected to end later.",
+        show_default=False,
+    ),
+]
+ResumeOption = Annotated[
+    bool, typer.Option("--resume", help="Continue the newest run if it was killed, interrupted or out of time.")
+]
+StealOption = Annotated[
+    str | None,
+    typer.Option(
+        "--steal-leases",
+        metavar="REASON",
+        help="Take tables that other runs hold; the reason is recorded.",
+        show_default=False,
+    ),
+]
+RunYesOption = Annotated[
+    bool, typer.Option("--yes", help="Run destructive steps where their policy has consent = true.")
+]

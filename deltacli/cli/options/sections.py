@@ -21,13 +21,14 @@ _OPTIONS: Mapping[Section, str] = {
         --version --timestamp --from --to --where --actions --checkpoint --retention --keep-versions --mode --prefix
         --branch --schema-id --snapshot-id --tag --schemas
         --inventory --include-foreign --level --sample --select --ignore --profile --baseline --list-rules --verify
-        --apply --explain --full -c --grant --comment --all --max-tables --only
+        --apply --explain --full -c --grant --comment --all --max-tables --only --resume
     """,
     Section.EXECUTION: """
         --engine --master --remote --spark-conf --layout --parts --rows-per-file --v2-top --stats --if-behind --threads
         --rate --no-log-entries --commit-metadata --enable --upgrade-protocol --max-requests --time-budget --pause
         --default --position --nullable --not-null --keep-nullability --allow-lossy --with-options --drop
         --expires --overlap
+        --state --jobs
         --host --port --admin-port --workers --behind-proxy
     """,
     Section.OUTPUT: """
@@ -38,7 +39,7 @@ _OPTIONS: Mapping[Section, str] = {
     """,
     Section.SAFETY: """
         --dry-run --yes --check --check-files --force --replace --allow-retention-below --max-delete --keep-version
-        --protect-from --skip-nested-tables --keep-last
+        --protect-from --skip-nested-tables --keep-last --steal-leases
     """,
     Section.GLOBAL: """
         --now --storage-option --retry-budget --allow-external --table-format --config --color --progress --log-format

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from deltacli.storage import Allowed, Storage
@@ -26,12 +26,14 @@ class Stores:
 
     `allowed`: prefixes that links of a local directory may point to, besides the directory itself. `retry_budget_ms`
     None: the default. `note` is called with messages about delays.
+    `calls_per_second`: the maximum rate of requests to each host.
     """
 
     options: Mapping[str, str]
     allowed: Allowed
     retry_budget_ms: int | None = None
     note: Callable[[str], None] | None = None
+    calls_per_second: float | None = None
     _policies: list[Retry] = field(default_factory=list)
 
     def open(self, uri: str, *, writes: bool = False) -> Storage:
@@ -80,6 +82,15 @@ class Stores:
         if not self._policies:
             given = self.retry_budget_ms
             seconds = DEFAULT_BUDGET_SECONDS if given is None else given / 1_000
-            policy = Retry(seconds, is_explicit=given is not None, note=self.note, is_stopping=is_interrupted)
-            self._policies.append(policy)
+            chosen: dict[str, Any] = {  # Any: options of a policy
+                "is_explicit": given is not None,
+                "note": self.note,
+                "is_stopping": is_interrupted,
+            }
+            if self.calls_per_second is None:
+                self._policies.append(Retry(seconds, **chosen))
+            else:
+                from deltacli.storage.throttled import ThrottledRetry
+
+                self._policies.append(ThrottledRetry(seconds, self.calls_per_second, **chosen))
         return self._policies[0]

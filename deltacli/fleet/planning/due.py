@@ -19,9 +19,10 @@ ORDER = ("validate", "checkpoint", "log-expire", "vacuum")
 
 
 class LastRun(NamedTuple):
-    """When a step of a table was last done."""
+    """When a step of a table was last done; `has_findings`: a validation that failed."""
 
     timestamp_ms: int
+    has_findings: bool = False
 
 
 Past = Mapping[str, LastRun]

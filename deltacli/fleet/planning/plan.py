@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.did_you_mean import nearest_name
@@ -89,6 +89,8 @@ class FleetPlan:
     problems: tuple[SearchProblem, ...] = ()
     others: tuple[str, ...] = ()
     """Tables of other formats, which a fleet does not maintain."""
+    found: Mapping[str, FoundTable] = field(default_factory=dict, repr=False)
+    """The tables by name."""
 
     @property
     def due(self) -> list[tuple[TablePlan, PlannedStep]]:
@@ -158,7 +160,8 @@ def plan_fleet(
             return plan
 
         plans = sorted(engine.run(look, tables, at_once=at_once), key=lambda plan: plan.rank)
-    return FleetPlan(file, now_ms, tuple(plans), tuple(_problems(found, chosen)), found.others)
+    by_name = {table.name: table for table in tables}
+    return FleetPlan(file, now_ms, tuple(plans), tuple(_problems(found, chosen)), found.others, by_name)
 
 
 def plan_table(table: FoundTable, past: Past, now_ms: int) -> TablePlan:

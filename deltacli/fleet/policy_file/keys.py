@@ -90,4 +90,11 @@ DESTRUCTIVE = frozenset({"log-expire", "vacuum"})
 
 POLICY_KEYS = (Key("inherits", Kind.TEXT, "Name of the policy whose steps and keys this one starts from."),)
 
-TOP_KEYS = (Key("exclude", Kind.TEXTS, "Patterns of directories that belong to no group, with all below them."),)
+TOP_KEYS = (
+    Key("exclude", Kind.TEXTS, "Patterns of directories that belong to no group, with all below them."),
+    Key("state", Kind.TEXT, "Directory of the journal and the leases.", "fleet-state"),
+    Key("leases", Kind.TEXT, "Directory of the leases, a path or URI, where several machines share tables."),
+    Key("lease", Kind.DURATION, "Time after which the lease of a run that stopped renewing it expires.", "1h"),
+    Key("jobs", Kind.COUNT, "Tables that are worked on at once.", "4"),
+    Key("calls-per-second", Kind.COUNT, "Maximum rate of requests to each remote store."),
+)

@@ -130,6 +130,17 @@ class Problem(NamedTuple):
         return found if self.expected is None else {**found, "expected": self.expected}
 
 
+@dataclass(frozen=True, slots=True)
+class RunSettings:
+    """How the tables of a file are worked on. `state` is a directory; `leases` a path or URI, None: below `state`."""
+
+    state: str = "fleet-state"
+    leases: str | None = None
+    lease: int = 3_600_000
+    jobs: int = 4
+    calls_per_second: int | None = None
+
+
 @dataclass(frozen=True)
 class FleetFile:
     """A policy file. With errors among its problems, it is incomplete and must not be used."""
@@ -138,6 +149,7 @@ class FleetFile:
     groups: tuple[Group, ...]
     policies: tuple[Policy, ...]
     problems: tuple[Problem, ...] = field(default=())
+    settings: RunSettings = RunSettings()
 
     @property
     def errors(self) -> tuple[Problem, ...]:

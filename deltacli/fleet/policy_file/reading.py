@@ -12,7 +12,7 @@ from typing import Any
 from deltacli.did_you_mean import nearest_name
 from deltacli.errors import UsageError
 from deltacli.fleet.policy_file.keys import GROUP_KEYS, POLICY_KEYS, STEP_KEYS, TOP_KEYS, Key, Kind
-from deltacli.fleet.policy_file.model import STEP_TYPES, Entry, FleetFile, Group, Policy, Problem
+from deltacli.fleet.policy_file.model import STEP_TYPES, Entry, FleetFile, Group, Policy, Problem, RunSettings
 from deltacli.fleet.policy_file.toml_lines import KeyPath, key_lines
 from deltacli.fleet.policy_file.values import read_value
 from deltacli.hints import quoted_table
@@ -68,14 +68,23 @@ class _Reader:
         content = self._parse(data)
         if content is None:
             return FleetFile(self._path, (), (), tuple(self._problems))
-        excluded = self._entries(self._values((), content, TOP_KEYS, others=_TABLES), (), "exclude")
+        top = self._values((), content, TOP_KEYS, others=_TABLES)
+        excluded = self._entries(top, (), "exclude")
         policies = self._policies(self._table((), content, "policies"))
         groups = self._groups(self._table((), content, "groups"), policies, excluded)
         if not groups and not self._problems:
             self._fault((), "the file has no group of tables", "[groups.NAME]")
         self._warn(groups)
         in_order = sorted(self._problems, key=lambda problem: problem.line)
-        return FleetFile(self._path, tuple(groups), tuple(policies.values()), tuple(in_order))
+        return FleetFile(self._path, tuple(groups), tuple(policies.values()), tuple(in_order), self._settings(top))
+
+    def _settings(self, top: Mapping[str, Any]) -> RunSettings:  # Any: values of keys
+        places = {name: self._place_of(top[name]) for name in ("leases",) if name in top}
+        places["state"] = self._place_of(top.get("state", RunSettings().state))
+        if "://" in places["state"]:
+            self._fault(("state",), "the state is in a directory of this machine; leases can be in a store", "a path")
+        keys = {name.replace("-", "_"): value for name, value in top.items() if name != "exclude"}
+        return RunSettings(**(keys | places))
 
     def _parse(self, data: bytes) -> dict[str, Any] | None:  # Any: TOML values
         try:

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from deltacli.cli.options.fleet import FLEET_FILE, DetailsOption, FleetFileArgument, OnlyOption, SavePlansOption
+from pathlib import Path
+
+from deltacli.cli.options.fleet import (
+    FLEET_FILE,
+    DetailsOption,
+    FleetFileArgument,
+    OnlyOption,
+    SavePlansOption,
+    StateOption,
+)
 from deltacli.cli.options.run import Run
 
 EXIT_CODES = (0, 2, 7, 70)
@@ -12,6 +21,7 @@ def plan(
     run: Run,
     file: FleetFileArgument = FLEET_FILE,
     only: OnlyOption = None,
+    state: StateOption = None,
     details: DetailsOption = False,
     save_plans: SavePlansOption = None,
 ) -> None:
@@ -31,11 +41,24 @@ def plan(
       deltacli fleet plan --save-plans ./plans    (for vacuum --apply)
     """
     from deltacli.cli.fleet_plans import add_exact_plans
+    from deltacli.cli.fleet_stores import FleetStores
     from deltacli.cli.render.fleet.plan import plan_result
     from deltacli.fleet.planning.plan import plan_fleet
     from deltacli.fleet.policy_file.reading import require_fleet_file
+    from deltacli.fleet.running.journal import Journal
 
     found = require_fleet_file(file)
-    planned = plan_fleet(found, run.open_other, run.engine, run.clock(), only=only or (), progress=run.progress)
+    journal = Journal(Path(state or found.settings.state))
+    journal.refresh()
+    stores = FleetStores.of(run, found.settings.calls_per_second)
+    planned = plan_fleet(
+        found,
+        stores.open,
+        run.engine,
+        run.clock(),
+        only=only or (),
+        past_of=journal.past_of,
+        progress=run.progress,
+    )
     exact = add_exact_plans(run, planned, save_plans) if details or save_plans is not None else {}
     run.write(plan_result(planned, exact))

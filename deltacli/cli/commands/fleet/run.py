@@ -1,0 +1,105 @@
+"""`deltacli fleet run`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from deltacli.cli.confirmation import require_now_is_not_ahead
+from deltacli.cli.fleet_stores import FleetStores
+from deltacli.cli.invocation import invocation
+from deltacli.cli.options.fleet import (
+    FLEET_FILE,
+    BudgetOption,
+    FleetFileArgument,
+    JobsOption,
+    OnlyOption,
+    ResumeOption,
+    RunYesOption,
+    StateOption,
+    StealOption,
+)
+from deltacli.cli.options.run import Run
+from deltacli.cli.terminal.interrupts import Interrupted
+from deltacli.cli.terminal.shell import again_with
+from deltacli.errors import UsageError
+from deltacli.units import parse_duration, plural
+
+if TYPE_CHECKING:
+    from deltacli.fleet.running.runner import FleetReport
+    from deltacli.fleet.running.session import FleetSession
+
+EXIT_CODES = (0, 1, 2, 4, 5, 7, 70)
+
+
+def run(
+    run: Run,
+    file: FleetFileArgument = FLEET_FILE,
+    only: OnlyOption = None,
+    state: StateOption = None,
+    jobs: JobsOption = None,
+    time_budget: BudgetOption = None,
+    resume: ResumeOption = False,
+    steal_leases: StealOption = None,
+    yes: RunYesOption = False,
+) -> None:
+    """Do what is due for the tables of a policy file.
+
+    \b
+    The most urgent table comes first. Each step stands alone: a table that fails
+    does not stop the others. Steps that delete files need consent = true in their
+    policy and --yes; without them, and after a validation with findings, the step
+    is refused (exit 4 of the step) and the others run. Two runs never work on a
+    table at once. The journal in the state directory records every step, so that a
+    killed run can be resumed. Exits with 5 if a step was refused, failed or not
+    started, with 1 if validations only had findings.
+
+    \b
+    Examples:
+      deltacli fleet run fleet.toml --yes                   (in cron)
+      deltacli fleet run --only bronze --jobs 8
+      deltacli fleet run --time-budget 2h --resume --yes
+    """
+    from deltacli.cli.render.fleet.run import run_result
+    from deltacli.fleet.policy_file.reading import require_fleet_file
+    from deltacli.fleet.running.runner import RunOptions
+    from deltacli.fleet.running.session import FleetSession
+
+    if jobs is not None and jobs < 1:
+        raise UsageError(f"--jobs {jobs} is less than 1")
+    found = require_fleet_file(file)
+    budget_ms = None if time_budget is None else parse_duration(time_budget, "--time-budget")
+    if yes:
+        require_now_is_not_ahead(run)
+    stores = FleetStores.of(run, found.settings.calls_per_second)
+    session = FleetSession(
+        found,
+        Path(state or found.settings.state),
+        stores.open,
+        stores.open_table,
+        run.engine,
+        run.clock,
+        RunOptions(jobs or found.settings.jobs, None if budget_ms is None else budget_ms / 1_000, yes),
+        only=only or (),
+        steal=steal_leases,
+        progress=run.progress,
+        note=run.note,
+    )
+    report = _carry_out(session, resume=resume)
+    run.write(run_result(report))
+    if report.left:
+        run.note(f"next: {again_with(invocation.arguments, '--resume')}")
+    if report.exit_code:
+        raise typer.Exit(report.exit_code)
+
+
+def _carry_out(session: FleetSession, *, resume: bool) -> FleetReport:
+    try:
+        return session.run(resume=resume)
+    except Interrupted as interruption:
+        if session.report is not None:
+            done = session.report.summary()["done"]
+            interruption.outcome = f"{plural(done, 'step')} done; run the same command with --resume to continue"
+        raise

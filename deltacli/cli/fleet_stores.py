@@ -1,0 +1,48 @@
+"""The stores and tables of `fleet`: opened by several threads, with one limit of requests per second and host."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
+
+from deltacli.cli.options.run import Run
+from deltacli.cli.options.stores import Stores
+
+if TYPE_CHECKING:
+    from deltacli.api.table import Table
+    from deltacli.storage import Storage
+
+
+@dataclass(frozen=True, slots=True)
+class FleetStores:
+    """Opens stores with the options of a run, and tables without progress of their own."""
+
+    run: Run
+    stores: Stores
+
+    @classmethod
+    def of(cls, run: Run, calls_per_second: int | None) -> Self:
+        """Return the stores of a run. Their requests to each host are limited to a rate, if one is given."""
+        note = None if run.quiet else run.note
+        return cls(run, Stores(run.storage_options, run.allowed, run.retry_budget_ms, note, calls_per_second))
+
+    def open(self, uri: str) -> Storage:
+        """Open the store of anything. Raises what `Stores.open` raises."""
+        return self.stores.open(uri)
+
+    def open_table(self, name: str, *, writes: bool) -> Table:
+        """Open a table. Raises UsageError, and NoAtomicCreate where a step writes to a read-only store."""
+        from deltacli.api.table import Table
+        from deltacli.operations.table.find_log import require_delta
+
+        storage = self.stores.open(name, writes=writes)
+        if self.run.table_format is None:
+            require_delta(storage)
+        return Table(
+            storage,
+            engine=self.run.engine,
+            clock=self.run.clock,
+            open_other=self.stores.open,
+            allowed=self.run.allowed,
+            name=name,
+        )

@@ -1,0 +1,16 @@
+"""Names of files that belong to a table: the same in every run, and different for any two tables."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+
+
+def table_digest(table: str) -> str:
+    """Return a digest of the name of a table, as 16 hexadecimal digits."""
+    return sha256(table.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def table_file_name(table: str) -> str:
+    """Return the last part of a table's name, and half of the digest of all of it."""
+    last = "".join(c if c.isalnum() or c in "-_." else "_" for c in table.rstrip("/").rpartition("/")[2])
+    return f"{last}-{table_digest(table)[:8]}"

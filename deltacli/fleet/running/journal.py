@@ -1,0 +1,172 @@
+"""The journal: one file per run in the state directory, one line per event, only ever appended to.
+
+A line is written by one call, and a reader skips what is not a whole line. So the journal is readable at every moment,
+also while runs write to it and after one was killed.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+import orjson
+
+from deltacli.documents import dumps
+from deltacli.errors import UsageError
+from deltacli.fleet.planning.due import LastRun, Past
+from deltacli.storage.replacement import unwritable
+
+JOURNAL = "journal"
+SUFFIX = ".ndjson"
+
+Record = Mapping[str, Any]  # Any: JSON values
+
+SUCCEEDED = frozenset({"done", "nothing", "findings"})
+"""States of a step that was carried out. `nothing`: there was nothing to do after all."""
+
+FINAL = SUCCEEDED | {"refused", "failed"}
+"""States of a step that a resumed run does not repeat."""
+
+
+class JournalWriter:
+    """Appends to the file of one run. Its methods may be called from any thread. Raises StorageFailed."""
+
+    def __init__(self, state: Path, run: str) -> None:
+        self.run = run
+        self._path = state / JOURNAL / f"{run}{SUFFIX}"
+        self._lock = Lock()
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            self._file = os.open(self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o666)
+            size = os.lseek(self._file, 0, os.SEEK_END)
+            if size and os.pread(self._file, 1, size - 1) != b"\n":
+                os.write(self._file, b"\n")  # ends the line that a killed run left torn
+        except OSError as fault:
+            raise unwritable(str(self._path), fault) from fault
+
+    def write(self, kind: str, timestamp_ms: int, **fields: object) -> None:
+        """Append an event, and return when it is on the disk."""
+        known = {name: value for name, value in fields.items() if value is not None}
+        line = dumps({"type": kind, "run": self.run, "timestampMs": timestamp_ms, **known}) + b"\n"
+        try:
+            with self._lock:
+                written = os.write(self._file, line)
+                while written < len(line):  # a full disk: the next write raises the error
+                    written += os.write(self._file, line[written:])
+                os.fsync(self._file)
+        except OSError as fault:
+            raise unwritable(str(self._path), fault) from fault
+
+    def close(self) -> None:
+        os.close(self._file)
+
+
+@dataclass(slots=True)
+class RunRecord:
+    """What the journal has about a run."""
+
+    run: str
+    started_ms: int = 0
+    finished_ms: int | None = None
+    exit_code: int | None = None
+    left: int = 0
+    """Due steps that were not started."""
+    steps: dict[tuple[str, str], str] = field(default_factory=dict)
+    """Table and step -> the state in which it ended; of the newest run only."""
+
+    @property
+    def is_complete(self) -> bool:
+        """Return True if nothing is left of the run."""
+        return self.finished_ms is not None and not self.left
+
+
+class Journal:
+    """The events of all runs, as far as they matter to later ones. `refresh` reads what was added."""
+
+    def __init__(self, state: Path) -> None:
+        self._directory = state / JOURNAL
+        self._offsets: dict[str, int] = {}
+        self._past: dict[str, dict[str, LastRun]] = {}
+        self._runs: dict[str, RunRecord] = {}
+        self._lock = Lock()
+
+    def refresh(self) -> None:
+        """Read the lines that were added since the last time. Raises UsageError where the journal is not readable."""
+        with self._lock:
+            for name, record in self._added():
+                self._take(name, record)
+
+    def past_of(self, table: str) -> Past:
+        """Return the last successful run of each step of a table."""
+        return dict(self._past.get(table, {}))
+
+    @property
+    def newest(self) -> RunRecord | None:
+        """Return the newest run."""
+        return self._runs[max(self._runs)] if self._runs else None
+
+    def _added(self) -> Iterator[tuple[str, Record]]:
+        try:
+            names = sorted(name for name in os.listdir(self._directory) if name.endswith(SUFFIX))
+            for name in names:
+                yield from ((name, record) for record in self._lines(name))
+        except FileNotFoundError:
+            return
+        except OSError as fault:
+            reason = (fault.strerror or str(fault)).lower()
+            raise UsageError(f"the journal {self._directory} cannot be read: {reason}", code="fleet.state") from fault
+
+    def _lines(self, name: str) -> Iterator[Record]:
+        path, offset = self._directory / name, self._offsets.get(name, 0)
+        if path.stat().st_size <= offset:
+            return
+        with path.open("rb") as file:
+            file.seek(offset)
+            for line in file:
+                if not line.endswith(b"\n"):
+                    return  # being written, or torn
+                offset += len(line)
+                self._offsets[name] = offset
+                record = read_record(line)
+                if record is not None:
+                    yield record
+
+    def _take(self, name: str, record: Record) -> None:
+        run = name.removesuffix(SUFFIX)
+        found = self._runs.get(run)
+        if found is None:
+            for older in self._runs.values():
+                older.steps.clear()  # only the newest run can be resumed
+            found = self._runs[run] = RunRecord(run)
+        match record["type"]:
+            case "run-started":
+                found.started_ms = record["timestampMs"]
+            case "run-resumed":
+                found.finished_ms = None
+            case "run-finished":
+                found.finished_ms, found.exit_code = record["timestampMs"], record.get("exit")
+                found.left = record.get("left", 0)
+            case "step-finished":
+                table, step, state = record["table"], record["step"], record["state"]
+                found.steps[table, step] = state
+                if state in SUCCEEDED:
+                    last = LastRun(record["timestampMs"], state == "findings")
+                    self._past.setdefault(table, {})[step] = last
+
+
+def read_record(line: bytes) -> Record | None:
+    """Return the event of a line; None for a line that is torn or not of a journal."""
+    try:
+        record = orjson.loads(line)
+    except ValueError:
+        return None
+    is_known = (
+        isinstance(record, dict) and isinstance(record.get("type"), str) and type(record.get("timestampMs")) is int
+    )
+    if not is_known or (record["type"] == "step-finished" and not {"table", "step", "state"} <= record.keys()):
+        return None
+    return dict(record)

@@ -1,0 +1,278 @@
+"""A run: the due steps of many tables, several tables at once, each step on its own.
+
+A table is planned again under its lease, so that what another run did meanwhile is not done twice.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+from threading import Event
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from deltacli.clock import Clock
+from deltacli.errors import EXIT_BUG, EXIT_FINDINGS, EXIT_OK, DeltacliError, PartlyDone, Refused
+from deltacli.fleet.planning.due import PlannedStep
+from deltacli.fleet.planning.plan import FleetPlan, PlanProblem, TablePlan, plan_table
+from deltacli.fleet.running.journal import Journal, JournalWriter
+from deltacli.fleet.running.leases import Holder, Leases
+from deltacli.fleet.running.steps import StepOutcome, carry_out
+from deltacli.memory_limit import exhausted_by, is_exhaustion
+from deltacli.progress import SILENT, Progress
+from deltacli.storage.secrets import without_secrets
+
+if TYPE_CHECKING:
+    from deltacli.operations.table.handle import TableHandle
+
+_POLL_SECONDS = 0.2
+NOT_DONE = frozenset({"refused", "failed", "partly"})
+"""States that need another run, or somebody to look."""
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """`jobs`: tables at once. `budget_seconds`: no step is started after it, nor one that is expected to take longer
+    than what is left. `yes`: destructive steps may run where their policy has consent.
+    """
+
+    jobs: int = 4
+    budget_seconds: float | None = None
+    yes: bool = False
+
+
+class StepReport(NamedTuple):
+    """A due step and what became of it."""
+
+    step: PlannedStep
+    outcome: StepOutcome
+    duration_ms: int = 0
+
+    def as_json(self) -> dict[str, Any]:  # Any: JSON values
+        """Return the step for documents."""
+        outcome = self.outcome
+        found: dict[str, Any] = {
+            "kind": self.step.kind,
+            "reason": self.step.reason,
+            "state": outcome.state,
+        }  # Any: JSON
+        found |= {"exit": outcome.exit_code, "durationMs": self.duration_ms, "message": outcome.message}
+        if outcome.code is not None:
+            found["code"] = outcome.code
+        return found if outcome.details is None else found | {"details": dict(outcome.details)}
+
+
+class TableReport(NamedTuple):
+    """A table with work, or with a problem."""
+
+    name: str
+    group: str
+    steps: tuple[StepReport, ...] = ()
+    problem: PlanProblem | None = None
+    stolen: str | None = None
+
+    def as_json(self) -> dict[str, Any]:  # Any: JSON values
+        """Return the table for documents."""
+        found: dict[str, Any] = {"table": without_secrets(self.name), "group": self.group}  # Any: JSON values
+        if self.problem is not None:
+            found["problem"] = self.problem.as_json()
+        if self.stolen is not None:
+            found["leaseStolen"] = self.stolen
+        return found | {"steps": [step.as_json() for step in self.steps]}
+
+
+@dataclass
+class FleetReport:
+    """What a run did, table by table in the order in which they were finished."""
+
+    run: str
+    plan: FleetPlan
+    is_resumed: bool = False
+    tables: list[TableReport] = field(default_factory=list)
+    left: int = 0
+    """Due steps that were not started."""
+    earlier: Mapping[str, int] = field(default_factory=dict)
+    """Steps that the interrupted run, which this one resumes, has ended, by state."""
+
+    def summary(self) -> dict[str, Any]:  # Any: JSON values
+        """Return counts for documents."""
+        states = Counter(step.outcome.state for table in self.tables for step in table.steps)
+        states.update(self.earlier)
+        unreadable = sum(table.problem is not None for table in self.tables) + len(self.plan.problems)
+        known = ("done", "nothing", "findings", "refused", "failed", "partly", "leased")
+        counts = {state: states[state] for state in known}
+        return {"tables": len(self.plan.tables), "unreadable": unreadable, **counts, "left": self.left}
+
+    @property
+    def exit_code(self) -> int:
+        """Return 0 if everything due was done, 1 if validations found something, 5 if something was not done."""
+        summary = self.summary()
+        if self.left or summary["unreadable"] or any(summary[state] for state in NOT_DONE):
+            return PartlyDone.exit_code
+        return EXIT_FINDINGS if summary["findings"] else EXIT_OK
+
+
+@dataclass
+class FleetRunner:
+    """Works through a plan. `open_table` opens a table, for writing or only for reading.
+
+    `done` are steps that an interrupted run has ended, by table and step. `ticks` is a clock of seconds for the budget.
+    """
+
+    plan: FleetPlan
+    open_table: Callable[..., TableHandle]
+    journal: Journal
+    writer: JournalWriter
+    leases: Leases
+    options: RunOptions
+    clock: Clock
+    done: Collection[tuple[str, str]] = ()
+    progress: Progress = SILENT
+    ticks: Callable[[], float] = time.monotonic
+    on_table: Callable[[TableReport], None] = lambda _: None
+    _stopping: Event = field(default_factory=Event)
+    _deadline: float | None = None
+
+    def run(self, report: FleetReport) -> None:
+        """Do what is due, the most urgent first; `report` is updated meanwhile.
+
+        Where the run is interrupted, steps in flight are ended, and no further ones are started.
+        """
+        if self.options.budget_seconds is not None:
+            self._deadline = self.ticks() + self.options.budget_seconds
+        for table in self.plan.tables:
+            if table.problem is not None:
+                report.tables.append(TableReport(table.name, table.group, (), table.problem))
+        due = [table for table in self.plan.tables if table.steps]
+        with (
+            self.progress.step("maintaining", unit="tables", total=len(due)) as step,
+            self.leases.renewed(),
+            ThreadPoolExecutor(self.options.jobs) as pool,
+        ):
+            waiting = {pool.submit(self._table, table): table for table in due}
+            try:
+                while waiting:
+                    for future in wait(waiting, _POLL_SECONDS, FIRST_COMPLETED).done:
+                        self._collect(future, report)
+                        del waiting[future]
+                        step.advance()
+            except BaseException:
+                self._stopping.set()
+                pool.shutdown(wait=True, cancel_futures=True)
+                for future, table in waiting.items():
+                    if future.cancelled():
+                        report.left += len(table.steps)
+                    elif future.exception() is None:
+                        self._collect(future, report)
+                raise
+
+    def _collect(self, future: Future[tuple[TableReport, int]], report: FleetReport) -> None:
+        found, left = future.result()
+        report.left += left
+        if found.steps or found.problem is not None:
+            report.tables.append(found)
+            self.on_table(found)
+
+    def _table(self, planned: TablePlan) -> tuple[TableReport, int]:
+        """Do the steps of a table; return its report and the number of steps that were not started."""
+        if not any(map(self._may_start, planned.steps)):
+            return TableReport(planned.name, planned.group), len(planned.steps)
+        try:
+            lease = self.leases.acquire(planned.name)
+        except DeltacliError as fault:
+            outcome = StepOutcome.of(fault)
+            return TableReport(planned.name, planned.group, _all(planned.steps, outcome)), 0
+        if isinstance(lease, Holder):
+            outcome = StepOutcome("leased", message=lease.sentence, code="fleet.leased")
+            return TableReport(planned.name, planned.group, _all(planned.steps, outcome)), 0
+        try:
+            if lease.stolen is not None:
+                self.writer.write(
+                    "lease-stolen", self.clock(), table=planned.name, reason=lease.stolen, **{"from": lease.stolen_from}
+                )
+            return self._leased_table(planned, lease.stolen)
+        finally:
+            self.leases.release(planned.name)
+
+    def _leased_table(self, planned: TablePlan, stolen: str | None) -> tuple[TableReport, int]:
+        self.journal.refresh()
+        past = self.journal.past_of(planned.name)
+        current = plan_table(self.plan.found[planned.name], past, self.clock())
+        validated = past.get("validate")
+        has_findings = validated is not None and validated.has_findings
+        reports: list[StepReport] = []
+        left = 0
+        for step in current.steps:
+            if (planned.name, step.kind) in self.done:
+                continue
+            if not self._may_start(step):
+                left += 1
+                continue
+            report = self._step(planned, step, has_findings=has_findings)
+            reports.append(report)
+            if step.kind == "validate" and report.outcome.state in ("done", "findings"):
+                has_findings = report.outcome.state == "findings"
+        return TableReport(planned.name, planned.group, tuple(reports), current.problem, stolen), left
+
+    def _may_start(self, step: PlannedStep) -> bool:
+        if self._stopping.is_set():
+            return False
+        left = None if self._deadline is None else self._deadline - self.ticks()
+        return left is None or left > step.estimate.seconds
+
+    def _step(self, planned: TablePlan, step: PlannedStep, *, has_findings: bool) -> StepReport:
+        """Carry out a step, or refuse it; every outcome is in the journal."""
+        began = self.ticks()
+        where = {"table": planned.name, "group": planned.group, "step": step.kind}
+        refusal = self._refusal(planned.name, step, has_findings=has_findings)
+        if refusal is None:
+            self.writer.write("step-started", self.clock(), **where, reason=step.reason)
+        outcome = refusal or self._outcome(planned.name, step.kind)
+        duration_ms = round((self.ticks() - began) * 1_000)
+        self.writer.write(
+            "step-finished",
+            self.clock(),
+            **where,
+            state=outcome.state,
+            exit=outcome.exit_code,
+            code=outcome.code,
+            message=outcome.message or None,
+            durationMs=duration_ms,
+            details=outcome.details,
+        )
+        return StepReport(step, outcome, duration_ms)
+
+    def _refusal(self, table: str, step: PlannedStep, *, has_findings: bool) -> StepOutcome | None:
+        """Return why a step is not carried out, None where it may be."""
+        if not step.is_destructive:
+            return None
+        if not step.consent:
+            message, code = f"the policy lacks consent = true for {step.kind}", "fleet.consent"
+        elif not self.options.yes:
+            message, code = "confirmation is required: add --yes", "consent.missing"
+        elif has_findings:
+            message, code = "the last validation of this table failed, so nothing is deleted", "fleet.findings"
+        elif not self.leases.is_held(table):
+            message, code = "another run has taken the lease of this table", "fleet.lease-lost"
+        else:
+            return None
+        return StepOutcome("refused", Refused.exit_code, message, code)
+
+    def _outcome(self, table: str, kind: str) -> StepOutcome:
+        """Carry out a step. No fault of a table ends the run, not even a bug."""
+        try:
+            return carry_out(
+                kind, self.open_table(table, writes=kind != "validate"), self.plan.found[table].group.policy, table
+            )
+        except DeltacliError as fault:
+            return StepOutcome.of(fault)
+        except Exception as fault:  # noqa: BLE001  (recorded as exit 70 in report and journal)
+            if is_exhaustion(fault):
+                return StepOutcome.of(exhausted_by(fault))
+            return StepOutcome("failed", EXIT_BUG, f"{type(fault).__name__}: {without_secrets(str(fault))}", "bug")
+
+
+def _all(steps: Collection[PlannedStep], outcome: StepOutcome) -> tuple[StepReport, ...]:
+    return tuple(StepReport(step, outcome) for step in steps)

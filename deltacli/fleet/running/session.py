@@ -1,0 +1,154 @@
+"""One run from its beginning to its end: identity, journal, leases, plan, work, and the last line of the journal."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import socket
+import time
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from deltacli.clock import Clock
+from deltacli.errors import Refused
+from deltacli.fleet.planning.discovery import Opener
+from deltacli.fleet.planning.plan import choose_groups, plan_fleet
+from deltacli.fleet.policy_file.model import FleetFile
+from deltacli.fleet.running.journal import FINAL, Journal, JournalWriter, RunRecord
+from deltacli.fleet.running.leases import Holder, Leases, process_identity
+from deltacli.fleet.running.runner import FleetReport, FleetRunner, RunOptions
+from deltacli.progress import SILENT, Progress
+from deltacli.release import VERSION
+from deltacli.units import format_timestamp
+
+if TYPE_CHECKING:
+    from deltacli.engine.base import Engine
+    from deltacli.operations.table.handle import TableHandle
+
+LEASES = "leases"
+
+
+@dataclass
+class FleetSession:
+    """What a run needs: the policy file, how stores and tables are opened, and the state directory.
+
+    `steal` is the reason to take leases that other runs hold. `report` has what was done, also after an interruption.
+    """
+
+    file: FleetFile
+    state: Path
+    open_store: Opener
+    open_table: Callable[..., TableHandle]
+    engine: Engine
+    clock: Clock
+    options: RunOptions
+    only: Collection[str] = ()
+    steal: str | None = None
+    progress: Progress = SILENT
+    ticks: Callable[[], float] = time.monotonic
+    note: Callable[[str], None] = lambda _: None
+    report: FleetReport | None = field(default=None, init=False)
+
+    def run(self, *, resume: bool = False) -> FleetReport:
+        """Do what is due. With `resume`, continue the newest run if it was interrupted or ran out of time.
+
+        Raises UsageError, Refused where that run is still active, and StorageFailed where the state cannot be written.
+        """
+        choose_groups(self.file, self.only)
+        journal = Journal(self.state)
+        journal.refresh()
+        interrupted = self._interrupted(journal) if resume else None
+        run = interrupted.run if interrupted else new_run_id(self.clock())
+        leases = self._leases(run)
+        self._require_inactive(leases, run)
+        ended = dict(interrupted.steps) if interrupted else {}
+        writer = JournalWriter(self.state, run)
+        try:
+            self._begin(writer, is_resumed=interrupted is not None)
+            report = self._work(journal, writer, leases, None if interrupted is None else ended)
+            if not report.left:
+                leases.remove(f"run {run}")
+            return report
+        finally:
+            leases.release(f"run {run}")
+            writer.close()
+
+    def _interrupted(self, journal: Journal) -> RunRecord | None:
+        newest = journal.newest
+        if newest is None or newest.is_complete:
+            self.note("note: there is no interrupted run; a new one is started")
+            return None
+        return newest
+
+    def _leases(self, run: str) -> Leases:
+        place = self.file.settings.leases or str(self.state / LEASES)
+        return Leases(self.open_store(place), run, self.file.settings.lease, self.clock, steal=self.steal)
+
+    @staticmethod
+    def _require_inactive(leases: Leases, run: str) -> None:
+        held = leases.acquire(f"run {run}")
+        if isinstance(held, Holder):
+            raise Refused(
+                f"run {run} is still active",
+                code="fleet.run-active",
+                facts={"lease": held.sentence},
+                hint="omit --resume to work on other tables meanwhile, or take over with --steal-leases REASON",
+            )
+
+    def _begin(self, writer: JournalWriter, *, is_resumed: bool) -> None:
+        writer.write(
+            "run-resumed" if is_resumed else "run-started",
+            self.clock(),
+            file=str(self.file.path),
+            host=socket.gethostname(),
+            process=process_identity(os.getpid()),
+            version=VERSION,
+            stolen=self.steal,
+        )
+
+    def _work(
+        self, journal: Journal, writer: JournalWriter, leases: Leases, ended: Mapping[tuple[str, str], str] | None
+    ) -> FleetReport:
+        """Plan and do the work; `ended` are the steps that the run to resume has ended, None for a new run."""
+        plan = plan_fleet(
+            self.file,
+            self.open_store,
+            self.engine,
+            self.clock(),
+            only=self.only,
+            past_of=journal.past_of,
+            progress=self.progress,
+        )
+        done = {key: state for key, state in (ended or {}).items() if state in FINAL}
+        report = FleetReport(writer.run, plan, is_resumed=ended is not None, earlier=Counter(done.values()))
+        self.report = report
+        runner = FleetRunner(
+            plan,
+            self.open_table,
+            journal,
+            writer,
+            leases,
+            self.options,
+            self.clock,
+            done=done.keys(),
+            progress=self.progress,
+            ticks=self.ticks,
+        )
+        is_whole = False
+        try:
+            runner.run(report)
+            is_whole = True
+            return report
+        finally:
+            left = report.left if is_whole else max(report.left, 1)
+            exit_code = report.exit_code if is_whole else None
+            writer.write("run-finished", self.clock(), exit=exit_code, left=left, summary=report.summary())
+
+
+def new_run_id(now_ms: int) -> str:
+    """Return the name of a run: names are in the order of their beginnings, and no two are equal."""
+    moment = format_timestamp(now_ms).replace("-", "").replace(":", "").replace(".", "")
+    return f"{moment}-{secrets.token_hex(4)}"

@@ -1,0 +1,187 @@
+"""Carrying out one step of one table, and what became of it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from deltacli.errors import EXIT_FINDINGS, EXIT_OK, DeltacliError, PartlyDone, Refused, UsageError
+from deltacli.fleet.names import table_file_name
+from deltacli.fleet.policy_file.keys import SEVERITIES
+from deltacli.fleet.policy_file.model import CheckpointPolicy, Policy, ValidatePolicy
+from deltacli.hints import quoted, quoted_table
+from deltacli.storage.secrets import without_secrets
+from deltacli.units import format_size, plural
+
+if TYPE_CHECKING:
+    from deltacli.delta.rules.framework.base import Finding
+    from deltacli.operations.table.handle import TableHandle
+    from deltacli.operations.validate.baseline import Baseline
+
+Details = dict[str, Any]  # Any: JSON values
+
+
+class StepOutcome(NamedTuple):
+    """What became of a step: its state, its exit code as a command, a sentence, and numbers."""
+
+    state: str
+    exit_code: int = EXIT_OK
+    message: str = ""
+    code: str | None = None
+    details: Mapping[str, Any] | None = None  # Any: JSON values
+
+    @classmethod
+    def of(cls, fault: DeltacliError, details: Mapping[str, Any] | None = None) -> StepOutcome:  # Any: JSON values
+        """Return an error as an outcome."""
+        state = {Refused.exit_code: "refused", PartlyDone.exit_code: "partly"}.get(fault.exit_code, "failed")
+        return cls(state, fault.exit_code, without_secrets(fault.message), fault.code, details)
+
+
+def carry_out(kind: str, table: TableHandle, policy: Policy, name: str) -> StepOutcome:
+    """Carry out a step. Raises what its operation raises, and PartlyDone where it could not be completed."""
+    return _STEPS[kind](table, policy, name)
+
+
+def _checkpoint(table: TableHandle, policy: Policy, _: str) -> StepOutcome:
+    from deltacli.operations.checkpoint.execute import write_checkpoint
+    from deltacli.operations.checkpoint.plan import CheckpointRequest, plan_checkpoint
+
+    assert isinstance(policy.steps["checkpoint"], CheckpointPolicy)
+    done = write_checkpoint(plan_checkpoint(table, CheckpointRequest()))
+    size = sum(file.size_bytes for file in done.files)
+    details = {"version": done.version, "files": len(done.files), "sizeBytes": size, "layout": done.plan.layout.value}
+    if done.skipped:
+        return StepOutcome("nothing", message=f"version {done.version} has a checkpoint", details=details)
+    return StepOutcome("done", message=f"checkpoint of version {done.version} ({format_size(size)})", details=details)
+
+
+def _log_expire(table: TableHandle, policy: Policy, _: str) -> StepOutcome:
+    from deltacli.fleet.planning.exact import plan_expiry_step
+    from deltacli.operations.log.expire import execute_expiry, require_done, require_not_refused
+
+    plan = plan_expiry_step(table, policy)
+    if not plan.files:
+        details: Details = {"files": 0, "sizeBytes": 0, "retentionMs": plan.retention_ms}
+        return StepOutcome("nothing", message="no log file can be deleted", details=details)
+    require_not_refused(plan)
+    outcome = execute_expiry(table, plan)
+    require_done(outcome)
+    details = {
+        "planId": plan.plan_id,
+        "files": outcome.deleted,
+        "sizeBytes": outcome.deleted_bytes,
+        "boundaryVersion": plan.boundary,
+        "retentionMs": plan.retention_ms,
+    }
+    message = f"{plural(outcome.deleted, 'log file')} deleted ({format_size(outcome.deleted_bytes)})"
+    return StepOutcome("done", message=message, details=details)
+
+
+def _vacuum(table: TableHandle, policy: Policy, _: str) -> StepOutcome:
+    from deltacli.fleet.planning.exact import plan_vacuum_step
+    from deltacli.operations.vacuum.execute import execute_vacuum, require_done
+
+    plan = plan_vacuum_step(table, policy)
+    outcome = execute_vacuum(table, plan)
+    require_done(outcome)
+    details = {
+        "planId": plan.plan_id,
+        "files": outcome.deleted.files,
+        "sizeBytes": outcome.deleted.size_bytes,
+        "liveFiles": plan.kept.live.files,
+        "retentionMs": plan.retention_ms,
+        "startVersion": outcome.start_version,
+        "endVersion": outcome.end_version,
+    }
+    if not plan.files and not plan.directories:
+        return StepOutcome("nothing", message="no file can be deleted", details=details)
+    deleted = outcome.deleted
+    message = f"{plural(deleted.files, 'file')} deleted ({format_size(deleted.size_bytes)})"
+    return StepOutcome("done", message=message, details=details)
+
+
+def _validate(table: TableHandle, policy: Policy, name: str) -> StepOutcome:
+    from deltacli.operations.validate.validate import FileLimits, validate_table
+
+    settings = policy.steps["validate"]
+    assert isinstance(settings, ValidatePolicy)
+    found = validate_table(
+        table.storage,
+        table.engine,
+        level=settings.level,
+        select=settings.select,
+        ignore=settings.ignore,
+        now_ms=table.clock(),
+        progress=table.progress,
+        limits=FileLimits(settings.sample),
+        open_other=table.open_other,
+        allowed=table.allowed,
+    )
+    path = _baseline_path(settings, name)
+    baseline = None if path is None else _read_baseline(path)
+    label = "" if path is None else _label(table, path)
+    kept = [one for one in found.findings if baseline is None or not baseline.take(label, one)]
+    details = _counts(kept, len(found.findings) - len(kept)) | {"level": settings.level, "version": found.version}
+    failing = _failing(kept, settings.fail_on)
+    if not failing:
+        message = f"no {settings.fail_on} at level {settings.level}"
+        return StepOutcome("done", message=message, details=details)
+    rules = ", ".join(dict.fromkeys(one.rule.id for one in failing))
+    accept = (
+        ""
+        if path is None
+        else f"; to accept: deltacli validate {quoted_table(name)} --write-baseline {quoted(str(path))}"
+    )
+    message = f"{plural(len(failing), 'finding')}: {rules}{accept}"
+    return StepOutcome("findings", EXIT_FINDINGS, message, failing[0].rule.id, details)
+
+
+def _failing(findings: list[Finding], fail_on: str) -> list[Finding]:
+    """Return the findings of a severity and of those above it."""
+    reached = SEVERITIES[: SEVERITIES.index(fail_on) + 1]
+    return [one for one in findings if one.severity.value in reached]
+
+
+def _counts(findings: list[Finding], accepted: int) -> Details:
+    by_severity = Counter(one.severity.value for one in findings)
+    rules = Counter(one.rule.id for one in findings)
+    counts = {f"{name}s": by_severity[name] for name in SEVERITIES}
+    return {**counts, "accepted": accepted, "rules": dict(sorted(rules.items()))}
+
+
+def _baseline_path(settings: ValidatePolicy, name: str) -> Path | None:
+    return None if settings.baselines is None else Path(settings.baselines) / f"{table_file_name(name)}.json"
+
+
+def _read_baseline(path: Path) -> Baseline | None:
+    """Return the accepted findings of a table, None where there is no file. Raises UsageError for an invalid one."""
+    from deltacli.operations.validate.baseline import read_baseline
+
+    try:
+        return read_baseline(path.read_bytes(), str(path))
+    except FileNotFoundError:
+        return None
+    except OSError as fault:
+        reason = (fault.strerror or str(fault)).lower()
+        raise UsageError(f"the baseline {path} cannot be read: {reason}", code="usage.baseline") from fault
+
+
+def _label(table: TableHandle, path: Path) -> str:
+    """Return the name of a table in a baseline, as `validate --write-baseline` writes it."""
+    import os
+
+    from deltacli.storage import LocalStorage
+
+    if not isinstance(table.storage, LocalStorage):
+        return table.uri
+    return os.path.relpath(table.storage.root, path.resolve().parent).replace(os.sep, "/")
+
+
+_STEPS: Mapping[str, Callable[[TableHandle, Policy, str], StepOutcome]] = {
+    "checkpoint": _checkpoint,
+    "log-expire": _log_expire,
+    "vacuum": _vacuum,
+    "validate": _validate,
+}

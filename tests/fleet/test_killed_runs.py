@@ -1,0 +1,179 @@
+"""Runs that are killed at any moment, and two at once: after resuming, the lake is as after an undisturbed run."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from deltacli.cli.app import run
+from deltacli.fleet.running.journal import Journal, JournalWriter, read_record
+from tests.cli.support import ROOT
+from tests.fleet.lake import DAMAGED, HEALTHY, data_files, live_digest, tree_of, write_lake
+
+COPIES = 3
+NAMES = [f"{name}-{number}" for name in HEALTHY for number in range(COPIES)]
+RECORDS = 2 + 2 * (2 + 3 + 3 + 2) * COPIES
+"""About as many lines as a run writes."""
+
+
+def begin(home: Path, *options: str) -> subprocess.Popen[bytes]:
+    settings = {name: value for name, value in os.environ.items() if not name.startswith("DELTACLI_")}
+    return subprocess.Popen(
+        [sys.executable, "-m", "deltacli", "fleet", "run", "--yes", "--json", *options],
+        cwd=home,
+        env={**settings, "PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+
+
+def lines_in(home: Path) -> int:
+    return sum(path.read_bytes().count(b"\n") for path in (home / "fleet-state" / "journal").glob("*"))
+
+
+def kill_after(home: Path, lines: int) -> None:
+    """Start or resume a run, and kill it when the journal has so many lines, or let it end."""
+    process = begin(home, "--resume")
+    while process.poll() is None:
+        if lines_in(home) >= lines:
+            process.kill()
+            break
+        try:
+            process.wait(0.002)
+        except subprocess.TimeoutExpired:
+            continue
+    process.communicate()
+
+
+def effects(home: Path) -> Counter[tuple[str, str]]:
+    """Count the steps with effect by table and step, from every whole line of the journal."""
+    found: Counter[tuple[str, str]] = Counter()
+    for record in records(home):
+        if record["type"] == "step-finished" and record["state"] == "done" and record["step"] != "validate":
+            found[Path(record["table"]).name, record["step"]] += 1
+    return found
+
+
+def records(home: Path) -> list[dict[str, Any]]:
+    found = []
+    for path in sorted((home / "fleet-state" / "journal").glob("*")):
+        found += [dict(record) for line in path.read_bytes().split(b"\n") if (record := read_record(line))]
+    return found
+
+
+def state_of(home: Path) -> dict[str, tuple[list[str], str, bool]]:
+    """Return what a run must achieve for each healthy table: its data files, its live files, a young checkpoint."""
+    return {
+        name: (
+            data_files(home / "lake" / name),
+            live_digest(home / "lake" / name),
+            bool(list((home / "lake" / name / "_delta_log").glob("*.checkpoint.parquet"))),
+        )
+        for name in NAMES
+    }
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    home = tmp_path_factory.mktemp("undisturbed")
+    write_lake(home, COPIES)
+    shutil.copytree(home, home / "copy")
+    process = begin(home)
+    process.communicate()
+    assert process.returncode == 5
+    return home
+
+
+def killed_and_resumed(undisturbed: Path, home: Path, chance: random.Random) -> None:
+    """Kill a run and its resumptions at random lines of the journal, then let it end, and compare the lakes."""
+    shutil.copytree(undisturbed / "copy", home)
+    damaged = {name: tree_of(home / "lake" / f"{name}-0") for name in DAMAGED}
+
+    for lines in sorted(chance.sample(range(1, RECORDS), chance.randint(1, 3))):
+        kill_after(home, lines)
+        Journal(home / "fleet-state").refresh()
+    last = begin(home, "--resume")
+    out, err = last.communicate()
+
+    assert 5 == last.returncode, (out, err)
+    assert 0 == orjson.loads(out)["summary"]["left"]
+    assert state_of(undisturbed) == state_of(home)
+    assert damaged == {name: tree_of(home / "lake" / f"{name}-0") for name in DAMAGED}
+    assert {1} >= set(effects(home).values())
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(5))
+def test_a_killed_run_resumes_where_it_was(undisturbed: Path, tmp_path: Path, seed: int) -> None:
+    killed_and_resumed(undisturbed, tmp_path / "home", random.Random(seed))
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", range(5, 55))
+def test_runs_killed_at_a_hundred_moments(undisturbed: Path, tmp_path: Path, seed: int) -> None:
+    killed_and_resumed(undisturbed, tmp_path / "home", random.Random(seed))
+
+
+@pytest.mark.long
+def test_two_runs_at_once_do_nothing_twice(undisturbed: Path, tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    shutil.copytree(undisturbed / "copy", home)
+
+    both = [begin(home), begin(home)]
+    summaries = [orjson.loads(process.communicate()[0])["summary"] for process in both]
+
+    assert [0, 0] == [summary["failed"] + summary["left"] for summary in summaries]
+    assert state_of(undisturbed) == state_of(home)
+    assert {1} == set(effects(home).values())
+    assert effects(undisturbed) == effects(home)
+
+
+def test_a_torn_line_is_skipped_and_ended_by_the_next_writer(tmp_path: Path) -> None:
+    first = JournalWriter(tmp_path, "r1")
+    first.write("run-started", 1)
+    first.write("step-finished", 2, table="t", step="vacuum", state="done")
+    first.close()
+    path = tmp_path / "journal" / "r1.ndjson"
+    path.write_bytes(path.read_bytes() + b'{"type":"step-finished","table":"t","st')
+    journal = Journal(tmp_path)
+    journal.refresh()
+    torn = journal.newest
+
+    again = JournalWriter(tmp_path, "r1")
+    again.write("run-resumed", 3)
+    again.write("step-finished", 4, table="t", step="validate", state="findings")
+    again.close()
+    journal.refresh()
+
+    assert torn is not None
+    assert not torn.is_complete
+    assert {"vacuum": (2, False), "validate": (4, True)} == journal.past_of("t")
+    assert {("t", "vacuum"): "done", ("t", "validate"): "findings"} == torn.steps
+    assert [2, 1] == [path.read_bytes().count(b'"step-finished","run"'), path.read_bytes().count(b'"st\n')]
+
+
+def test_a_resumed_run_does_not_repeat_what_it_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_lake(tmp_path)
+    killed = JournalWriter(tmp_path / "fleet-state", "20240101T000000000Z-00000000")
+    killed.write("run-started", 1)
+    garbage = str(tmp_path / "lake" / "garbage")
+    killed.write("step-finished", 2, table=garbage, step="vacuum", state="refused", exit=4)
+    killed.close()
+
+    assert 5 == run(["fleet", "run", "--yes", "--resume", "--output", "report.json", "--json"])
+
+    report = orjson.loads(Path("report.json").read_bytes())
+    steps = next(table["steps"] for table in report["tables"] if table["table"] == garbage)
+    assert (True, "20240101T000000000Z-00000000") == (report["resumed"], report["run"])
+    assert ["validate"] == [step["kind"] for step in steps]
+    assert ["left-1.parquet", "left-2.parquet"] == data_files(Path(garbage))[:2]

@@ -1,0 +1,125 @@
+"""Leases: one holder at a time, who can be replaced when gone."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import orjson
+import pytest
+
+from deltacli.fleet.names import table_digest
+from deltacli.fleet.running.leases import Holder, Lease, Leases, process_identity, process_is_alive
+from deltacli.storage.in_memory import MemoryStorage
+from tests.support.faulty import Fault, FaultyStorage
+
+HOUR_MS = 3_600_000
+
+
+class Clocked:
+    """A clock that a test sets."""
+
+    def __init__(self) -> None:
+        self.now_ms = 0
+
+    def __call__(self) -> int:
+        return self.now_ms
+
+
+def leases_of(store: object, *runs: str, clock: Clocked, steal: str | None = None) -> list[Leases]:
+    return [Leases(store, run, HOUR_MS, clock, steal=steal) for run in runs]  # type: ignore[arg-type]  # a fake store
+
+
+def path_of(store: MemoryStorage) -> str:
+    """Return the path of the only lease of the table."""
+    (stat,) = store.list_from(table_digest("t"))
+    return f"{table_digest('t')}/{stat.name}"
+
+
+def test_one_of_two_runs_gets_a_lease_until_it_is_released() -> None:
+    first, second = leases_of(MemoryStorage(), "a", "b", clock=Clocked())
+
+    lease, refused = first.acquire("t"), second.acquire("t")
+    first.release("t")
+    after = second.acquire("t")
+
+    assert isinstance(lease, Lease)
+    assert isinstance(refused, Holder)
+    assert "run a on " in refused.sentence
+    assert (Lease, None) == (type(after), after.stolen if isinstance(after, Lease) else "")
+    assert [False, True] == [first.is_held("t"), second.is_held("t")]
+
+
+def test_an_expired_lease_is_taken_and_a_renewed_one_is_not() -> None:
+    store, clock = MemoryStorage(), Clocked()
+    first, second = leases_of(store, "a", "b", clock=clock)
+    first.acquire("t")
+
+    clock.now_ms = HOUR_MS - 1
+    first.renew()
+    clock.now_ms = HOUR_MS + 1
+    refused = second.acquire("t")
+    clock.now_ms = 3 * HOUR_MS
+    taken = second.acquire("t")
+    first.renew()
+    first.release("t")
+
+    assert isinstance(refused, Holder)
+    assert isinstance(taken, Lease)
+    assert ("it expired at 1970-01-01T01:59:59.999Z", "a") == (taken.stolen, taken.stolen_from)
+    assert second.is_held("t")
+
+
+def test_a_lease_is_stolen_with_a_reason_or_from_an_ended_process() -> None:
+    store, clock = MemoryStorage(), Clocked()
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    identity = process_identity(ended.pid)
+    ended.wait()
+    first, second = leases_of(store, "a", "b", clock=clock)
+    (thief,) = leases_of(store, "c", clock=clock, steal="the machine is gone")
+    first.acquire("t")
+
+    stolen = thief.acquire("t")
+    path = path_of(store)
+    store.put(path, orjson.dumps({**orjson.loads(store.read(path)), "process": identity}))
+    inherited = second.acquire("t")
+
+    assert isinstance(stolen, Lease)
+    assert isinstance(inherited, Lease)
+    assert ["the machine is gone", f"its process {ended.pid} has ended"] == [stolen.stolen, inherited.stolen]
+    assert process_is_alive(process_identity(os.getpid()))
+    assert not process_is_alive(f"{os.getpid()}@1")
+
+
+def test_of_many_runs_exactly_one_gets_a_lease() -> None:
+    store, clock = MemoryStorage(), Clocked()
+    runs = leases_of(store, *map(str, range(16)), clock=clock)
+
+    for _ in range(5):
+        with ThreadPoolExecutor(16) as pool:
+            found = list(pool.map(lambda leases: leases.acquire("t"), runs))
+        assert 1 == sum(isinstance(one, Lease) for one in found)
+        clock.now_ms += 2 * HOUR_MS
+
+
+@pytest.mark.parametrize("fault", [Fault.LOST, Fault.DUPLICATED])
+def test_a_lost_answer_is_read_back(fault: Fault) -> None:
+    store = FaultyStorage(MemoryStorage())
+    (leases,) = leases_of(store, "a", clock=Clocked())
+    store.fail(2, fault)
+
+    found = leases.acquire("t")
+
+    assert "put_if_absent" in store.calls[1]
+    assert isinstance(found, Lease)
+
+
+def test_a_damaged_lease_counts_as_expired() -> None:
+    store, clock = MemoryStorage(), Clocked()
+    first, second = leases_of(store, "a", "b", clock=clock)
+    first.acquire("t")
+    store.put(path_of(store), b"{")
+
+    assert isinstance(second.acquire("t"), Lease)
