@@ -35,6 +35,7 @@ BIN = "Scripts" if os.name == "nt" else "bin"
 DEV, PEERS, SHARING, PAIMON, FUZZ, SPARK, CLUSTER, DOCS = (
     ROOT / f".venv{suffix}" for suffix in ("", "-peers", "-sharing", "-paimon", "-fuzz", "-spark", "-cluster", "-docs")
 )
+AZURITE, AZURITE_VERSION = ROOT / ".venv-azurite", "3.37.0"
 SPARK_READER = {"DELTACLI_SPARK_PYTHON": str(SPARK / BIN / "python")}
 SHARING_CLIENT = {"DELTACLI_SHARING_PYTHON": str(SHARING / BIN / "python")}
 PAIMON_CLIENT = {"DELTACLI_PAIMON_PYTHON": str(PAIMON / BIN / "python")}
@@ -83,8 +84,8 @@ def test(arguments: list[str]) -> int:
 
 
 def run_long(arguments: list[str]) -> int:
-    """Run the tests marked `long`, with Spark as a reader, the client of Delta Sharing and that of Paimon, and one in
-    twenty of those marked `matrix`.
+    """Run the tests marked `long`, with Spark as a reader, the clients of Delta Sharing and Paimon, and Azurite, and one
+    in twenty of those marked `matrix`.
 
     Their files are on disk, because no other suite exercises its locks, renames and syncs.
     """
@@ -93,7 +94,7 @@ def run_long(arguments: list[str]) -> int:
     set_up(SPARK, "spark")
     set_up(SHARING, "sharing")
     set_up(PAIMON, "paimon")
-    others = {**SPARK_READER, **SHARING_CLIENT, **PAIMON_CLIENT}
+    others = {**SPARK_READER, **SHARING_CLIENT, **PAIMON_CLIENT, **set_up_azurite()}
     return run_pytest(["-m", "(long or matrix) and not soak"], arguments, place=None, **others)
 
 
@@ -339,6 +340,22 @@ def set_up(home: Path, name: str) -> None:
         stamp.write_text(digest)
     if name == "dev":
         must(home, "python", "-m", "compileall", "-q", "deltacli")
+
+
+def set_up_azurite() -> dict[str, str]:
+    """Install Microsoft's emulator of Azure, 365 MB, and return the variable that names its program to the tests.
+
+    Without npm its tests are left out; a stub runs the same contract.
+    """
+    npm, program = shutil.which("npm"), AZURITE / "node_modules" / ".bin" / "azurite-blob"
+    if npm is None:
+        print("npm is not installed: the tests against Azurite are left out", flush=True)
+        return {}
+    if not program.exists():
+        print(f"setting up {AZURITE.name} …", flush=True)
+        package = f"azurite@{AZURITE_VERSION}"
+        subprocess.run([npm, "install", "--no-audit", "--no-fund", "--prefix", str(AZURITE), package], check=True)
+    return {"DELTACLI_AZURITE": str(program)}
 
 
 def run(home: Path, program: str, *arguments: str, **environment: str) -> int:

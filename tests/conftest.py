@@ -8,6 +8,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.support import azurite as emulator
+from tests.support.azure import AzureServer
 from tests.support.builder import TableBuilder
 from tests.support.effort import forgive_slowness, import_the_whole_product, left_to_soaking
 from tests.support.gcs import GcsServer
@@ -87,3 +89,39 @@ def gcs(gcs_server: GcsServer, monkeypatch: pytest.MonkeyPatch) -> GcsServer:
         monkeypatch.setenv(name, value)
     gcs_server.forget()
     return gcs_server
+
+
+@pytest.fixture(scope="session")
+def azure_server() -> Iterator[AzureServer]:
+    """A stub of Azure Blob Storage on loopback, one a session."""
+    server = AzureServer()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def azure(azure_server: AzureServer, monkeypatch: pytest.MonkeyPatch) -> AzureServer:
+    """The same, with an environment that leads there and a clean log of requests."""
+    for name in [name for name in os.environ if name.startswith("AZURE_")]:
+        monkeypatch.delenv(name)
+    for name, value in azure_server.environment.items():
+        monkeypatch.setenv(name, value)
+    azure_server.forget()
+    return azure_server
+
+
+@pytest.fixture(scope="session")
+def azurite_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[emulator.Azurite]:
+    """Azurite on loopback, one a session."""
+    with emulator.running(tmp_path_factory.mktemp("azurite")) as server:
+        yield server
+
+
+@pytest.fixture
+def azurite(azurite_server: emulator.Azurite, monkeypatch: pytest.MonkeyPatch) -> emulator.Azurite:
+    """The same, with an environment that leads there."""
+    for name in [name for name in os.environ if name.startswith("AZURE_")]:
+        monkeypatch.delenv(name)
+    for name, value in azurite_server.environment.items():
+        monkeypatch.setenv(name, value)
+    return azurite_server

@@ -69,6 +69,8 @@ _FILE_URI = re.compile(r"file:(?://(?P<host>[^/]*))?(?=/|$)", re.IGNORECASE)
 
 _S3_SCHEMES = ("s3", "s3a", "s3n")  # the last two are Hadoop's names for the same store
 _GCS_SCHEMES = ("gs", "gcs")
+_AZURE_SCHEMES = ("abfss", "abfs", "wasbs", "wasb", "az")
+_AZURE_HOST = re.compile(r"[a-z0-9-]+\.(?:blob|dfs)\.(?:core|fabric)\.[a-z0-9.-]+/", re.IGNORECASE)
 
 
 def open_storage(
@@ -102,6 +104,10 @@ def open_storage(
         from deltacli.storage.gcs.store import open_gcs
 
         return open_gcs(f"{name}://{rest}", options or {}, retry=retry)
+    if name in _AZURE_SCHEMES or (name == "https" and _AZURE_HOST.match(rest)):
+        from deltacli.storage.azure.store import open_azure
+
+        return open_azure(f"{name}://{rest}", options or {}, retry=retry)
     from deltacli.storage.remote import RemoteStorage
 
     return RemoteStorage(f"{name}://{rest}", options or {}, retry=retry)

@@ -125,7 +125,7 @@ def no_atomic_create(uri: str, why: str) -> NoAtomicCreate:
     return NoAtomicCreate(
         "a store without atomic creation is read-only",
         facts={"store": uri, "why": why},
-        hint="write through a local path, gs://, or s3:// on a store that honours If-None-Match",
+        hint="write through a local path, gs://, abfss://, or s3:// on a store that honours If-None-Match",
     )
 
 

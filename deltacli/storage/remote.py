@@ -47,9 +47,10 @@ EXTRAS = {
     "abfs": "azure",
     "abfss": "azure",
     "az": "azure",
-    "adl": "azure",
+    "wasb": "azure",
+    "wasbs": "azure",
 }
-"""Scheme -> the extra of this package that brings its file system."""
+"""Scheme -> the extra of this package that it needs."""
 
 
 class RemoteStorage:
@@ -282,7 +283,7 @@ def scheme_unavailable(scheme: str) -> UsageError:
         f"the scheme {scheme}:// is not supported",
         code="usage.scheme",
         facts={
-            "supported": "a path, file://, memory://, s3://, gs://, abfss://, "
+            "supported": "a path, file://, memory://, s3://, gs://, abfss://, az://, "
             "or any scheme with an installed file system of fsspec"
         },
     )

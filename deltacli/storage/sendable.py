@@ -16,6 +16,7 @@ _PLAIN = frozenset(
         *("region", "aws_region", "aws_default_region", "region_name"),
         *("endpoint", "endpoint_url", "aws_endpoint", "aws_endpoint_url", "aws_endpoint_url_s3"),
         *("use_ssl", "verify", "addressing_style"),
+        *("user_project", "google_endpoint", "azure_endpoint", "azure_storage_account_name", "tenant_id", "client_id"),
         *("account_name", "account_host", "location_mode", "project", "consistency", "default_location", "timeout"),
     }
 )

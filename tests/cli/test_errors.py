@@ -186,7 +186,6 @@ def test_timestamps_outside_the_history_are_refused(table: Path) -> None:
         (("snapshot", "t", "--files", "--columns", "pth"), ("'pth'", "did you mean 'path'?")),
         (("snapshot", "t", "--columns", "path"), ("--files",)),
         (("history", "gopher://host/t"), ("gopher://", "not supported")),
-        (("history", "abfss://c@a.dfs.core.windows.net/t"), ("the extra 'azure'", "pip install 'deltacli[azure]'")),
         (("history", ""), ("empty",)),
         (("history", "t", "--storage-option", "aws_secret_access_key=abc"), ("process list",)),
         (("histroy", "t"), ("histroy", "history")),

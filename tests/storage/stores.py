@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import fsspec
 import pytest
 
 from deltacli.storage import LocalStorage, Storage, open_storage
 from deltacli.storage.in_memory import MemoryStorage
+from tests.support.azure import ACCOUNT, AzureServer
+from tests.support.azurite import PROGRAM, Azurite
 from tests.support.gcs import GcsServer
 from tests.support.s3 import S3Server
 
@@ -94,5 +98,48 @@ def gcs(request: pytest.FixtureRequest) -> Place:
     return Place(open_storage(f"gs://{bucket}/lake/a table"), put, odd_names=ODD_NAMES)
 
 
-READABLE = {"local": local, "memory": memory, "remote": remote, "s3": s3, "gcs": gcs}
-WRITABLE = {"local": local, "memory": memory, "s3": s3, "gcs": gcs}
+def azure(request: pytest.FixtureRequest, *, is_hierarchical: bool = False) -> Place:
+    server: AzureServer = request.getfixturevalue("azure")
+    container = server.make_container(is_hierarchical=is_hierarchical)
+
+    def put(files: Files) -> None:
+        for path, data in files.items():
+            server.put(container, f"lake/a table/{path}", data)
+
+    return Place(open_storage(f"abfss://{container}@{ACCOUNT}.dfs.core.windows.net/lake/a table"), put)
+
+
+def azure_tree(request: pytest.FixtureRequest) -> Place:
+    """With a hierarchical namespace."""
+    return azure(request, is_hierarchical=True)
+
+
+def azurite(request: pytest.FixtureRequest) -> Place:
+    """Azure by the emulator of Microsoft, where it is installed (`dev.py long`)."""
+    server: Azurite = request.getfixturevalue("azurite")
+    container = server.make_container()
+
+    def put(files: Files) -> None:
+        with ThreadPoolExecutor(8) as pool:
+            list(pool.map(lambda path: server.put(container, f"lake/a table/{path}", files[path]), files))
+
+    # Azurite takes a backslash or a control character for another name than Azure does.
+    return Place(open_storage(f"az://{container}/lake/a table"), put, odd_names=ODD_NAMES)
+
+
+EMULATED = {"azurite": azurite} if PROGRAM else {}
+WRITABLE = {
+    "local": local,
+    "memory": memory,
+    "s3": s3,
+    "gcs": gcs,
+    "azure": azure,
+    "azure tree": azure_tree,
+    **EMULATED,
+}
+READABLE = {**WRITABLE, "remote": remote}
+
+
+def params(places: Mapping[str, Callable[[pytest.FixtureRequest], Place]]) -> list[Any]:  # Any: parameters of pytest
+    """The names of stores as parameters. The emulator is slow."""
+    return [pytest.param(name, marks=pytest.mark.long) if name in EMULATED else name for name in places]

@@ -9,7 +9,7 @@ import pytest
 
 from deltacli.errors import FileMissing
 from deltacli.storage import PathKind, Storage
-from tests.storage.stores import READABLE, Place
+from tests.storage.stores import READABLE, Place, params
 
 FILES = {
     "_delta_log/00000000000000000000.json": b"zero",
@@ -25,7 +25,7 @@ FILES = {
 }
 
 
-@pytest.fixture(params=list(READABLE))
+@pytest.fixture(params=params(READABLE))
 def place(request: pytest.FixtureRequest) -> Place:
     """Every kind of store, empty."""
     return READABLE[request.param](request)

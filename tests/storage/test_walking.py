@@ -11,7 +11,7 @@ import pytest
 from deltacli.errors import FileMissing
 from deltacli.storage import Deleted, Missing, PathKind, Storage, WalkEntry, folds_names
 from deltacli.storage.in_memory import MemoryStorage
-from tests.storage.stores import READABLE, WRITABLE, Place
+from tests.storage.stores import READABLE, WRITABLE, Place, params
 from tests.support.storage import FAR, RecordingStorage
 
 DEEP = "/".join(f"level={number}" for number in range(12))
@@ -30,7 +30,7 @@ FILES = (
 )
 
 
-@pytest.fixture(params=list(READABLE))
+@pytest.fixture(params=params(READABLE))
 def place(request: pytest.FixtureRequest) -> Place:
     """Every kind of store, empty."""
     return READABLE[request.param](request)
@@ -142,7 +142,7 @@ def test_the_calls_are_counted() -> None:
     assert ["p=1", "p=1/a", "b", "p=1"] == storage.touched("walk", "stat_many", "remove_directory")
 
 
-@pytest.fixture(params=list(WRITABLE))
+@pytest.fixture(params=params(WRITABLE))
 def writable(request: pytest.FixtureRequest) -> Place:
     """Every kind of store that is written to, empty."""
     return WRITABLE[request.param](request)

@@ -14,13 +14,13 @@ import pytest
 
 from deltacli.errors import FileMissing
 from deltacli.storage import Created, Creation, Deleted, Existed, Missing, PathKind, Storage
-from tests.storage.stores import WRITABLE, Place
+from tests.storage.stores import WRITABLE, Place, params
 from tests.support.racing import Onlooker, Race, payload
 
 ROUNDS = [40, pytest.param(200, marks=pytest.mark.soak)]
 
 
-@pytest.fixture(params=list(WRITABLE))
+@pytest.fixture(params=params(WRITABLE))
 def place(request: pytest.FixtureRequest) -> Place:
     """Every kind of store that is written to, empty."""
     return WRITABLE[request.param](request)

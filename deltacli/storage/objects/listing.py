@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 
@@ -28,3 +29,21 @@ class Content(NamedTuple):
     offset: int
     size: int
     tag: str
+
+
+def in_byte_order(entries: Iterable[Entry]) -> Iterator[Entry]:
+    """Yield the entries of a listing in the order of their UTF-8 bytes, where a store sorts by UTF-16 instead.
+
+    Both orders differ only among names that hold a character from U+E000 on. Those between two other names are the same
+    in both, so that only runs of them are sorted.
+    """
+    run: list[Entry] = []
+    for entry in entries:
+        if not entry.key.isascii() and max(entry.key) >= "\ue000":
+            run.append(entry)
+            continue
+        if run:
+            yield from sorted(run)
+            run.clear()
+        yield entry
+    yield from sorted(run)

@@ -33,7 +33,7 @@ from deltacli.storage.objects.body import Body
 from deltacli.storage.objects.calls import ABSENT, ObjectCalls
 from deltacli.storage.objects.faults import Sent, fate_of_create, is_absent, passing, translate
 from deltacli.storage.objects.http import HttpFault
-from deltacli.storage.objects.listing import Content, ListedPage
+from deltacli.storage.objects.listing import Content, Entry, ListedPage, in_byte_order
 from deltacli.storage.objects.probe import honours_condition
 from deltacli.storage.retry import CREATE_FIRST_WAIT, DELETE_FIRST_WAIT, Retry, may_send, permission, sending_while
 
@@ -84,19 +84,24 @@ class ObjectStorage:
     def list_from(self, directory: str, start: str = "") -> Iterator[FileStat]:
         prefix = self._prefix(directory)
         is_there, last = not prefix, ""
-        for page in self._pages(prefix, start):
-            is_there = is_there or bool(page.entries or page.prefixes)
-            for entry in page.entries:
-                name = entry.key.removeprefix(prefix)
-                if name < last:
-                    raise StorageFailed(
-                        f"{self._place(directory)} is listed out of order",
-                        code="storage.listing-disorder",
-                        facts={"seen": f"{name} after {last}"},
-                    )
-                if name > last and name >= start:
-                    yield FileStat(name, entry.size_bytes, entry.modified_ms)
-                last = name
+
+        def entries() -> Iterator[Entry]:
+            nonlocal is_there
+            for page in self._pages(prefix, start):
+                is_there = is_there or bool(page.entries or page.prefixes)
+                yield from page.entries
+
+        for entry in in_byte_order(entries()):
+            name = entry.key.removeprefix(prefix)
+            if name < last:
+                raise StorageFailed(
+                    f"{self._place(directory)} is listed out of order",
+                    code="storage.listing-disorder",
+                    facts={"seen": f"{name} after {last}"},
+                )
+            if name > last and name >= start:
+                yield FileStat(name, entry.size_bytes, entry.modified_ms)
+            last = name
         if not is_there and not (start and self._holds_any(prefix)):
             raise FileMissing(f"{self._place(directory)} does not exist")
 

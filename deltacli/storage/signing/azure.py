@@ -1,19 +1,23 @@
-"""What URLs of Azure Blob Storage are signed with, by the credentials that adlfs finds."""
+"""What URLs of Azure Blob Storage are signed with, by the credentials that the store is read with."""
 
 from __future__ import annotations
 
 import base64
 import binascii
+import re
 import time
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from threading import Lock
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import quote, urlsplit
 
 from deltacli.errors import CredentialsMissing
-from deltacli.storage.remote import RemoteStorage
-from deltacli.storage.remote_faults import translate
+from deltacli.storage.azure.address import read_address
+from deltacli.storage.azure.options import AzureOptions, read_options
+from deltacli.storage.azure.store import open_azure
+from deltacli.storage.retry import Retry
 from deltacli.storage.secrets import remember_secrets
 from deltacli.storage.signing.values import (
     AccountKey,
@@ -29,7 +33,10 @@ _LONGEST_MS = 7 * 86_400_000 - 3_600_000
 _SPARE_MS = 3_600_000
 """A key is asked for an hour longer than needed, and so once per hour."""
 
-GetKey = Callable[[datetime, datetime], Any]  # Any: a UserDelegationKey of azure-storage-blob
+_TIME = "%Y-%m-%dT%H:%M:%SZ"
+_WORD = re.compile(r"(?<=[a-z])[A-Z]")
+
+GetKey = Callable[[datetime, datetime], Any]  # Any: an object with the fields of a UserDelegationKey
 """Returns a user delegation key that is valid from one time to another."""
 
 
@@ -38,20 +45,18 @@ def azure_source(uri: str, options: Mapping[str, str]) -> AzureSource:
 
     Raises CannotSign for credentials that cannot sign, and what opening the store raises.
     """
-    file_system, root = RemoteStorage(uri, options).opened()
-    connection = _connection(getattr(file_system, "connection_string", None) or "")
-    account = file_system.account_name or connection.get("accountname", "")
-    address = ObjectAddress(_origin(file_system, account, connection), f"{quote(root.rstrip('/'), safe='/~')}/")
-    address = ObjectAddress(address.origin, "/" + address.path.lstrip("/"))
-    resource = f"/blob/{account}/{root.strip('/')}/"
-    key = file_system.account_key or connection.get("accountkey")
-    if key:
-        signing = AzureSigning(address, resource, AccountKey(_decoded(key)))
-        return lambda _expires_ms: signing
-    credential = getattr(file_system, "sync_credential", None)
-    if credential is None:
+    address = read_address(uri)
+    read = read_options(options, address)
+    root = "/".join(part for part in (address.container, address.root) if part)
+    place = ObjectAddress(_origin(read.endpoint), f"/{quote(root, safe='/~')}/")
+    resource = f"/blob/{read.account}/{root}/"
+    if read.anonymous or (read.sas_token and not read.account_key):
         raise CannotSign("its credentials are a shared access signature, or none")
-    return DelegatedSource(address, resource, _get_key(uri, address.origin, credential))
+    if read.account_key:
+        signing = AzureSigning(place, resource, AccountKey(_decoded(read.account_key)))
+        return lambda _expires_ms: signing
+    open_azure(uri, options)  # which needs the extra
+    return DelegatedSource(place, resource, _get_key(uri, read))
 
 
 class DelegatedSource:
@@ -90,39 +95,37 @@ def _delegation_key(key: Any) -> DelegationKey:
                          int(expires.timestamp() * 1000))  # fmt: skip
 
 
-def _get_key(uri: str, origin: str, credential: Any) -> GetKey:
-    """Return how a user delegation key is asked for."""
+def _get_key(uri: str, options: AzureOptions) -> GetKey:
+    """Return how a user delegation key is asked for. Spec: Get User Delegation Key."""
 
-    def get_key(begin: datetime, expiry: datetime) -> Any:
-        from azure.core.exceptions import AzureError
-        from azure.storage.blob import BlobServiceClient
+    def get_key(begin: datetime, expiry: datetime) -> SimpleNamespace:
+        from deltacli.storage.azure.calls import DIALECT, AzureCalls
+        from deltacli.storage.azure.credentials import AzureCredentials
+        from deltacli.storage.objects.faults import translate
+        from deltacli.storage.objects.http import HttpFault
 
+        calls = AzureCalls("", options, AzureCredentials(options, uri), Retry())
+        span = "".join(f"<{name}>{moment:{_TIME}}</{name}>" for name, moment in (("Start", begin), ("Expiry", expiry)))
         try:
-            client = BlobServiceClient(origin, credential=credential)
-            return client.get_user_delegation_key(begin, expiry)
-        except AzureError as fault:
-            raise translate(fault, uri, "azure") from None
+            return _key_of(calls.delegation_key(f"<KeyInfo>{span}</KeyInfo>".encode()))
+        except HttpFault as fault:
+            error = translate(fault, uri, "signed for", DIALECT, calls.endpoint, calls.identity)
+            raise error from error.__cause__
 
     return get_key
 
 
-def _origin(file_system: Any, account: str, connection: Mapping[str, str]) -> str:
+def _key_of(fields: Mapping[str, str]) -> SimpleNamespace:
+    """Return a key from the elements of an answer, such as SignedOid, by the names that Python gives them."""
+    return SimpleNamespace(**{_WORD.sub(r"_\g<0>", name).lower(): text for name, text in fields.items()})
+
+
+def _origin(endpoint: str) -> str:
     """Return scheme and host of the account."""
-    if host := getattr(file_system, "account_host", None):
-        return f"https://{host}"
-    if endpoint := connection.get("blobendpoint"):
-        parts = urlsplit(endpoint)
-        if parts.path.strip("/"):
-            raise CannotSign("its endpoint has the account in the path, as emulators do")
-        return f"{parts.scheme}://{parts.netloc}"
-    suffix = connection.get("endpointsuffix") or "core.windows.net"
-    return f"https://{account}.blob.{suffix}"
-
-
-def _connection(text: str) -> dict[str, str]:
-    """Return the parts of a connection string, with names in lower case."""
-    pairs = (part.partition("=") for part in text.split(";") if "=" in part)
-    return {name.strip().lower(): value.strip() for name, _, value in pairs}
+    parts = urlsplit(endpoint)
+    if parts.path.strip("/"):
+        raise CannotSign("its endpoint has the account in the path, as emulators do")
+    return f"{parts.scheme}://{parts.netloc}"
 
 
 def _decoded(key: str) -> bytes:

@@ -24,8 +24,10 @@ from deltacli.sharing.signing.azure import AzureUrlSigner
 from deltacli.sharing.signing.choose import Mode, choose_access, without_signing_options
 from deltacli.sharing.signing.gcs import GcsUrlSigner
 from deltacli.sharing.signing.s3 import S3UrlSigner
+from deltacli.storage.azure.address import read_address
+from deltacli.storage.azure.options import read_options as read_azure_options
 from deltacli.storage.s3.options import read_options
-from deltacli.storage.signing.azure import DelegatedSource, _connection, _origin
+from deltacli.storage.signing.azure import DelegatedSource, _get_key, azure_source
 from deltacli.storage.signing.s3 import S3SigningSource
 from deltacli.storage.signing.values import (
     AccountKey,
@@ -39,6 +41,8 @@ from deltacli.storage.signing.values import (
     S3Signing,
 )
 from tests.sharing.signing.make_vectors import ACCOUNT_KEY, CLAIMS, EMAIL
+from tests.support.azure import AzureServer
+from tests.support.cloud import Said, answers
 from tests.support.s3 import ENVIRONMENT, S3Server
 
 SDK = json.loads((Path(__file__).parent / "sdk_urls.json").read_text(encoding="utf-8"))
@@ -304,15 +308,32 @@ def test_a_delegation_key_is_asked_for_once_per_hour() -> None:
 @pytest.mark.parametrize(("text", "origin"), [
     ("AccountName=a;AccountKey=aw==;EndpointSuffix=core.chinacloudapi.cn", "https://a.blob.core.chinacloudapi.cn"),
     ("accountname=a;AccountKey=aw==;BlobEndpoint=https://b.example:8443/", "https://b.example:8443"),
-    ("", "https://a.blob.core.windows.net"),
+    ("AccountName=a;AccountKey=aw==", "https://a.blob.core.windows.net"),
 ])  # fmt: skip
 def test_a_connection_string_names_the_endpoint(text: str, origin: str) -> None:
-    assert origin == _origin(object(), "a", _connection(text))
+    signing = azure_source("az://box/dir with space/t", {"connection_string": text})(0)
+
+    assert origin == signing.address.origin
+    assert ("/box/dir%20with%20space/t/", "/blob/a/box/dir with space/t/") == (signing.address.path, signing.resource)
 
 
 def test_an_emulator_is_not_signed_for() -> None:
     with pytest.raises(CannotSign, match="emulators"):
-        _origin(object(), "a", _connection("BlobEndpoint=http://127.0.0.1:10000/devstoreaccount1"))
+        azure_source("az://box/t", {"connection_string": "AccountName=a;BlobEndpoint=http://127.0.0.1:10000/a"})
+
+
+def test_a_user_delegation_key_has_the_fields_of_the_answer(azure: AzureServer) -> None:
+    expected = {"SignedOid": "o", "SignedTid": "t", "SignedExpiry": "2026-11-23T00:00:00Z", "Value": "aw=="}
+    body = "".join(f"<{name}>{text}</{name}>" for name, text in expected.items())
+    azure.fail(
+        "POST", "comp=userdelegationkey", answers(Said(200, f"<UserDelegationKey>{body}</UserDelegationKey>".encode()))
+    )
+    get_key = _get_key("az://box/t", read_azure_options({}, read_address("az://box/t"), azure.environment))
+
+    key = get_key(datetime(2026, 11, 22, tzinfo=UTC), datetime(2026, 11, 23, tzinfo=UTC))
+
+    assert ("o", "t", "2026-11-23T00:00:00Z", "aw==") == (key.signed_oid, key.signed_tid, key.signed_expiry, key.value)
+    assert b"<Start>2026-11-22T00:00:00Z</Start><Expiry>2026-11-23T00:00:00Z</Expiry>" in azure.requests[-1].body
 
 
 # -- the choice -------------------------------------------------------------------------------------------------------

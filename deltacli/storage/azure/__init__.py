@@ -1,0 +1,1 @@
+"""Azure Blob Storage, with and without hierarchical namespaces, by its REST API."""

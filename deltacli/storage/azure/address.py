@@ -1,0 +1,70 @@
+"""Addresses of containers: the schemes and hosts that name one and the same."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+from urllib.parse import unquote
+
+from deltacli.errors import UsageError
+
+_CONTAINER = re.compile(r"\$?[A-Za-z0-9][A-Za-z0-9-]{1,62}|\$root")
+_HOST = re.compile(r"(?P<account>[a-z0-9-]{1,63})\.(?:blob|dfs)\.(?P<suffix>[a-z0-9.-]+)", re.IGNORECASE)
+
+
+class Address(NamedTuple):
+    """A directory of a container. `account` and `suffix` are '' where the URI does not name them."""
+
+    uri: str
+    container: str
+    root: str
+    account: str = ""
+    suffix: str = ""
+
+    def aliases(self, account: str, suffix: str) -> tuple[str, ...]:
+        """Return the other URIs of the directory, where these are its account and the suffix of its hosts."""
+        below = f"/{self.root}" if self.root else ""
+        found = [f"{scheme}://{self.container}{below}" for scheme in ("az", "abfss")]
+        if account and suffix:
+            for kind in ("dfs", "blob"):
+                host = f"{account}.{kind}.{suffix}"
+                found += [f"{scheme}://{self.container}@{host}{below}" for scheme in ("abfss", "wasbs", "az")]
+                found += [f"https://{host}/{self.container}{below}"]
+        return tuple(uri for uri in found if uri != self.uri)
+
+
+def read_address(uri: str) -> Address:
+    """Return the parts of a URI. Raises UsageError."""
+    uri = uri.rstrip("/")
+    scheme, _, rest = uri.partition("://")
+    authority, _, root = rest.partition("/")
+    if scheme.lower() == "https":
+        host, (container, _, root) = authority, unquote(root).partition("/")
+    else:
+        container, _, host = authority.rpartition("@") if "@" in authority else (authority, "", "")
+    if ":" in container or "@" in container:
+        raise UsageError(
+            "invalid character in the name of the container: pass credentials outside the URI",
+            code="usage.secret",
+            facts={"instead": "AZURE_STORAGE_ACCOUNT_KEY, or az login"},
+        )
+    if not _CONTAINER.fullmatch(container) and not host.endswith(".fabric.microsoft.com"):
+        raise UsageError(
+            f"{uri} does not name a container",
+            code="usage.table",
+            hint="abfss://CONTAINER@ACCOUNT.dfs.core.windows.net/PATH",
+        )
+    named = _HOST.fullmatch(host)
+    if host and not named:
+        raise UsageError(
+            f"the host of {uri} is not one of Azure",
+            code="usage.table",
+            facts={"expected": "ACCOUNT.dfs.core.windows.net; for another endpoint --storage-option endpoint_url=URL"},
+        )
+    account, suffix = (named["account"].lower(), named["suffix"].lower()) if named else ("", "")
+    return Address(uri, container, root, account, suffix)
+
+
+def is_of_the_cloud(host: str) -> bool:
+    """Return whether an endpoint is one of Azure itself."""
+    return host.lower().endswith((".core.windows.net", ".core.chinacloudapi.cn", ".core.usgovcloudapi.net"))

@@ -1,0 +1,238 @@
+"""The calls of a container of Azure Blob Storage, by its REST API, which hierarchical namespaces have as well.
+
+Own requests instead of a library (docs/decisions/0099-own-requests-for-gcs-and-azure.md).
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from urllib.parse import quote, urlencode, urlsplit
+from uuid import uuid4
+
+from deltacli.storage.azure.address import is_of_the_cloud
+from deltacli.storage.azure.answers import (
+    content_of,
+    delegation_key_of,
+    fault_of,
+    page_of,
+    properties_of,
+    require_stored,
+)
+from deltacli.storage.azure.credentials import AzureCredentials
+from deltacli.storage.azure.options import AzureOptions
+from deltacli.storage.objects import batch
+from deltacli.storage.objects.body import Body
+from deltacli.storage.objects.calls import ABSENT
+from deltacli.storage.objects.faults import Dialect, passing
+from deltacli.storage.objects.http import Answer, Fate, HttpFault, Request, Transport
+from deltacli.storage.objects.listing import Content, Entry, ListedPage
+from deltacli.storage.retry import Retry
+
+DIALECT = Dialect(
+    store="Azure Blob Storage",
+    holder="container",
+    holder_missing=frozenset({"ContainerNotFound", "FilesystemNotFound"}),
+    exists=frozenset({"BlobAlreadyExists", "PathAlreadyExists"}),
+    who="az account show",
+    list_holders="az storage container list --auth-mode login --account-name ACCOUNT",
+    check_endpoint="check the name of the account, the network and the proxy settings, or --storage-option "
+    "endpoint_url=URL",
+    condition="If-None-Match",
+)
+LARGEST_SINGLE = 8 << 20
+"""Bytes up to which an object is sent in one request."""
+_BLOCK_BYTES = 64 << 20
+_MOST_BLOCKS = 50_000
+_PARALLEL_DELETES = 16
+_XML_HEAD = '<?xml version="1.0" encoding="utf-8"?>'
+_NO_BATCHES = {400, 404, 405, 409, 501}
+
+
+class AzureCalls:
+    """Calls of one container. A token that the store refuses is renewed once per request."""
+
+    deletes_per_request = 256
+    dialect = DIALECT
+
+    def __init__(self, container: str, options: AzureOptions, credentials: AzureCredentials, retry: Retry) -> None:
+        self._container, self._credentials, self._retry = container, credentials, retry
+        self._transport = Transport(options.endpoint, options.verify)
+        self._has_batches = True
+
+    @property
+    def endpoint(self) -> str:
+        return self._transport.host
+
+    @property
+    def identity(self) -> str:
+        return self._credentials.identity
+
+    @property
+    def is_known_atomic(self) -> bool:
+        return is_of_the_cloud(urlsplit(self._transport.endpoint).hostname or "")
+
+    def page(self, prefix: str, delimiter: str, token: str, start: str, limit: int) -> ListedPage:
+        """Return a page. `start` is not sent: its meaning with hierarchical namespaces is not known for certain."""
+        del start
+        asked = {"prefix": prefix, "delimiter": delimiter, "marker": token, "maxresults": str(limit or "")}
+        given = {name: text for name, text in asked.items() if text}
+        url = self._url("", restype="container", comp="list", include="metadata", **given)
+        return page_of(self._send(Request("GET", url), (200,)), prefix)
+
+    def look(self, key: str) -> tuple[Entry, str]:
+        return properties_of(self._send(Request("HEAD", self._object(key)), (200,)), key)
+
+    def get(self, key: str, span: str, tag: str) -> Content:
+        offset, length = 0, None
+        if span:
+            first, _, last = span.removeprefix("bytes=").partition("-")
+            if not first:
+                return self._end(key, int(last))
+            offset, length = int(first), int(last) - int(first) + 1
+        headers = ({"x-ms-range": span} if span else {}) | ({"If-Match": tag} if tag else {})
+        answer = self._send(Request("GET", self._object(key), headers), (200, 206) if span else (200,))
+        properties_of(answer, key)
+        return content_of(answer, offset, length)
+
+    def _end(self, key: str, length: int) -> Content:
+        """Return the end of an object. Azure has no such ranges, so the size is asked for first."""
+        entry, tag = self.look(key)
+        if not entry.size_bytes:
+            return Content(b"", 0, 0, tag)
+        start = max(0, entry.size_bytes - length)
+        return self.get(key, f"bytes={start}-{entry.size_bytes - 1}", tag)
+
+    def write(self, key: str, body: Body, condition: str | None) -> None:
+        headers = (
+            {} if condition is None else {"If-None-Match": "*"} if condition == ABSENT else {"If-Match": condition}
+        )
+        url = self._object(key)
+        if body.size > LARGEST_SINGLE:
+            self._write_blocks(key, url, body, headers)
+            return
+        headers |= {"x-ms-blob-type": "BlockBlob", "Content-MD5": _digest(body)}
+        require_stored(self._send(Request("PUT", url, headers, body), (201,)))
+
+    def _write_blocks(self, key: str, url: str, body: Body, condition: Mapping[str, str]) -> None:
+        """Send a large object in blocks. They belong to the name and not to a writer, so their ids are random."""
+        upload = uuid4().hex
+        size = max(_BLOCK_BYTES, -(-body.size // _MOST_BLOCKS))
+        names = []
+        for number, start in enumerate(range(0, body.size, size)):
+            names.append(base64.b64encode(f"{upload}-{number:06d}".encode()).decode())
+            self._write_block(f"{url}?comp=block&blockid={quote(names[-1], safe='')}", body.part(start, size))
+        latest = "".join(f"<Uncommitted>{name}</Uncommitted>" for name in names)
+        listed = Body(f"{_XML_HEAD}<BlockList>{latest}</BlockList>".encode())
+        headers = {**condition, "Content-Type": "application/xml", "Content-MD5": _digest(listed)}
+        try:
+            answer = self._send(Request("PUT", f"{url}?comp=blocklist", headers, listed), (201,))
+        except HttpFault as fault:
+            if fault.reason == "InvalidBlockList" and "If-None-Match" in condition:
+                self._require_absent(key)  # another writer's creation discards the blocks of all others
+            raise
+        require_stored(answer)
+
+    def _write_block(self, url: str, part: Body) -> None:
+        request = Request("PUT", url, {"Content-MD5": _digest(part)}, part)
+
+        def send() -> Answer:
+            return self._send(request, (201,))
+
+        try:
+            self._retry.call(send, host=self.endpoint, faults=(HttpFault,), passing=passing)
+        except HttpFault as fault:
+            if fault.fate is Fate.ANSWERED and fault.status < 500:
+                raise
+            # Blocks that are not committed are no object.
+            undone = HttpFault(Fate.UNSENT, fault.said, status=fault.status, reason=fault.reason)
+            undone.__notes__ = getattr(fault, "__notes__", [])
+            raise undone from fault
+
+    def _require_absent(self, key: str) -> None:
+        """Raise the fault of a taken name where an object exists."""
+        try:
+            self.look(key)
+        except HttpFault as fault:
+            if fault.status == 404:
+                return
+            raise
+        raise HttpFault(Fate.ANSWERED, "the object exists", status=409, reason="BlobAlreadyExists")
+
+    def delete(self, key: str) -> None:
+        answer = self._send(Request("DELETE", self._object(key)), (200, 202))
+        if answer.status != 202:
+            raise answer.unexpected("no deletion")
+
+    def delete_together(self, keys: Sequence[str]) -> Mapping[str, HttpFault | None]:
+        if not self._has_batches:
+            return self._delete_singly(keys)
+        start = len(self._transport.endpoint.partition("://")[0]) + 3 + len(self._transport.host)
+        parts = []
+        for key in keys:
+            headers = {"Content-Length": "0"}
+            url, headers = self._credentials.authorized("DELETE", self._object(key), headers, is_part=True)
+            parts.append(batch.Part(url[start:], headers))
+        url = self._url("", restype="container", comp="batch")
+        request = Request("POST", url, {"Content-Type": batch.CONTENT_TYPE}, Body(batch.batch_of(parts)))
+        try:
+            answers = batch.answers_of(self._send(request, (200, 202)))
+        except HttpFault as fault:
+            if fault.status not in _NO_BATCHES or fault.reason in DIALECT.holder_missing:
+                raise
+            self._has_batches = False  # some kinds of accounts and emulators have none
+            return self._delete_singly(keys)
+        return {
+            keys[number]: None if answer.status == 202 else fault_of(answer)
+            for number, answer in answers.items()
+            if number < len(keys)
+        }
+
+    def _delete_singly(self, keys: Sequence[str]) -> Mapping[str, HttpFault | None]:
+        def delete(key: str) -> HttpFault | None:
+            try:
+                self.delete(key)
+            except HttpFault as fault:
+                return fault
+            return None
+
+        with ThreadPoolExecutor(_PARALLEL_DELETES) as pool:
+            return dict(zip(keys, pool.map(delete, keys), strict=True))
+
+    def delegation_key(self, asked: bytes) -> Mapping[str, str]:
+        """Return the elements of a new user delegation key of the account."""
+        url = f"{self._transport.endpoint}/?restype=service&comp=userdelegationkey"
+        answer = self._send(Request("POST", url, {"Content-Type": "application/xml"}, Body(asked)), (200,))
+        return delegation_key_of(answer)
+
+    def can_hold(self, key: str) -> bool:
+        return bool(key) and not {"", ".", ".."} & set(key.split("/"))
+
+    def _object(self, key: str) -> str:
+        """Return the URL of an object. Raises HttpFault for a key that would be another address."""
+        if not self.can_hold(key):
+            raise HttpFault(Fate.ANSWERED, "no object can have this name", status=404, reason="BlobNotFound")
+        return self._url(f"/{quote(key, safe='/', errors='surrogateescape')}")
+
+    def _url(self, path: str, **query: str) -> str:
+        text = urlencode(query, quote_via=quote, safe="", errors="surrogateescape")
+        return f"{self._transport.endpoint}/{self._container}{path}" + (f"?{text}" if text else "")
+
+    def _send(self, request: Request, statuses: tuple[int, ...]) -> Answer:
+        """Send a request once, and again with new credentials where the store refused the first ones."""
+        length = {"Content-Length": str(request.body.size)} if request.body is not None else {}
+        for is_last in (False, True):
+            url, headers = self._credentials.authorized(request.method, request.url, {**request.headers, **length})
+            answer = self._transport.send(Request(request.method, url, headers, request.body))
+            if answer.status != 401 or is_last or not self._credentials.renew():
+                break
+        if answer.status in statuses:
+            return answer
+        if answer.status < 400:
+            raise HttpFault(Fate.UNEXPECTED, f"HTTP {answer.status} {answer.headers.get('location', '')[:80]}".rstrip())
+        raise fault_of(answer)
+
+
+def _digest(body: Body) -> str:
+    return base64.b64encode(body.md5()).decode()

@@ -1,0 +1,117 @@
+"""Values of `--storage-option` for Azure: the names of adlfs, and those that other Delta tools use."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from deltacli.errors import UsageError
+from deltacli.storage.azure.address import Address
+from deltacli.storage.objects.options import certificates, endpoint, known_options, truth
+from deltacli.storage.secrets import remember_secrets
+
+_NAMES: Mapping[str, tuple[str, ...]] = {
+    "account_name": ("azure_storage_account_name", "azure_account_name"),
+    "account_key": ("azure_storage_account_key", "azure_storage_key", "access_key", "azure_storage_access_key"),
+    "sas_token": ("azure_storage_sas_token", "azure_storage_sas_key", "sas_key"),
+    "connection_string": ("azure_storage_connection_string",),
+    "tenant_id": ("azure_storage_tenant_id", "azure_tenant_id", "azure_storage_authority_id", "authority_id"),
+    "client_id": ("azure_storage_client_id", "azure_client_id"),
+    "client_secret": ("azure_storage_client_secret", "azure_client_secret"),
+    "endpoint_url": ("endpoint", "azure_endpoint", "azure_storage_endpoint"),
+    "account_host": (),
+    "anon": ("azure_skip_signature", "skip_signature"),
+    "verify": (),
+}
+_CANONICAL = {alias: name for name, aliases in _NAMES.items() for alias in aliases}
+_WITHOUT_EFFECT = ("location_mode", "use_emulator", "azure_storage_use_emulator", "timeout")
+"""Options of other tools that have no meaning here. They are accepted, because they were."""
+_FROM_ENVIRONMENT = {
+    "account_name": "AZURE_STORAGE_ACCOUNT_NAME",
+    "account_key": "AZURE_STORAGE_ACCOUNT_KEY",
+    "sas_token": "AZURE_STORAGE_SAS_TOKEN",
+    "connection_string": "AZURE_STORAGE_CONNECTION_STRING",
+    "tenant_id": "AZURE_STORAGE_TENANT_ID",
+    "client_id": "AZURE_STORAGE_CLIENT_ID",
+    "client_secret": "AZURE_STORAGE_CLIENT_SECRET",
+}
+_SECRETS = ("account_key", "sas_token", "connection_string", "client_secret", "anon")
+_SUFFIX = "core.windows.net"
+
+
+@dataclass(frozen=True)
+class AzureOptions:
+    """How an account is reached. Of the credentials, the first that is there is used, in this order."""
+
+    endpoint: str
+    account: str
+    suffix: str
+    anonymous: bool = False
+    account_key: str = field(default="", repr=False)
+    sas_token: str = field(default="", repr=False)
+    client: tuple[str, str, str] = field(default=("", "", ""), repr=False)
+    """Tenant, id and secret of an application."""
+    verify: bool | str = True
+
+
+def read_options(
+    options: Mapping[str, str], address: Address, environment: Mapping[str, str] = os.environ
+) -> AzureOptions:
+    """Return the options as values. Raises UsageError for an unknown name or an invalid value.
+
+    Credentials in options replace all of those in the environment.
+    """
+    chosen = {name: text for name, text in options.items() if name.lower() not in _WITHOUT_EFFECT}
+    given = known_options(chosen, tuple(_NAMES), _CANONICAL, "Azure")
+    named = {name: environment[variable] for name, variable in _FROM_ENVIRONMENT.items() if environment.get(variable)}
+    if any(name in given for name in _SECRETS) or _is_of_another_account(named, given, address):
+        named = {name: text for name, text in named.items() if name == "account_name"}
+    given = {**named, **given}
+    given = {**_connection(given.get("connection_string", "")), **given}
+    remember_secrets(given)
+    account = address.account or given.get("account_name", "").strip()
+    suffix = address.suffix or given.get("suffix", _SUFFIX)
+    if address.account and given.get("account_name", account).lower() != address.account and "account_name" in options:
+        raise UsageError(
+            f"{address.uri} is in the account {address.account}, not {given['account_name']}",
+            code="usage.storage-option",
+        )
+    if not account:
+        raise UsageError(
+            f"{address.uri} does not name the storage account",
+            code="usage.table",
+            hint=f"abfss://{address.container}@ACCOUNT.dfs.{_SUFFIX}/{address.root}, or set AZURE_STORAGE_ACCOUNT_NAME",
+        )
+    host = given.get("account_host") or f"{account}.blob.{suffix}"
+    return AzureOptions(
+        endpoint=endpoint(given, f"https://{host}"),
+        account=account,
+        suffix=suffix,
+        anonymous=truth(given, "anon"),
+        account_key=given.get("account_key", "").strip(),
+        sas_token=given.get("sas_token", "").strip().removeprefix("?"),
+        client=tuple(given.get(name, "").strip() for name in ("tenant_id", "client_id", "client_secret")),  # type: ignore[arg-type]  # three of them
+        verify=certificates(given),
+    )
+
+
+def _is_of_another_account(named: Mapping[str, str], given: Mapping[str, str], address: Address) -> bool:
+    """Return whether the environment is about another account than the one of a table."""
+    wanted = address.account or given.get("account_name", "")
+    its_own = _connection(named.get("connection_string", "")).get("account_name") or named.get("account_name")
+    return bool(wanted and its_own and wanted.lower() != its_own.lower())
+
+
+def _connection(text: str) -> dict[str, str]:
+    """Return the options that a connection string has."""
+    pairs = (part.partition("=") for part in text.split(";") if "=" in part)
+    found = {name.strip().lower(): value.strip() for name, _, value in pairs}
+    names = {
+        "accountname": "account_name",
+        "accountkey": "account_key",
+        "sharedaccesssignature": "sas_token",
+        "blobendpoint": "endpoint_url",
+        "endpointsuffix": "suffix",
+    }
+    return {name: found[key] for key, name in names.items() if found.get(key)}

@@ -1,0 +1,34 @@
+"""Tables in Azure Blob Storage."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from deltacli.storage.azure.address import read_address
+from deltacli.storage.azure.options import read_options
+from deltacli.storage.objects.store import ObjectStorage
+from deltacli.storage.retry import Retry
+
+
+def open_azure(uri: str, options: Mapping[str, str], *, retry: Retry | None = None) -> ObjectStorage:
+    """Return the store of a URI of Azure. Raises UsageError."""
+    address = read_address(uri)
+    read = read_options(options, address)
+    scheme = uri.partition("://")[0]
+    try:
+        import urllib3  # noqa: F401
+
+        from deltacli.storage.azure.calls import AzureCalls
+        from deltacli.storage.azure.credentials import AzureCredentials
+
+        credentials = AzureCredentials(read, address.uri)
+        if credentials.needs_library:
+            import azure.identity  # noqa: F401
+    except ImportError as fault:
+        from deltacli.storage.remote import scheme_unavailable
+
+        raise scheme_unavailable(scheme) from fault
+    policy = retry or Retry()
+    calls = AzureCalls(address.container, read, credentials, policy)
+    aliases = address.aliases(read.account, read.suffix)
+    return ObjectStorage(address.uri, address.root, calls, aliases=aliases, retry=policy)

@@ -1,0 +1,217 @@
+"""An Azure Blob Storage on loopback: a small stub of its REST API, with or without a hierarchical namespace, with a log
+of requests and faults on demand. Azurite, which the long suite runs besides, has no hierarchical namespaces.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from collections.abc import Mapping
+from email.utils import formatdate
+from threading import Lock
+from typing import NamedTuple
+from urllib.parse import parse_qs, unquote, urlsplit
+from uuid import uuid4
+from xml.sax.saxutils import escape
+
+from tests.support.cloud import Asked, CloudServer, Said
+
+ACCOUNT, KEY = "lakes", base64.b64encode(b"a key that nobody may see").decode()
+PAGE = 5_000
+_PART = re.compile(rb"Content-ID: (\d+).*?\r\n\r\n(\w+) (\S+) HTTP", re.DOTALL | re.IGNORECASE)
+_BLOCK = re.compile(r"<Uncommitted>([^<]*)</Uncommitted>")
+_NOT_IN_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
+
+
+class Stored(NamedTuple):
+    data: bytes
+    tag: str
+    modified: str
+    is_directory: bool = False
+
+
+class AzureServer(CloudServer):
+    """A server thread. `containers` holds the blobs; those in `hierarchical` have directories. `token` is the bearer
+    token that requests must have, if there is one.
+    """
+
+    def __init__(self) -> None:
+        self.containers: dict[str, dict[str, Stored]] = {}
+        self.blocks: dict[tuple[str, str], dict[str, bytes]] = {}
+        self.hierarchical: set[str] = set()
+        self.token = ""
+        self.ignores_conditions = False
+        self.has_batches = True
+        self._count = 0
+        self._state = Lock()
+        super().__init__()
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What a process needs to find it."""
+        named = f"AccountName={ACCOUNT};AccountKey={KEY};BlobEndpoint={self.url}/{ACCOUNT};"
+        return {"AZURE_STORAGE_CONNECTION_STRING": f"DefaultEndpointsProtocol=http;{named}"}
+
+    def make_container(self, *, is_hierarchical: bool = False) -> str:
+        """Make an empty container and return its name."""
+        name = f"c-{uuid4()}"
+        self.containers[name] = {}
+        if is_hierarchical:
+            self.hierarchical.add(name)
+        return name
+
+    def put(self, container: str, key: str, data: bytes) -> Stored:
+        """Put a blob in place without a request."""
+        self._count += 1
+        blobs, stamp = self.containers[container], formatdate(usegmt=True)
+        if container in self.hierarchical:
+            parts = key.split("/")
+            for depth in range(1, len(parts)):
+                blobs.setdefault("/".join(parts[:depth]), Stored(b"", '"0xD"', stamp, is_directory=True))
+        blobs[key] = Stored(data, f'"0x{self._count:X}"', stamp)
+        self.blocks.pop((container, key), None)
+        return blobs[key]
+
+    def files(self, container: str) -> dict[str, bytes]:
+        """The blobs of a container without its directories."""
+        return {key: blob.data for key, blob in self.containers[container].items() if not blob.is_directory}
+
+    def answer(self, asked: Asked) -> Said:
+        """What the store says, and does."""
+        given = asked.headers.get("authorization", "")
+        if not given or (self.token and given != f"Bearer {self.token}"):
+            return problem(401, "InvalidAuthenticationInfo")
+        with self._state:
+            parts = urlsplit(asked.target)
+            query = {name: values[-1] for name, values in parse_qs(parts.query, keep_blank_values=True).items()}
+            path = unquote(parts.path).removeprefix(f"/{ACCOUNT}/")
+            container, _, key = path.partition("/")
+            if container not in self.containers:
+                return problem(404, "ContainerNotFound")
+            if query.get("comp") == "list":
+                return self._list(container, query)
+            if query.get("comp") == "batch":
+                return self._batch(asked)
+            said = self._blob(asked, container, key, query)
+            return said._replace(headers={"x-ms-request-id": "1", **said.headers})
+
+    def _blob(self, asked: Asked, container: str, key: str, query: Mapping[str, str]) -> Said:
+        there = self.containers[container].get(key)
+        if asked.method == "PUT":
+            return self._write(asked, container, key, query)
+        if there is None:
+            return problem(404, "BlobNotFound")
+        if asked.method == "DELETE":
+            if there.is_directory and any(name.startswith(f"{key}/") for name in self.containers[container]):
+                return problem(409, "DirectoryIsNotEmpty")
+            del self.containers[container][key]
+            return Said(202)
+        if asked.headers.get("if-match", there.tag) != there.tag:
+            return problem(412, "ConditionNotMet")
+        headers = {"ETag": there.tag, "Last-Modified": there.modified, "x-ms-blob-type": "BlockBlob"}
+        if there.is_directory:
+            headers |= {"x-ms-resource-type": "directory", "x-ms-meta-hdi_isfolder": "true"}
+        if asked.method == "HEAD":
+            return Said(200, b"", {**headers, "Content-Length": str(len(there.data))})
+        return _ranged(asked, there.data, headers)
+
+    def _write(self, asked: Asked, container: str, key: str, query: Mapping[str, str]) -> Said:
+        if base64.b64encode(hashlib.md5(asked.body).digest()).decode() != asked.headers["content-md5"]:
+            return problem(400, "Md5Mismatch")
+        waiting = self.blocks.setdefault((container, key), {})
+        if query.get("comp") == "block":
+            waiting[query["blockid"]] = asked.body
+            return Said(201)
+        there = self.containers[container].get(key)
+        if not self.ignores_conditions:
+            if there is not None and asked.headers.get("if-none-match") == "*":
+                return problem(409, "BlobAlreadyExists")
+            if asked.headers.get("if-match", there.tag if there else "") != (there.tag if there else ""):
+                return problem(412, "ConditionNotMet")
+        data = asked.body
+        if query.get("comp") == "blocklist":
+            names = _BLOCK.findall(asked.body.decode())
+            if not set(names) <= waiting.keys():
+                return problem(400, "InvalidBlockList")
+            data = b"".join(waiting[name] for name in names)
+        stored = self.put(container, key, data)
+        return Said(201, b"", {"ETag": stored.tag})
+
+    def _list(self, container: str, query: Mapping[str, str]) -> Said:
+        prefix, delimiter, after = query.get("prefix", ""), query.get("delimiter", ""), query.get("marker", "")
+        blobs = self.containers[container]
+        # A hierarchical namespace is listed directory by directory.
+        ordered = sorted(blobs, key=(lambda key: key.split("/")) if container in self.hierarchical else None)
+        found, count, last, marker, is_after = "", 0, "", "", not after
+        for key in ordered:
+            rest = key[len(prefix) :]
+            if not key.startswith(prefix) or (blobs[key].is_directory and delimiter):
+                continue
+            group = prefix + rest.partition(delimiter)[0] + delimiter if delimiter and delimiter in rest else ""
+            name = group or key
+            if name == last or not is_after:
+                is_after = is_after or name == after
+                last = name
+                continue
+            if count == int(query.get("maxresults", PAGE)):
+                marker = last
+                break
+            found, count, last = found + (_prefix(group) if group else _entry(key, blobs[key])), count + 1, name
+        body = (
+            f"<EnumerationResults><Blobs>{found}</Blobs><NextMarker>{escape(marker)}</NextMarker></EnumerationResults>"
+        )
+        return Said(200, f'<?xml version="1.0" encoding="utf-8"?>{body}'.encode(), {"Content-Type": "application/xml"})
+
+    def _batch(self, asked: Asked) -> Said:
+        if not self.has_batches:
+            return problem(400, "FeatureNotSupported")
+        out = bytearray()
+        for number, method, target in _PART.findall(asked.body):
+            path = unquote(urlsplit(target.decode()).path).removeprefix(f"/{ACCOUNT}/")
+            container, _, key = path.partition("/")
+            inner = Asked(method.decode(), target.decode(), {}, b"")
+            said = self.fault_of(inner, "BATCHED") or self._blob(inner, container, key, {})
+            out += b"--answers\r\nContent-Type: application/http\r\nContent-ID: " + number + b"\r\n\r\n"
+            out += f"HTTP/1.1 {said.status} Said\r\nx-ms-request-id: 1\r\n".encode()
+            out += b"".join(f"{name}: {text}\r\n".encode() for name, text in said.headers.items())
+            out += b"\r\n" + said.body + b"\r\n"
+        return Said(202, bytes(out) + b"--answers--\r\n", {"Content-Type": "multipart/mixed; boundary=answers"})
+
+
+def problem(status: int, code: str, message: str = "so it is") -> Said:
+    """An error in the words of the store."""
+    body = f'<?xml version="1.0"?><Error><Code>{code}</Code><Message>{message}\nRequestId:1</Message></Error>'.encode()
+    return Said(status, body, {"Content-Type": "application/xml", "x-ms-error-code": code, "x-ms-request-id": "1"})
+
+
+def _ranged(asked: Asked, data: bytes, headers: Mapping[str, str]) -> Said:
+    """The content of a blob, or the range that the request asks for, which must have a start."""
+    span = asked.headers.get("x-ms-range", "").removeprefix("bytes=")
+    if not span:
+        return Said(200, data, headers)
+    first, _, last = span.partition("-")
+    start, end = int(first), min(int(last), len(data) - 1)
+    if start > end:
+        return problem(416, "InvalidRange")
+    return Said(206, data[start : end + 1], {**headers, "Content-Range": f"bytes {start}-{end}/{len(data)}"})
+
+
+def _entry(key: str, blob: Stored) -> str:
+    kind = "<ResourceType>directory</ResourceType>" if blob.is_directory else "<ResourceType>file</ResourceType>"
+    return (
+        f"<Blob>{_name(key)}<Properties><Last-Modified>{blob.modified}</Last-Modified><Etag>{blob.tag[1:-1]}</Etag>"
+        f"{kind}<Content-Length>{len(blob.data)}</Content-Length></Properties></Blob>"
+    )
+
+
+def _prefix(name: str) -> str:
+    return f"<BlobPrefix>{_name(name)}</BlobPrefix>"
+
+
+def _name(text: str) -> str:
+    if _NOT_IN_XML.search(text) or "\r" in text:
+        from urllib.parse import quote
+
+        return f'<Name Encoded="true">{quote(text)}</Name>'
+    return f"<Name>{escape(text)}</Name>"
