@@ -163,9 +163,7 @@ class Downloads:
             elif reply.status == 416 and headers:
                 return _Stale()
             else:
-                raise ServerUnavailable(
-                    f"a file was answered with status {reply.status}", facts={"file": wanted.name}
-                )
+                raise ServerUnavailable(f"a file was answered with status {reply.status}", facts={"file": wanted.name})
             return self._take(reply, wanted, part)
 
         return self._transport.fetch(found.url, headers, read)

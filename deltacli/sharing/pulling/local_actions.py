@@ -32,7 +32,14 @@ ENDPOINT, TABLE = "deltacli.share.endpoint", "deltacli.share.table"
 
 _KEPT_FEATURES = frozenset(
     {
-        *("columnMapping", "deletionVectors", "timestampNtz", "timestampWithoutTimezone", "geospatial", "geospatial-dev"),
+        *(
+            "columnMapping",
+            "deletionVectors",
+            "timestampNtz",
+            "timestampWithoutTimezone",
+            "geospatial",
+            "geospatial-dev",
+        ),
         *("typeWidening", "typeWidening-preview", "variantType", "variantType-preview", "timestampNanos"),
         *("variantShredding", "variantShredding-preview", "invariants", "checkConstraints", "generatedColumns"),
         *("identityColumns", "allowColumnDefaults"),

@@ -6,6 +6,8 @@ import os
 from dataclasses import dataclass
 
 from deltacli.delta.log.log_path import LOG_DIRECTORY
+from deltacli.errors import DeltacliError
+from deltacli.operations.table.api_hints import name_table
 from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.operations.table.version import Snapshot
@@ -42,7 +44,11 @@ def read_target(handle: TableHandle, directory: str) -> Target:
     found = _entries(directory)
     unfinished = read_unfinished(directory) if NAME in found else None
     if _has_commits(directory):
-        return Target(directory, _pulled(read_snapshot(handle), directory), unfinished)
+        try:
+            return Target(directory, _pulled(read_snapshot(handle), directory), unfinished)
+        except DeltacliError as fault:
+            name_table(fault, directory)
+            raise
     others = sorted(found - {NAME, LOG_DIRECTORY})
     if others and unfinished is None:
         some = ", ".join(others[:_NAMED]) + (f" and {len(others) - _NAMED} more" if len(others) > _NAMED else "")

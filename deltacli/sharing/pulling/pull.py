@@ -28,7 +28,14 @@ from deltacli.sharing.client.table_requests import Point, Query
 from deltacli.sharing.client.tables.share_storage import ShareStorage
 from deltacli.sharing.protocol.capabilities import ResponseFormat
 from deltacli.sharing.pulling.committing import CommitHead, publish
-from deltacli.sharing.pulling.difference import NO_FILES, Difference, LocalFiles, compare, file_actions, read_local_files
+from deltacli.sharing.pulling.difference import (
+    NO_FILES,
+    Difference,
+    LocalFiles,
+    compare,
+    file_actions,
+    read_local_files,
+)
 from deltacli.sharing.pulling.downloading import Downloads
 from deltacli.sharing.pulling.faults import PullRefused
 from deltacli.sharing.pulling.local_actions import APP_ID, Source, local_metadata, local_protocol, table_id_of
@@ -46,6 +53,7 @@ from deltacli.storage.disk_faults import writing_faults
 OPERATION = "SHARE PULL"
 FORMATS = (ResponseFormat.DELTA,)
 """Ids of files depend on the format, so every pull asks for the same one. A server without it answers in the other."""
+_NEWEST = Point()
 _MOST_COMMITS = 40
 _MOST_LISTINGS = 3
 
@@ -55,7 +63,7 @@ class PullRequest:
     """What to pull, and where to. `resumes`: the version of the unfinished pull of the target, if there is one."""
 
     directory: str
-    point: Point = Point()
+    point: Point = _NEWEST
     resumes: bool = False
     dry_run: bool = False
 
@@ -177,9 +185,7 @@ class Pull:
         return Source(self.store.requests.transport.endpoint, str(self.store.address.name), table_id)
 
     def _plan(self, target: Target, point: Point) -> _Plan:
-        store = ShareStorage(
-            self.store.address, self.store.requests, Query(point, FORMATS), progress=self.progress
-        )
+        store = ShareStorage(self.store.address, self.store.requests, Query(point, FORMATS), progress=self.progress)
         shared = read_snapshot(TableHandle(store, clock=self.clock))
         metadata = shared.raw_metadata
         endpoint, table = self.store.requests.transport.endpoint, str(self.store.address.name)
@@ -240,7 +246,9 @@ class Pull:
             difference = compare(plan.shared, local, self._directory)
             if difference.wanted:
                 raise PullRefused("files disappeared while they were pulled", facts={"in": self._directory})
-            plan = plan._replace(target=target, local=local, difference=replace(difference, wanted=plan.difference.wanted))
+            plan = plan._replace(
+                target=target, local=local, difference=replace(difference, wanted=plan.difference.wanted)
+            )
         raise ConflictLost(
             "nothing was committed: other writers created every version that was tried",
             hint=f"deltacli history {self._directory} --limit 10",
@@ -250,39 +258,15 @@ class Pull:
         """Return the commit that makes the next version. Raises PullRefused, and Refused."""
         table, shared, now_ms = plan.target.table, plan.shared, self.clock()
         before = None if table is None else table.snapshot
-        metadata = local_metadata(shared.raw_metadata, plan.source, before and before.raw_metadata, now_ms)
-        protocol = local_protocol(shared.raw_protocol, metadata, before and before.raw_protocol)
-        stamp: dict[str, object] = {}
+        old_protocol, old_metadata = (None, None) if before is None else (before.raw_protocol, before.raw_metadata)
+        metadata = local_metadata(shared.raw_metadata, plan.source, old_metadata, now_ms)
+        protocol = local_protocol(shared.raw_protocol, metadata, old_protocol)
         if before is not None:
-            _require_writable(before, plan.difference.removed)
-            if has_in_commit_timestamps(before.protocol, before.metadata) and before.time is not None:
-                stamp = {"inCommitTimestamp": max(now_ms, before.time.timestamp_ms + 1)}
-        version, txn_id = 0 if before is None else before.version + 1, str(uuid.uuid4())
-        info = {
-            **stamp,
-            "timestamp": now_ms,
-            "operation": OPERATION,
-            "operationParameters": {
-                "table": plan.source.table,
-                "endpoint": plan.source.endpoint,
-                "tableId": plan.source.table_id,
-                "version": str(shared.version),
-            },
-            **({} if before is None else {"readVersion": before.version}),
-            "isolationLevel": "Serializable",
-            "isBlindAppend": False,
-            "operationMetrics": {
-                "numAddedFiles": str(plan.difference.added),
-                "numRemovedFiles": str(plan.difference.removed),
-                "numAddedBytes": str(plan.difference.added_bytes),
-            },
-            "engineInfo": ENGINE_INFO,
-            "txnId": txn_id,
-        }
+            _require_writable(before, plan.difference.removed, self._directory)
         small: list[Action] = []
         if protocol is not None:
             small.append({"protocol": protocol})
-        if before is None or metadata != before.raw_metadata:
+        if metadata != old_metadata:
             small.append({"metaData": metadata})
         small.append({"txn": {"appId": APP_ID, "version": shared.version, "lastUpdated": now_ms}})
 
@@ -290,7 +274,7 @@ class Pull:
             yield from small
             yield from file_actions(shared, table, plan.local, plan.difference, plan.source, now_ms)
 
-        return CommitHead(version, txn_id, info), actions()
+        return _head(plan, before, now_ms), actions()
 
     def _result(self, plan: _Plan, version: int | None) -> PullResult:
         table = plan.target.table
@@ -313,6 +297,37 @@ class Pull:
         return PullResult(self._directory, table.source, version, version, table.snapshot.version, difference)
 
 
+def _head(plan: _Plan, before: Snapshot | None, now_ms: int) -> CommitHead:
+    """Return the first line of the commit after a version. Spec: Commit Provenance Information."""
+    stamp: dict[str, object] = {}
+    if before is not None and has_in_commit_timestamps(before.protocol, before.metadata):
+        committed_ms = 0 if before.time is None else before.time.timestamp_ms
+        stamp = {"inCommitTimestamp": max(now_ms, committed_ms + 1)}
+    difference, txn_id = plan.difference, str(uuid.uuid4())
+    info = {
+        **stamp,
+        "timestamp": now_ms,
+        "operation": OPERATION,
+        "operationParameters": {
+            "table": plan.source.table,
+            "endpoint": plan.source.endpoint,
+            "tableId": plan.source.table_id,
+            "version": str(plan.shared.version),
+        },
+        **({} if before is None else {"readVersion": before.version}),
+        "isolationLevel": "Serializable",
+        "isBlindAppend": False,
+        "operationMetrics": {
+            "numAddedFiles": str(difference.added),
+            "numRemovedFiles": str(difference.removed),
+            "numAddedBytes": str(difference.added_bytes),
+        },
+        "engineInfo": ENGINE_INFO,
+        "txnId": txn_id,
+    }
+    return CommitHead(0 if before is None else before.version + 1, txn_id, info)
+
+
 def _is_there(plan: _Plan) -> bool:
     """Return True where the local table has the version already."""
     table = plan.target.table
@@ -324,12 +339,12 @@ def _is_there(plan: _Plan) -> bool:
     )
 
 
-def _require_writable(snapshot: Snapshot, removed: int) -> None:
+def _require_writable(snapshot: Snapshot, removed: int, directory: str) -> None:
     """Raise Refused where the local table was changed so that a pull cannot commit to it."""
     require_committable(snapshot.protocol, snapshot.properties, snapshot.version)
     for key in ("delta.appendOnly", "delta.enableRowTracking"):
         if is_true(snapshot.properties, key) and (removed or key != "delta.appendOnly"):
             raise PullRefused(
                 f"the local table does not allow this pull: {key} is true",
-                hint=f"deltacli properties set {{table}} {key}=false",
+                hint=f"deltacli properties {directory} set {key}=false",
             )
