@@ -173,7 +173,8 @@ class Downloads:
         whole = _MOST_UNSIZED_BYTES if wanted.size_bytes is None else wanted.size_bytes
         try:
             for block in reply.blocks(whole - part.size_bytes, wanted.name):
-                self._require_running()
+                if part.tag is not None:  # others are finished: they are small, or would begin anew
+                    self._require_running()
                 part.write(block)
                 self._advance(len(block))
         except AnswerBroken as fault:

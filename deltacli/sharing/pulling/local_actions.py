@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.state import read_protocol
 from deltacli.delta.protocol.feature_use import constraint_uses, property_uses, schema_uses
-from deltacli.delta.protocol.features import FEATURES
+from deltacli.delta.protocol.features import FEATURES, stable_name
 from deltacli.delta.protocol.protocol_action import WRITER_FEATURES_VERSION
 from deltacli.delta.protocol.upgrade import upgraded
 from deltacli.delta.schema.types import parse_schema
@@ -42,7 +42,7 @@ _KEPT_FEATURES = frozenset(
         ),
         *("typeWidening", "typeWidening-preview", "variantType", "variantType-preview", "timestampNanos"),
         *("variantShredding", "variantShredding-preview", "invariants", "checkConstraints", "generatedColumns"),
-        *("identityColumns", "allowColumnDefaults"),
+        *("identityColumns", "allowColumnDefaults", "collations", "collations-preview"),
     }
 )
 _KEPT_PROPERTIES = frozenset(
@@ -54,6 +54,7 @@ _KEPT_PROPERTIES = frozenset(
         "delta.enableVariantShredding",
     }
 )
+_LEAST_PROTOCOL: Action = {"minReaderVersion": 1, "minWriterVersion": 2}
 _CONSTRAINT = "delta.constraints."
 _NO_COLUMNS = '{"type":"struct","fields":[]}'
 _NAMES = uuid.UUID("b0c1a7b8-6f53-4d0c-9a51-0d8f3c1f7e22")
@@ -85,8 +86,8 @@ def local_protocol(remote: Action, metadata: Action, before: Action | None) -> A
     schema = parse_schema(metadata.get("schemaString") or _NO_COLUMNS)
     properties = metadata["configuration"]
     uses = [*schema_uses(schema), *property_uses(properties), *constraint_uses(properties)]
-    missing = {use.feature for use in uses} - read_protocol(wanted, "the shared table").supported_features
-    wanted = upgraded(wanted, sorted(missing)) or wanted
+    known = {stable_name(name) for name in read_protocol(wanted, "the shared table").supported_features}
+    wanted = upgraded(wanted, _with_required({use.feature for use in uses} - known)) or wanted
     if before is None:
         return wanted
     needed = read_protocol(wanted, "the shared table").supported_features
@@ -99,11 +100,14 @@ def _of_versions(remote: Action) -> Action:
     protocol = read_protocol(remote, "the shared table")
     if protocol.min_writer_version < WRITER_FEATURES_VERSION:
         return {"minReaderVersion": protocol.min_reader_version, "minWriterVersion": protocol.min_writer_version}
-    kept = sorted(protocol.supported_features & _KEPT_FEATURES & FEATURES.keys())
-    return upgraded({"minReaderVersion": 1, "minWriterVersion": 2}, kept) or {
-        "minReaderVersion": 1,
-        "minWriterVersion": 2,
-    }
+    kept = _with_required(protocol.supported_features & _KEPT_FEATURES & FEATURES.keys())
+    return upgraded(_LEAST_PROTOCOL, kept) or _LEAST_PROTOCOL
+
+
+def _with_required(names: Iterable[str]) -> list[str]:
+    """Return features with those that they require, by name."""
+    found = set(names)
+    return sorted(found | {other for name in found for other in FEATURES[name].requires})
 
 
 def local_metadata(remote: Action, source: Source, before: Action | None, now_ms: int) -> Action:

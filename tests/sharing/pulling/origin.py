@@ -17,9 +17,7 @@ from tests.sharing.client.serving import Proxy
 from tests.support.actions import commit_info
 
 TABLE_ID = "0f5f6a0e-2b9b-4d53-9f0a-6a7d3b1c9e01"
-SCHEMA = json.dumps(
-    {"type": "struct", "fields": [{"name": "a", "type": "long", "nullable": True, "metadata": {}}]}
-)
+SCHEMA = json.dumps({"type": "struct", "fields": [{"name": "a", "type": "long", "nullable": True, "metadata": {}}]})
 
 
 @dataclass

@@ -12,12 +12,13 @@ import pytest
 
 from deltacli import open_table
 from deltacli.api.table import Table
+from deltacli.delta.rules.framework.base import Severity
 from deltacli.errors import DeltacliError
 from deltacli.operations.table.find_log import list_log
 from deltacli.sharing.client.table_requests import Point
 from deltacli.sharing.pulling.pull import Pull, PullRequest
 from tests.sharing.client.serving import Proxy, proxied
-from tests.sharing.client.test_corpus import shared_corpus
+from tests.sharing.client.test_corpus import OTHER_SIZE, shared_corpus
 from tests.sharing.served import shared
 from tests.support import corpus
 
@@ -43,6 +44,8 @@ def test_pulled_tables_have_the_rows_of_the_shared_ones_and_are_valid(server: Pr
             versions = list_log(local.storage).reconstructable[-3:]
             direct = {version: _rows(local, version) for version in versions}
         except DeltacliError:
+            continue
+        if table.name == OTHER_SIZE:
             continue
         target = tmp_path / table.name
         for version in versions:
@@ -70,6 +73,7 @@ def _rows(table: Table, version: int | None) -> list[str]:
 
 def _errors(table: Table) -> set[str]:
     try:
-        return {finding.rule for finding in table.validate(level="data").findings}
+        found = table.validate(level="data").findings
+        return {finding.rule.id for finding in found if finding.severity is not Severity.INFO}
     except DeltacliError as fault:
         return {fault.code}
