@@ -74,7 +74,17 @@ def curl_seconds(profile: Path, table: str, work: Path) -> float:
     config = work / "curl.txt"
     found = ((file, shared.urls.find(file)) for file in shared.urls.names())
     config.write_text("".join(f'url="{url.url}"\noutput="{target / file}"\n' for file, url in found if url))
-    command = ["curl", "--fail", "--silent", "--no-progress-meter", "--parallel", "--parallel-max", str(PARALLEL), "--config", str(config)]
+    command = [
+        "curl",
+        "--fail",
+        "--silent",
+        "--no-progress-meter",
+        "--parallel",
+        "--parallel-max",
+        str(PARALLEL),
+        "--config",
+        str(config),
+    ]
     began = time.perf_counter()
     subprocess.run(command, check=True)
     seconds = time.perf_counter() - began
@@ -85,7 +95,16 @@ def curl_seconds(profile: Path, table: str, work: Path) -> float:
 def pull_seconds(profile: Path, table: str, work: Path) -> tuple[float, float]:
     """Return how long a pull takes as a process, and its peak of memory in MB."""
     target = work / "pulled"
-    command = [sys.executable, "-m", "deltacli", "share", "pull", f"{profile}#local.default.{table}", "--to", str(target)]
+    command = [
+        sys.executable,
+        "-m",
+        "deltacli",
+        "share",
+        "pull",
+        f"{profile}#local.default.{table}",
+        "--to",
+        str(target),
+    ]
     began = time.perf_counter()
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     _, status, usage = os.wait4(process.pid, 0)
@@ -117,7 +136,19 @@ def main() -> int:
         table, profile = work / "t", work / "p.share"
         write_table(table, options.files, options.bytes)
         server = subprocess.Popen(
-            [sys.executable, "-m", "deltacli", "share", "serve", str(table), "--profile", str(profile), "--port", "0", "-q"],
+            [
+                sys.executable,
+                "-m",
+                "deltacli",
+                "share",
+                "serve",
+                str(table),
+                "--profile",
+                str(profile),
+                "--port",
+                "0",
+                "-q",
+            ],
             stdout=subprocess.DEVNULL,
         )
         try:

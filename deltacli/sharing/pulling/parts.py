@@ -33,14 +33,13 @@ class Part:
         with writing_faults(self.place, self.name):
             if self.size_bytes:
                 os.ftruncate(self._descriptor, 0)
+                with suppress(FileNotFoundError):
+                    os.unlink(f"{self.place}.tag")
             self.size_bytes, self.tag = 0, None
             if is_large and tag is not None and not tag.startswith("W/") and len(tag) <= _LONGEST_TAG:
                 with open(f"{self.place}.tag", "w", encoding="utf-8") as file:
                     file.write(tag)
                 self.tag = tag
-            else:
-                with suppress(FileNotFoundError):
-                    os.unlink(f"{self.place}.tag")
 
     def write(self, data: bytes) -> None:
         """Append bytes. Raises NoSpace and StorageFailed."""
