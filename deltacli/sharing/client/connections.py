@@ -58,7 +58,7 @@ class _Pools(urllib3.PoolManager):
         super().__init__(**options)
         self._known: dict[tuple[str, str], urllib3.HTTPConnectionPool] = {}
 
-    def urlopen(self, method: str, url: str, redirect: bool = True, **options: Any) -> Any:  # type: ignore[override]  # noqa: ARG002, FBT001, FBT002  (never redirects)
+    def urlopen(self, method: str, url: str, redirect: bool = True, **options: Any) -> Any:  # type: ignore[override]  # noqa: ARG002  (never redirects)
         parts = urlsplit(url)
         origin = (parts.scheme, parts.netloc)
         pool = self._known.get(origin)
