@@ -39,7 +39,7 @@ def main(address: str, target: str, number: int) -> int:
     assert store is not None
     sys.addaudithook(hook)
     Pull(store, PullRequest(target)).run()
-    print(count)
+    sys.stdout.write(f"{count}\n")
     return 0
 
 
