@@ -53,6 +53,7 @@ _LINES = (
     "fleet-group",
     "fleet-check",
     "share-entry",
+    "share-pull",
     "suite",
     "fleet-table",
     "fleet-plan",
@@ -144,6 +145,7 @@ def _sharing_lines(documents: Mapping[str, Schema]) -> dict[str, Schema]:
         "share-profile": _last_line(profile, "share-profile", "problems", "a profile file, after its problems"),
         "shared-table": _part_line(check, "shared-table", ()),
         "share-entry": _part_line(documents["deltacli.share-ls"], "share-entry", ()),
+        "share-pull": _whole_line(documents["deltacli.share-pull"], "share-pull", "what a pull did, or would do"),
         "suite": _suite_line(documents["deltacli.share-test"]),
         "share-check": _last_line(check, "share-check", "tables", "a sharing configuration, after its tables"),
     }

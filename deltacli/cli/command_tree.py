@@ -37,6 +37,7 @@ COMMANDS: Mapping[str, str] = {
     "share ls": "deltacli.cli.commands.share.ls",
     "share profile check": "deltacli.cli.commands.share.profile",
     "share profile show": "deltacli.cli.commands.share.profile",
+    "share pull": "deltacli.cli.commands.share.pull",
     "share recipient add": "deltacli.cli.commands.share.recipient",
     "share recipient grant": "deltacli.cli.commands.share.recipient",
     "share recipient list": "deltacli.cli.commands.share.recipient",
@@ -104,6 +105,7 @@ _SHARE = """Share tables with Delta Sharing clients, and read what others share.
 Examples:
   deltacli share ls acme.share                         list shared tables
   deltacli share head acme.share#sales.main.orders     show a few rows
+  deltacli share pull acme.share#sales.main.orders --to orders
   deltacli share serve ./tbl                           try it on this machine
   deltacli share check                                 check shares.yaml
   deltacli share recipient add acme --grant sales      add a recipient
@@ -160,7 +162,7 @@ GROUPS: Mapping[str, str] = {
 
 _PATHS = tuple(tuple(name.split()) for name in COMMANDS)
 
-_OF_SHARED_TABLES = frozenset({("share", "changes"), ("share", "head"), ("share", "schema")})
+_OF_SHARED_TABLES = frozenset({("share", "changes"), ("share", "head"), ("share", "pull"), ("share", "schema")})
 WITHOUT_TABLE = frozenset(
     {("completion",), ("spark", "package"), *(path for path in _PATHS if path[0] in ("fleet", "share"))}
     - _OF_SHARED_TABLES

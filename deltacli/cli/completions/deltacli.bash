@@ -677,6 +677,7 @@ head;-;again;Show a few rows of a shared table.
 key;-;again;Manage the key that signs page tokens and file URLs.
 ls;-;again;List the shares, schemas and tables that a profile gives access to.
 profile;-;again;Inspect profile files, without showing their tokens.
+pull;-;again;Copy a shared table into a local one, or its rows into files, verified.
 recipient;-;again;Manage who may read shared tables.
 schema;-;again;Show the schema of a shared table, as a tree.
 serve;-;again;Serve tables to Delta Sharing clients.
@@ -910,6 +911,37 @@ show;-;again;Show the endpoint and the expiry of a profile file, and never its s
 -h --help;-;once;Show this message and exit.
 '
             arguments='once;FILE
+'
+            ;;
+        'share pull ')
+            commands=''
+            options='--to;TEXT;once;Directory of the local table, or file or directory of rows.
+--as;delta parquet csv ndjson;once;What to make.
+--where;TEXT;once;Return only rows that match this condition.
+--columns;TEXT;once;Write only these columns, in this order.
+--version;TEXT;once;Use the snapshot of this version.
+--timestamp;TEXT;once;Use the newest version committed at or before T (RFC 3339 with offset, or a date: midnight UTC).
+--limit;TEXT;once;Largest number of rows.
+--resume;-;once;Finish an interrupted pull at the version that it was pulling.
+--dry-run;-;once;Show what would be done and change nothing; overrides --yes.
+--format;table json ndjson csv markdown;once;Format of stdout.
+--json;-;once;The same as --format json.
+--output;FILE;once;Write the result to this file, atomically, instead of to stdout.
+--now;TEXT;once;Time to use as the current time, for reproducible runs.
+--storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
+--retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
+--allow-external;TEXT;again;Allow to open files below this path or URI outside the table. Repeatable.
+--table-format;delta paimon;once;Format of the table, instead of detecting it.
+--config;FILE;once;TOML file with defaults for these options.
+--color;auto always never;once;Use of colour on stdout.
+--progress;auto always never json;once;Progress on stderr; auto: on a terminal.
+--log-format;text json;once;Format of notes and errors on stderr; default: json with --format json or ndjson, else text.
+--no-pager;-;once;Do not show a long result in a pager.
+-q --quiet;-;once;Suppress notes and progress on stderr.
+-v --verbose;-;again;Write more details to stderr; -vv adds tracebacks.
+-h --help;-;once;Show this message and exit.
+'
+            arguments='once;DIRECTORY
 '
             ;;
         'share recipient ')

@@ -117,14 +117,19 @@ def stored_data(place: VectorPlace, stored: bytes, file_bytes: int | None = None
 
     `file_bytes` is the size of the file, if known.
     """
-    if len(stored) < place.size + AROUND:
-        reason = f"the file ends before byte {place.end}"
-        raise VectorFaultError("dv.file-too-short", reason, seen=file_bytes, expected=f"at least {place.end}")
+    return stored_data_of(place.size, place.end, stored, file_bytes)
+
+
+def stored_data_of(expected: int, end: int, stored: bytes, file_bytes: int | None = None) -> bytes:
+    """Return the same for a vector of `expected` bytes whose checksum ends at `end`. Raises VectorFaultError."""
+    if len(stored) < expected + AROUND:
+        reason = f"the file ends before byte {end}"
+        raise VectorFaultError("dv.file-too-short", reason, seen=file_bytes, expected=f"at least {end}")
     size = int.from_bytes(stored[:4], "big")
-    if size != place.size:
-        reason = f"it has {size} bytes by its file, but {place.size} by the log"
-        raise VectorFaultError("dv.size-mismatch", reason, seen=place.size, expected=size)
-    data, checksum = stored[4 : 4 + place.size], int.from_bytes(stored[4 + place.size :], "big")
+    if size != expected:
+        reason = f"it has {size} bytes by its file, but {expected} by the log"
+        raise VectorFaultError("dv.size-mismatch", reason, seen=expected, expected=size)
+    data, checksum = stored[4 : 4 + expected], int.from_bytes(stored[4 + expected :], "big")
     if (computed := zlib.crc32(data)) != checksum:
         reason = "its checksum does not match its bytes"
         raise VectorFaultError("dv.crc-mismatch", reason, seen=f"{checksum:08x}", expected=f"{computed:08x}")

@@ -34,7 +34,8 @@ OTHER_SIZE = "derived_two-adds-in-one-commit-a"
 """Its log has another size for a file than the file. A local scan does not mind; the client refuses the file."""
 
 
-def _tables() -> list[SharedTable]:
+def shared_corpus() -> list[SharedTable]:
+    """Return the tables of the corpus that are small enough to be compared row by row."""
     if not corpus.tables():
         return []
     found = catalog_of([str(corpus.unpacked() / "tables")]).shares[0].schemas[0].tables
@@ -43,7 +44,7 @@ def _tables() -> list[SharedTable]:
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Proxy]:
-    tables = _tables()
+    tables = shared_corpus()
     if not tables:
         pytest.skip(corpus.absence())
     shares = [shared(Path(table.location), table.name) for table in tables]

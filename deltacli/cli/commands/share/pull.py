@@ -1,0 +1,211 @@
+"""`deltacli share pull TABLE --to DIR|FILE`."""
+
+from __future__ import annotations
+
+import os
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from deltacli.cli.invocation import invocation
+from deltacli.cli.options.chosen_version import parse_moment_of
+from deltacli.cli.options.common_options import DryRunOption, TimestampOption, VersionOption
+from deltacli.cli.options.rows import WhereOption, split_columns
+from deltacli.cli.options.run import Run
+from deltacli.cli.options.shared_tables import SharedTableArgument, open_shared
+from deltacli.cli.options.targets import require_target
+from deltacli.cli.terminal.interrupts import Interrupted
+from deltacli.cli.terminal.shell import again, again_without, quoted
+from deltacli.errors import DeltacliError, StorageFailed, UsageError
+from deltacli.units import format_size, plural
+
+if TYPE_CHECKING:
+    from deltacli.sharing.pulling.pull import Pull, PullResult
+    from deltacli.sharing.pulling.row_pull import RowRequest
+
+EXIT_CODES = (0, 2, 3, 4, 6, 7, 8, 70)
+
+
+class PullForm(StrEnum):
+    DELTA = "delta"
+    PARQUET = "parquet"
+    CSV = "csv"
+    NDJSON = "ndjson"
+
+
+ToOption = Annotated[
+    str,
+    typer.Option(
+        "--to",
+        metavar="DIR|FILE",
+        help="Directory of the local table, or file or directory of rows.",
+        show_default=False,
+    ),
+]
+AsOption = Annotated[
+    PullForm | None,
+    typer.Option(
+        "--as",
+        metavar="delta|parquet|csv|ndjson",
+        help="What to make.  [default: by the end of --to: .parquet, .csv, .ndjson, else delta]",
+        show_default=False,
+    ),
+]
+PulledColumns = Annotated[
+    str | None,
+    typer.Option("--columns", metavar="A,B,…", help="Write only these columns, in this order.", show_default=False),
+]
+MostRows = Annotated[
+    int | None, typer.Option("--limit", metavar="N", help="Largest number of rows.", show_default=False)
+]
+ResumeOption = Annotated[
+    bool, typer.Option("--resume", help="Finish an interrupted pull at the version that it was pulling.")
+]
+
+
+def pull(
+    run: Run,
+    table: SharedTableArgument,
+    to: ToOption,
+    form: AsOption = None,
+    where: WhereOption = None,
+    columns: PulledColumns = None,
+    version: VersionOption = None,
+    timestamp: TimestampOption = None,
+    limit: MostRows = None,
+    resume: ResumeOption = False,
+    dry_run: DryRunOption = False,
+) -> None:
+    """Copy a shared table into a local one, or its rows into files, verified.
+
+    \b
+    The local Delta table has the files of the shared one at a version. Run the
+    command again to continue it: it downloads new files only, and commits all
+    changes as one version. Files that the shared table no longer has become
+    tombstones, which vacuum deletes later. After an interruption, run the command
+    again: finished files are not downloaded a second time. Sizes, footers, numbers
+    of rows and deletion vectors are checked before anything is committed.
+
+    \b
+    With --as parquet, csv or ndjson the rows are written, as by deltacli read:
+    one complete file, or a directory of Parquet files. --where, --columns and
+    --limit choose rows, so they cannot be used for a Delta table.
+
+    \b
+    Examples:
+      deltacli share pull acme.share#sales.main.orders --to orders
+      deltacli share pull acme.share#sales.main.orders --to orders --dry-run
+      deltacli share pull acme.share#sales.main.orders --to orders --version 12
+      deltacli share pull acme.share#sales.main.orders --to eu.csv --where "eu"
+      deltacli share pull acme.share#sales.main.orders --to rows/ --as parquet
+    """
+    chosen = form or _form_of(to)
+    at_ms = parse_moment_of(version, timestamp)
+    _require_fitting(chosen, where=where, columns=columns, limit=limit, resume=resume, version=version, at_ms=at_ms)
+    if chosen is PullForm.DELTA:
+        _pull_table(run, table, to, version=version, at_ms=at_ms, resume=resume, dry_run=dry_run)
+        return
+    from deltacli.sharing.pulling.row_pull import RowRequest
+
+    request = RowRequest(chosen.value, where, split_columns(columns), version, at_ms, limit)
+    _pull_rows(run, table, to, request, dry_run=dry_run)
+
+
+def _form_of(to: str) -> PullForm:
+    """Return what the name of a target ends in."""
+    ending = os.path.splitext(to)[1][1:].lower()
+    return PullForm(ending) if ending in list(PullForm) and ending != "delta" else PullForm.DELTA
+
+
+def _require_fitting(
+    form: PullForm,
+    *,
+    where: str | None,
+    columns: str | None,
+    limit: int | None,
+    resume: bool,
+    version: int | None,
+    at_ms: int | None,
+) -> None:
+    """Raise UsageError for options that exclude each other."""
+    if limit is not None and limit < 1:
+        raise UsageError(f"--limit {limit} is not a number of rows", facts={"expected": "1 or more"})
+    if form is PullForm.DELTA:
+        chosen = {"--where": where, "--columns": columns, "--limit": limit}
+        if given := [option for option, value in chosen.items() if value is not None]:
+            raise UsageError(
+                f"{' and '.join(given)} cannot be used for a Delta table, which is a copy of whole files",
+                facts={"instead": "--as parquet, csv or ndjson; or pull the table, then read it"},
+                hint="deltacli share pull --help",
+            )
+        if resume and (version is not None or at_ms is not None):
+            raise UsageError("--resume finishes the version of the interrupted pull; it excludes another one")
+    elif resume:
+        raise UsageError(
+            f"--resume cannot be used with --as {form}, which is written as a whole or not at all",
+            facts={"instead": "pull the table with --as delta, then read it"},
+        )
+
+
+def _pull_table(
+    run: Run, table: str, to: str, *, version: int | None, at_ms: int | None, resume: bool, dry_run: bool
+) -> None:
+    from deltacli.cli.render.sharing.pulled import pull_outcome
+    from deltacli.sharing.client.table_requests import Point
+    from deltacli.sharing.pulling.pull import Pull, PullRequest
+
+    if "://" in to or to == "-" or not to:
+        raise UsageError("--to is not a local directory", facts={"found": to or "an empty text"})
+    require_target(to.rstrip("/") or "/", "--to")
+    request = PullRequest(to, Point(version, at_ms), resumes=resume, dry_run=dry_run)
+    shared = open_shared(run, table)
+    pulling = Pull(shared, request, clock=run.clock, progress=run.progress)
+    try:
+        result = pulling.run()
+    except Interrupted as signal:
+        signal.outcome = f"{_downloaded(pulling)}; nothing was committed; run the same command again to continue"
+        raise
+    except DeltacliError as fault:
+        _explain(fault, pulling)
+        raise
+    run.write(pull_outcome(shared.uri, result))
+    _say_next(run, result)
+
+
+def _explain(fault: DeltacliError, pulling: Pull) -> None:
+    """Add what was downloaded, and how to continue where that helps."""
+    if pulling.done_files:
+        fault.facts["kept"] = f"{_downloaded(pulling)}; they are not downloaded again"
+    if fault.hint is None and isinstance(fault, StorageFailed):
+        fault.hint = again(invocation.arguments)
+
+
+def _downloaded(pulling: Pull) -> str:
+    return f"{plural(pulling.done_files, 'file')} downloaded ({format_size(pulling.received_bytes)})"
+
+
+def _say_next(run: Run, result: PullResult) -> None:
+    if result.dry_run:
+        run.say_next(again_without(invocation.arguments, "--dry-run"))
+    elif result.difference.removed:
+        run.say_next(f"deltacli vacuum {quoted(result.directory)} --dry-run")
+    elif result.is_committed:
+        run.say_next(f"deltacli validate {quoted(result.directory)} --level data")
+    else:
+        run.say_next(f"deltacli read {quoted(result.directory)} --limit 10")
+
+
+def _pull_rows(run: Run, table: str, to: str, request: RowRequest, *, dry_run: bool) -> None:
+    from deltacli.cli.options.row_files import write_rows
+    from deltacli.cli.render.sharing.pulled import rows_outcome
+
+    shared = open_shared(run, table)
+    written = write_rows(run, shared, to, request, dry_run=dry_run)
+    run.write(rows_outcome(shared.uri, written))
+    if dry_run:
+        run.say_next(again_without(invocation.arguments, "--dry-run"))
+    elif request.form == "parquet":
+        run.say_next(f"duckdb -c {quoted(f'FROM {written.pattern!r} LIMIT 10')}")
+    else:
+        run.say_next(f"head -n 3 {quoted(to)}")

@@ -1,0 +1,1 @@
+"""Pulling: verified local copies of shared tables that later pulls continue."""

@@ -1,0 +1,229 @@
+"""Downloading whole files: continued where they were cut, with renewed URLs, verified, and then given their names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from itertools import islice
+from threading import Event
+from typing import TYPE_CHECKING
+
+from deltacli.errors import DataUnreadable, DeltacliError, FileMissing
+from deltacli.sharing.client.faults import AccessRefused, AnswerBroken, AnswerInvalid, ServerUnavailable, invalid
+from deltacli.sharing.pulling.faults import other_size
+from deltacli.sharing.pulling.parts import CONTINUED_BYTES, Part, open_part
+from deltacli.sharing.pulling.verifying import WantedFile, verify
+
+if TYPE_CHECKING:
+    from deltacli.sharing.client.tables.file_urls import FileUrl
+    from deltacli.sharing.client.transport import Reply, Transport
+
+UrlOf = Callable[[str, str | None], "FileUrl | None"]
+"""Gets the name of a file and a URL that was not accepted, or None; returns its URL, None for an unknown name."""
+Advance = Callable[[int], None]
+
+PARALLEL = 16
+_AHEAD = 64
+"""Downloads that are submitted before one is finished."""
+_EXPIRED = frozenset({400, 401, 403, 404, 410})
+_MOST_CUTS = 3
+"""Answers in a row that end early without a new byte."""
+_MOST_UNSIZED_BYTES = 4 << 30
+"""Of a file whose size the server does not declare: one of deletion vectors."""
+_CONTENT_RANGE = re.compile(r"bytes (\d{1,19})-(\d{1,19})/(\d{1,19}|\*)")
+
+
+class StoppedError(Exception):
+    """Another download failed, or the run was interrupted."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Refused:
+    """The URL was not accepted."""
+
+    status: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Cut:
+    """The answer ended early."""
+
+    fault: AnswerBroken
+
+
+@dataclass(frozen=True, slots=True)
+class _Stale:
+    """The rest of a file does not fit the bytes so far."""
+
+
+_Answer = _Refused | _Cut | _Stale | None
+
+
+class Downloads:
+    """Downloads the files of one version to a directory, with unfinished ones in another."""
+
+    def __init__(self, transport: Transport, url_of: UrlOf, workspace: str, target: str, advance: Advance) -> None:
+        self._transport, self._url_of, self._advance = transport, url_of, advance
+        self._workspace, self._target = workspace, target
+        self._stop = Event()
+
+    def run(self, wanted: Iterable[WantedFile]) -> Iterator[int]:
+        """Download files in parallel and yield the bytes that each took from the network, as they are finished.
+
+        Raises the first error, after the other downloads have stopped. Finished files keep their names.
+        """
+        pool = ThreadPoolExecutor(PARALLEL, thread_name_prefix="deltacli-pull")
+        running: set[Future[int]] = set()
+        rest = iter(wanted)
+        try:
+            while True:
+                if not self._stop.is_set():
+                    running |= {pool.submit(self._one, file) for file in islice(rest, _AHEAD - len(running))}
+                if not running:
+                    return
+                done, running = wait(running, return_when=FIRST_COMPLETED)
+                for future in done:
+                    # The error that stopped the others may come after them.
+                    if not isinstance(future.exception(), StoppedError):
+                        yield future.result()
+        finally:
+            self._stop.set()
+            pool.shutdown(wait=True, cancel_futures=True)
+
+    def _one(self, wanted: WantedFile) -> int:
+        """Download a file and return how many bytes were received. Raises DeltacliError, and StoppedError."""
+        try:
+            with open_part(self._workspace, wanted.name) as part:
+                received = self._receive(wanted, part)
+                part.publish(f"{self._target}/{wanted.name}")
+                return received
+        except DeltacliError:
+            self._stop.set()
+            raise
+
+    def _receive(self, wanted: WantedFile, part: Part) -> int:
+        """Fill the part until it is a verified file. One that an earlier pull left and that is not valid is dropped."""
+        was_left = part.can_continue
+        if not was_left:
+            part.restart(None, is_large=False)
+        received = self._fill(wanted, part)
+        try:
+            verify(wanted, part.size_bytes, part.read)
+        except DataUnreadable:
+            if not was_left:
+                part.restart(None, is_large=False)
+                raise
+            part.restart(None, is_large=False)
+            received += self._fill(wanted, part)
+            verify(wanted, part.size_bytes, part.read)
+        return received
+
+    def _fill(self, wanted: WantedFile, part: Part) -> int:
+        """Receive the rest of a file. Raises what `Transport.fetch` raises, FileMissing and DataUnreadable."""
+        received, cuts, is_renewed = 0, 0, False
+        found = self._url(wanted.name, None)
+        while not (part.can_continue and part.size_bytes == wanted.size_bytes):
+            self._require_running()
+            before = part.size_bytes
+            match self._ask(wanted, part, found):
+                case None:
+                    return received + part.size_bytes - before
+                case _Refused(status):
+                    if is_renewed:
+                        raise _not_accepted(wanted.name, status)
+                    found, is_renewed = self._url(wanted.name, found.url), True
+                case _Stale():
+                    part.restart(None, is_large=False)
+                case _Cut(fault):
+                    received += max(part.size_bytes - before, 0)
+                    cuts = cuts + 1 if part.size_bytes <= before or not part.can_continue else 0
+                    if cuts >= _MOST_CUTS:
+                        raise fault
+        return received
+
+    def _ask(self, wanted: WantedFile, part: Part, found: FileUrl) -> _Answer:
+        """Send one request, for the rest of a file where its beginning is there."""
+        headers: dict[str, str] = {}
+        if part.can_continue and part.tag is not None:
+            headers = {"Range": f"bytes={part.size_bytes}-", "If-Range": part.tag}
+
+        def read(reply: Reply) -> _Answer:
+            if reply.status in _EXPIRED:
+                return _Refused(reply.status)
+            if reply.status == 206 and headers:
+                if not _continues(reply, part, wanted):
+                    return _Stale()
+            elif reply.status == 200:
+                _require_size(reply, wanted)
+                self._forget(part)
+                is_large = (wanted.size_bytes or 0) >= CONTINUED_BYTES
+                part.restart(reply.headers.get("etag"), is_large=is_large)
+            elif reply.status == 416 and headers:
+                return _Stale()
+            else:
+                raise ServerUnavailable(f"a file was answered with status {reply.status}", facts={"file": wanted.name})
+            return self._take(reply, wanted, part)
+
+        return self._transport.fetch(found.url, headers, read)
+
+    def _take(self, reply: Reply, wanted: WantedFile, part: Part) -> _Answer:
+        """Append the body of an answer."""
+        whole = _MOST_UNSIZED_BYTES if wanted.size_bytes is None else wanted.size_bytes
+        try:
+            for block in reply.blocks(whole - part.size_bytes, wanted.name):
+                if part.tag is not None:  # others are finished: they are small, or would begin anew
+                    self._require_running()
+                part.write(block)
+                self._advance(len(block))
+        except AnswerBroken as fault:
+            return _Cut(fault)
+        except AnswerInvalid as fault:
+            if fault.code == "share.limit" and wanted.size_bytes is not None:
+                raise other_size(wanted.name, wanted.size_bytes, whole + 1) from fault
+            raise
+        if wanted.size_bytes is not None and part.size_bytes < wanted.size_bytes and not reply.is_framed:
+            return _Cut(AnswerBroken(f"{wanted.name} broke off"))
+        return None
+
+    def _forget(self, part: Part) -> None:
+        """Take back the progress of bytes that are received again."""
+        if part.size_bytes:
+            self._advance(-part.size_bytes)
+
+    def _require_running(self) -> None:
+        if self._stop.is_set():
+            raise StoppedError
+
+    def _url(self, name: str, not_this: str | None) -> FileUrl:
+        found = self._url_of(name, not_this)
+        if found is None:
+            raise FileMissing(f"{name} is not a file of this version")
+        return found
+
+
+def _require_size(reply: Reply, wanted: WantedFile) -> None:
+    """Raise DataUnreadable where the server announces another size than it declared."""
+    text = reply.headers.get("content-length", "")
+    if wanted.size_bytes is not None and text.isascii() and text.isdigit() and int(text[:19]) != wanted.size_bytes:
+        raise other_size(wanted.name, wanted.size_bytes, int(text[:19]))
+
+
+def _continues(reply: Reply, part: Part, wanted: WantedFile) -> bool:
+    """Return True for the rest of the same content. Raises AnswerInvalid for another range."""
+    text = reply.headers.get("content-range", "").strip()
+    found = _CONTENT_RANGE.fullmatch(text)
+    if found is None or int(found[1]) != part.size_bytes:
+        raise invalid("a range of a file is not the one asked for", {"asked": part.size_bytes, "found": text or "none"})
+    if reply.headers.get("etag") != part.tag:
+        return False
+    if found[3] != "*" and wanted.size_bytes is not None and int(found[3]) != wanted.size_bytes:
+        raise other_size(wanted.name, wanted.size_bytes, int(found[3]))
+    return True
+
+
+def _not_accepted(name: str, status: int) -> DeltacliError:
+    if status in (404, 410):
+        return FileMissing(f"{name} does not exist at the URL that the server sent")
+    return AccessRefused("the URL of a file is not accepted", facts={"file": name, "status": str(status)})

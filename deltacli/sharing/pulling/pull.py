@@ -1,0 +1,350 @@
+"""Pulling a version of a shared table into a local one: all data first, then one commit.
+
+The pull is continued whenever it is run again. Files that are there are not downloaded, and a commit has either the
+whole difference to the version or is not there.
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+from deltacli.clock import Clock, system_clock
+from deltacli.delta.log.commit_lines import Action
+from deltacli.delta.log.state import has_in_commit_timestamps
+from deltacli.delta.protocol.protocol_action import require_committable
+from deltacli.delta.protocol.read_property import is_true
+from deltacli.errors import ConflictLost, NoSpace
+from deltacli.operations.change.commit import ENGINE_INFO
+from deltacli.operations.table.handle import TableHandle
+from deltacli.operations.table.rebuild import read_snapshot
+from deltacli.operations.table.version import Snapshot
+from deltacli.progress import SILENT, Progress
+from deltacli.sharing.client.faults import FilesMovedOn
+from deltacli.sharing.client.table_requests import Point, Query
+from deltacli.sharing.client.tables.share_storage import ShareStorage
+from deltacli.sharing.protocol.capabilities import ResponseFormat
+from deltacli.sharing.pulling.committing import CommitHead, publish
+from deltacli.sharing.pulling.difference import (
+    NO_FILES,
+    Difference,
+    LocalFiles,
+    compare,
+    file_actions,
+    read_local_files,
+)
+from deltacli.sharing.pulling.downloading import Downloads
+from deltacli.sharing.pulling.faults import PullRefused
+from deltacli.sharing.pulling.local_actions import APP_ID, Source, local_metadata, local_protocol, table_id_of
+from deltacli.sharing.pulling.local_table import (
+    PulledTable,
+    Target,
+    read_target,
+    require_not_backwards,
+    require_same_table,
+)
+from deltacli.sharing.pulling.workspace import Workspace, open_workspace
+from deltacli.storage import LocalStorage
+from deltacli.storage.disk_faults import writing_faults
+
+OPERATION = "SHARE PULL"
+FORMATS = (ResponseFormat.DELTA,)
+"""Ids of files depend on the format, so every pull asks for the same one. A server without it answers in the other."""
+_NEWEST = Point()
+_MOST_COMMITS = 40
+_MOST_LISTINGS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class PullRequest:
+    """What to pull, and where to. `resumes`: the version of the unfinished pull of the target, if there is one."""
+
+    directory: str
+    point: Point = _NEWEST
+    resumes: bool = False
+    dry_run: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PullResult:
+    """What a pull did or would do. `local_version` is None before the first commit, and in a dry run of one."""
+
+    directory: str
+    source: Source
+    shared_version: int
+    before: int | None
+    local_version: int | None
+    difference: Difference
+    received_bytes: int = 0
+    is_committed: bool = False
+    dry_run: bool = False
+
+    @property
+    def is_unchanged(self) -> bool:
+        """Return True where the local table has the version already, with all of its files."""
+        return self.before == self.shared_version and not self.difference.wanted
+
+    def as_json(self) -> dict[str, Any]:  # Any: JSON values
+        """Return the result as in documents."""
+        difference = self.difference
+        return {
+            "target": self.directory,
+            "tableId": self.source.table_id,
+            "sharedVersion": self.shared_version,
+            "sharedVersionBefore": self.before,
+            "localVersion": self.local_version,
+            "committed": self.is_committed,
+            "filesToDownload" if self.dry_run else "filesDownloaded": len(difference.wanted),
+            "bytesToDownload" if self.dry_run else "bytesDownloaded": (
+                difference.wanted_bytes if self.dry_run else self.received_bytes
+            ),
+            "filesPresent": difference.present,
+            "filesAdded": difference.added,
+            "filesRemoved": difference.removed,
+            "dryRun": self.dry_run,
+        }
+
+
+class _Plan(NamedTuple):
+    """A version that was listed and compared with the target."""
+
+    store: ShareStorage
+    shared: Snapshot
+    source: Source
+    target: Target
+    local: LocalFiles
+    difference: Difference
+
+
+@dataclass
+class Pull:
+    """One run. `done_files` are the downloads that are finished, for the message of an interrupted run."""
+
+    store: ShareStorage
+    request: PullRequest
+    clock: Clock = system_clock
+    progress: Progress = SILENT
+    done_files: int = 0
+    received_bytes: int = 0
+    _directory: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._directory = os.path.realpath(os.path.expanduser(self.request.directory))
+
+    def run(self) -> PullResult:
+        """Pull, or only compare for a dry run. Raises PullRefused, and what requests and downloads raise."""
+        for attempt in range(1, _MOST_LISTINGS + 1):
+            try:
+                return self._run_once()
+            except FilesMovedOn:
+                # The newest version may be listed again: its files are there, or are downloaded once.
+                if attempt == _MOST_LISTINGS or not self.request.point.is_newest or self.request.resumes:
+                    raise
+        raise AssertionError
+
+    def _run_once(self) -> PullResult:
+        target = read_target(self._handle(), self._directory)
+        point = self._point(target)
+        if self._has_newest(target, point):
+            assert target.table is not None
+            return self._result_of(target.table)
+        plan = self._plan(target, point)
+        if self.request.dry_run:
+            return self._result(plan, None)
+        self._require_space(plan.difference.wanted_bytes)
+        with writing_faults(self._directory, self._directory):
+            os.makedirs(self._directory, exist_ok=True)
+        with open_workspace(self._directory) as workspace:
+            return self._do(plan, workspace)
+
+    def _handle(self) -> TableHandle:
+        return TableHandle(LocalStorage(self._directory), clock=self.clock)
+
+    def _point(self, target: Target) -> Point:
+        """Return what to pull. Raises PullRefused where there is nothing to resume."""
+        if not self.request.resumes or target.unfinished is None:
+            return self.request.point
+        return Point(target.unfinished.version)
+
+    def _has_newest(self, target: Target, point: Point) -> bool:
+        """Return True where one request shows that a complete table has the newest version."""
+        table = target.table
+        if table is None or target.unfinished is not None or not point.is_newest or self.request.dry_run:
+            return False
+        source = self._source(table.source.table_id)
+        return table.source == source and self.store.newest_version() == table.shared_version and self._is_whole(table)
+
+    def _is_whole(self, table: PulledTable) -> bool:
+        """Return True where all files of the local table exist with their sizes."""
+        return not compare(table.snapshot, read_local_files(table, self._directory), self._directory).wanted
+
+    def _source(self, table_id: str) -> Source:
+        return Source(self.store.requests.transport.endpoint, str(self.store.address.name), table_id)
+
+    def _plan(self, target: Target, point: Point) -> _Plan:
+        store = ShareStorage(self.store.address, self.store.requests, Query(point, FORMATS), progress=self.progress)
+        shared = read_snapshot(TableHandle(store, clock=self.clock))
+        metadata = shared.raw_metadata
+        endpoint, table = self.store.requests.transport.endpoint, str(self.store.address.name)
+        source = self._source(table_id_of(metadata, endpoint, table))
+        require_same_table(target, source)
+        require_not_backwards(target, shared.version)
+        local = NO_FILES if target.table is None else read_local_files(target.table, self._directory)
+        return _Plan(store, shared, source, target, local, compare(shared, local, self._directory))
+
+    def _require_space(self, needed: int) -> None:
+        """Raise NoSpace where the files cannot fit, before anything is downloaded."""
+        place = self._directory
+        while not os.path.isdir(place):
+            place = os.path.dirname(place)
+        found = os.statvfs(place)
+        free = found.f_bavail * found.f_frsize
+        if needed > free:
+            from deltacli.units import format_size
+
+            raise NoSpace(
+                f"{self._directory} has no room for the files to download",
+                facts={"needed": format_size(needed), "free": format_size(free)},
+                hint=f"df -h {place}",
+            )
+
+    def _do(self, plan: _Plan, workspace: Workspace) -> PullResult:
+        workspace.mark(plan.source, plan.shared.version)
+        wanted = plan.difference.wanted
+        self.done_files = self.received_bytes = 0
+        shared = plan.store.shared
+        with self.progress.step("downloading", unit="bytes", total=plan.difference.wanted_bytes) as step:
+            downloads = Downloads(
+                self.store.requests.transport,
+                lambda name, not_this: shared.url_of(name, not_this=not_this),
+                workspace.place,
+                self._directory,
+                step.advance,
+            )
+            for received in downloads.run(wanted):
+                self.done_files += 1
+                self.received_bytes += received
+        return self._commit(plan)
+
+    def _commit(self, plan: _Plan) -> PullResult:
+        """Commit the difference; after another writer, compare again with what it has left."""
+        for _ in range(_MOST_COMMITS):
+            table = plan.target.table
+            if _is_there(plan):
+                assert table is not None
+                return self._result(plan, table.snapshot.version)
+            head, actions = self._content(plan)
+            if publish(LocalStorage(self._directory), head, actions):
+                return replace(self._result(plan, head.version), is_committed=True)
+            target = read_target(self._handle(), self._directory)
+            require_same_table(target, plan.source)
+            require_not_backwards(target, plan.shared.version)
+            local = NO_FILES if target.table is None else read_local_files(target.table, self._directory)
+            difference = compare(plan.shared, local, self._directory)
+            if difference.wanted:
+                raise PullRefused("files disappeared while they were pulled", facts={"in": self._directory})
+            plan = plan._replace(
+                target=target, local=local, difference=replace(difference, wanted=plan.difference.wanted)
+            )
+        raise ConflictLost(
+            "nothing was committed: other writers created every version that was tried",
+            hint=f"deltacli history {self._directory} --limit 10",
+        )
+
+    def _content(self, plan: _Plan) -> tuple[CommitHead, Iterator[Action]]:
+        """Return the commit that makes the next version. Raises PullRefused, and Refused."""
+        table, shared, now_ms = plan.target.table, plan.shared, self.clock()
+        before = None if table is None else table.snapshot
+        old_protocol, old_metadata = (None, None) if before is None else (before.raw_protocol, before.raw_metadata)
+        metadata = local_metadata(shared.raw_metadata, plan.source, old_metadata, now_ms)
+        protocol = local_protocol(shared.raw_protocol, metadata, old_protocol)
+        if before is not None:
+            _require_writable(before, plan.difference.removed, self._directory)
+        small: list[Action] = []
+        if protocol is not None:
+            small.append({"protocol": protocol})
+        if metadata != old_metadata:
+            small.append({"metaData": metadata})
+        small.append({"txn": {"appId": APP_ID, "version": shared.version, "lastUpdated": now_ms}})
+
+        def actions() -> Iterator[Action]:
+            yield from small
+            yield from file_actions(shared, table, plan.local, plan.difference, plan.source, now_ms)
+
+        return _head(plan, before, now_ms), actions()
+
+    def _result(self, plan: _Plan, version: int | None) -> PullResult:
+        table = plan.target.table
+        return PullResult(
+            self._directory,
+            plan.source,
+            plan.shared.version,
+            None if table is None else table.shared_version,
+            version if version is not None or table is None else table.snapshot.version,
+            plan.difference,
+            self.received_bytes,
+            dry_run=self.request.dry_run,
+        )
+
+    def _result_of(self, table: PulledTable) -> PullResult:
+        """Return the result for a table that has the newest version."""
+        local = read_local_files(table, self._directory)
+        difference = Difference(local.keys, (), len(local.sizes), 0, 0, 0)
+        version = table.shared_version
+        return PullResult(self._directory, table.source, version, version, table.snapshot.version, difference)
+
+
+def _head(plan: _Plan, before: Snapshot | None, now_ms: int) -> CommitHead:
+    """Return the first line of the commit after a version. Spec: Commit Provenance Information."""
+    stamp: dict[str, object] = {}
+    if before is not None and has_in_commit_timestamps(before.protocol, before.metadata):
+        committed_ms = 0 if before.time is None else before.time.timestamp_ms
+        stamp = {"inCommitTimestamp": max(now_ms, committed_ms + 1)}
+    difference, txn_id = plan.difference, str(uuid.uuid4())
+    info = {
+        **stamp,
+        "timestamp": now_ms,
+        "operation": OPERATION,
+        "operationParameters": {
+            "table": plan.source.table,
+            "endpoint": plan.source.endpoint,
+            "tableId": plan.source.table_id,
+            "version": str(plan.shared.version),
+        },
+        **({} if before is None else {"readVersion": before.version}),
+        "isolationLevel": "Serializable",
+        "isBlindAppend": False,
+        "operationMetrics": {
+            "numAddedFiles": str(difference.added),
+            "numRemovedFiles": str(difference.removed),
+            "numAddedBytes": str(difference.added_bytes),
+        },
+        "engineInfo": ENGINE_INFO,
+        "txnId": txn_id,
+    }
+    return CommitHead(0 if before is None else before.version + 1, txn_id, info)
+
+
+def _is_there(plan: _Plan) -> bool:
+    """Return True where the local table has the version already."""
+    table = plan.target.table
+    return (
+        table is not None
+        and table.shared_version == plan.shared.version
+        and not plan.difference.added
+        and not plan.difference.removed
+    )
+
+
+def _require_writable(snapshot: Snapshot, removed: int, directory: str) -> None:
+    """Raise Refused where the local table was changed so that a pull cannot commit to it."""
+    require_committable(snapshot.protocol, snapshot.properties, snapshot.version)
+    for key in ("delta.appendOnly", "delta.enableRowTracking"):
+        if is_true(snapshot.properties, key) and (removed or key != "delta.appendOnly"):
+            raise PullRefused(
+                f"the local table does not allow this pull: {key} is true",
+                hint=f"deltacli properties {directory} set {key}=false",
+            )

@@ -1,0 +1,47 @@
+"""A pull that kills itself at a call: `python -m tests.sharing.pulling.killed ADDRESS TARGET NUMBER`.
+
+Calls that change the disk are counted, and the process ends by SIGKILL just before the one with the number. Prints how
+many there were where it was not reached.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from threading import Lock
+
+CHANGES = frozenset({"os.rename", "os.link", "os.remove", "os.mkdir", "os.rmdir", "os.truncate", "shutil.rmtree"})
+_WRITES = os.O_WRONLY | os.O_RDWR
+
+
+def main(address: str, target: str, number: int) -> int:
+    """Pull, and die on the way."""
+    from deltacli.sharing.client.opening import open_share
+    from deltacli.sharing.pulling.pull import Pull, PullRequest
+
+    count, lock = 0, Lock()
+
+    def hook(event: str, arguments: tuple[object, ...]) -> None:
+        nonlocal count
+        if event == "open":
+            flags, path = arguments[2], str(arguments[0])
+            is_change = isinstance(flags, int) and bool(flags & _WRITES) and path.startswith(target)
+        else:
+            is_change = event in CHANGES and str(arguments[0]).startswith(target)
+        if is_change:
+            with lock:
+                count += 1
+                if count == number:
+                    os.kill(os.getpid(), signal.SIGKILL)
+
+    store = open_share(address)
+    assert store is not None
+    sys.addaudithook(hook)
+    Pull(store, PullRequest(target)).run()
+    sys.stdout.write(f"{count}\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1], sys.argv[2], int(sys.argv[3])))

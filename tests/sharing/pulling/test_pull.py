@@ -1,0 +1,180 @@
+"""Local copies of shared tables: made, continued, and refused where they would be something else."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from deltacli import open_table
+from deltacli.clock import fixed_clock
+from deltacli.errors import Refused
+from deltacli.sharing.pulling.pull import Pull, PullRequest
+from tests.sharing.client.serving import Proxy, proxied
+from tests.sharing.pulling.origin import Origin, files_asked, pull, rows_of
+from tests.sharing.served import shared
+
+
+@pytest.fixture
+def origin(tmp_path: Path) -> Origin:
+    return Origin(tmp_path / "origin").append(range(10)).append(range(10, 15))
+
+
+@pytest.fixture
+def proxy(origin: Origin, tmp_path: Path) -> Iterator[Proxy]:
+    with proxied(tmp_path, shared(origin.path)) as proxy:
+        yield proxy
+
+
+def test_later_pulls_download_only_what_is_new_and_commit_the_difference(
+    origin: Origin, proxy: Proxy, tmp_path: Path
+) -> None:
+    target = tmp_path / "local"
+    first = pull(proxy, target)
+    origin.append(range(20, 22), removing=1).append(range(30, 31))
+    proxy.asked.clear()
+
+    second = pull(proxy, target)
+
+    assert (0, 1, 2) == (first.local_version, first.shared_version, len(first.difference.wanted))
+    assert (1, 3, 1) == (second.local_version, second.shared_version, second.before)
+    assert 2 == len(files_asked(proxy))
+    assert (2, 1) == (second.difference.added, second.difference.removed)
+    assert [*range(10, 15), 20, 21, 30] == rows_of(target)
+    assert list(range(15)) == sorted(open_table(target).snapshot(version=0).scan().to_arrow()["a"].to_pylist())
+    assert [] == [path.name for path in target.iterdir() if path.name.startswith(".")]
+
+
+def test_a_pull_of_what_is_there_sends_one_request_and_commits_nothing(proxy: Proxy, tmp_path: Path) -> None:
+    target = tmp_path / "local"
+    pull(proxy, target)
+    proxy.asked.clear()
+
+    again = pull(proxy, target)
+
+    assert (False, 0, True) == (again.is_committed, again.local_version, again.is_unchanged)
+    assert ["GET"] == [asked.method for asked in proxy.asked]
+
+
+def test_a_lost_local_file_is_downloaded_again_without_a_commit(proxy: Proxy, tmp_path: Path) -> None:
+    target = tmp_path / "local"
+    pull(proxy, target)
+    next(target.glob("*.parquet")).unlink()
+
+    again = pull(proxy, target)
+
+    assert (False, 0, 1) == (again.is_committed, again.local_version, len(again.difference.wanted))
+    assert list(range(15)) == rows_of(target)
+
+
+def test_removed_files_are_tombstones_that_vacuum_deletes(origin: Origin, proxy: Proxy, tmp_path: Path) -> None:
+    target = tmp_path / "local"
+    pull(proxy, target)
+    origin.append(range(20, 22), removing=2)
+    result = pull(proxy, target)
+    later = fixed_clock(max(int(path.stat().st_mtime * 1_000) for path in target.iterdir()) + 30 * 86_400_000)
+
+    open_table(target, clock=later).vacuum(max_delete="100%")
+
+    assert 2 == result.difference.removed
+    assert 1 == len(list(target.glob("*.parquet")))
+    assert [20, 21] == open_table(target).snapshot().scan().to_arrow()["a"].to_pylist()
+
+
+def test_a_dry_run_writes_nothing(proxy: Proxy, tmp_path: Path) -> None:
+    target = tmp_path / "local"
+
+    planned = pull(proxy, target, dry_run=True)
+
+    assert (2, None) == (len(planned.difference.wanted), planned.local_version)
+    assert planned.difference.wanted_bytes == sum(
+        path.stat().st_size for path in (tmp_path / "origin").glob("*.parquet")
+    )
+    assert not target.exists()
+    assert [] == files_asked(proxy)
+
+
+def test_an_older_version_is_refused(proxy: Proxy, tmp_path: Path) -> None:
+    target = tmp_path / "local"
+    pull(proxy, target)
+
+    with pytest.raises(Refused, match="which is newer than 0") as refused:
+        pull(proxy, target, version=0)
+
+    assert "share.pull-target" == refused.value.code
+    assert list(range(15)) == rows_of(target)
+
+
+def _own_rows(target: Path) -> None:
+    commit = target / "_delta_log" / f"{1:020}.json"
+    add = {"path": "own.parquet", "partitionValues": {}, "size": 1, "modificationTime": 1, "dataChange": True}
+    commit.write_text(json.dumps({"add": add}) + "\n")
+
+
+def _not_pulled(target: Path) -> None:
+    Origin(target).append(range(1))
+
+
+def _other_file(target: Path) -> None:
+    target.mkdir()
+    (target / "letter.txt").touch()
+
+
+@pytest.mark.parametrize(
+    ("make", "is_pulled", "why"),
+    [
+        (_own_rows, True, "has rows of its own"),
+        (_not_pulled, False, "was not pulled from a share"),
+        (_other_file, False, "no pull has written to it"),
+    ],
+)
+def test_a_directory_with_something_else_is_refused(
+    proxy: Proxy, tmp_path: Path, make: Any, is_pulled: bool, why: str
+) -> None:
+    target = tmp_path / "local"
+    if is_pulled:
+        pull(proxy, target)
+    make(target)
+    if is_pulled:
+        Origin(tmp_path / "origin", versions=2).append(range(3))
+
+    with pytest.raises(Refused, match=why):
+        pull(proxy, target)
+
+
+def test_another_table_is_refused_by_name_finished_or_not(tmp_path: Path, origin: Origin) -> None:
+    other = Origin(tmp_path / "other", table_id="7a3a86a2-3f4e-4c3c-9f1f-0f8f7a0a2b11").append(range(3))
+    target = tmp_path / "local"
+    with proxied(tmp_path, shared(origin.path), shared(other.path, "u")) as proxy:
+        pull(proxy, target)
+
+        with pytest.raises(Refused, match="has another table") as refused:
+            Pull(proxy.store("u"), PullRequest(str(target))).run()
+
+    assert origin.table_id in refused.value.facts["there"]
+    assert other.table_id in refused.value.facts["asked for"]
+
+
+def test_features_of_the_log_are_left_out_and_those_of_the_data_are_kept(tmp_path: Path) -> None:
+    features = ["deletionVectors", "v2Checkpoint"]
+    protocol = {
+        "minReaderVersion": 3,
+        "minWriterVersion": 7,
+        "readerFeatures": features,
+        "writerFeatures": [*features, "rowTracking", "domainMetadata", "inCommitTimestamp", "appendOnly"],
+    }
+    settings = {"delta.appendOnly": "true", "delta.enableDeletionVectors": "true", "team": "sales"}
+    origin = Origin(tmp_path / "origin", settings, protocol).append(range(5))
+
+    with proxied(tmp_path, shared(origin.path)) as proxy:
+        pull(proxy, tmp_path / "local")
+
+    snapshot = open_table(tmp_path / "local").snapshot()
+    assert ("deletionVectors",) == snapshot.protocol.reader_features
+    assert "rowTracking" not in (snapshot.protocol.writer_features or ())
+    assert "delta.appendOnly" not in snapshot.properties
+    assert ("true", "sales") == (snapshot.properties["delta.enableDeletionVectors"], snapshot.properties["team"])
+    assert list(range(5)) == rows_of(tmp_path / "local")
