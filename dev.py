@@ -84,8 +84,8 @@ def test(arguments: list[str]) -> int:
 
 
 def run_long(arguments: list[str]) -> int:
-    """Run the tests marked `long`, with Spark as a reader, the clients of Delta Sharing and Paimon, and Azurite, and one
-    in twenty of those marked `matrix`.
+    """Run the tests marked `long`, with Spark as a reader, the clients of Delta Sharing and Paimon, and Azurite, and
+    one in twenty of those marked `matrix`.
 
     Their files are on disk, because no other suite exercises its locks, renames and syncs.
     """
