@@ -63,7 +63,7 @@ NOT_PARQUET = AREA.error(
 )
 UNSIGNED = AREA.warning(
     "url-unsigned",
-    "Without its signature a file URL cannot be read.",
+    "Without its signature, or with an altered one, a file URL cannot be read.",
     spec="File (url); Overview (secure exchange)",
     broken="everyone who guesses or learns the path reads the file, for ever",
     repair="make the files private, and sign the URLs",
@@ -203,10 +203,22 @@ def _check_signature(table: SharedTableTest, whole: Lines, file: FileLine) -> No
     if not parts.query:
         table.skip("the signature of file URLs is not in their query strings", UNSIGNED)
         return
-    bare = table.tester.wire.fetch(urlunsplit(parts._replace(query="")), byte_range="0-0", most=1)
-    message = f"the URL of a file without its signature is answered with {bare.status}"
-    is_refused = bare.status not in (200, 206)
-    table.suite.require(UNSIGNED, is_refused, whole.answer, message, seen=bare.status, line=file.line.number)
+    for words, query in (("without its", ""), ("with an altered", _altered(parts.query))):
+        url = urlunsplit(parts._replace(query=query))
+        answer = table.tester.wire.fetch(url, byte_range="0-0", most=1)
+        message = f"the URL of a file {words} signature is answered with {answer.status}"
+        is_refused = answer.status not in (200, 206)
+        seen = answer.status
+        table.suite.require(UNSIGNED, is_refused, whole.answer, message, seen=seen, line=file.line.number)
+
+
+def _altered(query: str) -> str:
+    """Return a query string with a character changed in the middle of its longest value, which is the signature."""
+    longest = max(query.split("&"), key=lambda pair: len(pair.partition("=")[2]))
+    name, _, value = longest.partition("=")
+    middle = len(value) // 2
+    other = "B" if value[middle : middle + 1] != "B" else "C"
+    return query.replace(longest, f"{name}={value[:middle]}{other}{value[middle + 1 :]}")
 
 
 def _check_vector(table: SharedTableTest, whole: Lines, file: FileLine) -> None:
