@@ -57,6 +57,9 @@ Requests that only read, one at a time: about 30 about the server and 70 per tab
 `--max-tables` (10), `--time-budget` and `--pause` limit them. A server that answers 429 or 503 with Retry-After is
 given that time.
 
+Some requests are wrong on purpose: names that do not exist, damaged parameters and bodies, one request without a token
+and one with a made-up one. The log of the server will show them.
+
 - `--level api` sends requests to the API only.
 - `--level footers`, the default, also fetches the last 64 KiB of up to 3 files per table, without the token.
 - `--level data` also fetches those files whole, up to 64 MiB each, and compares their rows with their statistics.

@@ -32,6 +32,7 @@ from deltacli.errors import EXIT_FINDINGS, PartlyDone, UsageError
 if TYPE_CHECKING:
     from deltacli.cli.render.validate.report import ValidationReport
     from deltacli.delta.rules.framework.base import Rule
+    from deltacli.sharing.conformance.target import Target
 
 EXIT_CODES = (0, 1, 2, 3, 5, 7, 70)
 FORMATS = FindingFormat
@@ -123,36 +124,49 @@ def test(
     from deltacli.cli.conformance_runner import ConformanceChecker, TestOptions
     from deltacli.delta.rules.framework.base import Severity
     from deltacli.sharing.conformance.run import Scope
-    from deltacli.sharing.conformance.target import read_target
     from deltacli.sharing.conformance.wire import Budget
-    from deltacli.units import parse_duration
 
     rules = _choose_rules(run, split_patterns(select), split_patterns(ignore))
     if list_rules:
         _list_rules(run, rules)
         return
-    if address is None:
-        raise UsageError("missing argument ADDRESS", code="usage.table", hint="deltacli share test --help")
-    target = read_target(address, profile, run.clock, run.note)
-    share, schema, table = target.names
-    seconds = None if time_budget is None else parse_duration(time_budget, "--time-budget") / 1_000
+    target = _target(run, address, profile)
     wanted = TestOptions(
-        scope=Scope(share, schema, table, level.value, max_tables),
-        budget=Budget(max_requests, seconds),
-        pause_seconds=parse_duration(pause, "--pause") / 1_000,
-        fail_on=Severity(fail_on.value),
-        most=most_findings(max_findings),
-        baseline=baseline,
-        write_baseline=write_baseline,
-        brief=brief,
+        Scope(*target.names, level.value, max_tables),
+        Budget(max_requests, _seconds(time_budget, "--time-budget")),
+        _seconds(pause, "--pause") or 0.0,
+        Severity(fail_on.value),
+        most_findings(max_findings),
+        baseline,
+        write_baseline,
+        brief,
     )
     report = ConformanceChecker(run, wanted, rules).test(target)
     _say_what_next(run, report)
-    is_accepted = exit_zero or write_baseline is not None
+    if code := _exit_code(report, is_accepted=exit_zero or write_baseline is not None):
+        raise typer.Exit(code)
+
+
+def _target(run: Run, address: str | None, profile: str | None) -> Target:
+    """Return the server to test. Raises UsageError."""
+    from deltacli.sharing.conformance.target import read_target
+
+    if not address:
+        raise UsageError("missing argument ADDRESS", code="usage.table", hint="deltacli share test --help")
+    return read_target(address, profile, run.clock, run.note)
+
+
+def _seconds(duration: str | None, option: str) -> float | None:
+    from deltacli.units import parse_duration
+
+    return None if duration is None else parse_duration(duration, option) / 1_000
+
+
+def _exit_code(report: ValidationReport, *, is_accepted: bool) -> int:
+    """Return 1 where a finding reaches `--fail-on`, 5 where there is none and a limit ended the test early."""
     if any(suite.fails for suite in report.tables) and not is_accepted:
-        raise typer.Exit(EXIT_FINDINGS)
-    if any("limit of" in sentence for sentence in report.left_out):
-        raise typer.Exit(PartlyDone.exit_code)
+        return EXIT_FINDINGS
+    return PartlyDone.exit_code if any("limit of" in sentence for sentence in report.left_out) else 0
 
 
 def _choose_rules(run: Run, select: Sequence[str], ignore: Sequence[str]) -> list[Rule]:

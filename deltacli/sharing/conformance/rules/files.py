@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit, urlunsplit
 
 from deltacli.delta.rules.framework.base import Level
 from deltacli.sharing.client.faults import UrlRefused
 from deltacli.sharing.conformance.framework import ConformanceArea
-from deltacli.sharing.conformance.lines import DELTA, FileLine, Lines
+from deltacli.sharing.conformance.lines import DELTA, FileLine, Json, Lines
 from deltacli.sharing.conformance.rules.shared_table import SharedTableTest
 from deltacli.sharing.conformance.wire import Answer
+
+if TYPE_CHECKING:
+    from deltacli.arrow.parquet import ParquetReader
 
 AREA = ConformanceArea("Files")
 
@@ -63,7 +65,7 @@ NOT_PARQUET = AREA.error(
 )
 UNSIGNED = AREA.warning(
     "url-unsigned",
-    "Without its signature a file URL cannot be read.",
+    "Without its signature, or with an altered one, a file URL cannot be read.",
     spec="File (url); Overview (secure exchange)",
     broken="everyone who guesses or learns the path reads the file, for ever",
     repair="make the files private, and sign the URLs",
@@ -112,6 +114,7 @@ _MAGIC = b"PAR1"
 _TAIL = 64 << 10
 _MOST_FILES = 3
 _MOST_FILE = 64 << 20
+_ROWS_AT_ONCE = 8_192
 
 
 def check_files(table: SharedTableTest, level: str) -> None:
@@ -203,10 +206,22 @@ def _check_signature(table: SharedTableTest, whole: Lines, file: FileLine) -> No
     if not parts.query:
         table.skip("the signature of file URLs is not in their query strings", UNSIGNED)
         return
-    bare = table.tester.wire.fetch(urlunsplit(parts._replace(query="")), byte_range="0-0", most=1)
-    message = f"the URL of a file without its signature is answered with {bare.status}"
-    is_refused = bare.status not in (200, 206)
-    table.suite.require(UNSIGNED, is_refused, whole.answer, message, seen=bare.status, line=file.line.number)
+    for words, query in (("without its", ""), ("with an altered", _altered(parts.query))):
+        url = urlunsplit(parts._replace(query=query))
+        answer = table.tester.wire.fetch(url, byte_range="0-0", most=1)
+        message = f"the URL of a file {words} signature is answered with {answer.status}"
+        is_refused = answer.status not in (200, 206)
+        seen = answer.status
+        table.suite.require(UNSIGNED, is_refused, whole.answer, message, seen=seen, line=file.line.number)
+
+
+def _altered(query: str) -> str:
+    """Return a query string with a character changed in the middle of its longest value, which is the signature."""
+    longest = max(query.split("&"), key=lambda pair: len(pair.partition("=")[2]))
+    name, _, value = longest.partition("=")
+    middle = len(value) // 2
+    other = "B" if value[middle : middle + 1] != "B" else "C"
+    return query.replace(longest, f"{name}={value[:middle]}{other}{value[middle + 1 :]}")
 
 
 def _check_vector(table: SharedTableTest, whole: Lines, file: FileLine) -> None:
@@ -282,33 +297,57 @@ def _stored_names(whole: Lines) -> set[str]:
 
 def _check_rows(table: SharedTableTest, whole: Lines, file: FileLine) -> None:
     """Compare the rows of a whole file with its statistics."""
+    import pyarrow as pa
+
     if (file.size or 0) > _MOST_FILE or file.stats is None:
         table.skip(f"the files have no statistics, or are larger than {_MOST_FILE >> 20} MiB", BOUNDS)
         return
     answer = table.tester.wire.fetch(file.url, most=_MOST_FILE)
     if not answer.is_ok or len(answer.body) != file.size:
         return
-    for name, outside in _outside_bounds(answer.body, file):
+    try:
+        found = list(_outside_bounds(answer.body, file))
+    except pa.ArrowException as fault:
+        message = f"the rows of a file cannot be read: {str(fault)[:200]}"
+        table.suite.require(NOT_PARQUET, False, whole.answer, message, line=file.line.number)
+        return
+    for name, outside in found:
         message = f"a value of the column {name} is outside minValues and maxValues"
         table.suite.require(BOUNDS, not outside, whole.answer, message, seen=outside or None, line=file.line.number)
 
 
 def _outside_bounds(data: bytes, file: FileLine) -> Iterator[tuple[str, str]]:
-    """Yield each column of whole numbers with bounds, and how its values break them."""
-    import pyarrow.parquet as pq
+    """Yield each column of whole numbers with bounds, and how its values break them. Reads a few rows at a time."""
+    import pyarrow as pa
 
+    from deltacli.arrow.parquet import ParquetReader
+
+    reader = ParquetReader(pa.BufferReader(data))
+    stats = file.stats or {}
+    lows, highs = (_object(stats.get(kind)) for kind in ("minValues", "maxValues"))
+    for field in reader.schema_arrow:
+        low, high = lows.get(field.name), highs.get(field.name)
+        if type(low) is int and type(high) is int and _is_number(field.type):
+            least, most = _extremes(reader, field.name)
+            is_inside = least is None or most is None or (low <= least and most <= high)
+            yield field.name, "" if is_inside else f"{least} to {most}, bounds {low} to {high}"
+
+
+def _extremes(reader: ParquetReader, name: str) -> tuple[int | None, int | None]:
+    """Return the smallest and the largest value of a column, None where it has none."""
     from deltacli.arrow import compute as pc
 
-    content = pq.read_table(io.BytesIO(data))
-    stats = file.stats or {}
-    lows, highs = stats.get("minValues") or {}, stats.get("maxValues") or {}
-    for name in content.column_names:
-        low, high = lows.get(name), highs.get(name)
-        if type(low) is not int or type(high) is not int or not _is_number(content.column(name).type):
-            continue
-        found = pc.min_max(content.column(name)).as_py()
-        is_inside = found["min"] is None or (low <= found["min"] and found["max"] <= high)
-        yield name, "" if is_inside else f"{found['min']} to {found['max']}, bounds {low} to {high}"
+    found: list[int] = []
+    for group in range(reader.metadata.num_row_groups):
+        for batch in reader.read_columns(_ROWS_AT_ONCE, group, [name]):
+            extremes = pc.min_max(batch.column(0)).as_py()
+            found += [value for value in extremes.values() if value is not None]
+            found = [min(found), max(found)] if found else []
+    return (found[0], found[-1]) if found else (None, None)
+
+
+def _object(value: object) -> Json:
+    return value if isinstance(value, dict) else {}
 
 
 def _is_number(kind: Any) -> bool:  # Any: an Arrow type

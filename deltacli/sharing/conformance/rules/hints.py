@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -68,6 +69,7 @@ LIMIT_ORDER = AREA.error(
 
 _NUMBERS = {"byte": "int", "short": "int", "integer": "int", "long": "long"}
 _TYPES = {**_NUMBERS, "string": "string", "date": "date", "boolean": "bool", "float": "float", "double": "double"}
+_WHOLE = re.compile(r"[+-]?[0-9]{1,19}")
 _MOST_COLUMNS = 2
 _ALL = (LOSES_ROWS, ADDS_FILES)
 
@@ -154,7 +156,7 @@ def _partition_probes(whole: Lines) -> Iterator[Probe]:
         if value_type is None or value_type in ("float", "double"):
             continue
         files = [file for file in whole.files if _can_have_rows(file)]
-        values = {file.id: file.partition_values.get(physical) or None for file in files}
+        values = {file.id: _normal(file.partition_values.get(physical), value_type) for file in files}
         known = [value for value in values.values() if value is not None]
         nulls = [file for file in files if values[file.id] is None]
         others = [file for file in files if values[file.id] is not None]
@@ -173,6 +175,13 @@ def _partition_probes(whole: Lines) -> Iterator[Probe]:
         literal = _sql_literal(value, value_type)
         for words, needed in ((f"{_sql_name(name)} = {literal}", matching), (f"{_sql_name(name)} <> {literal}", rest)):
             yield Probe(words, {"predicateHints": [words]}, needed)
+
+
+def _normal(value: object, value_type: str) -> str | None:
+    """Return a partition value in one spelling, None for null."""
+    if not isinstance(value, str) or not value:
+        return None
+    return str(int(value)) if value_type in ("int", "long") and _WHOLE.fullmatch(value) else value
 
 
 def _sql_name(name: str) -> str:
