@@ -145,6 +145,8 @@ class FleetRunner:
         for table in self.plan.tables:
             if table.problem is not None:
                 report.tables.append(TableReport(table.name, table.group, (), table.problem))
+                problem = table.problem.as_json()
+                self.writer.write("table-unreadable", self.clock(), table=table.name, group=table.group, **problem)
         due = [table for table in self.plan.tables if table.steps]
         with (
             self.progress.step("maintaining", unit="tables", total=len(due)) as step,
@@ -201,7 +203,11 @@ class FleetRunner:
         past = self.journal.past_of(planned.name)
         current = plan_table(self.plan.found[planned.name], past, self.clock())
         validated = past.get("validate")
-        has_findings = validated is not None and validated.has_findings
+        is_validated = "validate" in self.plan.found[planned.name].group.policy.steps
+        has_findings = is_validated and validated is not None and validated.has_findings
+        if current.facts is not None:
+            facts = current.facts.as_json()
+            self.writer.write("table-facts", self.clock(), table=planned.name, group=planned.group, facts=facts)
         reports: list[StepReport] = []
         left = 0
         for step in current.steps:

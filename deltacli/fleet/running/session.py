@@ -106,6 +106,7 @@ class FleetSession:
             host=socket.gethostname(),
             process=process_identity(os.getpid()),
             version=VERSION,
+            groups=[group.name for group in choose_groups(self.file, self.only)],
             stolen=self.steal,
         )
 
