@@ -41,7 +41,7 @@ class FleetSession:
     file: FleetFile
     state: Path
     open_store: Opener
-    open_table: Callable[..., TableHandle]
+    open_table: Callable[[str], TableHandle]
     engine: Engine
     clock: Clock
     options: RunOptions
