@@ -59,6 +59,8 @@ _LINES = (
     "fleet-plan",
     "fleet-run-table",
     "fleet-run",
+    "fleet-status-table",
+    "fleet-status",
     "schema-version",
     "paimon-snapshot",
     "paimon-state",
@@ -154,8 +156,10 @@ def _sharing_lines(documents: Mapping[str, Schema]) -> dict[str, Schema]:
 def _fleet_lines(documents: Mapping[str, Schema]) -> dict[str, Schema]:
     """Return the lines of `fleet`."""
     check, plan = documents["deltacli.fleet-check"], documents["deltacli.fleet-plan"]
-    run = documents["deltacli.fleet-run"]
+    run, status = documents["deltacli.fleet-run"], documents["deltacli.fleet-status"]
     return {
+        "fleet-status-table": _part_line(status, "fleet-status-table", ()),
+        "fleet-status": _last_line(status, "fleet-status", "tables", "a status of a fleet, after its tables"),
         "fleet-run-table": _part_line(run, "fleet-run-table", ()),
         "fleet-run": _last_line(run, "fleet-run", "tables", "a run of a fleet, after its tables"),
         "fleet-table": _part_line(plan, "fleet-table", ()),

@@ -38,7 +38,7 @@ from deltacli.memory_limit import choose_allocator, exhausted_by, is_exhaustion,
 _READER_GONE = 128 + 13  # SIGPIPE, which some systems do not name
 _ASK_FOR_HELP = ["-h", "--help"]
 _NEEDS_LITTLE = frozenset(
-    {("completion",), ("fleet", "check"), ("history",), ("log", "cat"), ("spark", "package")}
+    {("completion",), ("fleet", "check"), ("fleet", "status"), ("history",), ("log", "cat"), ("spark", "package")}
     | {path for path in WITHOUT_TABLE if path[:1] == ("share",) and len(path) == 3}
 )
 """Commands that need no pyarrow: they read logs line by line, or no table at all."""

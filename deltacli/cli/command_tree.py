@@ -18,6 +18,7 @@ COMMANDS: Mapping[str, str] = {
     "fleet check": "deltacli.cli.commands.fleet.check",
     "fleet plan": "deltacli.cli.commands.fleet.plan",
     "fleet run": "deltacli.cli.commands.fleet.run",
+    "fleet status": "deltacli.cli.commands.fleet.status",
     "history": "deltacli.cli.commands.history",
     "log backup": "deltacli.cli.commands.log.backup",
     "log cat": "deltacli.cli.commands.log.cat",
@@ -80,6 +81,7 @@ Examples:
   deltacli fleet check fleet.toml      check the policy file
   deltacli fleet plan fleet.toml       show what is due, and why
   deltacli fleet run fleet.toml --yes  do it
+  deltacli fleet status fleet.toml     show alerts and trends
 """
 
 _SCHEMA = """Show, compare and convert the schemas of Delta and Paimon tables.

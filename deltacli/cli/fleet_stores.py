@@ -30,12 +30,12 @@ class FleetStores:
         """Open the store of anything. Raises what `Stores.open` raises."""
         return self.stores.open(uri)
 
-    def open_table(self, name: str, *, writes: bool) -> Table:
-        """Open a table. Raises UsageError, and NoAtomicCreate where a step writes to a read-only store."""
+    def open_table(self, name: str) -> Table:
+        """Open a table. Raises UsageError."""
         from deltacli.api.table import Table
         from deltacli.operations.table.find_log import require_delta
 
-        storage = self.stores.open(name, writes=writes)
+        storage = self.stores.open(name)
         if self.run.table_format is None:
             require_delta(storage)
         return Table(

@@ -198,6 +198,7 @@ again;TEXT
             commands='check;-;again;Check a policy file, without opening any table.
 plan;-;again;Show what is due for the tables of a policy file, and why.
 run;-;again;Do what is due for the tables of a policy file.
+status;-;again;Show the last steps of each table, alerts and trends.
 '
             options='--format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
@@ -275,6 +276,31 @@ run;-;again;Do what is due for the tables of a policy file.
 --resume;-;once;Continue the newest run if it was killed, interrupted or out of time.
 --steal-leases;TEXT;once;Take tables that other runs hold; the reason is recorded.
 --yes;-;once;Run destructive steps where their policy has consent = true.
+--format;table json ndjson csv markdown;once;Format of stdout.
+--json;-;once;The same as --format json.
+--output;FILE;once;Write the result to this file, atomically, instead of to stdout.
+--now;TEXT;once;Time to use as the current time, for reproducible runs.
+--storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
+--retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
+--allow-external;TEXT;again;Allow to open files below this path or URI outside the table. Repeatable.
+--table-format;delta paimon;once;Format of the table, instead of detecting it.
+--config;FILE;once;TOML file with defaults for these options.
+--color;auto always never;once;Use of colour on stdout.
+--progress;auto always never json;once;Progress on stderr; auto: on a terminal.
+--log-format;text json;once;Format of notes and errors on stderr; default: json with --format json or ndjson, else text.
+--no-pager;-;once;Do not show a long result in a pager.
+-q --quiet;-;once;Suppress notes and progress on stderr.
+-v --verbose;-;again;Write more details to stderr; -vv adds tracebacks.
+-h --help;-;once;Show this message and exit.
+'
+            arguments='once;FILE
+'
+            ;;
+        'fleet status ')
+            commands=''
+            options='--only;TEXT;again;Only the tables of this group. Repeatable.
+--state;DIRECTORY;once;Directory of the journal and the leases.
+--metrics;FILE;once;Also write metrics in OpenMetrics text, for node_exporter'\''s textfile collector.
 --format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
 --output;FILE;once;Write the result to this file, atomically, instead of to stdout.

@@ -70,3 +70,12 @@ StealOption = Annotated[
 RunYesOption = Annotated[
     bool, typer.Option("--yes", help="Run destructive steps where their policy has consent = true.")
 ]
+MetricsOption = Annotated[
+    str | None,
+    typer.Option(
+        "--metrics",
+        metavar="FILE",
+        help="Also write metrics in OpenMetrics text, for node_exporter's textfile collector.",
+        show_default=False,
+    ),
+]

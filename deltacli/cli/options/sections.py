@@ -34,7 +34,7 @@ _OPTIONS: Mapping[Section, str] = {
     Section.OUTPUT: """
         --columns --limit --rows --counts --refs --no-refs --ddl
         --files --tombstones --schema --mapping --digest --brief --group --max-findings
-        --fail-on --exit-zero --write-baseline --trend --save-plan --save-plans --details
+        --fail-on --exit-zero --write-baseline --trend --save-plan --save-plans --details --metrics
         --format --json --output
     """,
     Section.SAFETY: """

@@ -111,6 +111,8 @@ def _scheduled(settings: Any, _: TableFacts, last: LastRun | None, now_ms: int) 
     every = format_duration(settings.every)
     if last is None:
         return Due(f"never done (every {every})", 1.0)
+    if last.has_findings:
+        return Due(f"findings {format_age(last.timestamp_ms, now_ms)}", 1.0)
     elapsed = now_ms - last.timestamp_ms
     if elapsed < 0:
         return Due(f"the last time is in the future (every {every})", 1.0)

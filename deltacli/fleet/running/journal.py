@@ -97,7 +97,7 @@ class Journal:
     def refresh(self) -> None:
         """Read the lines that were added since the last time. Raises UsageError where the journal is not readable."""
         with self._lock:
-            for name, record in self._added():
+            for name, record in self.added():
                 self._take(name, record)
 
     def past_of(self, table: str) -> Past:
@@ -109,7 +109,8 @@ class Journal:
         """Return the newest run."""
         return self._runs[max(self._runs)] if self._runs else None
 
-    def _added(self) -> Iterator[tuple[str, Record]]:
+    def added(self) -> Iterator[tuple[str, Record]]:
+        """Yield the events that were added since the last time, with the names of their files."""
         try:
             names = sorted(name for name in os.listdir(self._directory) if name.endswith(SUFFIX))
             for name in names:
@@ -156,6 +157,11 @@ class Journal:
                 if state in SUCCEEDED:
                     last = LastRun(record["timestampMs"], state == "findings")
                     self._past.setdefault(table, {})[step] = last
+
+
+def read_journal(state: Path) -> Iterator[tuple[str, Record]]:
+    """Yield every whole event with its run, run by run. Raises UsageError where the journal is not readable."""
+    return ((name.removesuffix(SUFFIX), record) for name, record in Journal(state).added())
 
 
 def read_record(line: bytes) -> Record | None:

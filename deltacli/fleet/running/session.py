@@ -41,7 +41,7 @@ class FleetSession:
     file: FleetFile
     state: Path
     open_store: Opener
-    open_table: Callable[..., TableHandle]
+    open_table: Callable[[str], TableHandle]
     engine: Engine
     clock: Clock
     options: RunOptions
@@ -106,6 +106,7 @@ class FleetSession:
             host=socket.gethostname(),
             process=process_identity(os.getpid()),
             version=VERSION,
+            groups=[group.name for group in choose_groups(self.file, self.only)],
             stolen=self.steal,
         )
 

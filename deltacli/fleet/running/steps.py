@@ -51,7 +51,14 @@ def _checkpoint(table: TableHandle, policy: Policy, _: str) -> StepOutcome:
     assert isinstance(policy.steps["checkpoint"], CheckpointPolicy)
     done = write_checkpoint(plan_checkpoint(table, CheckpointRequest()))
     size = sum(file.size_bytes for file in done.files)
-    details = {"version": done.version, "files": len(done.files), "sizeBytes": size, "layout": done.plan.layout.value}
+    details: Details = {
+        "version": done.version,
+        "files": len(done.files),
+        "sizeBytes": size,
+        "layout": done.plan.layout.value,
+    }
+    if done.actions:
+        details |= {"liveFiles": done.actions.get("add", 0), "tombstones": done.actions.get("remove", 0)}
     if done.skipped:
         return StepOutcome("nothing", message=f"version {done.version} has a checkpoint", details=details)
     return StepOutcome("done", message=f"checkpoint of version {done.version} ({format_size(size)})", details=details)

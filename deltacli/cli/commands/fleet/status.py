@@ -1,0 +1,55 @@
+"""`deltacli fleet status`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+
+from deltacli.cli.options.fleet import FLEET_FILE, FleetFileArgument, MetricsOption, OnlyOption, StateOption
+from deltacli.cli.options.run import Run
+from deltacli.cli.options.targets import require_target
+from deltacli.cli.terminal.output import open_sink
+
+EXIT_CODES = (0, 1, 2, 5, 7, 70)
+
+
+def status(
+    run: Run,
+    file: FleetFileArgument = FLEET_FILE,
+    only: OnlyOption = None,
+    state: StateOption = None,
+    metrics: MetricsOption = None,
+) -> None:
+    """Show the last steps of each table, alerts and trends.
+
+    \b
+    Reads the journal of the runs only; no table is opened. An alert is a step that
+    was refused, failed, could not be completed or had findings when it was last
+    due, or a table that the newest run could not read. On a terminal, sparklines
+    show the size of the log over the last runs. Exits with 1 if there are alerts,
+    and with 5 if the newest run was killed, interrupted or out of time.
+
+    \b
+    Examples:
+      deltacli fleet status
+      deltacli fleet status --only bronze --json
+      deltacli fleet status --metrics /var/lib/node_exporter/fleet.prom -q
+    """
+    from deltacli.cli.render.fleet.status import status_result
+    from deltacli.fleet.metrics import fleet_metrics
+    from deltacli.fleet.planning.plan import choose_groups
+    from deltacli.fleet.policy_file.reading import require_fleet_file
+    from deltacli.fleet.status import read_status
+
+    found = require_fleet_file(file)
+    choose_groups(found, only or ())
+    if metrics is not None:
+        require_target(metrics, "--metrics")
+    known = read_status(Path(state or found.settings.state), only or ())
+    if metrics is not None:
+        with open_sink(metrics) as sink:
+            sink.write(fleet_metrics(known).encode())
+    run.write(status_result(str(found.path), known, run.clock()))
+    if known.exit_code:
+        raise typer.Exit(known.exit_code)

@@ -1,0 +1,125 @@
+"""The status of a fleet: a line per table, those with alerts first, then the newest run."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from deltacli.cli.render.columns import Column
+from deltacli.cli.render.fleet.check import fleet_fields
+from deltacli.cli.render.sections import Section
+from deltacli.cli.render.text_form import write_sections, write_table
+from deltacli.cli.results import Listing
+from deltacli.cli.terminal.term import Style, Terminal
+from deltacli.fleet.planning.due import ORDER
+from deltacli.fleet.status import FleetStatus, TableStatus
+from deltacli.storage.secrets import without_secrets
+from deltacli.units import format_age, format_size, plural
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+    from deltacli.cli.render.terminal.console import Canvas
+
+_SPARK_CELLS = 12
+
+
+class StatusResult(Listing[TableStatus]):
+    """The tables, then the newest run."""
+
+    def draw(self, sink: BinaryIO, terminal: Terminal) -> None:
+        if self.rows:
+            shown = [column for column in self.columns if column.on_screen or not terminal.is_drawn]
+            write_table(sink, terminal, shown, self.rows)
+            sink.write(b"\n")
+        write_sections(sink, terminal, self.sections(terminal))
+
+
+def status_result(file: str, status: FleetStatus, now_ms: int) -> StatusResult:
+    """Return the status as a result."""
+    content: dict[str, Any] = {  # Any: JSON values
+        "exit": status.exit_code,
+        "newestRun": None if status.newest is None else status.newest.as_json(),
+        "summary": status.summary(),
+    }
+    said = _sections(status, now_ms)
+    return StatusResult(
+        fleet_fields("fleet-status", file) | content,
+        "fleet-status-table",
+        [table.as_json() for table in status.tables],
+        _columns(now_ms),
+        status.tables,
+        items_name="tables",
+        last={"type": "fleet-status", "file": file, **content},
+        said=lambda _: said,
+    )
+
+
+def _columns(now_ms: int) -> list[Column[TableStatus]]:
+    return [
+        Column("table", lambda one: without_secrets(one.name), priority=1, least=20, keep_end=True, folds=True),
+        Column("group", lambda one: one.group, priority=5),
+        *(_step_column(kind, now_ms) for kind in ORDER),
+        Column("logBytes", _log_bytes, _log_size, right=True, priority=4, title="log"),
+        Column("trend", lambda _: None, _has_trend, picture=_trend, priority=5, least=_SPARK_CELLS, in_pipe=False),
+        Column("alerts", lambda one: "; ".join(one.alerts) or None, priority=2, least=20, folds=True),
+    ]
+
+
+def _step_column(kind: str, now_ms: int) -> Column[TableStatus]:
+    told, style = partial(_told, kind, now_ms), partial(_style, kind)
+    return Column(kind, partial(_state, kind), told, style, priority=3, least=12)
+
+
+def _state(kind: str, table: TableStatus) -> str | None:
+    step = table.steps.get(kind)
+    return None if step is None else step.state
+
+
+def _told(kind: str, now_ms: int, table: TableStatus) -> str:
+    step = table.steps.get(kind)
+    if step is None:
+        return ""
+    return format_age(step.timestamp_ms, now_ms) if step.state == "done" else step.state
+
+
+def _style(kind: str, table: TableStatus) -> Style:
+    step = table.steps.get(kind)
+    return Style.PROBLEM if step is not None and step.is_alert else Style.PLAIN
+
+
+def _log_bytes(table: TableStatus) -> int | None:
+    points = table.trends.get("logBytes")
+    return points[-1].value if points else None
+
+
+def _log_size(table: TableStatus) -> str:
+    size = _log_bytes(table)
+    return "" if size is None else format_size(size)
+
+
+def _has_trend(table: TableStatus) -> str:
+    return "trend" if len(table.trends.get("logBytes", ())) > 1 else ""
+
+
+def _trend(table: TableStatus, canvas: Canvas, width: int) -> Text:
+    from deltacli.cli.render.terminal.bars import sparkline
+
+    points = table.trends.get("logBytes", ()) if _has_trend(table) else ()
+    return sparkline(canvas, [point.value for point in points][-width:])
+
+
+def _sections(status: FleetStatus, now_ms: int) -> list[Section]:
+    summary, newest = status.summary(), status.newest
+    tables = f"{plural(summary['tables'], 'table')}, {summary['alerts']:,} with alerts"
+    if summary["unreadable"]:
+        tables += f", {summary['unreadable']:,} unreadable"
+    run = "none yet: deltacli fleet run"
+    if newest is not None:
+        run = f"{newest.run}, started {format_age(newest.started_ms, now_ms)}: {newest.state}"
+        if newest.left:
+            run += f", {plural(newest.left, 'step')} not started; continue with fleet run --resume"
+    return [
+        Section("tables", [tables], Style.PROBLEM if summary["alerts"] else Style.GOOD),
+        Section("newest run", [run], Style.PROBLEM if status.exit_code > 1 else Style.PLAIN, is_cut=False),
+    ]

@@ -1,0 +1,110 @@
+"""`fleet status`: alerts, trends, exit codes and metrics, from the journal alone."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
+
+from deltacli.cli.app import run
+from deltacli.fleet.running.journal import JournalWriter
+from tests.cli.test_documents import validate
+
+POLICY = (
+    '[policies.p]\nvalidate = {}\n[groups.g]\npolicy = "p"\ntables = ["t"]\n[groups.h]\npolicy = "p"\ntables = ["u"]\n'
+)
+
+TABLE = 'odd "name"\\'
+
+Status = Callable[..., tuple[int, Any]]  # Any: JSON values
+
+
+@pytest.fixture
+def status(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]) -> Status:
+    """Run the command in a directory with a policy file; return its exit code and its document."""
+    monkeypatch.chdir(tmp_path)
+    Path("fleet.toml").write_text(POLICY)
+
+    def run_here(*options: str) -> tuple[int, Any]:
+        code = run(["fleet", "status", "--json", *options])
+        document = json.loads(capfdbinary.readouterr()[0])
+        validate(document, "deltacli.fleet-status")
+        return code, document
+
+    return run_here
+
+
+def write_run(number: int, *events: tuple[str, dict[str, Any]], left: int | None = 0) -> None:
+    """Write the journal of a run; without `left` it has no end."""
+    writer = JournalWriter(Path("fleet-state"), f"run-{number:03d}")
+    now_ms = 1_000 * number
+    writer.write("run-started", now_ms, groups=["g"], host="elsewhere", process="1@1")
+    for place, (kind, fields) in enumerate(events):
+        writer.write(kind, now_ms + 1 + place, group="g", **fields)
+    if left is not None:
+        writer.write("run-finished", now_ms + 99, exit=0, left=left)
+    writer.close()
+
+
+def step(table: str, kind: str, state: str, **fields: Any) -> tuple[str, dict[str, Any]]:
+    return "step-finished", {"table": table, "step": kind, "state": state, "exit": 0, **fields}
+
+
+def test_the_exit_code_tells_alerts_from_unfinished_runs(status: Status) -> None:
+    codes = [status()]
+    for number, events in enumerate(
+        [
+            [step(TABLE, "validate", "done")],
+            [step(TABLE, "vacuum", "refused", message="no consent")],
+            [("table-unreadable", {"table": "u", "code": "log.gap", "message": "commit 3 is missing"})],
+            [step(TABLE, "vacuum", "nothing")],
+        ],
+        1,
+    ):
+        write_run(number, *events)
+        codes.append(status())
+    write_run(9, left=3)
+    codes.append(status())
+    write_run(10, left=None)
+    codes.append(status())
+
+    assert [0, 0, 1, 1, 0, 5, 5] == [code for code, _ in codes]
+    assert ["vacuum refused: no consent"] == codes[2][1]["tables"][0]["alerts"]
+    assert [["vacuum refused: no consent"], ["log.gap: commit 3 is missing"]] == [
+        table["alerts"] for table in codes[3][1]["tables"]
+    ]
+    assert [None, "complete", "interrupted"] == [
+        found["newestRun"] and found["newestRun"]["state"] for found in (codes[0][1], codes[1][1], codes[6][1])
+    ]
+    assert [] == status("--only", "h")[1]["tables"]
+
+
+def test_trends_and_metrics_have_the_numbers_of_the_runs(status: Status) -> None:
+    for number in range(1, 41):
+        facts = {"logBytes": 100 * number, "logFiles": number, "commitsBehind": 2}
+        write_run(
+            number,
+            ("table-facts", {"table": TABLE, "facts": facts}),
+            step(TABLE, "validate", "findings", message="x", details={"errors": number}),
+            step(TABLE, "vacuum", "done", details={"sizeBytes": 7, "liveFiles": 5}),
+        )
+
+    code, document = status("--metrics", "fleet.prom")
+
+    trends = document["tables"][0]["trends"]
+    assert (1, 30, [40_001, 4_000]) == (code, len(trends["logBytes"]), trends["logBytes"][-1])
+    assert {"logBytes", "logFiles", "commitsBehind", "errors", "liveFiles", "deletedBytes"} == trends.keys()
+    text = Path("fleet.prom").read_text()
+    parsed = text_string_to_metric_families(text)  # type: ignore[no-untyped-call]  # the library has no types for it
+    families = {family.name: family for family in parsed}
+    values = {name: [sample.value for sample in family.samples] for name, family in families.items()}
+    assert [4_000.0] == values["deltacli_fleet_log_bytes"]
+    assert [1.0] == values["deltacli_fleet_table_alerts"] == values["deltacli_fleet_status"]
+    assert [40.003] == values["deltacli_fleet_step_succeeded_seconds"]
+    assert {"table": TABLE, "group": "g", "step": "vacuum"} == families[
+        "deltacli_fleet_step_succeeded_seconds"
+    ].samples[0].labels
