@@ -34,7 +34,7 @@ def convert(
     branch: BranchOption = None,
     yes: YesOption = False,
 ) -> None:
-    """Write the schema of a table in the form of another format.
+    """Write the schema of a table or file in the form of another format.
 
     \b
       delta    a schemaString: the JSON in the metaData action
@@ -47,6 +47,8 @@ def convert(
     types, keys, default values. If something is lost the result is written only
     with --yes. Options of the format itself, and field ids towards Delta, are left
     out: a new table gets its own. Nothing is created or changed.
+    TABLE can be a file: a Paimon schema file, a schemaString of Delta, CREATE TABLE
+    of Flink SQL, Parquet, or Arrow IPC.
 
     \b
     Examples:
@@ -54,6 +56,7 @@ def convert(
       deltacli schema convert ./tbl --to paimon --output schema-0
       deltacli schema convert ./tbl --version 3 --to arrow --json
       deltacli schema convert ./paimon_tbl --tag first --to ddl --yes
+      deltacli schema convert part-0.parquet --to paimon
     """
     from deltacli.cli.render.schema_conversion import ConversionResult, LossesResult
     from deltacli.cli.schema_points import SchemaPoint
