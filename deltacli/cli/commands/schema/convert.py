@@ -40,7 +40,7 @@ def convert(
       delta    a schemaString: the JSON in the metaData action
       paimon   a schema file as Java writes it, for a new table
       arrow    an Arrow schema; the JSON document has its IPC message, too
-      ddl      CREATE TABLE: Spark SQL of a Delta table, Flink SQL of a Paimon table
+      ddl      CREATE TABLE in Spark SQL (Delta) or Flink SQL (Paimon)
 
     \b
     What the other format cannot state is listed: lengths, digits of a second,
