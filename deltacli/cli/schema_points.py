@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from deltacli.cli.options.chosen_version import note_findings, parse_moment_of
 from deltacli.cli.options.run import Run
 from deltacli.cli.options.table_formats import given, on_its_format
-from deltacli.errors import UsageError
+from deltacli.errors import NotATable, UsageError
 
 if TYPE_CHECKING:
     from deltacli.operations.paimon.snapshot import PaimonSnapshot
@@ -55,12 +55,25 @@ class SchemaPoint(NamedTuple):
         )
 
     def describe(self, run: Run, table: str) -> DescribedSchema:
-        """Return the schema at the point in the columns of Paimon."""
+        """Return the schema at the point, or that in a file, in the columns of Paimon."""
         from deltacli.operations.paimon.snapshot import PaimonSnapshot
         from deltacli.operations.schemas.described import describe_delta, describe_paimon
 
-        found = self.open(run, table)
+        try:
+            found = self.open(run, table)
+        except NotATable as fault:
+            if fault.code != "table.path-is-file":
+                raise
+            return self._of_file(run, table)
         return describe_paimon(found) if isinstance(found, PaimonSnapshot) else describe_delta(found)
+
+    def _of_file(self, run: Run, path: str) -> DescribedSchema:
+        from deltacli.operations.schemas.schema_files import describe_file
+
+        if self != SchemaPoint():
+            raise UsageError(f"{path} is a file, which has no versions", code="usage.point")
+        directory, slash, name = path.rpartition("/")
+        return describe_file(run.open_other((directory or slash) if slash else "."), name)
 
 
 def parse_point(text: str | None, option: str) -> SchemaPoint:

@@ -124,6 +124,6 @@ def _require_allowed(plan: SchemaVacuumPlan) -> None:
 def _of_data(storage: Storage) -> PaimonTable:
     return PaimonTable(
         "this is a Paimon table: vacuum deletes its schema files only, with --schemas",
-        facts={"path": storage.uri, "data files": "use Paimon's procedures expire_snapshots and remove_orphan_files"},
+        facts={"path": storage.uri},
         hint="deltacli vacuum {table} --schemas --dry-run",
     )

@@ -18,7 +18,8 @@ MAX_CHARACTERS = 100_000
 _WITH_PARTS = re.compile(r"\s*(ARRAY|MULTISET|MAP|ROW|STRUCT)\s*<", re.IGNORECASE)
 _NULLABILITY = re.compile(r"\s*(NOT\s+NULL|NULL)?\s*", re.IGNORECASE)
 _NAME = re.compile(r"\s*(?:`((?:[^`]|``)+)`|([^\s`:<>,()]++))\s*:?\s*(?=\S)")
-_COMMENT = re.compile(r"^(.*\S)\s+COMMENT\s+'((?:[^']|'')*)'\s*$", re.IGNORECASE | re.DOTALL)
+_COMMENT = re.compile(r"^(.*\S)\s+'((?:[^']|'')*)'\s*$", re.IGNORECASE | re.DOTALL)
+_COMMENT_WORD = re.compile(r"\s+COMMENT$", re.IGNORECASE)
 _QUOTES = "'`"
 
 
@@ -48,7 +49,7 @@ def _parse(text: str, depth: int) -> DataType:
     if after is None:
         raise BadType(f"unexpected {text[end + 1 :].strip()!r}")
     nullable = not (after[1] or "").upper().startswith("NOT")
-    parts = list(_split(text[match.end() : end]))
+    parts = list(split_parts(text[match.end() : end]))
     return _made(match[1].upper(), parts, nullable, depth + 1)
 
 
@@ -72,7 +73,7 @@ def _fields(parts: list[str], depth: int) -> tuple[DataField, ...]:
         name = (match[1] or match[2]).replace("``", "`") if match[1] else match[2]
         rest, comment = part[match.end() :], None
         if (described := _COMMENT.match(rest)) is not None:
-            rest, comment = described[1], described[2].replace("''", "'")
+            rest, comment = _COMMENT_WORD.sub("", described[1]), described[2].replace("''", "'")
         fields.append(DataField(number, name, _parse(rest, depth), comment))
     names = [field.name for field in fields]
     if not names:
@@ -93,8 +94,8 @@ def _end_of_parts(text: str, start: int) -> int:
     raise BadType("the type ends too early: '>' is missing")
 
 
-def _split(text: str) -> Iterator[str]:
-    """Yield what stands between the commas of the outermost level."""
+def split_parts(text: str) -> Iterator[str]:
+    """Yield what stands between the commas of the outermost level, outside quotes and brackets."""
     start = 0
     for place, mark, depth in _marks(text, 0):
         if mark == "," and depth == 0:

@@ -1,4 +1,4 @@
-"""Schema files of Paimon and their type strings: read, written, compared with themselves, drawn, and checked."""
+"""Schema files of Paimon, their type strings, and statements of SQL: read, written, compared, drawn, and checked."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ import contextlib
 from deltacli.cli.render.paimon.snapshot import schema_rows, tree_lines
 from deltacli.errors import Unreadable
 from deltacli.paimon.ddl import create_table
+from deltacli.paimon.ddl_reader import read_ddl
 from deltacli.paimon.rules.catalogue import paimon_catalogue
 from deltacli.paimon.rules.views import SchemaFileView
 from deltacli.paimon.schema import Schema, read_schema
 from deltacli.paimon.schema_changes import changes_between
+from deltacli.paimon.sql_types import parse_sql_type
 from deltacli.paimon.type_objects import parse_type
 from deltacli.paimon.type_strings import BadType, parse_type_string
 from deltacli.paimon.types import type_json
@@ -44,6 +46,8 @@ def seeds() -> list[bytes]:
         PaimonBuilder.content([ID, NAME, nested], options=options, comment="é", partitionKeys=["name"]),
         b"TIMESTAMP_LTZ(3) NOT NULL",
         b"VECTOR<DOUBLE PRECISION, 8> ARRAY",
+        b"CREATE TABLE `t` (`id` BIGINT NOT NULL COMMENT 'c', PRIMARY KEY (`id`) NOT ENFORCED) WITH ('b' = '2');",
+        b"MAP<STRING NOT NULL, ROW<a INT 'c', `b c` ARRAY<INT>>>",
     ]
 
 
@@ -53,6 +57,10 @@ def test_one_input(data: bytes) -> None:
         found = parse_type_string(data.decode("utf-8", "replace"))
         if parse_type(type_json(found)) != found:
             raise AssertionError(f"{found} is not read as it is written")
+    text = data.decode("utf-8", "replace")
+    for read in (read_ddl, parse_sql_type):
+        with contextlib.suppress(BadType):
+            read(text)
     content: Schema | Unreadable
     try:
         content = read_schema(data)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from deltacli.delta.schema.types import parse_schema
@@ -173,3 +174,35 @@ def test_a_name_that_arrow_cannot_have_is_an_error(tmp_path: Path, capsys: Captu
     code, out, err = ask(capsys, "schema", "convert", table.root, "--to", "arrow")
 
     assert (3, "", True) == (code, out, "is not valid Unicode" in err)
+
+
+def test_files_are_schemas_too(table: PaimonBuilder, tmp_path: Path, capsys: Capture) -> None:
+    schema = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("u", pa.uint8())])
+    with pa.OSFile(str(tmp_path / "a.arrow"), "wb") as sink, pa.ipc.new_file(sink, schema):
+        pass
+    pq.write_table(schema.empty_table(), tmp_path / "p.parquet")
+    _, statement, _ = ask(capsys, "schema", "convert", table.root, "--to", "ddl")
+    (tmp_path / "s.sql").write_text(statement)
+    _, text, _ = ask(capsys, "schema", "convert", table.root, "--to", "delta", "--yes")
+    (tmp_path / "d.json").write_text(text)
+
+    equal = answer(capsys, "schema", "diff", table.root, tmp_path / "s.sql")
+    from_delta = changes(capsys, table.root, tmp_path / "d.json")
+    wider = [
+        answer(capsys, "schema", "convert", tmp_path / name, "--to", "ddl")["text"] for name in ("a.arrow", "p.parquet")
+    ]
+
+    assert ([], [("primaryKeys", None)]) == (equal["changes"], from_delta)
+    assert ["`id` BIGINT NOT NULL,", "`u` SMALLINT"] == [line.strip() for line in wider[0].splitlines()[1:3]]
+    assert wider[0].splitlines()[1:] == wider[1].splitlines()[1:]
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"x", b"{}", b'{"type":"struct"}', b"PAR1", b"ARROW1", b"CREATE TABLE t (", b"\xff", b"{" * 999]
+)
+def test_files_without_a_schema_are_errors(content: bytes, tmp_path: Path, capsys: Capture) -> None:
+    (tmp_path / "f").write_bytes(content)
+
+    code, out, err = ask(capsys, "schema", "convert", tmp_path / "f", "--to", "ddl")
+
+    assert (3, "", True) == (code, out, err.startswith("error: "))

@@ -203,6 +203,12 @@ def test_a_short_retention_and_iceberg_metadata_are_refused(table: PaimonBuilder
     assert (4, "paimon.iceberg") == refusal(capsys, table)
 
 
+def test_iceberg_metadata_in_the_table_is_refused(table: PaimonBuilder, capsys: Capture) -> None:
+    table.write("metadata/v1.metadata.json", {})
+
+    assert (4, "paimon.iceberg") == refusal(capsys, table)
+
+
 @pytest.mark.parametrize(
     ("options", "named"),
     [

@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from deltacli.operations.schemas.delta_types import fields_of_delta, fields_of_paimon
 from deltacli.operations.schemas.described import with_ids
 from deltacli.paimon.arrow_types import arrow_schema, fields_of_arrow
+from deltacli.paimon.ddl import create_table
+from deltacli.paimon.ddl_reader import read_ddl
 from deltacli.paimon.losses import Loss
 from deltacli.paimon.schema import Schema
 from deltacli.paimon.sql_types import parse_sql_type
@@ -116,6 +118,45 @@ def test_what_arrow_states_comes_back(columns: tuple[DataField, ...]) -> None:
     if not losses:
         assert before == again
     assert [column.name for column in before] == [column.name for column in again]
+
+
+@examples(150)
+@given(COLUMNS, st.none() | st.text(max_size=5), st.dictionaries(st.text(max_size=4), st.text(max_size=4), max_size=2))
+def test_what_a_statement_states_comes_back(
+    columns: tuple[DataField, ...], comment: str | None, options: dict[str, str]
+) -> None:
+    keys = (columns[0].name,)
+    schema = Schema(3, 0, columns, 0, keys, keys, options, comment or None)
+
+    again = read_ddl(create_table(schema, "a`b"))
+
+    bare = with_ids(replace(schema, fields=without_defaults(columns)))
+    assert bare == with_ids(replace(again, highest_field_id=bare.highest_field_id))
+
+
+def without_defaults(columns: tuple[DataField, ...]) -> tuple[DataField, ...]:
+    """Return columns as in a statement: no defaults, which Flink does not have, and no empty comments."""
+    return tuple(
+        replace(
+            column,
+            default_value=None,
+            description=column.description or None,
+            type=_type_without_defaults(column.type),
+        )
+        for column in columns
+    )
+
+
+def _type_without_defaults(data_type: DataType) -> DataType:
+    match data_type:
+        case RowType(fields):
+            return replace(data_type, fields=without_defaults(fields))
+        case ListType(_, element):
+            return replace(data_type, element=_type_without_defaults(element))
+        case MapType(key, value):
+            return replace(data_type, key=_type_without_defaults(key), value=_type_without_defaults(value))
+        case _:
+            return data_type
 
 
 @examples(150)

@@ -590,7 +590,7 @@ again;TEXT
 '
             ;;
         'schema ')
-            commands='convert;-;again;Write the schema of a table in the form of another format.
+            commands='convert;-;again;Write the schema of a table or file in the form of another format.
 diff;-;again;Show what changes from one schema to another; exit 1 if something does.
 show;-;again;Show the schema of a Delta or Paimon table as a tree.
 '

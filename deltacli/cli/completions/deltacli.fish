@@ -538,7 +538,7 @@ complete -c deltacli -n '__deltacli_may "read" --no-pager' -l no-pager -d 'Do no
 complete -c deltacli -n '__deltacli_may "read" -q --quiet' -s q -l quiet -d 'Suppress notes and progress on stderr.'
 complete -c deltacli -n '__deltacli_may "read"' -s v -l verbose -d 'Write more details to stderr; -vv adds tracebacks.'
 complete -c deltacli -n '__deltacli_may "read" -h --help' -s h -l help -d 'Show this message and exit.'
-complete -c deltacli -n '__deltacli_argument "schema" 0' -a convert -d 'Write the schema of a table in the form of another format.'
+complete -c deltacli -n '__deltacli_argument "schema" 0' -a convert -d 'Write the schema of a table or file in the form of another format.'
 complete -c deltacli -n '__deltacli_argument "schema" 0' -a diff -d 'Show what changes from one schema to another; exit 1 if something does.'
 complete -c deltacli -n '__deltacli_argument "schema" 0' -a show -d 'Show the schema of a Delta or Paimon table as a tree.'
 complete -c deltacli -n '__deltacli_may "schema" --format' -l format -r -f -a 'table json ndjson csv markdown' -d 'Format of stdout.'

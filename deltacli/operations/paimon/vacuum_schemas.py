@@ -35,6 +35,7 @@ from deltacli.units import format_duration, format_ranges, format_timestamp, plu
 DEFAULT_RETENTION_MS = 7 * 24 * 3_600_000
 DEFAULT_KEEP_LAST = 10
 _ICEBERG = "metadata.iceberg.storage"
+_ICEBERG_DIRECTORY, _ICEBERG_SUFFIX = "metadata", ".metadata.json"
 _NAMED_FAULTS = 3
 
 
@@ -180,7 +181,7 @@ def plan_schema_vacuum(
     branches = list_branches(storage)
     users = find_schema_users(storage, engine, branches, cutoff_ms=cutoff_ms, progress=progress)
     files = tuple(_judge(stats, schemas, users, request, cutoff_ms))
-    refusals = (*_refusals(request, users), *_iceberg_refusals(schemas))
+    refusals = (*_refusals(request, users), *_iceberg_refusals(schemas, has_metadata=_has_iceberg_metadata(storage)))
     return SchemaVacuumPlan(storage.uri, request, now_ms, files, refusals)
 
 
@@ -266,7 +267,15 @@ def _refusals(request: SchemaVacuumRequest, users: SchemaUsers) -> Iterator[Refu
         )
 
 
-def _iceberg_refusals(schemas: Mapping[int, Schema | Unreadable]) -> Iterator[Refusal]:
+def _has_iceberg_metadata(storage: Storage) -> bool:
+    """Return True if the table has metadata of Iceberg beside its own, also if the option is only set by a writer."""
+    try:
+        return any(stat.name.endswith(_ICEBERG_SUFFIX) for stat in storage.list_from(_ICEBERG_DIRECTORY))
+    except FileMissing:
+        return False
+
+
+def _iceberg_refusals(schemas: Mapping[int, Schema | Unreadable], *, has_metadata: bool) -> Iterator[Refusal]:
     """Yield a refusal where Paimon also writes Iceberg metadata: new metadata lists every schema from 0 on."""
     newest = schemas[max(schemas)]
     if isinstance(newest, Unreadable):
@@ -276,11 +285,12 @@ def _iceberg_refusals(schemas: Mapping[int, Schema | Unreadable]) -> Iterator[Re
             hint="deltacli validate {table}",
         )
         return
-    value = newest.options.get(_ICEBERG)
-    if value is not None and value.strip().lower() != "disabled":
+    value = newest.options.get(_ICEBERG, "disabled")
+    if has_metadata or value.strip().lower() != "disabled":
+        found = f"{_ICEBERG_DIRECTORY}/ has Iceberg metadata" if has_metadata else f"{_ICEBERG} is {value}"
         yield Refusal(
             "paimon.iceberg",
-            f"{_ICEBERG} is {value}: when Paimon writes Iceberg metadata anew it reads every schema from 0 on, and "
+            f"{found}: when Paimon writes Iceberg metadata anew it reads every schema from 0 on, and "
             "its commits fail where one is missing",
         )
 

@@ -45,8 +45,8 @@ class SchemaDiff:
 def diff_schemas(before: DescribedSchema, after: DescribedSchema) -> SchemaDiff:
     """Return what changes. Options are compared only within one format."""
     is_history = _are_one_history(before, after)
-    old = replace(before.schema, options=before.properties)
-    new = replace(after.schema, options=after.properties)
+    old = replace(before.schema, options=before.properties, comment=before.schema.comment or None)
+    new = replace(after.schema, options=after.properties, comment=after.schema.comment or None)
     if before.table_format != after.table_format:
         old, new = replace(old, options={}), replace(new, options={})
     if not is_history:

@@ -34,19 +34,21 @@ def convert(
     branch: BranchOption = None,
     yes: YesOption = False,
 ) -> None:
-    """Write the schema of a table in the form of another format.
+    """Write the schema of a table or file in the form of another format.
 
     \b
       delta    a schemaString: the JSON in the metaData action
       paimon   a schema file as Java writes it, for a new table
       arrow    an Arrow schema; the JSON document has its IPC message, too
-      ddl      CREATE TABLE: Spark SQL of a Delta table, Flink SQL of a Paimon table
+      ddl      CREATE TABLE in Spark SQL (Delta) or Flink SQL (Paimon)
 
     \b
     What the other format cannot state is listed: lengths, digits of a second,
     types, keys, default values. If something is lost the result is written only
     with --yes. Options of the format itself, and field ids towards Delta, are left
     out: a new table gets its own. Nothing is created or changed.
+    TABLE can be a file: a Paimon schema file, a schemaString of Delta, CREATE TABLE
+    of Flink SQL, Parquet, or Arrow IPC.
 
     \b
     Examples:
@@ -54,6 +56,7 @@ def convert(
       deltacli schema convert ./tbl --to paimon --output schema-0
       deltacli schema convert ./tbl --version 3 --to arrow --json
       deltacli schema convert ./paimon_tbl --tag first --to ddl --yes
+      deltacli schema convert part-0.parquet --to paimon
     """
     from deltacli.cli.render.schema_conversion import ConversionResult, LossesResult
     from deltacli.cli.schema_points import SchemaPoint

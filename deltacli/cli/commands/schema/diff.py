@@ -35,7 +35,8 @@ def diff(run: Run, table: TableArgument, other: Other = None, *, first: From = N
     Paimon table; branch:B,schema:N is a schema of a branch. Columns of one
     history are matched by their ids, so that a renamed column is not a dropped
     and an added one. Columns of different tables and branches are matched by name.
-    Options are compared only if both tables have the same format.
+    Options are compared only if both tables have the same format. Either can be a
+    file, as in schema convert.
 
     \b
     Examples:
