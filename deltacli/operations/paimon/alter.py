@@ -68,7 +68,9 @@ class AlterOutcome:
     @property
     def warnings(self) -> tuple[tuple[str, str], ...]:
         """What to do besides, as code and sentence."""
-        return () if self.is_noop else (("schema-copy", catalog_warning(self.before.options)),)
+        return (
+            () if self.is_noop or self.refusal is not None else (("schema-copy", catalog_warning(self.before.options)),)
+        )
 
     def as_json(self, *, dry_run: bool) -> dict[str, Any]:  # Any: JSON values
         """Return the content of the document `deltacli.alter`."""
@@ -135,7 +137,11 @@ def execute_alter(
         after = _next_schema(request, newest, used, clock())
         return after if _changes(newest, after) else None
 
-    match commit_schema(storage, request.branch, make, pause=pause, wait=wait):
+    try:
+        done = commit_schema(storage, request.branch, make, pause=pause, wait=wait)
+    except Refused as refusal:
+        raise _as_unchanged(refusal) from None
+    match done:
         case NothingToCommit(before):
             return AlterOutcome(storage.uri, request, before.schema, before.schema)
         case CommittedSchema(before, schema):
@@ -146,12 +152,14 @@ def execute_alter(
 def refusal_of(outcome: AlterOutcome) -> Refused:
     """Return the error for a refused plan."""
     assert outcome.refusal is not None
-    refusal = outcome.refusal
-    message = refusal.message.removeprefix(_UNCHANGED)
-    return Refused(f"{_UNCHANGED}{message}", code=refusal.code, facts=refusal.facts, hint=refusal.hint)
+    return _as_unchanged(outcome.refusal)
 
 
-_UNCHANGED = "nothing was changed: "
+def _as_unchanged(refusal: Refused) -> Refused:
+    """Return a refusal of the changes with a message that says what became of the table."""
+    prefix = "" if type(refusal) is not Refused else "nothing was changed: "
+    refusal.message = prefix + refusal.message.removeprefix(prefix)
+    return refusal
 
 
 def _next_schema(request: AlterRequest, newest: Newest, used: UsedIds, now_ms: int) -> Schema:
