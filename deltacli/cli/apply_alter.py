@@ -11,8 +11,8 @@ from deltacli.cli.confirmation import require_confirmation
 from deltacli.cli.invocation import invocation
 from deltacli.cli.options.run import Run
 from deltacli.cli.terminal.interrupts import telling_commit
-from deltacli.cli.terminal.shell import again_without, quoted_table
-from deltacli.errors import EXIT_FINDINGS
+from deltacli.cli.terminal.shell import again_with, again_without, quoted_table
+from deltacli.errors import EXIT_FINDINGS, Refused
 
 if TYPE_CHECKING:
     from deltacli.operations.paimon.alter import AlterOutcome, AlterRequest
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from deltacli.storage import Storage
 
 _MOST_IN_QUESTION = 5
+_OVERRIDES = {"alter.lossy": "--allow-lossy", "alter.in-options": "--with-options"}
+"""Options that accept what a guard refuses, by the code of the refusal."""
 
 
 def alter_paimon(
@@ -38,6 +40,25 @@ def alter_paimon(
     With `check` or `dry_run` only the plan is written. Raises Refused, and Exit where `check` found a change that is
     due.
     """
+    try:
+        _alter(run, table, storage, request, command, dry_run=dry_run, yes=yes, check=check)
+    except Refused as refusal:
+        if refusal.hint is None and (option := _OVERRIDES.get(refusal.code)) is not None:
+            refusal.hint = again_with(invocation.arguments, option)
+        raise
+
+
+def _alter(
+    run: Run,
+    table: str,
+    storage: Storage,
+    request: AlterRequest,
+    command: str,
+    *,
+    dry_run: bool,
+    yes: bool,
+    check: bool,
+) -> None:
     from deltacli.operations.paimon.alter import plan_alter, refusal_of
 
     if yes and not (dry_run or check):

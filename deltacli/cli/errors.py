@@ -21,7 +21,7 @@ def report_error(error: DeltacliError, arguments: Sequence[str], table: str | No
     """
     hint = _hint(error, arguments, table)
     if isinstance(error, PaimonTable):
-        _name_what_works(error, arguments)
+        _name_what_works(error, arguments, table)
     if wants_json(arguments):
         say_document(
             error.code, error.exit_code, error.message, table=error.table or table, details=error.facts, hint=hint
@@ -64,11 +64,11 @@ def say_document(
     say_json(dumps(document))
 
 
-def _name_what_works(error: PaimonTable, arguments: Sequence[str]) -> None:
+def _name_what_works(error: PaimonTable, arguments: Sequence[str], table: str | None) -> None:
     """Add to the facts what does the work of the command on a Paimon table."""
     from deltacli.cli.paimon_instead import instead_of
 
-    if (instead := instead_of(arguments)) is not None:
+    if (instead := instead_of(arguments, table)) is not None:
         error.facts["instead"] = instead
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from deltacli.cli.command_tree import path_of
+from deltacli.cli.terminal.shell import quoted_table
 
 INSTEAD: Mapping[str, str] = {
     "changes": "an engine reads row changes from the system table $audit_log",
@@ -18,12 +19,11 @@ INSTEAD: Mapping[str, str] = {
     "log restore": "an engine returns to a snapshot or tag: sys.rollback_to",
     "properties": "deltacli snapshot TABLE shows options, deltacli alter TABLE set KEY=VALUE changes them",
     "read": "an engine, or the package pypaimon, reads rows",
-    "vacuum": "deltacli vacuum TABLE --schemas deletes schemas; an engine deletes data files: sys.expire_snapshots, "
-    "sys.remove_orphan_files",
 }
-"""Commands that work on Delta tables only, or with these options only."""
+"""Commands that work on Delta tables only."""
 
 
-def instead_of(arguments: Sequence[str]) -> str | None:
+def instead_of(arguments: Sequence[str], table: str | None) -> str | None:
     """Return what does the work of a command line on a Paimon table, None for commands that work on both formats."""
-    return INSTEAD.get(" ".join(path_of(arguments)))
+    found = INSTEAD.get(" ".join(path_of(arguments)))
+    return found if found is None or table is None else found.replace("TABLE", quoted_table(table))

@@ -59,6 +59,7 @@ class AlterOutcome:
     changes: tuple[Change, ...] = ()
     refusal: Refused | None = None
     committed: int | None = None
+    branches: tuple[str, ...] = (MAIN_BRANCH,)
 
     @property
     def is_noop(self) -> bool:
@@ -68,7 +69,11 @@ class AlterOutcome:
     @property
     def warnings(self) -> tuple[tuple[str, str], ...]:
         """What to do besides, as code and sentence."""
-        return () if self.is_noop else (("schema-copy", catalog_warning(self.before.options)),)
+        if self.is_noop or self.after is None:
+            return ()
+        fallback = self.after.options.get("scan.fallback-branch")
+        missing = () if fallback is None or fallback in self.branches else (("fallback-branch", _no_branch(fallback)),)
+        return (*missing, ("schema-copy", catalog_warning(self.before.options)))
 
     def as_json(self, *, dry_run: bool) -> dict[str, Any]:  # Any: JSON values
         """Return the content of the document `deltacli.alter`."""
@@ -87,6 +92,10 @@ class AlterOutcome:
         }
 
 
+def _no_branch(branch: str) -> str:
+    return f"scan.fallback-branch names the branch {branch!r}, which does not exist: Paimon refuses to change the table"
+
+
 def catalog_warning(options: Mapping[str, str]) -> str:
     """Return the warning that a catalog may have a copy of the schema."""
     named = sorted(key for key in options if key.startswith("metastore."))
@@ -103,14 +112,14 @@ def plan_alter(storage: Storage, engine: Engine, request: AlterRequest, *, clock
     Raises UsageError for unknown columns, NotATable, Unreadable, and NoAtomicCreate where the store is read-only.
     """
     require_paimon(storage)
-    require_branch(storage, request.branch)
+    branches = require_branch(storage, request.branch)
     require_writable(storage)
     newest = read_newest(storage, request.branch)
     try:
         after = _next_schema(request, newest, UsedIds(storage, engine, request.branch), clock())
     except Refused as refusal:
         return AlterOutcome(storage.uri, request, newest.schema, None, refusal=refusal)
-    return AlterOutcome(storage.uri, request, newest.schema, after, _changes(newest, after))
+    return AlterOutcome(storage.uri, request, newest.schema, after, _changes(newest, after), branches=branches)
 
 
 def execute_alter(
@@ -127,7 +136,7 @@ def execute_alter(
     Raises Refused, with nothing changed, and what `plan_alter` and `commit_schema` raise.
     """
     require_paimon(storage)
-    require_branch(storage, request.branch)
+    branches = require_branch(storage, request.branch)
 
     used = UsedIds(storage, engine, request.branch)
 
@@ -135,23 +144,31 @@ def execute_alter(
         after = _next_schema(request, newest, used, clock())
         return after if _changes(newest, after) else None
 
-    match commit_schema(storage, request.branch, make, pause=pause, wait=wait):
+    try:
+        done = commit_schema(storage, request.branch, make, pause=pause, wait=wait)
+    except Refused as refusal:
+        raise _as_unchanged(refusal) from None
+    match done:
         case NothingToCommit(before):
             return AlterOutcome(storage.uri, request, before.schema, before.schema)
         case CommittedSchema(before, schema):
             changes = _changes(before, schema)
-            return AlterOutcome(storage.uri, request, before.schema, schema, changes, committed=schema.id)
+            return AlterOutcome(
+                storage.uri, request, before.schema, schema, changes, committed=schema.id, branches=branches
+            )
 
 
 def refusal_of(outcome: AlterOutcome) -> Refused:
     """Return the error for a refused plan."""
     assert outcome.refusal is not None
-    refusal = outcome.refusal
-    message = refusal.message.removeprefix(_UNCHANGED)
-    return Refused(f"{_UNCHANGED}{message}", code=refusal.code, facts=refusal.facts, hint=refusal.hint)
+    return _as_unchanged(outcome.refusal)
 
 
-_UNCHANGED = "nothing was changed: "
+def _as_unchanged(refusal: Refused) -> Refused:
+    """Return a refusal of the changes with a message that says what became of the table."""
+    prefix = "" if type(refusal) is not Refused else "nothing was changed: "
+    refusal.message = prefix + refusal.message.removeprefix(prefix)
+    return refusal
 
 
 def _next_schema(request: AlterRequest, newest: Newest, used: UsedIds, now_ms: int) -> Schema:

@@ -93,13 +93,14 @@ def list_branches(storage: Storage) -> tuple[str, ...]:
     return (MAIN_BRANCH, *sorted(others))
 
 
-def require_branch(storage: Storage, branch: str) -> None:
-    """Raise NotATable for a branch that does not exist."""
+def require_branch(storage: Storage, branch: str) -> tuple[str, ...]:
+    """Return the names of all branches. Raises NotATable for a branch that does not exist."""
     branches = list_branches(storage)
     if branch not in branches:
         raise NotATable(
             f"branch {branch!r} does not exist", code="paimon.no-such-branch", facts={"branches": ", ".join(branches)}
         )
+    return branches
 
 
 def read_schemas(

@@ -174,7 +174,7 @@ def _paimon_table(storage: Storage) -> PaimonTable:
         "this is a Paimon table, and this command works on Delta tables only",
         facts={
             "path": storage.uri,
-            "works on both": "history, snapshot, validate, widen-type, vacuum --schemas",
+            "works on both": "history, snapshot, validate, widen-type, vacuum --schemas, schema",
         },
         hint="deltacli history {table}",
     )

@@ -258,7 +258,7 @@ class _Draft:
             raise Refused(
                 f"{name} cannot be dropped: options name it",
                 code="alter.in-options",
-                facts={"options": ", ".join(naming), "instead": "--with-options removes it from these options first"},
+                facts={"options": ", ".join(naming)},
             )
         drop_from_options(self._options, name)
         after = self._options.as_dict()
@@ -344,8 +344,7 @@ class _Draft:
 
     def _require_consent(self, step: str, reason: str, cast: str | None) -> None:
         if not self._terms.allow_lossy:
-            facts = _cast(cast) | {"instead": "--allow-lossy accepts it"}
-            raise Refused(f"{step} loses data: {reason}", code="alter.lossy", facts=facts)
+            raise Refused(f"{step} loses data: {reason}", code="alter.lossy", facts=_cast(cast))
 
     def _require_no_key(self, path: Path, change: str) -> None:
         if len(path) > 1:
