@@ -114,9 +114,11 @@ def open_storage(
 
 
 def is_inside(inner: Storage, outer: Storage) -> bool:
-    """Return True if one store's root equals or is below another's; links of local paths are followed."""
+    """Return True if one store's root equals or is below another's; links of local paths are followed, and other names
+    of a store are recognized.
+    """
 
-    def root(store: Storage) -> str:
-        return os.path.realpath(store.root) if isinstance(store, LocalStorage) else store.uri
+    def roots(store: Storage) -> tuple[str, ...]:
+        return (os.path.realpath(store.root),) if isinstance(store, LocalStorage) else (store.uri, *store.aliases)
 
-    return f"{root(inner)}/".startswith(f"{root(outer).rstrip('/')}/")
+    return any(f"{below}/".startswith(f"{above.rstrip('/')}/") for below in roots(inner) for above in roots(outer))

@@ -25,6 +25,7 @@ from deltacli.storage import (
     PathKind,
     Storage,
     Unknown,
+    is_inside,
     open_storage,
 )
 from deltacli.storage.azure.address import read_address
@@ -381,6 +382,15 @@ def test_vacuum_takes_other_spellings_of_the_container_for_its_own_and_keeps_the
     assert [own] * len(known) == list(found.hashes)
     assert [None] * len(doubtful) == unknown.hashes.to_pylist()
     assert 2 == unknown.spare.to_pylist().count(own.as_py())
+
+
+def test_a_table_is_inside_another_by_any_of_its_names() -> None:
+    outer = open_storage("https://lakes.blob.core.windows.net/c-1/a", {"anon": "true"})
+    options = {"anon": "true", "account_name": "lakes"}
+
+    found = [is_inside(open_storage(f"az://{place}", options), outer) for place in ("c-1/a/t", "c-1/ab", "c-2/a/t")]
+
+    assert [True, False, False] == found
 
 
 @pytest.mark.parametrize(

@@ -232,6 +232,17 @@ def test_a_store_that_ignores_the_condition_is_read_only(gcs: GcsServer, monkeyp
     assert not storage.capabilities.atomic_create
 
 
+def test_a_lost_answer_to_the_probe_is_no_proof_and_the_bucket_is_probed_once(gcs: GcsServer) -> None:
+    bucket = gcs.make_bucket()
+    gcs.fail("POST", ".probe", loses_reply, lambda server, asked: server.answer(asked), breaks)
+
+    for name in ("first", "second"):
+        assert Created() == open_storage(f"gs://{bucket}/{name}").put_if_absent("_delta_log/0.json", b"")
+
+    assert ["first/_delta_log/0.json", "second/_delta_log/0.json"] == sorted(gcs.buckets[bucket])
+    assert 6 == gcs.asked("POST", ".probe")
+
+
 def test_files_of_a_batch_have_their_own_outcomes(gcs: GcsServer, table: Table) -> None:
     names = [f"{number:03d}" for number in range(150)]
     for name in names:

@@ -8,7 +8,7 @@ import base64
 import hashlib
 import re
 from collections.abc import Mapping
-from email.utils import formatdate
+from email.utils import format_datetime
 from threading import Lock
 from typing import NamedTuple
 from urllib.parse import parse_qs, unquote, urlsplit
@@ -61,10 +61,11 @@ class AzureServer(CloudServer):
             self.hierarchical.add(name)
         return name
 
-    def put(self, container: str, key: str, data: bytes) -> Stored:
+    def put(self, container: str, key: str, data: bytes, modified_ms: int | None = None) -> Stored:
         """Put a blob in place without a request."""
         self._count += 1
-        blobs, stamp = self.containers[container], formatdate(usegmt=True)
+        blobs = self.containers[container]
+        stamp = format_datetime(self.written_at(modified_ms), usegmt=True)
         if container in self.hierarchical:
             parts = key.split("/")
             for depth in range(1, len(parts)):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Lock, Thread
 from typing import Any, NamedTuple
@@ -31,12 +32,16 @@ Fault = Callable[["CloudServer", Asked], Said]
 
 
 class CloudServer:
-    """`requests` are those that came, in order; `fail` chooses the answers of the next ones."""
+    """`requests` are those that came, in order; `fail` chooses the answers of the next ones. `now_ms`: the time of what
+    is written, None for that of the clock.
+    """
 
     def __init__(self) -> None:
         self.requests: list[Asked] = []
         self._noting = Lock()
         self._faults: list[tuple[str, str, Fault]] = []
+        self._at: tuple[int, Fault] | None = None
+        self.now_ms: int | None = None
         self._server = _Server(("127.0.0.1", 0), _Handler)
         self._server.cloud = self
         self._thread = Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
@@ -59,10 +64,15 @@ class CloudServer:
         """Answer the next requests of a method, whose target holds `part`, by these faults, one each."""
         self._faults += [(method, part, fault) for fault in faults]
 
+    def fail_at(self, number: int, fault: Fault) -> None:
+        """Answer one request by a fault, counted from 0 over those to come."""
+        self._at = len(self.requests) + number, fault
+
     def forget(self) -> None:
         """Forget requests and faults."""
         self.requests.clear()
         self._faults.clear()
+        self._at = None
 
     def fault_of(self, asked: Asked, method: str = "") -> Said | None:
         """The answer of the next fault for a request; None without one."""
@@ -80,11 +90,20 @@ class CloudServer:
         """Note a request and answer it."""
         with self._noting:
             self.requests.append(asked)
+            at, fault = self._at or (0, None)
+            is_it = fault is not None and len(self.requests) - 1 == at
+        if fault is not None and is_it:
+            return fault(self, asked)
         return self.fault_of(asked) or self.answer(asked)
 
     def answer(self, asked: Asked) -> Said:
         """What the store says, and does."""
         raise NotImplementedError
+
+    def written_at(self, modified_ms: int | None = None) -> datetime:
+        """The time of an object that is written."""
+        chosen = self.now_ms if modified_ms is None else modified_ms
+        return datetime.now(UTC) if chosen is None else datetime.fromtimestamp(chosen / 1000, UTC)
 
 
 class _Server(ThreadingHTTPServer):

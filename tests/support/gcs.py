@@ -9,7 +9,6 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from threading import Lock
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs, unquote, urlsplit
@@ -59,10 +58,10 @@ class GcsServer(CloudServer):
         self.buckets[name] = {}
         return name
 
-    def put(self, bucket: str, key: str, data: bytes) -> None:
+    def put(self, bucket: str, key: str, data: bytes, modified_ms: int | None = None) -> None:
         """Put an object in place without a request."""
         self._generation += 1
-        stamp = datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+        stamp = self.written_at(modified_ms).isoformat(timespec="microseconds").replace("+00:00", "Z")
         self.buckets[bucket][key] = Stored(data, self._generation, stamp)
 
     def answer(self, asked: Asked) -> Said:

@@ -62,6 +62,8 @@ def read_address(uri: str) -> Address:
             facts={"expected": "ACCOUNT.dfs.core.windows.net; for another endpoint --storage-option endpoint_url=URL"},
         )
     account, suffix = (named["account"].lower(), named["suffix"].lower()) if named else ("", "")
+    if scheme.lower() == "https":
+        uri = f"abfss://{container}@{account}.dfs.{suffix}/{root}".rstrip("/")
     return Address(uri, container, root, account, suffix)
 
 

@@ -233,8 +233,9 @@ class ObjectStorage:
         """Raise NoAtomicCreate where the store ignores the condition; probed once, and not for the cloud itself."""
         with self._lock:
             if self._is_atomic is None:
+                address = f"{self._calls.endpoint}/{self._uri.split('/')[2]}"
                 self._is_atomic = self._calls.is_known_atomic or honours_condition(
-                    self._uri, path, lambda probe: self._create(probe, Body(b"")), self._delete_one
+                    address, path, lambda probe: self._create(probe, Body(b"")), self._delete_one
                 )
         if not self._is_atomic:
             raise self._read_only()

@@ -13,7 +13,6 @@ from itertools import islice
 from threading import Lock
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
-from uuid import uuid4
 
 from deltacli.errors import FileMissing, PermissionRefused, StorageFailed, UsageError
 from deltacli.storage.base import (
@@ -36,6 +35,7 @@ from deltacli.storage.base import (
 )
 from deltacli.storage.object_reader import ObjectReader
 from deltacli.storage.objects.listing import ListedPage
+from deltacli.storage.objects.probe import honours_condition
 from deltacli.storage.retry import BODY_ATTEMPTS, CREATE_FIRST_WAIT, DELETE_FIRST_WAIT, Retry, may_send
 from deltacli.storage.s3.answers import (
     is_stored,
@@ -281,34 +281,19 @@ class S3Storage:
         raise translate(fault, self._place(path), "written", self._options, client)
 
     def _require_condition(self, path: str) -> None:
-        """Raise NoAtomicCreate where the store ignores the condition; probed once, and not for AWS."""
+        """Raise NoAtomicCreate where the store ignores the condition; probed once per bucket, and not for AWS."""
         client = self._client()
         with self._lock:
             if self._honours_condition is None:
-                host = urlsplit(str(client.meta.endpoint_url)).hostname or ""
-                self._honours_condition = bool(_AWS.search(host)) or self._proves_condition(path)
+                endpoint = urlsplit(str(client.meta.endpoint_url))
+                self._honours_condition = bool(_AWS.search(endpoint.hostname or "")) or honours_condition(
+                    f"{endpoint.netloc}/{self._bucket}",
+                    path,
+                    lambda probe: self._create(probe, Body(b"")),
+                    self._delete_one,
+                )
         if not self._honours_condition:
             raise self._read_only()
-
-    def _proves_condition(self, path: str) -> bool:
-        """Create an object with a random name twice; the second request must fail."""
-        directory = path.rpartition("/")[0]
-        probe = f"{directory}/.{uuid4().hex}.probe" if directory else f".{uuid4().hex}.probe"
-        try:
-            outcomes = (self._create(probe, Body(b"")), self._create(probe, Body(b"")))
-        finally:
-            self._delete_one(probe)
-        match outcomes:
-            case (Created(), Existed()):
-                return True
-            case (Created(), Created()):
-                return False
-            case (first, second):
-                causes = [outcome.cause for outcome in (first, second) if isinstance(outcome, Unknown)]
-                raise StorageFailed(
-                    f"cannot determine whether {self._uri} can create files atomically",
-                    facts={"store says": "; ".join(causes) or "the name of the probe exists"},
-                )
 
     def _read_only(self) -> Exception:
         return no_atomic_create(

@@ -61,7 +61,9 @@ def tables_around(table: TableHandle) -> Iterator[str]:
     """Yield the URIs of the Delta tables that contain a table, the nearest first; inaccessible directories are
     skipped.
     """
-    for root in dict.fromkeys((table.uri, *table.storage.aliases)):
+    # Of a local directory, aliases have other directories above them; elsewhere they spell the same ones differently.
+    aliases = table.storage.aliases if table.storage.capabilities.has_directories else ()
+    for root in dict.fromkeys((table.uri, *aliases)):
         scheme, separator, path = root.partition("://")
         place = path.rstrip("/")
         while separator and "/" in place:
