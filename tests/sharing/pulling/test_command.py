@@ -11,11 +11,13 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from tests.cli.support import ROOT
+from tests.sharing.client import test_reading
 from tests.sharing.client.serving import Proxy, proxied
-from tests.sharing.client.test_reading import Run, command  # noqa: F401  (a fixture)
+from tests.sharing.client.test_reading import Run
 from tests.sharing.pulling.origin import Origin, rows_of
 from tests.sharing.served import shared
 
+command = test_reading.command  # the fixture
 SCHEMAS = ROOT / "docs" / "schemas"
 
 
@@ -34,7 +36,7 @@ def _faults(text: str, schema: str) -> list[str]:
 def test_results_match_their_schemas_and_the_rows_are_those_of_the_table(
     proxy: Proxy,
     tmp_path: Path,
-    command: Run,  # noqa: F811
+    command: Run,
 ) -> None:
     address, target = proxy.address(), tmp_path / "local"
     of_rows = ["--where", "a >= 12", "--columns", "a"]
