@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 _READING = frozenset(
     {
         *((name,) for name in ("changes", "features", "history", "properties", "read", "snapshot", "validate")),
-        *(("share", name) for name in ("changes", "head", "schema")),
+        *(("share", name) for name in ("changes", "head", "pull", "schema")),
     }
 )
-"""Commands that read shared tables. Others write, or plan to."""
+"""Commands that read shared tables. Others write to them, or plan to."""
 
 
 @dataclass(frozen=True, slots=True)

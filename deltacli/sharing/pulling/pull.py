@@ -46,6 +46,7 @@ from deltacli.sharing.pulling.local_table import (
     require_not_backwards,
     require_same_table,
 )
+from deltacli.sharing.pulling.workspace import NAME as WORKSPACE
 from deltacli.sharing.pulling.workspace import Workspace, open_workspace
 from deltacli.storage import LocalStorage
 from deltacli.storage.disk_faults import writing_faults
@@ -172,8 +173,10 @@ class Pull:
     def _has_newest(self, target: Target, point: Point) -> bool:
         """Return True where one request shows that a complete table has the newest version."""
         table = target.table
-        if table is None or target.unfinished is not None or not point.is_newest or self.request.dry_run:
+        if table is None or not point.is_newest or self.request.dry_run:
             return False
+        if os.path.lexists(f"{self._directory}/{WORKSPACE}"):
+            return False  # what an interrupted pull left is removed by a whole one
         source = self._source(table.source.table_id)
         return table.source == source and self.store.newest_version() == table.shared_version and self._is_whole(table)
 
