@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from deltacli.delta.log.segment import LogListing
 from deltacli.errors import DeltacliError
-from deltacli.operations.table.find_log import find_log, list_log
-from deltacli.operations.table.rebuild import read_snapshot
+from deltacli.operations.table.find_log import Log, find_log, list_log
+from deltacli.operations.table.rebuild import read_snapshot, rebuild
 from deltacli.sharing.model import SharedTable
 from deltacli.sharing.signing.choose import without_signing_options
 from deltacli.sharing.tables.flights import Flights
@@ -23,6 +23,7 @@ from deltacli.sharing.tables.whole_log import WholeLog
 if TYPE_CHECKING:
     from deltacli.api.table import Table
     from deltacli.operations.table.handle import TableHandle
+    from deltacli.operations.table.version import Snapshot
 
 Result = TypeVar("Result")
 
@@ -126,7 +127,7 @@ class SharedSnapshots:
         """Return protocol and metadata of a version; its files only where they are known. Raises VersionAbsent."""
         with self._lock:
             kept = self._kept.get((place_of(table), version))
-        return kept or make_state(read_snapshot(self.handle(table), version=version))
+        return kept or self._rebuild(table, version, make_state)
 
     def limit(self, max_bytes: int) -> None:
         """Change how much is kept, and drop what is beyond."""
@@ -229,7 +230,14 @@ class SharedSnapshots:
                 self.use.refreshed += 1
                 return apply_commits(base, handle.storage, commits)
         self.use.rebuilt += 1
-        return make_snapshot(read_snapshot(handle, version=version))
+        return self._rebuild(table, version, make_snapshot)
+
+    def _rebuild(self, table: SharedTable, version: int, make: Callable[[Snapshot], SharedSnapshot]) -> SharedSnapshot:
+        """Rebuild a version: the newest one from the newest part of the log, an older one by the log as it is known."""
+        handle = self.handle(table)
+        if version >= self.newest_version(table):
+            return make(read_snapshot(handle, version=version))
+        return self.by_log(table, lambda log: make(rebuild(handle, Log(log.listing), version)))
 
     def _keep(self, place: Place, snapshot: SharedSnapshot) -> SharedSnapshot:
         """Add a snapshot to the cache, and drop others until all of them fit."""

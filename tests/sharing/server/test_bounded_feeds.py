@@ -165,6 +165,18 @@ def test_times_of_commits_are_found_without_listing_the_log_again(tmp_path: Path
     assert [1, 1, 1] == listings[1:]
 
 
+def test_older_versions_are_rebuilt_without_listing_the_log_again(tmp_path: Path) -> None:
+    grown, table = Grown(TableBuilder().commits(30).checkpoint(20)), shared(tmp_path)
+    first = grown.snapshots.at(table, 3)
+    grown.listings()
+
+    versions = [grown.snapshots.at(table, version).version for version in (25, 20, 12)]
+    changed = read_changes(grown.snapshots, table, 4, 29, is_feed=False)
+
+    assert (3, [25, 20, 12], 4) == (first.version, versions, changed.start.version)
+    assert 0 == grown.listings()
+
+
 def test_a_log_that_was_cleaned_is_listed_again(tmp_path: Path) -> None:
     grown, table = Grown(TableBuilder().commits(30).checkpoint(20)), shared(tmp_path)
     whole = read_changes(grown.snapshots, table, 3, 29, is_feed=False)
