@@ -34,6 +34,9 @@ STALE_SECONDS = 1.0
 WHOLE_SECONDS = 300.0
 """After this time a log is listed from its start again, to see which commits were deleted."""
 
+MOST_COMMITS = 200_000
+"""How many commits of all whole logs are kept, about 100 MiB."""
+
 Place = tuple[str, tuple[tuple[str, str], ...]]
 """A location with its storage options. Tables that are shared under several names have one place."""
 
@@ -84,7 +87,7 @@ class SharedSnapshots:
         self._max_bytes, self._stale_seconds, self._clock, self._open = max_bytes, stale_seconds, clock, open_table
         self._tables: dict[Place, TableHandle] = {}
         self._listed: dict[Place, _Listed] = {}
-        self._logs: dict[Place, WholeLog] = {}
+        self._logs: OrderedDict[Place, WholeLog] = OrderedDict()
         self._kept: OrderedDict[tuple[Place, int], SharedSnapshot] = OrderedDict()
         self._lock, self._flights = Lock(), Flights()
         self.use = CacheUse()
@@ -156,8 +159,7 @@ class SharedSnapshots:
             return work(log)
         except DeltacliError:
             now = WholeLog(list_log(self.handle(table).storage), self._clock())
-            with self._lock:
-                self._logs[place_of(table)] = now
+            self._remember(place_of(table), now)
             if now.listing.commits == log.listing.commits:
                 raise
             return work(now)
@@ -174,9 +176,16 @@ class SharedSnapshots:
         else:
             known = None
         found = WholeLog(list_log(self.handle(table).storage), now) if known is None else known
-        with self._lock:
-            self._logs[place] = found
+        self._remember(place, found)
         return found
+
+    def _remember(self, place: Place, log: WholeLog) -> None:
+        """Keep a log, and drop those that were not used for the longest time where they are too long together."""
+        with self._lock:
+            self._logs[place] = log
+            self._logs.move_to_end(place)
+            while sum(len(known.listing.commits) for known in self._logs.values()) > MOST_COMMITS:
+                self._logs.popitem(last=False)
 
     def _joined(self, table: SharedTable, known: WholeLog, listing: LogListing) -> WholeLog | None:
         """Return a log with what was committed since; None where it was replaced."""
