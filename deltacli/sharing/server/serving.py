@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import signal
 import socket
-import sys
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -30,10 +29,6 @@ if TYPE_CHECKING:
 SHUTDOWN_SECONDS = 30
 KEEP_ALIVE_SECONDS = 75
 _BACKLOG = 2048
-_SWITCH_SECONDS = 0.000_5
-"""How long a thread that makes lines may keep the others waiting, by default 5 ms. A poll of the version waits several
-times: the slowest 1 % took 130 ms instead of 220 ms on a machine with ten other busy processes.
-"""
 
 
 def require_server() -> None:
@@ -128,7 +123,6 @@ def run_service(service: Service, sockets: Sockets) -> None:
 
     server = _server(service.application, _tls_options(service.tls))
     _import_what_queries_need()
-    sys.setswitchinterval(_SWITCH_SECONDS)
     with asyncio.Runner(loop_factory=server.config.get_loop_factory()) as runner:
         runner.run(_run(service, server, sockets))
 

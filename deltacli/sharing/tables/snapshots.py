@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from deltacli.delta.log.segment import LogListing
 from deltacli.errors import DeltacliError, NotATable
-from deltacli.operations.table.find_log import find_log, list_log
-from deltacli.operations.table.rebuild import read_snapshot
+from deltacli.operations.table.find_log import Log, find_log, list_log
+from deltacli.operations.table.rebuild import read_snapshot, rebuild
 from deltacli.sharing.model import SharedTable
 from deltacli.sharing.signing.choose import without_signing_options
 from deltacli.sharing.tables.flights import Flights
@@ -23,6 +23,7 @@ from deltacli.sharing.tables.whole_log import WholeLog
 if TYPE_CHECKING:
     from deltacli.api.table import Table
     from deltacli.operations.table.handle import TableHandle
+    from deltacli.operations.table.version import Snapshot
 
 Result = TypeVar("Result")
 
@@ -32,6 +33,9 @@ STALE_SECONDS = 1.0
 
 WHOLE_SECONDS = 300.0
 """After this time a log is listed from its start again, to see which commits were deleted."""
+
+MOST_COMMITS = 200_000
+"""How many commits of all whole logs are kept, about 100 MiB."""
 
 Place = tuple[str, tuple[tuple[str, str], ...]]
 """A location with its storage options. Tables that are shared under several names have one place."""
@@ -83,7 +87,7 @@ class SharedSnapshots:
         self._max_bytes, self._stale_seconds, self._clock, self._open = max_bytes, stale_seconds, clock, open_table
         self._tables: dict[Place, TableHandle] = {}
         self._listed: dict[Place, _Listed] = {}
-        self._logs: dict[Place, WholeLog] = {}
+        self._logs: OrderedDict[Place, WholeLog] = OrderedDict()
         self._kept: OrderedDict[tuple[Place, int], SharedSnapshot] = OrderedDict()
         self._lock, self._flights = Lock(), Flights()
         self.use = CacheUse()
@@ -131,7 +135,7 @@ class SharedSnapshots:
         """Return protocol and metadata of a version; its files only where they are known. Raises VersionAbsent."""
         with self._lock:
             kept = self._kept.get((place_of(table), version))
-        return kept or make_state(read_snapshot(self.handle(table), version=version))
+        return kept or self._rebuild(table, version, make_state)
 
     def limit(self, max_bytes: int) -> None:
         """Change how much is kept, and drop what is beyond."""
@@ -160,8 +164,7 @@ class SharedSnapshots:
             return work(log)
         except DeltacliError:
             now = WholeLog(list_log(self.handle(table).storage), self._clock())
-            with self._lock:
-                self._logs[place_of(table)] = now
+            self._remember(place_of(table), now)
             if now.listing.commits == log.listing.commits:
                 raise
             return work(now)
@@ -178,9 +181,16 @@ class SharedSnapshots:
         else:
             known = None
         found = WholeLog(list_log(self.handle(table).storage), now) if known is None else known
-        with self._lock:
-            self._logs[place] = found
+        self._remember(place, found)
         return found
+
+    def _remember(self, place: Place, log: WholeLog) -> None:
+        """Keep a log, and drop those that were not used for the longest time where they are too long together."""
+        with self._lock:
+            self._logs[place] = log
+            self._logs.move_to_end(place)
+            while sum(len(known.listing.commits) for known in self._logs.values()) > MOST_COMMITS:
+                self._logs.popitem(last=False)
 
     def _joined(self, table: SharedTable, known: WholeLog, listing: LogListing) -> WholeLog | None:
         """Return a log with what was committed since; None where it was replaced."""
@@ -234,7 +244,14 @@ class SharedSnapshots:
                 self.use.refreshed += 1
                 return apply_commits(base, handle.storage, commits)
         self.use.rebuilt += 1
-        return make_snapshot(read_snapshot(handle, version=version))
+        return self._rebuild(table, version, make_snapshot)
+
+    def _rebuild(self, table: SharedTable, version: int, make: Callable[[Snapshot], SharedSnapshot]) -> SharedSnapshot:
+        """Rebuild a version: the newest one from the newest part of the log, an older one by the log as it is known."""
+        handle = self.handle(table)
+        if version >= self.newest_version(table):
+            return make(read_snapshot(handle, version=version))
+        return self.by_log(table, lambda log: make(rebuild(handle, Log(log.listing), version)))
 
     def _keep(self, place: Place, snapshot: SharedSnapshot) -> SharedSnapshot:
         """Add a snapshot to the cache, and drop others until all of them fit."""

@@ -13,6 +13,7 @@ from deltacli.errors import CommitCorrupt
 from deltacli.operations.table.handle import TableHandle
 from deltacli.sharing.protocol.wire_errors import WireError
 from deltacli.sharing.tables import changes, commit_files
+from deltacli.sharing.tables import snapshots as snapshots_module
 from deltacli.sharing.tables.changes import read_changes
 from deltacli.sharing.tables.recent_ranges import RecentRanges
 from deltacli.sharing.tables.snapshots import SharedSnapshots
@@ -163,6 +164,34 @@ def test_times_of_commits_are_found_without_listing_the_log_again(tmp_path: Path
 
     assert 5 == first
     assert [1, 1, 1] == listings[1:]
+
+
+def test_older_versions_are_rebuilt_without_listing_the_log_again(tmp_path: Path) -> None:
+    grown, table = Grown(TableBuilder().commits(30).checkpoint(20)), shared(tmp_path)
+    first = grown.snapshots.at(table, 3)
+    grown.listings()
+
+    versions = [grown.snapshots.at(table, version).version for version in (25, 20, 12)]
+    changed = read_changes(grown.snapshots, table, 4, 29, is_feed=False)
+
+    assert (3, [25, 20, 12], 4) == (first.version, versions, changed.start.version)
+    assert 0 == grown.listings()
+
+
+def test_whole_logs_are_kept_up_to_a_number_of_commits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(snapshots_module, "MOST_COMMITS", 50)
+    grown, tables = Grown(TableBuilder().commits(20)), [shared(tmp_path / name, name) for name in "abc"]
+
+    for table in tables:
+        grown.snapshots.whole_log(table)
+    grown.listings()
+    grown.now = 2.0
+    listings = []
+    for table in reversed(tables):
+        grown.snapshots.whole_log(table)
+        listings.append(grown.listings())
+
+    assert [1, 1, 2] == listings
 
 
 def test_a_log_that_was_cleaned_is_listed_again(tmp_path: Path) -> None:

@@ -90,3 +90,21 @@ def test_duckdb_asks_for_the_size_of_a_file_first(served: Served) -> None:
 
     assert ("3", "bytes") == (head.headers["content-length"], head.headers["accept-ranges"])
     assert b"bc" == tail.body
+
+
+def test_duckdb_gets_no_member_with_null_and_may_send_its_own(tmp_path: Path) -> None:
+    born, file = metadata(), add("a", size=1)
+    born["metaData"] |= {"name": None, "description": None, "createdTime": None}
+    file["add"] |= {"stats": None, "tags": None, "deletionVector": None, "baseRowId": None}
+    served = Served((shared(TableBuilder().commit(protocol(1, 2), born, file).write(tmp_path / "t")),))
+    hint = '{"op":"isNull","children":[{"op":"column","name":"id","valueType":"long"}]}'
+    body = {"responseFormat": "delta", "predicateHints": ["string"], "jsonPredicateHints": hint, "limitHint": None}
+    headers = {"delta-sharing-capabilities": "responseformat=delta"}
+    path = "/shares/sales/schemas/main/tables/t/query"
+
+    reply = served.send("POST", path, body=json.dumps(body).encode(), headers=headers)
+    since = served.send("POST", path, body=b'{"startingVersion":0}', headers=headers)
+
+    assert (200, 3, 3) == (reply.status, len(reply.lines), len(since.lines))
+    assert b"null," not in reply.body + since.body
+    assert b"null}" not in reply.body + since.body
