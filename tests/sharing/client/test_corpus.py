@@ -33,8 +33,8 @@ MOST_VERSIONS = 12
 OTHER_SIZE = "derived_two-adds-in-one-commit-a"
 """Its log has another size for a file than the file. A local scan does not mind; the client refuses the file."""
 CONTRADICTS_ITSELF = "derived_checkpoint-wrong-a"
-"""Its checkpoint contradicts its commits, and it has no data files. The server brings older versions up to date by commits,
-so it has another version 2 than a direct scan, which begins with the checkpoint.
+"""Its checkpoint contradicts its commits, and it has no data files. The server brings older versions up to date by
+commits, so it has another version 2 than a direct scan, which begins with the checkpoint.
 """
 
 
