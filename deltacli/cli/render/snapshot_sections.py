@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from deltacli.cli.render.sections import Section
 from deltacli.cli.terminal.term import Style, Terminal
+from deltacli.storage.base import StoreOfVersions
 from deltacli.units import format_age, format_count, format_moment, format_size, format_timestamp, plural
 
 if TYPE_CHECKING:
@@ -44,7 +45,8 @@ def state_sections(summary: SnapshotSummary, terminal: Terminal, *, only_counts:
 def _version(summary: SnapshotSummary, terminal: Terminal) -> str:
     snapshot = summary.snapshot
     if snapshot.time is None:
-        return f"{snapshot.version}, its commit file is gone"
+        is_shared = isinstance(snapshot.table.storage, StoreOfVersions)
+        return f"{snapshot.version}" + ("" if is_shared else ", its commit file is gone")
     moment = snapshot.time.timestamp_ms
     if terminal.is_drawn:
         return f"{snapshot.version}, committed {format_moment(moment)} UTC, {format_age(moment, summary.now_ms)}"

@@ -448,7 +448,8 @@ def fault_of_status(status: int, code: str, message: str, who: str) -> DeltacliE
 def _unreachable(host: str, fault: Exception) -> DeltacliError:
     import urllib3.exceptions
 
-    reason = clean(getattr(fault, "reason", None) or fault)
+    is_url = isinstance(fault, urllib3.exceptions.LocationValueError)  # its message has the URL, which gives access
+    reason = "invalid URL" if is_url else clean(getattr(fault, "reason", None) or fault)
     facts = {"host": clean(host), "reason": reason.split(": ", 1)[-1]} | tried(fault)
     if isinstance(fault, urllib3.exceptions.ProtocolError):
         return AnswerBroken(f"the answer of {clean(host)} broke off", facts=facts)

@@ -118,8 +118,7 @@ class Proxy:
 @contextmanager
 def proxied(tmp_path: Path, *tables: SharedTable, **options: Any) -> Iterator[Proxy]:  # Any: settings
     """Serve tables on loopback until the block ends."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
-    server.daemon_threads = True
+    server = _Server(("127.0.0.1", 0), _Handler)
     url = f"http://127.0.0.1:{server.server_port}{PREFIX}"
     profile = tmp_path / "p.share"
     profile.write_text(json.dumps({"shareCredentialsVersion": 1, "endpoint": url, "bearerToken": TOKEN}))
@@ -135,6 +134,13 @@ def proxied(tmp_path: Path, *tables: SharedTable, **options: Any) -> Iterator[Pr
         server.shutdown()
         server.server_close()
         thread.join()
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request: Any, client_address: Any) -> None:  # Any: a socket, its peer
+        """Clients may leave in the middle of an answer."""
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -32,6 +32,10 @@ TOO_LARGE = (
 MOST_VERSIONS = 12
 OTHER_SIZE = "derived_two-adds-in-one-commit-a"
 """Its log has another size for a file than the file. A local scan does not mind; the client refuses the file."""
+CONTRADICTS_ITSELF = "derived_checkpoint-wrong-a"
+"""Its checkpoint contradicts its commits, and it has no data files. The server brings older versions up to date by
+commits, so it has another version 2 than a direct scan, which begins with the checkpoint.
+"""
 
 
 def shared_corpus() -> list[SharedTable]:
@@ -100,6 +104,8 @@ def _changes(table: Table, first: int) -> Any:  # Any: an Arrow table
 def _may_refuse(table: SharedTable, form: ResponseFormat, why: str) -> bool:
     if table.name == OTHER_SIZE:
         return "another size" in why
+    if table.name == CONTRADICTS_ITSELF:
+        return "does not exist" in why
     return form is ResponseFormat.PARQUET and why.startswith("share.request") and "parquet response format" in why
 
 

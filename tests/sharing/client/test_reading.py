@@ -82,6 +82,14 @@ def test_reading_commands_print_what_they_print_of_the_directory(
     assert sorted(direct.out.splitlines()) == sorted(shared_.out.splitlines())
 
 
+def test_snapshot_does_not_miss_a_log_that_is_not_shared(proxy: Proxy, command: Run) -> None:
+    newest, older = command("snapshot", proxy.address()), command("snapshot", proxy.address(), "--version", "1")
+
+    assert "version       2\n" in newest.out
+    assert "version       1, committed 2023-11-14T22:13:21.000Z" in older.out
+    assert "" == newest.err + older.err
+
+
 def test_history_tells_versions_and_times(proxy: Proxy, command: Run) -> None:
     found = command("history", proxy.address(), "--json", "--counts", "--limit", "2")
     refused = command("history", proxy.address("newest"), "--json")
