@@ -97,7 +97,7 @@ def pull(
       deltacli share pull acme.share#sales.main.orders --to orders
       deltacli share pull acme.share#sales.main.orders --to orders --dry-run
       deltacli share pull acme.share#sales.main.orders --to orders --version 12
-      deltacli share pull acme.share#sales.main.orders --to eu.csv --where "eu"
+      deltacli share pull acme.share#sales.main.orders --to few.csv --limit 100
       deltacli share pull acme.share#sales.main.orders --to rows/ --as parquet
     """
     chosen = form or _form_of(to)
