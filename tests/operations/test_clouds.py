@@ -77,7 +77,7 @@ def files_of(root: Path) -> Iterator[tuple[str, bytes, int]]:
             yield file.relative_to(root).as_posix(), file.read_bytes(), file.stat().st_mtime_ns // 1_000_000
 
 
-@pytest.fixture(params=["gcs", pytest.param("azure", marks=pytest.mark.long), "azure tree"])
+@pytest.fixture(params=["gcs", pytest.param("azure", marks=pytest.mark.soak), "azure tree"])
 def cloud(request: pytest.FixtureRequest, sample: Path, monkeypatch: pytest.MonkeyPatch) -> Cloud:
     """Every store, with the sample in it."""
     objects: dict[str, Any]
@@ -182,18 +182,22 @@ UNDONE = ("it is never sent", "503", "408")
 """Faults that end a checkpoint, whose creation is not sent again, and nothing else."""
 
 
-def is_quick(operation: str, name: str) -> bool:
-    """Whether a case is one of the daily ones; the others take up to half a minute."""
-    return (operation, name) == ("properties", "the answer is lost")
+SLOW = ("vacuum", "expire")
+"""Operations of so many requests that a fault at each of them takes up to half a minute."""
+OFTEN = ("the answer is lost", "412", "403")
+"""Faults that the slow operations meet in `dev.py long`; they meet the others in `dev.py soak clouds`."""
+
+
+def marks_of(operation: str, name: str) -> tuple[pytest.MarkDecorator, ...]:
+    """When a case is run: daily, in `dev.py long` or in `dev.py soak clouds`."""
+    if (operation, name) == ("properties", "the answer is lost"):
+        return ()
+    return (pytest.mark.soak if operation in SLOW and name not in OFTEN else pytest.mark.long,)
 
 
 @pytest.mark.parametrize(
     ("operation", "name"),
-    [
-        pytest.param(operation, name, marks=() if is_quick(operation, name) else pytest.mark.long)
-        for operation in OPERATIONS
-        for name in NAMES
-    ],
+    [pytest.param(operation, name, marks=marks_of(operation, name)) for operation in OPERATIONS for name in NAMES],
 )
 def test_a_fault_at_any_request_loses_nothing_and_every_report_is_true(operation: str, name: str, cloud: Cloud) -> None:
     before = rows(table_of(cloud.storage()))
