@@ -33,6 +33,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     files = (add(f"part-{number:05d}.parquet", size=1) for number in range(FILES))
     TableBuilder().commit(*birth(), *files).write(directory / "t")
     with serving(directory, "--workers", "2") as running:
+        _until(lambda: len(running.workers()) == 2)
         yield running
 
 
