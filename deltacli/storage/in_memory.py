@@ -63,15 +63,13 @@ class MemoryStorage:
     def draft(self, path: str) -> Draft:
         from deltacli.storage.scratch import ScratchDraft
 
-        def send(place: str, replace: bool) -> Creation:
+        def content(place: str) -> bytes:
             with open(place, "rb") as file:
-                data = file.read()
-            if not replace:
-                return self.put_if_absent(path, data)
-            self.put(path, data)
-            return Created()
+                return file.read()
 
-        return ScratchDraft(send)
+        return ScratchDraft(
+            lambda place: self.put_if_absent(path, content(place)), lambda place: self.put(path, content(place))
+        )
 
     def delete_many(self, paths: Iterable[str]) -> Iterator[tuple[str, Deletion]]:
         for path in paths:

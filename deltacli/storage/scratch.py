@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Self
 
 from deltacli.errors import StorageFailed
-from deltacli.storage.base import Creation
+from deltacli.storage.base import Created, Creation
 from deltacli.storage.drafts import Draft, sweep
 
 _PREFIX = "deltacli-"
@@ -16,9 +16,9 @@ _PREFIX = "deltacli-"
 class ScratchDraft:
     """A file in the directory for temporary files (`TMPDIR`), which is always removed at the end."""
 
-    def __init__(self, send: Callable[[str, bool], Creation]) -> None:
-        """`send` gets the local path, and whether to replace an existing file."""
-        self._send = send
+    def __init__(self, create: Callable[[str], Creation], replace: Callable[[str], None]) -> None:
+        """`create` and `replace` get the local path of what they send."""
+        self._create, self._replace = create, replace
         self.place = ""
         self._draft: Draft | None = None
 
@@ -41,4 +41,7 @@ class ScratchDraft:
 
     def publish(self, *, replace: bool = False) -> Creation:
         """Send the file."""
-        return self._send(self.place, replace)
+        if not replace:
+            return self._create(self.place)
+        self._replace(self.place)
+        return Created()

@@ -31,7 +31,7 @@ drafts = {
     "log": lambda: LocalStorage(root).draft("_delta_log/1.json"),
     "sidecars": lambda: LocalStorage(root).draft("_delta_log/_sidecars/1.parquet"),
     "output": lambda: replacement(root + "/out.csv"),
-    "scratch": lambda: ScratchDraft(lambda *_: None),
+    "scratch": lambda: ScratchDraft(lambda _: None, lambda _: None),
 }
 with drafts[sys.argv[2]]():
     os.kill(os.getpid(), signal.SIGKILL)
@@ -55,7 +55,7 @@ def write_output(root: Path) -> None:
 
 
 def send_scratch(root: Path) -> None:
-    with ScratchDraft(lambda *_: Created()) as draft:
+    with ScratchDraft(lambda _: Created(), lambda _: None) as draft:
         draft.publish()
 
 

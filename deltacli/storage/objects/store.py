@@ -159,16 +159,9 @@ class ObjectStorage:
         return FileStat(path.rsplit("/", 1)[-1], entry.size_bytes, entry.modified_ms)
 
     def stat_many(self, paths: Sequence[str]) -> tuple[list[int], list[int]]:
-        def look(path: str) -> tuple[int, int]:
-            try:
-                found = self.stat(path)
-            except FileMissing:
-                return -1, -1
-            return found.size_bytes, found.modified_ms
+        from deltacli.storage.objects.many import stat_each
 
-        with ThreadPoolExecutor(PARALLEL_READS) as pool:
-            found = list(pool.map(look, paths))
-        return [size for size, _ in found], [modified_ms for _, modified_ms in found]
+        return stat_each(self.stat, paths)
 
     def put_if_absent(self, path: str, data: bytes, *, modified_ms: int | None = None) -> Creation:  # noqa: ARG002
         self._require_condition(path)
@@ -183,13 +176,9 @@ class ObjectStorage:
 
         self._require_condition(path)
 
-        def send(place: str, replace: bool) -> Creation:
-            if not replace:
-                return self._create(path, Body(place))
-            self._replace(path, Body(place))
-            return Created()
-
-        return ScratchDraft(send)
+        return ScratchDraft(
+            lambda place: self._create(path, Body(place)), lambda place: self._replace(path, Body(place))
+        )
 
     def delete_many(self, paths: Iterable[str]) -> Iterator[tuple[str, Deletion]]:
         if self._is_atomic is False:
