@@ -37,42 +37,47 @@ _OF_VERBS: Mapping[str, tuple[Verb, ...]] = {
 
 _OF_FILES = ("--allow-lossy", "--with-options")
 
+ChangeArgument = Annotated[
+    Verb | None, typer.Argument(metavar="CHANGE", help="What kind of change, see above.", show_default=False)
+]
+WordsArgument = Annotated[
+    list[str] | None, typer.Argument(metavar="WORDS...", help="Column, and what follows it.", show_default=False)
+]
+CommentOption = Annotated[str | None, typer.Option("--comment", metavar="C", help="add: comment of the column.")]
+DefaultOption = Annotated[str | None, typer.Option("--default", metavar="V", help="add: default value.")]
+PositionOption = Annotated[
+    str | None, typer.Option("--position", metavar="P", help="add: first, last, before:X or after:X.  [default: last]")
+]
+NullableOption = Annotated[
+    bool,
+    typer.Option("--nullable/--not-null", help="add: columns are nullable; NOT NULL is refused.", show_default=False),
+]
+KeepNullabilityOption = Annotated[bool, typer.Option("--keep-nullability", help="type: keep NOT NULL, or its absence.")]
+WithOptionsOption = Annotated[
+    bool, typer.Option("--with-options", help="drop: first remove the column from options that name it.")
+]
+DropOption = Annotated[bool, typer.Option("--drop", help="comment, default: remove it.")]
+ApplyOption = Annotated[
+    str | None,
+    typer.Option("--apply", metavar="FILE", help="JSON file with changes, - for stdin.", show_default=False),
+]
+
 
 def alter(
     run: Run,
     table: TableArgument,
-    change: Annotated[
-        Verb | None, typer.Argument(metavar="[CHANGE]", help="What kind of change, see above.", show_default=False)
-    ] = None,
-    words: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[WORDS]...", help="Column, and what follows it.", show_default=False),
-    ] = None,
+    change: ChangeArgument = None,
+    words: WordsArgument = None,
     *,
-    comment: Annotated[str | None, typer.Option("--comment", metavar="C", help="add: comment of the column.")] = None,
-    default: Annotated[str | None, typer.Option("--default", metavar="V", help="add: default value.")] = None,
-    position: Annotated[
-        str | None,
-        typer.Option("--position", metavar="P", help="add: first, last, before:X or after:X.  [default: last]"),
-    ] = None,
-    nullable: Annotated[
-        bool,
-        typer.Option(
-            "--nullable/--not-null", help="add: columns are nullable; NOT NULL is refused.", show_default=False
-        ),
-    ] = True,
-    keep_nullability: Annotated[
-        bool, typer.Option("--keep-nullability", help="type: keep NOT NULL, or its absence.")
-    ] = False,
+    comment: CommentOption = None,
+    default: DefaultOption = None,
+    position: PositionOption = None,
+    nullable: NullableOption = True,
+    keep_nullability: KeepNullabilityOption = False,
     allow_lossy: AllowLossyOption = False,
-    with_options: Annotated[
-        bool, typer.Option("--with-options", help="drop: first remove the column from options that name it.")
-    ] = False,
-    remove: Annotated[bool, typer.Option("--drop", help="comment, default: remove it.")] = False,
-    apply: Annotated[
-        str | None,
-        typer.Option("--apply", metavar="FILE", help="JSON file with changes, - for stdin.", show_default=False),
-    ] = None,
+    with_options: WithOptionsOption = False,
+    remove: DropOption = False,
+    apply: ApplyOption = None,
     branch: BranchOption = None,
     dry_run: DryRunOption = False,
     yes: YesOption = False,
