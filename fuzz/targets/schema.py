@@ -6,7 +6,7 @@ import contextlib
 from types import SimpleNamespace
 from typing import Any, cast
 
-from deltacli.cli.render.schema import schema_rows, schema_tree
+from deltacli.cli.render.schemas.tree import schema_rows, schema_tree
 from deltacli.cli.terminal.term import Terminal
 from deltacli.delta.schema.types import parse_schema
 from deltacli.errors import DeltacliError

@@ -185,7 +185,7 @@ def _refuse_row_formats(run: Run) -> None:
 
 
 def _show_schema(run: Run, found: Snapshot, at_ms: int | None, *, with_mapping: bool) -> None:
-    from deltacli.cli.render.schema import SchemaResult
+    from deltacli.cli.render.schemas.tree import SchemaResult
 
     note_findings(run, found, at_ms)
     run.write(SchemaResult(found, with_mapping=with_mapping))

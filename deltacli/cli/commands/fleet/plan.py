@@ -40,8 +40,8 @@ def plan(
       deltacli fleet plan --format markdown --output plan.md
       deltacli fleet plan --save-plans ./plans    (for vacuum --apply)
     """
-    from deltacli.cli.fleet_plans import add_exact_plans
-    from deltacli.cli.fleet_stores import FleetStores
+    from deltacli.cli.fleet.plans import add_exact_plans
+    from deltacli.cli.fleet.stores import FleetStores
     from deltacli.cli.render.fleet.plan import plan_result
     from deltacli.fleet.planning.plan import plan_fleet
     from deltacli.fleet.policy_file.reading import require_fleet_file

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from deltacli.cli.confirmation import require_now_is_not_ahead
-from deltacli.cli.fleet_stores import FleetStores
+from deltacli.cli.fleet.stores import FleetStores
 from deltacli.cli.invocation import invocation
 from deltacli.cli.options.fleet import (
     FLEET_FILE,

@@ -58,7 +58,7 @@ def convert(
       deltacli schema convert ./paimon_tbl --tag first --to ddl --yes
       deltacli schema convert part-0.parquet --to paimon
     """
-    from deltacli.cli.render.schema_conversion import ConversionResult, LossesResult
+    from deltacli.cli.render.schemas.conversion import ConversionResult, LossesResult
     from deltacli.cli.schema_points import SchemaPoint
     from deltacli.operations.schemas.convert import convert_schema
 

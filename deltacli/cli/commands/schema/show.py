@@ -34,7 +34,7 @@ def show(
       deltacli schema show ./paimon_tbl --branch dev --schema-id 3
     """
     from deltacli.cli.render.paimon.snapshot import PaimonSchemaResult
-    from deltacli.cli.render.schema import SchemaResult
+    from deltacli.cli.render.schemas.tree import SchemaResult
     from deltacli.cli.schema_points import SchemaPoint
     from deltacli.operations.paimon.snapshot import PaimonSnapshot
 

@@ -24,7 +24,7 @@ def schema(
       deltacli share schema acme.share#sales.main.orders
       deltacli share schema acme.share#sales.main.orders --json
     """
-    from deltacli.cli.render.schema import SchemaResult
+    from deltacli.cli.render.schemas.tree import SchemaResult
 
     at_ms = parse_moment_of(version, timestamp)
     store = open_shared(run, table).without_files(version=version, at_ms=at_ms)

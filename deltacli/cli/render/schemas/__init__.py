@@ -1,0 +1,1 @@
+"""Schemas as results: drawn, compared, converted."""
