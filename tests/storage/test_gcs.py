@@ -141,6 +141,16 @@ def test_a_lost_session_leaves_the_outcome_open(fault: Fault, expected: str, gcs
     assert expected == type(outcome).__name__
 
 
+def test_a_session_that_takes_no_more_bytes_ends(gcs: GcsServer, table: Table, small_pieces: int) -> None:
+    stuck = answers(Said(308, b"", {"Range": "bytes=0-262143"}))
+    gcs.fail("PUT", "upload_id", *[stuck] * 20)
+
+    outcome = _published(table.storage, b"x" * (2 * small_pieces))
+
+    said = f"the upload stopped at {small_pieces} of {2 * small_pieces} bytes: the store takes no more of it"
+    assert Unknown(said) == outcome
+
+
 def test_a_session_that_cannot_begin_has_created_nothing(gcs: GcsServer, table: Table, small_pieces: int) -> None:
     table.storage._retry.budget_seconds = 0  # type: ignore[attr-defined]
     gcs.fail("POST", "uploadType=resumable", answers(problem(503, "backendError")))

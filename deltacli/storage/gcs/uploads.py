@@ -24,6 +24,8 @@ PIECE_BYTES = 64 << 20
 """Bytes per request of a session: a multiple of 256 KiB."""
 _RECEIVED = re.compile(r"bytes=0-(\d{1,19})")
 _RESUME = 308
+_MOST_WITHOUT_PROGRESS = 5
+"""Requests in a row of a session after which the store has no more bytes than before."""
 
 Send = Callable[[Request, tuple[int, ...]], Answer]
 """Sends a request once, with credentials; statuses besides those given raise HttpFault."""
@@ -48,8 +50,8 @@ def send_in_session(send: Send, retry: Retry, host: str, url: str, key: str, bod
         return retry.call(lambda: send(request, statuses), host=host, faults=(HttpFault,), passing=passing)
 
     session = _begin(ask, url, key, body)
-    done, size = 0, body.size
-    while True:
+    done, size, idle = 0, body.size, 0
+    while idle < _MOST_WITHOUT_PROGRESS:
         piece = body.part(done, PIECE_BYTES)
         span = f"bytes {done}-{done + piece.size - 1}/{size}" if piece.size else f"bytes */{size}"
         try:
@@ -61,7 +63,9 @@ def send_in_session(send: Send, retry: Retry, host: str, url: str, key: str, bod
         if answer.status != _RESUME:
             require_stored(answer, size)
             return
-        done = _received(answer, size)
+        received = _received(answer, size)
+        done, idle = received, 0 if received > done else idle + 1
+    raise HttpFault(Fate.BROKEN, f"the upload stopped at {done} of {size} bytes: the store takes no more of it")
 
 
 def _begin(ask: Send, url: str, key: str, body: Body) -> str:
