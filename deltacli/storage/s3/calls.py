@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping
 from threading import Lock
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
@@ -10,8 +11,21 @@ from urllib.parse import urlsplit
 from deltacli.errors import StorageFailed, UsageError
 from deltacli.storage.retry import Retry
 from deltacli.storage.s3.options import S3Options, make_client
+from deltacli.storage.tally import S3_PRICES, Call, HostTally
 
 Answer = TypeVar("Answer")
+
+_AWS = re.compile(r"\.(?:amazonaws\.com(?:\.cn)?|api\.aws|c2s\.ic\.gov|sc2s\.sgov\.gov)$")
+_CALLS = {
+    "ListObjectsV2": Call.LIST,
+    "GetObject": Call.GET,
+    "HeadObject": Call.HEAD,
+    "HeadBucket": Call.HEAD,
+    "DeleteObject": Call.DELETE,
+    "DeleteObjects": Call.DELETE,
+    "AbortMultipartUpload": Call.DELETE,
+}
+"""Operations that are no PUT."""
 
 
 class S3Calls:
@@ -32,7 +46,9 @@ class S3Calls:
             with self._lock:
                 if self._made is None:
                     try:
-                        self._made = make_client(self.options)
+                        made = make_client(self.options)
+                        count_calls(made, self.retry.tally.of(_host(made), S3_PRICES if is_aws(made) else None))
+                        self._made = made
                     except FAULTS as fault:
                         error = translate_options(fault, self._uri, self.options)
                         raise error from error.__cause__
@@ -41,7 +57,12 @@ class S3Calls:
     @property
     def host(self) -> str:
         """Return host and port."""
-        return urlsplit(str(self.client.meta.endpoint_url)).netloc.rpartition("@")[2]
+        return _host(self.client)
+
+    @property
+    def is_aws(self) -> bool:
+        """Return whether the endpoint is one of AWS itself."""
+        return is_aws(self.client)
 
     def of(self, key: str) -> dict[str, Any]:  # Any: parameters of botocore
         """Return the parameters that name an object."""
@@ -74,3 +95,33 @@ class S3Calls:
         from deltacli.storage.s3.faults import translate
 
         return translate(fault, place, what, self.options, self.client)
+
+
+def is_aws(client: Any) -> bool:  # Any: a botocore client
+    """Return whether a client's endpoint is one of AWS itself."""
+    return bool(_AWS.search(urlsplit(str(client.meta.endpoint_url)).hostname or ""))
+
+
+def count_calls(client: Any, tally: HostTally) -> None:  # Any: a botocore client
+    """Count each request of a client when it is sent, and the bytes of its answer."""
+
+    def sent(request: Any, event_name: str, **_: object) -> None:  # Any: a request of botocore's
+        tally.sent(_CALLS.get(event_name.rpartition(".")[2], Call.PUT), _length(request.headers, "Content-Length"))
+
+    def received(response_dict: Mapping[str, Any] | None = None, **_: object) -> None:  # Any: parts of an answer
+        answer = response_dict or {}
+        body = answer.get("body")  # of a download, it is read later
+        tally.received(len(body) if isinstance(body, bytes) else _length(answer.get("headers", {}), "content-length"))
+
+    client.meta.events.register("before-send.s3", sent)
+    client.meta.events.register("response-received.s3", received)
+
+
+def _length(headers: Mapping[str, Any], name: str) -> int:  # Any: values of headers
+    value = headers.get(name, b"0")
+    text = value.decode("latin-1") if isinstance(value, bytes) else str(value)
+    return int(text) if text.isascii() and text.isdecimal() else 0
+
+
+def _host(client: Any) -> str:  # Any: a botocore client
+    return urlsplit(str(client.meta.endpoint_url)).netloc.rpartition("@")[2]

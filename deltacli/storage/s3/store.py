@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from threading import Lock
 from typing import Any, TypeVar
-from urllib.parse import urlsplit
 
 from deltacli.errors import FileMissing, PermissionRefused, StorageFailed, UsageError
 from deltacli.storage.base import (
@@ -56,7 +55,6 @@ from deltacli.storage.s3.uploads import S3Uploads, Unsupported
 Answer = TypeVar("Answer")
 
 _BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,254}")
-_AWS = re.compile(r"\.(?:amazonaws\.com(?:\.cn)?|api\.aws|c2s\.ic\.gov|sc2s\.sgov\.gov)$")
 _DELETES_A_REQUEST = 1_000
 _AGAIN = {"SlowDown", "InternalError", "ServiceUnavailable", "OperationAborted"}
 _NO_CONTENT = 204
@@ -286,7 +284,7 @@ class S3Storage:
         if body.size <= uploads.LARGEST_SINGLE:
             return False
         if self._honours_in_parts is None:
-            self._honours_in_parts = self._is_aws() or self._proves_parts(path)
+            self._honours_in_parts = self._calls.is_aws or self._proves_parts(path)
         if not self._honours_in_parts and body.size > uploads.LARGEST_PUT:
             raise self._too_large(path)
         return self._honours_in_parts
@@ -313,7 +311,7 @@ class S3Storage:
         """Raise NoAtomicCreate where the store ignores the condition; probed once per bucket, and not for AWS."""
         with self._lock:
             if self._honours_condition is None:
-                self._honours_condition = self._is_aws() or honours_condition(
+                self._honours_condition = self._calls.is_aws or honours_condition(
                     f"{self._calls.host}/{self._bucket}",
                     path,
                     lambda probe: self._create(probe, Body(b"")),
@@ -321,9 +319,6 @@ class S3Storage:
                 )
         if not self._honours_condition:
             raise self._read_only()
-
-    def _is_aws(self) -> bool:
-        return bool(_AWS.search(urlsplit(str(self._calls.client.meta.endpoint_url)).hostname or ""))
 
     def _read_only(self) -> Exception:
         return no_atomic_create(
