@@ -14,6 +14,8 @@ from contextlib import contextmanager
 from threading import Event, Lock, Thread, local
 from typing import NamedTuple, TypeVar
 
+from deltacli.storage.tally import Tally
+
 Answer = TypeVar("Answer")
 
 DEFAULT_BUDGET_SECONDS = 60.0
@@ -88,6 +90,7 @@ class Retry:
         is_watching: bool = True,
     ) -> None:
         self.budget_seconds = budget_seconds
+        self.tally = Tally()
         self.is_explicit = is_explicit
         self._note = note
         self._is_stopping = is_stopping

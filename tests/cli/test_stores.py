@@ -159,6 +159,21 @@ def test_commands_succeed_when_some_requests_fail(
     assert (0, "") == (code, capfd.readouterr().err)
 
 
+def test_verbose_reports_the_calls_to_the_store(
+    s3: S3Server, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    uri = far(s3, tmp_path)
+
+    codes = [run(["history", uri, *words]) for words in (["-v"], ["-v", "--log-format", "json"], ["-v", "-q"], [])]
+    text, line = capfd.readouterr().err.splitlines()
+
+    assert [0] * 4 == codes
+    assert text.startswith(f"calls to {s3.url.removeprefix('http://')}: 1 list, ")
+    assert {"calls", s3.url.removeprefix("http://")} == {json.loads(line)["type"], json.loads(line)["endpoint"]}
+    asked = sum(json.loads(line)["calls"].values())
+    assert len(s3.requests) == 4 * asked
+
+
 def test_the_retry_budget_is_an_option_a_variable_and_a_setting(s3: S3Server, tmp_path: Path) -> None:
     uri, config = far(s3, tmp_path), tmp_path / "deltacli.toml"
     config.write_text('retry_budget = "0s"\n')

@@ -40,7 +40,7 @@ def running() -> Iterator[Running]:
     url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
     table = open_storage("s3://lake/t", {**OPTIONS, "endpoint_url": url})
     yield Running(stub, url, table)
-    table._client().close()  # type: ignore[attr-defined]
+    table._calls.client.close()  # type: ignore[attr-defined]
     asyncio.run_coroutine_threadsafe(_ended(server, stub), loop).result()
     loop.call_soon_threadsafe(loop.stop)
     thread.join()

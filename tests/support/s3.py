@@ -79,6 +79,10 @@ class S3Server:
         """The keys of a bucket."""
         return sorted(self._backend.buckets[bucket].keys)
 
+    def uploads(self, bucket: str) -> list[str]:
+        """The keys of uploads that are neither completed nor aborted."""
+        return sorted(upload.key_name for upload in self._backend.buckets[bucket].multiparts.values())
+
     def asked(self, method: str, part: str = "") -> int:
         """How many requests there were of a method whose path or query holds `part`."""
         return sum(found == method and (part in path or part in query) for found, path, query in self.requests)
@@ -132,6 +136,11 @@ def says(status: str, code: str, message: str = "so it is", **headers: str) -> F
         return [] if environ["REQUEST_METHOD"] == "HEAD" else [body]
 
     return fault
+
+
+def works(server: S3Server, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+    """No fault: the request before the one that fails."""
+    return server.answer(environ, start_response)
 
 
 def loses_reply(server: S3Server, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 from deltacli.cli.options.run import Run
-from deltacli.cli.options.stores import Stores
 
 if TYPE_CHECKING:
     from deltacli.api.table import Table
+    from deltacli.cli.options.stores import Stores
     from deltacli.storage import Storage
 
 
@@ -23,8 +23,7 @@ class FleetStores:
     @classmethod
     def of(cls, run: Run, calls_per_second: int | None) -> Self:
         """Return the stores of a run. Their requests to each host are limited to a rate, if one is given."""
-        note = None if run.quiet else run.note
-        return cls(run, Stores(run.storage_options, run.allowed, run.retry_budget_ms, note, calls_per_second))
+        return cls(run, run.make_stores(calls_per_second))
 
     def open(self, uri: str) -> Storage:
         """Open the store of anything. Raises what `Stores.open` raises."""

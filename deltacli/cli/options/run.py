@@ -101,6 +101,7 @@ class Run:
     engine_settings: EngineSettings | None = None
     """None for a command that runs only in this process."""
     _stores: list[Stores] = field(default_factory=list)
+    """All that were made. The first one is that of the run."""
     _engines: list[Engine] = field(default_factory=list)
 
     @property
@@ -119,11 +120,22 @@ class Run:
         return EmbeddedEngine()
 
     def close(self) -> None:
-        """Release the engine, such as a session of a cluster."""
+        """Release the engine, such as a session of a cluster. With `-v`, report the calls to object stores."""
         while self._engines:
             engine = self._engines.pop()
             before_leaving.remove(engine.abandon)
             engine.close()
+        if self.verbosity and not self.quiet:
+            self._report_calls()
+
+    def _report_calls(self) -> None:
+        from deltacli.cli.call_report import document_of, merged, text_of
+
+        for host in merged(host for stores in self._stores for host in stores.tallies):
+            if self.log_is_json:
+                say_json(dumps(document_of(host)))
+            else:
+                say(text_of(host))
 
     @property
     def allowed(self) -> Allowed:
@@ -224,12 +236,17 @@ class Run:
 
     def open_other(self, uri: str, *, writes: bool = False) -> Storage:
         """Open the store of something that is not a table, such as a backup. Raises what `open` raises."""
+        if not self._stores:
+            self.make_stores()
+        return self._stores[0].open(uri, writes=writes)
+
+    def make_stores(self, calls_per_second: float | None = None) -> Stores:
+        """Return what opens stores with the options of this run, with a policy of retries of its own."""
         from deltacli.cli.options.stores import Stores
 
-        if not self._stores:
-            note = None if self.quiet else self.note
-            self._stores.append(Stores(self.storage_options, self.allowed, self.retry_budget_ms, note))
-        return self._stores[0].open(uri, writes=writes)
+        note = None if self.quiet else self.note
+        self._stores.append(Stores(self.storage_options, self.allowed, self.retry_budget_ms, note, calls_per_second))
+        return self._stores[-1]
 
     def sink(self, *, content: Format | None = None) -> AbstractContextManager[BinaryIO]:
         """Open the destination of the result: a file, a pipe, or a terminal, with a pager where that is useful.

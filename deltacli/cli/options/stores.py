@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from deltacli.storage import Allowed, Storage
     from deltacli.storage.retry import Retry
+    from deltacli.storage.tally import HostTally
 
 
 _READING = frozenset(
@@ -73,6 +74,11 @@ class Stores:
             raise read_only(uri)
         capture_logging()
         return open_share(uri, retry=self.policy(), note=self.note)
+
+    @property
+    def tallies(self) -> list[HostTally]:
+        """Return the calls to object stores so far, by endpoint."""
+        return [host for policy in self._policies for host in policy.tally.hosts]
 
     def policy(self) -> Retry:
         """Return the retry policy that all stores of the run share."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from urllib.parse import quote, urlencode, urlsplit
 from uuid import uuid4
 
@@ -29,6 +30,7 @@ from deltacli.storage.objects.faults import Dialect, passing
 from deltacli.storage.objects.http import Answer, Fate, HttpFault, Request, Transport
 from deltacli.storage.objects.listing import Content, Entry, ListedPage
 from deltacli.storage.retry import Retry
+from deltacli.storage.tally import AZURE_PRICES, Call
 
 DIALECT = Dialect(
     store="Azure Blob Storage",
@@ -59,6 +61,7 @@ class AzureCalls:
     def __init__(self, container: str, options: AzureOptions, credentials: AzureCredentials, retry: Retry) -> None:
         self._container, self._credentials, self._retry = container, credentials, retry
         self._transport = Transport(options.endpoint, options.verify)
+        self._transport.tally = retry.tally.of(self.endpoint, AZURE_PRICES if self.is_known_atomic else None)
         self._has_batches = True
 
     @property
@@ -79,7 +82,7 @@ class AzureCalls:
         asked = {"prefix": prefix, "delimiter": delimiter, "marker": token, "maxresults": str(limit or "")}
         given = {name: text for name, text in asked.items() if text}
         url = self._url("", restype="container", comp="list", include="metadata", **given)
-        return page_of(self._send(Request("GET", url), (200,)), prefix)
+        return page_of(self._send(Request("GET", url, call=Call.LIST), (200,)), prefix)
 
     def look(self, key: str) -> tuple[Entry, str]:
         return properties_of(self._send(Request("HEAD", self._object(key)), (200,)), key)
@@ -175,7 +178,8 @@ class AzureCalls:
             url, headers = self._credentials.authorized("DELETE", self._object(key), headers, is_part=True)
             parts.append(batch.Part(url[start:], headers))
         url = self._url("", restype="container", comp="batch")
-        request = Request("POST", url, {"Content-Type": batch.CONTENT_TYPE}, Body(batch.batch_of(parts)))
+        body = Body(batch.batch_of(parts))
+        request = Request("POST", url, {"Content-Type": batch.CONTENT_TYPE}, body, Call.DELETE)
         try:
             answers = batch.answers_of(self._send(request, (200, 202)))
         except HttpFault as fault:
@@ -224,7 +228,7 @@ class AzureCalls:
         length = {"Content-Length": str(request.body.size)} if request.body is not None else {}
         for is_last in (False, True):
             url, headers = self._credentials.authorized(request.method, request.url, {**request.headers, **length})
-            answer = self._transport.send(Request(request.method, url, headers, request.body))
+            answer = self._transport.send(replace(request, url=url, headers=headers))
             if answer.status != 401 or is_last or not self._credentials.renew():
                 break
         if answer.status in statuses:

@@ -7,6 +7,7 @@ lost, and find their own object (docs/decisions/0099-own-requests-for-gcs-and-az
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from urllib.parse import quote, urlencode, urlsplit
 
 from deltacli.storage.gcs.answers import content_of, fault_of, page_of, properties_of, require_stored
@@ -20,6 +21,7 @@ from deltacli.storage.objects.faults import Dialect
 from deltacli.storage.objects.http import Answer, Fate, HttpFault, Request, Transport
 from deltacli.storage.objects.listing import Content, Entry, ListedPage
 from deltacli.storage.retry import Retry
+from deltacli.storage.tally import GCS_PRICES, Call
 
 DIALECT = Dialect(
     store="Google Cloud Storage",
@@ -51,6 +53,7 @@ class GcsCalls:
         self._bucket, self._payer, self._retry = bucket, options.payer, retry
         self._credentials = credentials
         self._transport = Transport(options.endpoint, options.verify)
+        self._transport.tally = retry.tally.of(self.endpoint, GCS_PRICES if self.is_known_atomic else None)
 
     @property
     def endpoint(self) -> str:
@@ -69,11 +72,11 @@ class GcsCalls:
         asked = {"prefix": prefix, "delimiter": delimiter, "startOffset": start, "pageToken": token}
         given = {name: text for name, text in asked.items() if text}
         url = self._url("/o", maxResults=str(limit or _PAGE), fields=_LISTED, **given)
-        return page_of(self._send(Request("GET", url), (200,)), prefix)
+        return page_of(self._send(Request("GET", url, call=Call.LIST), (200,)), prefix)
 
     def look(self, key: str) -> tuple[Entry, str]:
         url = self._url(_object(key), fields=_PROPERTIES)
-        return properties_of(self._send(Request("GET", url), (200,)), key)
+        return properties_of(self._send(Request("GET", url, call=Call.HEAD), (200,)), key)
 
     def get(self, key: str, span: str, tag: str) -> Content:
         condition = {"ifGenerationMatch": tag} if tag else {}
@@ -99,7 +102,8 @@ class GcsCalls:
         start = len(self._transport.endpoint)
         parts = [batch.Part(self._url(_object(key))[start:]) for key in keys]
         url, headers = f"{self._transport.endpoint}/batch/storage/v1", {"Content-Type": batch.CONTENT_TYPE}
-        answers = batch.answers_of(self._send(Request("POST", url, headers, Body(batch.batch_of(parts))), (200,)))
+        request = Request("POST", url, headers, Body(batch.batch_of(parts)), Call.DELETE)
+        answers = batch.answers_of(self._send(request, (200,)))
         return {
             keys[number]: None if answer.status == 204 else fault_of(answer)
             for number, answer in answers.items()
@@ -119,7 +123,7 @@ class GcsCalls:
         for is_last in (False, True):
             is_ours = request.url.startswith(f"{self._transport.endpoint}/")
             headers = {**request.headers, **(self._credentials.headers() if is_ours else {})}
-            answer = self._transport.send(Request(request.method, request.url, headers, request.body))
+            answer = self._transport.send(replace(request, headers=headers))
             if answer.status != 401 or is_last or not self._credentials.renew():
                 break
         if answer.status in statuses:

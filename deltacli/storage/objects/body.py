@@ -44,21 +44,31 @@ class Body:
             yield io.BytesIO(self._content[self._offset : self._offset + self.size])
             return
         with open(self._content, "rb") as file:
-            file.seek(self._offset)
-            yield io.BufferedReader(_Limited(file, self.size))
+            yield io.BufferedReader(_Part(file, self._offset, self.size))
 
 
-class _Limited(io.RawIOBase):
-    """The next bytes of a file, up to a number of them."""
+class _Part(io.RawIOBase):
+    """A number of bytes of a file from an offset on. Seekable, because botocore reads a body twice to sign it."""
 
-    def __init__(self, file: BinaryIO, left: int) -> None:
-        self._file, self._left = file, left
+    def __init__(self, file: BinaryIO, offset: int, size: int) -> None:
+        self._file, self._offset, self._size = file, offset, size
+        self._place = 0
+        file.seek(offset)
 
     def readable(self) -> bool:
         return True
 
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        origin = {io.SEEK_SET: 0, io.SEEK_CUR: self._place, io.SEEK_END: self._size}[whence]
+        self._place = origin + offset
+        self._file.seek(self._offset + self._place)
+        return self._place
+
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]  # collections.abc.Buffer: Python 3.12
-        data = self._file.read(min(len(buffer), self._left))
+        data = self._file.read(max(0, min(len(buffer), self._size - self._place)))
         buffer[: len(data)] = data
-        self._left -= len(data)
+        self._place += len(data)
         return len(data)

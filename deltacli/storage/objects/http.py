@@ -21,10 +21,14 @@ from deltacli.release import VERSION
 from deltacli.storage.base import PARALLEL_READS
 from deltacli.storage.objects.body import Body
 from deltacli.storage.secrets import without_secrets
+from deltacli.storage.tally import Call, HostTally
 
 _CONNECT_SECONDS = 10.0
 _READ_SECONDS = 60.0
 _LONGEST_SAID = 200
+
+
+_CALLS = {"GET": Call.GET, "HEAD": Call.HEAD, "DELETE": Call.DELETE}
 
 
 class Fate(Enum):
@@ -62,6 +66,12 @@ class Request:
     url: str
     headers: Mapping[str, str] = field(default_factory=dict)
     body: Body | None = None
+    call: Call | None = None
+    """What the request is counted as, where its method does not say it."""
+
+    @property
+    def counted_as(self) -> Call:
+        return self.call or _CALLS.get(self.method, Call.PUT)
 
 
 @dataclass(frozen=True)
@@ -90,10 +100,11 @@ class Answer:
 
 
 class Transport:
-    """Connections to one endpoint. `verify`: False, or a file of certificates. Thread-safe."""
+    """Connections to one endpoint. `verify`: False, or a file of certificates. `tally` counts requests. Thread-safe."""
 
     def __init__(self, endpoint: str, verify: bool | str = True) -> None:
         self.endpoint = endpoint.rstrip("/")
+        self.tally: HostTally | None = None
         self._verify = verify
         self._lock = Lock()
 
@@ -113,11 +124,15 @@ class Transport:
         elif request.method in ("POST", "PUT"):
             headers["Content-Length"] = "0"
         try:
+            if self.tally is not None:
+                self.tally.sent(request.counted_as, request.body.size if request.body else 0)
             with nullcontext() if request.body is None else request.body.opened() as content:
                 found = pool.request(
                     request.method, request.url, headers=headers, body=content, retries=False, redirect=False,
                     decode_content=True, preload_content=True,
                 )  # fmt: skip
+                if self.tally is not None:
+                    self.tally.received(len(found.data))
                 return Answer(found.status, {name.lower(): value for name, value in found.headers.items()}, found.data)
         except (HTTPError, OSError, ValueError) as fault:
             raise _broken(fault) from fault

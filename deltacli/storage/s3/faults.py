@@ -119,7 +119,7 @@ class Sent(Enum):
 def fate_of_create(fault: BaseException) -> Sent:
     """Return the outcome of a request that was sent once, from its fault."""
     if isinstance(fault, boto.ClientError):
-        status, code = _status(fault), code_of(fault)
+        status, code = status_of(fault), code_of(fault)
         if status == 412:
             return Sent.REFUSED_EXISTS
         if status == 409 or code in _THROTTLED:
@@ -138,7 +138,7 @@ def passing(fault: Exception) -> str | None:
     An unknown host and a refused connection are permanent: the endpoint is wrong, or down.
     """
     if isinstance(fault, boto.ClientError):
-        status, code = _status(fault), code_of(fault)
+        status, code = status_of(fault), code_of(fault)
         is_busy = status in _PASSING_STATUS or code in _THROTTLED
         return f"HTTP {status} {code}".removesuffix(f" {status}") if is_busy else None
     return _CAUSES.get(type(fault), "connection broken") if is_broken_off(fault) else None
@@ -243,7 +243,10 @@ def _where(client: Any) -> dict[str, str]:  # Any: a botocore client
     return {"endpoint": without_secrets(str(client.meta.endpoint_url)), "region": str(client.meta.region_name)}
 
 
-def _status(fault: boto.ClientError) -> int:
+def status_of(fault: BaseException) -> int:
+    """Return the status of an answer; 0 without one."""
+    if not isinstance(fault, boto.ClientError):
+        return 0
     return int(fault.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
 
 

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from threading import Lock
 from typing import Any, TypeVar
-from urllib.parse import urlsplit
 
 from deltacli.errors import FileMissing, PermissionRefused, StorageFailed, UsageError
 from deltacli.storage.base import (
@@ -34,9 +33,11 @@ from deltacli.storage.base import (
     no_atomic_create,
 )
 from deltacli.storage.object_reader import ObjectReader
+from deltacli.storage.objects.body import Body
 from deltacli.storage.objects.listing import ListedPage
 from deltacli.storage.objects.probe import honours_condition
 from deltacli.storage.retry import BODY_ATTEMPTS, CREATE_FIRST_WAIT, DELETE_FIRST_WAIT, Retry, may_send
+from deltacli.storage.s3 import uploads
 from deltacli.storage.s3.answers import (
     is_stored,
     just_below,
@@ -47,13 +48,13 @@ from deltacli.storage.s3.answers import (
     stat_of,
     unexpected,
 )
-from deltacli.storage.s3.body import Body, require_one_put
-from deltacli.storage.s3.options import make_client, read_options
+from deltacli.storage.s3.calls import S3Calls
+from deltacli.storage.s3.options import read_options
+from deltacli.storage.s3.uploads import S3Uploads, Unsupported
 
 Answer = TypeVar("Answer")
 
 _BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,254}")
-_AWS = re.compile(r"\.(?:amazonaws\.com(?:\.cn)?|api\.aws|c2s\.ic\.gov|sc2s\.sgov\.gov)$")
 _DELETES_A_REQUEST = 1_000
 _AGAIN = {"SlowDown", "InternalError", "ServiceUnavailable", "OperationAborted"}
 _NO_CONTENT = 204
@@ -86,11 +87,12 @@ class S3Storage:
         if not _BUCKET.fullmatch(self._bucket):
             raise UsageError(f"{self._uri} does not name a bucket", code="usage.table", hint="s3://BUCKET/PATH")
         self._options = read_options(options)
-        self._payer = {"RequestPayer": "requester"} if self._options.requester_pays else {}
         self._retry = retry or Retry()
+        self._calls = S3Calls(self._uri, self._bucket, self._options, self._retry)
+        self._uploads = S3Uploads(self._calls)
         self._lock = Lock()
-        self._made: Any = None  # Any: botocore makes its classes at run time
         self._honours_condition: bool | None = None
+        self._honours_in_parts: bool | None = None
 
     @property
     def uri(self) -> str:
@@ -181,9 +183,7 @@ class S3Storage:
         return PathKind.DIRECTORY if self._holds_any(prefix) or not prefix else PathKind.MISSING
 
     def stat(self, path: str) -> FileStat:
-        answer = self._ask(
-            lambda client: client.head_object(Bucket=self._bucket, Key=self._key(path), **self._payer), path, "read"
-        )
+        answer = self._ask(lambda client: client.head_object(**self._calls.of(self._key(path))), path, "read")
         return stat_of(answer, self._place(path))
 
     def stat_many(self, paths: Sequence[str]) -> tuple[list[int], list[int]]:
@@ -225,28 +225,26 @@ class S3Storage:
         return Missing()
 
     def _replace(self, path: str, body: Body) -> None:
-        require_one_put(self._place(path), body.size)
+        if self._sends_parts(path, body):
+            self._uploads.replace(self._key(path), self._place(path), body)
+            return
 
         def send(client: Any) -> Any:  # Any: botocore has no types
             with body.opened() as content:
-                return client.put_object(Bucket=self._bucket, Key=self._key(path), Body=content, **self._payer)
+                return client.put_object(**self._calls.of(self._key(path)), Body=content)
 
         require_object(self._ask(send, path, "written"), self._place(path), "written")
 
     def _create(self, path: str, body: Body) -> Creation:
         """Send one conditional PUT; retry only after an answer that nothing was done."""
-        from deltacli.storage.s3.faults import FAULTS, Sent, fate_of_create, translate
+        from deltacli.storage.s3.faults import FAULTS, Sent, fate_of_create
 
-        require_one_put(self._place(path), body.size)
-        client = self._client()
+        if self._sends_parts(path, body):
+            return self._create_in_parts(path, body)
         fault: BaseException | None = None
         for _ in self._retry.rounds(CREATE_FIRST_WAIT):
             try:
-                with body.opened() as content, self._retry.watched(self._host):
-                    answer = client.put_object(
-                        Bucket=self._bucket, Key=self._key(path), Body=content, IfNoneMatch="*", **self._payer
-                    )
-                if is_stored(answer):
+                if is_stored(self._calls.once(lambda client: self._put_if_absent(client, path, body))):
                     return Created()
                 return Unknown("the answer has no entity tag, so it may not come from the store")
             except FAULTS as caught:
@@ -255,7 +253,7 @@ class S3Storage:
                 case Sent.REFUSED_EXISTS:
                     return Existed()
                 case Sent.UNKNOWN:
-                    said = translate(fault, self._place(path), "written", self._options, client)
+                    said = self._calls.translated(fault, self._place(path), "written")
                     return Unknown(said.facts.get("store says", said.message))
                 case Sent.UNSUPPORTED:
                     self._honours_condition = False
@@ -265,16 +263,56 @@ class S3Storage:
                 case Sent.REFUSED_AGAIN:
                     continue
         assert fault is not None
-        raise translate(fault, self._place(path), "written", self._options, client)
+        raise self._calls.translated(fault, self._place(path), "written")
+
+    def _put_if_absent(self, client: Any, path: str, body: Body) -> Any:  # Any: botocore has no types
+        with body.opened() as content:
+            return client.put_object(**self._calls.of(self._key(path)), Body=content, IfNoneMatch="*")
+
+    def _create_in_parts(self, path: str, body: Body) -> Creation:
+        try:
+            return self._uploads.create(self._key(path), self._place(path), body)
+        except Unsupported:
+            self._honours_in_parts = False
+            return self._create(path, body)
+
+    def _sends_parts(self, path: str, body: Body) -> bool:
+        """Return whether an object is sent in parts. A store that cannot create one atomically gets it in one request.
+
+        Raises StorageFailed where the object is too large for that.
+        """
+        if body.size <= uploads.LARGEST_SINGLE:
+            return False
+        if self._honours_in_parts is None:
+            self._honours_in_parts = self._calls.is_aws or self._proves_parts(path)
+        if not self._honours_in_parts and body.size > uploads.LARGEST_PUT:
+            raise self._too_large(path)
+        return self._honours_in_parts
+
+    def _proves_parts(self, path: str) -> bool:
+        """Return whether the store honours the condition when an upload is completed; probed once per bucket."""
+        try:
+            return honours_condition(
+                f"{self._calls.host}/{self._bucket} in parts",
+                path,
+                lambda probe: self._uploads.create(self._key(probe), self._place(probe), Body(b"probe")),
+                self._delete_one,
+            )
+        except (Unsupported, StorageFailed):
+            return False
+
+    def _too_large(self, path: str) -> StorageFailed:
+        return StorageFailed(
+            f"{self._place(path)} cannot be written: it exceeds the limit of 5 GiB for one request",
+            facts={"why": "the store ignores or refuses If-None-Match when an upload in parts is completed"},
+        )
 
     def _require_condition(self, path: str) -> None:
         """Raise NoAtomicCreate where the store ignores the condition; probed once per bucket, and not for AWS."""
-        client = self._client()
         with self._lock:
             if self._honours_condition is None:
-                endpoint = urlsplit(str(client.meta.endpoint_url))
-                self._honours_condition = bool(_AWS.search(endpoint.hostname or "")) or honours_condition(
-                    f"{endpoint.netloc}/{self._bucket}",
+                self._honours_condition = self._calls.is_aws or honours_condition(
+                    f"{self._calls.host}/{self._bucket}",
                     path,
                     lambda probe: self._create(probe, Body(b"")),
                     self._delete_one,
@@ -307,7 +345,9 @@ class S3Storage:
         objects = [{"Key": key} for key in by_key]
         try:
             answer = self._ask(
-                lambda client: client.delete_objects(Bucket=self._bucket, Delete={"Objects": objects}, **self._payer),
+                lambda client: client.delete_objects(
+                    Bucket=self._bucket, Delete={"Objects": objects}, **self._calls.payer
+                ),
                 paths[0],
                 "deleted",
             )
@@ -334,7 +374,7 @@ class S3Storage:
     def _delete_one(self, path: str) -> Deletion:
         try:
             answer = self._ask(
-                lambda client: client.delete_object(Bucket=self._bucket, Key=self._key(path), **self._payer),
+                lambda client: client.delete_object(**self._calls.of(self._key(path))),
                 path,
                 "deleted",
             )
@@ -353,7 +393,7 @@ class S3Storage:
         """
         from deltacli.storage.s3.faults import FAULTS, code_of, is_broken_off
 
-        asked = {"Bucket": self._bucket, "Key": self._key(path), **self._payer}
+        asked = self._calls.of(self._key(path))
         asked |= ({"Range": span} if span else {}) | ({"IfMatch": tag} if tag else {})
 
         def send(client: Any) -> tuple[bytes, dict[str, Any]]:  # Any: botocore has no types
@@ -396,7 +436,7 @@ class S3Storage:
 
     def _page(self, prefix: str, delimiter: str, token: str, after: str = "") -> ListedPage:
         """Return the page of a listing for a token, or the first."""
-        asked: dict[str, Any] = {"Bucket": self._bucket, "Prefix": prefix, **self._payer}
+        asked: dict[str, Any] = {"Bucket": self._bucket, "Prefix": prefix, **self._calls.payer}
         asked |= {"Delimiter": delimiter} if delimiter else {}
         asked |= {"StartAfter": prefix + after} if after else {}
         asked |= {"ContinuationToken": token} if token else {}
@@ -406,7 +446,7 @@ class S3Storage:
         return page
 
     def _holds_any(self, prefix: str) -> bool:
-        page = self._list({"Bucket": self._bucket, "Prefix": prefix, "MaxKeys": 1, **self._payer}, prefix)
+        page = self._list({"Bucket": self._bucket, "Prefix": prefix, "MaxKeys": 1, **self._calls.payer}, prefix)
         return bool(page.entries)
 
     def _list(self, asked: dict[str, Any], prefix: str) -> ListedPage:
@@ -417,39 +457,7 @@ class S3Storage:
         return f"{self._uri.partition('://')[0]}://{self._bucket}/{prefix}"
 
     def _ask(self, call: Callable[[Any], Answer], path: str, what: str, place: str | None = None) -> Answer:
-        """Make a call with retries and translate its errors."""
-        from deltacli.storage.s3.faults import FAULTS, passing, translate
-
-        client = self._client()
-        try:
-            return self._retry.call(
-                lambda: call(client),
-                host=self._host,
-                faults=FAULTS,
-                passing=passing,
-                max_attempts=None if self._retry.is_explicit else self._options.max_attempts,
-            )
-        except FAULTS as fault:
-            error = translate(fault, place or self._place(path), what, self._options, client)
-            raise error from error.__cause__
-
-    @property
-    def _host(self) -> str:
-        return urlsplit(str(self._client().meta.endpoint_url)).netloc.rpartition("@")[2]
-
-    def _client(self) -> Any:  # Any: botocore makes its classes at run time
-        """Return the client, created on first use."""
-        if self._made is None:
-            from deltacli.storage.s3.faults import FAULTS, translate_options
-
-            with self._lock:
-                if self._made is None:
-                    try:
-                        self._made = make_client(self._options)
-                    except FAULTS as fault:
-                        error = translate_options(fault, self._uri, self._options)
-                        raise error from error.__cause__
-        return self._made
+        return self._calls.ask(call, place or self._place(path), what)
 
     def _key(self, path: str) -> str:
         return f"{self._root}/{path}" if self._root and path else self._root or path
