@@ -137,30 +137,6 @@ def test_two_runs_at_once_do_nothing_twice(undisturbed: Path, tmp_path: Path) ->
     assert effects(undisturbed) == effects(home)
 
 
-def test_a_torn_line_is_skipped_and_ended_by_the_next_writer(tmp_path: Path) -> None:
-    first = JournalWriter(tmp_path, "r1")
-    first.write("run-started", 1)
-    first.write("step-finished", 2, table="t", step="vacuum", state="done")
-    first.close()
-    path = tmp_path / "journal" / "r1.ndjson"
-    path.write_bytes(path.read_bytes() + b'{"type":"step-finished","table":"t","st')
-    journal = Journal(tmp_path)
-    journal.refresh()
-    torn = journal.newest
-
-    again = JournalWriter(tmp_path, "r1")
-    again.write("run-resumed", 3)
-    again.write("step-finished", 4, table="t", step="validate", state="findings")
-    again.close()
-    journal.refresh()
-
-    assert torn is not None
-    assert not torn.is_complete
-    assert {"vacuum": (2, False), "validate": (4, True)} == journal.past_of("t")
-    assert {("t", "vacuum"): "done", ("t", "validate"): "findings"} == torn.steps
-    assert [2, 1] == [path.read_bytes().count(b'"step-finished","run"'), path.read_bytes().count(b'"st\n')]
-
-
 def test_a_resumed_run_does_not_repeat_what_it_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     write_lake(tmp_path)
