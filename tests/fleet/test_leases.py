@@ -10,8 +10,10 @@ from concurrent.futures import ThreadPoolExecutor
 import orjson
 import pytest
 
+from deltacli.errors import StorageFailed
 from deltacli.fleet.names import table_digest
 from deltacli.fleet.running.leases import Holder, Lease, Leases, process_identity, process_is_alive
+from deltacli.storage import Creation
 from deltacli.storage.in_memory import MemoryStorage
 from tests.support.faulty import Fault, FaultyStorage
 
@@ -123,3 +125,66 @@ def test_a_damaged_lease_counts_as_expired() -> None:
     store.put(path_of(store), b"{")
 
     assert isinstance(second.acquire("t"), Lease)
+
+
+def test_a_slow_taker_does_not_get_a_number_that_others_have_used() -> None:
+    store, clock = MemoryStorage(), Clocked()
+    slow, second, third = leases_of(store, "a", "b", "c", clock=clock)
+    second.acquire("t")
+    second.release("t")
+    create = store.put_if_absent
+
+    def late(path: str, data: bytes, *, modified_ms: int | None = None) -> Creation:
+        store.put_if_absent = create  # type: ignore[method-assign]
+        second.acquire("t")
+        second.release("t")
+        third.acquire("t")  # deletes the older files
+        return create(path, data, modified_ms=modified_ms)
+
+    store.put_if_absent = late  # type: ignore[method-assign]
+    found = slow.acquire("t")
+
+    assert isinstance(found, Holder)
+    assert ("c", True, False) == (found.run, third.is_held("t"), slow.is_held("t"))
+
+
+def test_a_renewal_does_not_undo_a_release(monkeypatch: pytest.MonkeyPatch) -> None:
+    store, clock = MemoryStorage(), Clocked()
+    first, second = leases_of(store, "a", "b", clock=clock)
+    first.acquire("t")
+    read = store.read
+
+    def released_meanwhile(path: str) -> bytes:
+        found = read(path)
+        monkeypatch.undo()
+        first.release("t")
+        return found
+
+    monkeypatch.setattr(store, "read", released_meanwhile)
+    first.renew()
+
+    assert isinstance(second.acquire("t"), Lease)
+
+
+def test_files_with_other_names_do_not_disturb_leases() -> None:
+    store = MemoryStorage()
+    (leases,) = leases_of(store, "a", clock=Clocked())
+    store.put(f"{table_digest('t')}/1 (conflicted copy).lease", b"{}")
+
+    assert isinstance(leases.acquire("t"), Lease)
+
+
+def test_a_lease_that_was_not_created_is_an_error_and_not_a_holder() -> None:
+    store = FaultyStorage(MemoryStorage())
+    (leases,) = leases_of(store, "a", clock=Clocked())
+    store.fail(2, Fault.UNSENT)
+
+    with pytest.raises(StorageFailed, match="could not be taken: nobody answered"):
+        leases.acquire("t")
+
+
+def test_a_process_of_another_container_counts_as_alive() -> None:
+    number, _, namespace = process_identity(os.getpid()).split("@")
+
+    assert not process_is_alive(f"{number}@1@{namespace}")
+    assert process_is_alive(f"{number}@1@{int(namespace) + 1}")

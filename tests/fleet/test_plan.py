@@ -12,8 +12,10 @@ import pytest
 from deltacli.cli.app import run
 from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.errors import UsageError
+from deltacli.fleet.planning.discovery import FoundTable
 from deltacli.fleet.planning.due import LastRun
 from deltacli.fleet.planning.plan import FleetPlan, plan_fleet
+from deltacli.fleet.policy_file.model import Group
 from deltacli.fleet.policy_file.reading import require_fleet_file
 from deltacli.storage import open_storage
 from deltacli.units import DAY_MS
@@ -203,3 +205,51 @@ def test_the_plan_has_the_same_content_in_every_format(
     assert (7, 1 + 2 + steps) == (end["count"], len(found["csv"].splitlines()) - 1)
     assert all(len(found[name].splitlines()) > steps for name in ("markdown", "table"))
     assert [2, 1] == [document["summary"]["unreadable"], document["summary"]["problems"]]
+
+
+@pytest.mark.parametrize("search", ['globs = ["lake/*"]', 'prefixes = ["lake/alias"]', 'tables = ["lake/alias"]'])
+def test_an_excluded_table_is_not_found_through_a_link(tmp_path: Path, plan: Plan, search: str) -> None:
+    TableBuilder().commits(3).write(tmp_path / "kept" / "protected")
+    TableBuilder().commits(3).write(tmp_path / "lake" / "other")
+    (tmp_path / "lake" / "alias").symlink_to(tmp_path / "kept" / "protected")
+
+    found = plan(f'[groups.all]\npolicy = "base"\n{search}\nexclude = ["kept/*"]\n')
+
+    assert {"lake/other"} >= due_of(found, tmp_path).keys()
+
+
+def test_all_names_of_a_table_have_one_lease(tmp_path: Path) -> None:
+    (group,) = _group_of(tmp_path)
+    TableBuilder().commits(1).write(tmp_path / "t")
+    (tmp_path / "link").symlink_to(tmp_path / "t")
+    names = ("s3://bucket/a/t", "s3a://bucket/a/t/")
+
+    here = {FoundTable(name, group, open_storage(str(tmp_path)), name).identity for name in ("t", "link")}
+    there = {FoundTable(name, group, open_storage(name, {}), "").identity for name in names}
+
+    assert {str(tmp_path.resolve() / "t")} == here
+    assert {"s3://bucket/a/t"} == there
+
+
+def _group_of(root: Path) -> tuple[Group, ...]:
+    (root / "fleet.toml").write_text(f'{POLICY}[groups.all]\npolicy = "base"\ntables = ["t"]\n')
+    return require_fleet_file(root / "fleet.toml").groups
+
+
+def test_a_bug_in_one_table_does_not_hide_the_others(
+    tmp_path: Path, plan: Plan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_lake(tmp_path / "lake")
+    store = type(open_storage(str(tmp_path)))
+    list_from = store.list_from
+
+    def broken(self: Any, directory: str, start: str = "") -> Any:  # Any: as in the port
+        if "behind" in f"{self.uri}/{directory}":
+            raise RecursionError("too deep")
+        return list_from(self, directory, start)
+
+    monkeypatch.setattr(store, "list_from", broken)
+    found = plan('[groups.all]\npolicy = "base"\nglobs = ["lake/*"]\n')
+
+    problems = {table.name.rpartition("/")[2]: table.problem.exit_code for table in found.tables if table.problem}
+    assert {"behind": 70, "gap": 3, "torn": 3} == problems

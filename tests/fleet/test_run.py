@@ -9,10 +9,17 @@ from typing import Any
 
 import pytest
 
+from deltacli.api.table import Table, open_table
 from deltacli.cli.app import run
+from deltacli.engine.embedded import EmbeddedEngine
+from deltacli.fleet.policy_file.reading import require_fleet_file
+from deltacli.fleet.running.runner import RunOptions
+from deltacli.fleet.running.session import FleetSession
+from deltacli.storage import Storage, open_storage
 from deltacli.storage.throttled import ThrottledRetry
 from tests.cli.test_documents import validate
-from tests.fleet.lake import DAMAGED, HEALTHY, data_files, live_digest, tree_of, write_lake
+from tests.fleet.lake import DAMAGED, HEALTHY, NOW_MS, data_files, live_digest, tree_of, write_lake
+from tests.support.faulty import Fault, FaultyStorage
 
 Command = Callable[..., tuple[int, Any]]  # Any: JSON values
 
@@ -100,6 +107,77 @@ def test_a_time_budget_leaves_the_rest_to_a_resumed_run(fleet: Command, tmp_path
     assert (True, 0, 5) == (resumed["resumed"], resumed["summary"]["left"], resumed_code)
     assert "done" == states(resumed)["garbage"]["vacuum"]
     assert 1 == len({path.name for path in (tmp_path / "fleet-state" / "journal").glob(f"{first['run']}*")})
+
+
+def test_nothing_is_deleted_after_a_validation_that_could_not_be_completed(fleet: Command, tmp_path: Path) -> None:
+    policy = tmp_path / "fleet.toml"
+    policy.write_text(policy.read_text().replace("validate = {", 'validate = { baselines = "fleet.toml",'))
+    kept = data_files(tmp_path / "lake" / "garbage")
+
+    _, first = fleet("run", "--yes")
+    journal = next((tmp_path / "fleet-state" / "journal").iterdir())
+    journal.write_bytes(
+        b"".join(
+            line
+            for line in journal.read_bytes().splitlines(keepends=True)
+            if not (b'"vacuum"' in line or b'"run-finished"' in line)
+        )
+    )
+    _, resumed = fleet("run", "--yes", "--resume")
+
+    assert {"validate": "failed", "vacuum": "refused"} == states(first)["garbage"]
+    assert {"vacuum": "refused"} == states(resumed)["garbage"]
+    assert kept == data_files(tmp_path / "lake" / "garbage")
+
+
+def session_of(root: Path, **others: Any) -> FleetSession:  # Any: fields of a session
+    write_lake(root)
+    place = str(root / "fleet-state" / "leases")
+    leases = FaultyStorage(open_storage(place))
+    fields: dict[str, Any] = {
+        "file": require_fleet_file(root / "fleet.toml"),
+        "state": root / "fleet-state",
+        "open_store": lambda uri: leases if uri == place else open_storage(uri),
+        "open_table": open_table,
+        "engine": EmbeddedEngine(),
+        "clock": lambda: NOW_MS,
+        "options": RunOptions(jobs=1, yes=True),
+    }
+    return FleetSession(**(fields | others))
+
+
+def test_leases_that_cannot_be_read_fail_a_step_and_not_the_run(tmp_path: Path) -> None:
+    session = session_of(tmp_path)
+    leases = session.open_store(str(tmp_path / "fleet-state" / "leases"))
+    opened: list[str] = []
+
+    def open_it(name: str) -> Table:
+        if not opened:  # the next request to the leases is the one before the vacuum of this table
+            leases.fail(1, Fault.BEFORE)  # type: ignore[attr-defined]  # a faulty store
+        opened.append(name)
+        return open_table(name)
+
+    session.open_table = open_it
+    report = session.run()
+
+    vacuums = {
+        table.name: step.outcome.state for table in report.tables for step in table.steps if step.step.kind == "vacuum"
+    }
+    assert "failed" == vacuums.pop(opened[0])
+    assert {"done", "nothing", "refused"} == set(vacuums.values())
+
+
+def test_the_time_budget_includes_the_search(tmp_path: Path) -> None:
+    now = [0.0]
+
+    def open_slowly(uri: str) -> Storage:
+        now[0] += 3_600
+        return open_storage(uri)
+
+    options = RunOptions(jobs=1, budget_seconds=3_600, yes=True)
+    report = session_of(tmp_path, options=options, open_store=open_slowly, ticks=lambda: now[0]).run()
+
+    assert (0, True) == (report.summary()["done"], report.left > 0)
 
 
 def test_requests_to_a_host_are_a_fixed_time_apart() -> None:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 Opener = Callable[[str], "Storage"]
 
+_OF_S3 = re.compile(r"s3[an]://")
 _DEEPEST = 64
 """Maximum depth of directories. Local ones are also recognized by their targets, because links may form cycles."""
 
@@ -33,6 +34,11 @@ class FoundTable(NamedTuple):
     group: Group
     store: Storage
     at: str
+
+    @property
+    def identity(self) -> str:
+        """Return what is the same for all names of the table."""
+        return _identity(self.store, self.at)
 
 
 class Failure(NamedTuple):
@@ -103,7 +109,9 @@ class _Search:
         self._excluded[group.name] = exclusion(group.exclude)
         self._found[group.name] = []
         for entry in group.tables:
-            if not self._is_excluded(group, entry.text) and (store := self._store(group, entry, entry.text)):
+            if self._is_excluded(group, entry.text) or not (store := self._store(group, entry, entry.text)):
+                continue
+            if not self._is_excluded(group, _identity(store, "")):
                 self._found[group.name].append(FoundTable(entry.text, group, store, ""))
         for entry in (*group.globs, *group.prefixes):
             pattern = split_pattern(entry.text) if entry in group.globs else (entry.text, ())
@@ -148,19 +156,24 @@ class _Search:
         elif look.is_paimon:
             self._others[place.name] = None
         elif LOG_DIRECTORY in look.names:
-            if not place.segments and not self._is_excluded(place.group, place.name):
+            if not place.segments and not self._is_excluded_place(place):
                 self._found[place.group.name].append(FoundTable(place.name, place.group, place.store, place.at))
         else:
             self._level += [below for below in _below(place, look.names) if self._is_new(below)]
 
     def _is_new(self, place: _Place) -> bool:
         """Return True for a directory that is not hidden, not excluded, and was not seen by this group before."""
-        if place.depth > _DEEPEST or self._is_excluded(place.group, place.name):
+        if place.depth > _DEEPEST or self._is_excluded_place(place):
             return False
         key = (place.group.name, _identity(place.store, place.at), place.segments)
         is_new = key not in self._seen
         self._seen.add(key)
         return is_new
+
+    def _is_excluded_place(self, place: _Place) -> bool:
+        """Return True for a directory that is excluded by its name, or by the name that a link leads to."""
+        identity = _identity(place.store, place.at)
+        return any(self._is_excluded(place.group, name) for name in (place.name, identity))
 
     def _is_excluded(self, group: Group, name: str) -> bool:
         expression = self._excluded[group.name]
@@ -196,10 +209,10 @@ def _key(place: _Place) -> str:
 
 
 def _identity(store: Storage, at: str) -> str:
-    """Return the identity of a directory: on a local disk its path with links resolved."""
+    """Return the identity of a directory: on a local disk its path with links resolved, else its plain URI."""
     if isinstance(store, LocalStorage):
         return os.path.realpath(os.path.join(store.root, at))
-    return f"{store.uri}/{at}".rstrip("/")
+    return _OF_S3.sub("s3://", f"{store.uri}/{at}".rstrip("/"))
 
 
 def _join(name: str, below: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -33,8 +34,16 @@ def split_pattern(text: str) -> Pattern:
 
 def exclusion(entries: Iterable[Entry]) -> re.Pattern[str] | None:
     """Return an expression for the names of directories that are, or are below, one that matches; None for none."""
-    texts = [_expression(entry.text) for entry in entries]
+    texts = [_expression(text) for entry in entries for text in {entry.text: None, _resolved(entry.text): None}]
     return re.compile(f"(?:{'|'.join(texts)})(?:/.*)?", re.DOTALL) if texts else None
+
+
+def _resolved(glob: str) -> str:
+    """Return a glob with the links resolved in the directory before its first special character."""
+    if "://" in glob:
+        return glob.replace("s3a://", "s3://").replace("s3n://", "s3://")
+    base = split_pattern(glob).base
+    return os.path.realpath(base) + glob[len(base) :]
 
 
 def _expression(glob: str) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.did_you_mean import nearest_name
-from deltacli.errors import DeltacliError, UsageError
+from deltacli.errors import EXIT_BUG, DeltacliError, UsageError
 from deltacli.fleet.planning.discovery import Discovery, FoundTable, Opener, discover
 from deltacli.fleet.planning.due import NO_PAST, Past, PlannedStep, expiry_cutoff_ms, plan_steps
 from deltacli.fleet.planning.estimates import FAR, NEAR
@@ -171,6 +171,9 @@ def plan_table(table: FoundTable, past: Past, now_ms: int) -> TablePlan:
         facts = read_facts(table.store, table.at, expiry_cutoff_ms(group.policy, now_ms))
     except DeltacliError as fault:
         return TablePlan(table.name, group.name, group.policy.name, None, (), PlanProblem.of(fault))
+    except Exception as fault:  # noqa: BLE001  (recorded as exit 70: no table hides the others)
+        problem = PlanProblem("bug", f"{type(fault).__name__}: {without_secrets(str(fault))}", EXIT_BUG)
+        return TablePlan(table.name, group.name, group.policy.name, None, (), problem)
     cost = FAR if table.store.capabilities.parallel_reads > 1 else NEAR
     steps = plan_steps(facts, group.policy, past, now_ms, cost)
     return TablePlan(table.name, group.name, group.policy.name, facts, steps)

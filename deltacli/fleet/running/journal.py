@@ -15,6 +15,7 @@ from typing import Any
 
 import orjson
 
+from deltacli.clock import Clock, system_clock
 from deltacli.documents import dumps
 from deltacli.errors import UsageError
 from deltacli.fleet.planning.due import LastRun, Past
@@ -39,12 +40,13 @@ class JournalWriter:
         self.run = run
         self._path = state / JOURNAL / f"{run}{SUFFIX}"
         self._lock = Lock()
+        self._is_torn = False
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             self._file = os.open(self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o666)
             size = os.lseek(self._file, 0, os.SEEK_END)
-            if size and os.pread(self._file, 1, size - 1) != b"\n":
-                os.write(self._file, b"\n")  # ends the line that a killed run left torn
+            self._is_torn = size > 0 and os.pread(self._file, 1, size - 1) != b"\n"
+            self._end_torn_line()
         except OSError as fault:
             raise unwritable(str(self._path), fault) from fault
 
@@ -54,12 +56,21 @@ class JournalWriter:
         line = dumps({"type": kind, "run": self.run, "timestampMs": timestamp_ms, **known}) + b"\n"
         try:
             with self._lock:
+                self._end_torn_line()
+                self._is_torn = True
                 written = os.write(self._file, line)
                 while written < len(line):  # a full disk: the next write raises the error
                     written += os.write(self._file, line[written:])
+                self._is_torn = False
                 os.fsync(self._file)
         except OSError as fault:
             raise unwritable(str(self._path), fault) from fault
+
+    def _end_torn_line(self) -> None:
+        """End the line that a killed run, or a full disk, left torn, so that it does not spoil the next one."""
+        if self._is_torn:
+            os.write(self._file, b"\n")
+            self._is_torn = False
 
     def close(self) -> None:
         os.close(self._file)
@@ -85,10 +96,13 @@ class RunRecord:
 
 
 class Journal:
-    """The events of all runs, as far as they matter to later ones. `refresh` reads what was added."""
+    """The events of all runs, as far as they matter to later ones. `refresh` reads what was added.
 
-    def __init__(self, state: Path) -> None:
-        self._directory = state / JOURNAL
+    Of two runs of a step, the one with the later time counts, unless that time is in the future of `clock`.
+    """
+
+    def __init__(self, state: Path, clock: Clock = system_clock) -> None:
+        self._directory, self._clock = state / JOURNAL, clock
         self._offsets: dict[str, int] = {}
         self._past: dict[str, dict[str, LastRun]] = {}
         self._runs: dict[str, RunRecord] = {}
@@ -156,7 +170,15 @@ class Journal:
                 found.steps[table, step] = state
                 if state in SUCCEEDED:
                     last = LastRun(record["timestampMs"], state == "findings")
-                    self._past.setdefault(table, {})[step] = last
+                    past = self._past.setdefault(table, {})
+                    if step not in past or self._is_later(last, past[step]):
+                        past[step] = last
+
+    def _is_later(self, one: LastRun, other: LastRun) -> bool:
+        now_ms = self._clock()
+        if (one.timestamp_ms > now_ms) is (other.timestamp_ms > now_ms):
+            return one.timestamp_ms >= other.timestamp_ms
+        return one.timestamp_ms <= now_ms
 
 
 def read_journal(state: Path) -> Iterator[tuple[str, Record]]:
@@ -173,6 +195,10 @@ def read_record(line: bytes) -> Record | None:
     is_known = (
         isinstance(record, dict) and isinstance(record.get("type"), str) and type(record.get("timestampMs")) is int
     )
-    if not is_known or (record["type"] == "step-finished" and not {"table", "step", "state"} <= record.keys()):
+    if not is_known or (record["type"] == "step-finished" and not _has_texts(record, "table", "step", "state")):
         return None
     return dict(record)
+
+
+def _has_texts(record: Record, *names: str) -> bool:
+    return all(isinstance(record.get(name), str) for name in names)

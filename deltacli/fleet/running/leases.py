@@ -8,6 +8,7 @@ releases it, when it expires, or when its process on the same machine has ended.
 from __future__ import annotations
 
 import os
+import re
 import socket
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -21,13 +22,15 @@ from deltacli.clock import Clock
 from deltacli.documents import dumps
 from deltacli.errors import DeltacliError, FileMissing, StorageFailed
 from deltacli.fleet.names import table_digest
-from deltacli.storage.base import Created, Existed, Unknown
+from deltacli.storage.base import Unknown
+from deltacli.storage.secrets import without_secrets
 from deltacli.units import format_timestamp
 
 if TYPE_CHECKING:
     from deltacli.storage import Storage
 
 _SUFFIX = ".lease"
+_NAME = re.compile(r"[0-9]{12}\.lease")
 _RENEWALS = 3
 """Number of times that a lease is renewed in the time after which it expires."""
 
@@ -80,27 +83,29 @@ class Leases:
         if holder is not None and reason is None:
             return holder
         number = 1 if holder is None else holder.number + 1
-        match self._store.put_if_absent(_path(key, number), self._content(resource)):
-            case Created():
-                pass
-            case Existed() | Unknown():  # also where the answer to our own request was lost
-                found = self._newest(key) or Holder(number, "unknown", "", "", 0)
-                if (found.number, found.run, found.process) != (number, self._run, self._process):
-                    return found
+        creation = self._store.put_if_absent(_path(key, number), self._content(resource))
+        found = self._newest(key)
+        if found is None or found.number < number:
+            reason = str(creation.cause) if isinstance(creation, Unknown) else "it was deleted"
+            raise StorageFailed(f"the lease of {resource} could not be taken: {without_secrets(reason)}")
+        # A newer number is there also where we were slow: others took, released and deleted ours meanwhile.
+        if (found.number, found.run, found.process) != (number, self._run, self._process):
+            return found
         is_stolen = holder is not None and not holder.is_released
         lease = Lease(key, number, reason if is_stolen else None, holder.run if holder and is_stolen else None)
         with self._lock:
             self._held[resource] = lease
-        self._delete_older(key, number)
+        if holder is not None:
+            self._delete_older(key, number)
         return lease
 
     def release(self, resource: str) -> None:
         """End a lease. A fault of the store is not raised: the lease then expires."""
         with self._lock:
             lease = self._held.pop(resource, None)
-        if lease is not None:
-            with suppress(StorageFailed):
-                self._store.put(_path(lease.key, lease.number), self._content(resource, is_released=True))
+            if lease is not None:
+                with suppress(DeltacliError):
+                    self._store.put(_path(lease.key, lease.number), self._content(resource, is_released=True))
 
     def remove(self, resource: str) -> None:
         """End a lease and delete its file. Only for what no other run can want any more."""
@@ -120,9 +125,14 @@ class Leases:
     def renew(self) -> None:
         """Extend all leases that are still held."""
         for resource, lease in list(self._held.items()):
-            with suppress(StorageFailed):
+            with suppress(DeltacliError):
                 if self.is_held(resource):
-                    self._store.put(_path(lease.key, lease.number), self._content(resource))
+                    self._extend(resource, lease)
+
+    def _extend(self, resource: str, lease: Lease) -> None:
+        with self._lock:  # never after its release, which would be undone
+            if self._held.get(resource) is lease:
+                self._store.put(_path(lease.key, lease.number), self._content(resource))
 
     @contextmanager
     def renewed(self) -> Iterator[None]:
@@ -142,7 +152,7 @@ class Leases:
 
     def _newest(self, key: str) -> Holder | None:
         try:
-            names = [stat.name for stat in self._store.list_from(key) if stat.name.endswith(_SUFFIX)]
+            names = [stat.name for stat in self._store.list_from(key) if _NAME.fullmatch(stat.name)]
         except FileMissing:
             return None
         for name in reversed(names):
@@ -208,20 +218,22 @@ def _read(number: int, data: bytes) -> Holder:
 
 
 def process_identity(pid: int) -> str:
-    """Return a process as `PID@START`, because numbers of processes are used again; without the start where the system
-    does not tell it.
+    """Return a process as `PID@START@NAMESPACE`, because numbers of processes are used again, and by each container;
+    without the last two where the system does not tell them.
     """
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
-            return f"{pid}@{file.read().rpartition(b')')[2].split()[19].decode()}"
+            start = file.read().rpartition(b")")[2].split()[19].decode()
+        return f"{pid}@{start}@{os.stat('/proc/self/ns/pid').st_ino}"
     except (OSError, IndexError):
         return f"{pid}@"
 
 
 def process_is_alive(identity: str) -> bool:
-    """Return True if a process of this machine still runs, or where that is not known."""
-    number = identity.partition("@")[0]
-    if not number.isdecimal():
+    """Return True if a process of this machine still runs, or where that is not known, as of another container."""
+    number, _, rest = identity.partition("@")
+    namespace, own = rest.partition("@")[2], process_identity(os.getpid()).partition("@")[2].partition("@")[2]
+    if not number.isdecimal() or (namespace and namespace != own):
         return True
     try:
         os.kill(int(number), 0)

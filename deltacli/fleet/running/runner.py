@@ -10,14 +10,15 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
+from enum import StrEnum
 from threading import Event
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.clock import Clock
 from deltacli.errors import EXIT_BUG, EXIT_FINDINGS, EXIT_OK, DeltacliError, PartlyDone, Refused
-from deltacli.fleet.planning.due import PlannedStep
+from deltacli.fleet.planning.due import Past, PlannedStep
 from deltacli.fleet.planning.plan import FleetPlan, PlanProblem, TablePlan, plan_table
-from deltacli.fleet.running.journal import Journal, JournalWriter
+from deltacli.fleet.running.journal import SUCCEEDED, Journal, JournalWriter
 from deltacli.fleet.running.leases import Holder, Leases
 from deltacli.fleet.running.steps import StepOutcome, carry_out
 from deltacli.memory_limit import exhausted_by, is_exhaustion
@@ -42,6 +43,19 @@ class RunOptions:
     jobs: int = 4
     budget_seconds: float | None = None
     yes: bool = False
+
+
+class _Doubt(StrEnum):
+    """Why nothing is deleted from a table whose policy has a validation."""
+
+    FINDINGS = "the last validation of this table failed"
+    FAILED = "the validation of this table could not be completed"
+    NOT_STARTED = "the validation of this table was not started"
+
+    @classmethod
+    def after(cls, state: str) -> _Doubt | None:
+        """Return the doubt after a validation that ended in a state."""
+        return {"done": None, "findings": cls.FINDINGS}.get(state, cls.FAILED)
 
 
 class StepReport(NamedTuple):
@@ -119,7 +133,8 @@ class FleetReport:
 class FleetRunner:
     """Works through a plan. `open_table` opens the table of a name.
 
-    `done` are steps that an interrupted run has ended, by table and step. `ticks` is a clock of seconds for the budget.
+    `done` are steps that an interrupted run has ended, by table and step, with their states. `ticks` is a clock of
+    seconds for the budget, which starts at `began` (default: with the work).
     """
 
     plan: FleetPlan
@@ -129,9 +144,10 @@ class FleetRunner:
     leases: Leases
     options: RunOptions
     clock: Clock
-    done: Collection[tuple[str, str]] = ()
+    done: Mapping[tuple[str, str], str] = field(default_factory=dict)
     progress: Progress = SILENT
     ticks: Callable[[], float] = time.monotonic
+    began: float | None = None
     on_table: Callable[[TableReport], None] = lambda _: None
     _stopping: Event = field(default_factory=Event)
     _deadline: float | None = None
@@ -142,16 +158,14 @@ class FleetRunner:
         Where the run is interrupted, steps in flight are ended, and no further ones are started.
         """
         if self.options.budget_seconds is not None:
-            self._deadline = self.ticks() + self.options.budget_seconds
+            self._deadline = (self.ticks() if self.began is None else self.began) + self.options.budget_seconds
         for table in self.plan.tables:
             if table.problem is not None:
                 report.tables.append(TableReport(table.name, table.group, (), table.problem))
-                problem = table.problem.as_json()
-                self.writer.write("table-unreadable", self.clock(), table=table.name, group=table.group, **problem)
+                self._record_problem(table, table.problem)
         due = [table for table in self.plan.tables if table.steps]
         with (
             self.progress.step("maintaining", unit="tables", total=len(due)) as step,
-            self.leases.renewed(),
             ThreadPoolExecutor(self.options.jobs) as pool,
         ):
             waiting = {pool.submit(self._table, table): table for table in due}
@@ -171,6 +185,10 @@ class FleetRunner:
                         self._collect(future, report)
                 raise
 
+    def _record_problem(self, table: TablePlan, problem: PlanProblem) -> None:
+        where = {"table": table.name, "group": table.group}
+        self.writer.write("table-unreadable", self.clock(), **where, **problem.as_json())
+
     def _collect(self, future: Future[tuple[TableReport, int]], report: FleetReport) -> None:
         found, left = future.result()
         report.left += left
@@ -183,7 +201,7 @@ class FleetRunner:
         if not any(map(self._may_start, planned.steps)):
             return TableReport(planned.name, planned.group), len(planned.steps)
         try:
-            lease = self.leases.acquire(planned.name)
+            lease = self.leases.acquire(self.plan.found[planned.name].identity)
         except DeltacliError as fault:
             outcome = StepOutcome.of(fault)
             return TableReport(planned.name, planned.group, _all(planned.steps, outcome)), 0
@@ -197,15 +215,15 @@ class FleetRunner:
                 )
             return self._leased_table(planned, lease.stolen)
         finally:
-            self.leases.release(planned.name)
+            self.leases.release(self.plan.found[planned.name].identity)
 
     def _leased_table(self, planned: TablePlan, stolen: str | None) -> tuple[TableReport, int]:
         self.journal.refresh()
         past = self.journal.past_of(planned.name)
         current = plan_table(self.plan.found[planned.name], past, self.clock())
-        validated = past.get("validate")
-        is_validated = "validate" in self.plan.found[planned.name].group.policy.steps
-        has_findings = is_validated and validated is not None and validated.has_findings
+        doubt = self._doubt(planned.name, past)
+        if current.problem is not None:
+            self._record_problem(planned, current.problem)
         if current.facts is not None:
             facts = current.facts.as_json()
             self.writer.write("table-facts", self.clock(), table=planned.name, group=planned.group, facts=facts)
@@ -221,14 +239,25 @@ class FleetRunner:
         for step in current.steps:
             if (planned.name, step.kind) in self.done:
                 continue
-            if not self._may_start(step):
+            if not self._may_start(step) or (step.is_destructive and doubt is _Doubt.NOT_STARTED):
                 left += 1
+                doubt = _Doubt.NOT_STARTED if step.kind == "validate" else doubt
                 continue
-            report = self._step(planned, step, table, has_findings=has_findings)
+            report = self._step(planned, step, table, doubt)
             reports.append(report)
-            if step.kind == "validate" and report.outcome.state in ("done", "findings"):
-                has_findings = report.outcome.state == "findings"
+            if step.kind == "validate":
+                doubt = _Doubt.after(report.outcome.state)
         return TableReport(planned.name, planned.group, tuple(reports), current.problem, stolen), left
+
+    def _doubt(self, name: str, past: Past) -> _Doubt | None:
+        """Return what the last validation of a table says against deletions."""
+        ended = self.done.get((name, "validate"))
+        if "validate" not in self.plan.found[name].group.policy.steps:
+            return None
+        if ended is not None and ended not in SUCCEEDED:
+            return _Doubt.FAILED
+        last = past.get("validate")
+        return _Doubt.FINDINGS if last is not None and last.has_findings else None
 
     def _may_start(self, step: PlannedStep) -> bool:
         if self._stopping.is_set():
@@ -237,12 +266,12 @@ class FleetRunner:
         return left is None or left > step.estimate.seconds
 
     def _step(
-        self, planned: TablePlan, step: PlannedStep, table: Callable[[], TableHandle], *, has_findings: bool
+        self, planned: TablePlan, step: PlannedStep, table: Callable[[], TableHandle], doubt: _Doubt | None
     ) -> StepReport:
         """Carry out a step, or refuse it; every outcome is in the journal."""
         began = self.ticks()
         where = {"table": planned.name, "group": planned.group, "step": step.kind}
-        refusal = self._refusal(planned.name, step, has_findings=has_findings)
+        refusal = self._refusal(planned.name, step, doubt)
         if refusal is None:
             self.writer.write("step-started", self.clock(), **where, reason=step.reason)
         outcome = refusal or self._outcome(planned.name, step.kind, table)
@@ -260,7 +289,7 @@ class FleetRunner:
         )
         return StepReport(step, outcome, duration_ms)
 
-    def _refusal(self, table: str, step: PlannedStep, *, has_findings: bool) -> StepOutcome | None:
+    def _refusal(self, table: str, step: PlannedStep, doubt: _Doubt | None) -> StepOutcome | None:
         """Return why a step is not carried out, None where it may be."""
         if not step.is_destructive:
             return None
@@ -268,13 +297,21 @@ class FleetRunner:
             message, code = f"the policy lacks consent = true for {step.kind}", "fleet.consent"
         elif not self.options.yes:
             message, code = "confirmation is required: add --yes", "consent.missing"
-        elif has_findings:
-            message, code = "the last validation of this table failed, so nothing is deleted", "fleet.findings"
-        elif not self.leases.is_held(table):
-            message, code = "another run has taken the lease of this table", "fleet.lease-lost"
+        elif doubt is not None:
+            message, code = f"{doubt}, so nothing is deleted", "fleet.findings"
         else:
-            return None
+            return self._lost_lease(table)
         return StepOutcome("refused", Refused.exit_code, message, code)
+
+    def _lost_lease(self, table: str) -> StepOutcome | None:
+        """Return a refusal where another run has taken the lease meanwhile, or where that cannot be found out."""
+        try:
+            if self.leases.is_held(self.plan.found[table].identity):
+                return None
+        except DeltacliError as fault:
+            return StepOutcome.of(fault)
+        message = "another run has taken the lease of this table"
+        return StepOutcome("refused", Refused.exit_code, message, "fleet.lease-lost")
 
     def _outcome(self, name: str, kind: str, table: Callable[[], TableHandle]) -> StepOutcome:
         """Carry out a step. No fault of a table ends the run, not even a bug."""

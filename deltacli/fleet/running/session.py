@@ -9,6 +9,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -57,18 +58,21 @@ class FleetSession:
 
         Raises UsageError, Refused where that run is still active, and StorageFailed where the state cannot be written.
         """
+        began = self.ticks()
         choose_groups(self.file, self.only)
-        journal = Journal(self.state)
+        journal = Journal(self.state, self.clock)
         journal.refresh()
         interrupted = self._interrupted(journal) if resume else None
-        run = interrupted.run if interrupted else new_run_id(self.clock())
+        run = interrupted.run if interrupted else new_run_id(self.clock(), journal.newest)
         leases = self._leases(run)
         self._require_inactive(leases, run)
+        journal.refresh()  # what the run to resume did until its lease was free
         ended = dict(interrupted.steps) if interrupted else {}
         writer = JournalWriter(self.state, run)
         try:
             self._begin(writer, is_resumed=interrupted is not None)
-            report = self._work(journal, writer, leases, None if interrupted is None else ended)
+            with leases.renewed():
+                report = self._work(journal, writer, leases, None if interrupted is None else ended, began)
             if not report.left:
                 leases.remove(f"run {run}")
             return report
@@ -111,9 +115,16 @@ class FleetSession:
         )
 
     def _work(
-        self, journal: Journal, writer: JournalWriter, leases: Leases, ended: Mapping[tuple[str, str], str] | None
+        self,
+        journal: Journal,
+        writer: JournalWriter,
+        leases: Leases,
+        ended: Mapping[tuple[str, str], str] | None,
+        began: float,
     ) -> FleetReport:
-        """Plan and do the work; `ended` are the steps that the run to resume has ended, None for a new run."""
+        """Plan and do the work; `ended` are the steps that the run to resume has ended, None for a new run. The time
+        budget starts at `began`.
+        """
         plan = plan_fleet(
             self.file,
             self.open_store,
@@ -134,7 +145,8 @@ class FleetSession:
             leases,
             self.options,
             self.clock,
-            done=done.keys(),
+            done=done,
+            began=began,
             progress=self.progress,
             ticks=self.ticks,
         )
@@ -149,7 +161,19 @@ class FleetSession:
             writer.write("run-finished", self.clock(), exit=exit_code, left=left, summary=report.summary())
 
 
-def new_run_id(now_ms: int) -> str:
-    """Return the name of a run: names are in the order of their beginnings, and no two are equal."""
-    moment = format_timestamp(now_ms).replace("-", "").replace(":", "").replace(".", "")
+def new_run_id(now_ms: int, newest: RunRecord | None = None) -> str:
+    """Return the name of a run: names are in the order of their beginnings, also where the clock was set back, and no
+    two are equal.
+    """
+    last_ms = -1 if newest is None else _begin_of(newest.run)
+    moment = format_timestamp(max(now_ms, last_ms + 1)).replace("-", "").replace(":", "").replace(".", "")
     return f"{moment}-{secrets.token_hex(4)}"
+
+
+def _begin_of(run: str) -> int:
+    """Return the time in the name of a run, -1 where there is none."""
+    try:
+        moment = datetime.strptime(run.partition("-")[0], "%Y%m%dT%H%M%S%fZ").replace(tzinfo=UTC)
+    except ValueError:
+        return -1
+    return round(moment.timestamp() * 1_000)

@@ -48,7 +48,7 @@ def plan(
     from deltacli.fleet.running.journal import Journal
 
     found = require_fleet_file(file)
-    journal = Journal(Path(state or found.settings.state))
+    journal = Journal(Path(state or found.settings.state), run.clock)
     journal.refresh()
     stores = FleetStores.of(run, found.settings.calls_per_second)
     planned = plan_fleet(
