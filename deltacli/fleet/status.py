@@ -3,24 +3,31 @@
 from __future__ import annotations
 
 import socket
-from collections import deque
-from collections.abc import Iterable, Mapping
+from collections import Counter, deque
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from deltacli.errors import EXIT_FINDINGS, EXIT_OK, PartlyDone
-from deltacli.fleet.running.journal import Record, read_journal
+from deltacli.fleet.policy_file.model import FleetFile
+from deltacli.fleet.running.journal import NOT_DONE, Record, read_journal
 from deltacli.fleet.running.leases import process_is_alive
-from deltacli.fleet.running.runner import NOT_DONE
+from deltacli.fleet.thresholds import Judgement, State, judge_thresholds
+from deltacli.hints import quoted_table
 from deltacli.storage.secrets import without_secrets
 from deltacli.units import format_timestamp
 
 POINTS = 30
 """Number of values that a trend keeps."""
 
-SERIES = ("logBytes", "logFiles", "commitsBehind", "liveFiles", "tombstones", "errors", "deletedBytes")
-"""The numbers whose trend is kept, where steps report them."""
+OF_FACTS = ("logBytes", "logFiles", "commitsBehind")
+OF_STEPS = ("liveFiles", "liveBytes", "rows", "smallFiles", "tombstones", "findings", "errors")
+SERIES = (*OF_FACTS, *OF_STEPS, "deletedBytes")
+"""The numbers whose trend is kept, where runs report them."""
+
+TOTALS = ("liveFiles", "liveBytes", "rows", "logBytes", "tombstones", "findings")
+"""The numbers whose sum over all tables is kept for each run."""
 
 
 class Point(NamedTuple):
@@ -41,6 +48,9 @@ class StepStatus:
     run: str
     message: str = ""
     succeeded_ms: int | None = None
+    code: str | None = None
+    findings: Sequence[Mapping[str, Any]] = ()  # Any: JSON values
+    """The first findings of a validation that failed."""
 
     @property
     def is_alert(self) -> bool:
@@ -66,22 +76,47 @@ class TableStatus:
     problem: tuple[str, str, str] | None = None
     """Run, code and message, where the newest run could not read the table."""
     trends: dict[str, deque[Point]] = field(default_factory=dict)
+    numbers: dict[str, int] = field(default_factory=dict)
+    """The newest value of each number, as thresholds need it."""
+    judgements: Sequence[Judgement] = ()
+
+    @property
+    def shown_name(self) -> str:
+        return without_secrets(self.name)
+
+    @property
+    def exceeded(self) -> list[Judgement]:
+        """Return the thresholds that are exceeded."""
+        return [one for one in self.judgements if one.state is State.EXCEEDED]
 
     @property
     def alerts(self) -> list[str]:
         """Return what is wrong, in sentences."""
+        return self.faults + [f"{one.threshold}: {one.message}" for one in self.exceeded]
+
+    @property
+    def faults(self) -> list[str]:
+        """Return the alerts that are not thresholds, in sentences."""
         found = [] if self.problem is None else [f"{self.problem[1]}: {self.problem[2]}"]
         return found + [f"{step.kind} {step.state}: {step.message}" for step in self.steps.values() if step.is_alert]
+
+    @property
+    def advice(self) -> list[str]:
+        """Return what to do about the alerts, each once."""
+        found = [] if self.problem is None else [f"deltacli validate {quoted_table(self.shown_name)}"]
+        found += [advice_for(step, self.shown_name) for step in self.steps.values() if step.is_alert]
+        return list(dict.fromkeys(found + [one.advice for one in self.exceeded if one.advice is not None]))
 
     def note(self, name: str, timestamp_ms: int, value: object) -> None:
         """Add a value to a trend."""
         if type(value) is int:
             self.trends.setdefault(name, deque(maxlen=POINTS)).append(Point(timestamp_ms, value))
+            self.numbers[name] = value
 
     def as_json(self) -> dict[str, Any]:  # Any: JSON values
         """Return the table for documents."""
         found: dict[str, Any] = {
-            "table": without_secrets(self.name),
+            "table": self.shown_name,
             "group": self.group,
             "seenMs": self.seen_ms,
         }  # Any
@@ -90,9 +125,27 @@ class TableStatus:
         trends = {name: [list(point) for point in points] for name, points in self.trends.items()}
         return found | {
             "alerts": self.alerts,
+            "next": self.advice,
+            "thresholds": [one.as_json() for one in self.judgements],
             "steps": [step.as_json() for step in self.steps.values()],
             "trends": trends,
         }
+
+
+def advice_for(step: StepStatus, table: str) -> str:
+    """Return what to do about a step that was not carried out, or had findings."""
+    name = quoted_table(table)
+    match step.code, step.kind:
+        case "fleet.consent", kind:
+            return f"set consent = true for {kind} in its policy, or turn {kind} off"
+        case "consent.missing", _:
+            return "deltacli fleet run --yes"
+        case ("fleet.findings", _) | (_, "validate"):
+            return f"deltacli validate {name}"
+        case _, "log-expire":
+            return f"deltacli log expire {name} --dry-run"
+        case _, kind:
+            return f"deltacli {kind} {name} --dry-run"
 
 
 @dataclass(slots=True)
@@ -140,6 +193,18 @@ class FleetStatus:
     tables: list[TableStatus]
     runs: int
     newest: RunStatus | None
+    trends: dict[str, deque[Point]] = field(default_factory=dict)
+    """Number -> its sum over all tables at the end of each run."""
+
+    @property
+    def unknown(self) -> dict[str, list[TableStatus]]:
+        """Return the thresholds that could not be judged, each with its tables."""
+        found: dict[str, list[TableStatus]] = {}
+        for table in self.tables:
+            for one in table.judgements:
+                if one.state is State.UNKNOWN:
+                    found.setdefault(f"{one.threshold}: {one.message}", []).append(table)
+        return found
 
     @property
     def exit_code(self) -> int:
@@ -155,21 +220,35 @@ class FleetStatus:
             "alerts": sum(bool(table.alerts) for table in self.tables),
             "unreadable": sum(table.problem is not None for table in self.tables),
             "runs": self.runs,
+            "unknown": sum(map(len, self.unknown.values())),
         }
 
 
-def read_status(state: Path, only: Iterable[str] = ()) -> FleetStatus:
-    """Return the status of the tables of these groups, of all groups for none. Raises UsageError."""
-    reader = _Reader()
+def read_status(state: Path, only: Iterable[str], file: FleetFile, now_ms: int) -> FleetStatus:
+    """Return the status of the tables of these groups, of all groups for none. The thresholds are those that the policy
+    file has now. Raises UsageError.
+    """
+    reader = _Reader(frozenset(only))
     for run, record in read_journal(state):
         reader.take(run, record)
-    return reader.result(frozenset(only))
+    status = reader.result()
+    thresholds = {group.name: group.policy.alerts for group in file.groups}
+    for table in status.tables:
+        alerts = thresholds.get(table.group)
+        if alerts is not None and table.problem is None:
+            table.judgements = judge_thresholds(alerts, table.numbers, table.shown_name, now_ms)
+    status.tables.sort(key=lambda table: (not table.alerts, table.name))
+    return status
 
 
 class _Reader:
-    def __init__(self) -> None:
+    def __init__(self, only: frozenset[str]) -> None:
+        self._only = only
         self._tables: dict[str, TableStatus] = {}
         self._runs: dict[str, RunStatus] = {}
+        self._trends: dict[str, deque[Point]] = {}
+        self._sums: Counter[str] = Counter()
+        self._counted: set[str] = set()
 
     def take(self, run: str, record: Record) -> None:
         """Take one event; events of one run come in their order, and runs by their names."""
@@ -180,6 +259,9 @@ class _Reader:
                 found = self._runs[run]
                 found.finished_ms, found.exit_code = record["timestampMs"], record.get("exit")
                 found.left = record.get("left", 0)
+                self._note_totals(record["timestampMs"])
+            case "table-gone" if "table" in record:
+                self._forget(record["table"])
             case "table-facts" | "table-unreadable" | "step-finished" if "table" in record:
                 self._take_table(run, record)
 
@@ -191,15 +273,23 @@ class _Reader:
 
     def _take_table(self, run: str, record: Record) -> None:
         name, now_ms = record["table"], record["timestampMs"]
+        if self._only and record.get("group", "") not in self._only:
+            self._forget(name)
+            return
         table = self._tables.setdefault(name, TableStatus(name, ""))
+        before = {series: table.numbers.get(series, 0) for series in TOTALS}
         table.group, table.seen_ms = str(record.get("group", "")), max(table.seen_ms, now_ms)
         match record["type"]:
             case "table-unreadable":
                 table.problem = (run, str(record.get("code")), str(record.get("message")))
             case "table-facts":
-                self._note(table, now_ms, record.get("facts", {}), ("logBytes", "logFiles", "commitsBehind"))
+                facts = record.get("facts", {})
+                self._note(table, now_ms, facts, OF_FACTS)
+                table.numbers |= {name: facts.get(name) or 0 for name in ("checkpointMs", "behindSinceMs")}
             case _:
                 self._take_step(table, run, record)
+        self._counted.update(series for series in TOTALS if series in table.numbers)
+        self._sums.update({series: table.numbers.get(series, 0) - old for series, old in before.items()})
 
     def _take_step(self, table: TableStatus, run: str, record: Record) -> None:
         kind, now_ms, state = record["step"], record["timestampMs"], record["state"]
@@ -209,24 +299,50 @@ class _Reader:
         if not found.is_alert:
             found.succeeded_ms = now_ms
         table.steps[kind] = found
-        details = record.get("details", {})
-        self._note(table, now_ms, details, ("liveFiles", "tombstones", "errors"))
+        found.code, details = record.get("code"), record.get("details", {})
+        if state == "findings":
+            found.findings = details.get("findings", ())
+        self._note(table, now_ms, details, OF_STEPS if kind != "vacuum" else ())
+        if kind == "vacuum" and "liveBytes" not in table.numbers:  # its number includes files of deletion vectors
+            table.note("liveFiles", now_ms, details.get("liveFiles"))
+        if kind == "validate" and "rules" in details:
+            table.numbers["failedRules"] = len(details["rules"])
+            table.note("findings", now_ms, sum(details.get(name, 0) for name in ("errors", "warnings", "infos")))
         if kind in ("vacuum", "log-expire"):
             table.note("deletedBytes", now_ms, details.get("sizeBytes"))
+        if state == "done":
+            _age_facts(table.numbers, kind, now_ms, details)
 
     @staticmethod
     def _note(table: TableStatus, now_ms: int, numbers: Mapping[str, Any], names: Iterable[str]) -> None:  # Any: JSON
         for name in names:
             table.note(name, now_ms, numbers.get(name))
 
-    def result(self, only: frozenset[str]) -> FleetStatus:
+    def _forget(self, name: str) -> None:
+        table = self._tables.pop(name, None)
+        if table is not None:
+            self._sums.subtract({series: table.numbers.get(series, 0) for series in TOTALS})
+
+    def _note_totals(self, now_ms: int) -> None:
+        for series in sorted(self._counted):
+            self._trends.setdefault(series, deque(maxlen=POINTS)).append(Point(now_ms, self._sums[series]))
+
+    def result(self) -> FleetStatus:
         newest_of: dict[str, str] = {}
         for run in sorted(self._runs):
             newest_of |= dict.fromkeys(self._runs[run].groups, run)
-        tables = [table for table in self._tables.values() if not only or table.group in only]
+        tables = list(self._tables.values())
         for table in tables:
             if table.problem is not None and table.problem[0] != newest_of.get(table.group, table.problem[0]):
                 table.problem = None  # a later run could read it
-        tables.sort(key=lambda table: (not table.alerts, table.name))
         newest = self._runs[max(self._runs)] if self._runs else None
-        return FleetStatus(tables, len(self._runs), newest)
+        return FleetStatus(tables, len(self._runs), newest, self._trends)
+
+
+def _age_facts(numbers: dict[str, int], kind: str, now_ms: int, details: Mapping[str, Any]) -> None:  # Any: JSON values
+    """Update the facts of a listing by a step that was done after it."""
+    if kind == "checkpoint":
+        numbers |= {"commitsBehind": 0, "checkpointMs": now_ms}
+        numbers["logBytes"] = numbers.get("logBytes", 0) + details.get("sizeBytes", 0)
+    elif kind == "log-expire":
+        numbers["logBytes"] = max(0, numbers.get("logBytes", 0) - details.get("sizeBytes", 0))

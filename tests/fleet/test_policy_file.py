@@ -179,3 +179,27 @@ def test_the_command_reports_all_problems_in_every_format(
     assert f"{path}:5: policies.base.vacuum.max-delte: unknown key; did you mean 'max-delete'?" in text
     validate(json.loads(document), "deltacli.fleet-check")
     assert b"error: the policy file no.toml cannot be read: no such file or directory\n" == err
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('[policies.p.alerts]\nlog-byte = "1GiB"', (2, "policies.p.alerts.log-byte", "did you mean 'log-bytes'?")),
+        ('[policies.p.alerts]\nsmall-files = "a third"', (2, "policies.p.alerts.small-files", "invalid value")),
+        ("[policies.p]\nalerts = true", (2, "policies.p.alerts", "invalid value true")),
+        ('[webhook]\nsecret = "s3"', (2, "webhook.secret", "unknown key")),
+        ('[webhook]\nsecret-env = "S"', (1, "webhook", "no url")),
+        ('[webhook]\nurl = "http://example.org/x"', (2, "webhook.url", "not an https URL")),
+        ('[webhook]\nurl = "http://localhost.example.org/x"', (2, "webhook.url", "not an https URL")),
+        ('[webhook]\nurl = "https://u:p@example.org/x"', (2, "webhook.url", "credentials")),
+        ('[webhook]\nurl = "https://e"\nsecret-env = "A"\nsecret-file = "b"', (4, "webhook.secret-file", "two")),
+        ('[webhook]\nurl = "http://[::1]:9/x"', (1, "webhook", "not signed")),
+        ("webhook = 1", (1, "webhook", "is not a table")),
+    ],
+)
+def test_thresholds_and_the_webhook_are_checked(home: Path, text: str, expected: tuple[int, str, str]) -> None:
+    rest = '[groups.g]\npolicy = "q"\ntables = ["t"]\n[policies.q]\nvalidate = {}\n'
+
+    found = problems(home, f"{text}\n{rest}")
+
+    assert [expected[:2]] == [problem[:2] for problem in found if expected[2] in problem[2]], found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -86,6 +87,27 @@ def test_destructive_steps_need_consent_twice(fleet: Command, tmp_path: Path) ->
     assert {"log-expire", "vacuum"} == {kind for kind, step in other.items() if step["code"] == "fleet.consent"}
     assert (5, 5) == (code, again)
     assert kept == data_files(tmp_path / "lake" / "garbage")
+
+
+def test_a_run_judges_thresholds_and_records_what_is_gone(fleet: Command, tmp_path: Path) -> None:
+    policy, lake = tmp_path / "fleet.toml", tmp_path / "lake"
+    for name in ("gap", "torn", "old"):
+        shutil.rmtree(lake / name)
+    watched = '[policies.base]\nalerts = { log-bytes = "1KiB", small-files = "50%", least-files = 8 }\n'
+    policy.write_text(policy.read_text().replace("[policies.base]\n", watched))
+
+    code, first = fleet("run", "--yes")
+    shutil.rmtree(lake / "behind")
+    again, second = fleet("run", "--yes")
+    _, status = fleet("status")
+
+    assert (1, 1) == (code, again)
+    assert {("behind", "log-bytes"), ("behind", "small-files"), ("garbage", "log-bytes")} == {
+        (Path(one["table"]).name, one["name"]) for one in first["alerts"]
+    }
+    assert [("garbage", "log-bytes")] == [(Path(one["table"]).name, one["name"]) for one in second["alerts"]]
+    assert ["garbage", "fresh"] == [Path(one["table"]).name for one in status["tables"]]
+    validate(second, "deltacli.fleet-run")
 
 
 def test_only_a_group_and_no_later_than_the_clock(fleet: Command, tmp_path: Path) -> None:

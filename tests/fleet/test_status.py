@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -108,3 +109,58 @@ def test_trends_and_metrics_have_the_numbers_of_the_runs(status: Status) -> None
     assert {"table": TABLE, "group": "g", "step": "vacuum"} == families[
         "deltacli_fleet_step_succeeded_seconds"
     ].samples[0].labels
+
+
+LIMITS = """\
+[policies.base]
+validate = {}
+alerts = { log-bytes = "1MiB", small-files = "30%", tombstones = "50%", failed-rules = 2 }
+[policies.strict]
+inherits = "base"
+alerts = { log-bytes = "1KiB", checkpoint-age = "7d" }
+[policies.silent]
+inherits = "base"
+alerts = false
+[groups.g]
+policy = "strict"
+tables = ["t"]
+[groups.h]
+policy = "silent"
+tables = ["u"]
+"""
+
+FACTS = {"logBytes": 2_048, "logFiles": 9, "commitsBehind": 3, "checkpointMs": 1_000}
+COUNTS = {"liveFiles": 100, "smallFiles": 31, "tombstones": 10, "errors": 0, "warnings": 2, "rules": {"x.y": 2}}
+
+
+def test_thresholds_are_judged_by_what_the_runs_have_read(status: Status) -> None:
+    Path("fleet.toml").write_text(LIMITS)
+    now = ("--now", "1970-01-08T00:00:01Z")
+    write_run(1, ("table-facts", {"table": TABLE, "facts": FACTS}))
+    before = status(*now)[1]["tables"][0]
+    write_run(2, step(TABLE, "validate", "done", details=COUNTS))
+    code, document = status(*now)
+    write_run(3, step(TABLE, "checkpoint", "done", details={"sizeBytes": 1}))
+    after = status(*now)[1]["tables"][0]
+    elsewhere = status("--only", "h", *now)
+
+    def states(table: Any) -> dict[str, str]:
+        return {one["name"]: one["state"] for one in table["thresholds"]}
+
+    rest = {"small-files": "exceeded", "tombstones": "ok", "failed-rules": "ok"}
+    assert {"log-bytes": "exceeded", "checkpoint-age": "exceeded", **dict.fromkeys(rest, "unknown")} == states(before)
+    assert {"log-bytes": "exceeded", "checkpoint-age": "exceeded", **rest} == states(document["tables"][0])
+    assert {"log-bytes": "exceeded", "checkpoint-age": "ok", **rest} == states(after)
+    assert (1, 0, []) == (code, elsewhere[0], elsewhere[1]["tables"])
+    assert [[2_099, 2_048]] == document["trends"]["logBytes"][1:]
+    assert "the last checkpoint, which is 7 days old (limit 7d)" in document["tables"][0]["alerts"][1]
+    assert f"deltacli checkpoint {shlex.quote(TABLE)}" in document["tables"][0]["next"]
+
+
+def test_a_table_that_is_gone_has_no_alerts(status: Status) -> None:
+    write_run(1, step(TABLE, "vacuum", "failed", message="x"))
+    write_run(2, ("table-gone", {"table": TABLE}))
+
+    code, document = status()
+
+    assert (0, []) == (code, document["tables"])

@@ -81,6 +81,7 @@ def check(known: KnownFiles, state: State, since: dict[FileKey, int]) -> None:
     whole = [add for batch in known.whole_adds() for add in batch.select(["path", "size"]).to_pylist()]
     assert sorted(whole, key=str) == sorted(({"path": a["path"], "size": a["size"]} for a in live.values()), key=str)
     assert sorted(tombstones) == sorted(key_of_remove(remove) for remove in known.tombstones())
+    assert len(tombstones) == known.tombstone_count()
     times = sorted({remove.get("deletionTimestamp") or 0 for remove in tombstones.values()})
     for time in times:
         newer = [key for key, remove in tombstones.items() if (remove.get("deletionTimestamp") or 0) > time]

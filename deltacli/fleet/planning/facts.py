@@ -34,6 +34,8 @@ class TableFacts:
     bytes_behind: int
     hint: int
     """Version in `_last_checkpoint`; -1 where the file is missing or invalid."""
+    behind_since_ms: int
+    """Modification time of the oldest commit that the checkpoint does not contain; 0 where there is none."""
     expirable_files: int
     expirable_bytes: int
     """Versioned files before the newest checkpoint that is older than the cutoff."""
@@ -51,6 +53,8 @@ class TableFacts:
             "expirableFiles": self.expirable_files,
             "expirableBytes": self.expirable_bytes,
         }
+        if self.behind_since_ms:
+            found["behindSinceMs"] = self.behind_since_ms
         if self.checkpoint >= 0:
             found |= {"checkpointVersion": self.checkpoint, "checkpointMs": self.checkpoint_ms}
         return found if self.hint < 0 else found | {"hintVersion": self.hint}
@@ -86,6 +90,7 @@ def read_facts(store: Storage, at: str, cutoff_ms: int) -> TableFacts:
         checkpoint_bytes=sum(file.size_bytes for file in start.files) if start else 0,
         commits_behind=len(segment.commits),
         bytes_behind=sum(file.size_bytes for file in segment.commits),
+        behind_since_ms=segment.commits[0].modified_ms if segment.commits else 0,
         hint=_hint(store, log),
         expirable_files=len(expirable),
         expirable_bytes=sum(file.size_bytes for file in expirable),

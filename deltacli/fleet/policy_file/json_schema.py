@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from deltacli.fleet.policy_file.keys import GROUP_KEYS, POLICY_KEYS, STEP_KEYS, TOP_KEYS, Key, Kind
+from deltacli.fleet.policy_file.keys import (
+    GROUP_KEYS,
+    POLICY_KEYS,
+    SECTION_KEYS,
+    TOP_KEYS,
+    WEBHOOK_KEYS,
+    Key,
+    Kind,
+)
 
 Schema = dict[str, Any]  # Any: JSON values
 
@@ -27,15 +35,16 @@ _KINDS: dict[Kind, Schema] = {
 
 def fleet_file_schema() -> Schema:
     """Return the JSON Schema (draft 2020-12) of the content of a policy file."""
-    steps = {name: {"anyOf": [{"const": False}, _table(keys)]} for name, keys in STEP_KEYS.items()}
+    sections = {name: {"anyOf": [{"const": False}, _table(keys)]} for name, keys in SECTION_KEYS.items()}
     policy = _table(POLICY_KEYS)
-    policy["properties"] |= steps
+    policy["properties"] |= sections
     group = _table(GROUP_KEYS) | {
         "required": ["policy"],
         "anyOf": [{"required": [name]} for name in ("globs", "prefixes", "tables", "lists")],
     }
     top = _table(TOP_KEYS)
     top["properties"] |= {
+        "webhook": _table(WEBHOOK_KEYS) | {"required": ["url"]},
         "policies": {"type": "object", "additionalProperties": policy},
         "groups": {"type": "object", "minProperties": 1, "additionalProperties": group},
     }

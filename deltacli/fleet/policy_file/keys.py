@@ -85,6 +85,19 @@ STEP_KEYS: Mapping[str, tuple[Key, ...]] = {
 }
 """Step -> its keys. A policy has a table per step; `false` in its place turns an inherited step off."""
 
+ALERT_KEYS = (
+    Key("log-bytes", Kind.SIZE, "Alert from so many bytes of log."),
+    Key("checkpoint-age", Kind.DURATION, "Alert when newer commits exist and the last checkpoint is older."),
+    Key("small-files", Kind.SHARE, "Alert from this share of data files below 16 MiB."),
+    Key("tombstones", Kind.SHARE, "Alert from this share of tombstones among all file actions of the table."),
+    Key("least-files", Kind.COUNT, "Minimum number of data files for the alerts on shares.", "20"),
+    Key("failed-rules", Kind.COUNT, "Alert from so many rules with findings of any severity."),
+)
+"""The thresholds of a policy. `false` in place of the table turns inherited ones off."""
+
+SECTION_KEYS: Mapping[str, tuple[Key, ...]] = {**STEP_KEYS, "alerts": ALERT_KEYS}
+"""The tables of a policy: its steps, and its thresholds."""
+
 DESTRUCTIVE = frozenset({"log-expire", "vacuum"})
 """The steps that delete files."""
 
@@ -98,3 +111,12 @@ TOP_KEYS = (
     Key("jobs", Kind.COUNT, "Tables that are worked on at once.", "4"),
     Key("calls-per-second", Kind.COUNT, "Maximum rate of requests to each remote store."),
 )
+
+WEBHOOK_KEYS = (
+    Key("url", Kind.TEXT, "Address to which the summary of each run is sent: https, or http on loopback."),
+    Key("secret-env", Kind.TEXT, "Environment variable with the secret of the signature."),
+    Key("secret-file", Kind.TEXT, "File with the secret of the signature."),
+    Key("when", Kind.CHOICE, "Runs to send: all, or those that do not exit with 0.", "always", ("always", "alerts")),
+    Key("retry-budget", Kind.DURATION, "Time within which a failed request is repeated.", "30s"),
+)
+"""Keys of the table `webhook` at the top."""

@@ -54,6 +54,18 @@ class ValidatePolicy:
     fail_on: str = "error"
 
 
+@dataclass(frozen=True, slots=True)
+class AlertPolicy:
+    """The thresholds of tables, None where there is none. Shares are parts of 1."""
+
+    log_bytes: int | None = None
+    checkpoint_age: int | None = None
+    small_files: float | None = None
+    tombstones: float | None = None
+    least_files: int = 20
+    failed_rules: int | None = None
+
+
 STEP_TYPES: Mapping[str, type[Any]] = {
     "checkpoint": CheckpointPolicy,
     "log-expire": ExpirePolicy,
@@ -66,24 +78,33 @@ StepPolicy = CheckpointPolicy | ExpirePolicy | VacuumPolicy | ValidatePolicy
 
 
 class Policy(NamedTuple):
-    """The steps of a policy, with all inherited keys. `line` is where it is defined."""
+    """The steps and thresholds of a policy, with all inherited keys. `line` is where it is defined."""
 
     name: str
     steps: Mapping[str, StepPolicy]
     line: int = 1
+    alerts: AlertPolicy | None = None
 
     def as_json(self) -> dict[str, Any]:  # Any: JSON values
         """Return the settings of each step, spelled like the file. Keys without a value are left out."""
         return {name: _settings(step) for name, step in self.steps.items()}
 
+    def alerts_as_json(self) -> dict[str, Any]:  # Any: JSON values
+        """Return the thresholds, spelled like the file; empty where there are none."""
+        return {} if self.alerts is None else _settings(self.alerts)
 
-def _settings(step: StepPolicy) -> dict[str, Any]:  # Any: JSON values
+
+_DURATIONS = frozenset({"every", "retention", "allow_retention_below", "checkpoint_age"})
+_SHARES = frozenset({"sample", "small_files", "tombstones"})
+
+
+def _settings(step: StepPolicy | AlertPolicy) -> dict[str, Any]:  # Any: JSON values
     found: dict[str, Any] = {}  # Any: JSON values
     for name in step.__slots__:
         value = getattr(step, name)
-        if name in ("every", "retention", "allow_retention_below") and value is not None:
+        if name in _DURATIONS and value is not None:
             value = format_duration(value)
-        elif name == "sample":
+        elif name in _SHARES and value is not None:
             value = f"{100 * value:g}%"
         elif isinstance(value, tuple):
             value = list(value) or None
@@ -131,6 +152,17 @@ class Problem(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class Webhook:
+    """Where the summary of each run is sent. Durations are milliseconds; the secret is read when it is needed."""
+
+    url: str
+    secret_env: str | None = None
+    secret_file: str | None = None
+    when: str = "always"
+    retry_budget: int = 30_000
+
+
+@dataclass(frozen=True, slots=True)
 class RunSettings:
     """How the tables of a file are worked on. `state` is a directory; `leases` a path or URI, None: below `state`."""
 
@@ -150,6 +182,7 @@ class FleetFile:
     policies: tuple[Policy, ...]
     problems: tuple[Problem, ...] = field(default=())
     settings: RunSettings = RunSettings()
+    webhook: Webhook | None = None
 
     @property
     def errors(self) -> tuple[Problem, ...]:

@@ -11,19 +11,38 @@ from typing import Any
 
 from deltacli.did_you_mean import nearest_name
 from deltacli.errors import UsageError
-from deltacli.fleet.policy_file.keys import GROUP_KEYS, POLICY_KEYS, STEP_KEYS, TOP_KEYS, Key, Kind
-from deltacli.fleet.policy_file.model import STEP_TYPES, Entry, FleetFile, Group, Policy, Problem, RunSettings
+from deltacli.fleet.policy_file.keys import (
+    GROUP_KEYS,
+    POLICY_KEYS,
+    SECTION_KEYS,
+    STEP_KEYS,
+    TOP_KEYS,
+    WEBHOOK_KEYS,
+    Key,
+    Kind,
+)
+from deltacli.fleet.policy_file.model import (
+    STEP_TYPES,
+    AlertPolicy,
+    Entry,
+    FleetFile,
+    Group,
+    Policy,
+    Problem,
+    RunSettings,
+    Webhook,
+)
 from deltacli.fleet.policy_file.toml_lines import KeyPath, key_lines
-from deltacli.fleet.policy_file.values import read_value
+from deltacli.fleet.policy_file.values import read_value, url_fault
 from deltacli.hints import quoted_table
 
 FAULT = "fleet.config"
 _MOST_BYTES = 16 << 20
 _POSITION = re.compile(r" \(at line (\d+), column \d+\)$")
-_TABLES = ("groups", "policies")
+_TABLES = ("groups", "policies", "webhook")
 
-Steps = dict[str, dict[str, Any] | None]
-"""Step -> its own keys with their values; None where it is turned off."""
+Sections = dict[str, dict[str, Any] | None]
+"""Step, or `alerts` -> its own keys with their values; None where it is turned off."""
 
 
 def read_fleet_file(path: str | Path) -> FleetFile:
@@ -75,8 +94,10 @@ class _Reader:
         if not groups and not self._problems:
             self._fault((), "the file has no group of tables", "[groups.NAME]")
         self._warn(groups)
+        webhook = self._webhook(content)
         in_order = sorted(self._problems, key=lambda problem: problem.line)
-        return FleetFile(self._path, tuple(groups), tuple(policies.values()), tuple(in_order), self._settings(top))
+        settings = self._settings(top)
+        return FleetFile(self._path, tuple(groups), tuple(policies.values()), tuple(in_order), settings, webhook)
 
     def _settings(self, top: Mapping[str, Any]) -> RunSettings:  # Any: values of keys
         places = {name: self._place_of(top[name]) for name in ("leases",) if name in top}
@@ -85,6 +106,29 @@ class _Reader:
             self._fault(("state",), "the state is in a directory of this machine; leases can be in a store", "a path")
         keys = {name.replace("-", "_"): value for name, value in top.items() if name != "exclude"}
         return RunSettings(**(keys | places))
+
+    def _webhook(self, content: Mapping[str, Any]) -> Webhook | None:  # Any: TOML values
+        if "webhook" not in content:
+            return None
+        at: KeyPath = ("webhook",)
+        table = content["webhook"]
+        if not isinstance(table, dict):
+            self._fault(at, "is not a table", "[webhook]")
+            return None
+        values = self._values(at, table, WEBHOOK_KEYS)
+        if "url" not in values:
+            if "url" not in table:
+                self._fault(at, "the webhook has no url", 'url = "https://…"')
+            return None
+        if fault := url_fault(values["url"]):
+            self._fault((*at, "url"), fault, "https://…, or http:// on loopback")
+        if {"secret-env", "secret-file"} <= values.keys():
+            self._fault((*at, "secret-file"), "the secret has two sources", "secret-env or secret-file")
+        if "secret-file" in values:
+            values["secret-file"] = self._place_of(values["secret-file"])
+        if not {"secret-env", "secret-file"} & table.keys():
+            self._fault(at, "the requests are not signed: neither secret-env nor secret-file is set", is_error=False)
+        return Webhook(**{key.replace("-", "_"): value for key, value in values.items()})
 
     def _parse(self, data: bytes) -> dict[str, Any] | None:  # Any: TOML values
         try:
@@ -164,38 +208,42 @@ class _Reader:
         return os.path.normpath(os.path.abspath(below))
 
     def _policies(self, table: Mapping[str, Any]) -> dict[str, Policy]:  # Any: TOML values
-        own = {name: self._own_steps(name, content) for name, content in table.items()}
+        own = {name: self._own_sections(name, content) for name, content in table.items()}
         resolved = {}
         for name in own:
-            steps = self._resolve(name, table, own)
-            built = {step: STEP_TYPES[step](**keys) for step, keys in steps.items() if keys is not None}
-            resolved[name] = Policy(name, built, self._line(("policies", name)))
+            sections = self._resolve(name, table, own)
+            built = {step: STEP_TYPES[step](**keys) for step in STEP_KEYS if (keys := sections[step]) is not None}
+            thresholds = sections["alerts"]
+            alerts = None if thresholds is None else AlertPolicy(**thresholds)
+            resolved[name] = Policy(name, built, self._line(("policies", name)), alerts)
         return resolved
 
-    def _own_steps(self, name: str, content: object) -> Steps:
+    def _own_sections(self, name: str, content: object) -> Sections:
         at: KeyPath = ("policies", name)
         if not isinstance(content, dict):
             self._fault(at, "is not a table", "a table with steps")
             return {}
-        self._values(at, content, POLICY_KEYS, others=STEP_KEYS)
-        steps: Steps = {}
-        for step in [step for step in STEP_KEYS if step in content]:
+        self._values(at, content, POLICY_KEYS, others=SECTION_KEYS)
+        sections: Sections = {}
+        for step in [step for step in SECTION_KEYS if step in content]:
             settings = content[step]
             if settings is False:
-                steps[step] = None
+                sections[step] = None
             elif isinstance(settings, dict):
-                values = self._values((*at, step), settings, STEP_KEYS[step])
+                values = self._values((*at, step), settings, SECTION_KEYS[step])
                 if "baselines" in values:
                     values["baselines"] = self._place_of(values["baselines"])
                 if "protect-from" in values:
                     values["protect-from"] = tuple(map(self._place_of, values["protect-from"]))
-                steps[step] = {key.replace("-", "_"): value for key, value in values.items()}
+                sections[step] = {key.replace("-", "_"): value for key, value in values.items()}
             else:
                 self._fault((*at, step), f"invalid value {_shown(settings)}", "a table, or false")
-        return steps
+        return sections
 
-    def _resolve(self, name: str, table: Mapping[str, Any], own: Mapping[str, Steps]) -> Steps:  # Any: TOML values
-        """Return the steps of a policy with those that it inherits."""
+    def _resolve(
+        self, name: str, table: Mapping[str, Any], own: Mapping[str, Sections]
+    ) -> Sections:  # Any: TOML values
+        """Return the steps and thresholds of a policy with those that it inherits."""
         line_of_descent, at = [name], name
         while (above := table[at].get("inherits") if isinstance(table[at], dict) else None) is not None:
             if not isinstance(above, str) or above not in own:
@@ -208,7 +256,7 @@ class _Reader:
                 break
             line_of_descent.append(above)
             at = above
-        steps: Steps = dict.fromkeys(STEP_KEYS)
+        steps: Sections = dict.fromkeys(SECTION_KEYS)
         for ancestor in reversed(line_of_descent):
             for step, keys in own[ancestor].items():
                 steps[step] = None if keys is None else {**(steps[step] or {}), **keys}
@@ -262,7 +310,7 @@ class _Reader:
         """Warn about groups whose policy has no step, and about steps that cannot run without consent."""
         for group in groups:
             at: KeyPath = ("groups", group.name, "policy")
-            if group.policy.name and not group.policy.steps:
+            if group.policy.name and not group.policy.steps and group.policy.alerts is None:
                 self._fault(at, f"the policy {group.policy.name!r} has no steps", is_error=False)
             for step in [
                 name for name, settings in group.policy.steps.items() if getattr(settings, "consent", None) is False

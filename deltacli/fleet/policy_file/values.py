@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from ipaddress import ip_address
 from typing import Any
+from urllib.parse import urlsplit
 
 from deltacli.errors import UsageError
 from deltacli.fleet.policy_file.keys import Key, Kind
@@ -20,6 +22,32 @@ def read_value(key: Key, value: object) -> object:
     if key.choices and found not in key.choices:
         raise ValueError
     return found
+
+
+def url_fault(url: str) -> str | None:
+    """Return why an address is not one that a summary may be sent to, None where it is."""
+    try:
+        parts = urlsplit(url)
+        host, _ = parts.hostname, parts.port
+    except ValueError:
+        return "is not a URL"
+    if not host or any(ord(c) <= 32 or ord(c) > 126 for c in url):
+        return "is not a URL"
+    if parts.scheme != "https" and not (parts.scheme == "http" and is_loopback(host)):
+        return "is not an https URL"
+    if parts.username is not None or parts.password is not None:
+        return "has credentials, which belong in the secret"
+    return "has a fragment" if parts.fragment else None
+
+
+def is_loopback(host: str) -> bool:
+    """Return True for `localhost` and for addresses on loopback."""
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
 
 
 def _text(value: object) -> str:

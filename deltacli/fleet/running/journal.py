@@ -7,7 +7,7 @@ also while runs write to it and after one was killed.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
@@ -26,8 +26,13 @@ SUFFIX = ".ndjson"
 
 Record = Mapping[str, Any]  # Any: JSON values
 
+Facts = tuple[int | None, ...]
+
 SUCCEEDED = frozenset({"done", "nothing", "findings"})
 """States of a step that was carried out. `nothing`: there was nothing to do after all."""
+
+NOT_DONE = frozenset({"refused", "failed", "partly"})
+"""States that need another run, or somebody to look."""
 
 FINAL = SUCCEEDED | {"refused", "failed"}
 """States of a step that a resumed run does not repeat."""
@@ -52,16 +57,23 @@ class JournalWriter:
 
     def write(self, kind: str, timestamp_ms: int, **fields: object) -> None:
         """Append an event, and return when it is on the disk."""
-        known = {name: value for name, value in fields.items() if value is not None}
-        line = dumps({"type": kind, "run": self.run, "timestampMs": timestamp_ms, **known}) + b"\n"
+        self.write_all(kind, timestamp_ms, [fields])
+
+    def write_all(self, kind: str, timestamp_ms: int, events: Iterable[Mapping[str, object]]) -> None:
+        """Append events of one kind, and return when all are on the disk."""
+        lines = bytearray()
+        for fields in events:
+            known = {name: value for name, value in fields.items() if value is not None}
+            lines += dumps({"type": kind, "run": self.run, "timestampMs": timestamp_ms, **known}) + b"\n"
         try:
             with self._lock:
-                self._end_torn_line()
-                self._is_torn = True
-                written = os.write(self._file, line)
-                while written < len(line):  # a full disk: the next write raises the error
-                    written += os.write(self._file, line[written:])
-                self._is_torn = False
+                if lines:
+                    self._end_torn_line()
+                    self._is_torn = True
+                    written = os.write(self._file, lines)
+                    while written < len(lines):  # a full disk: the next write raises the error
+                        written += os.write(self._file, lines[written:])
+                    self._is_torn = False
                 os.fsync(self._file)
         except OSError as fault:
             raise unwritable(str(self._path), fault) from fault
@@ -106,6 +118,7 @@ class Journal:
         self._offsets: dict[str, int] = {}
         self._past: dict[str, dict[str, LastRun]] = {}
         self._runs: dict[str, RunRecord] = {}
+        self._facts: dict[str, tuple[str, Facts]] = {}
         self._lock = Lock()
 
     def refresh(self) -> None:
@@ -117,6 +130,14 @@ class Journal:
     def past_of(self, table: str) -> Past:
         """Return the last successful run of each step of a table."""
         return dict(self._past.get(table, {}))
+
+    def has_facts(self, table: str, facts: Mapping[str, Any]) -> bool:  # Any: JSON values
+        """Return True if these are the facts that were last recorded of a table."""
+        return table in self._facts and self._facts[table][1] == _key_facts(facts)
+
+    def tables_of(self, groups: Collection[str]) -> list[str]:
+        """Return the tables of these groups that have recorded facts and are not recorded as gone."""
+        return [table for table, (group, _) in self._facts.items() if group in groups]
 
     @property
     def newest(self) -> RunRecord | None:
@@ -165,6 +186,10 @@ class Journal:
             case "run-finished":
                 found.finished_ms, found.exit_code = record["timestampMs"], record.get("exit")
                 found.left = record.get("left", 0)
+            case "table-facts" if "table" in record:
+                self._facts[record["table"]] = str(record.get("group", "")), _key_facts(record.get("facts", {}))
+            case "table-gone" if "table" in record:
+                self._facts.pop(record["table"], None)
             case "step-finished":
                 table, step, state = record["table"], record["step"], record["state"]
                 found.steps[table, step] = state
@@ -179,6 +204,11 @@ class Journal:
         if (one.timestamp_ms > now_ms) is (other.timestamp_ms > now_ms):
             return one.timestamp_ms >= other.timestamp_ms
         return one.timestamp_ms <= now_ms
+
+
+def _key_facts(facts: Mapping[str, Any]) -> Facts:  # Any: JSON values
+    """Return the facts whose change is worth a line of the journal."""
+    return tuple(facts.get(name) for name in ("version", "logBytes", "logFiles", "commitsBehind", "checkpointMs"))
 
 
 def read_journal(state: Path) -> Iterator[tuple[str, Record]]:

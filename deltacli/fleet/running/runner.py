@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -18,9 +18,10 @@ from deltacli.clock import Clock
 from deltacli.errors import EXIT_BUG, EXIT_FINDINGS, EXIT_OK, DeltacliError, PartlyDone, Refused
 from deltacli.fleet.planning.due import Past, PlannedStep
 from deltacli.fleet.planning.plan import FleetPlan, PlanProblem, TablePlan, plan_table
-from deltacli.fleet.running.journal import SUCCEEDED, Journal, JournalWriter
+from deltacli.fleet.running.journal import NOT_DONE, SUCCEEDED, Journal, JournalWriter
 from deltacli.fleet.running.leases import Holder, Leases
 from deltacli.fleet.running.steps import StepOutcome, carry_out
+from deltacli.fleet.thresholds import Judgement
 from deltacli.memory_limit import exhausted_by, is_exhaustion
 from deltacli.progress import SILENT, Progress
 from deltacli.storage.base import require_writable
@@ -30,8 +31,6 @@ if TYPE_CHECKING:
     from deltacli.operations.table.handle import TableHandle
 
 _POLL_SECONDS = 0.2
-NOT_DONE = frozenset({"refused", "failed", "partly"})
-"""States that need another run, or somebody to look."""
 
 
 @dataclass(frozen=True)
@@ -110,6 +109,8 @@ class FleetReport:
     """Due steps that were not started."""
     earlier: Mapping[str, int] = field(default_factory=dict)
     """Steps that the interrupted run, which this one resumes, has ended, by state."""
+    alerts: Mapping[str, Sequence[Judgement]] = field(default_factory=dict)
+    """Table -> its exceeded thresholds."""
 
     def summary(self) -> dict[str, Any]:  # Any: JSON values
         """Return counts for documents."""
@@ -118,15 +119,16 @@ class FleetReport:
         unreadable = sum(table.problem is not None for table in self.tables) + len(self.plan.problems)
         known = ("done", "nothing", "findings", "refused", "failed", "partly", "leased")
         counts = {state: states[state] for state in known}
-        return {"tables": len(self.plan.tables), "unreadable": unreadable, **counts, "left": self.left}
+        totals = {"tables": len(self.plan.tables), "unreadable": unreadable, **counts, "left": self.left}
+        return totals | {"alerts": len(self.alerts)}
 
     @property
     def exit_code(self) -> int:
-        """Return 0 if everything due was done, 1 if validations found something, 5 if something was not done."""
+        """Return 0 if everything due was done, 1 for findings and exceeded thresholds, 5 if something was not done."""
         summary = self.summary()
         if self.left or summary["unreadable"] or any(summary[state] for state in NOT_DONE):
             return PartlyDone.exit_code
-        return EXIT_FINDINGS if summary["findings"] else EXIT_OK
+        return EXIT_FINDINGS if summary["findings"] or summary["alerts"] else EXIT_OK
 
 
 @dataclass

@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING
 from deltacli.clock import Clock
 from deltacli.errors import Refused
 from deltacli.fleet.planning.discovery import Opener
-from deltacli.fleet.planning.plan import choose_groups, plan_fleet
+from deltacli.fleet.planning.plan import FleetPlan, choose_groups, plan_fleet
 from deltacli.fleet.policy_file.model import FleetFile
 from deltacli.fleet.running.journal import FINAL, Journal, JournalWriter, RunRecord
 from deltacli.fleet.running.leases import Holder, Leases, process_identity
 from deltacli.fleet.running.runner import FleetReport, FleetRunner, RunOptions
+from deltacli.fleet.status import read_status
 from deltacli.progress import SILENT, Progress
 from deltacli.release import VERSION
 from deltacli.units import format_timestamp
@@ -134,6 +135,8 @@ class FleetSession:
             past_of=journal.past_of,
             progress=self.progress,
         )
+        groups = {group.name for group in choose_groups(self.file, self.only)}
+        record_facts(plan, groups, journal, writer, self.clock())
         done = {key: state for key, state in (ended or {}).items() if state in FINAL}
         report = FleetReport(writer.run, plan, is_resumed=ended is not None, earlier=Counter(done.values()))
         self.report = report
@@ -153,12 +156,42 @@ class FleetSession:
         is_whole = False
         try:
             runner.run(report)
+            self._judge(report)
             is_whole = True
             return report
         finally:
             left = report.left if is_whole else max(report.left, 1)
             exit_code = report.exit_code if is_whole else None
             writer.write("run-finished", self.clock(), exit=exit_code, left=left, summary=report.summary())
+
+    def _judge(self, report: FleetReport) -> None:
+        """Judge the thresholds of all tables of the chosen groups, by everything that the journal has by now."""
+        report.alerts = {
+            table.name: exceeded
+            for table in read_status(self.state, self.only, self.file, self.clock()).tables
+            if (exceeded := table.exceeded)
+        }
+
+
+def record_facts(
+    plan: FleetPlan, groups: Collection[str], journal: Journal, writer: JournalWriter, now_ms: int
+) -> None:
+    """Record the facts of tables that have changed and have no due step, and which tables of these groups are gone.
+
+    Tables with due steps are planned again, and recorded, under their lease.
+    """
+    changed = [
+        {"table": table.name, "group": table.group, "facts": table.facts.as_json()}
+        for table in plan.tables
+        if table.facts is not None and not table.steps and not journal.has_facts(table.name, table.facts.as_json())
+    ]
+    if changed:
+        writer.write_all("table-facts", now_ms, changed)
+    searched = set(groups) - {problem.group for problem in plan.problems}
+    found = {table.name for table in plan.tables}
+    gone = [table for table in journal.tables_of(searched) if table not in found]
+    if gone:
+        writer.write_all("table-gone", now_ms, [{"table": table} for table in gone])
 
 
 def new_run_id(now_ms: int, newest: RunRecord | None = None) -> str:

@@ -19,8 +19,12 @@ if TYPE_CHECKING:
     from deltacli.delta.rules.framework.base import Finding
     from deltacli.operations.table.handle import TableHandle
     from deltacli.operations.validate.baseline import Baseline
+    from deltacli.operations.validate.validate import TableContents
 
 Details = dict[str, Any]  # Any: JSON values
+
+MOST_FINDINGS = 10
+"""Number of findings of a table that a validation records."""
 
 
 class StepOutcome(NamedTuple):
@@ -131,7 +135,10 @@ def _validate(table: TableHandle, policy: Policy, name: str) -> StepOutcome:
     label = "" if path is None else _label(table, path)
     kept = [one for one in found.findings if baseline is None or not baseline.take(label, one)]
     details = _counts(kept, len(found.findings) - len(kept)) | {"level": settings.level, "version": found.version}
+    details |= _contents(found.contents)
     failing = _failing(kept, settings.fail_on)
+    if failing:
+        details["findings"] = [_finding(one) for one in failing[:MOST_FINDINGS]]
     if not failing:
         message = f"no {settings.fail_on} at level {settings.level}"
         return StepOutcome("done", message=message, details=details)
@@ -156,6 +163,23 @@ def _counts(findings: list[Finding], accepted: int) -> Details:
     rules = Counter(one.rule.id for one in findings)
     counts = {f"{name}s": by_severity[name] for name in SEVERITIES}
     return {**counts, "accepted": accepted, "rules": dict(sorted(rules.items()))}
+
+
+def _contents(found: TableContents | None) -> Details:
+    """Return the numbers of the newest version; none where it could not be rebuilt. Rows only where all are known."""
+    if found is None:
+        return {}
+    numbers: Details = {"liveFiles": found.files, "liveBytes": found.size_bytes, "smallFiles": found.small_files}
+    numbers["tombstones"] = found.tombstones
+    return numbers if found.rows is None else numbers | {"rows": found.rows}
+
+
+def _finding(one: Finding) -> Details:
+    """Return a finding for the journal, from which reports of all tables are made."""
+    found: Details = {"rule": one.rule.id, "severity": one.severity.value, "message": one.message}
+    found |= {name: value for name, value in one.place._asdict().items() if value not in (None, "")}
+    seen = {"seen": one.seen, "expected": one.expected}
+    return found | {name: value for name, value in seen.items() if value is not None}
 
 
 def _baseline_path(settings: ValidatePolicy, name: str) -> Path | None:

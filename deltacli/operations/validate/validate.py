@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from deltacli.arrow import compute as pc
 from deltacli.delta.log.place import Place
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.protocol.features import FEATURES
@@ -16,6 +17,7 @@ from deltacli.delta.rules.framework.base import Finding
 from deltacli.delta.rules.framework.views import HistoryView, ListingView, StateView, StorageView
 from deltacli.engine.base import Engine
 from deltacli.operations.read.file_selection import FileSelection
+from deltacli.operations.read.file_sizes import SMALL_FILE_BYTES
 from deltacli.operations.validate.findings import Collector, RuleChoice
 from deltacli.operations.validate.inspect_files import FILE_VIEWS, FileInspector, FilesChecked
 from deltacli.operations.validate.inspect_log import LogInspector
@@ -30,6 +32,30 @@ from deltacli.work.rows.table_files import TableFiles
 from deltacli.work.task import TableStores
 
 DEFAULT_MOST = 100
+
+
+@dataclass(frozen=True, slots=True)
+class TableContents:
+    """The numbers of a version, counted from what a validation has read anyway. `rows` is None if a data file has no
+    row count. Small files are those below `SMALL_FILE_BYTES`.
+    """
+
+    files: int
+    size_bytes: int
+    rows: int | None
+    small_files: int
+    tombstones: int
+
+    @classmethod
+    def of(cls, state: StateView, tombstones: int) -> TableContents:
+        """Count a state."""
+        live = state.live
+        sizes, records = pc.fill_null(live.column("size"), 0), live.column("num_records")
+        rows = None
+        if not records.null_count:
+            rows = (pc.sum(records).as_py() or 0) - (pc.sum(live.column("dv_cardinality")).as_py() or 0)
+        small = pc.sum(pc.less(sizes, SMALL_FILE_BYTES)).as_py() or 0
+        return cls(live.num_rows, pc.sum(sizes).as_py() or 0, rows, small, tombstones)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +80,8 @@ class Validation:
     table_format: str = "delta"
     skipped: Mapping[str, str] = field(default_factory=dict)
     """Rules that were selected and could not be checked -> the reason, where that is known rule by rule."""
+    contents: TableContents | None = None
+    """What the newest version has; None where it could not be rebuilt."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +163,7 @@ def validate_table(
         collector.rules,
         files,
         is_rebuilt=state is not None,
+        contents=None if state is None else TableContents.of(state, inspector.files.tombstone_count()),
     )
 
 

@@ -26,9 +26,10 @@ def status(
     \b
     Reads the journal of the runs only; no table is opened. An alert is a step that
     was refused, failed, could not be completed or had findings when it was last
-    due, or a table that the newest run could not read. On a terminal, sparklines
-    show the size of the log over the last runs. Exits with 1 if there are alerts,
-    and with 5 if the newest run was killed, interrupted or out of time.
+    due, a table that the newest run could not read, or a threshold of its policy
+    that is exceeded. On a terminal, sparklines show the numbers of the last runs.
+    Exits with 1 if there are alerts, and with 5 if the newest run was killed,
+    interrupted or out of time.
 
     \b
     Examples:
@@ -46,7 +47,7 @@ def status(
     choose_groups(found, only or ())
     if metrics is not None:
         require_target(metrics, "--metrics")
-    known = read_status(Path(state or found.settings.state), only or ())
+    known = read_status(Path(state or found.settings.state), only or (), found, run.clock())
     if metrics is not None:
         with open_sink(metrics) as sink:
             sink.write(fleet_metrics(known).encode())

@@ -40,6 +40,7 @@ def check_result(found: FleetFile) -> GroupsResult:
         Column("includes", _includes, priority=2, folds=True, least=16),
         Column("excludes", lambda one: " ".join(one["exclude"]), priority=4, folds=True, least=16),
         Column("steps", lambda one: " ".join(one["steps"]), priority=1, folds=True, least=16),
+        Column("alerts", lambda one: " ".join(one["alerts"]), priority=3, folds=True, least=16, in_pipe=False),
     ]
     content = {
         "problems": [problem.as_json() for problem in found.problems],
@@ -68,6 +69,7 @@ def _item(group: Group) -> dict[str, Any]:  # Any: JSON values
         "tables": _texts(group.tables),
         "exclude": _texts(group.exclude),
         "steps": group.policy.as_json(),
+        "alerts": group.policy.alerts_as_json(),
     }
 
 

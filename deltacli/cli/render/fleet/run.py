@@ -49,6 +49,11 @@ def run_result(report: FleetReport) -> RunResult:
         "timestampMs": report.plan.now_ms,
         "exit": report.exit_code,
         "problems": [problem.as_json() for problem in report.plan.problems],
+        "alerts": [
+            {"table": without_secrets(table), **threshold.as_json()}
+            for table, exceeded in sorted(report.alerts.items())
+            for threshold in exceeded
+        ],
         "summary": report.summary(),
     }
     said = _sections(report)
@@ -99,13 +104,19 @@ def _seconds(row: RunRow) -> float | None:
 def _sections(report: FleetReport) -> list[Section]:
     summary = report.summary()
     states = [
-        f"{count:,} {state}" for state, count in summary.items() if state not in ("tables", "unreadable") and count
+        f"{count:,} {state}"
+        for state, count in summary.items()
+        if state not in ("tables", "unreadable", "alerts") and count
     ]
     tables = plural(summary["tables"], "table")
     if summary["unreadable"]:
         tables += f", {summary['unreadable']:,} unreadable"
-    return [
+    sections = [
         Section("run", [f"{report.run}{' (resumed)' if report.is_resumed else ''}"]),
         Section("tables", [tables]),
         Section("steps", [", ".join(states) or "nothing was due"], Style.PROBLEM if report.exit_code else Style.GOOD),
     ]
+    if report.alerts:
+        alerts = f"{plural(len(report.alerts), 'table')} beyond a threshold: deltacli fleet status"
+        sections.append(Section("alerts", [alerts], Style.PROBLEM, is_cut=False))
+    return sections

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 from deltacli.cli.render.columns import Column
 from deltacli.cli.render.fleet.check import fleet_fields
@@ -24,13 +26,39 @@ if TYPE_CHECKING:
 _SPARK_CELLS = 12
 
 
+_MOST_ADVICE = 5
+_TOTALS = {
+    "liveFiles": ("data files", "{:,}".format),
+    "liveBytes": ("data", format_size),
+    "rows": ("rows", "{:,}".format),
+    "logBytes": ("log", format_size),
+    "tombstones": ("tombstones", "{:,}".format),
+    "findings": ("findings", "{:,}".format),
+}
+
+
+class Total(NamedTuple):
+    """A number of all tables, run by run."""
+
+    name: str
+    values: Sequence[int]
+    newest: str
+
+
+@dataclass
 class StatusResult(Listing[TableStatus]):
-    """The tables, then the newest run."""
+    """The tables, then the totals of the last runs, then the newest run."""
+
+    totals: Sequence[Total] = ()
 
     def draw(self, sink: BinaryIO, terminal: Terminal) -> None:
         if self.rows:
             shown = [column for column in self.columns if column.on_screen or not terminal.is_drawn]
             write_table(sink, terminal, shown, self.rows)
+            sink.write(b"\n")
+        moving = [total for total in self.totals if len(total.values) > 1]
+        if moving and terminal.is_drawn:
+            write_table(sink, terminal, _TOTAL_COLUMNS, moving)
             sink.write(b"\n")
         write_sections(sink, terminal, self.sections(terminal))
 
@@ -41,6 +69,7 @@ def status_result(file: str, status: FleetStatus, now_ms: int) -> StatusResult:
         "exit": status.exit_code,
         "newestRun": None if status.newest is None else status.newest.as_json(),
         "summary": status.summary(),
+        "trends": {name: [list(point) for point in points] for name, points in status.trends.items()},
     }
     said = _sections(status, now_ms)
     return StatusResult(
@@ -52,7 +81,16 @@ def status_result(file: str, status: FleetStatus, now_ms: int) -> StatusResult:
         items_name="tables",
         last={"type": "fleet-status", "file": file, **content},
         said=lambda _: said,
+        totals=_totals(status),
     )
+
+
+def _totals(status: FleetStatus) -> list[Total]:
+    return [
+        Total(title, [point.value for point in points], written(points[-1].value))
+        for name, (title, written) in _TOTALS.items()
+        if (points := status.trends.get(name))
+    ]
 
 
 def _columns(now_ms: int) -> list[Column[TableStatus]]:
@@ -62,7 +100,7 @@ def _columns(now_ms: int) -> list[Column[TableStatus]]:
         *(_step_column(kind, now_ms) for kind in ORDER),
         Column("logBytes", _log_bytes, _log_size, right=True, priority=4, title="log"),
         Column("trend", lambda _: None, _has_trend, picture=_trend, priority=5, least=_SPARK_CELLS, in_pipe=False),
-        Column("alerts", lambda one: "; ".join(one.alerts) or None, priority=2, least=20, folds=True),
+        Column("alerts", lambda one: "; ".join(one.alerts) or None, _alerts, priority=2, least=20, folds=True),
     ]
 
 
@@ -86,6 +124,12 @@ def _told(kind: str, now_ms: int, table: TableStatus) -> str:
 def _style(kind: str, table: TableStatus) -> Style:
     step = table.steps.get(kind)
     return Style.PROBLEM if step is not None and step.is_alert else Style.PLAIN
+
+
+def _alerts(table: TableStatus) -> str:
+    """Return the alerts, thresholds without their sentences."""
+    beyond = ", ".join(one.brief for one in table.exceeded)
+    return "; ".join([*table.faults, *([f"beyond {beyond}"] if beyond else [])])
 
 
 def _log_bytes(table: TableStatus) -> int | None:
@@ -119,7 +163,36 @@ def _sections(status: FleetStatus, now_ms: int) -> list[Section]:
         run = f"{newest.run}, started {format_age(newest.started_ms, now_ms)}: {newest.state}"
         if newest.left:
             run += f", {plural(newest.left, 'step')} not started; continue with fleet run --resume"
-    return [
+    totals = ", ".join(f"{total.newest} {total.name}" for total in _totals(status))
+    sections = [
         Section("tables", [tables], Style.PROBLEM if summary["alerts"] else Style.GOOD),
+        Section("totals", [totals] if totals else [], is_cut=False),
+        Section("unknown", _unknown(status), is_cut=False),
+        Section("next", _advice(status), is_cut=False),
         Section("newest run", [run], Style.PROBLEM if status.exit_code > 1 else Style.PLAIN, is_cut=False),
     ]
+    return [section for section in sections if section.lines]
+
+
+def _unknown(status: FleetStatus) -> list[str]:
+    return [f"{reason}: {plural(len(tables), 'table')}" for reason, tables in sorted(status.unknown.items())]
+
+
+def _advice(status: FleetStatus) -> list[str]:
+    """Return what to do next, the first things only."""
+    every = list(dict.fromkeys(one for table in status.tables for one in table.advice))
+    more = [f"{len(every) - _MOST_ADVICE:,} more with --json"] if len(every) > _MOST_ADVICE else []
+    return every[:_MOST_ADVICE] + more
+
+
+def _total_trend(total: Total, canvas: Canvas, width: int) -> Text:
+    from deltacli.cli.render.terminal.bars import sparkline
+
+    return sparkline(canvas, list(total.values)[-width:])
+
+
+_TOTAL_COLUMNS: list[Column[Total]] = [
+    Column("total", lambda total: total.name, priority=1),
+    Column("newest", lambda total: total.newest, right=True, priority=1),
+    Column("runs", lambda _: None, lambda _: "runs", picture=_total_trend, priority=2, least=30),
+]

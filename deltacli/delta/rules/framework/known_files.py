@@ -143,6 +143,19 @@ class KnownFiles:
                 if not self._tombstones or _key_of(remove) not in self._tombstones:
                     yield {name: value for name, value in remove.items() if value is not None}
 
+    def tombstone_count(self) -> int:
+        """Return the number of removes that no add undid."""
+        count = sum(remove is not None for remove in self._tombstones.values())
+        base = self._base_removes
+        if base is None or not base.num_rows:
+            return count
+        if not self._tombstones:
+            return count + int(base.num_rows)
+        named = {path for path, _ in self._tombstones}
+        rows = pc.filter(base, _is_in(base.column("path"), _binary(named)))
+        hidden = sum(_key_of(remove) in self._tombstones for remove in rows.to_pylist(maps_as_pydicts="lossy"))
+        return count + int(base.num_rows) - hidden
+
     def whole_adds(self) -> Iterator[pyarrow.RecordBatch]:
         """Yield the live files as batches of `action_schemas().add`. Those of the checkpoint have no statistics."""
         from deltacli.delta.log.file_actions import action_schemas, whole_actions_leniently
