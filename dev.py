@@ -122,9 +122,14 @@ def run_cluster(arguments: list[str]) -> int:
 
 
 def run_cluster_tests(home: Path, kind: str, arguments: Sequence[str], **environment: str) -> int:
-    """Run tests on a kind of cluster, and let other engines read what they write where those are installed."""
+    """Run tests on a kind of cluster, with a sharing server of the environment of dev; let other engines read what they
+    write where those are installed.
+    """
+    set_up(DEV, "dev")
     options = ("-p", "no:cacheprovider", "-o", "filterwarnings=", "-o", "addopts=-q --strict-markers")
-    environment |= {"DELTACLI_CLUSTER": kind, "DELTACLI_PEER_PYTHON": str(PEERS / BIN / "python")}
+    others = {"PEER": PEERS, "SERVER": DEV}
+    environment |= {f"DELTACLI_{name}_PYTHON": str(place / BIN / "python") for name, place in others.items()}
+    environment["DELTACLI_CLUSTER"] = kind
     return run(home, "python", "-m", "pytest", *options, *arguments, "tests/cluster", **environment)
 
 

@@ -1,5 +1,5 @@
-"""Delta tables as DataFrames of PySpark, without a jar: `read_table`, `plan_table`, `read_changes`; `register`
-for `readStream`.
+"""Delta tables as DataFrames of PySpark, without a jar: `read_table`, `plan_table`, `read_changes`, and `read_share`
+for shared tables; `register` for `readStream`.
 
 >>> from deltacli.spark import read_table                                        # doctest: +SKIP
 >>> read_table(spark, "s3a://lake/events", where="day >= '2026-01-01'").show()   # doctest: +SKIP
@@ -15,14 +15,16 @@ if TYPE_CHECKING:
     from deltacli.spark.changes import read_changes
     from deltacli.spark.data_source import register
     from deltacli.spark.planner import plan_table, read_table
+    from deltacli.spark.shares.read_share import read_share
     from deltacli.spark.table_plan import TablePlan
 
-__all__ = ["TablePlan", "plan_table", "read_changes", "read_table", "register"]
+__all__ = ["TablePlan", "plan_table", "read_changes", "read_share", "read_table", "register"]
 
 _HOMES = {
     "TablePlan": "deltacli.spark.table_plan",
     "plan_table": "deltacli.spark.planner",
     "read_changes": "deltacli.spark.changes",
+    "read_share": "deltacli.spark.shares.read_share",
     "read_table": "deltacli.spark.planner",
     "register": "deltacli.spark.data_source",
 }

@@ -18,6 +18,7 @@ from deltacli.release import VERSION
 
 _NEEDED = (
     "deltacli.engine.spark.orjson_stand_in",
+    "deltacli.spark.shares.share_plans",
     "deltacli.spark.source_plans",
     "deltacli.spark.source_rows",
 )
@@ -28,8 +29,8 @@ _NEEDED = (
 def carried_package() -> Any:  # Any: an object of a class that is made here
     """Return an object that has the modules, and that no process has to import a class for: it is pickled by value.
 
-    Its method `make_importable` lets a process import the modules, from memory. It raises RuntimeError in one that has
-    imported other ones: Spark gives a process to several sessions.
+    Its method `make_importable` lets a process import the modules, from memory, and `load` imports one. They raise
+    RuntimeError in a process that has imported other ones: Spark gives a process to several sessions.
     """
 
     class Finder:
@@ -78,6 +79,12 @@ def carried_package() -> Any:  # Any: an object of a class that is made here
                     f"than this session sends ({self.version}); try: start Spark, or its Connect server, anew"
                 )
             orjson_stand_in.install()  # before a module is imported that needs orjson
+
+        def load(self, name: str) -> Any:  # Any: a module
+            from importlib import import_module
+
+            self.make_importable()
+            return import_module(name)
 
     content = json.dumps(dict(sorted(_texts()))).encode()
     return Carried(zlib.compress(content), sha256(content).hexdigest(), VERSION)

@@ -1,4 +1,5 @@
-"""The data source `deltacli` of PySpark: `spark.read.format("deltacli")`, `spark.readStream.format("deltacli")`.
+"""The data sources of PySpark: `deltacli` for tables and `deltacli_share` for shared tables, in `spark.read.format(…)`
+and `spark.readStream.format(…)`.
 
 Its classes are made in functions, because their bases exist only where PySpark does. They are sent to the processes of
 Spark by value, with the modules of deltacli, and do nothing themselves.
@@ -6,7 +7,7 @@ Spark by value, with the modules of deltacli, and do nothing themselves.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.spark.carried import carried_package
 from deltacli.spark.session_settings import require_session
@@ -16,36 +17,50 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+_ROWS = "deltacli.spark.source_rows"
+
+
+class Kind(NamedTuple):
+    """A data source: its name, and the module with its `source_schema`, `batch_partitions` and `StreamPlan`."""
+
+    name: str
+    plans: str
+
+
+TABLES = Kind("deltacli", "deltacli.spark.source_plans")
+SHARES = Kind("deltacli_share", "deltacli.spark.shares.share_plans")
+
+
 def register(spark: SparkSession) -> None:
-    """Make `format("deltacli")` known to a session, and deltacli importable in its Python processes.
+    """Make `format("deltacli")` and `format("deltacli_share")` known to a session, and deltacli importable in its
+    Python processes.
 
     Raises UsageError for a session that cannot be used.
     """
     require_session(spark)
-    spark.dataSource.register(source_class(spark.version))
+    for kind in (TABLES, SHARES):
+        spark.dataSource.register(source_class(spark.version, kind))
 
 
-def source_class(server: str) -> Any:  # Any: a subclass of pyspark.sql.datasource.DataSource
-    """Return the class of the data source for a version of Spark. It carries deltacli."""
+def source_class(server: str, kind: Kind = TABLES) -> Any:  # Any: a subclass of pyspark.sql.datasource.DataSource
+    """Return the class of a data source for a version of Spark. It carries deltacli."""
     from pyspark import __version__
     from pyspark.sql.datasource import DataSource
 
     package = carried_package()
-    batch_reader = _batch_reader_class(package)
+    name, plans = kind
+    batch_reader = _batch_reader_class(package, plans)
     stream_reader = _stream_reader_class(package) if has_limits(__version__) and has_limits(server) else None
 
     class DeltacliSource(DataSource):  # type: ignore[misc]
         @classmethod
         def name(cls) -> str:
-            return "deltacli"
+            return name
 
         def schema(self) -> Any:
             from pyspark import __version__
 
-            package.make_importable()
-            from deltacli.spark.source_plans import source_schema
-
-            return source_schema(dict(self.options), __version__)
+            return package.load(plans).source_schema(dict(self.options), __version__)
 
         def reader(self, schema: Any) -> Any:
             return batch_reader(dict(self.options), schema)
@@ -53,17 +68,14 @@ def source_class(server: str) -> Any:  # Any: a subclass of pyspark.sql.datasour
         def streamReader(self, schema: Any) -> Any:
             from pyspark import __version__
 
-            package.make_importable()
-            from deltacli.spark.source_plans import StreamPlan
-
-            plan = StreamPlan(dict(self.options), schema, __version__)  # refuses versions without `stream_reader`
-            assert stream_reader is not None
+            plan = package.load(plans).StreamPlan(dict(self.options), schema, __version__)
+            assert stream_reader is not None  # the plan refuses versions without it
             return stream_reader(plan, schema)
 
     return DeltacliSource
 
 
-def _batch_reader_class(package: Any) -> Any:  # Any: of `carried_package`; a subclass of DataSourceReader
+def _batch_reader_class(package: Any, plans: str) -> Any:  # Any: of `carried_package`; a subclass of DataSourceReader
     """Return the class that reads a version. It has no `pushFilters`: a reader that has it fails every read while
     `spark.sql.python.filterPushdown.enabled` is false.
     """
@@ -74,16 +86,11 @@ def _batch_reader_class(package: Any) -> Any:  # Any: of `carried_package`; a su
             self.options, self.schema = options, schema
 
         def partitions(self) -> list[Any]:
-            package.make_importable()
-            from deltacli.spark.source_plans import batch_partitions
-
-            return [InputPartition(found) for found in batch_partitions(self.options, self.schema)]
+            found = package.load(plans).batch_partitions(self.options, self.schema)
+            return [InputPartition(partition) for partition in found]
 
         def read(self, partition: Any) -> Any:
-            package.make_importable()
-            from deltacli.spark.source_rows import rows_of_partition
-
-            return rows_of_partition(partition.value, self.schema)
+            return package.load(_ROWS).rows_of_partition(partition.value, self.schema)
 
     return BatchReader
 
@@ -116,9 +123,6 @@ def _stream_reader_class(package: Any) -> Any:  # Any: of `carried_package`; a s
             return [InputPartition(found) for found in self.plan.partitions(start, end)]
 
         def read(self, partition: Any) -> Any:
-            package.make_importable()
-            from deltacli.spark.source_rows import rows_of_partition
-
-            return rows_of_partition(partition.value, self.schema)
+            return package.load(_ROWS).rows_of_partition(partition.value, self.schema)
 
     return StreamReader

@@ -93,7 +93,7 @@ class BatchPlan:
 
     def partitions(self, schema: Any) -> list[bytes]:  # Any: pyspark.sql.types.StructType
         """Return the partitions, pickled."""
-        _require_schema(self.selection.columns, schema)
+        require_schema(self.selection.columns, schema)
         config, needed = self.snapshot.config, self.selection.needed
         batches = self.snapshot.map_actions("add", lambda adds: data_files(adds, config, needed))
         commits = self.snapshot.listing.commits
@@ -112,7 +112,7 @@ class StreamPlan:
 
     def __init__(self, options: Mapping[str, str], schema: Any, spark: str) -> None:  # Any: StructType
         with searchable_faults(options.get("path")):
-            self._options: StreamOptions = stream_options(options, spark)
+            self._options = self._read_options(options, spark)
         self._schema = schema
         self._last: int | None = None
         """The last version that a query with the trigger `availableNow` delivers."""
@@ -123,9 +123,22 @@ class StreamPlan:
 
     @cached_property
     def _log(self) -> TableLog:
-        log = TableLog(self._table, self._options)
-        _require_schema(log.columns, self._schema)
+        log = self._open_log()
+        require_schema(log.columns, self._schema)
         return log
+
+    # -- what differs between a table and a share ---------------------------------------------------------------------
+
+    def _read_options(self, options: Mapping[str, str], spark: str) -> StreamOptions:
+        return stream_options(options, spark)
+
+    def _open_log(self) -> TableLog:
+        return TableLog(self._table, self._options)
+
+    def _partitions_of(self, files: Iterable[DataFile]) -> list[bytes]:
+        return partitions_of(self._table, self._log.wanted, files, self._log.newest_commit)
+
+    # -- what Spark asks for ------------------------------------------------------------------------------------------
 
     @property
     def most_files(self) -> int | None:
@@ -156,7 +169,7 @@ class StreamPlan:
 
         def plan() -> list[bytes]:
             files = files_between(self._log, StreamOffset.of_json(start), StreamOffset.of_json(end))
-            return partitions_of(self._table, self._log.wanted, files, self._log.newest_commit)
+            return self._partitions_of(files)
 
         return self._named(plan)
 
@@ -165,7 +178,7 @@ class StreamPlan:
             return action()
 
 
-def _require_schema(columns: Sequence[Any], schema: Any) -> None:  # Any: StructField, StructType
+def require_schema(columns: Sequence[Any], schema: Any) -> None:  # Any: StructField, StructType
     """Raise Refused where a frame was made with other columns than the table has now."""
     require_no_nested_variant(columns)
     found = spark_schema(columns)

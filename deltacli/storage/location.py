@@ -4,13 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Protocol, Self
 
 from deltacli.storage import open_storage
 from deltacli.storage.bounds import NOTHING, Allowed
 
 if TYPE_CHECKING:
     from deltacli.storage import Storage
+
+
+class Openable(Protocol):
+    """What tells another process how to open a store: a small value that can be pickled, and compared with others."""
+
+    @property
+    def allowed(self) -> Allowed:
+        """The prefixes that links may point to."""
+
+    def open(self) -> Storage:
+        """Open the store."""
+
+    def open_other(self, uri: str) -> Storage:
+        """Open the store of files elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,5 @@
-"""A query in a process of its own, which a test can kill: `python -m tests.cluster.stream_query TABLE PLACE OPTIONS`.
+"""A query in a process of its own, which a test can kill: `python -m tests.cluster.stream_query TABLE PLACE OPTIONS
+[SOURCE]`.
 
 It runs until it is stopped, or fails: then the file `error` in PLACE has its error.
 """
@@ -10,7 +11,7 @@ import sys
 from pathlib import Path
 
 
-def main(table: str, place: str, options: str) -> None:
+def main(table: str, place: str, options: str, source: str = "deltacli") -> None:
     from pyspark.sql import SparkSession
 
     from deltacli.spark.data_source import register
@@ -18,7 +19,7 @@ def main(table: str, place: str, options: str) -> None:
     builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
     session = builder.config("spark.sql.shuffle.partitions", "2").getOrCreate()
     register(session)
-    frame = session.readStream.format("deltacli").options(**json.loads(options)).load(table)
+    frame = session.readStream.format(source).options(**json.loads(options)).load(table)
     writer = frame.writeStream.format("parquet").option("checkpointLocation", f"{place}/checkpoint")
     query = writer.option("path", f"{place}/out").trigger(processingTime="0 seconds").start()
     try:

@@ -18,7 +18,7 @@ from deltacli.engine.spark import orjson_stand_in
 from deltacli.engine.spark.orphans import ending_with_the_task, with_beats
 from deltacli.errors import DeltacliError, FileMissing, Refused
 from deltacli.release import VERSION
-from deltacli.storage.location import StoreLocation
+from deltacli.storage.location import Openable, StoreLocation
 from deltacli.storage.secrets import without_secrets
 from deltacli.work.task import TableStores, Task, TaskContext
 
@@ -56,7 +56,7 @@ class Job:
     """All that the pieces of a job have in common. `shared_name` names the file of pickled shared values, if any."""
 
     task: Task[Any, Any]
-    location: StoreLocation
+    location: Openable
     witness: Witness | None
     shared: bytes = b""
     shared_name: str | None = None
@@ -73,8 +73,8 @@ class Row(NamedTuple):
 _BEAT = Row(-1, BEAT, bytes(1 << 16))
 """As large as the buffer between a worker and Spark, so that it arrives at once."""
 
-_stores: dict[StoreLocation, TableStores] = {}
-_proven: dict[StoreLocation, Witness] = {}
+_stores: dict[Openable, TableStores] = {}
+_proven: dict[Openable, Witness] = {}
 """The witness that this process has seen itself, so that a task does not send a request for it again."""
 _shared: dict[str, Mapping[str, Any]] = {}  # Any: values of operations
 
@@ -143,7 +143,8 @@ def _open(job: Job) -> TableStores:
     stores = _stores.get(job.location)
     if stores is None:
         location = job.location
-        stores = TableStores(location.open(), location.open_other, location.allowed, location)
+        known = location if isinstance(location, StoreLocation) else None
+        stores = TableStores(location.open(), location.open_other, location.allowed, known)
         _keep(_stores, location, stores)
     if job.witness is not None and _proven.get(job.location) != job.witness:
         require_same_table(stores, job.witness)

@@ -38,7 +38,8 @@ from deltacli.operations.table.time_travel import VersionTime, find_range
 from deltacli.operations.table.version import Snapshot
 from deltacli.spark.streams.commit_rules import delivered_adds
 from deltacli.spark.streams.offsets import StreamOffset
-from deltacli.spark.streams.options import LATEST, StreamOptions
+from deltacli.spark.streams.option_values import LATEST
+from deltacli.spark.streams.options import StreamOptions
 from deltacli.spark.streams.schema_changes import require_readable_columns, require_same_columns, schema_id
 from deltacli.units import format_ranges, format_timestamp
 from deltacli.work.commits.reading import stream_commit
@@ -144,7 +145,7 @@ class TableLog:
         return self._kept[1]
 
     def _snapshot_files(self, version: int) -> list[DataFile]:
-        snapshot = self._end if version == self._end.version else read_snapshot(self._table, version=version)
+        snapshot = self._snapshot_at(version)
         self._require_columns(snapshot.config, version)
         config = read_as(self._end.config, snapshot.config)
         needed = self._selection.needed
@@ -160,6 +161,9 @@ class TableLog:
         found = [pair for batch in snapshot.map_actions("add", described) for pair in batch]
         files = [file for _, file in sorted(found, key=lambda pair: pair[0])]
         return self._as_inserts(snapshot, files) if self._options.read_change_feed else files
+
+    def _snapshot_at(self, version: int) -> Snapshot:
+        return self._end if version == self._end.version else read_snapshot(self._table, version=version)
 
     def _as_inserts(self, snapshot: Snapshot, files: Sequence[DataFile]) -> list[DataFile]:
         """Return files of a snapshot with the columns that describe a change: all rows are inserts of its version."""
@@ -179,13 +183,17 @@ class TableLog:
         if self._options.read_change_feed:
             if commit.is_of_whole_files:
                 raise _not_recorded(version)
-            return list(changed_files(self._table, commit, self._selection.needed))
+            return list(changed_files(self._table_of(version), commit, self._selection.needed))
         source = self._commits[version].name
         adds = delivered_adds(commit.adds, commit.removes, self._options, version, source)
         if not adds:
             return []
         rows = whole_actions(adds, action_schemas().add, f"version {version}")
         return data_files(rows, commit.config, self._selection.needed, version=version)
+
+    def _table_of(self, version: int) -> TableHandle:  # noqa: ARG002  (of shares)
+        """Return the table whose log has the commit of a version."""
+        return self._table
 
     def _read_commit(self, version: int) -> Commit:
         """Read a commit, and remember the configuration after it."""
@@ -207,17 +215,21 @@ class TableLog:
                     found[kind].append(action)
         config = _after(before, protocol, metadata)
         self._require_columns(config, version)
-        self._configs = {version: config, self._end.version: self._end.config}
+        self._note_config(version, config)
         then, now = read_as(self._end.config, before), read_as(self._end.config, config)
         time_ms, is_recorded = self._time_ms(version, config, stamp), is_true(config.properties, ENABLED)
         return Commit(version, time_ms, then, now, is_recorded, found["add"], found["remove"], found["cdc"])
+
+    def _note_config(self, version: int, config: TableConfiguration) -> None:
+        """Remember the configuration after a commit."""
+        self._configs = {version: config, self._end.version: self._end.config}
 
     def _actions(self, file: LogFile) -> list[tuple[str, Action]]:
         """Return the actions of a commit that matter to a stream."""
         try:
             return [
                 (kind, action)
-                for kind, action in stream_commit(self._table.storage, file)
+                for kind, action in stream_commit(self._table_of(file.version).storage, file)
                 if kind in _NO_FILES or (kind in _FILES and (kind == "cdc" or action.get("dataChange") is not False))
             ]
         except FileMissing:

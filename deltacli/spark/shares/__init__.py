@@ -1,0 +1,1 @@
+"""Shared tables in Spark: the driver asks the sharing server, executors read files by URLs."""

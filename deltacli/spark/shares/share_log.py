@@ -1,0 +1,184 @@
+"""A shared table as a stream reads it: its commits come from the server, some versions per request.
+
+Spec: Read Data from a Table (startingVersion); Read Change Data Feed from a Table; Query Table Version.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from deltacli.delta.log.segment import LogFile
+from deltacli.delta.log.table_configuration import TableConfiguration
+from deltacli.delta.vectors.descriptor import unique_id
+from deltacli.errors import Unreadable
+from deltacli.operations.table.find_log import list_log
+from deltacli.operations.table.handle import TableHandle
+from deltacli.operations.table.rebuild import read_snapshot
+from deltacli.sharing.client.tables.change_log import SharedChanges
+from deltacli.sharing.client.tables.file_urls import FileUrl
+from deltacli.sharing.client.tables.share_storage import ChangeStorage, ShareStorage
+from deltacli.sharing.client.tables.shared_version import SharedVersion
+from deltacli.sharing.protocol.capabilities import ResponseFormat
+from deltacli.spark.shares.fresh_urls import FreshUrls
+from deltacli.spark.shares.share_options import ShareStreamOptions
+from deltacli.spark.streams.table_log import TableLog
+from deltacli.work.rows.data_files import DataFile
+
+if TYPE_CHECKING:
+    from deltacli.operations.table.version import Snapshot
+
+
+@dataclass
+class _Window:
+    """The commits of some versions, from one request. `configs`: what a version has, as far as commits were read."""
+
+    first: int
+    last: int
+    table: TableHandle
+    commits: Mapping[int, LogFile]
+    begin: TableConfiguration
+    urls: FreshUrls
+    configs: dict[int, TableConfiguration] = field(default_factory=dict)
+
+
+class ShareLog(TableLog):
+    """The files that a stream of a share delivers. Files within a version are in the order of their ids, because a
+    server may list them in another order after a restart.
+    """
+
+    def __init__(
+        self, table: TableHandle, share: ShareStorage, options: ShareStreamOptions, now: Callable[[], float]
+    ) -> None:
+        self._share, self._requests, self._now = share, options, now
+        newest = share.without_files()
+        super().__init__(table.over(newest), options.stream)
+        self._id, self._form = self.table, _form_of(newest)
+        self.table = self._id if self._form is ResponseFormat.DELTA else f"{self._id} in {self._form} format"
+        self._asked = now()
+        self._window: _Window | None = None
+        self._urls: FreshUrls | None = None
+        """Those of the files that were read last."""
+        self._reading: FreshUrls | None = None
+
+    def url_of(self, name: str) -> FileUrl | None:
+        """Return the URL of a file of the version that was read last, None for an unknown name."""
+        return None if self._urls is None else self._urls.find(name)
+
+    def newest(self) -> int:
+        """Ask the server for its newest version, unless it was asked a moment ago."""
+        if self._now() - self._asked >= self._requests.interval_seconds:
+            found = self._share.newest_version()
+            self._asked = self._now()
+            if found < self._newest:
+                self._require_same_table(read_snapshot(self._table.over(self._share.without_files())).metadata.id)
+            self._newest = max(self._newest, found)
+        return self._newest
+
+    @property
+    def newest_commit(self) -> LogFile | None:
+        """Return None: executors see no log."""
+        return None
+
+    # -- what the log of a share has of its own -------------------------------------------------------------------
+
+    def _once(self, kind: str, version: int, read: Callable[[int], Sequence[DataFile]]) -> Sequence[DataFile]:
+        before = self._kept[0]
+        found = super()._once(kind, version, read)
+        if self._kept[0] != before:
+            self._urls = self._reading
+        return found
+
+    def _snapshot_at(self, version: int) -> Snapshot:
+        """Return a version with its files: that of the columns has none."""
+        store = self._share.at(version)
+        self._reading = FreshUrls(store)
+        self._require_same_form(store)
+        return read_snapshot(self._table.over(store))
+
+    def _snapshot_files(self, version: int) -> list[DataFile]:
+        return sorted(super()._snapshot_files(version), key=_by_id)
+
+    def _commit_files(self, version: int) -> list[DataFile]:
+        window = self._window_of(version)
+        self._reading = window.urls
+        if version not in window.commits:
+            self._note_config(version, self._config_before(version))
+            return []
+        found = super()._commit_files(version)
+        return found if self.is_atomic else sorted(found, key=_by_id)
+
+    def _table_of(self, version: int) -> TableHandle:
+        return self._window_of(version).table
+
+    def _commit_file(self, version: int) -> LogFile:
+        return self._window_of(version).commits[version]
+
+    def _note_config(self, version: int, config: TableConfiguration) -> None:
+        self._window_of(version).configs[version] = config
+
+    def _config_before(self, version: int) -> TableConfiguration:
+        """Return the configuration before a commit; before the first one of a window, that after it."""
+        window = self._window_of(version)
+        known = max((other for other in window.configs if other < version), default=window.first - 1)
+        for between in range(known + 1, version):
+            if between in window.commits:
+                self._read_commit(between)
+            else:
+                window.configs[between] = window.configs.get(between - 1, window.begin)
+        return window.configs.get(version - 1, window.begin)
+
+    def _require_columns(self, config: TableConfiguration, version: int) -> None:
+        if config.metadata is not None:
+            self._require_same_table(config.metadata.id)
+        super()._require_columns(config, version)
+
+    def _require_same_table(self, found: str) -> None:
+        """Raise Unreadable where the server shares another table than before under the same name."""
+        if found != self._id:
+            raise Unreadable(
+                "the share has another table under this name than when the query began",
+                code="stream.other-table",
+                facts={"table id": self._id, "table id now": found},
+                hint="use another checkpointLocation: the stream begins anew",
+            )
+
+    def _require_same_form(self, store: ShareStorage) -> None:
+        """Raise Unreadable where the server answers in another format, which has other ids for the files."""
+        if (found := _form_of(store)) is not self._form:
+            raise Unreadable(
+                f"the server answers in {found} format now, and in {self._form} format before",
+                code="stream.other-table",
+                facts={"table id": self._id},
+                hint=f'.option("responseFormat", "{self._form}")   # or another checkpointLocation',
+            )
+
+    # -- windows --------------------------------------------------------------------------------------------------
+
+    def _window_of(self, version: int) -> _Window:
+        """Return the commits around a version, asked for where they are not at hand."""
+        if self._window is None or not self._window.first <= version <= self._window.last:
+            self._window = self._read_window(version)
+            self._commits, self._times = dict(self._window.commits), None  # for the times of commits
+        return self._window
+
+    def _read_window(self, first: int) -> _Window:
+        last = max(first, min(self._newest, first + self._requests.versions_per_request - 1))
+        store = ChangeStorage(self._share, first, last, are_commits=not self.is_atomic)
+        table, urls = self._table.over(store), FreshUrls(store)
+        self._require_same_form(store)
+        listing = list_log(store)
+        begin = read_snapshot(table, version=first).config
+        self._require_columns(begin, first)
+        return _Window(first, last, table, listing.commits, begin, urls)
+
+
+def _form_of(store: ShareStorage) -> ResponseFormat:
+    shared = store.shared
+    assert isinstance(shared, SharedVersion | SharedChanges)
+    return shared.head.form
+
+
+def _by_id(file: DataFile) -> tuple[str, str]:
+    return file.path, unique_id(dict(file.vector or {}))

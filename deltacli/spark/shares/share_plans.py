@@ -1,0 +1,158 @@
+"""What the data source of shares does on the driver: columns, offsets, and partitions with URLs of files.
+
+It runs in a Python process that Spark starts, without a session. Only there is the profile read.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from deltacli.delta.schema.types import StructField
+from deltacli.operations.read.changes import CHANGE_COLUMNS, read_range
+from deltacli.operations.read.scan import Selection
+from deltacli.operations.table.handle import TableHandle
+from deltacli.operations.table.time_travel import VersionTime, find_range, find_snapshot
+from deltacli.sharing.client.opening import open_address
+from deltacli.sharing.client.table_requests import Query
+from deltacli.sharing.client.tables.share_storage import ShareStorage
+from deltacli.spark.live_files import find_live_files
+from deltacli.spark.own_rows import require_no_nested_variant
+from deltacli.spark.shares.fresh_urls import FreshUrls
+from deltacli.spark.shares.share_log import ShareLog
+from deltacli.spark.shares.share_options import (
+    Formats,
+    ShareBatchOptions,
+    ShareStreamOptions,
+    address_of,
+    batch_options,
+    column_options,
+    stream_options,
+)
+from deltacli.spark.shares.share_partitions import shared_partitions
+from deltacli.spark.source_plans import StreamPlan as TableStreamPlan
+from deltacli.spark.source_plans import require_schema, searchable_faults
+from deltacli.spark.spark_types import spark_schema
+from deltacli.spark.streams.options import StreamOptions
+from deltacli.spark.streams.table_log import TableLog
+from deltacli.work.rows.data_files import DataFile, ReadSpec
+
+
+class SharedRows(NamedTuple):
+    """What is read of a share: columns, and files with the store that knows their URLs."""
+
+    share: ShareStorage
+    columns: tuple[StructField, ...]
+    wanted: ReadSpec
+    files: Iterable[DataFile]
+    urls: FreshUrls
+
+    def partitions(self) -> list[bytes]:
+        """Return the partitions, pickled."""
+        require_no_nested_variant(self.columns)
+        return shared_partitions(self.share, self.wanted, self.files, self.urls.find)
+
+
+def open_shared(path: str, formats: Formats) -> ShareStorage:
+    """Return the store of a shared table; nothing is sent yet. Raises UsageError."""
+    opened = open_address(address_of(path))
+    return ShareStorage(opened.address, opened.requests, Query(formats=formats))
+
+
+def read_shared(share: ShareStorage, options: ShareBatchOptions) -> SharedRows:
+    """Ask the server for the files of a version, or of a change data feed. Raises what `Table` raises."""
+    table = TableHandle(share, name=options.path)
+    if options.read_change_feed:
+        return _changes(table, options)
+    if options.where is not None:
+        store: Any = share.expecting(where=options.where, version=options.version, at_ms=options.timestamp_ms)
+        snapshot = find_snapshot(table.over(store))
+    else:
+        snapshot = find_snapshot(table, version=options.version, timestamp_ms=options.timestamp_ms)
+    snapshot.scan()  # refuses what no reader may read
+    columns = None if options.columns is None else list(options.columns)
+    selection = Selection.make(snapshot.schema, columns, options.where)
+    live = find_live_files(snapshot, selection)
+    return SharedRows(
+        share,
+        selection.columns,
+        selection.rows_wanted(snapshot.config),
+        live.files,
+        FreshUrls(_share_of(snapshot.table)),
+    )
+
+
+def _changes(table: TableHandle, options: ShareBatchOptions) -> SharedRows:
+    first = options.first if options.first_ms is None else VersionTime(options.first_ms)
+    last = options.last if options.last_ms is None else VersionTime(options.last_ms)
+    assert first is not None
+    span = find_range(table, first, last)
+    columns = None if options.columns is None else list(options.columns)
+    found = read_range(table, span, columns=columns, where=options.where, limit=None)
+    urls = FreshUrls(_share_of(found.snapshot.table))
+    return SharedRows(_share_of(table), found.columns, found.wanted, found.changed_files(), urls)
+
+
+def _share_of(table: TableHandle) -> ShareStorage:
+    assert isinstance(table.storage, ShareStorage)
+    return table.storage
+
+
+def source_schema(options: Mapping[str, str], spark: str) -> Any:  # Any: pyspark.sql.types.StructType
+    """Return the columns of a share, whether it is read once or as a stream."""
+    with searchable_faults(options.get("path")):
+        found = column_options(options, spark)
+        share = open_shared(found.path, found.formats)
+        version, at_ms = found.version, found.timestamp_ms
+        if found.read_change_feed:
+            version, at_ms = found.last, found.last_ms
+        snapshot = find_snapshot(TableHandle(share.without_files(version=version, at_ms=at_ms), name=found.path))
+        described = CHANGE_COLUMNS if found.read_change_feed else ()
+        return spark_schema((*snapshot.schema.fields, *described))
+
+
+def batch_partitions(options: Mapping[str, str], schema: Any) -> list[bytes]:  # Any: pyspark.sql.types.StructType
+    """Return the partitions of a version of a share, or of its changes."""
+    with searchable_faults(options.get("path")):
+        chosen = batch_options(options)
+        rows = read_shared(open_shared(chosen.path, chosen.formats), chosen)
+        require_schema(rows.columns, schema)
+        return rows.partitions()
+
+
+class StreamPlan(TableStreamPlan):
+    """A share that a query follows. `now` gives seconds, for the time between two questions for the newest version."""
+
+    _chosen: ShareStreamOptions
+
+    def __init__(
+        self,
+        options: Mapping[str, str],
+        schema: Any,  # Any: pyspark.sql.types.StructType
+        spark: str,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        super().__init__(options, schema, spark)
+        self._now = now
+
+    @cached_property
+    def _share(self) -> ShareStorage:
+        return open_shared(self._chosen.stream.path, self._chosen.formats)
+
+    @cached_property
+    def _table(self) -> TableHandle:
+        return TableHandle(self._share, name=self._options.path)
+
+    def _read_options(self, options: Mapping[str, str], spark: str) -> StreamOptions:
+        self._chosen = stream_options(options, spark)
+        return self._chosen.stream
+
+    def _open_log(self) -> TableLog:
+        return ShareLog(self._table, self._share, self._chosen, self._now)
+
+    def _partitions_of(self, files: Iterable[DataFile]) -> list[bytes]:
+        log = self._log
+        assert isinstance(log, ShareLog)
+        return shared_partitions(self._share, log.wanted, files, log.url_of)
