@@ -14,12 +14,14 @@ _TOP_LEVEL_NULL = r"\}[ \t\r\n]*null"
 """Arrow's reader (26.0.1) ends the process on a `null` between objects; inside an object one never follows a brace."""
 
 
-def parse_ndjson(lines: bytes, fields: pyarrow.Schema, *, infer: bool = False) -> pyarrow.Table | None:
+def parse_ndjson(
+    lines: bytes, fields: pyarrow.Schema, *, infer: bool = False, only: bool = False
+) -> pyarrow.Table | None:
     """Return the named fields of every object, null if an object lacks one.
 
-    Other fields are ignored, or with `infer` added. Return None if Arrow cannot parse the text (a duplicate key, a
-    value of another type, no JSON) or must not be given it; the caller then parses line by line. Two objects on one
-    line count as two.
+    Other fields are ignored, with `infer` added, and with `only` not accepted. Return None if Arrow cannot parse the
+    text (a duplicate key, a value of another type, no JSON) or must not be given it; the caller then parses line by
+    line. Two objects on one line count as two.
     """
     import pyarrow
 
@@ -34,10 +36,10 @@ def parse_ndjson(lines: bytes, fields: pyarrow.Schema, *, infer: bool = False) -
         pc.cast(whole, pyarrow.large_string())  # checks that it is UTF-8; the reader looks only at the fields it keeps
     except pyarrow.ArrowInvalid:
         return None
-    return read_lines(lines, fields, infer=infer)
+    return read_lines(lines, fields, infer=infer, only=only)
 
 
-def read_lines(lines: bytes, fields: pyarrow.Schema, *, infer: bool) -> pyarrow.Table | None:
+def read_lines(lines: bytes, fields: pyarrow.Schema, *, infer: bool, only: bool = False) -> pyarrow.Table | None:
     """Call Arrow's JSON reader on checked lines.
 
     Return None if it cannot parse one of them. Other fields are inferred with `infer`, else ignored. Inference is
@@ -53,7 +55,8 @@ def read_lines(lines: bytes, fields: pyarrow.Schema, *, infer: bool) -> pyarrow.
             pyarrow.BufferReader(lines),
             read_options=pyarrow.json.ReadOptions(use_threads=False, block_size=len(lines) + 1),
             parse_options=pyarrow.json.ParseOptions(
-                explicit_schema=fields, unexpected_field_behavior="infer" if infer else "ignore"
+                explicit_schema=fields,
+                unexpected_field_behavior="infer" if infer else "error" if only else "ignore",
             ),
         )
     except MemoryError:

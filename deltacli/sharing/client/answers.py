@@ -5,17 +5,20 @@ Spec: Delta Sharing Capabilities Header; Response Body; EndStreamAction.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import chain
 from typing import Any
 
-from deltacli.sharing.client.faults import AnswerBroken, clean, invalid
-from deltacli.sharing.client.lines import parse_lines, split_lines
+from deltacli.sharing.client.faults import AnswerBroken, AnswerInvalid, clean, invalid
+from deltacli.sharing.client.lines import parse_line, parse_lines, whole_lines
 from deltacli.sharing.client.transport import Reply
 from deltacli.sharing.protocol import capabilities as wire
 from deltacli.sharing.protocol.capabilities import ResponseFormat
 
 VERSION_HEADER = "delta-table-version"
+_END = "endStreamAction"
 _LONGEST_VERSION = 19
 
 
@@ -36,6 +39,13 @@ class AnswerHead:
         if self.form is ResponseFormat.PARQUET:
             return {"minReaderVersion": 1, "minWriterVersion": 4}  # of tables with a change data feed
         return _object(self.protocol, "deltaProtocol")
+
+    @property
+    def partition_columns(self) -> tuple[str, ...]:
+        """The partition columns that the metadata names; empty where it does not name them by text."""
+        columns = self.delta_metadata.get("partitionColumns")
+        names = columns if isinstance(columns, list) else []
+        return tuple(names) if all(isinstance(name, str) for name in names) and len(set(names)) == len(names) else ()
 
     @property
     def delta_metadata(self) -> dict[str, Any]:  # Any: JSON values
@@ -62,12 +72,23 @@ class ActionLine:
     fields: dict[str, Any]  # Any: JSON values
 
 
+@dataclass(frozen=True, slots=True)
+class LineGroup:
+    """Whole lines after the first two, as they came. `actions` parses them; use it, or read all of `text` otherwise.
+
+    The line that ends an answer is a group of its own, which has to be parsed by `actions`.
+    """
+
+    text: bytes = field(repr=False)
+    actions: Callable[[], Iterator[ActionLine]] = field(repr=False)
+
+
 class LineAnswer:
-    """One answer: `head`, then `actions`, then `end`, in this order."""
+    """One answer: `head`, then `groups` or `actions`, then `end`, in this order."""
 
     def __init__(self, reply: Reply, what: str, *, line_bytes: int, answer_bytes: int) -> None:
-        groups = split_lines(reply.blocks(answer_bytes, what), line_bytes)
-        self._lines = ((kind, fields) for group in groups for kind, fields in parse_lines(group))
+        self._texts = whole_lines(reply.blocks(answer_bytes, what), line_bytes)
+        self._unread = b""
         self._reply, self._what = reply, what
         self._end: AnswerEnd | None = None
         form, promises = _read_capabilities(reply)
@@ -75,24 +96,49 @@ class LineAnswer:
         self.head = AnswerHead(version, form, promises, self._first("protocol"), self._first("metaData"))
 
     def _first(self, kind: str) -> dict[str, Any]:  # Any: JSON values
-        found = next(self._lines, None)
-        if found is not None and found[0] == "endStreamAction":
+        found = self._first_line()
+        if found is not None and found[0] == _END:
             self._take_end(found[1])
         if found is None or found[0] != kind:
             raise invalid(f"{self._what} does not begin with protocol and metaData", {"expected": kind})
         return found[1]
 
-    def actions(self) -> Iterator[ActionLine]:
+    def _first_line(self) -> tuple[str, dict[str, Any]] | None:  # Any: JSON values
+        """Take the first line that is not empty from what was not read; None at the end of the body."""
+        while True:
+            while self._unread:
+                line, _, self._unread = self._unread.partition(b"\n")
+                if line and not line.isspace():
+                    return parse_line(line)
+            text = next(self._texts, None)
+            if text is None:
+                return None
+            self._unread = text
+
+    def groups(self) -> Iterator[LineGroup]:
         """Yield the other lines. Raises AnswerInvalid, and AnswerBroken where the answer is incomplete."""
-        for kind, fields in self._lines:
+        for text in _without_ends(chain((self._unread,), self._texts)):
             if self._end is not None:
-                raise invalid(f"{self._what} continues after endStreamAction")
-            if kind == "endStreamAction":
+                raise self._continued()
+            yield LineGroup(text, partial(self._actions_of, text))
+        if self._end is None and (self.head.promises_end or not self._reply.is_framed):
+            raise AnswerBroken(f"{self._what} ends without endStreamAction")
+
+    def actions(self) -> Iterator[ActionLine]:
+        """Yield the other lines, parsed. Raises what `groups` raises."""
+        return (action for group in self.groups() for action in group.actions())
+
+    def _actions_of(self, text: bytes) -> Iterator[ActionLine]:
+        for kind, fields in parse_lines(text):
+            if self._end is not None:
+                raise self._continued()
+            if kind == _END:
                 self._take_end(fields)
             else:
                 yield ActionLine(kind, fields)
-        if self._end is None and (self.head.promises_end or not self._reply.is_framed):
-            raise AnswerBroken(f"{self._what} ends without endStreamAction")
+
+    def _continued(self) -> AnswerInvalid:
+        return invalid(f"{self._what} continues after endStreamAction")
 
     @property
     def end(self) -> AnswerEnd:
@@ -115,6 +161,14 @@ def read_version(reply: Reply) -> int:
     if not (text.isascii() and text.isdigit() and len(text) <= _LONGEST_VERSION):
         raise invalid(f"the header {VERSION_HEADER} is not a version", {"found": text or "no such header"})
     return int(text)
+
+
+def _without_ends(texts: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield texts that are not empty, a last line that can be the end of the answer on its own."""
+    for text in texts:
+        start = text.rfind(b"\n", 0, len(text) - 1) + 1
+        parts = (text[:start], text[start:]) if _END.encode() in text[start:] else (text,)
+        yield from (part for part in parts if part and not part.isspace())
 
 
 def _read_capabilities(reply: Reply) -> tuple[ResponseFormat, bool]:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import socket
 import ssl
+import time
 from collections.abc import Callable
+from http.client import HTTPResponse
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
@@ -27,14 +30,83 @@ def resolve(host: str, port: int) -> list[str]:
     return list(dict.fromkeys(str(address[0]) for *_, address in found))
 
 
-def make_pools(vet: Vet, *, connections: int, lookup: Resolve = resolve) -> urllib3.PoolManager:
+HEAD_SECONDS = 120.0
+"""For the status and the headers of an answer, all interim answers included."""
+
+
+class _TimedRaw(io.RawIOBase):
+    """What comes from a socket, the head of an answer within a time limit: otherwise every byte could take as long as
+    the timeout of the socket.
+    """
+
+    def __init__(self, raw: io.RawIOBase, connected: socket.socket, seconds: float, now: Callable[[], float]) -> None:
+        self._raw, self._socket, self._now = raw, connected, now
+        self._usual = connected.gettimeout()
+        self._until: float | None = now() + seconds
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int | None:  # Any: as in io
+        if self._until is not None:
+            left = self._until - self._now()
+            if left <= 0:
+                raise TimeoutError("the head of the answer took too long")
+            self._socket.settimeout(left if self._usual is None else min(left, self._usual))
+        return self._raw.readinto(buffer)
+
+    def end_head(self) -> None:
+        """Leave the body to the timeout of the socket."""
+        self._until = None
+        if self._socket.gettimeout() != self._usual:
+            self._socket.settimeout(self._usual)
+
+    def close(self) -> None:
+        self._raw.close()
+        super().close()
+
+
+def _timed(seconds: float, now: Callable[[], float]) -> type[HTTPResponse]:
+    """Return the class of answers whose heads have a time limit."""
+
+    class Timed(HTTPResponse):
+        def __init__(self, connected: socket.socket, *arguments: Any, **named: Any) -> None:  # Any: as there
+            super().__init__(connected, *arguments, **named)
+            self._timed = _TimedRaw(self.fp.detach(), connected, seconds, now)
+            self.fp = io.BufferedReader(self._timed)
+
+        def begin(self) -> None:
+            super().begin()
+            self._timed.end_head()
+
+        def _read_status(self) -> Any:  # Any: as there
+            if self._timed._until is not None and self._timed._until <= now():  # interim answers come without a pause
+                raise TimeoutError("the head of the answer took too long")
+            return super()._read_status()  # type: ignore[misc]  # of the standard library
+
+    return Timed
+
+
+def make_pools(
+    vet: Vet,
+    *,
+    connections: int,
+    lookup: Resolve = resolve,
+    head_seconds: float = HEAD_SECONDS,
+    now: Callable[[], float] = time.monotonic,
+) -> urllib3.PoolManager:
     """Return pools of connections. `vet` sees every address before anything is sent to it."""
+    answers = _timed(head_seconds, now)
 
     class Plain(HTTPConnection):
+        response_class = answers
+
         def _new_conn(self) -> socket.socket:
             return _connect(self, vet, lookup)
 
     class Secured(HTTPSConnection):
+        response_class = answers
+
         def _new_conn(self) -> socket.socket:
             return _connect(self, vet, lookup)
 

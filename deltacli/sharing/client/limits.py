@@ -26,6 +26,8 @@ class Limits:
     connect_seconds: float = 10.0
     read_seconds: float = 120.0
     """Without a byte."""
+    head_seconds: float = 120.0
+    """For the status and the headers of an answer."""
     pace_seconds: float = 60.0
     pace_bytes: int = 1_024
     """Least bytes that arrive in `pace_seconds`."""

@@ -9,21 +9,37 @@ import orjson
 
 from deltacli.sharing.client.faults import invalid, too_much
 
-_LINES_A_GROUP = 8_192
+_TEXT_BYTES = 2 << 20
+"""Of whole lines that are parsed at once."""
 
 
-def split_lines(blocks: Iterable[bytes], most_bytes: int) -> Iterator[list[bytes]]:
-    """Yield the lines of a body in groups. Raises AnswerInvalid for a line longer than `most_bytes`."""
-    rest = b""
+def whole_lines(blocks: Iterable[bytes], most_bytes: int) -> Iterator[bytes]:
+    """Yield the body in texts of whole lines: the first one as soon as it is there, larger ones later.
+
+    Raises AnswerInvalid for a line longer than `most_bytes`.
+    """
+    held, held_bytes, rest, rest_bytes, least = list[bytes](), 0, list[bytes](), 0, 0
     for block in blocks:
-        lines = (rest + block).split(b"\n")
-        rest = lines.pop()
-        if len(rest) > most_bytes or any(len(line) > most_bytes for line in lines):
+        if end := block.rfind(b"\n") + 1:
+            held += [*rest, block[:end]]
+            held_bytes += rest_bytes + end
+            rest, rest_bytes = [block[end:]], 0
+        else:
+            rest.append(block)
+        rest_bytes += len(block) - end
+        if rest_bytes > most_bytes:
             raise too_much("a line of an answer", f"{most_bytes:,} bytes")
-        for start in range(0, len(lines), _LINES_A_GROUP):
-            yield lines[start : start + _LINES_A_GROUP]
-    if rest:
-        yield [rest]
+        if held and held_bytes >= least:
+            yield _short_lines(b"".join(held), most_bytes)
+            held, held_bytes, least = [], 0, _TEXT_BYTES
+    if held or rest_bytes:
+        yield _short_lines(b"".join([*held, *rest]), most_bytes)
+
+
+def _short_lines(text: bytes, most_bytes: int) -> bytes:
+    if len(text) > most_bytes and any(len(line) > most_bytes for line in text.split(b"\n")):
+        raise too_much("a line of an answer", f"{most_bytes:,} bytes")
+    return text
 
 
 def parse_line(line: bytes) -> tuple[str, dict[str, Any]]:  # Any: JSON values
@@ -40,6 +56,6 @@ def parse_line(line: bytes) -> tuple[str, dict[str, Any]]:  # Any: JSON values
     return found[0]
 
 
-def parse_lines(lines: Iterable[bytes]) -> Iterator[tuple[str, dict[str, Any]]]:  # Any: JSON values
+def parse_lines(text: bytes) -> Iterator[tuple[str, dict[str, Any]]]:  # Any: JSON values
     """Yield the actions of lines; empty ones are skipped."""
-    return (parse_line(line) for line in lines if line and not line.isspace())
+    return (parse_line(line) for line in text.split(b"\n") if line and not line.isspace())

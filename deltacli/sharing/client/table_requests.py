@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from deltacli.delta.protocol.features import FEATURES, FeatureKind
 from deltacli.sharing.client.addresses import TableName
-from deltacli.sharing.client.answers import ActionLine, AnswerEnd, AnswerHead, LineAnswer, read_version
+from deltacli.sharing.client.answers import ActionLine, AnswerEnd, AnswerHead, LineAnswer, LineGroup, read_version
 from deltacli.sharing.client.faults import AnswerBroken, invalid, too_much
 from deltacli.sharing.client.transport import Reply, Request, Transport
 from deltacli.sharing.protocol import capabilities as wire
@@ -98,15 +98,20 @@ class ChangeQuery:
 
 
 class Pages:
-    """All pages of an answer as one: `head`, then `actions`, then `end`, in this order."""
+    """All pages of an answer as one: `head`, then `groups` or `actions`, then `end`, in this order."""
 
-    def __init__(self, head: AnswerHead, actions: Iterator[ActionLine], ends: list[AnswerEnd]) -> None:
-        self.head, self.actions, self._ends = head, actions, ends
+    def __init__(self, head: AnswerHead, groups: Iterator[LineGroup], ends: list[AnswerEnd]) -> None:
+        self.head, self.groups, self._ends = head, groups, ends
+
+    @property
+    def actions(self) -> Iterator[ActionLine]:
+        """The lines of all pages, parsed."""
+        return (action for group in self.groups for action in group.actions())
 
     def close(self) -> None:
         """Release the connection of an answer that was not read to its end."""
-        if isinstance(self.actions, Generator):
-            self.actions.close()
+        if isinstance(self.groups, Generator):
+            self.groups.close()
 
     @property
     def end(self) -> AnswerEnd:
@@ -203,11 +208,11 @@ def _open_pages(requests: TableRequests, request: Callable[[str | None], Request
 
     first_reply, first = answer(None)
 
-    def actions() -> Iterator[ActionLine]:
+    def groups() -> Iterator[LineGroup]:
         reply, page, seen = first_reply, first, set[str]()
         while True:
             try:
-                yield from page.actions()
+                yield from page.groups()
             finally:
                 reply.close()
             ends.append(page.end)
@@ -222,7 +227,7 @@ def _open_pages(requests: TableRequests, request: Callable[[str | None], Request
             reply, page = answer(token)
             require_same_head(first.head, page.head, what)
 
-    return Pages(first.head, actions(), ends)
+    return Pages(first.head, groups(), ends)
 
 
 def require_same_head(first: AnswerHead, other: AnswerHead, what: str) -> None:

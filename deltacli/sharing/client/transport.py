@@ -119,9 +119,12 @@ class Reply:
         return b"".join(self.blocks(most, what))
 
     def head(self, most: int) -> bytes:
-        """Return the beginning of the body."""
-        data = b""
-        while len(data) < most and (block := self._read(most - len(data), "the body of an error")):
+        """Return the beginning of the body, less of one that hardly moves."""
+        data, began = b"", self._now()
+        while len(data) < most and self._now() - began < self._limits.pace_seconds:
+            block = self._read(most - len(data), "the body of an error")
+            if not block:
+                break
             data += block
         return data
 
@@ -311,7 +314,12 @@ class Transport:
                 hint="pip install 'deltacli[share-client]'",
             ) from fault
         lookup = self._lookup or connections.resolve
-        return connections.make_pools(vet, connections=PARALLEL_DOWNLOADS, lookup=lookup)
+        return connections.make_pools(
+            vet,
+            connections=PARALLEL_DOWNLOADS,
+            lookup=lookup,
+            head_seconds=self.limits.head_seconds,
+        )
 
     def learn_reach(self) -> None:
         """Resolve the endpoint, so that URLs in its own range are accepted before it was connected to."""

@@ -21,6 +21,7 @@ MOST_BYTES = 64 << 20
 _STATUS_WAIT = (429, 503)
 _MOST_WAITS = 3
 _LONGEST_WAIT = 30.0
+_BLOCK_BYTES = 64 << 10
 _UNSTABLE = frozenset({"pageToken", "refreshToken"})
 _SHOWN = (CAPABILITIES, "fileidhash", "Range")
 
@@ -183,7 +184,7 @@ class Wire:
                 preload_content=False,
             )
             try:
-                body, is_whole = _read(response, most)
+                body, is_whole = self._read(response, most)
             finally:
                 response.release_conn() if response.closed else response.close()
         except (urllib3.exceptions.HTTPError, UnicodeError, ValueError) as fault:
@@ -192,27 +193,30 @@ class Wire:
         found = {name.lower(): value for name, value in response.headers.items()}
         return Answer(request, response.status, found, body, is_whole)
 
+    def _read(self, response: Any, most: int) -> tuple[bytes, bool]:  # Any: a response of urllib3
+        """Return the body, at most `most` bytes of it, and whether that is all. Raises BudgetSpentError."""
+        blocks: list[bytes] = []
+        size = 0
+        while block := response.read1(_BLOCK_BYTES, decode_content=True):
+            blocks.append(block)
+            size += len(block)
+            if size > most:
+                return b"".join(blocks)[:most], False
+            self._require_time()
+        return b"".join(blocks), True
+
+    def _require_time(self) -> None:
+        if self._budget.seconds is not None and self._clock() - self._started > self._budget.seconds:
+            raise BudgetSpentError(f"the limit of {self._budget.seconds:g} seconds is reached")
+
     def _spend(self) -> None:
         if self._budget.requests <= self.sent:
             raise BudgetSpentError(f"the limit of {self._budget.requests:,} requests is reached")
-        if self._budget.seconds is not None and self._clock() - self._started > self._budget.seconds:
-            raise BudgetSpentError(f"the limit of {self._budget.seconds:g} seconds is reached")
+        self._require_time()
         if self._pause and self.sent:
             self._sleep(self._pause)
         self.sent += 1
         self._on_request()
-
-
-def _read(response: Any, most: int) -> tuple[bytes, bool]:  # Any: a response of urllib3
-    """Return the body, at most `most` bytes of it, and whether that is all."""
-    blocks: list[bytes] = []
-    size = 0
-    for block in response.stream(1 << 16, decode_content=True):
-        blocks.append(block)
-        size += len(block)
-        if size > most:
-            return b"".join(blocks)[:most], False
-    return b"".join(blocks), True
 
 
 def _reason(fault: Exception) -> str:
@@ -222,10 +226,8 @@ def _reason(fault: Exception) -> str:
 
 def _wait_of(text: str) -> float:
     """Return the seconds of a Retry-After; a date counts as a second."""
-    try:
-        return min(max(float(text), 0.0), _LONGEST_WAIT)
-    except ValueError:
-        return 1.0
+    text = text.strip()
+    return min(float(text[:9]), _LONGEST_WAIT) if text.isascii() and text.isdigit() else 1.0
 
 
 def _shown_body(body: bytes) -> str:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from deltacli.errors import DataUnreadable, DeltacliError, FileMissing
 from deltacli.sharing.client.faults import AccessRefused, AnswerBroken, AnswerInvalid, ServerUnavailable, invalid
-from deltacli.sharing.pulling.faults import other_size
+from deltacli.sharing.pulling.faults import DIFFERS, other_size
 from deltacli.sharing.pulling.parts import CONTINUED_BYTES, Part, open_part
 from deltacli.sharing.pulling.verifying import WantedFile, verify
 
@@ -29,7 +29,10 @@ _AHEAD = 64
 """Downloads that are submitted before one is finished."""
 _EXPIRED = frozenset({400, 401, 403, 404, 410})
 _MOST_CUTS = 3
-"""Answers in a row that end early without a new byte."""
+"""Answers in a row that end early with hardly a new byte."""
+_LEAST_PROGRESS_BYTES = 64 << 10
+_MOST_STALE = 3
+"""Answers that have other content than the one before."""
 _MOST_UNSIZED_BYTES = 4 << 30
 """Of a file whose size the server does not declare: one of deletion vectors."""
 _CONTENT_RANGE = re.compile(r"bytes (\d{1,19})-(\d{1,19})/(\d{1,19}|\*)")
@@ -122,7 +125,7 @@ class Downloads:
 
     def _fill(self, wanted: WantedFile, part: Part) -> int:
         """Receive the rest of a file. Raises what `Transport.fetch` raises, FileMissing and DataUnreadable."""
-        received, cuts, is_renewed = 0, 0, False
+        received, cuts, stale, is_renewed = 0, 0, 0, False
         found = self._url(wanted.name, None)
         while not (part.can_continue and part.size_bytes == wanted.size_bytes):
             self._require_running()
@@ -135,10 +138,15 @@ class Downloads:
                         raise _not_accepted(wanted.name, status)
                     found, is_renewed = self._url(wanted.name, found.url), True
                 case _Stale():
+                    stale += 1
+                    if stale > _MOST_STALE:
+                        raise _replaced(wanted.name)
+                    self._forget(part)
                     part.restart(None, is_large=False)
                 case _Cut(fault):
-                    received += max(part.size_bytes - before, 0)
-                    cuts = cuts + 1 if part.size_bytes <= before or not part.can_continue else 0
+                    more = part.size_bytes - before
+                    received += max(more, 0)
+                    cuts = 0 if more >= _LEAST_PROGRESS_BYTES and part.can_continue else cuts + 1
                     if cuts >= _MOST_CUTS:
                         raise fault
         return received
@@ -173,7 +181,8 @@ class Downloads:
         whole = _MOST_UNSIZED_BYTES if wanted.size_bytes is None else wanted.size_bytes
         try:
             for block in reply.blocks(whole - part.size_bytes, wanted.name):
-                if part.tag is not None:  # others are finished: they are small, or would begin anew
+                # Small files are finished: they would begin anew.
+                if part.tag is not None or whole - part.size_bytes > CONTINUED_BYTES:
                     self._require_running()
                 part.write(block)
                 self._advance(len(block))
@@ -221,6 +230,10 @@ def _continues(reply: Reply, part: Part, wanted: WantedFile) -> bool:
     if found[3] != "*" and wanted.size_bytes is not None and int(found[3]) != wanted.size_bytes:
         raise other_size(wanted.name, wanted.size_bytes, int(found[3]))
     return True
+
+
+def _replaced(name: str) -> DataUnreadable:
+    return DataUnreadable(f"{name} was replaced while it was downloaded", code=DIFFERS, facts={"file": name})
 
 
 def _not_accepted(name: str, status: int) -> DeltacliError:

@@ -244,6 +244,22 @@ def test_expired_urls_are_renewed_in_the_middle_of_a_scan(proxy: Proxy, later_ms
     assert queries == sum(asked.target.endswith("/query") for asked in proxy.asked)
 
 
+def test_urls_that_are_always_expired_are_renewed_once_and_then_used(proxy: Proxy) -> None:
+    """
+    The clock of the client is ahead by more than the lifetime of a URL.
+    """
+
+    def expire(lines: list[Any]) -> list[Any]:
+        for line in lines[2:-1]:
+            line["file"]["expirationTimestamp"] = 1
+        return lines
+
+    proxy.plant = lines_changed(expire)
+
+    assert IDS == ids(proxy.store())
+    assert 2 == sum(asked.target.endswith("/query") for asked in proxy.asked)
+
+
 def test_urls_that_are_not_accepted_are_renewed_once(proxy: Proxy) -> None:
     proxy.plant = first_times(1, Sent(403, {}, b"expired"), files=True)
 

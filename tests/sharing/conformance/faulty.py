@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
@@ -60,9 +60,10 @@ class Response:
     def __init__(self, reply: Reply) -> None:
         self.status, self.headers, self._body = reply.status, reply.headers, reply.body
 
-    def stream(self, _amount: int, *, decode_content: bool) -> Iterator[bytes]:
+    def read1(self, amount: int, *, decode_content: bool) -> bytes:
         assert decode_content
-        yield self._body
+        data, self._body = self._body[:amount], self._body[amount:]
+        return data
 
     def release_conn(self) -> None:
         """Nothing is held."""

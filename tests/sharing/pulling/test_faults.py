@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Callable, Iterator
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 
 from deltacli import open_table
 from deltacli.errors import DataUnreadable, DeltacliError, NoSpace, PermissionRefused, Unreadable
+from deltacli.sharing.client.faults import AnswerBroken
 from deltacli.sharing.pulling.pull import Pull, PullRequest
 from tests.sharing.client.serving import Asked, Proxy, Sent, proxied
 from tests.sharing.pulling.origin import Origin, files_asked, pull, rows_of
@@ -157,6 +159,46 @@ def test_a_file_that_was_replaced_between_two_parts_begins_anew(tmp_path: Path) 
     assert list(LARGE) == rows_of(tmp_path / "local")
 
 
+def test_contents_that_keep_changing_are_an_error(tmp_path: Path) -> None:
+    """
+    Two servers behind one URL, with different tags, that both cut connections.
+    """
+    origin = Origin(tmp_path / "origin").append(LARGE)
+    tags = count()
+
+    def plant(asked: Asked, truly: Truly) -> Sent:
+        sent = truly()
+        if not asked.is_for_file:
+            return sent
+        headers = {"etag": f'"{next(tags)}"'}
+        if "range" not in asked.headers:
+            return Sent(200, headers, sent.body, cut_at=1_200_000)
+        start, size = int(asked.headers["range"][6:-1]), origin.files[0]["size"]
+        return Sent(206, {**headers, "content-range": f"bytes {start}-{size - 1}/{size}"}, b"x" * (size - start))
+
+    with proxied(tmp_path, shared(origin.path)) as proxy:
+        proxy.plant = plant
+        with pytest.raises(DataUnreadable, match="was replaced while it was downloaded"):
+            pull(proxy, tmp_path / "local")
+
+    assert len(files_asked(proxy)) < 10
+
+
+def test_connections_that_hardly_bring_a_byte_are_an_error(tmp_path: Path) -> None:
+    origin = Origin(tmp_path / "origin").append(LARGE)
+
+    def plant(asked: Asked, truly: Truly) -> Sent:
+        sent = truly()
+        return Sent(sent.status, sent.headers, sent.body, cut_at=1) if asked.is_for_file else sent
+
+    with proxied(tmp_path, shared(origin.path)) as proxy:
+        proxy.plant = plant
+        with pytest.raises(AnswerBroken):
+            pull(proxy, tmp_path / "local")
+
+    assert len(files_asked(proxy)) < 10
+
+
 def test_urls_that_expire_in_the_middle_are_renewed(proxy: Proxy, tmp_path: Path) -> None:
     refused: set[str] = set()
 
@@ -240,13 +282,21 @@ def test_files_that_do_not_fit_are_refused_before_the_first_download(proxy: Prox
     assert not (tmp_path / "local").exists()
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root writes everywhere")
-def test_a_target_without_permission_is_named(proxy: Proxy, tmp_path: Path) -> None:
-    closed = tmp_path / "closed"
-    closed.mkdir(mode=0o500)
+def test_a_target_without_permission_is_named(proxy: Proxy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    target = tmp_path / "closed" / "local"
+    make = os.makedirs
 
-    with pytest.raises(PermissionRefused):
-        pull(proxy, closed / "local")
+    def refuse(place: Any, *arguments: Any, **named: Any) -> None:  # Any: as there
+        if str(place) == str(target):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(place))  # root writes everywhere
+        make(place, *arguments, **named)
+
+    monkeypatch.setattr(os, "makedirs", refuse)
+
+    with pytest.raises(PermissionRefused, match=str(target)):
+        pull(proxy, target)
+
+    assert [] == files_asked(proxy)
 
 
 def test_resume_finishes_the_version_of_the_interrupted_pull(origin: Origin, proxy: Proxy, tmp_path: Path) -> None:

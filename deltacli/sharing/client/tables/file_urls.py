@@ -10,7 +10,7 @@ import re
 import tempfile
 import uuid
 from array import array
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from deltacli.delta.vectors.z85 import encode_z85
@@ -65,7 +65,7 @@ class FileUrls:
         with writing_faults(tempfile.gettempdir(), "a temporary file"):
             self._descriptor, place = tempfile.mkstemp(prefix="deltacli-urls-")
             os.unlink(place)
-        self._pending: list[bytes] = []
+        self._pending: list[Any] = []  # Any: bytes, or a buffer of Arrow
         self._pending_bytes = 0
         self._end = 0
         self._rows: dict[str, int] = {}
@@ -99,6 +99,31 @@ class FileUrls:
             self._write()
         return True
 
+    def has_any(self, names: list[str]) -> bool:
+        """Return True where a name is there already, or occurs twice among these."""
+        return len(set(names)) < len(names) or not self._rows.keys().isdisjoint(names)
+
+    def add_columns(self, names: list[str], urls: Any, sizes: Any, expires_ms: Any) -> None:  # Any: Arrow arrays
+        """Add many files of which none is there. URLs are ASCII and not empty; times may be null."""
+        import pyarrow as pa
+
+        from deltacli.arrow import compute as pc
+
+        first, count = len(self._offsets), len(names)
+        self._rows.update(zip(names, range(first, first + count), strict=True))
+        self._sizes.frombytes(_int64_bytes(sizes))
+        self._expires.frombytes(_int64_bytes(pc.coalesce(expires_ms, pa.scalar(UNKNOWN, pa.int64()))))
+        _, offsets, data = urls.buffers()
+        ends = pa.Array.from_buffers(pa.int32(), count + 1, [None, offsets], offset=urls.offset)
+        begin, end = ends[0].as_py(), ends[count].as_py()
+        moved = pc.add(pc.cast(ends, pa.int64()), pa.scalar(self._end - begin, pa.int64()))
+        self._offsets.frombytes(_int64_bytes(moved.slice(0, count)))
+        self._end += end - begin
+        self._pending.append(data[begin:end])
+        self._pending_bytes += end - begin
+        if self._pending_bytes >= _BUFFERED_BYTES:
+            self._write()
+
     def finish(self) -> None:
         """Make all URLs readable."""
         self._write()
@@ -128,3 +153,8 @@ class FileUrls:
 
     def __del__(self) -> None:
         os.close(self._descriptor)
+
+
+def _int64_bytes(values: Any) -> memoryview:  # Any: an array without nulls
+    """Return the bytes of whole numbers."""
+    return memoryview(values.buffers()[1])[values.offset * 8 : (values.offset + len(values)) * 8]

@@ -47,13 +47,15 @@ class SharedLog(Protocol):
 class RenewedUrls:
     """URLs that are renewed before they expire, and when one is not accepted any more: once for all threads.
 
-    `renew` gets the URLs so far and returns new ones of the same files.
+    `renew` gets the URLs so far and returns new ones of the same files. Where those would have to be renewed at once,
+    the clocks of server and client differ too much, and URLs are used until one is not accepted.
     """
 
     urls: FileUrls
     renew: Callable[[FileUrls], FileUrls]
     clock: Callable[[], int]
     _lock: Lock = field(default_factory=Lock, repr=False)
+    _ignores_times: bool = field(default=False, init=False)
 
     def find(self, name: str, *, not_this: str | None = None) -> FileUrl | None:
         """Return the URL of a file as `SharedLog.url_of` does."""
@@ -65,10 +67,14 @@ class RenewedUrls:
             if found is not None and not self._is_stale(found, not_this):
                 return found
             self.urls = self.renew(self.urls)
-        found = self.urls.find(name)
-        if found is None:
-            raise FilesMovedOn("the server does not share a file of this version any more", facts={"file": name})
-        return found
+            found = self.urls.find(name)
+            if found is None:
+                raise FilesMovedOn("the server does not share a file of this version any more", facts={"file": name})
+            self._ignores_times = self._ignores_times or self._is_late(found)
+            return found
 
     def _is_stale(self, url: FileUrl, not_this: str | None) -> bool:
-        return url.url == not_this or (url.expires_ms is not None and url.expires_ms - EARLY_MS <= self.clock())
+        return url.url == not_this or (not self._ignores_times and self._is_late(url))
+
+    def _is_late(self, url: FileUrl) -> bool:
+        return url.expires_ms is not None and url.expires_ms - EARLY_MS <= self.clock()

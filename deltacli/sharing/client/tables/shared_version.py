@@ -8,11 +8,13 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from deltacli.arrow import compute as pc
 from deltacli.delta.checkpoint.layout import classic_path
 from deltacli.progress import SILENT, Progress
-from deltacli.sharing.client.answers import AnswerHead
+from deltacli.sharing.client.answers import ActionLine, AnswerHead, LineGroup
 from deltacli.sharing.client.faults import FilesMovedOn, RequestRefused, invalid, too_much
 from deltacli.sharing.client.table_requests import Pages, Point, Query, TableRequests
+from deltacli.sharing.client.tables.file_columns import LEAST_BYTES, read_files
 from deltacli.sharing.client.tables.file_lines import SharedFile, read_file
 from deltacli.sharing.client.tables.file_urls import FileUrl, FileUrls
 from deltacli.sharing.client.tables.shared_log import LogFileBytes, RenewedUrls
@@ -155,21 +157,51 @@ def _read_pages(requests: TableRequests, query: Query, pages: Pages, progress: P
 def _take_files(
     pages: Pages, writer: CheckpointOfAnswer, urls: FileUrls, times: set[int], most: int, progress: Progress
 ) -> None:
-    """Write the files of all pages."""
+    """Write the files of all pages: in columns where possible, else line by line."""
     total = pages.head.metadata.get("numFiles")
     total = total if type(total) is int and total > 0 else None
+    count = 0
     with progress.step("listing shared files", unit="files", total=total) as step:
-        for count, line in enumerate(pages.actions, 1):
-            file = read_file(line, pages.head.form)
-            _require_of_version(file, pages.head)
-            if not file.add_urls(urls):
-                raise invalid("the list of files names a file twice", {"id": file.file_id})
-            writer.add(file.action)
+        for group in pages.groups:
+            taken = _take_columns(group, pages.head, writer, urls, times)
+            step.advance(taken)
+            count += taken
+            for line in () if taken else group.actions():
+                _take_line(line, pages.head, writer, urls, times)
+                step.advance()
+                count += 1
+                if count > most:
+                    break
             if count > most:
                 raise too_much("the list of files", f"{most:,} files")
-            if file.timestamp_ms is not None:
-                times.add(file.timestamp_ms)
-            step.advance()
+
+
+def _take_columns(
+    group: LineGroup, head: AnswerHead, writer: CheckpointOfAnswer, urls: FileUrls, times: set[int]
+) -> int:
+    """Take all files of a group and return their number; 0 where it has to be read line by line."""
+    if len(group.text) < LEAST_BYTES:
+        return 0
+    files = read_files(group.text, head.form, head.partition_columns)
+    names = [] if files is None else files.names.to_pylist()
+    if files is None or urls.has_any(names) or (pc.max(files.versions).as_py() or 0) > head.version:
+        return 0
+    for name, (url, expires_ms) in files.vectors.items():
+        urls.add(name, url, None, expires_ms)
+    urls.add_columns(names, files.urls, files.sizes, files.expires_ms)
+    writer.add_rows(files.adds)
+    times.update(time for time in pc.unique(files.timestamps_ms).to_pylist() if time is not None)
+    return len(names)
+
+
+def _take_line(line: ActionLine, head: AnswerHead, writer: CheckpointOfAnswer, urls: FileUrls, times: set[int]) -> None:
+    file = read_file(line, head.form)
+    _require_of_version(file, head)
+    if not file.add_urls(urls):
+        raise invalid("the list of files names a file twice", {"id": file.file_id})
+    writer.add(file.action)
+    if file.timestamp_ms is not None:
+        times.add(file.timestamp_ms)
 
 
 def _require_of_version(file: SharedFile, head: AnswerHead) -> None:

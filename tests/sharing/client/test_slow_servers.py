@@ -1,0 +1,123 @@
+"""Servers that send a little all the time: every wait has an end."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from itertools import count
+from types import SimpleNamespace
+from typing import ClassVar
+from urllib.parse import urlsplit
+
+import pytest
+
+from deltacli.sharing.client.credentials import FixedCredentials
+from deltacli.sharing.client.faults import ServerUnavailable
+from deltacli.sharing.client.guards import origin_of
+from deltacli.sharing.client.limits import Limits
+from deltacli.sharing.client.transport import Reply, Request, Transport
+from deltacli.sharing.conformance.wire import Budget, BudgetSpentError, Wire
+from deltacli.sharing.conformance.wire import Request as RawRequest
+from deltacli.storage.retry import Retry
+
+
+def _interim(connected: socket.socket) -> None:
+    while True:
+        connected.sendall(b"HTTP/1.1 100 Continue\r\n\r\n" * 100)
+
+
+def _unfinished_head(connected: socket.socket) -> None:
+    connected.sendall(b"HTTP/1.1 200 OK\r\nX: ")
+    while connected.recv(1_000):
+        pass
+
+
+@contextmanager
+def serving(answer: Callable[[socket.socket], None]) -> Iterator[str]:
+    """Answer one request on loopback until the client leaves."""
+    listener = socket.create_server(("127.0.0.1", 0))
+
+    def run() -> None:
+        connected, _ = listener.accept()
+        with connected, suppress(OSError):
+            connected.recv(10_000)
+            answer(connected)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+    finally:
+        listener.close()
+        thread.join(10)
+
+
+@pytest.mark.parametrize("answer", [_interim, _unfinished_head])
+def test_a_head_that_never_ends_is_an_error(answer: Callable[[socket.socket], None]) -> None:
+    with serving(answer) as url:
+        origin = origin_of(urlsplit(url))
+        assert origin is not None
+        transport = Transport(url, origin, retry=Retry(0), limits=Limits(head_seconds=0.05))
+        transport.credentials = FixedCredentials("Bearer t")
+
+        with pytest.raises(ServerUnavailable, match="cannot be reached"):
+            transport.document(Request("GET", "/shares"))
+
+
+def test_the_body_of_an_error_is_not_read_for_ever() -> None:
+    response = SimpleNamespace(status=400, headers={}, read1=lambda _: b" ")
+    seconds = count()
+
+    found = Reply(response, Limits(), lambda: float(next(seconds))).head(64 << 10)
+
+    assert len(found) < 100
+
+
+class _Drips:
+    """A pool whose answers never end, and of one server that asks for a break of no number of seconds."""
+
+    headers: ClassVar[dict[str, str]] = {}
+    status, closed = 200, True
+
+    def request(self, *_: object, **__: object) -> _Drips:
+        return self
+
+    def read1(self, _: int, *, decode_content: bool) -> bytes:
+        return b" " if decode_content else b""
+
+    def release_conn(self) -> None:
+        """Nothing is held."""
+
+
+def test_the_time_of_a_conformance_run_ends_in_the_middle_of_an_answer() -> None:
+    seconds = count()
+    wire = Wire(
+        "http://127.0.0.1:1",
+        lambda: "",
+        Budget(10, 60.0),
+        sleep=lambda _: None,
+        clock=lambda: float(next(seconds)),
+        pool=_Drips(),
+    )
+
+    with pytest.raises(BudgetSpentError, match="60 seconds"):
+        wire.send(RawRequest("shares"))
+
+
+@pytest.mark.parametrize("text", ["nan", "-5", "1e9", "Fri, 31 Dec 2999 23:59:59 GMT", "\u0664"])
+def test_a_break_that_is_not_a_number_of_seconds_takes_one(text: str) -> None:
+    class Busy(_Drips):
+        headers: ClassVar = {"Retry-After": text}
+        status = 429
+
+        def read1(self, _: int, *, decode_content: bool) -> bytes:  # noqa: ARG002  (as there)
+            return b""
+
+    waited: list[float] = []
+    wire = Wire("http://127.0.0.1:1", lambda: "", Budget(10), sleep=waited.append, clock=lambda: 0.0, pool=Busy())
+
+    wire.send(RawRequest("shares"))
+
+    assert {1.0} == set(waited)
