@@ -300,6 +300,7 @@ status;-;again;Show the last steps of each table, alerts and trends.
             commands=''
             options='--only;TEXT;again;Only the tables of this group. Repeatable.
 --state;DIRECTORY;once;Directory of the journal and the leases.
+--html;FILE;once;Also write a page with sortable tables and plots, which loads nothing else.
 --metrics;FILE;once;Also write metrics in OpenMetrics text, for node_exporter'\''s textfile collector.
 --format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.

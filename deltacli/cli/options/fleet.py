@@ -79,3 +79,12 @@ MetricsOption = Annotated[
         show_default=False,
     ),
 ]
+HtmlOption = Annotated[
+    str | None,
+    typer.Option(
+        "--html",
+        metavar="FILE",
+        help="Also write a page with sortable tables and plots, which loads nothing else.",
+        show_default=False,
+    ),
+]

@@ -6,7 +6,14 @@ from pathlib import Path
 
 import typer
 
-from deltacli.cli.options.fleet import FLEET_FILE, FleetFileArgument, MetricsOption, OnlyOption, StateOption
+from deltacli.cli.options.fleet import (
+    FLEET_FILE,
+    FleetFileArgument,
+    HtmlOption,
+    MetricsOption,
+    OnlyOption,
+    StateOption,
+)
 from deltacli.cli.options.run import Run
 from deltacli.cli.options.targets import require_target
 from deltacli.cli.terminal.output import open_sink
@@ -19,6 +26,7 @@ def status(
     file: FleetFileArgument = FLEET_FILE,
     only: OnlyOption = None,
     state: StateOption = None,
+    html: HtmlOption = None,
     metrics: MetricsOption = None,
 ) -> None:
     """Show the last steps of each table, alerts and trends.
@@ -35,22 +43,28 @@ def status(
     Examples:
       deltacli fleet status
       deltacli fleet status --only bronze --json
+      deltacli fleet status --html status.html
       deltacli fleet status --metrics /var/lib/node_exporter/fleet.prom -q
     """
     from deltacli.cli.render.fleet.status import status_result
     from deltacli.fleet.metrics import fleet_metrics
     from deltacli.fleet.planning.plan import choose_groups
     from deltacli.fleet.policy_file.reading import require_fleet_file
+    from deltacli.fleet.reporting.page import status_page
     from deltacli.fleet.status import read_status
 
     found = require_fleet_file(file)
     choose_groups(found, only or ())
-    if metrics is not None:
-        require_target(metrics, "--metrics")
+    for output, option in ((html, "--html"), (metrics, "--metrics")):
+        if output is not None:
+            require_target(output, option)
     known = read_status(Path(state or found.settings.state), only or (), found, run.clock())
     if metrics is not None:
         with open_sink(metrics) as sink:
             sink.write(fleet_metrics(known).encode())
+    if html is not None:
+        with open_sink(html) as sink:
+            sink.write(status_page(known, str(found.path), run.clock()).encode())
     run.write(status_result(str(found.path), known, run.clock()))
     if known.exit_code:
         raise typer.Exit(known.exit_code)
