@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from deltacli.fleet.status import FleetStatus, TableStatus
+from deltacli.fleet.thresholds import State
 from deltacli.storage.secrets import without_secrets
 
 _PREFIX = "deltacli_fleet"
@@ -13,7 +14,11 @@ _TABLE_NUMBERS: Mapping[str, tuple[str, str]] = {
     "logFiles": ("log_files", "Files of the log of a table."),
     "commitsBehind": ("commits_behind", "Commits since the newest checkpoint of a table."),
     "liveFiles": ("live_files", "Data files of a table."),
+    "liveBytes": ("live_bytes", "Bytes of the data files of a table."),
+    "rows": ("rows", "Rows of a table, where all statistics have them."),
+    "smallFiles": ("small_files", "Data files of a table below 16 MiB."),
     "tombstones": ("tombstones", "Tombstones in the newest checkpoint of a table."),
+    "findings": ("findings", "Findings of the last validation of a table, of any severity."),
     "errors": ("errors", "Errors that the last validation of a table found."),
 }
 
@@ -55,6 +60,12 @@ def _of_tables(tables: Iterable[TableStatus]) -> Iterator[str]:
             for table, step in steps
             if step.succeeded_ms is not None
         ],
+    )
+    judged = [(table, one) for table in tables for one in table.judgements if one.state is not State.UNKNOWN]
+    yield _gauge(
+        "threshold_exceeded",
+        "1 where a threshold of a policy is exceeded, else 0; unknown ones are missing.",
+        [({**_labels(table), "threshold": one.threshold}, one.state is State.EXCEEDED) for table, one in judged],
     )
     for series, (name, text) in _TABLE_NUMBERS.items():
         samples = [(_labels(table), table.trends[series][-1].value) for table in tables if series in table.trends]

@@ -300,7 +300,10 @@ status;-;again;Show the last steps of each table, alerts and trends.
             commands=''
             options='--only;TEXT;again;Only the tables of this group. Repeatable.
 --state;DIRECTORY;once;Directory of the journal and the leases.
+--html;FILE;once;Also write a page with sortable tables and plots, which loads nothing else.
 --metrics;FILE;once;Also write metrics in OpenMetrics text, for node_exporter'\''s textfile collector.
+--serve-metrics;TEXT;once;Instead serve the metrics over HTTP until a signal, on loopback.
+--allow-remote;-;once;Let --serve-metrics use an address that other machines can reach.
 --format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
 --output;FILE;once;Write the result to this file, atomically, instead of to stdout.

@@ -79,3 +79,25 @@ MetricsOption = Annotated[
         show_default=False,
     ),
 ]
+HtmlOption = Annotated[
+    str | None,
+    typer.Option(
+        "--html",
+        metavar="FILE",
+        help="Also write a page with sortable tables and plots, which loads nothing else.",
+        show_default=False,
+    ),
+]
+ServeMetricsOption = Annotated[
+    str | None,
+    typer.Option(
+        "--serve-metrics",
+        metavar="[HOST:]PORT",
+        help="Instead serve the metrics over HTTP until a signal, on loopback.",
+        show_default=False,
+    ),
+]
+AllowRemoteOption = Annotated[
+    bool,
+    typer.Option("--allow-remote", help="Let --serve-metrics use an address that other machines can reach."),
+]

@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import typer
 
-from deltacli.cli.options.fleet import FLEET_FILE, FleetFileArgument, MetricsOption, OnlyOption, StateOption
+from deltacli.cli.options.fleet import (
+    FLEET_FILE,
+    AllowRemoteOption,
+    FleetFileArgument,
+    HtmlOption,
+    MetricsOption,
+    OnlyOption,
+    ServeMetricsOption,
+    StateOption,
+)
 from deltacli.cli.options.run import Run
 from deltacli.cli.options.targets import require_target
+from deltacli.cli.terminal.interrupts import Interrupted
 from deltacli.cli.terminal.output import open_sink
+from deltacli.errors import UsageError
 
-EXIT_CODES = (0, 1, 2, 5, 7, 70)
+EXIT_CODES = (0, 1, 2, 4, 5, 7, 70)
 
 
 def status(
@@ -19,7 +31,10 @@ def status(
     file: FleetFileArgument = FLEET_FILE,
     only: OnlyOption = None,
     state: StateOption = None,
+    html: HtmlOption = None,
     metrics: MetricsOption = None,
+    serve_metrics: ServeMetricsOption = None,
+    allow_remote: AllowRemoteOption = False,
 ) -> None:
     """Show the last steps of each table, alerts and trends.
 
@@ -35,22 +50,54 @@ def status(
     Examples:
       deltacli fleet status
       deltacli fleet status --only bronze --json
+      deltacli fleet status --html status.html
       deltacli fleet status --metrics /var/lib/node_exporter/fleet.prom -q
+      deltacli fleet status --serve-metrics 9105
     """
     from deltacli.cli.render.fleet.status import status_result
     from deltacli.fleet.metrics import fleet_metrics
     from deltacli.fleet.planning.plan import choose_groups
     from deltacli.fleet.policy_file.reading import require_fleet_file
+    from deltacli.fleet.reporting.page import status_page
     from deltacli.fleet.status import read_status
 
     found = require_fleet_file(file)
     choose_groups(found, only or ())
-    if metrics is not None:
-        require_target(metrics, "--metrics")
+    for output, option in ((html, "--html"), (metrics, "--metrics")):
+        if output is not None:
+            require_target(output, option)
+    if serve_metrics is not None:
+        if html is not None or metrics is not None:
+            raise UsageError("--serve-metrics does not go with --html and --metrics, which are written once")
+        _serve(run, file, state, only or (), serve_metrics, is_remote=allow_remote)
+        return
     known = read_status(Path(state or found.settings.state), only or (), found, run.clock())
     if metrics is not None:
         with open_sink(metrics) as sink:
             sink.write(fleet_metrics(known).encode())
+    if html is not None:
+        with open_sink(html) as sink:
+            sink.write(status_page(known, str(found.path), run.clock()).encode())
     run.write(status_result(str(found.path), known, run.clock()))
     if known.exit_code:
         raise typer.Exit(known.exit_code)
+
+
+def _serve(run: Run, file: str, state: str | None, only: Sequence[str], address: str, *, is_remote: bool) -> None:
+    """Answer requests until a signal. The policy file and the journal are read again for each answer."""
+    from deltacli.fleet.metrics import fleet_metrics
+    from deltacli.fleet.policy_file.reading import require_fleet_file
+    from deltacli.fleet.reporting.metrics_server import MetricsServer, parse_address
+    from deltacli.fleet.status import read_status
+
+    def make() -> str:
+        found = require_fleet_file(file)
+        return fleet_metrics(read_status(Path(state or found.settings.state), only, found, run.clock()))
+
+    with MetricsServer(parse_address(address), make, is_remote=is_remote) as server:
+        try:
+            run.note(f"metrics at {server.url} (Ctrl-C stops)")
+            server.serve_forever()
+        except Interrupted as interruption:
+            interruption.outcome = "the server has stopped"
+            raise

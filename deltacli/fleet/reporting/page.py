@@ -1,0 +1,125 @@
+"""`fleet status --html`: the status as one page that needs no server and loads nothing.
+
+The data are a JSON block, which the script of the page draws by text nodes only, 100 rows at a time. The page allows
+itself nothing but its own script and style, by their digests.
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Iterable
+from hashlib import sha256
+from html import escape
+from importlib.resources import files
+from typing import Any
+
+from deltacli.documents import dumps
+from deltacli.fleet.status import FleetStatus, TableStatus
+from deltacli.storage.secrets import without_secrets
+from deltacli.units import format_timestamp
+
+_NUMBERS = ("liveFiles", "liveBytes", "rows", "logBytes", "tombstones", "findings")
+_STATES = {
+    0: ("good", "nothing is wrong"),
+    1: ("bad", "there are alerts"),
+    5: ("bad", "the newest run did not do everything"),
+}
+
+
+def status_page(status: FleetStatus, file: str, now_ms: int) -> str:
+    """Return the page."""
+    style, script = _part("page.css"), _part("page.js")
+    policy = (
+        f"default-src 'none'; script-src '{_digest(script)}'; style-src '{_digest(style)}'; "
+        "base-uri 'none'; form-action 'none'"
+    )
+    return f"""<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="referrer" content="no-referrer">
+<title>{_text(f"{len(status.tables):,} tables: {_STATES[status.exit_code][1]}")}</title>
+<style>{style}</style>
+</head>
+<body>
+<header>
+<h1>Tables of {_text(file)}</h1>
+<p class="{_STATES[status.exit_code][0]}">{_text(_STATES[status.exit_code][1])}</p>
+<p class="dim">{_text(_run(status))}. Written {_text(format_timestamp(now_ms))}.</p>
+</header>
+<div class="cards">{"".join(_cards(status))}</div>
+<h2>All tables, run by run</h2>
+<div class="cards" id="plots"></div>
+<h2>Tables</h2>
+<div class="tools">
+<input type="search" id="find" placeholder="Find a table or an alert" aria-label="Find a table or an alert">
+<select id="group" aria-label="Group"><option value="">all groups</option></select>
+<label><input type="checkbox" id="only"> with alerts only</label>
+<span class="dim" id="shown"></span>
+</div>
+<div class="scroll"><table><thead><tr id="headings"></tr></thead><tbody id="rows"></tbody></table></div>
+<p class="dim" id="more">More rows follow when you scroll.</p>
+<noscript><p class="bad">The tables are drawn by the script of this page, which is turned off.</p></noscript>
+<script type="application/json" id="data">{_data(status)}</script>
+<script>{script}</script>
+</body>
+</html>
+"""
+
+
+def _part(name: str) -> str:
+    return files(__package__).joinpath(name).read_text(encoding="utf-8")
+
+
+def _digest(text: str) -> str:
+    """Return the digest of a text as a Content Security Policy has it."""
+    return f"sha256-{b64encode(sha256(text.encode()).digest()).decode()}"
+
+
+def _text(text: str) -> str:
+    return escape(text.encode("utf-8", "replace").decode())
+
+
+def _run(status: FleetStatus) -> str:
+    newest = status.newest
+    if newest is None:
+        return "No run yet"
+    return f"Newest run {newest.run}: {newest.state}, started {format_timestamp(newest.started_ms)}"
+
+
+def _cards(status: FleetStatus) -> Iterable[str]:
+    summary = status.summary()
+    for name, title in (
+        ("tables", "tables"),
+        ("alerts", "tables with alerts"),
+        ("unreadable", "unreadable tables"),
+        ("unknown", "thresholds not known yet"),
+        ("runs", "runs in the journal"),
+    ):
+        kind = "bad" if name in ("alerts", "unreadable") and summary[name] else ""
+        yield f'<div class="card"><span class="dim">{title}</span><b class="{kind}">{summary[name]:,}</b></div>'
+
+
+def _data(status: FleetStatus) -> str:
+    """Return the data of the script, without any character that could end its block."""
+    trends = {name: [point.value for point in points] for name, points in status.trends.items()}
+    text = dumps({"trends": trends, "tables": [_table(table) for table in status.tables]}).decode()
+    return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
+
+
+def _table(table: TableStatus) -> dict[str, Any]:  # Any: JSON values
+    steps = {
+        kind: [step.state, step.timestamp_ms, without_secrets(step.message), step.is_alert]
+        for kind, step in table.steps.items()
+    }
+    return {
+        "t": table.shown_name,
+        "g": table.group,
+        "a": table.alerts,
+        "n": table.advice,
+        "s": steps,
+        "v": {name: table.numbers[name] for name in _NUMBERS if name in table.numbers},
+        "p": [point.value for point in table.trends.get("logBytes", ())],
+    }

@@ -1,0 +1,116 @@
+"""`fleet status --html`: one page, complete in itself, in which nothing of a table becomes markup."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+from deltacli.fleet.policy_file.reading import read_fleet_file
+from deltacli.fleet.reporting.page import status_page
+from deltacli.fleet.running.journal import JournalWriter
+from deltacli.fleet.status import FleetStatus, read_status
+from tests.support.browser import Page, chromium
+
+HOSTILE = "!</script><script>alert(1)</script><!--'\"&\u2028<img src=x onerror=alert(2)>"
+POLICY = '[policies.p]\nvalidate = {}\nalerts = { log-bytes = "1KiB" }\n[groups.g]\npolicy = "p"\ntables = ["t"]\n'
+
+
+def status_of(home: Path, tables: int, runs: int = 2) -> FleetStatus:
+    """Return the status of tables after some runs; the first one has a hostile name and alert."""
+    (home / "fleet.toml").write_text(POLICY)
+    names = [HOSTILE, *(f"/lake/{number:05d}" for number in range(1, tables))]
+    for run in range(runs):
+        writer, now_ms = JournalWriter(home / "state", f"run-{run}"), 1_800_000_000_000 + run * 86_400_000
+        writer.write("run-started", now_ms, groups=["g"])
+        facts = [
+            {"table": name, "group": "g", "facts": {"logBytes": (place * 7_919) % 2_000 + run * 10, "logFiles": 3}}
+            for place, name in enumerate(names)
+        ]
+        writer.write_all("table-facts", now_ms, facts)
+        where = {"table": HOSTILE, "group": "g", "step": "vacuum", "state": "failed", "exit": 7, "message": HOSTILE}
+        writer.write("step-finished", now_ms, **where)
+        writer.write("run-finished", now_ms + 1_000, exit=1, left=0)
+        writer.close()
+    return read_status(home / "state", (), read_fleet_file(home / "fleet.toml"), 1_800_100_000_000)
+
+
+def written(home: Path, tables: int) -> str:
+    page = status_page(status_of(home, tables), f"{HOSTILE}.toml", 1_800_100_000_000)
+    (home / "status.html").write_text(page)
+    return (home / "status.html").as_uri()
+
+
+def test_the_page_has_only_its_own_script_and_loads_nothing(tmp_path: Path) -> None:
+    written(tmp_path, 3)
+
+    page = (tmp_path / "status.html").read_text()
+
+    scripts = re.findall(r"<script[^>]*>(.*?)</script>", page, re.DOTALL)
+    digests = [base64.b64encode(sha256(part.encode()).digest()).decode() for part in scripts]
+    assert (2, True) == (len(scripts), f"script-src 'sha256-{digests[1]}'" in page)
+    assert "default-src 'none'" in page
+    assert HOSTILE == json.loads(scripts[0])["tables"][0]["t"]
+    assert not re.search(r"<img|https?://(?!www\.w3\.org/2000/svg)|\b(?:src|href)=[\"']", page)
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> object:
+    with chromium(tmp_path_factory.mktemp("profile")) as page:
+        yield page
+
+
+def look(page: Page, address: str, width: int, scheme: str) -> None:
+    page.call("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False)
+    page.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+    page.requests.clear()
+    page.open(address)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1_280, 420])
+def test_the_page_works_in_a_browser(browser: Page, tmp_path: Path, width: int, scheme: str) -> None:
+    address = written(tmp_path, 250)
+
+    look(browser, address, width, scheme)
+    names = browser.evaluate("[...document.querySelectorAll('#rows td:first-child')].map((cell) => cell.textContent)")
+    background = browser.evaluate("getComputedStyle(document.body).backgroundColor")
+    is_wide = browser.evaluate("document.documentElement.scrollWidth > innerWidth")
+    browser.evaluate("[...document.querySelectorAll('th button')].find((b) => b.textContent === 'log').click()")
+    browser.evaluate("[...document.querySelectorAll('th button')].find((b) => b.textContent === 'log').click()")
+    column = browser.evaluate("[...document.querySelectorAll('th')].findIndex((h) => h.ariaSort === 'descending')")
+    sizes = browser.evaluate(f"[...document.querySelectorAll('#rows tr')].map((r) => r.children[{column}].textContent)")
+    browser.evaluate("document.getElementById('only').click()")
+    shown = browser.evaluate("document.getElementById('shown').textContent")
+    browser.call("Page.printToPDF")
+
+    assert HOSTILE in names
+    assert (scheme == "light") == (background == "rgb(255, 255, 255)")
+    assert not is_wide
+    bytes_ = [float(text.split()[0]) * (1024 if "KiB" in text else 1) for text in sizes]
+    assert (True, sorted(bytes_, reverse=True)) == (len(bytes_) >= 100, bytes_)
+    assert re.fullmatch(r"1\d\d of 250 tables", shown)
+    assert ([address], []) == (browser.requests, browser.complaints)
+
+
+@pytest.mark.soak
+def test_ten_thousand_tables_are_painted_within_two_seconds(browser: Page, tmp_path: Path) -> None:
+    address = written(tmp_path, 10_000)
+
+    look(browser, address, 1_280, "light")
+    painted = browser.evaluate(
+        "new Promise((done) => new PerformanceObserver((list) => done(list.getEntries()[0].startTime))"
+        ".observe({type: 'paint', buffered: true}))"
+    )
+    sorting = browser.evaluate(
+        "(() => { const began = performance.now(); document.querySelector('th button').click();"
+        " document.body.offsetHeight; return performance.now() - began; })()"
+    )
+
+    assert (True, True) == (painted < 2_000, sorting < 1_000), (painted, sorting)
+    assert [] == browser.complaints
