@@ -14,6 +14,8 @@ import pytest
 from deltacli import open_table
 from deltacli.errors import DeltacliError, UsageError
 from deltacli.operations.table.handle import TableHandle
+from deltacli.sharing.client.faults import UrlRefused
+from deltacli.sharing.client.tables.file_urls import FileUrl
 from deltacli.sharing.protocol.capabilities import ResponseFormat
 from deltacli.spark.executor_rows import rows_of_pieces
 from deltacli.spark.shares.share_log import ShareLog
@@ -26,7 +28,7 @@ from deltacli.spark.shares.share_options import (
 )
 from deltacli.spark.shares.share_partitions import shared_partitions
 from deltacli.spark.shares.share_plans import read_shared
-from deltacli.spark.shares.shared_files import _transport
+from deltacli.spark.shares.shared_files import SharedFiles, _transport
 from deltacli.spark.streams.batches import Limits, files_between, next_offset
 from deltacli.spark.streams.offsets import StreamOffset
 from deltacli.spark.streams.options import StreamOptions
@@ -127,6 +129,25 @@ def test_a_url_that_expired_is_named_and_no_other_is_asked_for(server: Proxy, mo
         rows_of(partitions)
 
     assert all(asked.is_for_file and "authorization" not in asked.headers for asked in server.asked)
+
+
+def test_a_file_that_is_gone_is_not_taken_for_an_expired_url(server: Proxy, table: Grown) -> None:
+    partitions = read_shared(server.store(), ShareBatchOptions(PATH)).partitions()
+    for path in table.root.glob("*.parquet"):
+        path.unlink()
+
+    with pytest.raises(RuntimeError, match=r"^\[data\.file-missing\]"):
+        rows_of(partitions)
+
+
+def test_executors_refuse_urls_into_their_own_network() -> None:
+    url = FileUrl("https://127.0.0.1:1/a", 9, None)
+    files = SharedFiles("a.b.c", "https://8.8.8.8/sharing", (("a.parquet", url),))
+
+    with pytest.raises(UrlRefused, match="loopback"):
+        files.open().read("a.parquet")
+
+    assert "127.0.0.1" not in repr(files)
 
 
 def test_a_stream_goes_on_over_windows_and_restarts(server: Proxy, table: Grown) -> None:
