@@ -90,7 +90,7 @@ def test_frames_of_the_driver_push_columns_and_conditions_down(source: Any, tabl
     assert count_rows([expected], expected.schema.names) == counts_of(changes)
 
 
-def test_a_change_feed_is_that_of_changes(source: Any, table: Grown, address: str) -> None:
+def test_smoke_a_change_feed_is_that_of_changes(source: Any, table: Grown, address: str) -> None:
     expected = open_table(table.root).changes(from_version=1, to_version=3).to_arrow()
 
     reader = source.read.format("deltacli_share").options(readChangeFeed=True, startingVersion=1, endingVersion=3)

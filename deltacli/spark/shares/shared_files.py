@@ -81,13 +81,18 @@ class KnownUrls:
         return {}
 
     def url_of(self, name: str, *, not_this: str | None = None) -> FileUrl | None:
-        """Return the URL of a file, None for an unknown name. Raises AccessRefused where it was not accepted: only the
-        driver can get another one.
+        """Return the URL of a file, None for an unknown name. Raises AccessRefused where it was not accepted and has
+        expired, as the clock of the executor has it: only the driver can get another one.
         """
         found = self.urls.find(name)
-        if found is not None and found.url == not_this:
-            raise _not_accepted(name, found.expires_ms, self._clock())
-        return found
+        if found is None or found.url != not_this or found.expires_ms is None or self._clock() < found.expires_ms:
+            return found  # asked for again, so that the status decides about the error
+        raise AccessRefused(
+            "the URL of a file expired before a task read it",
+            code="share.url-expired",
+            facts={"file": name, "expires": format_timestamp(found.expires_ms)},
+            hint="make the frame again, or restart the query: the driver gets new URLs. Long jobs need more executors",
+        )
 
 
 @lru_cache(maxsize=8)
@@ -96,16 +101,3 @@ def _transport(endpoint: str) -> Transport:
     transport = Transport(*require_endpoint(endpoint))
     transport.learn_reach()
     return transport
-
-
-def _not_accepted(name: str, expires_ms: int | None, now_ms: int) -> AccessRefused:
-    """Return the error for a URL that is refused. The clock of an executor only explains it."""
-    facts = {"file": name} | ({} if expires_ms is None else {"expires": format_timestamp(expires_ms)})
-    if expires_ms is None or expires_ms > now_ms:
-        return AccessRefused("the URL of a file is not accepted", facts=facts)
-    return AccessRefused(
-        "the URL of a file expired before a task read it",
-        code="share.url-expired",
-        facts=facts,
-        hint="make the frame again, or restart the query: the driver gets new URLs. For long jobs use more executors",
-    )
