@@ -2,44 +2,44 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from itertools import islice
 from threading import Event
 from typing import TYPE_CHECKING
 
-from deltacli.errors import DataUnreadable, DeltacliError, FileMissing
-from deltacli.sharing.client.faults import AccessRefused, AnswerBroken, AnswerInvalid, ServerUnavailable, invalid
-from deltacli.sharing.pulling.faults import DIFFERS, other_size
+from deltacli.errors import DataUnreadable, DeltacliError
+from deltacli.sharing.client.faults import AnswerBroken, AnswerInvalid, ServerUnavailable, invalid
+from deltacli.sharing.pulling.faults import other_size
+from deltacli.sharing.pulling.outcomes import (
+    CONTENT_RANGE,
+    EXPIRED,
+    LEAST_PROGRESS_BYTES,
+    MOST_CUTS,
+    Advance,
+    StoppedError,
+    UrlOf,
+    find_url,
+    not_accepted,
+    replaced,
+)
 from deltacli.sharing.pulling.parts import CONTINUED_BYTES, Part, open_part
+from deltacli.sharing.pulling.range_journal import drop_journal, read_journal
+from deltacli.sharing.pulling.ranges import LEAST_BYTES, PARALLEL_RANGES, RangedDownload
 from deltacli.sharing.pulling.verifying import WantedFile, verify
 
 if TYPE_CHECKING:
     from deltacli.sharing.client.tables.file_urls import FileUrl
     from deltacli.sharing.client.transport import Reply, Transport
 
-UrlOf = Callable[[str, str | None], "FileUrl | None"]
-"""Gets the name of a file and a URL that was not accepted, or None; returns its URL, None for an unknown name."""
-Advance = Callable[[int], None]
-
 PARALLEL = 16
 _AHEAD = 64
 """Downloads that are submitted before one is finished."""
-_EXPIRED = frozenset({400, 401, 403, 404, 410})
-_MOST_CUTS = 3
-"""Answers in a row that end early with hardly a new byte."""
-_LEAST_PROGRESS_BYTES = 64 << 10
 _MOST_STALE = 3
 """Answers that have other content than the one before."""
 _MOST_UNSIZED_BYTES = 4 << 30
 """Of a file whose size the server does not declare: one of deletion vectors."""
-_CONTENT_RANGE = re.compile(r"bytes (\d{1,19})-(\d{1,19})/(\d{1,19}|\*)")
-
-
-class StoppedError(Exception):
-    """Another download failed, or the run was interrupted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +71,7 @@ class Downloads:
         self._transport, self._url_of, self._advance = transport, url_of, advance
         self._workspace, self._target = workspace, target
         self._stop = Event()
+        self._range_workers = ThreadPoolExecutor(PARALLEL_RANGES, thread_name_prefix="deltacli-range")
 
     def run(self, wanted: Iterable[WantedFile]) -> Iterator[int]:
         """Download files in parallel and yield the bytes that each took from the network, as they are finished.
@@ -94,6 +95,7 @@ class Downloads:
         finally:
             self._stop.set()
             pool.shutdown(wait=True, cancel_futures=True)
+            self._range_workers.shutdown()
 
     def _one(self, wanted: WantedFile) -> int:
         """Download a file and return how many bytes were received. Raises DeltacliError, and StoppedError."""
@@ -108,25 +110,38 @@ class Downloads:
 
     def _receive(self, wanted: WantedFile, part: Part) -> int:
         """Fill the part until it is a verified file. One that an earlier pull left and that is not valid is dropped."""
-        was_left = part.can_continue
+        has_ranges = read_journal(part, wanted.size_bytes or 0) is not None
+        was_left = part.can_continue or has_ranges
         if not was_left:
             part.restart(None, is_large=False)
-        received = self._fill(wanted, part)
+        received = self._fill_in_ranges(wanted, part) if has_ranges or self._is_ranged(wanted, part) else None
+        if received is None:
+            received = self._fill(wanted, part)
         try:
             verify(wanted, part.size_bytes, part.read)
         except DataUnreadable:
             if not was_left:
                 part.restart(None, is_large=False)
                 raise
+            drop_journal(part)
             part.restart(None, is_large=False)
             received += self._fill(wanted, part)
             verify(wanted, part.size_bytes, part.read)
         return received
 
+    def _is_ranged(self, wanted: WantedFile, part: Part) -> bool:
+        """Return True for a large file without a beginning."""
+        return (wanted.size_bytes or 0) >= LEAST_BYTES and not part.can_continue
+
+    def _fill_in_ranges(self, wanted: WantedFile, part: Part) -> int | None:
+        """Receive a file by several connections; None where that is not possible, with an empty part."""
+        download = RangedDownload(self._transport, self._url_of, wanted, part, self._advance, self._require_running)
+        return download.run(self._range_workers)
+
     def _fill(self, wanted: WantedFile, part: Part) -> int:
         """Receive the rest of a file. Raises what `Transport.fetch` raises, FileMissing and DataUnreadable."""
         received, cuts, stale, is_renewed = 0, 0, 0, False
-        found = self._url(wanted.name, None)
+        found = find_url(self._url_of, wanted.name, None)
         while not (part.can_continue and part.size_bytes == wanted.size_bytes):
             self._require_running()
             before = part.size_bytes
@@ -135,19 +150,19 @@ class Downloads:
                     return received + part.size_bytes - before
                 case _Refused(status):
                     if is_renewed:
-                        raise _not_accepted(wanted.name, status)
-                    found, is_renewed = self._url(wanted.name, found.url), True
+                        raise not_accepted(wanted.name, status)
+                    found, is_renewed = find_url(self._url_of, wanted.name, found.url), True
                 case _Stale():
                     stale += 1
                     if stale > _MOST_STALE:
-                        raise _replaced(wanted.name)
+                        raise replaced(wanted.name)
                     self._forget(part)
                     part.restart(None, is_large=False)
                 case _Cut(fault):
                     more = part.size_bytes - before
                     received += max(more, 0)
-                    cuts = 0 if more >= _LEAST_PROGRESS_BYTES and part.can_continue else cuts + 1
-                    if cuts >= _MOST_CUTS:
+                    cuts = 0 if more >= LEAST_PROGRESS_BYTES and part.can_continue else cuts + 1
+                    if cuts >= MOST_CUTS:
                         raise fault
         return received
 
@@ -158,7 +173,7 @@ class Downloads:
             headers = {"Range": f"bytes={part.size_bytes}-", "If-Range": part.tag}
 
         def read(reply: Reply) -> _Answer:
-            if reply.status in _EXPIRED:
+            if reply.status in EXPIRED:
                 return _Refused(reply.status)
             if reply.status == 206 and headers:
                 if not _continues(reply, part, wanted):
@@ -205,12 +220,6 @@ class Downloads:
         if self._stop.is_set():
             raise StoppedError
 
-    def _url(self, name: str, not_this: str | None) -> FileUrl:
-        found = self._url_of(name, not_this)
-        if found is None:
-            raise FileMissing(f"{name} is not a file of this version")
-        return found
-
 
 def _require_size(reply: Reply, wanted: WantedFile) -> None:
     """Raise DataUnreadable where the server announces another size than it declared."""
@@ -222,7 +231,7 @@ def _require_size(reply: Reply, wanted: WantedFile) -> None:
 def _continues(reply: Reply, part: Part, wanted: WantedFile) -> bool:
     """Return True for the rest of the same content. Raises AnswerInvalid for another range."""
     text = reply.headers.get("content-range", "").strip()
-    found = _CONTENT_RANGE.fullmatch(text)
+    found = CONTENT_RANGE.fullmatch(text)
     if found is None or int(found[1]) != part.size_bytes:
         raise invalid("a range of a file is not the one asked for", {"asked": part.size_bytes, "found": text or "none"})
     if reply.headers.get("etag") != part.tag:
@@ -230,13 +239,3 @@ def _continues(reply: Reply, part: Part, wanted: WantedFile) -> bool:
     if found[3] != "*" and wanted.size_bytes is not None and int(found[3]) != wanted.size_bytes:
         raise other_size(wanted.name, wanted.size_bytes, int(found[3]))
     return True
-
-
-def _replaced(name: str) -> DataUnreadable:
-    return DataUnreadable(f"{name} was replaced while it was downloaded", code=DIFFERS, facts={"file": name})
-
-
-def _not_accepted(name: str, status: int) -> DeltacliError:
-    if status in (404, 410):
-        return FileMissing(f"{name} does not exist at the URL that the server sent")
-    return AccessRefused("the URL of a file is not accepted", facts={"file": name, "status": str(status)})

@@ -6,6 +6,7 @@ import fcntl
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from typing import TypeGuard
 from uuid import uuid4
 
 from deltacli.storage.disk_faults import writing_faults
@@ -36,7 +37,7 @@ class Part:
                 with suppress(FileNotFoundError):
                     os.unlink(f"{self.place}.tag")
             self.size_bytes, self.tag = 0, None
-            if is_large and tag is not None and not tag.startswith("W/") and len(tag) <= _LONGEST_TAG:
+            if is_large and is_strong_tag(tag):
                 with open(f"{self.place}.tag", "w", encoding="utf-8") as file:
                     file.write(tag)
                 self.tag = tag
@@ -50,6 +51,28 @@ class Part:
                 self.size_bytes += written
                 rest = rest[written:]
 
+    def stretch(self, size_bytes: int) -> None:
+        """Give the file its full length; bytes that were not written are zero. Raises NoSpace and StorageFailed."""
+        with writing_faults(self.place, self.name):
+            with suppress(FileNotFoundError):
+                os.unlink(f"{self.place}.tag")  # with it, the length would be that of the bytes so far
+            os.ftruncate(self._descriptor, size_bytes)
+            self.size_bytes = size_bytes
+
+    def write_at(self, data: bytes, offset: int) -> None:
+        """Write bytes inside the length of the file, from any thread. Raises NoSpace and StorageFailed."""
+        with writing_faults(self.place, self.name):
+            rest = memoryview(data)
+            while rest:
+                written = os.pwrite(self._descriptor, rest, offset)
+                offset += written
+                rest = rest[written:]
+
+    def sync(self) -> None:
+        """Write the bytes so far to disk. Raises StorageFailed."""
+        with writing_faults(self.place, self.name):
+            os.fsync(self._descriptor)
+
     def read(self, offset: int, length: int) -> bytes:
         """Return bytes of the file."""
         return os.pread(self._descriptor, length, offset)
@@ -59,9 +82,9 @@ class Part:
         with writing_faults(target, self.name):
             os.fsync(self._descriptor)
             os.rename(self.place, target)
-        if self.tag is not None:
+        for record in ("tag", "ranges"):
             with suppress(OSError):
-                os.unlink(f"{self.place}.tag")
+                os.unlink(f"{self.place}.{record}")
 
 
 @contextmanager
@@ -105,5 +128,11 @@ def _read_tag(place: str) -> str | None:
             tag = file.read(_LONGEST_TAG + 1)
     except (OSError, UnicodeDecodeError):
         return None
-    is_tag = len(tag) <= _LONGEST_TAG and tag.startswith('"') and tag.endswith('"') and tag.isascii()
-    return tag if is_tag and tag.isprintable() else None
+    return tag if is_strong_tag(tag) else None
+
+
+def is_strong_tag(tag: object) -> TypeGuard[str]:
+    """Return True for an ETag that only equal bytes share."""
+    if not isinstance(tag, str) or not 2 <= len(tag) <= _LONGEST_TAG:
+        return False
+    return tag.startswith('"') and tag.endswith('"') and tag.isascii() and tag.isprintable()

@@ -13,6 +13,7 @@ from deltacli.sharing.protocol.parameters import VersionChoice
 from deltacli.sharing.protocol.wire_errors import invalid, unsupported
 from deltacli.sharing.tables.shared_snapshot import SharedSnapshot
 from deltacli.sharing.tables.snapshots import SharedSnapshots
+from deltacli.sharing.tables.whole_log import WholeLog
 from deltacli.units import format_timestamp
 from deltacli.work.commits.provenance import read_provenance
 
@@ -45,13 +46,23 @@ def require_in_range(table: SharedTable, version: int, newest: int, name: str = 
 
 
 def first_version_since(snapshots: SharedSnapshots, table: SharedTable, timestamp_ms: int) -> int:
-    """Return the first shared version committed at or after a time. Raises WireError where there is none."""
+    """Return the first shared version committed at or after a time. Raises WireError where there is none, and where
+    its commit is missing: the next version would hide changes.
+    """
     require_history(table, "startingTimestamp")
-    first = snapshots.by_log(
-        table, lambda log: find_range(snapshots.handle(table), VersionTime(timestamp_ms), None, log.listing).first
-    )
+
+    def find(log: WholeLog) -> tuple[int, bool]:
+        first = find_range(snapshots.handle(table), VersionTime(timestamp_ms), None, log.listing).first
+        return first, first in log.listing.commits
+
+    first, is_there = snapshots.by_log(table, find)
     if first > snapshots.newest_version(table):
         raise invalid(f"no version was committed at or after {format_timestamp(timestamp_ms)}")
+    if not is_there and first >= table.start_version:
+        raise invalid(
+            f"the first version at or after {format_timestamp(timestamp_ms)} is unknown: "
+            f"version {first} is missing from the log"
+        )
     return max(first, table.start_version)
 
 

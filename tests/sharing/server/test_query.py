@@ -56,6 +56,19 @@ def test_version_since_a_time_before_a_cleaned_log_is_the_oldest_one_that_can_be
     assert 400 == feed.status  # changes that are gone must not look like no changes
 
 
+def test_a_version_that_is_missing_from_the_log_is_not_the_first_since_a_time(tmp_path: Path) -> None:
+    TableBuilder().commits(9).checkpoint(5).write(tmp_path / "t")
+    (tmp_path / "t" / "_delta_log" / f"{3:020d}.json").unlink()
+    served = Served((shared(tmp_path / "t"),))
+
+    inside = served.table("/version?startingTimestamp=2023-11-14T22:13:22.500Z")
+    behind = served.table("/version?startingTimestamp=2023-11-14T22:13:24.500Z")
+
+    assert 400 == inside.status
+    assert "version 3 is missing from the log" in inside.body.decode()
+    assert (200, "5") == (behind.status, behind.headers["delta-table-version"])
+
+
 def test_a_log_without_versions_has_no_version_in_the_header(tmp_path: Path) -> None:
     (tmp_path / "t" / "_delta_log").mkdir(parents=True)
     (tmp_path / "t" / "_delta_log" / f"{0:020d}.crc").write_text("{}")

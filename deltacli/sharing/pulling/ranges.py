@@ -1,0 +1,183 @@
+"""Large files in ranges by several connections. All ranges have the same strong tag, so they are of one content.
+
+Spec: HTTP Semantics, Range Requests; If-Range.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from deltacli.sharing.client.faults import AnswerBroken, ServerUnavailable, invalid
+from deltacli.sharing.pulling.faults import other_size
+from deltacli.sharing.pulling.outcomes import (
+    CONTENT_RANGE,
+    EXPIRED,
+    LEAST_PROGRESS_BYTES,
+    MOST_CUTS,
+    Advance,
+    UrlOf,
+    find_url,
+    not_accepted,
+)
+from deltacli.sharing.pulling.parts import Part, is_strong_tag
+from deltacli.sharing.pulling.range_journal import RANGE_BYTES, RangeJournal, begin_journal, drop_journal, read_journal
+from deltacli.sharing.pulling.verifying import WantedFile
+
+if TYPE_CHECKING:
+    from deltacli.sharing.client.transport import Reply, Transport
+
+LEAST_BYTES = 64 << 20
+"""Smaller files are downloaded in one stream."""
+PARALLEL_RANGES = 8
+
+
+class _OneStreamError(Exception):
+    """The server ignores ranges, has no strong tag, or has another content now."""
+
+
+@dataclass
+class _Range:
+    """A range of a file. The bytes before `position` are there."""
+
+    number: int
+    start: int
+    end: int
+    position: int
+
+
+@dataclass
+class RangedDownload:
+    """Downloads one file. `require_running` raises StoppedError once the run is to end."""
+
+    transport: Transport
+    url_of: UrlOf
+    wanted: WantedFile
+    part: Part
+    advance: Advance
+    require_running: Callable[[], None]
+    _journal: RangeJournal | None = field(default=None, init=False)
+    _begun: list[_Range] = field(default_factory=list, init=False)
+    _is_failed: bool = field(default=False, init=False)
+
+    @property
+    def size_bytes(self) -> int:
+        """The declared size."""
+        assert self.wanted.size_bytes is not None
+        return self.wanted.size_bytes
+
+    def run(self, workers: Executor) -> int | None:
+        """Receive the ranges that are not there and return their bytes. None: the part is empty, and the file has to be
+        received in one stream.
+        """
+        self._journal, received = read_journal(self.part, self.size_bytes), 0
+        try:
+            if self._journal is None:
+                received = self._receive(self._range(0))
+            return received + self._receive_missing(workers)
+        except _OneStreamError:
+            self.advance(-sum(piece.position - piece.start for piece in self._begun))
+            drop_journal(self.part)
+            self.part.restart(None, is_large=False)
+            return None
+
+    def _receive_missing(self, workers: Executor) -> int:
+        """Receive all other ranges in parallel. Raises the first error after all ranges have ended."""
+        assert self._journal is not None
+        rest, received = iter(self._journal.missing), 0
+        running: set[Future[int]] = set()
+        try:
+            while True:
+                wanted = islice(rest, PARALLEL_RANGES - len(running))
+                running |= {workers.submit(self._receive, self._range(number)) for number in wanted}
+                if not running:
+                    return received
+                done, running = wait(running, return_when=FIRST_COMPLETED)
+                received += sum(future.result() for future in done)
+        finally:
+            self._is_failed = bool(running)
+            wait(running)
+
+    def _range(self, number: int) -> _Range:
+        start = number * RANGE_BYTES
+        piece = _Range(number, start, min(start + RANGE_BYTES, self.size_bytes), start)
+        self._begun.append(piece)
+        return piece
+
+    def _receive(self, piece: _Range) -> int:
+        """Receive one range and record it. Raises what `Transport.fetch` raises, FileMissing and DataUnreadable."""
+        cuts, is_renewed = 0, False
+        found = find_url(self.url_of, self.wanted.name, None)
+        while piece.position < piece.end:
+            self._require_running()
+            before = piece.position
+            status, fault = self._ask(piece, found.url)
+            if status in EXPIRED:
+                if is_renewed:
+                    raise not_accepted(self.wanted.name, status)
+                found, is_renewed = find_url(self.url_of, self.wanted.name, found.url), True
+            elif fault is not None:
+                cuts = 0 if piece.position - before >= LEAST_PROGRESS_BYTES else cuts + 1
+                if cuts >= MOST_CUTS:
+                    raise fault
+        assert self._journal is not None
+        self._journal.add(piece.number)
+        return piece.end - piece.start
+
+    def _require_running(self) -> None:
+        self.require_running()
+        if self._is_failed:
+            raise _OneStreamError
+
+    def _ask(self, piece: _Range, url: str) -> tuple[int, AnswerBroken | None]:
+        """Send one request for the rest of a range; return the status, and why the answer ended early."""
+        headers = {"Range": f"bytes={piece.position}-{piece.end - 1}"}
+        if self._journal is not None:
+            headers["If-Range"] = self._journal.tag
+
+        def read(reply: Reply) -> tuple[int, AnswerBroken | None]:
+            if reply.status in EXPIRED:
+                return reply.status, None
+            if reply.status in (200, 416):
+                raise _OneStreamError
+            if reply.status != 206:
+                facts = {"file": self.wanted.name}
+                raise ServerUnavailable(f"a file was answered with status {reply.status}", facts=facts)
+            self._require_range(reply, piece)
+            self._require_content(reply)
+            return 206, self._take(reply, piece)
+
+        return self.transport.fetch(url, headers, read)
+
+    def _require_range(self, reply: Reply, piece: _Range) -> None:
+        """Raise AnswerInvalid for another range, DataUnreadable for one of a file of another size."""
+        text = reply.headers.get("content-range", "").strip()
+        found = CONTENT_RANGE.fullmatch(text)
+        if found is not None and found[3] != "*" and int(found[3]) != self.size_bytes:
+            raise other_size(self.wanted.name, self.size_bytes, int(found[3]))
+        if found is None or (int(found[1]), int(found[2])) != (piece.position, piece.end - 1):
+            asked = f"{piece.position}-{piece.end - 1}"
+            raise invalid("a range of a file is not the one asked for", {"asked": asked, "found": text or "none"})
+
+    def _require_content(self, reply: Reply) -> None:
+        """Start the record with the tag of the first answer; others need the same."""
+        tag = reply.headers.get("etag")
+        if self._journal is None and is_strong_tag(tag):
+            self._journal = begin_journal(self.part, self.size_bytes, tag)
+        if self._journal is None or tag != self._journal.tag:
+            raise _OneStreamError
+
+    def _take(self, reply: Reply, piece: _Range) -> AnswerBroken | None:
+        """Write the body to its place."""
+        try:
+            for block in reply.blocks(piece.end - piece.position, self.wanted.name):
+                self._require_running()
+                self.part.write_at(block, piece.position)
+                piece.position += len(block)
+                self.advance(len(block))
+        except AnswerBroken as fault:
+            return fault
+        return None if piece.position == piece.end else AnswerBroken(f"{self.wanted.name} broke off")
