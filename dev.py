@@ -8,7 +8,7 @@
   python3 dev.py docs       build the documentation site in ./site
   python3 dev.py long       run the suites that take minutes [pytest arguments]
   python3 dev.py cluster    run the tests of the Spark engine [local|connect|standalone|oldest …] [pytest arguments]
-  python3 dev.py soak       run the suites that take hours   [races|clouds|share|fleet|spark|fuzz|fuzz:TARGET …]
+  python3 dev.py soak       run the suites that take hours   [races|clouds|listing|share|fleet|spark|fuzz|fuzz:TARGET …]
   python3 dev.py fuzz       run the parsers on hostile input [TARGET …] [--minutes 20] [--guided TARGET]
   python3 dev.py lock       resolve requirements/*.txt again
 
@@ -157,7 +157,11 @@ SOAKS = {
     "matrix": Soak(("tests/corpus", "tests/differential", "tests/operations/test_log_*.py"), "soak or matrix"),
     "property": Soak(("tests/property",), "soak or not soak"),
     "load": Soak(("tests/hostile",), "soak"),
-    "clouds": Soak(("tests/operations/test_clouds.py", "tests/storage"), "soak or not soak"),
+    "clouds": Soak(
+        ("tests/operations/test_clouds.py", "tests/storage/test_[!l]*.py", "tests/storage/test_local*.py"),
+        "soak or not soak",
+    ),
+    "listing": Soak(("tests/storage/test_listing_load.py",), "soak"),  # alone: it measures times
     "share": Soak(("tests/sharing/test_load.py",), "soak or not soak"),  # alone: it measures times
     "sharing": Soak(
         ("tests/sharing/server", "tests/sharing/hints", "tests/sharing/test_client*.py"), "soak or not soak"

@@ -367,15 +367,17 @@ async def _main(stub: Stub, port: int) -> None:
 
 def main() -> None:
     """Serve until the process is ended."""
-    from benchmarks.synthetic import data_file, name_of
+    from benchmarks.synthetic import FILES_A_DIRECTORY, data_file, name_of
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--files", type=int, default=100_000)
+    parser.add_argument("--files-a-directory", type=int, default=FILES_A_DIRECTORY)
     parser.add_argument("--latency-ms", type=float, default=200)
     parser.add_argument("--log", type=Path, help="a local table whose log is served")
     parser.add_argument("--port", type=int, default=0)
     given = parser.parse_args()
-    bucket = filled(map(name_of, range(given.files)), data_file(), given.log)
+    names = (name_of(number, given.files_a_directory) for number in range(given.files))
+    bucket = filled(names, data_file(), given.log)
     asyncio.run(_main(Stub(bucket, given.latency_ms / 1_000), given.port))
 
 

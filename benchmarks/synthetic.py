@@ -52,9 +52,9 @@ def data_file() -> bytes:
     return sink.getvalue()
 
 
-def name_of(number: int) -> str:
+def name_of(number: int, files_a_directory: int = FILES_A_DIRECTORY) -> str:
     """Return the path of a data file below the table."""
-    directory, file = divmod(number, FILES_A_DIRECTORY)
+    directory, file = divmod(number, files_a_directory)
     return f"d={directory:07d}/part-{file:05d}{_NAME_END}"
 
 
@@ -66,6 +66,7 @@ def write_table(
     first_removed: int | None = None,
     removed_ms: int = MODIFIED_MS,
     rows_a_group: int = ROWS_A_GROUP,
+    files_a_directory: int = FILES_A_DIRECTORY,
 ) -> None:
     """Write the log of a table: a classic checkpoint of version 1 and commit 2, which has no file action.
 
@@ -84,7 +85,7 @@ def write_table(
         for kind, start, stop in (("add", 0, adds), ("remove", second, second + removes)):
             for first in range(start, stop, rows_a_group):
                 numbers = pa.array(range(first, min(first + rows_a_group, stop)), pa.int64())
-                writer.write_table(_actions(schema, kind, numbers, removed_ms, size_bytes))
+                writer.write_table(_actions(schema, kind, numbers, removed_ms, size_bytes, files_a_directory))
     (log / "_last_checkpoint").write_text(json.dumps({"version": 1, "size": adds + removes + 2}))
 
 
@@ -127,10 +128,10 @@ def _schema() -> pa.Schema:
     )
 
 
-def _actions(schema: pa.Schema, kind: str, numbers: Any, removed_ms: int, size_bytes: int) -> pa.Table:
+def _actions(schema: pa.Schema, kind: str, numbers: Any, removed_ms: int, size_bytes: int, each: int) -> pa.Table:
     rows, text = len(numbers), pa.string()
-    directories = pc.utf8_lpad(pc.divide(numbers, FILES_A_DIRECTORY).cast(text), 7, "0")
-    within = pc.subtract(numbers, pc.multiply(pc.divide(numbers, FILES_A_DIRECTORY), FILES_A_DIRECTORY))
+    directories = pc.utf8_lpad(pc.divide(numbers, each).cast(text), 7, "0")
+    within = pc.subtract(numbers, pc.multiply(pc.divide(numbers, each), each))
     files = pc.utf8_lpad(within.cast(text), 5, "0")
     offsets = pa.array(range(rows + 1), pa.int32())
     known = {

@@ -56,6 +56,7 @@ class AzureCalls:
     """Calls of one container. A token that the store refuses is renewed once per request."""
 
     deletes_per_request = 256
+    starts_anywhere = False
     dialect = DIALECT
 
     def __init__(self, container: str, options: AzureOptions, credentials: AzureCredentials, retry: Retry) -> None:

@@ -47,6 +47,7 @@ class GcsCalls:
     """Calls of one bucket. A token that the store refuses is renewed once per request."""
 
     deletes_per_request = 100
+    starts_anywhere = True
     dialect = DIALECT
 
     def __init__(self, bucket: str, options: GcsOptions, credentials: GcsCredentials, retry: Retry) -> None:

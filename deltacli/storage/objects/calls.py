@@ -18,6 +18,8 @@ class ObjectCalls(Protocol):
     """Each call raises HttpFault, and is sent once where it has a condition. Thread-safe."""
 
     deletes_per_request: int
+    starts_anywhere: bool
+    """Listings are in bytewise order, and `start` of a page is honoured."""
 
     @property
     def dialect(self) -> Dialect: ...

@@ -87,7 +87,7 @@ class ObjectStorage:
 
         def entries() -> Iterator[Entry]:
             nonlocal is_there
-            for page in self._pages(prefix, start):
+            for page in self._pages(prefix, prefix + start if start else ""):
                 is_there = is_there or bool(page.entries or page.prefixes)
                 yield from page.entries
 
@@ -115,9 +115,13 @@ class ObjectStorage:
         return sorted(found - {""})
 
     def walk(self, directory: str, enter: ShouldDescend) -> Iterator[WalkEntry]:
-        from deltacli.storage.objects.walk import walk
+        from deltacli.storage.objects.walk import Lister, walk
 
-        is_there = yield from walk(self._page, self._prefix, directory, enter)
+        def ask(prefix: str, delimiter: str, token: str, start: str) -> ListedPage:
+            return self._page(prefix, delimiter, token, start)
+
+        lister = Lister(ask, can_start=self._calls.starts_anywhere)
+        is_there = yield from walk(lister, self._prefix, directory, enter)
         if not is_there and self._prefix(directory):
             raise FileMissing(f"{self._place(directory)} does not exist")
 
@@ -318,9 +322,8 @@ class ObjectStorage:
 
     def _page(self, prefix: str, delimiter: str, token: str, start: str = "", limit: int = 0) -> ListedPage:
         """Return the page of a listing for a token, or the first."""
-        first = prefix + start if start else ""
         place = f"{self._uri.removesuffix(self._root)}{prefix}"
-        page = self._ask(lambda: self._calls.page(prefix, delimiter, token, first, limit), "", "listed", place)
+        page = self._ask(lambda: self._calls.page(prefix, delimiter, token, start, limit), "", "listed", place)
         if token and page.token == token:
             raise StorageFailed(f"{place} cannot be listed: the store repeats a page", code="storage.unexpected-answer")
         return page

@@ -95,6 +95,14 @@ def just_below(name: str) -> str:
     return name[:-1] + chr(0xD7FF if last == 0xE000 else last - 1)
 
 
+def directly_below(key: str) -> str:
+    """Return a key below which all keys before another one are, except for unusual ones: `p=1.5/` is before `p=1/`, so
+    that `just_below` would name a key before a whole directory.
+    """
+    below = just_below(key)
+    return f"{below}\U0010fffd" if below and len(below) == len(key) else below
+
+
 def _range(span: object, data: bytes, place: str) -> tuple[int, int, int]:
     match = _RANGE.fullmatch(str(span))
     start, end, size = (int(match[1]), int(match[2]), int(match[3])) if match else (0, -1, -1)

@@ -39,6 +39,7 @@ from deltacli.storage.objects.probe import honours_condition
 from deltacli.storage.retry import BODY_ATTEMPTS, CREATE_FIRST_WAIT, DELETE_FIRST_WAIT, Retry, may_send
 from deltacli.storage.s3 import uploads
 from deltacli.storage.s3.answers import (
+    directly_below,
     is_stored,
     just_below,
     page_of,
@@ -113,7 +114,7 @@ class S3Storage:
     def list_from(self, directory: str, start: str = "") -> Iterator[FileStat]:
         prefix = self._prefix(directory)
         is_there, last, recent = not prefix, "", frozenset[str]()
-        for page in self._pages(prefix, just_below(start)):
+        for page in self._pages(prefix, prefix + just_below(start) if start else ""):
             is_there = is_there or bool(page.entries or page.prefixes)
             names = [entry.key.removeprefix(prefix) for entry in page.entries]
             for name, entry in zip(names, page.entries, strict=True):
@@ -140,9 +141,12 @@ class S3Storage:
         return sorted(found - {""})
 
     def walk(self, directory: str, enter: ShouldDescend) -> Iterator[WalkEntry]:
-        from deltacli.storage.objects.walk import walk
+        from deltacli.storage.objects.walk import Lister, walk
 
-        is_there = yield from walk(self._page, self._prefix, directory, enter)
+        def ask(prefix: str, delimiter: str, token: str, start: str) -> ListedPage:
+            return self._page(prefix, delimiter, token, directly_below(start))
+
+        is_there = yield from walk(Lister(ask, can_start=True), self._prefix, directory, enter)
         if not is_there and self._prefix(directory):
             raise FileMissing(f"{self._place(directory)} does not exist")
 
@@ -438,7 +442,7 @@ class S3Storage:
         """Return the page of a listing for a token, or the first."""
         asked: dict[str, Any] = {"Bucket": self._bucket, "Prefix": prefix, **self._calls.payer}
         asked |= {"Delimiter": delimiter} if delimiter else {}
-        asked |= {"StartAfter": prefix + after} if after else {}
+        asked |= {"StartAfter": after} if after else {}
         asked |= {"ContinuationToken": token} if token else {}
         page = self._list(asked, prefix)
         if token and page.token == token:
