@@ -152,7 +152,7 @@ SOAKS = {
     "matrix": Soak(("tests/corpus", "tests/differential", "tests/operations/test_log_*.py"), "soak or matrix"),
     "property": Soak(("tests/property",), "soak or not soak"),
     "load": Soak(("tests/hostile", "tests/operations/test_load.py"), "soak"),
-    "clouds": Soak(("tests/operations/test_clouds.py", "tests/storage"), "soak or not soak"),
+    "clouds": Soak(("tests/operations/test_cloud*.py", "tests/storage"), "soak or not soak"),
     "share": Soak(("tests/sharing/test_load.py",), "soak or not soak"),  # alone: it measures times
     "sharing": Soak(
         ("tests/sharing/server", "tests/sharing/hints", "tests/sharing/test_client*.py"), "soak or not soak"
