@@ -1,5 +1,5 @@
-"""No secret of Google Cloud or Azure leaves a run whose requests fail in every way, and that a store echoes: all output,
-all files that stay behind, and the command lines of all processes are searched.
+"""No secret of Google Cloud or Azure leaves a run whose requests fail, and that a store echoes: all output, all files
+that stay behind, and the command lines of all processes are searched.
 """
 
 from __future__ import annotations
