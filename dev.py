@@ -156,9 +156,9 @@ SOAKS = {
     ),
     "matrix": Soak(("tests/corpus", "tests/differential", "tests/operations/test_log_*.py"), "soak or matrix"),
     "property": Soak(("tests/property",), "soak or not soak"),
-    "load": Soak(("tests/hostile",), "soak"),
+    "load": Soak(("tests/hostile", "tests/operations/test_load.py"), "soak"),
     "clouds": Soak(
-        ("tests/operations/test_clouds.py", "tests/storage/test_[!l]*.py", "tests/storage/test_local*.py"),
+        ("tests/operations/test_cloud*.py", "tests/storage/test_[!l]*.py", "tests/storage/test_local*.py"),
         "soak or not soak",
     ),
     "listing": Soak(("tests/storage/test_listing_load.py",), "soak"),  # alone: it measures times

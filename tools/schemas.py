@@ -70,6 +70,10 @@ _LINES = (
     "alter",
     "schema-change",
     "schema-conversion",
+    "doctor-command",
+    "doctor-access",
+    "doctor-probe",
+    "doctor-storage",
 )
 
 
@@ -126,6 +130,7 @@ def render_schemas() -> dict[str, str]:
         "widen-type": _whole_line(documents["deltacli.widen-type"], "widen-type", "wider types, planned or committed"),
         **_sharing_lines(documents),
         **_fleet_lines(documents),
+        **_doctor_lines(documents),
         "fleet-file": fleet_file_schema(),
     }
     written = [path for path in HOME.glob("*.json") if path.stem not in lines]
@@ -167,6 +172,24 @@ def _fleet_lines(documents: Mapping[str, Schema]) -> dict[str, Schema]:
         "fleet-group": _part_line(check, "fleet-group", ()),
         "fleet-check": _last_line(check, "fleet-check", "groups", "a policy file, after its groups"),
     }
+
+
+def _doctor_lines(documents: Mapping[str, Schema]) -> dict[str, Schema]:
+    """Return the lines of `doctor`."""
+    access, storage = documents["deltacli.doctor-access"], documents["deltacli.doctor-storage"]
+    return {
+        "doctor-command": _part_line(access, "doctor-command", ()),
+        "doctor-access": _doctor_line(access, "doctor-access", "commands", "the access to a table, after its commands"),
+        "doctor-probe": _part_line(storage, "doctor-probe", ()),
+        "doctor-storage": _doctor_line(
+            storage, "doctor-storage", "probes", "what a store guarantees, after its probes"
+        ),
+    }
+
+
+def _doctor_line(document: Schema, kind: str, items: str, title: str) -> Schema:
+    line = _last_line(document, kind, items, title)
+    return line | {"$defs": _parts_in(line["properties"], document["$defs"])}
 
 
 def _suite_line(document: Schema) -> Schema:

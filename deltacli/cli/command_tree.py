@@ -14,6 +14,8 @@ COMMANDS: Mapping[str, str] = {
     "changes": "deltacli.cli.commands.changes",
     "checkpoint": "deltacli.cli.commands.checkpoint",
     "completion": "deltacli.cli.commands.completion",
+    "doctor access": "deltacli.cli.commands.doctor.access",
+    "doctor storage": "deltacli.cli.commands.doctor.storage",
     "features": "deltacli.cli.commands.features",
     "fleet check": "deltacli.cli.commands.fleet.check",
     "fleet plan": "deltacli.cli.commands.fleet.plan",
@@ -72,6 +74,15 @@ Examples:
   deltacli log expire ./tbl --dry-run          list files to delete
   deltacli log crc ./tbl                       write or check a checksum
   deltacli log compact ./tbl --from 1 --to 9   merge commits into a file
+"""
+
+_DOCTOR = """Diagnose the store of a table.
+
+\b
+Examples:
+  deltacli doctor access s3://bucket/tbl               identity and permissions
+  deltacli doctor storage s3://bucket/tbl --dry-run    list the probes
+  deltacli doctor storage s3://bucket/tbl --yes        probe its guarantees
 """
 
 _FLEET = """Maintain many tables by a policy file.
@@ -150,6 +161,7 @@ Examples:
 """
 
 GROUPS: Mapping[str, str] = {
+    "doctor": _DOCTOR,
     "fleet": _FLEET,
     "log": _LOG,
     "schema": _SCHEMA,

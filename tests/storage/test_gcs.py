@@ -388,3 +388,13 @@ def test_the_requester_pays_where_that_is_chosen(gcs: GcsServer) -> None:
 
     assert all("userProject=payer" in request.target for request in gcs.requests if "/batch/" not in request.target)
     assert b"userProject=payer" in gcs.requests[-1].body
+
+
+def test_a_batch_of_deletions_that_is_done_is_not_waited_for(gcs: GcsServer) -> None:
+    waits: list[float] = []
+    name = gcs.make_bucket()
+    gcs.put(name, "t/a", b"")
+    storage = open_storage(f"gs://{name}/t", retry=Retry(pause=waits.append))
+
+    assert [("a", Deleted())] == list(storage.delete_many(["a"]))
+    assert [] == waits

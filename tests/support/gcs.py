@@ -43,6 +43,7 @@ class GcsServer(CloudServer):
         self.sessions: dict[str, Session] = {}
         self.token = ""
         self.ignores_conditions = False
+        self.granted: set[str] = set()
         self._generation = 1_700_000_000_000_000
         self._state = Lock()
         super().__init__()
@@ -73,6 +74,9 @@ class GcsServer(CloudServer):
             query = {name: values[-1] for name, values in parse_qs(parts.query, keep_blank_values=True).items()}
             if parts.path == "/batch/storage/v1":
                 return self._batch(asked)
+            if parts.path.endswith("/iam/testPermissions"):
+                asked_for = parse_qs(parts.query)["permissions"]
+                return Said(200, _json({"permissions": [name for name in asked_for if name in self.granted]}), JSON)
             kind, _, rest = parts.path.partition("/storage/v1/b/")
             bucket, _, name = rest.partition("/o")
             bucket, key = unquote(bucket), unquote(name.removeprefix("/"))

@@ -74,6 +74,10 @@ class AzureCalls:
         return self._credentials.identity
 
     @property
+    def credentials(self) -> AzureCredentials:
+        return self._credentials
+
+    @property
     def is_known_atomic(self) -> bool:
         return is_of_the_cloud(urlsplit(self._transport.endpoint).hostname or "")
 

@@ -34,6 +34,11 @@ class AzureCredentials:
         self._token = ("", 0.0)
 
     @property
+    def options(self) -> AzureOptions:
+        """Return the options that the credentials were chosen by."""
+        return self._options
+
+    @property
     def identity(self) -> str:
         """Return the source of the credentials, for messages."""
         if self._options.anonymous:
@@ -63,7 +68,7 @@ class AzureCredentials:
             return url, {**sent, "Authorization": signed}
         if self._options.sas_token:
             return f"{url}{'&' if urlsplit(url).query else '?'}{self._options.sas_token}", sent
-        return url, {**sent, "Authorization": f"Bearer {self._bearer()}"}
+        return url, {**sent, "Authorization": f"Bearer {self.bearer()}"}
 
     def renew(self) -> bool:
         """Forget the token, because the store refused it. Return False where there is no other one."""
@@ -71,7 +76,8 @@ class AzureCredentials:
             had_one, self._token = bool(self._token[0]), ("", 0.0)
         return had_one
 
-    def _bearer(self) -> str:
+    def bearer(self) -> str:
+        """Return a token, renewed before it expires. Raises CredentialsMissing."""
         with self._lock:
             token, expires = self._token
             if not token or expires - _SPARE_SECONDS < self._clock():

@@ -65,6 +65,10 @@ class GcsCalls:
         return self._credentials.identity
 
     @property
+    def credentials(self) -> GcsCredentials:
+        return self._credentials
+
+    @property
     def is_known_atomic(self) -> bool:
         host = f".{urlsplit(self._transport.endpoint).hostname or ''}"
         return host.endswith(_OF_GOOGLE)
@@ -110,6 +114,14 @@ class GcsCalls:
             for number, answer in answers.items()
             if number < len(keys)
         }
+
+    def granted(self, permissions: Sequence[str]) -> frozenset[str]:
+        """Return which of these permissions the bucket grants to the caller."""
+        text = "&".join(f"permissions={name}" for name in permissions)
+        url = self._url("/iam/testPermissions")
+        answer = self._send(Request("GET", f"{url}{'&' if '?' in url else '?'}{text}"), (200,)).fields()
+        found = answer.get("permissions", [])
+        return frozenset(map(str, found)) if isinstance(found, list) else frozenset()
 
     def can_hold(self, key: str) -> bool:
         return key not in _NO_NAMES and not any(character in key for character in _NOT_IN_NAMES)

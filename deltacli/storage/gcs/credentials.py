@@ -32,6 +32,11 @@ class GcsCredentials:
         self._found: Any = None  # Any: credentials of google-auth
 
     @property
+    def options(self) -> GcsOptions:
+        """Return the options that the credentials were chosen by."""
+        return self._options
+
+    @property
     def identity(self) -> str:
         """Return the account, or the source of the credentials, for messages."""
         if self._options.anonymous:
@@ -84,7 +89,7 @@ def missing_credentials(fault: BaseException, place: str) -> CredentialsMissing:
     said = StoreFault.of(fault)
     error = CredentialsMissing(
         f"{place} cannot be read: no usable credentials of Google Cloud",
-        facts={"library says": str(said).splitlines()[0], **_chain()},
+        facts={"library says": str(said).splitlines()[0], **chain_of("no answer")},
         hint=_LOGIN,
     )
     error.__cause__ = said
@@ -128,8 +133,8 @@ def _json(token: str) -> dict[str, Any]:  # Any: JSON values
     return fields
 
 
-def _chain() -> dict[str, str]:
-    """Return the tried sources, without values that could be secret."""
+def chain_of(metadata: str | None) -> dict[str, str]:
+    """Return the sources that are tried, without values that could be secret. `metadata`: the state of the last one."""
     file = os.environ.get("GOOGLE_APPLICATION_CREDENTIALS")
     state = "unset" if not file else f"{file} ({'there' if os.path.exists(file) else 'absent'})"
     directory = os.environ.get("CLOUDSDK_CONFIG", "~/.config/gcloud")
@@ -138,5 +143,5 @@ def _chain() -> dict[str, str]:
     return {
         "environment": f"GOOGLE_APPLICATION_CREDENTIALS {state}",
         "file": f"{known} ({present})",
-        "instance metadata": "no answer",
+        **({"instance metadata": metadata} if metadata else {}),
     }

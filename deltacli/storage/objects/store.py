@@ -68,6 +68,20 @@ class ObjectStorage:
         return self._uri
 
     @property
+    def root(self) -> str:
+        """The part of the keys that all objects begin with."""
+        return self._root
+
+    @property
+    def calls(self) -> ObjectCalls:
+        """The calls that the store stands on, for probes that must see their answers."""
+        return self._calls
+
+    @property
+    def retry(self) -> Retry:
+        return self._retry
+
+    @property
     def capabilities(self) -> Capabilities:
         """`atomic_create` is assumed until a probe before the first write shows otherwise."""
         return Capabilities(
@@ -257,6 +271,8 @@ class ObjectStorage:
             for found, again in pool.map(send, parts):
                 outcomes |= found
                 paths += again
+            if not paths:
+                break  # the next round begins with a wait
         return outcomes
 
     def _delete_together(self, paths: list[str]) -> tuple[dict[str, Deletion], list[str]]:

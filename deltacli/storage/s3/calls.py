@@ -55,6 +55,10 @@ class S3Calls:
         return self._made
 
     @property
+    def bucket(self) -> str:
+        return self._bucket
+
+    @property
     def host(self) -> str:
         """Return host and port."""
         return _host(self.client)

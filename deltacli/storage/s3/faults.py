@@ -198,7 +198,7 @@ def _judge(
             hint="export AWS_PROFILE=NAME, or for a public bucket add --storage-option anon=true",
         )
     if code in _DENIED:
-        used = {"credentials": _used(client, options)}
+        used = {"credentials": used_credentials(client, options)}
         return PermissionRefused(f"{failed}: access is denied", facts={**facts, **used}, hint=_ask_who(options))
     if code == "NoSuchBucket":
         return StorageFailed(
@@ -258,7 +258,7 @@ def _region_of(fault: BaseException) -> str | None:
     return headers.get("x-amz-bucket-region") or error.get("Region")
 
 
-def _used(client: Any, options: S3Options) -> str:  # Any: a botocore client
+def used_credentials(client: Any, options: S3Options) -> str:  # Any: a botocore client
     """Return the source of the credentials."""
     if options.anonymous:
         return "none (anon=true)"

@@ -100,6 +100,20 @@ class S3Storage:
         return self._uri
 
     @property
+    def root(self) -> str:
+        """The part of the keys that all objects begin with."""
+        return self._root
+
+    @property
+    def retry(self) -> Retry:
+        return self._retry
+
+    @property
+    def calls(self) -> S3Calls:
+        """The requests that the store stands on, for probes that must see their answers."""
+        return self._calls
+
+    @property
     def capabilities(self) -> Capabilities:
         """`atomic_create` is assumed until a probe before the first write shows otherwise."""
         is_atomic = self._honours_condition is not False

@@ -1,0 +1,1 @@
+"""Single requests to a store whose answers show what it guarantees and what its caller may do."""

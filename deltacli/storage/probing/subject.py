@@ -1,0 +1,109 @@
+"""The store that is probed: requests that are sent once, and answers that are not hidden behind retries and guards."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import NamedTuple, Protocol
+
+from deltacli.storage.base import Deletion
+
+
+class Reply(StrEnum):
+    """The answer of a store to one request."""
+
+    DONE = "done"
+    REFUSED = "refused"
+    """The condition of the request does not hold."""
+    ABSENT = "absent"
+    DENIED = "denied"
+    UNSUPPORTED = "unsupported"
+    UNKNOWN = "unknown"
+    """No usable answer: the request may have been executed."""
+    FAILED = "failed"
+
+
+class Said(NamedTuple):
+    """A reply, and the words of the store. `data` are the bytes of a read, `offset` the place of the first of them."""
+
+    reply: Reply
+    text: str = ""
+    data: bytes = b""
+    offset: int = 0
+
+
+@dataclass(frozen=True)
+class Identity:
+    """Who sends the requests, without secrets. `name` is None where the store does not tell it; `source` is where the
+    credentials come from; `chain` has the sources that were tried and their states, in order.
+    """
+
+    name: str | None
+    source: str
+    details: dict[str, str] = field(default_factory=dict)
+    chain: dict[str, str] = field(default_factory=dict)
+
+
+class Granted(StrEnum):
+    """What is known about a permission."""
+
+    YES = "granted"
+    NO = "missing"
+    UNKNOWN = "unknown"
+
+
+class Permit(NamedTuple):
+    """What is known about one permission, and why."""
+
+    state: Granted
+    reason: str
+
+
+class Subject(Protocol):
+    """A store under a root. Names are relative to the root, and are those of scratch files except in `look_at`.
+
+    Errors of the network raise StorageFailed. All methods but `create` and `replace` are repeated after passing faults.
+    """
+
+    @property
+    def kind(self) -> str:
+        """The kind of the store: local, s3, gcs, azure."""
+
+    @property
+    def endpoint(self) -> str:
+        """The host that requests are sent to, '' for a local directory."""
+
+    @property
+    def names_of_permissions(self) -> dict[str, str]:
+        """What the store calls the permissions `list`, `read`, `create`, `replace` and `delete`."""
+
+    def identity(self) -> Identity:
+        """Return who sends the requests."""
+
+    def permits(self) -> dict[str, Permit]:
+        """Return what is known about the permissions to create, replace and delete without writing."""
+
+    def create(self, name: str, data: bytes) -> Said:
+        """Create a file on the condition that it is absent, in one request."""
+
+    def tag(self, name: str) -> str:
+        """Return the tag of a file, '' where the store has none."""
+
+    def replace(self, name: str, data: bytes, tag: str | None) -> Said:
+        """Replace a file, on the condition that it has this tag; None: without a condition."""
+
+    def look_at(self, name: str) -> Said:
+        """Read the first byte of a file."""
+
+    def read(self, name: str, first: int | None = None, last: int | None = None, tag: str = "") -> Said:
+        """Read a file, or a range of it with both ends, as the store sends it; with a tag only if the file has it."""
+
+    def modified_ms(self, name: str) -> int:
+        """Return when the store says that a file was written."""
+
+    def names(self, prefix: str, start: str = "") -> list[str]:
+        """Return the names that begin with `prefix`, from `start` on, in the order of the store, in several pages."""
+
+    def delete(self, names: Sequence[str]) -> list[tuple[str, Deletion]]:
+        """Delete files as vacuum does, and return the outcome of each."""
