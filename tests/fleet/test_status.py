@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
@@ -14,6 +15,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from deltacli.cli.app import run
 from deltacli.fleet.running.journal import JournalWriter
 from tests.cli.test_documents import validate
+from tests.cli.test_validate_formats import SARIF
 
 POLICY = (
     '[policies.p]\nvalidate = {}\n[groups.g]\npolicy = "p"\ntables = ["t"]\n[groups.h]\npolicy = "p"\ntables = ["u"]\n'
@@ -164,3 +166,37 @@ def test_a_table_that_is_gone_has_no_alerts(status: Status) -> None:
     code, document = status()
 
     assert (0, []) == (code, document["tables"])
+
+
+def test_the_formats_of_ci_systems_have_the_alerts_of_all_tables(
+    status: Status, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    Path("fleet.toml").write_text(LIMITS)
+    finding = {"rule": "commit.bad-json", "severity": "error", "message": "not JSON", "path": "_delta_log/5", "line": 3}
+    write_run(
+        1,
+        ("table-facts", {"table": "/lake/a", "facts": FACTS}),
+        step("/lake/a", "validate", "findings", message="x", details={"findings": [finding, {"rule": "of.another"}]}),
+        step("/lake/a", "vacuum", "refused", message="<&>"),
+        ("table-unreadable", {"table": "/lake/b", "code": "log.gap", "message": "commit 3 is missing"}),
+        step("/lake/c", "vacuum", "done"),
+    )
+
+    codes = [run(["fleet", "status", "--now", "1970-01-08T00:00:01Z", "--format", form]) for form in ("sarif", "junit")]
+    sarif, junit = capfdbinary.readouterr()[0].split(b"\n", 1)
+
+    SARIF.validate(document := json.loads(sarif))
+    results = [(found["ruleId"], found["level"]) for found in document["runs"][0]["results"]]
+    suites = ElementTree.fromstring(junit)
+    failed = {case.get("name") for case in suites.iterfind(".//testcase[failure]")}
+    expected = {"commit.bad-json", "fleet.validate", "fleet.vacuum", "fleet.log-bytes", "fleet.checkpoint-age"}
+    assert ([1, 1], expected, expected) == (codes, {rule for rule, _ in results}, failed)
+    assert [("commit.bad-json", "error"), ("fleet.log-bytes", "warning")] == [results[0], results[-2]]
+    assert (
+        "commit 3 is missing"
+        in document["runs"][0]["invocations"][0]["toolExecutionNotifications"][0]["message"]["text"]
+    )
+    assert ("3", "1") == (str(len(suites)), suites.get("errors"))
+    assert {"fleet.small-files", "fleet.tombstones", "fleet.failed-rules"} == {
+        case.get("name") for case in suites[0].iterfind("testcase[skipped]")
+    }

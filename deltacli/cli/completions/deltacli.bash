@@ -375,7 +375,7 @@ status;-;again;Show the last steps of each table, alerts and trends.
 --metrics;FILE;once;Also write metrics in OpenMetrics text, for node_exporter'\''s textfile collector.
 --serve-metrics;TEXT;once;Instead serve the metrics over HTTP until a signal, on loopback.
 --allow-remote;-;once;Let --serve-metrics use an address that other machines can reach.
---format;table json ndjson csv markdown;once;Format of stdout.
+--format;table json ndjson csv markdown sarif junit github;once;Format of stdout.
 --json;-;once;The same as --format json.
 --output;FILE;once;Write the result to this file, atomically, instead of to stdout.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.

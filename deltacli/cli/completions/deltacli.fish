@@ -367,7 +367,7 @@ complete -c deltacli -n '__deltacli_may "fleet status" --html' -l html -r -F -d 
 complete -c deltacli -n '__deltacli_may "fleet status" --metrics' -l metrics -r -F -d 'Also write metrics in OpenMetrics text, for node_exporter\'s textfile collector.'
 complete -c deltacli -n '__deltacli_may "fleet status" --serve-metrics' -l serve-metrics -r -f -d 'Instead serve the metrics over HTTP until a signal, on loopback.'
 complete -c deltacli -n '__deltacli_may "fleet status" --allow-remote' -l allow-remote -d 'Let --serve-metrics use an address that other machines can reach.'
-complete -c deltacli -n '__deltacli_may "fleet status" --format' -l format -r -f -a 'table json ndjson csv markdown' -d 'Format of stdout.'
+complete -c deltacli -n '__deltacli_may "fleet status" --format' -l format -r -f -a 'table json ndjson csv markdown sarif junit github' -d 'Format of stdout.'
 complete -c deltacli -n '__deltacli_may "fleet status" --json' -l json -d 'The same as --format json.'
 complete -c deltacli -n '__deltacli_may "fleet status" --output' -l output -r -F -d 'Write the result to this file, atomically, instead of to stdout.'
 complete -c deltacli -n '__deltacli_may "fleet status" --now' -l now -r -f -d 'Time to use as the current time, for reproducible runs.'

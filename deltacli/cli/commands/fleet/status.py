@@ -7,6 +7,7 @@ from pathlib import Path
 
 import typer
 
+from deltacli.cli.formats import FindingFormat
 from deltacli.cli.options.fleet import (
     FLEET_FILE,
     AllowRemoteOption,
@@ -23,6 +24,7 @@ from deltacli.cli.terminal.interrupts import Interrupted
 from deltacli.cli.terminal.output import open_sink
 from deltacli.errors import UsageError
 
+FORMATS = FindingFormat
 EXIT_CODES = (0, 1, 2, 4, 5, 7, 70)
 
 
@@ -51,6 +53,7 @@ def status(
       deltacli fleet status
       deltacli fleet status --only bronze --json
       deltacli fleet status --html status.html
+      deltacli fleet status --format junit --output fleet.xml
       deltacli fleet status --metrics /var/lib/node_exporter/fleet.prom -q
       deltacli fleet status --serve-metrics 9105
     """

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from deltacli.cli.render.terminal.console import Canvas
+    from deltacli.cli.render.validate.report import ValidationReport
 
 _SPARK_CELLS = 12
 
@@ -50,6 +51,15 @@ class StatusResult(Listing[TableStatus]):
     """The tables, then the totals of the last runs, then the newest run."""
 
     totals: Sequence[Total] = ()
+    status: FleetStatus | None = None
+
+    @property
+    def report(self) -> ValidationReport:
+        """Return the alerts as findings, for the formats that write findings."""
+        from deltacli.cli.render.fleet.findings import status_report
+
+        assert self.status is not None
+        return status_report(self.status)
 
     def draw(self, sink: BinaryIO, terminal: Terminal) -> None:
         if self.rows:
@@ -82,6 +92,7 @@ def status_result(file: str, status: FleetStatus, now_ms: int) -> StatusResult:
         last={"type": "fleet-status", "file": file, **content},
         said=lambda _: said,
         totals=_totals(status),
+        status=status,
     )
 
 

@@ -149,6 +149,6 @@ def risk_of(finding: Finding) -> Risk | None:
     """Return the possible consequence of a finding, or None if there is none: an observation, a warning without a
     class, or a fault outside the table.
     """
-    if finding.severity is Severity.INFO or finding.rule.id.startswith("validate."):
+    if finding.severity is Severity.INFO or finding.rule.id.startswith(("validate.", "fleet.")):
         return None
     return _CLASSES.get(finding.rule.id, Risk.READERS_FAIL if finding.severity is Severity.ERROR else None)
