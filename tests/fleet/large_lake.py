@@ -38,10 +38,17 @@ checkpoint = { commits = 20 }
 log-expire = { retention = "30d", consent = true }
 vacuum = { every = "7d", retention = "14d", max-delete = "100%", consent = true }
 validate = { every = "1d", level = "storage", fail-on = "warning" }
+[policies.log]
+inherits = "base"
+validate.level = "log"
+[groups.large]
+policy = "log"
+globs = ["lake/large*"]
 [groups.lake]
 policy = "base"
 globs = ["lake/*"]
 """
+"""Most files of the large table do not exist, which only its log level does not see."""
 
 
 @dataclass(frozen=True)

@@ -12,15 +12,13 @@ import pytest
 
 from deltacli.api.table import Table, open_table
 from deltacli.cli.app import run
-from deltacli.engine.embedded import EmbeddedEngine
-from deltacli.fleet.policy_file.reading import require_fleet_file
 from deltacli.fleet.running.runner import RunOptions
-from deltacli.fleet.running.session import FleetSession
 from deltacli.storage import Storage, open_storage
 from deltacli.storage.throttled import ThrottledRetry
 from tests.cli.test_documents import validate
-from tests.fleet.lake import DAMAGED, HEALTHY, NOW_MS, data_files, live_digest, tree_of, write_lake
-from tests.support.faulty import Fault, FaultyStorage
+from tests.fleet.lake import DAMAGED, HEALTHY, data_files, live_digest, tree_of, write_lake
+from tests.fleet.sessions import session_of
+from tests.support.faulty import Fault
 
 Command = Callable[..., tuple[int, Any]]  # Any: JSON values
 
@@ -150,22 +148,6 @@ def test_nothing_is_deleted_after_a_validation_that_could_not_be_completed(fleet
     assert {"validate": "failed", "vacuum": "refused"} == states(first)["garbage"]
     assert {"vacuum": "refused"} == states(resumed)["garbage"]
     assert kept == data_files(tmp_path / "lake" / "garbage")
-
-
-def session_of(root: Path, **others: Any) -> FleetSession:  # Any: fields of a session
-    write_lake(root)
-    place = str(root / "fleet-state" / "leases")
-    leases = FaultyStorage(open_storage(place))
-    fields: dict[str, Any] = {
-        "file": require_fleet_file(root / "fleet.toml"),
-        "state": root / "fleet-state",
-        "open_store": lambda uri: leases if uri == place else open_storage(uri),
-        "open_table": open_table,
-        "engine": EmbeddedEngine(),
-        "clock": lambda: NOW_MS,
-        "options": RunOptions(jobs=1, yes=True),
-    }
-    return FleetSession(**(fields | others))
 
 
 def test_leases_that_cannot_be_read_fail_a_step_and_not_the_run(tmp_path: Path) -> None:

@@ -347,6 +347,10 @@ status;-;again;Show the last steps of each table, alerts and trends.
 --resume;-;once;Continue the newest run if it was killed, interrupted or out of time.
 --steal-leases;TEXT;once;Take tables that other runs hold; the reason is recorded.
 --yes;-;once;Run destructive steps where their policy has consent = true.
+--engine;embedded spark;once;Where the work runs: in this process, or on a Spark cluster.
+--master;TEXT;once;Spark master, such as local[4] or spark://HOST:7077.
+--remote;TEXT;once;Spark Connect server, such as sc://HOST:15002; @FILE reads the URL from a file.
+--spark-conf;TEXT;again;Setting of the Spark session; K=@FILE reads the value from a file. Repeatable.
 --format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
 --output;FILE;once;Write the result to this file, atomically, instead of to stdout.

@@ -10,6 +10,7 @@ from deltacli.cli.options.run import Run
 if TYPE_CHECKING:
     from deltacli.api.table import Table
     from deltacli.cli.options.stores import Stores
+    from deltacli.fleet.running.cluster import FleetCluster
     from deltacli.storage import Storage
 
 
@@ -44,4 +45,19 @@ class FleetStores:
             open_other=self.stores.open,
             allowed=self.run.allowed,
             name=name,
+            location=self.run.location_of(storage) if self.run.engine.may_repeat else None,
         )
+
+    def cluster(self, jobs: int) -> FleetCluster | None:
+        """Return how the engine of the run works on many tables; None for an engine of this process."""
+        if not self.run.engine.may_repeat:
+            return None
+        from deltacli.fleet.running.cluster import FleetCluster
+
+        return FleetCluster(
+            self.run.engine, lambda name: self.open_table(name).stores, self.is_sent, self.run.clock, jobs
+        )
+
+    def is_sent(self, name: str) -> bool:
+        """Return True for a table that executors may open: their requests cannot be limited to a rate."""
+        return self.stores.calls_per_second is None or "://" not in name

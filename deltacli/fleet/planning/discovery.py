@@ -36,6 +36,11 @@ class FoundTable(NamedTuple):
     at: str
 
     @property
+    def base(self) -> str:
+        """Return the URI of the open store."""
+        return self.store.uri
+
+    @property
     def identity(self) -> str:
         """Return what is the same for all names of the table."""
         return _identity(self.store, self.at)

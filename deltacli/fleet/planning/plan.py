@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -19,6 +19,7 @@ from deltacli.storage.secrets import without_secrets
 
 if TYPE_CHECKING:
     from deltacli.engine.base import Engine
+    from deltacli.storage import Storage
 
 
 class PlanProblem(NamedTuple):
@@ -141,8 +142,10 @@ def plan_fleet(
     only: Collection[str] = (),
     past_of: Callable[[str], Past] = lambda _: NO_PAST,
     progress: Progress = SILENT,
+    read: FactsReader | None = None,
 ) -> FleetPlan:
-    """Find the tables, read their cheap facts in parallel, and decide what is due. Raises UsageError.
+    """Find the tables, read their cheap facts in parallel, and decide what is due. `read` reads the facts (default:
+    threads of this process). Raises UsageError.
 
     A table that cannot be read is part of the plan, with its problem and without steps.
     """
@@ -151,29 +154,59 @@ def plan_fleet(
     until = file.groups.index(groups[-1]) + 1 if groups else 0  # earlier groups may have tables of a chosen one
     found = discover(file.groups[:until], open_, engine, progress=progress)
     tables = [table for table in found.tables if table.group.name in chosen]
-    at_once = max((table.store.capabilities.parallel_reads for table in tables), default=1)
+    asked = [(table, expiry_cutoff_ms(table.group.policy, now_ms)) for table in tables]
+    plans = []
     with progress.step("reading facts", unit="tables", total=len(tables)) as step:
-
-        def look(table: FoundTable) -> TablePlan:
-            plan = plan_table(table, past_of(table.name), now_ms)
+        for table, facts in zip(tables, (read or read_here(engine))(asked), strict=True):
+            plans.append(judge(table, facts, past_of(table.name), now_ms))
             step.advance()
-            return plan
-
-        plans = sorted(engine.run(look, tables, at_once=at_once), key=lambda plan: plan.rank)
+    plans.sort(key=lambda plan: plan.rank)
     by_name = {table.name: table for table in tables}
     return FleetPlan(file, now_ms, tuple(plans), tuple(_problems(found, chosen)), found.others, by_name)
 
 
+class FactsPiece(NamedTuple):
+    """Where the facts of a table are: the URI of an open store, and the directory in it."""
+
+    base: str
+    at: str
+    cutoff_ms: int
+
+
+FactsReader = Callable[[Sequence[tuple[FoundTable, int]]], Iterator[TableFacts | PlanProblem]]
+"""Yields the facts of tables, each with its cutoff, in their order."""
+
+
+def read_here(engine: Engine) -> FactsReader:
+    """Return a reader of facts that uses threads of this process."""
+
+    def read(tables: Sequence[tuple[FoundTable, int]]) -> Iterator[TableFacts | PlanProblem]:
+        at_once = max((table.store.capabilities.parallel_reads for table, _ in tables), default=1)
+        return engine.run(lambda one: look(one[0].store, one[0].at, one[1]), tables, at_once=at_once)
+
+    return read
+
+
+def look(store: Storage, at: str, cutoff_ms: int) -> TableFacts | PlanProblem:
+    """Return the facts of a table, or why they cannot be read."""
+    try:
+        return read_facts(store, at, cutoff_ms)
+    except DeltacliError as fault:
+        return PlanProblem.of(fault)
+    except Exception as fault:  # noqa: BLE001  (recorded as exit 70: no table hides the others)
+        return PlanProblem("bug", f"{type(fault).__name__}: {without_secrets(str(fault))}", EXIT_BUG)
+
+
 def plan_table(table: FoundTable, past: Past, now_ms: int) -> TablePlan:
     """Return what is due for one table. A table that cannot be read has a problem."""
+    return judge(table, look(table.store, table.at, expiry_cutoff_ms(table.group.policy, now_ms)), past, now_ms)
+
+
+def judge(table: FoundTable, facts: TableFacts | PlanProblem, past: Past, now_ms: int) -> TablePlan:
+    """Return what is due for a table with these facts."""
     group = table.group
-    try:
-        facts = read_facts(table.store, table.at, expiry_cutoff_ms(group.policy, now_ms))
-    except DeltacliError as fault:
-        return TablePlan(table.name, group.name, group.policy.name, None, (), PlanProblem.of(fault))
-    except Exception as fault:  # noqa: BLE001  (recorded as exit 70: no table hides the others)
-        problem = PlanProblem("bug", f"{type(fault).__name__}: {without_secrets(str(fault))}", EXIT_BUG)
-        return TablePlan(table.name, group.name, group.policy.name, None, (), problem)
+    if isinstance(facts, PlanProblem):
+        return TablePlan(table.name, group.name, group.policy.name, None, (), facts)
     cost = FAR if table.store.capabilities.parallel_reads > 1 else NEAR
     steps = plan_steps(facts, group.policy, past, now_ms, cost)
     return TablePlan(table.name, group.name, group.policy.name, facts, steps)

@@ -15,16 +15,15 @@ from threading import Event
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.clock import Clock
-from deltacli.errors import EXIT_BUG, EXIT_FINDINGS, EXIT_OK, DeltacliError, PartlyDone, Refused
+from deltacli.delta.log.log_path import commit_name
+from deltacli.errors import EXIT_FINDINGS, EXIT_OK, DeltacliError, PartlyDone, Refused
 from deltacli.fleet.planning.due import Past, PlannedStep
 from deltacli.fleet.planning.plan import FleetPlan, PlanProblem, TablePlan, plan_table
 from deltacli.fleet.running.journal import NOT_DONE, SUCCEEDED, Journal, JournalWriter
 from deltacli.fleet.running.leases import Holder, Leases
-from deltacli.fleet.running.steps import StepOutcome, carry_out
+from deltacli.fleet.running.steps import StepOutcome, StepWork, attempt
 from deltacli.fleet.thresholds import Judgement
-from deltacli.memory_limit import exhausted_by, is_exhaustion
 from deltacli.progress import SILENT, Progress
-from deltacli.storage.base import require_writable
 from deltacli.storage.secrets import without_secrets
 
 if TYPE_CHECKING:
@@ -150,6 +149,7 @@ class FleetRunner:
     progress: Progress = SILENT
     ticks: Callable[[], float] = time.monotonic
     began: float | None = None
+    attempt: Callable[[StepWork], StepOutcome] = attempt
     on_table: Callable[[TableReport], None] = lambda _: None
     _stopping: Event = field(default_factory=Event)
     _deadline: float | None = None
@@ -245,7 +245,7 @@ class FleetRunner:
                 left += 1
                 doubt = _Doubt.NOT_STARTED if step.kind == "validate" else doubt
                 continue
-            report = self._step(planned, step, table, doubt)
+            report = self._step(current, step, table, doubt)
             reports.append(report)
             if step.kind == "validate":
                 doubt = _Doubt.after(report.outcome.state)
@@ -276,7 +276,7 @@ class FleetRunner:
         refusal = self._refusal(planned.name, step, doubt)
         if refusal is None:
             self.writer.write("step-started", self.clock(), **where, reason=step.reason)
-        outcome = refusal or self._outcome(planned.name, step.kind, table)
+        outcome = refusal or self.attempt(self._work(planned, step, table))
         duration_ms = round((self.ticks() - began) * 1_000)
         self.writer.write(
             "step-finished",
@@ -290,6 +290,12 @@ class FleetRunner:
             details=outcome.details,
         )
         return StepReport(step, outcome, duration_ms)
+
+    def _work(self, planned: TablePlan, step: PlannedStep, table: Callable[[], TableHandle]) -> StepWork:
+        policy, facts = self.plan.found[planned.name].group.policy, planned.facts
+        newest = (commit_name(facts.version), facts.committed_ms) if facts and facts.commits_behind else None
+        costs = step.estimate
+        return StepWork(planned.name, step.kind, policy, table, costs.size_bytes, costs.seconds, newest)
 
     def _refusal(self, table: str, step: PlannedStep, doubt: _Doubt | None) -> StepOutcome | None:
         """Return why a step is not carried out, None where it may be."""
@@ -314,20 +320,6 @@ class FleetRunner:
             return StepOutcome.of(fault)
         message = "another run has taken the lease of this table"
         return StepOutcome("refused", Refused.exit_code, message, "fleet.lease-lost")
-
-    def _outcome(self, name: str, kind: str, table: Callable[[], TableHandle]) -> StepOutcome:
-        """Carry out a step. No fault of a table ends the run, not even a bug."""
-        try:
-            opened = table()
-            if kind != "validate":
-                require_writable(opened.storage)
-            return carry_out(kind, opened, self.plan.found[name].group.policy, name)
-        except DeltacliError as fault:
-            return StepOutcome.of(fault)
-        except Exception as fault:  # noqa: BLE001  (recorded as exit 70 in report and journal)
-            if is_exhaustion(fault):
-                return StepOutcome.of(exhausted_by(fault))
-            return StepOutcome("failed", EXIT_BUG, f"{type(fault).__name__}: {without_secrets(str(fault))}", "bug")
 
 
 def _all(steps: Collection[PlannedStep], outcome: StepOutcome) -> tuple[StepReport, ...]:

@@ -21,6 +21,7 @@ from deltacli.fleet.policy_file.model import FleetFile
 from deltacli.fleet.running.journal import FINAL, Journal, JournalWriter, RunRecord
 from deltacli.fleet.running.leases import Holder, Leases, process_identity
 from deltacli.fleet.running.runner import FleetReport, FleetRunner, RunOptions
+from deltacli.fleet.running.steps import attempt
 from deltacli.fleet.status import read_status
 from deltacli.progress import SILENT, Progress
 from deltacli.release import VERSION
@@ -28,6 +29,7 @@ from deltacli.units import format_timestamp
 
 if TYPE_CHECKING:
     from deltacli.engine.base import Engine
+    from deltacli.fleet.running.cluster import FleetCluster
     from deltacli.operations.table.handle import TableHandle
 
 LEASES = "leases"
@@ -37,6 +39,7 @@ LEASES = "leases"
 class FleetSession:
     """What a run needs: the policy file, how stores and tables are opened, and the state directory.
 
+    `cluster` does the work on executors (default: in this process).
     `steal` is the reason to take leases that other runs hold. `report` has what was done, also after an interruption.
     """
 
@@ -47,6 +50,7 @@ class FleetSession:
     engine: Engine
     clock: Clock
     options: RunOptions
+    cluster: FleetCluster | None = None
     only: Collection[str] = ()
     steal: str | None = None
     progress: Progress = SILENT
@@ -134,6 +138,7 @@ class FleetSession:
             only=self.only,
             past_of=journal.past_of,
             progress=self.progress,
+            read=None if self.cluster is None else self.cluster.read_facts,
         )
         groups = {group.name for group in choose_groups(self.file, self.only)}
         record_facts(plan, groups, journal, writer, self.clock())
@@ -150,6 +155,7 @@ class FleetSession:
             self.clock,
             done=done,
             began=began,
+            attempt=attempt if self.cluster is None else self.cluster.attempt,
             progress=self.progress,
             ticks=self.ticks,
         )

@@ -7,11 +7,13 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from deltacli.errors import EXIT_FINDINGS, EXIT_OK, DeltacliError, PartlyDone, Refused, UsageError
+from deltacli.errors import EXIT_BUG, EXIT_FINDINGS, EXIT_OK, DeltacliError, PartlyDone, Refused, UsageError
 from deltacli.fleet.names import table_file_name
 from deltacli.fleet.policy_file.keys import SEVERITIES
 from deltacli.fleet.policy_file.model import CheckpointPolicy, Policy, ValidatePolicy
 from deltacli.hints import quoted, quoted_table
+from deltacli.memory_limit import exhausted_by, is_exhaustion
+from deltacli.storage.base import require_writable
 from deltacli.storage.secrets import without_secrets
 from deltacli.units import format_size, plural
 
@@ -42,10 +44,44 @@ class StepOutcome(NamedTuple):
         state = {Refused.exit_code: "refused", PartlyDone.exit_code: "partly"}.get(fault.exit_code, "failed")
         return cls(state, fault.exit_code, without_secrets(fault.message), fault.code, details)
 
+    @classmethod
+    def of_any(cls, fault: Exception) -> StepOutcome:
+        """Return any exception as an outcome: one that is no error of deltacli is a bug."""
+        if isinstance(fault, DeltacliError):
+            return cls.of(fault)
+        if is_exhaustion(fault):
+            return cls.of(exhausted_by(fault))
+        return cls("failed", EXIT_BUG, f"{type(fault).__name__}: {without_secrets(str(fault))}", "bug")
 
-def carry_out(kind: str, table: TableHandle, policy: Policy, name: str) -> StepOutcome:
+
+class StepWork(NamedTuple):
+    """A step to carry out: `table` opens the table `name`. Size and seconds are estimates; a size of None is not known.
+    `newest` is the name of the newest commit with its modification time, None where that is not known.
+    """
+
+    name: str
+    kind: str
+    policy: Policy
+    table: Callable[[], TableHandle]
+    size_bytes: int | None = 0
+    seconds: float = 0.0
+    newest: tuple[str, int] | None = None
+
+
+def attempt(work: StepWork) -> StepOutcome:
+    """Carry out a step. No fault of a table ends the run, not even a bug."""
+    try:
+        return carry_out(work)
+    except Exception as fault:  # noqa: BLE001  (recorded as exit code in report and journal)
+        return StepOutcome.of_any(fault)
+
+
+def carry_out(work: StepWork) -> StepOutcome:
     """Carry out a step. Raises what its operation raises, and PartlyDone where it could not be completed."""
-    return _STEPS[kind](table, policy, name)
+    opened = work.table()
+    if work.kind != "validate":
+        require_writable(opened.storage)
+    return _STEPS[work.kind](opened, work.policy, work.name)
 
 
 def _checkpoint(table: TableHandle, policy: Policy, _: str) -> StepOutcome:
@@ -129,6 +165,7 @@ def _validate(table: TableHandle, policy: Policy, name: str) -> StepOutcome:
         limits=FileLimits(settings.sample),
         open_other=table.open_other,
         allowed=table.allowed,
+        location=table.stores.location,
     )
     path = _baseline_path(settings, name)
     baseline = None if path is None else _read_baseline(path)

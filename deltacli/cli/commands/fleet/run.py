@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from deltacli.fleet.running.session import FleetSession
 
 EXIT_CODES = (0, 1, 2, 4, 5, 7, 70)
+RUNS_ON_CLUSTER = True
 
 
 def run(
@@ -53,7 +54,8 @@ def run(
     policy and --yes; without them, and after a validation with findings, the step
     is refused (exit 4 of the step) and the others run. Two runs never work on a
     table at once. The journal in the state directory records every step, so that a
-    killed run can be resumed. Exits with 5 if a step was refused, failed or not
+    killed run can be resumed. With --engine spark executors read the facts, check
+    small tables in groups, and share the large steps. Exits with 5 if a step was refused, failed or not
     started, with 1 if validations only had findings.
 
     \b
@@ -74,6 +76,8 @@ def run(
     if yes:
         require_now_is_not_ahead(run)
     stores = FleetStores.of(run, found.settings.calls_per_second)
+    cluster = stores.cluster(jobs or found.settings.jobs)
+    at_once = jobs or (found.settings.jobs if cluster is None else cluster.tables_at_once)
     session = FleetSession(
         found,
         Path(state or found.settings.state),
@@ -81,7 +85,8 @@ def run(
         stores.open_table,
         run.engine,
         run.clock,
-        RunOptions(jobs or found.settings.jobs, None if budget_ms is None else budget_ms / 1_000, yes),
+        RunOptions(at_once, None if budget_ms is None else budget_ms / 1_000, yes),
+        cluster,
         only=only or (),
         steal=steal_leases,
         progress=run.progress,
