@@ -34,12 +34,12 @@ _OPTIONS: Mapping[Section, str] = {
     Section.OUTPUT: """
         --columns --limit --as --rows --counts --refs --no-refs --ddl
         --files --tombstones --schema --mapping --digest --brief --group --max-findings
-        --fail-on --exit-zero --write-baseline --trend --save-plan --save-plans --details --metrics
+        --fail-on --exit-zero --write-baseline --trend --save-plan --save-plans --details --metrics --html --serve-metrics
         --format --json --output
     """,
     Section.SAFETY: """
         --dry-run --yes --check --check-files --force --replace --allow-retention-below --max-delete --keep-version
-        --protect-from --skip-nested-tables --keep-last --steal-leases
+        --protect-from --skip-nested-tables --keep-last --steal-leases --allow-remote
     """,
     Section.GLOBAL: """
         --now --storage-option --retry-budget --allow-external --table-format --config --color --progress --log-format

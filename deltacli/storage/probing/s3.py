@@ -53,6 +53,7 @@ class S3Requests:
 
     dialect = DIALECT
     deletes_per_request = 1_000
+    starts_anywhere = True
     is_known_atomic = False
 
     def __init__(self, made: S3Calls) -> None:
