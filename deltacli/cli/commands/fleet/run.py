@@ -24,10 +24,12 @@ from deltacli.cli.options.fleet import (
 from deltacli.cli.options.run import Run
 from deltacli.cli.terminal.interrupts import Interrupted
 from deltacli.cli.terminal.shell import again_with
-from deltacli.errors import UsageError
+from deltacli.errors import StorageFailed, UsageError
 from deltacli.units import parse_duration, plural
 
 if TYPE_CHECKING:
+    from deltacli.cli.render.fleet.run import RunResult
+    from deltacli.fleet.reporting.webhook import Sender
     from deltacli.fleet.running.runner import FleetReport
     from deltacli.fleet.running.session import FleetSession
 
@@ -55,8 +57,10 @@ def run(
     is refused (exit 4 of the step) and the others run. Two runs never work on a
     table at once. The journal in the state directory records every step, so that a
     killed run can be resumed. With --engine spark executors read the facts, check
-    small tables in groups, and share the large steps. Exits with 5 if a step was refused, failed or not
-    started, with 1 if validations only had findings.
+    small tables in groups, and share the large steps. Exits with 5 if a step was
+    refused, failed or not started, with 1 for findings and exceeded thresholds. The
+    webhook of the policy file gets the summary; if it does not accept it, exit 0
+    becomes 7.
 
     \b
     Examples:
@@ -66,6 +70,7 @@ def run(
     """
     from deltacli.cli.render.fleet.run import run_result
     from deltacli.fleet.policy_file.reading import require_fleet_file
+    from deltacli.fleet.reporting.webhook import make_sender
     from deltacli.fleet.running.runner import RunOptions
     from deltacli.fleet.running.session import FleetSession
 
@@ -75,6 +80,7 @@ def run(
     budget_ms = None if time_budget is None else parse_duration(time_budget, "--time-budget")
     if yes:
         require_now_is_not_ahead(run)
+    sender = make_sender(found.webhook, run.clock)
     stores = FleetStores.of(run, found.settings.calls_per_second)
     cluster = stores.cluster(jobs or found.settings.jobs)
     at_once = jobs or (found.settings.jobs if cluster is None else cluster.tables_at_once)
@@ -93,11 +99,29 @@ def run(
         note=run.note,
     )
     report = _carry_out(session, resume=resume)
-    run.write(run_result(report))
+    result = run_result(report)
+    run.write(result)
     if report.left:
         run.note(f"next: {again_with(invocation.arguments, '--resume')}")
-    if report.exit_code:
-        raise typer.Exit(report.exit_code)
+    is_sent = sender is None or _send(run, sender, result, report)
+    if report.exit_code or not is_sent:
+        raise typer.Exit(report.exit_code or StorageFailed.exit_code)
+
+
+def _send(run: Run, sender: Sender, result: RunResult, report: FleetReport) -> bool:
+    """Send the summary of a run to the webhook, if its policy file wants it, and return whether it was accepted."""
+    from deltacli.documents import dumps
+
+    if sender.webhook.when == "alerts" and not report.exit_code:
+        return True
+    try:
+        reason = sender.send(dumps(result.last), report.run)
+    except Interrupted as interruption:
+        interruption.outcome = f"run {report.run} has ended, but its summary was not sent to the webhook"
+        raise
+    if reason is not None:
+        run.note(f"warning: the summary of run {report.run} was not sent to the webhook: {reason}")
+    return reason is None
 
 
 def _carry_out(session: FleetSession, *, resume: bool) -> FleetReport:
