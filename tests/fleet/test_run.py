@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from deltacli.cli.app import run
-from deltacli.storage.throttled import ThrottledRetry
+from deltacli.storage.retry import ThrottledRetry
 from tests.cli.test_documents import validate
 from tests.fleet.lake import DAMAGED, HEALTHY, data_files, live_digest, tree_of, write_lake
 
