@@ -219,7 +219,7 @@ class RemoteStorage:
         chosen = {"use_listings_cache": False, "skip_instance_cache": True, **self._options}
         with self._lock:
             if self._made is None:
-                require_endpoint(endpoint_of(self._uri, self._options), self.uri, self._connect)
+                require_endpoint(endpoint_of(self._uri), self.uri, self._connect)
                 self._made = self._call(lambda: fsspec.core.url_to_fs(self._uri, **chosen), self.uri)
             return self._made
 
@@ -234,7 +234,7 @@ class RemoteStorage:
         except Exception as fault:  # noqa: BLE001  (the libraries of stores have no common base exception)
             if missing := unloadable_library(self._scheme, fault):
                 raise missing from None
-            error = translate(fault, place, EXTRAS.get(self._scheme))
+            error = translate(fault, place)
             raise error from error.__cause__
 
 

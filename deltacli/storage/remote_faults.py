@@ -27,38 +27,27 @@ _CREDENTIAL_NAMES = {"CredentialUnavailableError", "DefaultCredentialsError", "R
 _AUTHENTICATION_NAMES = {"ClientAuthenticationError"}
 _CREDENTIAL_WORDS = ("with credentials", "credentials were not found", "failed to retrieve a token")
 
-_HINTS: Mapping[str, str] = {
-    "azure": "az login, or set AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY; "
-    "for public data add --storage-option anon=true",
-    "gcs": "gcloud auth application-default login; for public data add --storage-option token=anon",
-}
-"""Extra -> the source of its credentials."""
-
 _PROXIES = ("https_proxy", "http_proxy", "all_proxy")
 _PORTS = {"sftp": 22, "ssh": 22, "ftp": 21, "http": 80, "https": 443}
-_AZURE = ("abfs", "abfss", "az")
-_AZURE_HOST = "blob.core.windows.net"
 
 
-def translate(fault: BaseException, place: str, extra: str | None) -> StorageFailed:
-    """Return the error of deltacli, without secrets, for a fault of the file system of an `extra`."""
+def translate(fault: BaseException, place: str) -> StorageFailed:
+    """Return the error of deltacli, without secrets, for a fault of a file system."""
     said = StoreFault.of(fault)
-    error = _judge(fault, place, extra, said)
+    error = _judge(fault, place, said)
     error.facts |= tried(fault)
     error.__cause__ = said
     return error
 
 
-def _judge(fault: BaseException, place: str, extra: str | None, said: StoreFault) -> StorageFailed:
+def _judge(fault: BaseException, place: str, said: StoreFault) -> StorageFailed:
     facts = {"store says": str(said)}
     if isinstance(fault, FileNotFoundError):
         return FileMissing(f"{place} does not exist")
     if isinstance(fault, PermissionError):
         return PermissionRefused(f"{place} cannot be read: the store refuses access", facts=facts)
     if _lacks_credentials(fault):
-        return CredentialsMissing(
-            f"{place} cannot be read: no usable credentials", facts=facts, hint=_HINTS.get(extra or "")
-        )
+        return CredentialsMissing(f"{place} cannot be read: no usable credentials", facts=facts)
     if any(type(error).__name__ in _AUTHENTICATION_NAMES for error in _behind(fault)):
         return PermissionRefused(f"{place} cannot be read: the store refuses access", facts=facts)
     if _is_unreachable(fault):
@@ -104,42 +93,16 @@ def require_endpoint(endpoint: tuple[str, int] | None, place: str, connect: Conn
             raise unreachable(place, {"endpoint": f"{host}:{port}", "system says": str(fault)}) from fault
 
 
-def endpoint_of(
-    uri: str, options: Mapping[str, str], environment: Mapping[str, str] = os.environ
-) -> tuple[str, int] | None:
+def endpoint_of(uri: str, environment: Mapping[str, str] = os.environ) -> tuple[str, int] | None:
     """Return host and port of a store; None where unknown, or where a proxy is used instead."""
     if any(environment.get(name) or environment.get(name.upper()) for name in _PROXIES):
         return None
     try:
         parts = urlsplit(uri)
-        if parts.scheme in _AZURE:
-            account = _azure_account(parts.netloc, options, environment)
-            return (account, 443) if account else None
-        if parts.scheme in ("gs", "gcs"):
-            return _gcs_host(options, environment)
         port = _PORTS.get(parts.scheme)
         return (parts.hostname, parts.port or port) if port and parts.hostname else None
     except ValueError:
         return None  # not a number: the file system reports it
-
-
-def _azure_account(netloc: str, options: Mapping[str, str], environment: Mapping[str, str]) -> str | None:
-    if options.get("connection_string") or environment.get("AZURE_STORAGE_CONNECTION_STRING"):
-        return None
-    if options.get("account_host"):
-        return options["account_host"]
-    account = options.get("account_name") or environment.get("AZURE_STORAGE_ACCOUNT_NAME") or ""
-    if "@" in netloc:
-        account = netloc.rpartition("@")[2].partition(".")[0]
-    return f"{account}.{_AZURE_HOST}" if account else None
-
-
-def _gcs_host(options: Mapping[str, str], environment: Mapping[str, str]) -> tuple[str, int] | None:
-    given = options.get("endpoint_url") or environment.get("STORAGE_EMULATOR_HOST")
-    if not given:
-        return "storage.googleapis.com", 443
-    parts = urlsplit(given if "://" in given else f"http://{given}")
-    return (parts.hostname, parts.port or _PORTS.get(parts.scheme, 443)) if parts.hostname else None
 
 
 def _behind(fault: BaseException) -> Iterator[BaseException]:

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import random
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import Event, Lock, Thread, local
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
+from deltacli.storage.pace import Pace
 from deltacli.storage.tally import Tally
 
 Answer = TypeVar("Answer")
@@ -34,6 +36,8 @@ _SLOW_SECONDS = 15.0
 _NOTE_INTERVAL = 30.0
 _TICK = 1.0
 _SLICE = 0.25
+_BUSY = ("HTTP 429", "HTTP 503")
+"""How the causes begin of faults by which a host asks for fewer requests."""
 
 
 _sending = local()
@@ -104,6 +108,7 @@ class Retry:
         self._trouble_since: float | None = None
         self._last_fault = 0.0
         self._noted_at: float | None = None
+        self._paces: defaultdict[str, Pace] = defaultdict(Pace)
 
     def rounds(self, first_wait: float) -> Iterator[int]:
         """Yield the numbers of a few rounds of a request that the caller judges itself, waiting longer after each."""
@@ -137,6 +142,8 @@ class Retry:
                 cause, now = passing(fault), self._clock()
                 if cause is None:
                     raise
+                if cause.startswith(_BUSY):
+                    self.slow_down(host)
                 first_fault = first_fault if attempts > 1 else now
                 wait = max(_backoff(attempts), asked(fault))
                 is_last = attempts == max_attempts or now + wait - first_fault > self.budget_seconds
@@ -151,7 +158,9 @@ class Retry:
 
     @contextmanager
     def watched(self, host: str) -> Iterator[None]:
-        """Write a note about a request that takes long while it is running."""
+        """Wait while the host is too busy, then write a note about a request that takes long while it is running."""
+        if (ahead := self._pace(host).wait(self._clock())) > 0:
+            self._wait(ahead)
         if not self._is_watching:
             yield
             return
@@ -167,6 +176,14 @@ class Retry:
         finally:
             with self._lock:
                 del self._flights[number]
+
+    def slow_down(self, host: str) -> None:
+        """Send fewer requests to a host that was too busy, in all threads."""
+        self._pace(host).slow_down(self._clock())
+
+    def _pace(self, host: str) -> Pace:
+        with self._lock:
+            return self._paces[host]
 
     def look(self) -> None:
         """Write a note about the longest running request, if it is slow."""
@@ -209,6 +226,28 @@ class Retry:
         end = self._clock() + seconds
         while (left := end - self._clock()) > 0 and not self._is_stopping():
             time.sleep(min(left, _SLICE))
+
+
+class ThrottledRetry(Retry):
+    """A policy whose requests to a host are at least a fixed time apart, over all threads and stores that share it."""
+
+    def __init__(self, budget_seconds: float, calls_per_second: float, **options: Any) -> None:  # Any: those of Retry
+        super().__init__(budget_seconds, **options)
+        self._apart = 1 / calls_per_second
+        self._next: dict[str, float] = {}
+        self._queue = Lock()
+
+    @contextmanager
+    def watched(self, host: str) -> Iterator[None]:
+        """Wait for the turn of a request, then write a note about it if it takes long."""
+        with self._queue:
+            now = self._clock()
+            turn = max(now, self._next.get(host, now))
+            self._next[host] = turn + self._apart
+        if turn > now:
+            self._wait(turn - now)
+        with super().watched(host):
+            yield
 
 
 def tried(fault: BaseException) -> dict[str, str]:

@@ -14,7 +14,7 @@ from deltacli.api.table import Table, open_table
 from deltacli.cli.app import run
 from deltacli.fleet.running.runner import RunOptions
 from deltacli.storage import Storage, open_storage
-from deltacli.storage.throttled import ThrottledRetry
+from deltacli.storage.retry import ThrottledRetry
 from tests.cli.test_documents import validate
 from tests.fleet.lake import DAMAGED, HEALTHY, data_files, live_digest, tree_of, write_lake
 from tests.fleet.sessions import session_of

@@ -60,6 +60,28 @@ def test_a_call_that_never_succeeds_ends_with_the_retry_budget() -> None:
     assert [f"tried: {flaky.sent} times in {clock.now:.0f} s (--retry-budget)"] == raised.value.__notes__
 
 
+def test_a_busy_host_gets_half_as_many_requests_from_all_threads_and_more_later() -> None:
+    clock = FakeClock()
+    retry = clock.retry()
+    for _ in range(200):  # 100 per second
+        send(retry, Flaky(0))
+        clock.now += 0.01
+    send(retry, Flaky(1))
+    busy = clock.now
+
+    for _ in range(50):  # other threads, each for the first time
+        send(retry, Flaky(0))
+    seconds, later = clock.now - busy, clock.now + 300
+    retry.call(Flaky(0), host="other.example", faults=(OSError,), passing=lambda _: None)
+    waits = len(clock.waits)
+    clock.now = later
+    for _ in range(100):
+        send(retry, Flaky(0))
+
+    assert 0.8 < seconds < 1.2
+    assert waits == len(clock.waits)
+
+
 @pytest.mark.parametrize(
     ("budget", "cause", "attempts", "is_stopping"),
     [(0, "HTTP 503", None, False), (60, None, None, False), (60, "HTTP 503", 1, False), (60, "HTTP 503", None, True)],

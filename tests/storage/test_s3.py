@@ -184,7 +184,8 @@ def test_a_throttled_deletion_is_sent_again_later(s3: S3Server, bucket: str, mon
     s3.fail("POST", bucket, SLOW_DOWN, SLOW_DOWN)
 
     assert [("a", Deleted()), ("b", Deleted())] == list(storage.delete_many(["a", "b"]))
-    assert (3, 2) == (s3.asked("POST", "delete"), len(waits))
+    assert 3 == s3.asked("POST", "delete")
+    assert len(waits) >= 2
     assert waits[1] > 0
 
     s3.fail("POST", bucket, *[SLOW_DOWN] * 3)
@@ -215,7 +216,7 @@ def test_only_throttled_objects_are_deleted_again(s3: S3Server, bucket: str) -> 
 
     assert [("a", Deleted()), ("b", Deleted()), ("c", Deleted())] == outcomes
     assert 3 == s3.asked("POST", "delete")
-    assert 2 == len(waits)
+    assert [0.2, 0.4] == waits[:2]
     assert waits[0] < waits[1]
 
 

@@ -96,7 +96,7 @@ class Stores:
             if self.calls_per_second is None:
                 self._policies.append(Retry(seconds, **chosen))
             else:
-                from deltacli.storage.throttled import ThrottledRetry
+                from deltacli.storage.retry import ThrottledRetry
 
                 self._policies.append(ThrottledRetry(seconds, self.calls_per_second, **chosen))
         return self._policies[0]

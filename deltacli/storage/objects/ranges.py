@@ -57,6 +57,8 @@ class Range:
     end: str = ""
     token: str = ""
     pages: int = 0
+    began_early: bool = False
+    """The store ignored the key to begin at, so that it is not asked to begin anywhere again."""
     _first: str = ""
     _last: str = ""
     _passed: int = 0
@@ -91,6 +93,7 @@ class Range:
         if is_ordered:
             self._require_order(keys, page.prefixes)
         self.pages, self._is_guessed = self.pages + 1, False
+        self.began_early = self.began_early or any(key < self.start for key in (*keys[:1], *page.prefixes[:1]))
         self._before = page.entries if page.token else []
         seen = [*keys[:1], *keys[-1:], *page.prefixes[:1], *page.prefixes[-1:]]
         self._first, self._last = self._first or min(seen, default=""), max(self._last, *seen, "")
@@ -152,7 +155,7 @@ class Range:
         while len(self.parts) > 1 and self.parts[0].end <= self._last:
             self._pass()
         part = self.parts[0]
-        if not self.is_whole and self._last < part.prefix:
+        if not self.is_whole and self._last < part.prefix and not self.began_early:
             is_alone = len(self.parts) == 1
             self.prefix, self.start = (part.prefix, "") if is_alone else (self.prefix, part.prefix)
             self.token, self._before = "", []

@@ -284,7 +284,10 @@ class ObjectStorage:
             return dict.fromkeys(paths, _failed(failed)), []
         outcomes: dict[str, Deletion] = dict.fromkeys(paths, Failed("the store did not report its outcome"))
         outcomes |= {keys[key]: self._outcome(keys[key], fault) for key, fault in found.items()}
-        return outcomes, [keys[key] for key, fault in found.items() if fault is not None and passing(fault)]
+        busy = [keys[key] for key, fault in found.items() if fault is not None and passing(fault)]
+        if busy:
+            self._retry.slow_down(self._calls.endpoint)
+        return outcomes, busy
 
     def _delete_one(self, path: str) -> Deletion:
         try:

@@ -96,6 +96,7 @@ def _list(pool: ThreadPoolExecutor, lister: Lister, ranges: Sequence[Range], del
     waiting = deque(ranges)
     unfinished = Counter(part for each in ranges for part in each.parts)
     running: dict[Future[ListedPage], Range] = {}
+    may_split = lister.can_start
 
     def begin(each: Range) -> None:
         running[pool.submit(lister.ask, each.prefix, delimiter, each.token, each.start)] = each
@@ -103,7 +104,7 @@ def _list(pool: ThreadPoolExecutor, lister: Lister, ranges: Sequence[Range], del
     def fill() -> None:
         while waiting and len(running) < PARALLEL_READS:
             begin(waiting.popleft())
-        while lister.can_start and len(running) < PARALLEL_READS and (upper := _split(running.values())):
+        while may_split and len(running) < PARALLEL_READS and (upper := _split(running.values())):
             unfinished.update(upper.parts if len(upper.parts) == 1 else ())
             begin(upper)
 
@@ -113,6 +114,7 @@ def _list(pool: ThreadPoolExecutor, lister: Lister, ranges: Sequence[Range], del
         for future in done:
             each = running.pop(future)
             shares, is_last = each.take(future.result(), is_ordered=lister.can_start)
+            may_split = may_split and not each.began_early
             if not is_last:
                 begin(each)
             fill()

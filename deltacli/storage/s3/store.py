@@ -380,6 +380,8 @@ class S3Storage:
                 path = by_key[entry["Key"]]
                 outcomes[path] = Missing() if gone else self._refused(path, entry)
         busy = {entry.get("Key") for entry in answer.get("Errors", []) if entry.get("Code") in _AGAIN}
+        if busy:
+            self._retry.slow_down(self._calls.host)
         return outcomes, [path for key, path in by_key.items() if key in busy]
 
     def _refused(self, path: str, entry: Mapping[str, Any]) -> Failed:
