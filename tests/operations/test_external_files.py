@@ -17,6 +17,7 @@ from deltacli.storage import LocalStorage, Storage, open_storage
 from deltacli.storage.in_memory import MemoryStorage
 from deltacli.work.rows.table_files import TableFiles, read_prefixes
 from tests.support.external import add, listening, put_commit, put_rows, write_table
+from tests.support.gcs import GcsServer
 
 NOW_MS = 1_800_000_000_000
 SECRET = "outside/secret.parquet"
@@ -227,6 +228,35 @@ def test_nothing_is_written_or_deleted_through_a_link_to_the_outside(tmp_path: P
     ]
 
     assert (["Failed", "Failed"], ["precious"]) == (outcomes, os.listdir(tmp_path / "outside"))
+
+
+@pytest.mark.parametrize(("mode", "store"), [("full", "gcs"), ("lite", "local")])
+def test_vacuum_neither_asks_for_nor_deletes_a_file_elsewhere(
+    mode: str, store: str, tmp_path: Path, gcs: GcsServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bucket, other = gcs.make_bucket(), gcs.make_bucket()
+    gcs.put(other, "t/precious", b"1")
+    (tmp_path / "precious").write_bytes(b"1")
+    with listening() as (address, asked):
+        monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://{address}")
+        elsewhere = [f"http://{address}/precious", f"gs://{other}/t/precious", "s3://bucket/precious"]
+        elsewhere += [f"file://{tmp_path}/precious", f"{tmp_path}/precious", f"https://{address}/precious"]
+        removes = [{"path": path, "deletionTimestamp": 0, "dataChange": True} for path in elsewhere]
+        root = write_table(tmp_path / "t")
+        for number, remove in enumerate(removes, 1):
+            put_commit(root, number, {"remove": remove})
+        for file in [file for file in root.rglob("*") if file.is_file()]:
+            gcs.put(bucket, f"t/{file.relative_to(root)}", file.read_bytes(), NOW_MS - 90 * 86_400_000)
+        gcs.forget()
+
+        table = Table(open_storage(str(root) if store == "local" else f"gs://{bucket}/t"), clock=lambda: NOW_MS)
+        table.vacuum(mode=mode, max_delete="100%")
+
+        assert ([], ["t/precious"]) == (asked, list(gcs.buckets[other]))
+        assert (tmp_path / "precious").exists()
+        assert not [
+            request.target for request in gcs.requests if f"/b/{bucket}/" not in request.target + str(request.body)
+        ]
 
 
 @pytest.mark.parametrize(

@@ -71,7 +71,7 @@ def listening() -> Iterator[tuple[str, list[str]]]:
             asked.append(self.path)
             self.send_error(404)
 
-        do_HEAD = do_PUT = do_POST = do_GET  # noqa: N815  (names of the library)
+        do_HEAD = do_PUT = do_POST = do_DELETE = do_GET  # noqa: N815  (names of the library)
 
         def log_message(self, *_: object) -> None:
             """Say nothing."""

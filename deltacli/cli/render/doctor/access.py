@@ -18,7 +18,7 @@ def access_result(report: AccessReport) -> DoctorResult:
     columns: list[Column[Json]] = [
         Column("commands", lambda one: one["commands"], priority=1, folds=True, least=20),
         Column("state", lambda one: one["state"], lambda one: _STATES[one["state"]], _style, priority=1, least=11),
-        Column("needs", lambda one: " ".join(one["needs"]), priority=3, folds=True),
+        Column("needs", lambda one: " ".join(one["needs"]), priority=3, folds=True, least=20),
         Column("missing", lambda one: " ".join(one["missing"]), priority=2, folds=True),
     ]
     said = _sections(report)

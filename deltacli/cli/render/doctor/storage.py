@@ -19,7 +19,7 @@ def storage_result(report: StorageReport) -> DoctorResult:
     columns: list[Column[Json]] = [
         Column("probe", lambda one: one["probe"], priority=1, least=15),
         Column("what", lambda one: one["what"], priority=3, folds=True, least=20),
-        Column("expected", lambda one: one["expected"], priority=3, folds=True, least=12),
+        Column("expected", lambda one: one["expected"], on_screen=False),
         Column("outcome", lambda one: one["outcome"], style=_style, priority=1, least=12),
         Column("seen", lambda one: one.get("seen"), priority=2, folds=True, least=12),
         Column("finding", lambda one: one.get("finding"), priority=4, on_screen=False),
