@@ -1,8 +1,8 @@
 """A pull that kills itself at a call: `python -m tests.sharing.pulling.killed ADDRESS TARGET NUMBER [RANGE_BYTES]`.
 
 With RANGE_BYTES, every file of at least three of them is received in ranges of this size. Calls that change the disk
-are counted, and the process ends by SIGKILL just before the one with the number. Prints how many there were where it was
-not reached.
+are counted, and the process ends by SIGKILL just before the one with the number. Prints how many there were where it
+was not reached.
 """
 
 from __future__ import annotations
