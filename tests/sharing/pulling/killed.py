@@ -50,8 +50,12 @@ def set_range_bytes(count: int) -> None:
     """Make ranges small."""
     from deltacli.sharing.pulling import downloading, range_journal, ranges
 
-    ranges.RANGE_BYTES = range_journal.RANGE_BYTES = count
-    downloading.LEAST_BYTES = 3 * count
+    for module, name, value in (
+        (ranges, "RANGE_BYTES", count),
+        (range_journal, "RANGE_BYTES", count),
+        (downloading, "LEAST_BYTES", 3 * count),
+    ):
+        setattr(module, name, value)
 
 
 if __name__ == "__main__":
