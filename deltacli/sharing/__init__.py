@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from deltacli.sharing.client.client import Client, ClientTable, TableMetadata
+    from deltacli.sharing.pulling.pull import PullResult
 
-__all__ = ["Client", "ClientTable", "TableMetadata"]
+__all__ = ["Client", "ClientTable", "PullResult", "TableMetadata"]
 
 
 def __getattr__(name: str) -> object:
@@ -19,4 +20,5 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
-    return getattr(import_module("deltacli.sharing.client.client"), name)
+    module = "deltacli.sharing.pulling.pull" if name == "PullResult" else "deltacli.sharing.client.client"
+    return getattr(import_module(module), name)

@@ -41,13 +41,6 @@ class AnswerHead:
         return _object(self.protocol, "deltaProtocol")
 
     @property
-    def partition_columns(self) -> tuple[str, ...]:
-        """The partition columns that the metadata names; empty where it does not name them by text."""
-        columns = self.delta_metadata.get("partitionColumns")
-        names = columns if isinstance(columns, list) else []
-        return tuple(names) if all(isinstance(name, str) for name in names) and len(set(names)) == len(names) else ()
-
-    @property
     def delta_metadata(self) -> dict[str, Any]:  # Any: JSON values
         """The metadata action of a log that holds these files."""
         if self.form is ResponseFormat.DELTA:

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from deltacli.api.table import Table
 from deltacli.clock import Clock, system_clock
+from deltacli.errors import UsageError
 from deltacli.operations.table.api_arguments import moment_ms
+from deltacli.progress import SILENT, Progress
 from deltacli.sharing.client.addresses import ShareAddress, TableName, parse_table_name
 from deltacli.sharing.client.answers import AnswerHead
 from deltacli.sharing.client.listing import (
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 
     from deltacli.delta.schema.types import StructType
     from deltacli.operations.table.version import Snapshot
+    from deltacli.sharing.pulling.pull import PullResult
 
 
 class Client:
@@ -146,6 +149,31 @@ class ClientTable:
     def changes(self, **range_and_columns: Any) -> pyarrow.RecordBatchReader:  # Any: arguments of Table.changes
         """Return the changes of rows as a streaming reader. The arguments are those of `Table.changes`."""
         return self.open().changes(**range_and_columns).to_reader()
+
+    def pull(
+        self,
+        directory: str | os.PathLike[str],
+        *,
+        version: int | None = None,
+        timestamp: datetime | date | None = None,
+        resume: bool = False,
+        dry_run: bool = False,
+        progress: Progress = SILENT,
+    ) -> PullResult:
+        """Copy the newest version, or a chosen one, into a local Delta table, or continue an earlier pull of it.
+
+        Only files that are not there are downloaded, all are verified, and the difference becomes one commit. `resume`
+        finishes an interrupted pull at the version that it was pulling. Raises PullRefused for a directory that has
+        something else, DataUnreadable for a file that is not as declared, and UsageError for options that exclude each
+        other.
+        """
+        from deltacli.sharing.pulling.pull import Pull, PullRequest
+
+        if (version is not None) + (timestamp is not None) + resume > 1:
+            raise UsageError("version, timestamp and resume exclude each other")
+        point = _point(version, timestamp)
+        request = PullRequest(os.fspath(directory), point, resumes=resume, dry_run=dry_run)
+        return Pull(ShareStorage(self.address, self.requests), request, clock=self.clock, progress=progress).run()
 
 
 def metadata_of(head: AnswerHead) -> TableMetadata:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from deltacli.delta.log.file_actions import action_schemas, whole_actions
 from deltacli.errors import DeltacliError
-from deltacli.sharing.client.answers import ActionLine
+from deltacli.sharing.client.answers import ActionLine, AnswerHead
 from deltacli.sharing.client.faults import AnswerInvalid
 from deltacli.sharing.client.lines import parse_lines, whole_lines
 from deltacli.sharing.client.tables import shared_version
@@ -222,19 +222,38 @@ def many_lines(body: bytes, *, vary: Any = lambda _, line: line) -> bytes:  # An
 
 def test_an_answer_of_many_lines_is_listed_in_columns(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     one_by_one: list[ActionLine] = []
-    taken = shared_version._take_line
+    taken = shared_version._Taker.take_line
 
-    def count(line: ActionLine, *rest: Any) -> None:  # Any: as there
+    def count(taker: shared_version._Taker, line: ActionLine) -> None:
         one_by_one.append(line)
-        taken(line, *rest)
+        taken(taker, line)
 
-    monkeypatch.setattr(shared_version, "_take_line", count)
+    monkeypatch.setattr(shared_version._Taker, "take_line", count)
     with proxied(tmp_path, shared(Origin(tmp_path / "t").append(range(5)).path)) as proxy:
         found = listed(proxy, many_lines)
 
         assert 200 == len(found.urls)
         assert len(one_by_one) < 100  # those that came in one packet with the head
         assert found.urls.find(f"{7:032x}.parquet").url == found.urls.find(f"{199:032x}.parquet").url
+
+
+def test_partition_values_have_the_names_of_columns_in_files() -> None:
+    fields = [
+        {
+            "name": name,
+            "type": "string",
+            "nullable": True,
+            "metadata": {"delta.columnMapping.physicalName": f"col-{name}"},
+        }
+        for name in ("a", "b")
+    ]
+    metadata = {"schemaString": json.dumps({"type": "struct", "fields": fields}), "partitionColumns": ["b", "x", "b"]}
+
+    head = AnswerHead(1, DELTA, True, {}, {"deltaMetadata": metadata})
+    broken = AnswerHead(1, DELTA, True, {}, {"deltaMetadata": {"schemaString": "{", "partitionColumns": ["b", 1]}})
+
+    assert ("col-b", "x") == shared_version.partition_keys(head)
+    assert ("b",) == shared_version.partition_keys(broken)
 
 
 def _twice(number: int, line: Line) -> Line:

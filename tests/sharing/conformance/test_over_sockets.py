@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -9,9 +10,11 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from deltacli.cli.app import run
 from deltacli.sharing.conformance.run import ConformanceRun, Scope
 from deltacli.sharing.conformance.wire import Budget, Wire
 from tests.sharing.client.serving import Asked, Sent, proxied
+from tests.sharing.client.test_profiles import oauth
 from tests.sharing.conformance.faulty import reported
 from tests.sharing.served import NOW_MS, TOKEN, shared
 from tests.support.rows import parquet_bytes, schema_of, table_of
@@ -44,6 +47,26 @@ def test_the_token_goes_to_the_endpoint_only_and_waits_are_kept(tmp_path: Path) 
     assert "share.url-range" in suites[1].checked
     assert "authorization" not in headers
     assert "range" in headers
+
+
+def test_a_profile_of_oauth_is_used_with_tokens_of_its_token_server(
+    tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    """
+    The server accepts the tokens only; the secret of the client is sent to the token server only.
+    """
+    table = table_of({"a.parquet": parquet_bytes(ROWS)}, schema_of(ROWS))
+
+    with proxied(tmp_path, shared(table.write(tmp_path / "t"))) as proxy:
+        profile, asked_for = oauth(proxy, tmp_path)
+        code = run(["share", "test", str(profile), "--now", "2027-01-15T08:00:00Z", "--json", "--max-requests", "9"])
+
+    out, err = capfdbinary.readouterr()
+    document = json.loads(out)
+    basic = [asked for asked in proxy.asked if asked.headers.get("authorization", "").startswith("Basic ")]
+    assert (5, 9, 0) == (code, document["requests"], document["summary"]["errors"])
+    assert [1, asked_for] == [len(asked_for), basic]
+    assert not any(secret in out + err for secret in (b"cret", TOKEN.encode()))
 
 
 @pytest.mark.parametrize("most", [1, 30])

@@ -1,7 +1,8 @@
-"""A pull that kills itself at a call: `python -m tests.sharing.pulling.killed ADDRESS TARGET NUMBER`.
+"""A pull that kills itself at a call: `python -m tests.sharing.pulling.killed ADDRESS TARGET NUMBER [RANGE_BYTES]`.
 
-Calls that change the disk are counted, and the process ends by SIGKILL just before the one with the number. Prints how
-many there were where it was not reached.
+With RANGE_BYTES, every file of at least three of them is received in ranges of this size. Calls that change the disk
+are counted, and the process ends by SIGKILL just before the one with the number. Prints how many there were where it
+was not reached.
 """
 
 from __future__ import annotations
@@ -15,8 +16,10 @@ CHANGES = frozenset({"os.rename", "os.link", "os.remove", "os.mkdir", "os.rmdir"
 _WRITES = os.O_WRONLY | os.O_RDWR
 
 
-def main(address: str, target: str, number: int) -> int:
+def main(address: str, target: str, number: int, range_bytes: int | None = None) -> int:
     """Pull, and die on the way."""
+    if range_bytes is not None:
+        set_range_bytes(range_bytes)
     from deltacli.sharing.client.opening import open_share
     from deltacli.sharing.pulling.pull import Pull, PullRequest
 
@@ -43,5 +46,17 @@ def main(address: str, target: str, number: int) -> int:
     return 0
 
 
+def set_range_bytes(count: int) -> None:
+    """Make ranges small."""
+    from deltacli.sharing.pulling import downloading, range_journal, ranges
+
+    for module, name, value in (
+        (ranges, "RANGE_BYTES", count),
+        (range_journal, "RANGE_BYTES", count),
+        (downloading, "LEAST_BYTES", 3 * count),
+    ):
+        setattr(module, name, value)
+
+
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1], sys.argv[2], int(sys.argv[3])))
+    sys.exit(main(sys.argv[1], sys.argv[2], *map(int, sys.argv[3:])))

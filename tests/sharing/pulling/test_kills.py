@@ -11,16 +11,18 @@ from pathlib import Path
 import pytest
 
 from deltacli import open_table
+from deltacli.sharing.pulling import downloading, range_journal, ranges
 from tests.sharing.client.serving import proxied
 from tests.sharing.pulling.origin import Origin, pull, rows_of
 from tests.sharing.served import shared
 
 pytestmark = pytest.mark.long
 ENDLESS = 10**9
+RANGE = 128 << 10
 
 
-def _pull_until(address: str, target: Path, number: int) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "tests.sharing.pulling.killed", address, str(target), str(number)]
+def _pull_until(address: str, target: Path, *numbers: int) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "tests.sharing.pulling.killed", address, str(target), *map(str, numbers)]
     return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, env=dict(os.environ))
 
 
@@ -56,3 +58,34 @@ def test_a_pull_that_was_killed_anywhere_is_finished_by_the_next_one(tmp_path: P
             assert open_table(target).snapshot().version <= 1
 
     assert calls > 10
+
+
+def test_a_pull_in_ranges_that_was_killed_anywhere_is_finished_by_the_next_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """
+    No recorded range is downloaded again.
+    """
+    for module in (ranges, range_journal):
+        monkeypatch.setattr(module, "RANGE_BYTES", RANGE)
+    monkeypatch.setattr(downloading, "LEAST_BYTES", 3 * RANGE)
+    origin = Origin(tmp_path / "origin").append(range(50_000))
+    with proxied(tmp_path, shared(origin.path)) as proxy:
+        calls = int(_pull_until(proxy.address(), tmp_path / "whole", ENDLESS, RANGE).stdout)
+
+        for number in range(1, calls + 1, 2):  # each takes a second
+            target = tmp_path / str(number)
+            killed = _pull_until(proxy.address(), target, number, RANGE)
+            records = [path.read_text().split("\n")[1:-1] for path in target.glob(".deltacli-pull/*.ranges")]
+            recorded = {int(line) * RANGE for record in records for line in record}
+            is_there = bool(list(target.glob("*.parquet")))
+            before = len(proxy.asked)
+            pull(proxy, target)
+
+            asked = [int(one.headers["range"][6:].partition("-")[0]) for one in proxy.asked[before:] if one.is_for_file]
+            assert -signal.SIGKILL == killed.returncode, killed.stderr
+            assert not recorded & set(asked)
+            assert not (is_there and asked)
+            assert list(range(50_000)) == rows_of(target)
+
+    assert calls > 12

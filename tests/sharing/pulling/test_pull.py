@@ -11,7 +11,8 @@ import pytest
 
 from deltacli import open_table
 from deltacli.clock import fixed_clock
-from deltacli.errors import Refused
+from deltacli.errors import Refused, UsageError
+from deltacli.sharing import Client
 from deltacli.sharing.pulling.pull import Pull, PullRequest
 from tests.sharing.client.serving import Proxy, proxied
 from tests.sharing.pulling.origin import Origin, files_asked, pull, rows_of
@@ -178,3 +179,22 @@ def test_features_of_the_log_are_left_out_and_those_of_the_data_are_kept(tmp_pat
     assert "delta.appendOnly" not in snapshot.properties
     assert ("true", "sales") == (snapshot.properties["delta.enableDeletionVectors"], snapshot.properties["team"])
     assert list(range(5)) == rows_of(tmp_path / "local")
+
+
+def test_python_pulls_a_table_and_continues_it(tmp_path: Path) -> None:
+    origin = Origin(tmp_path / "origin").append(range(5)).append(range(5, 8))
+    with proxied(tmp_path, shared(origin.path)) as proxy:
+        table = Client(proxy.profile).table("Sales.Main.t")
+
+        planned = table.pull(tmp_path / "local", dry_run=True)
+        first = table.pull(tmp_path / "local", version=0)
+        second = table.pull(tmp_path / "local")
+        third = table.pull(str(tmp_path / "local"))
+        with pytest.raises(UsageError, match="exclude each other"):
+            table.pull(tmp_path / "local", version=0, resume=True)
+
+    assert (2, None, False) == (len(planned.difference.wanted), planned.local_version, planned.is_committed)
+    assert (0, 0, True) == (first.shared_version, first.local_version, first.is_committed)
+    assert (1, 1, True) == (second.shared_version, second.local_version, second.is_committed)
+    assert third.is_unchanged
+    assert list(range(8)) == rows_of(tmp_path / "local")

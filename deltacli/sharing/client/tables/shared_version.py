@@ -10,6 +10,9 @@ from functools import cached_property
 
 from deltacli.arrow import compute as pc
 from deltacli.delta.checkpoint.layout import classic_path
+from deltacli.delta.schema.column_mapping import PHYSICAL_NAME
+from deltacli.delta.schema.types import parse_schema
+from deltacli.errors import Unreadable
 from deltacli.progress import SILENT, Progress
 from deltacli.sharing.client.answers import ActionLine, AnswerHead, LineGroup
 from deltacli.sharing.client.faults import FilesMovedOn, RequestRefused, invalid, too_much
@@ -21,6 +24,8 @@ from deltacli.sharing.client.tables.shared_log import LogFileBytes, RenewedUrls
 from deltacli.sharing.client.tables.synthetic_log import CheckpointOfAnswer, hidden_file
 
 NOT_FILES = ("protocol", "metaData")
+_NO_COLUMNS = '{"type":"struct","fields":[]}'
+_MOST_MISSES = 3
 _COMMIT = b'{"commitInfo":{}}\n'
 
 
@@ -144,7 +149,8 @@ def _read_pages(requests: TableRequests, query: Query, pages: Pages, progress: P
     with hidden_file() as (place, opened):
         writer = CheckpointOfAnswer(place, pages.head)
         try:
-            _take_files(pages, writer, urls, times, requests.transport.limits.files, progress)
+            taker = _Taker(pages.head, writer, urls, times, partition_keys(pages.head))
+            _take_files(pages, taker, requests.transport.limits.files, progress)
             size = writer.finish()
         finally:
             writer.close()
@@ -154,54 +160,79 @@ def _read_pages(requests: TableRequests, query: Query, pages: Pages, progress: P
     return SharedVersion(requests, query, pages.head, found, urls, pages.end.refresh_token, timestamp_ms)
 
 
-def _take_files(
-    pages: Pages, writer: CheckpointOfAnswer, urls: FileUrls, times: set[int], most: int, progress: Progress
-) -> None:
-    """Write the files of all pages: in columns where possible, else line by line."""
+def partition_keys(head: AnswerHead) -> tuple[str, ...]:
+    """Return the keys that partition values have: the names of the partition columns in files. They are not checked."""
+    metadata = head.delta_metadata
+    try:
+        schema = parse_schema(metadata.get("schemaString") or _NO_COLUMNS)
+        fields = {field.name: field for field in schema.fields}
+        physical = {name: field.metadata.get(PHYSICAL_NAME, name) for name, field in fields.items()}
+    except Unreadable:
+        physical = {}
+    columns = metadata.get("partitionColumns")
+    names = [name for name in columns if isinstance(name, str)] if isinstance(columns, list) else []
+    found = (physical.get(name, name) for name in names)
+    return tuple(dict.fromkeys(name for name in found if isinstance(name, str)))
+
+
+@dataclass
+class _Taker:
+    """Takes the files of an answer into a checkpoint and a list of URLs."""
+
+    head: AnswerHead
+    writer: CheckpointOfAnswer
+    urls: FileUrls
+    times: set[int]
+    partitions: tuple[str, ...]
+    misses: int = 0
+    """Groups in a row that had to be read line by line."""
+
+    def take_columns(self, group: LineGroup) -> int:
+        """Take all files of a group and return their number; 0 where it has to be read line by line."""
+        if len(group.text) < LEAST_BYTES or self.misses >= _MOST_MISSES:
+            return 0
+        files = read_files(group.text, self.head.form, self.partitions)
+        names = [] if files is None else files.names.to_pylist()
+        if files is None or self.urls.has_any(names) or (pc.max(files.versions).as_py() or 0) > self.head.version:
+            self.misses += 1
+            return 0
+        for name, (url, expires_ms) in files.vectors.items():
+            self.urls.add(name, url, None, expires_ms)
+        self.urls.add_columns(names, files.urls, files.sizes, files.expires_ms)
+        self.writer.add_rows(files.adds)
+        self.times.update(time for time in pc.unique(files.timestamps_ms).to_pylist() if time is not None)
+        self.misses = 0
+        return len(names)
+
+    def take_line(self, line: ActionLine) -> None:
+        """Take one file. Raises AnswerInvalid."""
+        file = read_file(line, self.head.form)
+        _require_of_version(file, self.head)
+        if not file.add_urls(self.urls):
+            raise invalid("the list of files names a file twice", {"id": file.file_id})
+        self.writer.add(file.action)
+        if file.timestamp_ms is not None:
+            self.times.add(file.timestamp_ms)
+
+
+def _take_files(pages: Pages, taker: _Taker, most: int, progress: Progress) -> None:
+    """Take the files of all pages: in columns where possible, else line by line."""
     total = pages.head.metadata.get("numFiles")
     total = total if type(total) is int and total > 0 else None
     count = 0
     with progress.step("listing shared files", unit="files", total=total) as step:
         for group in pages.groups:
-            taken = _take_columns(group, pages.head, writer, urls, times)
+            taken = taker.take_columns(group)
             step.advance(taken)
             count += taken
             for line in () if taken else group.actions():
-                _take_line(line, pages.head, writer, urls, times)
+                taker.take_line(line)
                 step.advance()
                 count += 1
                 if count > most:
                     break
             if count > most:
                 raise too_much("the list of files", f"{most:,} files")
-
-
-def _take_columns(
-    group: LineGroup, head: AnswerHead, writer: CheckpointOfAnswer, urls: FileUrls, times: set[int]
-) -> int:
-    """Take all files of a group and return their number; 0 where it has to be read line by line."""
-    if len(group.text) < LEAST_BYTES:
-        return 0
-    files = read_files(group.text, head.form, head.partition_columns)
-    names = [] if files is None else files.names.to_pylist()
-    if files is None or urls.has_any(names) or (pc.max(files.versions).as_py() or 0) > head.version:
-        return 0
-    for name, (url, expires_ms) in files.vectors.items():
-        urls.add(name, url, None, expires_ms)
-    urls.add_columns(names, files.urls, files.sizes, files.expires_ms)
-    writer.add_rows(files.adds)
-    times.update(time for time in pc.unique(files.timestamps_ms).to_pylist() if time is not None)
-    return len(names)
-
-
-def _take_line(line: ActionLine, head: AnswerHead, writer: CheckpointOfAnswer, urls: FileUrls, times: set[int]) -> None:
-    file = read_file(line, head.form)
-    _require_of_version(file, head)
-    if not file.add_urls(urls):
-        raise invalid("the list of files names a file twice", {"id": file.file_id})
-    writer.add(file.action)
-    if file.timestamp_ms is not None:
-        times.add(file.timestamp_ms)
 
 
 def _require_of_version(file: SharedFile, head: AnswerHead) -> None:
