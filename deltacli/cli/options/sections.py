@@ -34,7 +34,8 @@ _OPTIONS: Mapping[Section, str] = {
     Section.OUTPUT: """
         --columns --limit --as --rows --counts --refs --no-refs --ddl
         --files --tombstones --schema --mapping --digest --brief --group --max-findings
-        --fail-on --exit-zero --write-baseline --trend --save-plan --save-plans --details --metrics --html --serve-metrics
+        --fail-on --exit-zero --write-baseline --trend --save-plan --save-plans --details --metrics --html
+        --serve-metrics
         --format --json --output
     """,
     Section.SAFETY: """
