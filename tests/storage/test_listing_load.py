@@ -24,7 +24,7 @@ FILES = int(os.environ.get("DELTACLI_LOAD_FILES", "1000000"))
 FILES_A_DIRECTORY = 200
 GARBAGE = FILES // 10
 LATENCY = 0.2
-MOST_MEMORY = 900 << 20
+MOST_MEMORY = 600 << 20
 """Bytes, of which 130 MiB are the interpreter with Arrow, and the rest are the paths of the log and the candidates."""
 PAGE = 1_000
 
