@@ -322,6 +322,18 @@ def test_a_file_that_is_cut_short_is_an_error(proxy: Proxy) -> None:
         ids(proxy.store())
 
 
+def test_a_range_without_a_length_that_breaks_off_is_asked_for_again(proxy: Proxy) -> None:
+    cut = [True]
+
+    def plant(asked: Asked, truly: Truly) -> Sent:
+        sent = truly()
+        return replace(sent, cut_at=5, length=-1) if asked.is_for_file and cut and cut.pop() else sent
+
+    proxy.plant = plant
+
+    assert IDS == ids(proxy.store())
+
+
 def test_another_file_of_the_same_size_is_an_error_or_its_bytes_are_not_rows(proxy: Proxy) -> None:
     """
     An entity tag that changes between two ranges: the file was replaced.

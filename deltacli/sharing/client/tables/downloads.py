@@ -9,7 +9,7 @@ from threading import Lock
 from typing import NamedTuple
 
 from deltacli.errors import DataUnreadable, FileMissing
-from deltacli.sharing.client.faults import AccessRefused, ServerUnavailable, invalid
+from deltacli.sharing.client.faults import AccessRefused, AnswerBroken, ServerUnavailable, invalid
 from deltacli.sharing.client.tables.file_urls import FileUrl
 from deltacli.sharing.client.tables.shared_version import HiddenFile
 from deltacli.sharing.client.tables.synthetic_log import hidden_file
@@ -93,6 +93,8 @@ class Downloads:
             if reply.status != 206:
                 return _Part(reply.status)
             data = reply.whole(length, "a range of a file")
+            if len(data) < length and file.size_bytes is not None and not reply.is_framed:
+                raise AnswerBroken("a range of a file broke off")
             return _Part(206, data, _require_range(reply, offset, len(data)), reply.headers.get("etag"))
 
         return self._transport.fetch(file.url, headers, read)
