@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from pathlib import Path
@@ -9,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from tests.fleet.lake import live_digest
-from tests.fleet.large_lake import KINDS, LargeLake, digests_of, steps_of, write_large_lake
+from tests.fleet.large_lake import KINDS, POLICY, LargeLake, digests_of, steps_of, write_large_lake
 from tests.support.peak import Run, deltacli
 from tests.support.peers import Task, ask_for_rows, peer_python
+from tests.support.s3 import S3Server
 
 MENDED = {"damaged-empty_the_hint", "damaged-garble_the_hint"}
 """Tables whose damage ends with the checkpoint that is due for it; the next run serves them."""
@@ -90,3 +92,42 @@ def test_memory_of_a_plan_grows_little_with_the_tables(tmp_path: Path, capsys: p
     assert 300 > small.extra_mib
     assert 6 * 9_000 / 1_024 > large.extra_mib - small.extra_mib
     assert 10_000 == len(json.loads(large.out)["tables"])
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("count", [200])
+def test_a_lake_on_s3_is_served(tmp_path: Path, s3: S3Server, count: int, capsys: pytest.CaptureFixture[str]) -> None:
+    bucket = s3.make_bucket()
+    lake = write_large_lake(tmp_path, count, 10)
+    for path in sorted((tmp_path / "lake").rglob("*")):
+        if path.is_file():
+            s3.put(bucket, str(path.relative_to(tmp_path)), path.read_bytes())
+    policy = POLICY.replace('"lake/', f'"s3://{bucket}/lake/')  # objects have the time of their upload
+    (tmp_path / "fleet.toml").write_text(
+        policy.replace('fail-on = "warning"', 'fail-on = "warning", ignore = ["log.mtime-*"]')
+    )
+    kinds, damaged = dict(lake.healthy), {f"lake/{name}/" for name in lake.names["damaged"]}
+    before = tags_of(s3, bucket)
+
+    plan, first, again = (fleet(lake, *words) for words in (["plan"], ["run", "--yes"], ["run", "--yes"]))
+    after = tags_of(s3, bucket)
+
+    with capsys.disabled():
+        os.write(1, f"\nS3: {', '.join(f'{one.seconds:.1f} s' for one in (plan, first, again))}\n".encode())
+    due, done, left = (steps_of(one.json) for one in (plan, first, again))
+    young = {name: [step for step in KINDS[kind] if step != "log-expire"] for name, kind in kinds.items()}
+    assert young == {name: list(due[name]) for name in kinds} == {name: list(done[name]) for name in kinds}
+    assert {"done", "nothing"} == {state for name in kinds for state in done[name].values()}
+    assert set(left) <= set(lake.names["damaged"])
+    assert set(lake.names["damaged"]) - MENDED <= set(left)
+    assert [] == [name for name in lake.names["damaged"] if done[name].get("validate") not in (None, "findings")]
+    assert [] == [key for key in before if key.startswith(tuple(damaged)) and after.get(key) != before[key]]
+    assert [] == [key for key in before if "part-" in key and after.get(key) != before[key]]
+
+
+def tags_of(s3: S3Server, bucket: str) -> dict[str, str]:
+    """Return the digest of every object but of hints, which may be replaced."""
+    found = s3.objects(bucket)
+    return {
+        key: hashlib.sha256(data).hexdigest() for key, data in found.items() if not key.endswith("_last_checkpoint")
+    }

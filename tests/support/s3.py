@@ -79,6 +79,10 @@ class S3Server:
         """The keys of a bucket."""
         return sorted(self._backend.buckets[bucket].keys)
 
+    def objects(self, bucket: str) -> dict[str, bytes]:
+        """The contents of a bucket by key."""
+        return {key: bytes(self._backend.get_object(bucket, key).value) for key in self.keys(bucket)}
+
     def uploads(self, bucket: str) -> list[str]:
         """The keys of uploads that are neither completed nor aborted."""
         return sorted(upload.key_name for upload in self._backend.buckets[bucket].multiparts.values())

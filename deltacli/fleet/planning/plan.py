@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.did_you_mean import nearest_name
@@ -20,6 +22,10 @@ from deltacli.storage.secrets import without_secrets
 if TYPE_CHECKING:
     from deltacli.engine.base import Engine
     from deltacli.storage import Storage
+
+_IN_FLIGHT = 32
+"""Tables in flight for each thread that reads facts."""
+_POLL_SECONDS = 0.2
 
 
 class PlanProblem(NamedTuple):
@@ -157,7 +163,7 @@ def plan_fleet(
     asked = [(table, expiry_cutoff_ms(table.group.policy, now_ms)) for table in tables]
     plans = []
     with progress.step("reading facts", unit="tables", total=len(tables)) as step:
-        for table, facts in zip(tables, (read or read_here(engine))(asked), strict=True):
+        for table, facts in zip(tables, (read or read_here)(asked), strict=True):
             plans.append(judge(table, facts, past_of(table.name), now_ms))
             step.advance()
     plans.sort(key=lambda plan: plan.rank)
@@ -177,14 +183,31 @@ FactsReader = Callable[[Sequence[tuple[FoundTable, int]]], Iterator[TableFacts |
 """Yields the facts of tables, each with its cutoff, in their order."""
 
 
-def read_here(engine: Engine) -> FactsReader:
-    """Return a reader of facts that uses threads of this process."""
+def read_here(tables: Sequence[tuple[FoundTable, int]]) -> Iterator[TableFacts | PlanProblem]:
+    """Yield the facts of tables, read by as many threads as their stores can use.
 
-    def read(tables: Sequence[tuple[FoundTable, int]]) -> Iterator[TableFacts | PlanProblem]:
-        at_once = max((table.store.capabilities.parallel_reads for table, _ in tables), default=1)
-        return engine.run(lambda one: look(one[0].store, one[0].at, one[1]), tables, at_once=at_once)
+    Many tables are in flight, so that one with a long log does not hold up the others.
+    """
+    at_once = max((table.store.capabilities.parallel_reads for table, _ in tables), default=1)
+    if at_once == 1:
+        yield from (look(table.store, table.at, cutoff_ms) for table, cutoff_ms in tables)
+        return
+    remaining = iter(tables)
+    with ThreadPoolExecutor(at_once, thread_name_prefix="deltacli-facts") as pool:
 
-    return read
+        def submit(count: int) -> Iterator[Future[TableFacts | PlanProblem]]:
+            return (pool.submit(look, table.store, table.at, cutoff) for table, cutoff in islice(remaining, count))
+
+        flying = deque(submit(_IN_FLIGHT * at_once))
+        try:
+            while flying:
+                while not flying[0].done():  # never in one long sleep, which could miss a signal
+                    wait([flying[0]], _POLL_SECONDS)
+                facts = flying.popleft().result()
+                flying.extend(submit(1))
+                yield facts
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
 
 
 def look(store: Storage, at: str, cutoff_ms: int) -> TableFacts | PlanProblem:

@@ -20,7 +20,7 @@ from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.errors import DeltacliError, FileMissing, Refused
 from deltacli.fleet.planning.discovery import FoundTable
 from deltacli.fleet.planning.facts import TableFacts
-from deltacli.fleet.planning.plan import FactsPiece, PlanProblem, look
+from deltacli.fleet.planning.plan import FactsPiece, PlanProblem, look, read_here
 from deltacli.fleet.policy_file.keys import DESTRUCTIVE
 from deltacli.fleet.policy_file.model import Policy, ValidatePolicy
 from deltacli.fleet.running.steps import StepOutcome, StepWork, attempt, carry_out
@@ -91,8 +91,7 @@ class FleetCluster:
         """Yield the facts of tables, each with its cutoff, in this order."""
         stores = self._anchor_of([table.name for table, _ in tables])
         if stores is None or not all(self.is_sent(table.name) for table, _ in tables):
-            at_once = max((table.store.capabilities.parallel_reads for table, _ in tables), default=1)
-            return EmbeddedEngine().run(lambda one: look(one[0].store, one[0].at, one[1]), tables, at_once=at_once)
+            return read_here(tables)
         pieces = (FactsPiece(table.base, table.at, cutoff_ms) for table, cutoff_ms in tables)
         return self.engine.spread(look_there, pieces, stores)
 
