@@ -1,4 +1,4 @@
-"""The units in `examples/fleet`: policy files without problems, commands that exist, and files that their linters accept."""
+"""The units in `examples/fleet`: policy files without problems, commands that exist, and files that linters accept."""
 
 from __future__ import annotations
 
