@@ -1,0 +1,86 @@
+"""The units in `examples/fleet`: policy files without problems, commands that exist, and files that linters accept."""
+
+from __future__ import annotations
+
+import ast
+import re
+import shutil
+import subprocess
+import venv
+from pathlib import Path
+
+import pytest
+import yaml
+
+from deltacli.fleet.policy_file.reading import read_fleet_file
+from tests.cli.support import ROOT
+
+HOME = ROOT / "examples" / "fleet"
+UNITS = sorted(path for path in HOME.iterdir() if path.is_file())
+LINTERS = ("check-jsonschema==0.39.0", "kubernetes-validate==1.37.0")
+
+
+def test_the_policy_files_have_no_problems(tmp_path: Path) -> None:
+    manifests = yaml.safe_load_all((HOME / "kubernetes-cronjob.yaml").read_text())
+    embedded = next(one["data"]["fleet.toml"] for one in manifests if one["kind"] == "ConfigMap")
+    (tmp_path / "fleet.toml").write_text(embedded)
+
+    found = [read_fleet_file(path).problems for path in (HOME / "fleet.toml", tmp_path / "fleet.toml")]
+
+    assert [(), ()] == found
+
+
+def test_every_command_of_the_units_exists_with_its_options() -> None:
+    reference = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
+    sections = {
+        name: f"{text}{reference.split('## Global options')[-1] if '## Global options' in reference else ''}"
+        for name, text in re.findall(
+            r"^## `deltacli (fleet \w+)[^`]*`\n(.*?)(?=^## |\Z)", reference, re.DOTALL | re.MULTILINE
+        )
+    }
+    commands = [
+        (path.name, command)
+        for path in UNITS
+        for command in re.findall(r"deltacli (fleet [^|\"&\n]+)", path.read_text(encoding="utf-8"))
+    ]
+
+    unknown = [
+        (name, option)
+        for name, command in commands
+        for option in re.findall(r"--[a-z-]+", command)
+        if f"{option}`" not in (text := sections[" ".join(command.split()[:2])]) and f"{option} " not in text
+    ]
+
+    assert [] == unknown
+    assert {"crontab", "deltacli-fleet.service", "airflow_dag.py", "kubernetes-cronjob.yaml", "github-actions.yml"} <= {
+        name for name, _ in commands
+    }
+    ast.parse((HOME / "airflow_dag.py").read_text())
+
+
+def test_the_crontab_has_lines_of_cron() -> None:
+    lines = [line for line in (HOME / "crontab").read_text().splitlines() if line and not line.startswith("#")]
+    jobs = [line for line in lines if not re.match(r"[A-Z]+=", line)]
+
+    times = [job.split(maxsplit=5)[:5] for job in jobs]
+
+    assert jobs
+    assert all(re.fullmatch(r"\*|[0-9]{1,2}", field) for job in times for field in job)
+    assert not any("%" in job for job in jobs)  # cron makes it a line end
+
+
+@pytest.mark.soak
+def test_the_linters_accept_the_units(tmp_path: Path) -> None:
+    venv.EnvBuilder(with_pip=True).create(tmp_path / "env")
+    programs = tmp_path / "env" / "bin"
+    subprocess.run([programs / "python", "-m", "pip", "install", "-q", *LINTERS], check=True)
+    checks: list[list[str | Path]] = [
+        [programs / "check-jsonschema", "--builtin-schema", "vendor.github-workflows", HOME / "github-actions.yml"],
+        [programs / "kubernetes-validate", "--strict", HOME / "kubernetes-cronjob.yaml"],
+    ]
+    if analyzer := shutil.which("systemd-analyze"):
+        checks.append([analyzer, "verify", "--man=no", *HOME.glob("*.service"), *HOME.glob("*.timer")])
+
+    done = [subprocess.run(check, check=False, capture_output=True, text=True) for check in checks]
+
+    assert [] == [one for one in done if one.returncode]
