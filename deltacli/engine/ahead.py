@@ -7,6 +7,8 @@ from queue import Empty, Full, Queue
 from threading import Event, Thread
 from typing import Generic, TypeVar
 
+from deltacli.thread_pool import is_collecting
+
 Item = TypeVar("Item")
 
 
@@ -53,8 +55,10 @@ class ReadAhead(Generic[Item]):
         raise StopIteration
 
     def close(self) -> None:
-        """Stop the thread and wait for its end. It may be waiting for room in the queue."""
+        """Stop the thread and wait for its end, except as a finalizer. It may be waiting for room in the queue."""
         self._stopped.set()
+        if is_collecting():
+            return
         while not self._ended.is_set():
             try:
                 self._queue.get(timeout=0.01)

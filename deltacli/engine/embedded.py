@@ -24,8 +24,8 @@ class EmbeddedEngine:
     """Runs pieces in `threads` threads, with at most two pieces per thread in flight.
 
     Default: one thread per processor, fewer if the address space is limited. Pieces that wait for a store get as many
-    threads as they can use instead, with one piece per thread in flight: `at_once`, of a remote store
-    `PARALLEL_READS` in `storage/base.py`.
+    threads as they can use instead: `at_once`, of a remote store `PARALLEL_READS` in `storage/base.py`. One piece per
+    thread is in flight then, or two of a task with `small_results`, so that a slow piece does not stop the others.
     """
 
     may_repeat = False
@@ -36,31 +36,33 @@ class EmbeddedEngine:
     def run(
         self, work: Callable[[Piece], Result], pieces: Iterable[Piece], *, at_once: int | None = None
     ) -> Iterator[Result]:
-        return self._run(work, pieces, at_once, lambda: None)
+        return self._run(work, pieces, at_once, 1, lambda: None)
 
     def _run(
         self,
         work: Callable[[Piece], Result],
         pieces: Iterable[Piece],
         at_once: int | None,
+        each: int,
         cancel: Callable[[], None],
     ) -> Iterator[Result]:
-        """Run pieces; `cancel` is called before pieces that still run are waited for."""
-        threads, in_flight = (self.threads, 2 * self.threads) if at_once is None else (at_once, at_once)
+        """Run pieces, `each` per thread in flight where `at_once` is given; `cancel` is called before pieces that still
+        run are waited for.
+        """
+        threads, in_flight = (self.threads, 2 * self.threads) if at_once is None else (at_once, each * at_once)
         remaining = iter(pieces)
-        first = list(islice(remaining, 2))
+        first = list(islice(remaining, 2 if threads > 1 else 0))
         if threads == 1 or len(first) < 2:
             for piece in first:
                 yield work(piece)
             for piece in remaining:
                 yield work(piece)
             return
-        from concurrent.futures import ThreadPoolExecutor
-
+        from deltacli.thread_pool import ThreadPool
         from deltacli.work.task_tracker import TaskTracker
 
         tracker = TaskTracker(work)
-        with ThreadPoolExecutor(threads) as pool:
+        with ThreadPool(threads) as pool:
             try:
                 flying: deque[Future[Result]] = deque(pool.submit(tracker.run, piece) for piece in first)
                 flying.extend(pool.submit(tracker.run, piece) for piece in islice(remaining, in_flight - 2))
@@ -125,7 +127,7 @@ class EmbeddedEngine:
             cancelled.append(True)
 
         if quick is None or weigh is None or at_once is not None:
-            return self._run(work, pieces, at_once, cancel)
+            return self._run(work, pieces, at_once, 2 if getattr(task, "small_results", False) else 1, cancel)
         return self._first_alone(work, pieces, lambda piece: quick * weigh(piece), cancel)
 
     def _first_alone(
@@ -144,7 +146,7 @@ class EmbeddedEngine:
             yield result
             if not is_quick:
                 break
-        yield from self._run(work, remaining, None, cancel)
+        yield from self._run(work, remaining, None, 1, cancel)
 
     def abandon(self) -> None:
         """Do nothing: threads end with their process."""

@@ -137,5 +137,5 @@ Task = Callable[[Piece, TaskContext], Result]
 """A task. One that is mostly Python, so that threads only wait for the interpreter, has an attribute `quick_seconds`:
 the embedded engine uses one thread as long as a piece takes at most that long per unit of its weight. One with an
 attribute `unit_seconds`, the usual time per unit of its weight, is divided into fewer parts by a cluster engine where
-it is short.
+it is short. One with `small_results` gets more pieces in flight than threads in the embedded engine.
 """

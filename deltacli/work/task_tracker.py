@@ -7,6 +7,8 @@ from concurrent.futures import CancelledError
 from threading import Condition
 from typing import Generic, TypeVar
 
+from deltacli.thread_pool import is_collecting
+
 Piece = TypeVar("Piece")
 Result = TypeVar("Result")
 
@@ -44,8 +46,8 @@ class TaskTracker(Generic[Piece, Result]):
                 self._changed.notify_all()
 
     def wait_idle(self) -> None:
-        """Wait until no task is running. No further task starts."""
+        """Wait until no task is running. No further task starts. A finalizer does not wait (`thread_pool`)."""
         with self._changed:
             self._is_over = True
-            while self._running:
+            while self._running and not is_collecting():
                 self._changed.wait(POLL_SECONDS)

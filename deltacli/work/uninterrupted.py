@@ -9,13 +9,18 @@ _PATIENCE = 0.1
 
 
 class Stop:
-    """Tells work in another thread to end early. `at_once`: at the first signal. Else the first signal lets the work
-    finish, and a second one ends it.
+    """Tells work in another thread to end early. `at_once`: at the first signal. Else the first signal lets what was
+    begun finish, and a second one ends it.
     """
 
     def __init__(self, *, at_once: bool = False) -> None:
-        self._asked = Event()
+        self._asked, self._ending = Event(), Event()
         self._at_once = at_once
+
+    @property
+    def is_ending(self) -> bool:
+        """True once nothing more is to be begun."""
+        return self._ending.is_set()
 
     def __call__(self) -> bool:
         """Return True once the work is to end as soon as possible."""
@@ -23,6 +28,7 @@ class Stop:
 
     def after_signals(self, number: int) -> None:
         """Take note that so many signals have arrived."""
+        self._ending.set()
         if self._at_once or number > 1:
             self._asked.set()
 

@@ -20,11 +20,17 @@ REMOVED = COMMITS // 3
 DELETION, START, END, INFO = "_delete 5 before", "put_if_absent 1 after", "put_if_absent 2 after", "put 1 before"
 """When the signal comes: the call of the store, which one of them, and whether before or after it."""
 PROGRAM = """
-import os, signal, sys
+import os, signal, sys, threading
 from deltacli.cli.app import run
 from deltacli.operations.vacuum import deleting
 from deltacli.storage import local
 deleting.FILES_A_BATCH = 2
+made = []
+class Stop(deleting.Stop):
+    def __init__(self, **options):
+        super().__init__(**options)
+        made.append(self)
+deleting.Stop = Stop
 call, number, moment = "{moment}".split()
 owner = local if hasattr(local, call) else local.LocalStorage
 original, seen = getattr(owner, call), []
@@ -33,6 +39,8 @@ def interrupting(*arguments, **options):
     answer = original(*arguments, **options) if moment == "after" else None
     if len(seen) == int(number):
         os.kill(os.getpid(), signal.{name})
+        if threading.current_thread() is not threading.main_thread():
+            made[-1]._ending.wait(30)  # until the main thread has heard it
     return answer if moment == "after" else original(*arguments, **options)
 setattr(owner, call, interrupting)
 sys.exit(run(sys.argv[1:]))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 from collections.abc import Iterator
-from threading import Barrier, Lock, current_thread
+from threading import Barrier, Event, Lock, Thread, current_thread
+from typing import Any
 
 import pytest
 
@@ -137,3 +139,28 @@ def test_an_error_in_a_stream_is_raised_and_what_was_begun_is_closed(threads: in
 
     assert sorted(begun) == sorted(closed)
     assert len(begun) <= 4 + threads
+
+
+def test_a_forgotten_run_does_not_hold_up_the_garbage_collector() -> None:
+    """The collector runs in any thread, which may hold a lock that the running piece needs."""
+    begun, release = Event(), Event()
+
+    def work(number: int) -> int:
+        if number:
+            begun.set()
+            release.wait(30)
+        return number
+
+    forgotten: list[Any] = [EmbeddedEngine(2).run(work, range(4))]
+    forgotten.append(forgotten)
+    assert 0 == next(forgotten[0])
+    assert begun.wait(30)
+    del forgotten
+    collecting = Thread(target=gc.collect)
+    collecting.start()
+    collecting.join(10)
+    held_up = collecting.is_alive()
+    release.set()
+    collecting.join()
+
+    assert not held_up

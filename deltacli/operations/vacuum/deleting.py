@@ -1,15 +1,20 @@
-"""Deleting the candidates of a plan, a wave of batches at a time; the log is checked again before each wave.
+"""Deleting the candidates of a plan, in batches. Batches are checked in groups: the log is read again before the first
+of each group is sent.
 
-The outcome of each file is counted and recorded, also if a fault or a signal ends the run in the middle of a wave.
+In one process a batch follows the next as soon as a thread is free, so the groups overlap; a cluster, and a run with a
+limited rate, end a group before the next one is checked. The outcome of each file is counted and recorded, also if a
+fault or a signal ends the run in the middle.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property, partial
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Protocol
 
 from deltacli.arrow import compute as pc
@@ -35,6 +40,7 @@ if TYPE_CHECKING:
 
     from deltacli.operations.table.handle import TableHandle
     from deltacli.operations.vacuum.rechecking import NewerCommits
+    from deltacli.work.task import TaskContext
 
 FILES_A_BATCH = MOST_AT_ONCE
 _FRESH_SECONDS = 5.0
@@ -98,13 +104,15 @@ class Deletions:
         if self.rate:
             files = min(files, max(1, int(self.rate)))
         total = sum(map(len, pending))
-        begun, handled = self.ticks(), 0
         with self.table.progress.step("deleting", unit="files", total=total) as step:
-            for parts in _waves(pending, files):
-                wave = self._look(parts)
-                step.advance(wave.rows.num_rows - sum(len(batch.rows) for batch in wave.batches))
-                uninterrupted(partial(self._delete, wave, step.advance), self._stop)
-                handled += wave.rows.num_rows
+            groups = self._groups(pending, files, step.advance)
+            if not self._repeats and not self.rate:
+                uninterrupted(partial(self._delete, groups, step.advance), self._stop)
+                return
+            begun, handled = self.ticks(), 0
+            for group in groups:
+                uninterrupted(partial(self._delete, iter([group]), step.advance), self._stop)
+                handled += group.rows.num_rows
                 if self.rate and handled < total:
                     self._wait(begun + handled / self.rate)
 
@@ -135,8 +143,15 @@ class Deletions:
         if ahead > 0:
             self.pause(ahead)
 
-    def _look(self, parts: Sequence[range]) -> _Wave:
-        """Return the rows of a wave, with those that newer commits name."""
+    def _groups(self, pending: Sequence[range], files: int, advance: Callable[[int], None]) -> Iterator[_Group]:
+        """Yield groups of so many rows, each checked when it is asked for. `advance` is called for decided files."""
+        for parts in _parts(pending, files):
+            group = self._look(parts)
+            advance(group.rows.num_rows - sum(len(batch.rows) for batch in group.batches))
+            yield group
+
+    def _look(self, parts: Sequence[range]) -> _Group:
+        """Return the rows of a group, with those that newer commits name."""
         import pyarrow as pa
 
         candidates = self.plan.candidates
@@ -145,7 +160,7 @@ class Deletions:
         gone = pa.array(self._gone(rows) if self._looks_before else [False] * rows.num_rows, pa.bool_())
         spared, batches = self._check(rows, gone)
         missing = pc.filter(rows.column("row"), pc.and_not(gone, spared)).to_pylist()
-        return _Wave(rows, spared, batches, batches, missing)
+        return _Group(rows, spared, batches, batches, missing)
 
     def _gone(self, rows: pyarrow.Table) -> list[bool]:
         """Return which files of rows do not exist."""
@@ -178,66 +193,72 @@ class Deletions:
             piece = DeletePiece(paths, not_after_ms, self.plan.cutoff_ms if looks else None)
             yield _Batch(part.column("row").to_pylist(), part.column("sizeBytes").to_pylist(), piece)
 
-    def _delete(self, wave: _Wave, advance: Callable[[int], None]) -> None:
-        """Delete a wave's files and count them even if it is interrupted. `advance` is called for each decided file."""
+    def _delete(self, groups: Iterator[_Group], advance: Callable[[int], None]) -> None:
+        """Delete the files of groups and count them even if it is interrupted. `advance` is called for each decided
+        file.
+        """
+        begun = _Begun(groups)
         try:
-            fault = self._decide(wave, advance)
+            fault = self._decide(begun, advance)
         except BaseException:  # files have been deleted already: count them before raising again
             with suppress(Exception):  # the first error is more important than one of the record
-                self._settle(wave)
+                self._settle(begun.groups)
             raise
-        self._settle(wave)
+        self._settle(begun.groups)
         if fault is not None:
             raise fault
 
-    def _decide(self, wave: _Wave, advance: Callable[[int], None]) -> Exception | None:
+    def _decide(self, begun: _Begun, advance: Callable[[int], None]) -> Exception | None:
         """Send the batches, and again those files whose time was over, after another check of the log; return the first
         fault.
         """
-        fruitless = 0
+        fruitless, again = 0, list[_Batch]()
         while True:
-            fault = self._send(wave.last, advance)
-            left = [row for batch in wave.last for row in batch.open_rows]
-            if fault is not None or not left or self._stop():
-                return fault
-            fruitless = fruitless + 1 if len(left) == sum(len(batch.rows) for batch in wave.last) else 0
+            self._send(begun, begun.batches(again, self._stop), advance)
+            left = [group for group in begun.groups if group.is_open]
+            if begun.fault is not None or self._stop.is_ending or not left:
+                return begun.fault
+            fruitless = 0 if begun.has_tried else fruitless + 1
             require_progress(fruitless)
-            self._send_again(wave, left, advance)
+            again = [batch for group in left for batch in self._batches_again(group, advance)]
 
-    def _send_again(self, wave: _Wave, left: list[int], advance: Callable[[int], None]) -> None:
-        """Make new batches of the rows that are left, without those that commits named meanwhile."""
+    def _batches_again(self, group: _Group, advance: Callable[[int], None]) -> list[_Batch]:
+        """Return new batches of the rows that are left, without those that commits named meanwhile."""
         import pyarrow as pa
 
-        rows = pc.filter(wave.rows, pc.is_in(wave.rows.column("row"), value_set=pa.array(left, pa.int64())))
-        spared, wave.last = self._check(rows, pa.array([False] * rows.num_rows, pa.bool_()))
-        wave.more_spared += pc.filter(rows.column("row"), spared).to_pylist()
-        wave.batches = [*wave.batches, *wave.last]
+        left = pa.array(group.open_rows, pa.int64())
+        rows = pc.filter(group.rows, pc.is_in(group.rows.column("row"), value_set=left))
+        spared, group.last = self._check(rows, pa.array([False] * rows.num_rows, pa.bool_()))
+        group.more_spared += pc.filter(rows.column("row"), spared).to_pylist()
+        group.batches = [*group.batches, *group.last]
         advance(pc.sum(spared).as_py() or 0)
+        return group.last
 
-    def _send(self, batches: Sequence[_Batch], advance: Callable[[int], None]) -> Exception | None:
-        """Delete batches, and return the first fault."""
-        task = DeleteBatch(None if self._repeats else advance, self.wall_clock)
+    def _send(self, begun: _Begun, batches: Iterator[_Batch], advance: Callable[[int], None]) -> None:
+        """Delete batches. Groups that are complete are counted at once."""
+        delete = DeleteBatch(None if self._repeats else advance, self.wall_clock)
+        pieces = (batch.piece for batch in batches)
         outcomes = self.table.engine.spread(
-            task,
-            [batch.piece for batch in batches],
+            delete if self._repeats else _InOrder(delete, begun, self._stop),
+            list(pieces) if self._repeats else pieces,
             self.table.stores,
             weigh=files_of_piece,
             at_once=self._at_once,
             is_cancelled=self._stop,
         )
         try:
-            for batch, outcome in zip(batches, outcomes, strict=True):
-                batch.outcome = outcome
+            for outcome in outcomes:
+                begun.take(outcome)
                 if self._repeats:
                     advance(outcome.decided)
+                self._settle(begun.complete())
         except Exception as fault:
             if self._repeats:
-                self._find_deleted([batch for batch in batches if batch.outcome is None])
+                self._find_deleted(begun.flying)
             if not isinstance(fault, CancelledError):
                 raise
-        return next((batch.outcome.fault for batch in batches if batch.outcome and batch.outcome.fault), None)
 
-    def _find_deleted(self, batches: Sequence[_Batch]) -> None:
+    def _find_deleted(self, batches: Iterable[_Batch]) -> None:
         """Look which files of batches without a result are gone: the job may have deleted some before it ended. Where
         the store cannot tell, the next execution decides.
         """
@@ -252,20 +273,24 @@ class Deletions:
                 )
                 batch.outcome = BatchOutcome(bytes(codes))
 
-    def _settle(self, wave: _Wave) -> None:
-        """Count the outcomes of a wave, up to the first file without one."""
-        rows = wave.rows.column("row")
-        left = min((row for batch in wave.last for row in batch.open_rows), default=None)
-        count = wave.rows.num_rows if left is None else pc.index(rows, left).as_py()
-        self.outcome.spared += pc.sum(wave.spared.slice(0, count)).as_py() or 0
-        self.outcome.spared += sum(left is None or row < left for row in wave.more_spared)
-        self.outcome.missing += sum(left is None or row < left for row in wave.missing)
+    def _settle(self, groups: Sequence[_Group]) -> None:
+        """Count the outcomes of groups, and record them up to the first file without one."""
+        if not groups:
+            return
+        left = min((row for group in groups for row in group.open_rows), default=None)
         # A later execution finds the files after `left` again. Unless it looks first, it counts them as deleted.
         end = left if self._repeats and self.record is not None and not self._looks_before else None
-        for batch in wave.batches:
-            batch.count(self.outcome, self._repeats, end)
+        for group in groups:
+            rows = group.rows.column("row")
+            count = len(rows) if left is None else pc.sum(pc.less(rows, left)).as_py()
+            self.outcome.spared += pc.sum(group.spared.slice(0, count)).as_py() or 0
+            self.outcome.spared += sum(left is None or row < left for row in group.more_spared)
+            self.outcome.missing += sum(left is None or row < left for row in group.missing)
+            for batch in group.batches:
+                batch.count(self.outcome, self._repeats, end)
         if self.record is not None:
-            self.record.advance(rows[-1].as_py() + 1 if left is None else left, self.outcome)
+            last = groups[-1].rows.column("row")[-1].as_py()
+            self.record.advance(last + 1 if left is None else left, self.outcome)
 
 
 @dataclass
@@ -278,13 +303,20 @@ class _Batch:
     outcome: BatchOutcome | None = None
 
     @property
-    def open_rows(self) -> list[int]:
-        """Return the rows without an outcome so far. With a fault of the store all of them have one."""
+    def is_open(self) -> bool:
+        """True if a row has no outcome so far. With a fault of the store all of them have one."""
         if self.outcome is None:
-            return self.rows
-        if isinstance(self.outcome.fault, DeltacliError):
+            return bool(self.rows)
+        return not isinstance(self.outcome.fault, DeltacliError) and FileOutcome.NOT_TRIED in self.outcome.codes
+
+    @property
+    def open_rows(self) -> list[int]:
+        """Return the rows without an outcome so far."""
+        if not self.is_open:
             return []
-        codes = self.outcome.codes
+        codes = b"" if self.outcome is None else self.outcome.codes
+        if not codes:
+            return self.rows
         return [row for row, code in zip(self.rows, codes, strict=True) if code == FileOutcome.NOT_TRIED]
 
     def count(self, outcome: VacuumOutcome, may_repeat: bool, end: int | None = None) -> None:
@@ -325,10 +357,10 @@ def _failure_of(fault: Exception | None) -> Failed | None:
 
 
 @dataclass
-class _Wave:
-    """Rows of the plan that are decided together. `spared` marks those that newer commits name; the others are in the
-    batches, of which `last` were sent last. Files of `missing` rows did not exist before the wave; `more_spared` are
-    rows that commits named since.
+class _Group:
+    """Rows of the plan that are checked together. `spared` marks those that newer commits name; the others are in the
+    batches, of which `last` are the newest. Files of `missing` rows did not exist before; `more_spared` are rows that
+    commits named since.
     """
 
     rows: pyarrow.Table
@@ -337,6 +369,97 @@ class _Wave:
     last: list[_Batch]
     missing: list[int]
     more_spared: list[int] = field(default_factory=list)
+
+    @property
+    def is_open(self) -> bool:
+        """True if a row has no outcome so far."""
+        return any(batch.is_open for batch in self.last)
+
+    @property
+    def open_rows(self) -> list[int]:
+        """Return the rows without an outcome so far."""
+        return [row for batch in self.last for row in batch.open_rows]
+
+
+@dataclass
+class _Begun:
+    """The groups that were begun and are not counted yet, in order, those still to come, and the batches on their way.
+
+    Nothing more is sent after a fault; batches on their way come to their end.
+    """
+
+    coming: Iterator[_Group]
+    groups: list[_Group] = field(default_factory=list)
+    flying: deque[_Batch] = field(default_factory=deque)
+    fault: Exception | None = None
+    """The first one: of the store, or of a check of the log."""
+    has_tried: bool = False
+    """A file of this round was decided."""
+    has_trouble: bool = False
+    """A batch of this round had a fault, or ran out of time. It is set by the thread of the batch."""
+
+    def is_ending(self, stop: Stop) -> bool:
+        """Return True if nothing more is to be sent in this round."""
+        return self.has_trouble or self.fault is not None or stop.is_ending
+
+    def batches(self, again: Sequence[_Batch], stop: Stop) -> Iterator[_Batch]:
+        """Yield the batches of a round, each when it is asked for: those to send again, then those of new groups."""
+        self.has_tried = self.has_trouble = False
+        for batch in chain(again, self._new_ones()):
+            if self.is_ending(stop):
+                return
+            self.flying.append(batch)
+            yield batch
+
+    def _new_ones(self) -> Iterator[_Batch]:
+        while self.fault is None and (group := self._next()) is not None:
+            self.groups.append(group)
+            yield from group.last
+
+    def _next(self) -> _Group | None:
+        """Return the next group. A fault of its check is kept: raised here, it would end the batches on their way."""
+        try:
+            return next(self.coming, None)
+        except Exception as caught:  # noqa: BLE001  (raised once the batches on their way have ended)
+            self.fault = caught
+            return None
+
+    def take(self, outcome: BatchOutcome) -> None:
+        """Take the outcome of the batch that was sent first."""
+        batch = self.flying.popleft()
+        batch.outcome = outcome
+        self.fault = self.fault or outcome.fault
+        self.note(outcome)
+        self.has_tried |= len(batch.open_rows) < len(batch.rows)
+
+    def note(self, outcome: BatchOutcome) -> None:
+        """Let nothing more be sent in this round if a batch is not done."""
+        if outcome.fault is not None or FileOutcome.NOT_TRIED in outcome.codes:
+            self.has_trouble = True
+
+    def complete(self) -> list[_Group]:
+        """Take the groups from the front of which every row has an outcome."""
+        count = next((place for place, group in enumerate(self.groups) if group.is_open), len(self.groups))
+        taken, self.groups = self.groups[:count], self.groups[count:]
+        return taken
+
+
+@dataclass(frozen=True, eq=False)
+class _InOrder:
+    """Deletes a batch in this process, unless the run is ending by the time a thread is free for it."""
+
+    delete: DeleteBatch
+    begun: _Begun
+    stop: Stop
+    small_results = True
+
+    def __call__(self, piece: DeletePiece, context: TaskContext) -> BatchOutcome:
+        """Return the outcome."""
+        if self.begun.is_ending(self.stop):
+            return BatchOutcome(bytes([FileOutcome.NOT_TRIED]) * len(piece.paths))
+        outcome = self.delete(piece, context)
+        self.begun.note(outcome)
+        return outcome
 
 
 def valid_ms(table: TableHandle) -> int:
@@ -357,18 +480,18 @@ def require_progress(fruitless: int) -> None:
         )
 
 
-def _waves(pending: Sequence[range], each: int) -> Iterator[list[range]]:
+def _parts(pending: Sequence[range], each: int) -> Iterator[list[range]]:
     """Yield the rows of ranges, in order, this many at a time."""
-    wave: list[range] = []
+    parts: list[range] = []
     room = each
     for rows in pending:
         start = rows.start
         while start < rows.stop:
             part = range(start, min(rows.stop, start + room))
-            wave.append(part)
+            parts.append(part)
             start, room = part.stop, room - len(part)
             if not room:
-                yield wave
-                wave, room = [], each
-    if wave:
-        yield wave
+                yield parts
+                parts, room = [], each
+    if parts:
+        yield parts

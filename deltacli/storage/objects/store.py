@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 from threading import Lock
 from typing import Any, TypeVar
@@ -36,6 +35,7 @@ from deltacli.storage.objects.http import HttpFault
 from deltacli.storage.objects.listing import Content, Entry, ListedPage, in_byte_order
 from deltacli.storage.objects.probe import honours_condition
 from deltacli.storage.retry import CREATE_FIRST_WAIT, DELETE_FIRST_WAIT, Retry, may_send, permission, sending_while
+from deltacli.thread_pool import ThreadPool
 
 Answer = TypeVar("Answer")
 
@@ -202,7 +202,7 @@ class ObjectStorage:
         if self._is_atomic is False:
             raise self._read_only()
         remaining = iter(paths)
-        with ThreadPoolExecutor(_PARALLEL_DELETES, thread_name_prefix="deltacli-delete") as pool:
+        with ThreadPool(_PARALLEL_DELETES, thread_name_prefix="deltacli-delete") as pool:
             while batch := list(islice(remaining, _DELETES_TOGETHER)):
                 outcomes = self._delete(pool, list(dict.fromkeys(batch)))
                 yield from ((path, outcomes.get(path, _NOT_SENT)) for path in batch)
@@ -253,7 +253,7 @@ class ObjectStorage:
             self._uri, f"the store ignores {condition}, so two writers could create the same version"
         )
 
-    def _delete(self, pool: ThreadPoolExecutor, paths: list[str]) -> dict[str, Deletion]:
+    def _delete(self, pool: ThreadPool, paths: list[str]) -> dict[str, Deletion]:
         """Delete files in bulk requests, and throttled ones in further requests."""
         outcomes: dict[str, Deletion] = {path: Missing() for path in paths if not self._calls.can_hold(self._key(path))}
         paths = [path for path in paths if path not in outcomes]

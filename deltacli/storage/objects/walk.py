@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from itertools import groupby
 from typing import NamedTuple
 
 from deltacli.storage.base import PARALLEL_READS, ShouldDescend, WalkEntry, is_flat_level
 from deltacli.storage.objects.listing import Entry, ListedPage
 from deltacli.storage.objects.ranges import Part, Range, Share
+from deltacli.thread_pool import ThreadPool
 
 Ask = Callable[[str, str, str, str], ListedPage]
 """Returns the page for a prefix, a delimiter, a token ('' for the first) and a key to begin at ('' for the first)."""
@@ -36,7 +37,7 @@ def walk(
     lister: Lister, prefix_of: Callable[[str], str], directory: str, enter: ShouldDescend
 ) -> Generator[WalkEntry, None, bool]:
     """Yield the entries below a directory, and return whether there are any."""
-    pool = ThreadPoolExecutor(PARALLEL_READS, thread_name_prefix="deltacli-list")
+    pool = ThreadPool(PARALLEL_READS, thread_name_prefix="deltacli-list")
     try:
         return (yield from _walk(pool, lister, Part(prefix_of(directory), directory, prefix_of(directory)), enter))
     finally:
@@ -44,9 +45,7 @@ def walk(
         pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _walk(
-    pool: ThreadPoolExecutor, lister: Lister, root: Part, enter: ShouldDescend
-) -> Generator[WalkEntry, None, bool]:
+def _walk(pool: ThreadPool, lister: Lister, root: Part, enter: ShouldDescend) -> Generator[WalkEntry, None, bool]:
     runs, flat, is_there = [[root]], list[Part](), False
     depth = 0
     while not is_flat_level(depth, sum(map(len, runs))):
@@ -91,7 +90,7 @@ def _ranges(runs: Sequence[Sequence[Part]], lister: Lister) -> Iterator[Range]:
         yield from (Range.of(run[start : start + each]) for start in range(0, len(run), each))
 
 
-def _list(pool: ThreadPoolExecutor, lister: Lister, ranges: Sequence[Range], delimiter: str) -> Iterator[_Listed]:
+def _list(pool: ThreadPool, lister: Lister, ranges: Sequence[Range], delimiter: str) -> Iterator[_Listed]:
     """Yield the pages of ranges as they arrive, those of one range in order. The next ones are prefetched."""
     waiting = deque(ranges)
     unfinished = Counter(part for each in ranges for part in each.parts)
