@@ -223,11 +223,15 @@ def soak_clusters() -> list[int]:
     return [run_cluster_tests(CLUSTER, kind, [], DELTACLI_EFFORT="soak") for kind in kinds]
 
 
+SLOWEST = ("--durations=25", "--durations-min=2")
+"""Options of pytest that name the slowest tests at the end."""
+
+
 def run_pytest(chosen: list[str], arguments: list[str], *, place: str | None, **environment: str) -> int:
     """Run tests on all cores with their files below `place`. The files of a failed run are kept until the next run."""
     files = tempfile.mkdtemp(prefix=f"{files_prefix()}{os.getpid()}-", dir=place)
     environment |= {"TMPDIR": files, "DELTACLI_PEER_PYTHON": str(PEERS / BIN / "python")}
-    code = run(DEV, "python", "-m", "pytest", "-n", "auto", *chosen, *seed(arguments), **environment)
+    code = run(DEV, "python", "-m", "pytest", "-n", "auto", *SLOWEST, *chosen, *seed(arguments), **environment)
     if code:
         print(f"files of the tests that failed: {files}")
     else:
