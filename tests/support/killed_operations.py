@@ -9,12 +9,15 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from typing import Any
+
+from botocore.httpsession import URLLib3Session
 
 from deltacli.api.table import Table
 from deltacli.clock import fixed_clock
 from deltacli.errors import DeltacliError
 from deltacli.storage import open_storage
-from deltacli.storage.objects.http import Answer, Request, Transport
+from deltacli.storage.objects.http import Transport
 from deltacli.storage.retry import Retry
 from tests.operations.test_clouds import NOW_MS, OPERATIONS
 from tests.support.effort import import_the_whole_product
@@ -22,15 +25,17 @@ from tests.support.effort import import_the_whole_product
 
 def run_and_die(uri: str, operation: str, at: int) -> int:
     """Run the operation, and return how many requests it sent where it was not killed."""
-    sent, send = [0], Transport.send
+    sent = [0]
+    sender: Any = URLLib3Session if uri.startswith("s3:") else Transport  # Any: what sends requests, by its `send`
+    send = sender.send
 
-    def counted(self: Transport, request: Request) -> Answer:
+    def counted(self: Any, request: Any) -> Any:
         if sent[0] == at:
             os.kill(os.getpid(), signal.SIGKILL)
         sent[0] += 1
         return send(self, request)
 
-    Transport.send = counted  # type: ignore[method-assign]
+    sender.send = counted
     storage = open_storage(uri, retry=Retry(pause=lambda _: None))
     OPERATIONS[operation](Table(storage, clock=fixed_clock(NOW_MS)))
     return sent[0]

@@ -8,6 +8,7 @@ import logging
 import socket
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from threading import Lock, Thread
 from typing import Any
 from urllib.parse import parse_qs
@@ -65,9 +66,15 @@ class S3Server:
         self._backend.create_bucket(name, "us-east-1")
         return name
 
-    def put(self, bucket: str, key: str, data: bytes) -> None:
-        """Put an object in place without a request."""
-        self._backend.put_object(bucket, key, data)
+    def put(self, bucket: str, key: str, data: bytes, modified_ms: int | None = None) -> None:
+        """Put an object in place without a request, with a time of its own if there is one."""
+        made = self._backend.put_object(bucket, key, data)
+        if modified_ms is not None:
+            made.last_modified = datetime.fromtimestamp(modified_ms / 1_000, UTC).replace(tzinfo=None)
+
+    def clear(self, bucket: str) -> None:
+        """Delete all objects without a request."""
+        self._backend.buckets[bucket].keys.clear()
 
     def publish(self, bucket: str, key: str) -> None:
         """Let anybody read an object, signed or not."""
