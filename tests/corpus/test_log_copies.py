@@ -84,6 +84,7 @@ def test_a_real_log_is_restored_unchanged(name: str, root: Path, tmp_path: Path)
     assert before == how_it_reads(table)
 
 
+@pytest.mark.long
 def test_log_cat_writes_every_commit_and_checkpoint_of_the_corpus(root: Path, capfdbinary: Capture) -> None:
     commits, checkpoints, rows = 0, 0, 0
     for table in corpus.tables():

@@ -8,11 +8,14 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.support.damage_outcomes import Verdict, ask_deltacli, ask_validate, write_tables
 from tests.support.damaged_tables import TABLE_DAMAGES, DamagedTable
 from tools.corruptions_page import ANSWERS, PAGE, render_page
 
 
+@pytest.mark.long
 def test_the_page_is_what_is_measured(tmp_path: Path) -> None:
     write_tables(tmp_path)
 

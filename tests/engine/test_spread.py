@@ -124,7 +124,7 @@ OPERATIONS: dict[str, Callable[[Table], Any]] = {
     "changes to a directory": _changes,
     "files to a directory": _files,
 }
-QUICK = ("counts", "data")
+QUICK = ("counts",)
 """Operations that run every time; the others take five seconds each, and belong to the long suite."""
 
 

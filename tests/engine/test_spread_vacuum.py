@@ -127,6 +127,7 @@ def files_of(table: Table, *, log: bool = False) -> set[str]:
     return {path for path in found if path.startswith(f"{LOG}/") == log}
 
 
+@pytest.mark.long
 @needs_corpus
 def test_plans_and_deletions_are_those_of_the_embedded_engine(tmp_path: Path) -> None:
     tables = {table.id: table for table in corpus.tables()}

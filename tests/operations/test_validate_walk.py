@@ -240,6 +240,7 @@ def test_links_that_lead_in_a_circle_are_followed_once(tmp_path: Path) -> None:
     assert set() == errors_of(inspect(table, tmp_path, level="storage"))
 
 
+@pytest.mark.long
 def test_directories_deeper_than_calls_may_be_are_listed(tmp_path: Path) -> None:
     table = TableBuilder()
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 
+import pytest
+
 from tests.support.hinted_files import PREDICATES, check_hints
 
 TABLES = 40
 
 
+@pytest.mark.long
 def test_a_thousand_hints_lose_no_row_and_leave_out_files() -> None:
     seen: Counter[str] = Counter()
 
