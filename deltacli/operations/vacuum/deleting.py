@@ -8,20 +8,18 @@ fault or a signal ends the run in the middle.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property, partial
-from itertools import chain
 from typing import TYPE_CHECKING, Any, Protocol
 
 from deltacli.arrow import compute as pc
 from deltacli.clock import Clock, system_clock
-from deltacli.errors import DeltacliError, PermissionRefused, Refused
-from deltacli.operations.vacuum.plan import Amount, VacuumOutcome, VacuumPlan
-from deltacli.storage import Failed
+from deltacli.errors import DeltacliError, Refused
+from deltacli.operations.vacuum.groups import Batch, Begun, DeleteUnlessEnding, Group
+from deltacli.operations.vacuum.plan import VacuumOutcome, VacuumPlan
 from deltacli.storage.retry import DEFAULT_BUDGET_SECONDS
 from deltacli.work.files.deleting import (
     MOST_AT_ONCE,
@@ -40,12 +38,10 @@ if TYPE_CHECKING:
 
     from deltacli.operations.table.handle import TableHandle
     from deltacli.operations.vacuum.rechecking import NewerCommits
-    from deltacli.work.task import TaskContext
 
 FILES_A_BATCH = MOST_AT_ONCE
 _FRESH_SECONDS = 5.0
 """Age of a check of the files up to which they are not checked again."""
-_FAILURES_NAMED = 1_000
 _BATCHES_SENT = 64
 """Batches per check of the log on an engine of several processes: enough for each of them, and some seconds of work."""
 _VALID_MS = 60_000
@@ -143,14 +139,14 @@ class Deletions:
         if ahead > 0:
             self.pause(ahead)
 
-    def _groups(self, pending: Sequence[range], files: int, advance: Callable[[int], None]) -> Iterator[_Group]:
+    def _groups(self, pending: Sequence[range], files: int, advance: Callable[[int], None]) -> Iterator[Group]:
         """Yield groups of so many rows, each checked when it is asked for. `advance` is called for decided files."""
         for parts in _parts(pending, files):
             group = self._look(parts)
             advance(group.rows.num_rows - sum(len(batch.rows) for batch in group.batches))
             yield group
 
-    def _look(self, parts: Sequence[range]) -> _Group:
+    def _look(self, parts: Sequence[range]) -> Group:
         """Return the rows of a group, with those that newer commits name."""
         import pyarrow as pa
 
@@ -160,7 +156,7 @@ class Deletions:
         gone = pa.array(self._gone(rows) if self._looks_before else [False] * rows.num_rows, pa.bool_())
         spared, batches = self._check(rows, gone)
         missing = pc.filter(rows.column("row"), pc.and_not(gone, spared)).to_pylist()
-        return _Group(rows, spared, batches, batches, missing)
+        return Group(rows, spared, batches, batches, missing)
 
     def _gone(self, rows: pyarrow.Table) -> list[bool]:
         """Return which files of rows do not exist."""
@@ -171,7 +167,7 @@ class Deletions:
         found = self.table.engine.spread(are_missing, pieces, self.table.stores, weigh=len, is_cancelled=self._stop)
         return [bool(is_missing) for piece in found for is_missing in piece]
 
-    def _check(self, rows: pyarrow.Table, gone: Any) -> tuple[Any, list[_Batch]]:  # Any: boolean arrays
+    def _check(self, rows: pyarrow.Table, gone: Any) -> tuple[Any, list[Batch]]:  # Any: boolean arrays
         """Return which rows newer commits name, and batches of those that are neither named nor `gone`, to begin before
         the check is too old.
         """
@@ -179,7 +175,7 @@ class Deletions:
         spared = self.newer.needed(rows.column("path").combine_chunks())
         return spared, list(self._batches(pc.filter(rows, pc.invert(pc.or_(spared, gone))), not_after_ms))
 
-    def _batches(self, rows: pyarrow.Table, not_after_ms: int) -> Iterator[_Batch]:
+    def _batches(self, rows: pyarrow.Table, not_after_ms: int) -> Iterator[Batch]:
         """Return batches of the maximum size of one request, or of the number of files deleted at a time."""
         each = FILES_A_BATCH
         is_cheap = self.table.storage.capabilities.cheap_listing
@@ -191,13 +187,13 @@ class Deletions:
             is_old = self._repeats or not is_fresh(self.plan, self.ticks)  # a batch of a cluster may begin much later
             looks = self.plan.by_inventory or (is_cheap and is_old)
             piece = DeletePiece(paths, not_after_ms, self.plan.cutoff_ms if looks else None)
-            yield _Batch(part.column("row").to_pylist(), part.column("sizeBytes").to_pylist(), piece)
+            yield Batch(part.column("row").to_pylist(), part.column("sizeBytes").to_pylist(), piece)
 
-    def _delete(self, groups: Iterator[_Group], advance: Callable[[int], None]) -> None:
+    def _delete(self, groups: Iterator[Group], advance: Callable[[int], None]) -> None:
         """Delete the files of groups and count them even if it is interrupted. `advance` is called for each decided
         file.
         """
-        begun = _Begun(groups)
+        begun = Begun(groups)
         try:
             fault = self._decide(begun, advance)
         except BaseException:  # files have been deleted already: count them before raising again
@@ -208,11 +204,11 @@ class Deletions:
         if fault is not None:
             raise fault
 
-    def _decide(self, begun: _Begun, advance: Callable[[int], None]) -> Exception | None:
+    def _decide(self, begun: Begun, advance: Callable[[int], None]) -> Exception | None:
         """Send the batches, and again those files whose time was over, after another check of the log; return the first
         fault.
         """
-        fruitless, again = 0, list[_Batch]()
+        fruitless, again = 0, list[Batch]()
         while True:
             self._send(begun, begun.batches(again, self._stop), advance)
             left = [group for group in begun.groups if group.is_open]
@@ -222,7 +218,7 @@ class Deletions:
             require_progress(fruitless)
             again = [batch for group in left for batch in self._batches_again(group, advance)]
 
-    def _batches_again(self, group: _Group, advance: Callable[[int], None]) -> list[_Batch]:
+    def _batches_again(self, group: Group, advance: Callable[[int], None]) -> list[Batch]:
         """Return new batches of the rows that are left, without those that commits named meanwhile."""
         import pyarrow as pa
 
@@ -234,12 +230,12 @@ class Deletions:
         advance(pc.sum(spared).as_py() or 0)
         return group.last
 
-    def _send(self, begun: _Begun, batches: Iterator[_Batch], advance: Callable[[int], None]) -> None:
+    def _send(self, begun: Begun, batches: Iterator[Batch], advance: Callable[[int], None]) -> None:
         """Delete batches. Groups that are complete are counted at once."""
         delete = DeleteBatch(None if self._repeats else advance, self.wall_clock)
         pieces = (batch.piece for batch in batches)
         outcomes = self.table.engine.spread(
-            delete if self._repeats else _InOrder(delete, begun, self._stop),
+            delete if self._repeats else DeleteUnlessEnding(delete, begun, self._stop),
             list(pieces) if self._repeats else pieces,
             self.table.stores,
             weigh=files_of_piece,
@@ -258,7 +254,7 @@ class Deletions:
             if not isinstance(fault, CancelledError):
                 raise
 
-    def _find_deleted(self, batches: Iterable[_Batch]) -> None:
+    def _find_deleted(self, batches: Iterable[Batch]) -> None:
         """Look which files of batches without a result are gone: the job may have deleted some before it ended. Where
         the store cannot tell, the next execution decides.
         """
@@ -273,7 +269,7 @@ class Deletions:
                 )
                 batch.outcome = BatchOutcome(bytes(codes))
 
-    def _settle(self, groups: Sequence[_Group]) -> None:
+    def _settle(self, groups: Sequence[Group]) -> None:
         """Count the outcomes of groups, and record them up to the first file without one."""
         if not groups:
             return
@@ -291,175 +287,6 @@ class Deletions:
         if self.record is not None:
             last = groups[-1].rows.column("row")[-1].as_py()
             self.record.advance(last + 1 if left is None else left, self.outcome)
-
-
-@dataclass
-class _Batch:
-    """Files that are deleted together: their rows and sizes in the plan, and the outcome once it is known."""
-
-    rows: list[int]
-    sizes: list[int | None]
-    piece: DeletePiece
-    outcome: BatchOutcome | None = None
-
-    @property
-    def is_open(self) -> bool:
-        """True if a row has no outcome so far. With a fault of the store all of them have one."""
-        if self.outcome is None:
-            return bool(self.rows)
-        return not isinstance(self.outcome.fault, DeltacliError) and FileOutcome.NOT_TRIED in self.outcome.codes
-
-    @property
-    def open_rows(self) -> list[int]:
-        """Return the rows without an outcome so far."""
-        if not self.is_open:
-            return []
-        codes = b"" if self.outcome is None else self.outcome.codes
-        if not codes:
-            return self.rows
-        return [row for row, code in zip(self.rows, codes, strict=True) if code == FileOutcome.NOT_TRIED]
-
-    def count(self, outcome: VacuumOutcome, may_repeat: bool, end: int | None = None) -> None:
-        """Add the counts of the rows before `end` (None: of all) to an outcome. Where a batch may be repeated, a
-        missing file was deleted by another attempt: it was there before, so it counts as deleted.
-        """
-        if self.outcome is None:
-            return
-        deleted, size_bytes = outcome.deleted
-        of_rest = _failure_of(self.outcome.fault)
-        each = zip(self.rows, self.piece.paths, self.sizes, self.outcome.each(), strict=True)
-        for row, path, size, (code, failure) in each:
-            if end is not None and row >= end:
-                break
-            match code:
-                case FileOutcome.MISSING if not may_repeat:
-                    outcome.missing += 1
-                case FileOutcome.ELSEWHERE:
-                    outcome.missing += 1
-                case FileOutcome.DELETED | FileOutcome.MISSING:
-                    deleted, size_bytes = deleted + 1, size_bytes + (size or 0)
-                case FileOutcome.SPARED:
-                    outcome.spared += 1
-            failed = of_rest if code is FileOutcome.NOT_TRIED else failure
-            if failed is not None:
-                outcome.failures += 1
-                outcome.denials.note(failed)
-                if len(outcome.failed) < _FAILURES_NAMED:
-                    outcome.failed.append((path, failed.reason))
-        outcome.deleted = Amount(deleted, size_bytes)
-
-
-def _failure_of(fault: Exception | None) -> Failed | None:
-    """Return the failure of the files that a batch did not reach because of a fault of the store."""
-    if not isinstance(fault, DeltacliError):
-        return None
-    return Failed(fault.message, fault if isinstance(fault, PermissionRefused) else None)
-
-
-@dataclass
-class _Group:
-    """Rows of the plan that are checked together. `spared` marks those that newer commits name; the others are in the
-    batches, of which `last` are the newest. Files of `missing` rows did not exist before; `more_spared` are rows that
-    commits named since.
-    """
-
-    rows: pyarrow.Table
-    spared: Any  # Any: a boolean array
-    batches: list[_Batch]
-    last: list[_Batch]
-    missing: list[int]
-    more_spared: list[int] = field(default_factory=list)
-
-    @property
-    def is_open(self) -> bool:
-        """True if a row has no outcome so far."""
-        return any(batch.is_open for batch in self.last)
-
-    @property
-    def open_rows(self) -> list[int]:
-        """Return the rows without an outcome so far."""
-        return [row for batch in self.last for row in batch.open_rows]
-
-
-@dataclass
-class _Begun:
-    """The groups that were begun and are not counted yet, in order, those still to come, and the batches on their way.
-
-    Nothing more is sent after a fault; batches on their way come to their end.
-    """
-
-    coming: Iterator[_Group]
-    groups: list[_Group] = field(default_factory=list)
-    flying: deque[_Batch] = field(default_factory=deque)
-    fault: Exception | None = None
-    """The first one: of the store, or of a check of the log."""
-    has_tried: bool = False
-    """A file of this round was decided."""
-    has_trouble: bool = False
-    """A batch of this round had a fault, or ran out of time. It is set by the thread of the batch."""
-
-    def is_ending(self, stop: Stop) -> bool:
-        """Return True if nothing more is to be sent in this round."""
-        return self.has_trouble or self.fault is not None or stop.is_ending
-
-    def batches(self, again: Sequence[_Batch], stop: Stop) -> Iterator[_Batch]:
-        """Yield the batches of a round, each when it is asked for: those to send again, then those of new groups."""
-        self.has_tried = self.has_trouble = False
-        for batch in chain(again, self._new_ones()):
-            if self.is_ending(stop):
-                return
-            self.flying.append(batch)
-            yield batch
-
-    def _new_ones(self) -> Iterator[_Batch]:
-        while self.fault is None and (group := self._next()) is not None:
-            self.groups.append(group)
-            yield from group.last
-
-    def _next(self) -> _Group | None:
-        """Return the next group. A fault of its check is kept: raised here, it would end the batches on their way."""
-        try:
-            return next(self.coming, None)
-        except Exception as caught:  # noqa: BLE001  (raised once the batches on their way have ended)
-            self.fault = caught
-            return None
-
-    def take(self, outcome: BatchOutcome) -> None:
-        """Take the outcome of the batch that was sent first."""
-        batch = self.flying.popleft()
-        batch.outcome = outcome
-        self.fault = self.fault or outcome.fault
-        self.note(outcome)
-        self.has_tried |= len(batch.open_rows) < len(batch.rows)
-
-    def note(self, outcome: BatchOutcome) -> None:
-        """Let nothing more be sent in this round if a batch is not done."""
-        if outcome.fault is not None or FileOutcome.NOT_TRIED in outcome.codes:
-            self.has_trouble = True
-
-    def complete(self) -> list[_Group]:
-        """Take the groups from the front of which every row has an outcome."""
-        count = next((place for place, group in enumerate(self.groups) if group.is_open), len(self.groups))
-        taken, self.groups = self.groups[:count], self.groups[count:]
-        return taken
-
-
-@dataclass(frozen=True, eq=False)
-class _InOrder:
-    """Deletes a batch in this process, unless the run is ending by the time a thread is free for it."""
-
-    delete: DeleteBatch
-    begun: _Begun
-    stop: Stop
-    small_results = True
-
-    def __call__(self, piece: DeletePiece, context: TaskContext) -> BatchOutcome:
-        """Return the outcome."""
-        if self.begun.is_ending(self.stop):
-            return BatchOutcome(bytes([FileOutcome.NOT_TRIED]) * len(piece.paths))
-        outcome = self.delete(piece, context)
-        self.begun.note(outcome)
-        return outcome
 
 
 def valid_ms(table: TableHandle) -> int:
