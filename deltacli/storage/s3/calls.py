@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from deltacli.errors import StorageFailed, UsageError
 from deltacli.storage.retry import Retry
-from deltacli.storage.s3.options import S3Options, make_client
+from deltacli.storage.s3.options import S3Options, make_client, make_session
 from deltacli.storage.tally import S3_PRICES, Call, HostTally
 
 Answer = TypeVar("Answer")
@@ -36,6 +36,7 @@ class S3Calls:
         self.payer = {"RequestPayer": "requester"} if options.requester_pays else {}
         self._lock = Lock()
         self._made: Any = None  # Any: botocore makes its classes at run time
+        self._session: Any = None  # Any: as above
 
     @property
     def client(self) -> Any:  # Any: botocore makes its classes at run time
@@ -46,13 +47,16 @@ class S3Calls:
             with self._lock:
                 if self._made is None:
                     try:
-                        made = make_client(self.options)
-                        count_calls(made, self.retry.tally.of(_host(made), S3_PRICES if is_aws(made) else None))
-                        self._made = made
+                        self._connect(make_session(self.options))
                     except FAULTS as fault:
                         error = translate_options(fault, self._uri, self.options)
                         raise error from error.__cause__
         return self._made
+
+    def _connect(self, session: Any) -> None:  # Any: a session of botocore's
+        made = make_client(self.options, session)
+        count_calls(made, self.retry.tally.of(_host(made), S3_PRICES if is_aws(made) else None))
+        self._made, self._session = made, session
 
     @property
     def bucket(self) -> str:
@@ -76,10 +80,10 @@ class S3Calls:
         """Make a call with retries and translate its errors; `what` could not be done to `place`."""
         from deltacli.storage.s3.faults import FAULTS, passing
 
-        client = self.client
+        self.client  # noqa: B018  (errors of its options are not of the call)
         try:
             return self.retry.call(
-                lambda: call(client),
+                lambda: self._send(call),
                 host=self.host,
                 faults=FAULTS,
                 passing=passing,
@@ -92,13 +96,50 @@ class S3Calls:
     def once(self, call: Callable[[Any], Answer]) -> Answer:  # Any: a client
         """Make a call once, and raise its errors as they are."""
         with self.retry.watched(self.host):
-            return call(self.client)
+            return self._send(call)
+
+    def _send(self, call: Callable[[Any], Answer]) -> Answer:  # Any: a client
+        """Make a call, and again where the store refused its credentials, so that it did nothing, and there are others
+        by now.
+        """
+        from deltacli.storage.s3.faults import FAULTS, refuses_credentials
+
+        client = self.client
+        try:
+            return call(client)
+        except FAULTS as fault:
+            if not refuses_credentials(fault) or not self._has_others(client):
+                raise
+        return call(self.client)
+
+    def _has_others(self, refused: Any) -> bool:  # Any: a client
+        """Return whether there are credentials that differ from those of a client, and use them from now on."""
+        from deltacli.storage.s3.faults import FAULTS
+
+        with self._lock:
+            if self._made is not refused:
+                return True
+            try:
+                session = make_session(self.options)
+                if _key_of(session) in (None, _key_of(self._session)):
+                    return False
+                self._connect(session)
+            except FAULTS:
+                return False
+        return True
 
     def translated(self, fault: BaseException, place: str, what: str) -> StorageFailed | UsageError:
         """Return the error of deltacli for a fault."""
         from deltacli.storage.s3.faults import translate
 
         return translate(fault, place, what, self.options, self.client)
+
+
+def _key_of(session: Any) -> tuple[str, str | None] | None:  # Any: a session of botocore's
+    """Return what tells the credentials of a session from others; None without any."""
+    found = session.get_credentials()
+    frozen = found.get_frozen_credentials() if found else None
+    return (frozen.access_key, frozen.token) if frozen else None
 
 
 def is_aws(client: Any) -> bool:  # Any: a botocore client

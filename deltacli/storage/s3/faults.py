@@ -81,6 +81,7 @@ _DENIED = {
     "401",
     "403",
 }
+_CREDENTIALS_REFUSED = {"ExpiredToken", "InvalidAccessKeyId", "InvalidToken", "TokenRefreshRequired"}
 _ABSENT = {"NoSuchKey", "404", "NotFound"}
 _ELSEWHERE = {
     "PermanentRedirect",
@@ -122,7 +123,7 @@ def fate_of_create(fault: BaseException) -> Sent:
         status, code = status_of(fault), code_of(fault)
         if status == 412:
             return Sent.REFUSED_EXISTS
-        if status == 409 or code in _THROTTLED:
+        if status in (409, 429) or code in _THROTTLED:
             return Sent.REFUSED_AGAIN
         if status == 501 or code == "NotImplemented":
             return Sent.UNSUPPORTED
@@ -130,6 +131,15 @@ def fate_of_create(fault: BaseException) -> Sent:
     if isinstance(fault, _NEVER_SENT):
         return Sent.REFUSED
     return Sent.UNKNOWN if isinstance(fault, (*_BROKEN_OFF, *_OF_THE_ANSWER)) else Sent.REFUSED
+
+
+def refuses_credentials(fault: BaseException) -> bool:
+    """Return whether the store took none of the request because its credentials have expired or are gone. The answer to
+    a HEAD has no words.
+    """
+    return isinstance(fault, boto.ClientError) and (
+        code_of(fault) in _CREDENTIALS_REFUSED or (status_of(fault) == 400 and fault.operation_name.startswith("Head"))
+    )
 
 
 def passing(fault: Exception) -> str | None:
