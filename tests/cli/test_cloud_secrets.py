@@ -17,13 +17,12 @@ from urllib.parse import quote
 import pytest
 
 from tests.cli.support import ROOT, make_sample
-from tests.operations.test_clouds import files_of
-from tests.storage.test_gcs import _service_account, _token
 from tests.support import azure as azure_stub
 from tests.support import gcs as gcs_stub
 from tests.support.azure import ACCOUNT, AzureServer
 from tests.support.cloud import Asked, CloudServer, Said, breaks, half_a_body
-from tests.support.gcs import GcsServer
+from tests.support.clouds import files_of
+from tests.support.gcs import GcsServer, service_account, token_answer
 
 BEARER, SIGNATURE = "marked-bearer-token-0005", "marked%2Bsignature%3D0006"
 AZURE_KEY = base64.b64encode(b"marked key of an account 0007").decode()
@@ -57,10 +56,10 @@ def by_service_account(request: pytest.FixtureRequest, home: Path) -> Planted:
     bucket = server.make_bucket()
     for path, data, _ in files_of(make_sample(home / "sample")):
         server.put(bucket, f"t/{path}", data)
-    account = _service_account(f"{server.url}/token")
+    account = service_account(f"{server.url}/token")
     (home / "key.json").write_text(json.dumps(account))
     honest = server.answer
-    granted = Said(200, _token(BEARER), {"Content-Type": "application/json"})
+    granted = Said(200, token_answer(BEARER), {"Content-Type": "application/json"})
     request.getfixturevalue("monkeypatch").setattr(
         server, "answer", lambda asked: granted if asked.target == "/token" else honest(asked)
     )

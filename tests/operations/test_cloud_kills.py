@@ -2,66 +2,32 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from deltacli.storage import Storage, open_storage
-from deltacli.storage.retry import Retry
 from tests.cli.support import ROOT
-from tests.operations.test_clouds import (  # noqa: F401  (cloud and sample are fixtures)
-    COMMITS,
-    OPERATIONS,
-    Cloud,
-    _check_property,
-    _versions,
-    cloud,
-    files_of,
-    rows,
-    sample,
-    table_of,
-)
-from tests.support.s3 import S3Server
+from tests.support.clouds import CLOUDS, OPERATIONS, Cloud, Judge, cloud_of, rows, sample_at, versions
 
-ORPHAN = "t/day=2026-01-01/orphan.parquet"
+ORPHAN = "day=2026-01-01/orphan.parquet"
 IN_LONG = (1, -2, -1)
 """The requests that `dev.py long` kills before; `dev.py soak clouds` takes all."""
 
 
-@dataclass(frozen=True)
-class OnS3:
-    """A copy of the sample on S3, with what the checks need of a `Cloud`."""
-
-    server: S3Server
-    bucket: str
-    sample: Path
-
-    @property
-    def uri(self) -> str:
-        return f"s3://{self.bucket}/t"
-
-    @property
-    def objects(self) -> dict[str, bytes]:
-        return self.server.objects(self.bucket)
-
-    def storage(self) -> Storage:
-        return open_storage(self.uri, retry=Retry(pause=lambda _: None))
-
-    def reset(self) -> None:
-        """Undo everything that was written."""
-        self.server.clear(self.bucket)
-        for path, data, modified_ms in files_of(self.sample):
-            self.server.put(self.bucket, f"t/{path}", data, modified_ms)
+@pytest.fixture(scope="module")
+def sample(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return sample_at(tmp_path_factory.mktemp("sample") / "t")
 
 
 class Killer:
     """A process that runs one operation again and again, and is killed each time."""
 
-    def __init__(self, uri: str, operation: str) -> None:
-        command = [sys.executable, "-m", "tests.support.killed_operations", uri, operation]
+    def __init__(self, cloud: Cloud, operation: str) -> None:
+        module = "tests.support.killed_operations"
+        command = [sys.executable, "-m", module, cloud.uri, operation, str(cloud.now_ms), json.dumps(cloud.options)]
         self._process = subprocess.Popen(
             command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
         )
@@ -77,73 +43,59 @@ class Killer:
         self._process.communicate()
 
 
-def check_kills(cloud: Cloud | OnS3, operation: str, chosen: tuple[int, ...] | None) -> int:  # noqa: F811
+def check_kills(cloud: Cloud, operation: str, chosen: tuple[int, ...] | None, place: Path) -> int:
     """Kill an operation before its requests, look at the table each time, and run it again."""
-    cloud.reset()
-    before = rows(table_of(cloud.storage()))
-    killer = Killer(cloud.uri, operation)
+    judge = Judge(cloud, operation, place)
+    killer = Killer(cloud, operation)
     try:
+        cloud.reset()
         count = int(killer.run(-1))
         for at in range(count) if chosen is None else sorted({place % count for place in chosen}):
             cloud.reset()
             assert "killed" == killer.run(at)
-            table = table_of(cloud.storage())
-            made = table.snapshot().version - 14
-            assert before == rows(table), at
-            assert 0 <= made <= COMMITS[operation], at
-            assert list(range(15 + made)) == _versions(cloud.objects) or operation == "expire", at
-            _check_property(table, operation, made)
-            _check_next_run(cloud, operation, before)
+            judge.look()
+            _check_next_run(cloud, operation, judge)
+        judge.ask_deltalake()
         return count
     finally:
         killer.stop()
 
 
-def _check_next_run(cloud: Cloud | OnS3, operation: str, before: object) -> None:  # noqa: F811
-    OPERATIONS[operation](table_of(cloud.storage()))
-    table = table_of(cloud.storage())
-    assert before == rows(table)
+def _check_next_run(cloud: Cloud, operation: str, judge: Judge) -> None:
+    OPERATIONS[operation](cloud.table())
+    table, names = cloud.table(), cloud.files()
+    assert judge.before == rows(table)
     match operation:
         case "properties":
             assert "yes" == table.snapshot().properties["kept"]
         case "vacuum":
-            assert ORPHAN not in cloud.objects
+            assert ORPHAN not in names
         case "expire":
-            assert 0 not in _versions(cloud.objects)
+            assert 0 not in versions(names)
         case "checkpoint":
-            assert any("00000000000000000014.checkpoint" in name for name in cloud.objects)
+            assert any("00000000000000000014.checkpoint" in name for name in names)
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("cloud", ["gcs"], indirect=True)
 @pytest.mark.parametrize("operation", ["properties", "vacuum"])
-def test_a_kill_at_some_requests_loses_nothing(operation: str, cloud: Cloud) -> None:  # noqa: F811
-    assert check_kills(cloud, operation, IN_LONG) >= 3
+def test_a_kill_at_some_requests_loses_nothing(
+    operation: str, request: pytest.FixtureRequest, sample: Path, tmp_path: Path
+) -> None:
+    assert check_kills(cloud_of("gcs", request, sample), operation, IN_LONG, tmp_path) >= 3
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("operation", OPERATIONS)
+@pytest.mark.parametrize("store", CLOUDS)
 def test_a_kill_before_any_request_loses_nothing(
+    store: str,
     operation: str,
-    cloud: Cloud,  # noqa: F811
+    request: pytest.FixtureRequest,
+    sample: Path,
+    tmp_path: Path,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    _tell(cloud.uri, operation, check_kills(cloud, operation, None), capfd)
+    count = check_kills(cloud_of(store, request, sample), operation, None, tmp_path)
 
-
-@pytest.mark.soak
-@pytest.mark.parametrize("operation", OPERATIONS)
-def test_a_kill_before_any_request_to_s3_loses_nothing(
-    operation: str,
-    s3: S3Server,
-    sample: Path,  # noqa: F811
-    capfd: pytest.CaptureFixture[str],
-) -> None:
-    cloud = OnS3(s3, s3.make_bucket(), sample)  # noqa: F811
-
-    _tell(cloud.uri, operation, check_kills(cloud, operation, None), capfd)
-
-
-def _tell(uri: str, operation: str, count: int, capfd: pytest.CaptureFixture[str]) -> None:
     with capfd.disabled():
-        sys.stderr.write(f"\n{uri[:5]} {operation}: killed before each of {count} requests\n")
+        sys.stderr.write(f"\nKILLS {store}, {operation}: before each of {count} requests\n")

@@ -13,9 +13,9 @@ import pytest
 from deltacli.api.table import Table
 from deltacli.storage import open_storage
 from tests.cli.support import make_sample
-from tests.operations.test_clouds import files_of, rows
 from tests.support.azure import ACCOUNT, AzureServer
 from tests.support.azurite import PROGRAM, Azurite
+from tests.support.clouds import files_of, rows
 from tests.support.gcs import GcsServer
 from tests.support.load import load
 from tests.support.s3 import S3Server

@@ -28,7 +28,7 @@ from deltacli.storage.objects.http import HttpFault
 from deltacli.storage.objects.store import ObjectStorage
 from deltacli.storage.retry import Retry
 from tests.support.cloud import Fault, Said, answers, breaks, done_but, half_a_body, loses_reply
-from tests.support.gcs import GcsServer, problem
+from tests.support.gcs import GcsServer, problem, service_account, token_answer
 
 PAGE = Said(200, b"<!DOCTYPE html><html>Please log in</html>", {"Content-Type": "text/html"})
 OTHER_SIZE = "no properties of an object of 1 bytes"
@@ -289,9 +289,11 @@ def test_a_token_that_the_store_refuses_is_renewed_once(
 ) -> None:
     gcs.put(bucket := gcs.make_bucket(), "t/file", b"x")
     key = tmp_path / "key.json"
-    key.write_text(json.dumps(_service_account(f"{gcs.url}/token")))
+    key.write_text(json.dumps(service_account(f"{gcs.url}/token")))
     tokens = iter(("token-of-before", "token-of-after", "token-of-no-use"))
-    gcs.fail("POST", "/token", *[lambda *_: Said(200, _token(next(tokens)), {"Content-Type": "application/json"})] * 3)
+    gcs.fail(
+        "POST", "/token", *[lambda *_: Said(200, token_answer(next(tokens)), {"Content-Type": "application/json"})] * 3
+    )
     storage = open_storage(f"gs://{bucket}/t", {"token": str(key)}, retry=Retry(pause=lambda _: None))
     gcs.requests.clear()
 
@@ -307,26 +309,6 @@ def test_a_token_that_the_store_refuses_is_renewed_once(
     assert 3 == gcs.asked("POST", "/token")
     assert "reader@project.iam.gserviceaccount.com" in raised.value.facts["credentials"]
     assert "token-of" not in str(raised.value.facts) + str(raised.value.__cause__)
-
-
-def _token(text: str) -> bytes:
-    return json.dumps({"access_token": text, "expires_in": 3_600, "token_type": "Bearer"}).encode()
-
-
-def _service_account(token_uri: str) -> dict[str, str]:
-    from cryptography.hazmat.primitives import serialization
-    from cryptography.hazmat.primitives.asymmetric import rsa
-
-    key = rsa.generate_private_key(65_537, 2_048).private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
-    return {
-        "type": "service_account",
-        "client_email": "reader@project.iam.gserviceaccount.com",
-        "private_key": key.decode(),
-        "private_key_id": "1",
-        "token_uri": token_uri,
-    }
 
 
 def test_without_credentials_the_error_names_the_chain(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

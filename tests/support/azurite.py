@@ -7,6 +7,7 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Thread
 from typing import NamedTuple
 from uuid import uuid4
 
@@ -60,6 +61,8 @@ def running(directory: Path) -> Iterator[Azurite]:
         try:
             assert process.stdout is not None
             line = next(line for line in process.stdout if "successfully listens" in line)
+            # It prints each request, and would wait for a full pipe.
+            Thread(target=process.stdout.read, daemon=True).start()
             yield Azurite(line.split()[-1])
         finally:
             process.terminate()

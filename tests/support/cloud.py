@@ -41,6 +41,7 @@ class CloudServer:
         self._noting = Lock()
         self._faults: list[tuple[str, str, Fault]] = []
         self._at: tuple[int, Fault] | None = None
+        self._late: list[tuple[int, Asked]] = []
         self.now_ms: int | None = None
         self._server = _Server(("127.0.0.1", 0), _Handler)
         self._server.cloud = self
@@ -70,9 +71,22 @@ class CloudServer:
 
     def forget(self) -> None:
         """Forget requests and faults."""
+        self.settle()
         self.requests.clear()
         self._faults.clear()
         self._at = None
+
+    def postpone(self, asked: Asked, requests: int) -> None:
+        """Do what is asked before the request that comes after so many others, or in `settle`."""
+        with self._noting:
+            self._late.append((len(self.requests) + requests, asked))
+
+    def settle(self) -> None:
+        """Do what was postponed."""
+        with self._noting:
+            late, self._late = self._late, []
+        for _, asked in late:
+            self.answer(asked)
 
     def fault_of(self, asked: Asked, method: str = "") -> Said | None:
         """The answer of the next fault for a request; None without one."""
@@ -92,6 +106,10 @@ class CloudServer:
             self.requests.append(asked)
             at, fault = self._at or (0, None)
             is_it = fault is not None and len(self.requests) - 1 == at
+            due = [entry for entry in self._late if entry[0] < len(self.requests)]
+            self._late = [entry for entry in self._late if entry not in due]
+        for _, late in due:
+            self.answer(late)
         if fault is not None and is_it:
             return fault(self, asked)
         return self.fault_of(asked) or self.answer(asked)
@@ -132,7 +150,8 @@ class _Handler(BaseHTTPRequestHandler):
             return
         self.send_response(said.status)
         for name, value in said.headers.items():
-            self.send_header(name, value)
+            if name != "Content-Length":
+                self.send_header(name, value)
         if said.status not in (204, 304):
             self.send_header("Content-Length", said.headers.get("Content-Length", str(len(said.body))))
         self.end_headers()
@@ -180,3 +199,19 @@ def done_but(said: Said) -> Fault:
         return said
 
     return fault
+
+
+def lands_late(requests: int) -> Fault:
+    """A fault that breaks the connection, and does what was asked only after so many further requests."""
+
+    def fault(server: CloudServer, asked: Asked) -> Said:
+        server.postpone(asked, requests)
+        return Said(0, is_cut=True)
+
+    return fault
+
+
+def arrives_twice(server: CloudServer, asked: Asked) -> Said:
+    """A fault that does what was asked twice, as after a repetition on the way, and gives the second answer."""
+    server.answer(asked)
+    return server.answer(asked)

@@ -67,6 +67,8 @@ class GcsServer(CloudServer):
 
     def answer(self, asked: Asked) -> Said:
         """What the store says, and does."""
+        if self.token and asked.target == "/token":
+            return Said(200, token_answer(self.token), JSON)
         if self.token and asked.headers.get("authorization") != f"Bearer {self.token}":
             return problem(401, "authError", "Invalid Credentials")
         with self._state:
@@ -202,6 +204,28 @@ def ranged(asked: Asked, data: bytes, headers: Mapping[str, str]) -> Said:
     if start > end:
         return problem(416, "requestedRangeNotSatisfiable")
     return Said(206, data[start : end + 1], {**headers, "Content-Range": f"bytes {start}-{end}/{len(data)}"})
+
+
+def token_answer(text: str) -> bytes:
+    """What a token is handed out with."""
+    return json.dumps({"access_token": text, "expires_in": 3_600, "token_type": "Bearer"}).encode()
+
+
+def service_account(token_uri: str) -> dict[str, str]:
+    """The key of a service account that gets its tokens here."""
+    from cryptography.hazmat.primitives import serialization
+    from cryptography.hazmat.primitives.asymmetric import rsa
+
+    key = rsa.generate_private_key(65_537, 2_048).private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    return {
+        "type": "service_account",
+        "client_email": "reader@project.iam.gserviceaccount.com",
+        "private_key": key.decode(),
+        "private_key_id": "1",
+        "token_uri": token_uri,
+    }
 
 
 def _fields(key: str, stored: Stored) -> dict[str, str]:

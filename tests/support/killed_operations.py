@@ -1,4 +1,4 @@
-"""`python -m tests.support.killed_operations URI OPERATION`: run an operation that is killed before a request.
+"""`python -m tests.support.killed_operations URI OPERATION NOW_MS OPTIONS`: run an operation, killed before a request.
 
 Reads numbers from stdin, and for each one forks a process that dies before the request of that number, counted from 0.
 Writes `killed`, or how many requests the operation sent, or the error that it ended with.
@@ -6,9 +6,11 @@ Writes `killed`, or how many requests the operation sent, or the error that it e
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import sys
+from collections.abc import Callable
 from typing import Any
 
 from botocore.httpsession import URLLib3Session
@@ -19,14 +21,13 @@ from deltacli.errors import DeltacliError
 from deltacli.storage import open_storage
 from deltacli.storage.objects.http import Transport
 from deltacli.storage.retry import Retry
-from tests.operations.test_clouds import NOW_MS, OPERATIONS
+from tests.support.clouds import OPERATIONS
 from tests.support.effort import import_the_whole_product
 
 
-def run_and_die(uri: str, operation: str, at: int) -> int:
+def run_and_die(make: Callable[[], Table], operation: str, at: int, sender: Any) -> int:
     """Run the operation, and return how many requests it sent where it was not killed."""
     sent = [0]
-    sender: Any = URLLib3Session if uri.startswith("s3:") else Transport  # Any: what sends requests, by its `send`
     send = sender.send
 
     def counted(self: Any, request: Any) -> Any:
@@ -36,27 +37,32 @@ def run_and_die(uri: str, operation: str, at: int) -> int:
         return send(self, request)
 
     sender.send = counted
-    storage = open_storage(uri, retry=Retry(pause=lambda _: None))
-    OPERATIONS[operation](Table(storage, clock=fixed_clock(NOW_MS)))
+    OPERATIONS[operation](make())
     return sent[0]
 
 
-def answer(uri: str, operation: str, at: int, out: int) -> None:
+def answer(make: Callable[[], Table], operation: str, at: int, sender: Any, out: int) -> None:
     """Run the operation in this process, and write how it ended."""
     try:
-        said = str(run_and_die(uri, operation, at))
+        said = str(run_and_die(make, operation, at, sender))
     except DeltacliError as fault:
         said = f"{fault.code}: {fault.message}"
     os.write(out, said.encode())
 
 
-def main(uri: str, operation: str) -> None:
+def main(uri: str, operation: str, now_ms: str, options: str) -> None:
     import_the_whole_product()  # once, and not in every process
+    sender: Any = URLLib3Session if uri.startswith("s3:") else Transport  # Any: what sends requests, by its `send`
+
+    def make() -> Table:
+        storage = open_storage(uri, json.loads(options), retry=Retry(pause=lambda _: None))
+        return Table(storage, clock=fixed_clock(int(now_ms)))
+
     for line in sys.stdin:
         read, write = os.pipe()
         process = os.fork()
         if process == 0:
-            answer(uri, operation, int(line), write)
+            answer(make, operation, int(line), sender, write)
             os._exit(0)
         os.close(write)
         with open(read, "rb") as said:

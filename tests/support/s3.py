@@ -30,7 +30,9 @@ ENVIRONMENT: Mapping[str, str] = {
 
 
 class S3Server:
-    """A server thread. `requests` holds method, path and query of each, in the order they came."""
+    """A server thread. `requests` holds method, path and query of each, in the order they came; `now_ms` is the time of
+    what is written by requests, None for that of the clock.
+    """
 
     def __init__(self) -> None:
         from moto.moto_server.werkzeug_app import MotoRequestHandler, create_backend_app
@@ -42,6 +44,7 @@ class S3Server:
         self._noting = Lock()
         self._faults: list[tuple[str, str, Fault]] = []
         self.requests: list[tuple[str, str, dict[str, list[str]]]] = []
+        self.now_ms: int | None = None
         self._server = make_server("127.0.0.1", 0, self, threaded=True, request_handler=MotoRequestHandler)
         self._thread = Thread(target=self._server.serve_forever, daemon=True)
         self._thread.start()
@@ -70,7 +73,7 @@ class S3Server:
         """Put an object in place without a request, with a time of its own if there is one."""
         made = self._backend.put_object(bucket, key, data)
         if modified_ms is not None:
-            made.last_modified = datetime.fromtimestamp(modified_ms / 1_000, UTC).replace(tzinfo=None)
+            made.last_modified = _moment(modified_ms)
 
     def clear(self, bucket: str) -> None:
         """Delete all objects without a request."""
@@ -117,7 +120,10 @@ class S3Server:
         with self._writing:
             if environ.get("HTTP_IF_NONE_MATCH") == "*" and key in self._backend.buckets[bucket].keys:
                 return says("412 PRECONDITION FAILED", "PreconditionFailed")(self, environ, start_response)
-            return list(self._moto(environ, start_response))
+            said = list(self._moto(environ, start_response))
+            if self.now_ms is not None and key in self._backend.buckets[bucket].keys:
+                self._backend.get_object(bucket, key).last_modified = _moment(self.now_ms)
+            return said
 
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         method, path = environ["REQUEST_METHOD"], environ["PATH_INFO"]
@@ -135,6 +141,10 @@ class S3Server:
         from moto.s3.models import s3_backends
 
         return s3_backends["123456789012"]["aws"]
+
+
+def _moment(modified_ms: int) -> datetime:
+    return datetime.fromtimestamp(modified_ms / 1_000, UTC).replace(tzinfo=None)
 
 
 def says(status: str, code: str, message: str = "so it is", **headers: str) -> Fault:
