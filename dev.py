@@ -158,13 +158,14 @@ SOAKS = {
     "property": Soak(("tests/property",), "soak or not soak"),
     "load": Soak(("tests/hostile", "tests/operations/test_load.py"), "soak"),
     "clouds": Soak(
-        ("tests/operations/test_cloud*.py", "tests/storage/test_*[!d].py"),
+        ("tests/operations/test_cloud*.py", "tests/storage/test_*[!d].py", "tests/cli/test_*secrets.py"),
         "soak or not soak",
     ),
     "listing": Soak(("tests/storage/test_listing_load.py",), "soak"),  # alone: it measures times
     "share": Soak(("tests/sharing/test_load.py",), "soak or not soak"),  # alone: it measures times
     "sharing": Soak(
-        ("tests/sharing/server", "tests/sharing/hints", "tests/sharing/test_client*.py"), "soak or not soak"
+        ("tests/sharing/*/", "tests/sharing/test_client*.py"),
+        "soak or not soak",
     ),
     "fleet": Soak(("tests/fleet",), "soak or not soak"),
 }
@@ -184,6 +185,7 @@ def soak(arguments: list[str]) -> int:
         set_up(SPARK, "spark")
         set_up(SHARING, "sharing")
         set_up(PAIMON, "paimon")
+        os.environ.update(set_up_azurite())
     codes, report = [], []
     for name in names:
         began = time.monotonic()

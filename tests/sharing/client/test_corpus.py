@@ -21,6 +21,7 @@ from deltacli.sharing.protocol.capabilities import ResponseFormat
 from tests.sharing.client.serving import Proxy, proxied
 from tests.sharing.served import shared
 from tests.support import corpus
+from tests.support.effort import is_soaking
 
 pytestmark = pytest.mark.long
 
@@ -29,7 +30,7 @@ TOO_LARGE = (
     "golden_parquet-decimal-dictionaries-v2",
     "kernel-rs_300k-add-files-100-col-partitioned",
 )
-MOST_VERSIONS = 12
+MOST_VERSIONS = 12 if is_soaking() else 2
 OTHER_SIZE = "derived_two-adds-in-one-commit-a"
 """Its log has another size for a file than the file. A local scan does not mind; the client refuses the file."""
 CONTRADICTS_ITSELF = "derived_checkpoint-wrong-a"

@@ -70,12 +70,12 @@ def test_a_reload_finishes_running_answers_with_what_they_began_with(server: Ser
         answers = _begin(server, stack, 4)
 
         config.write_text(SHARES.replace("name: t,", "name: renamed,"))
-        _until(lambda: {server.status() for _ in range(8)} == {404})
+        _until(lambda: server.statuses() == {404})
         config.write_text("version: [")
         _until(lambda: "configuration" in server.admin("/readyz"))
-        during = {server.status() for _ in range(8)}
+        during = server.statuses()
         config.write_text(SHARES)
-        _until(lambda: {server.status() for _ in range(8)} == {200})
+        _until(lambda: server.statuses() == {200})
         lines = {_finish(answer) for answer in answers}
 
     assert {404} == during
