@@ -18,6 +18,11 @@ from tests.support.faulty import FaultyStorage
 def session_of(root: Path, **others: Any) -> FleetSession:  # Any: fields of a session
     """Write a lake, and return a run on it whose leases can fail."""
     write_lake(root)
+    return session_on(root, **others)
+
+
+def session_on(root: Path, **others: Any) -> FleetSession:  # Any: fields of a session
+    """Return a run on a lake that was written before."""
     place = str(root / "fleet-state" / "leases")
     leases = FaultyStorage(open_storage(place))
     fields: dict[str, Any] = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hmac
 import json
+import ssl
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -19,6 +20,7 @@ from deltacli.fleet.policy_file.model import Webhook
 from deltacli.fleet.reporting.webhook import Sender, read_secret
 from tests.cli.test_documents import validate
 from tests.support.builder import TableBuilder
+from tests.support.certificates import certify
 
 SECRET = b"s3cret"
 
@@ -30,6 +32,12 @@ class Receiver:
     answers: list[tuple[int, dict[str, str]]] = field(default_factory=lambda: [(204, {})])
     received: list[tuple[str, dict[str, str], bytes]] = field(default_factory=list)
     url: str = ""
+    server: HTTPServer = field(init=False)
+
+
+class Quiet(HTTPServer):
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Clients that turn away are part of the tests."""
 
 
 @pytest.fixture
@@ -49,7 +57,8 @@ def receiver() -> Iterator[Receiver]:
         def log_message(self, format: str, *args: object) -> None:
             """Log nothing."""
 
-    with HTTPServer(("127.0.0.1", 0), Handler) as server:
+    with Quiet(("127.0.0.1", 0), Handler) as server:
+        found.server = server
         found.url = f"http://127.0.0.1:{server.server_address[1]}/hook?a=1"
         thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
@@ -96,6 +105,32 @@ def test_only_what_may_pass_is_repeated(
 
     assert reason in (found or "")
     assert requests == len(receiver.received)
+
+
+@pytest.mark.parametrize(
+    ("trusted", "host", "reason"),
+    [
+        (True, "127.0.0.1", None),
+        (True, "localhost", "the certificate of localhost is not valid: hostname mismatch"),
+        (False, "127.0.0.1", "the certificate of 127.0.0.1 is not valid: unable to get local issuer certificate"),
+    ],
+)
+def test_a_certificate_must_be_of_the_host_and_by_somebody_trusted(
+    receiver: Receiver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trusted: bool, host: str, reason: str | None
+) -> None:
+    authority = certify(tmp_path)
+    if trusted:
+        monkeypatch.setenv("SSL_CERT_FILE", str(authority))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(tmp_path / "server.pem", tmp_path / "server.key")
+    receiver.server.socket = context.wrap_socket(receiver.server.socket, server_side=True)
+    receiver.url = receiver.url.replace("http://127.0.0.1", f"https://{host}")
+
+    found = sender(receiver, [], retry_budget=1_000).send(b"{}", "run-1")
+
+    assert (found or "").lower().startswith(reason or "")
+    assert bool(reason) == bool(found)
+    assert (0 if reason else 1) == len(receiver.received)
 
 
 def test_the_secret_comes_from_elsewhere_and_must_be_there(tmp_path: Path) -> None:

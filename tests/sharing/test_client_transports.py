@@ -6,8 +6,6 @@ import json
 import os
 import subprocess
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
-from ipaddress import IPv4Address
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +15,7 @@ from deltacli import open_table
 from tests.sharing.configured import serving
 from tests.sharing.reading_client import MODES, plain_rows
 from tests.support import corpus
+from tests.support.certificates import certify
 from tests.support.s3 import S3Server
 
 pytestmark = pytest.mark.long
@@ -88,38 +87,8 @@ def _require_all_read(answers: Mapping[str, Any]) -> None:
         assert changes == len(answers[f"changes:{mode}"].get("rows", ())), answers[f"changes:{mode}"]
 
 
-def _certify(place: Path) -> Path:
-    """Make a certificate for 127.0.0.1 and its key, and return the certificate of who signed it."""
-    from cryptography import x509
-    from cryptography.hazmat.primitives import hashes, serialization
-    from cryptography.hazmat.primitives.asymmetric import ec
-
-    def certificate(name: str, key: ec.EllipticCurvePrivateKey, signer: ec.EllipticCurvePrivateKey) -> bytes:
-        is_root = key is signer
-        made = x509.CertificateBuilder(
-            issuer_name=x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "root")]),
-            subject_name=x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)]),
-            public_key=key.public_key(),
-            serial_number=x509.random_serial_number(),
-            not_valid_before=datetime.now(UTC) - timedelta(days=1),
-            not_valid_after=datetime.now(UTC) + timedelta(days=1),
-        )
-        made = made.add_extension(x509.BasicConstraints(is_root, None), critical=True)
-        if not is_root:
-            names = x509.SubjectAlternativeName([x509.IPAddress(IPv4Address("127.0.0.1"))])
-            made = made.add_extension(names, critical=False)
-        return made.sign(signer, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
-
-    root, own = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
-    (place / "root.pem").write_bytes(certificate("root", root, root))
-    (place / "server.pem").write_bytes(certificate("server", own, root))
-    form = (serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    (place / "server.key").write_bytes(own.private_bytes(*form))
-    return place / "root.pem"
-
-
 def test_everything_is_read_over_tls(client: str, tmp_path: Path) -> None:
-    root = _certify(tmp_path)
+    root = certify(tmp_path)
     locations = {name: str(_root() / table) for name, table in TABLES.items()}
     tls = "ssl: {certificateFile: server.pem, certificateKeyFile: server.key}\n"
     (tmp_path / "shares.yaml").write_text(_shares(locations, tls))

@@ -157,7 +157,7 @@ class Judge:
         for place in read:
             assert self.before == _comparable(pyarrow.ipc.open_file(place).read_all())
         refused = [rows.refusal for rows in found if rows.place is None]
-        assert all("typeWidening" in (reason or "") for reason in refused), refused
+        assert all("TypeWidening" in (reason or "") for reason in refused), refused
         return len(read)
 
 

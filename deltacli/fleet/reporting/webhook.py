@@ -97,7 +97,7 @@ class Sender:
             answer = connection.getresponse()
             answer.read(_MOST_ANSWER_BYTES)
         except ssl.SSLCertVerificationError as fault:
-            return f"the certificate of {parts.hostname} is not valid: {fault.verify_message}", False, 0
+            return f"the certificate of {parts.hostname} is not valid: {fault.verify_message.rstrip('.')}", False, 0
         except (OSError, HTTPException) as fault:
             return f"{parts.hostname} does not answer: {str(fault).lower() or type(fault).__name__}", True, 0
         finally:

@@ -1,0 +1,38 @@
+"""Certificates for servers on loopback, by an authority that nobody else trusts."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from ipaddress import IPv4Address
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+
+
+def certify(place: Path) -> Path:
+    """Write a certificate for 127.0.0.1, `server.pem`, and its key, `server.key`; return the one of who signed it."""
+
+    def certificate(name: str, key: ec.EllipticCurvePrivateKey, signer: ec.EllipticCurvePrivateKey) -> bytes:
+        is_root = key is signer
+        made = x509.CertificateBuilder(
+            issuer_name=x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "root")]),
+            subject_name=x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)]),
+            public_key=key.public_key(),
+            serial_number=x509.random_serial_number(),
+            not_valid_before=datetime.now(UTC) - timedelta(days=1),
+            not_valid_after=datetime.now(UTC) + timedelta(days=1),
+        )
+        made = made.add_extension(x509.BasicConstraints(is_root, None), critical=True)
+        if not is_root:
+            names = x509.SubjectAlternativeName([x509.IPAddress(IPv4Address("127.0.0.1"))])
+            made = made.add_extension(names, critical=False)
+        return made.sign(signer, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
+
+    root, own = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
+    (place / "root.pem").write_bytes(certificate("root", root, root))
+    (place / "server.pem").write_bytes(certificate("server", own, root))
+    form = (serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    (place / "server.key").write_bytes(own.private_bytes(*form))
+    return place / "root.pem"
