@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -265,6 +266,37 @@ def test_errors_state_the_cause_and_what_to_do(
     assert (code, 7) == (raised.value.code, raised.value.exit_code)
     assert s3.url == raised.value.facts["endpoint"]
     assert (code == "storage.failed") == (raised.value.hint is None)
+
+
+@pytest.mark.parametrize("refusal", ["ExpiredToken", "InvalidAccessKeyId"])
+def test_credentials_that_the_store_refuses_are_looked_up_again(
+    refusal: str, s3: S3Server, bucket: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = tmp_path / "credentials"
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(place))
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.delenv(name)
+
+    def rotate(key: str) -> None:
+        place.write_text(f"[default]\naws_access_key_id = {key}\naws_secret_access_key = {SECRET}\n")
+
+    rotate("first")
+    storage = open_storage(f"s3://{bucket}/t")
+    storage.put("a", b"x")
+    s3.requests.clear()
+
+    rotate("second")
+    s3.fail("PUT", bucket, says("400 BAD REQUEST", refusal))
+    created = storage.put_if_absent("b", b"y")
+    rotate("third")
+    s3.fail("GET", bucket, says("400 BAD REQUEST", refusal))
+    content = storage.read("b")
+    s3.fail("GET", bucket, says("400 BAD REQUEST", refusal))
+    with pytest.raises(PermissionRefused):
+        storage.read("b")
+
+    assert (Created(), b"y") == (created, content)
+    assert [2, 3] == [s3.asked(method) for method in ("PUT", "GET")]
 
 
 def test_an_unreachable_endpoint_is_reported(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
