@@ -29,7 +29,7 @@ FAULTS: tuple[type[Exception], ...] = (
 )
 """All errors that a call of the library may raise."""
 
-_PASSING_STATUS = {429, 500, 502, 503, 504}
+_PASSING_STATUS = {408, 429, 500, 502, 503, 504}
 _BREAKS = (
     boto.ConnectionClosedError,
     boto.ReadTimeoutError,
@@ -123,6 +123,8 @@ def fate_of_create(fault: BaseException) -> Sent:
         status, code = status_of(fault), code_of(fault)
         if status == 412:
             return Sent.REFUSED_EXISTS
+        if status == 408:
+            return Sent.UNKNOWN  # S3 itself says 400 RequestTimeout: this is of something before it
         if status in (409, 429) or code in _THROTTLED:
             return Sent.REFUSED_AGAIN
         if status == 501 or code == "NotImplemented":
