@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cache
 from typing import Any
 
 from deltacli.errors import UsageError
@@ -127,8 +128,17 @@ def make_session(options: S3Options) -> Any:  # Any: botocore makes its classes 
     session = botocore.session.Session(profile=options.profile)
     with suppress(botocore.exceptions.UnknownCredentialError):  # a profile excludes the environment
         session.get_component("credential_provider").get_provider("env").environ = _environment()
+    session.register_component("data_loader", _loader(session.get_config_variable("data_path")))
     session.get_component("response_parser_factory").set_parser_defaults(timestamp_parser=read_moment)
     return session
+
+
+@cache
+def _loader(data_path: str | None) -> Any:  # Any: of botocore
+    """Return what loads the model of S3, which takes most of the time of making a client, once per process."""
+    import botocore.loaders
+
+    return botocore.loaders.create_loader(data_path)
 
 
 def make_client(options: S3Options, session: Any = None) -> Any:  # Any: botocore makes its classes at run time
