@@ -40,6 +40,7 @@ vacuum = { every = "7d", retention = "14d", max-delete = "100%", consent = true 
 validate = { every = "1d", level = "storage", fail-on = "warning" }
 [policies.log]
 inherits = "base"
+vacuum = false
 validate.level = "log"
 [groups.large]
 policy = "log"
@@ -48,7 +49,7 @@ globs = ["lake/large*"]
 policy = "base"
 globs = ["lake/*"]
 """
-"""Most files of the large table do not exist, which only its log level does not see."""
+"""Most files of the large table do not exist, which its log level does not see, and a vacuum refuses."""
 
 
 @dataclass(frozen=True)
@@ -122,7 +123,7 @@ def write_large(place: Path, adds: int, *, commits: int = 30) -> None:
         body = "".join(f'{{"add":{{"path":"part-{number:07d}.parquet{tail}' for number in range(first, last))
         path = place / LOG / f"{version:020d}.json"
         path.write_text(lines + body)
-        os.utime(path, ns=(EPOCH_MS * 1_000_000,) * 2)
+        os.utime(path, ns=((EPOCH_MS + version) * 1_000_000,) * 2)
     left = place / "left-1.parquet"
     left.write_bytes(b"y")
     os.utime(left, ns=(EPOCH_MS * 1_000_000,) * 2)

@@ -9,7 +9,7 @@ import hashlib
 import re
 from collections.abc import Mapping
 from email.utils import format_datetime
-from threading import Lock
+from threading import RLock
 from typing import NamedTuple
 from urllib.parse import parse_qs, unquote, urlsplit
 from uuid import uuid4
@@ -44,7 +44,7 @@ class AzureServer(CloudServer):
         self.ignores_conditions = False
         self.has_batches = True
         self._count = 0
-        self._state = Lock()
+        self._state = RLock()  # a part of a batch can be a request of its own
         super().__init__()
 
     @property

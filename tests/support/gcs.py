@@ -9,7 +9,7 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
-from threading import Lock
+from threading import RLock
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs, unquote, urlsplit
 from uuid import uuid4
@@ -45,7 +45,7 @@ class GcsServer(CloudServer):
         self.ignores_conditions = False
         self.granted: set[str] = set()
         self._generation = 1_700_000_000_000_000
-        self._state = Lock()
+        self._state = RLock()  # a part of a batch can be a request of its own
         super().__init__()
 
     @property
