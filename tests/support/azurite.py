@@ -65,4 +65,4 @@ def running(directory: Path) -> Iterator[Azurite]:
             Thread(target=process.stdout.read, daemon=True).start()
             yield Azurite(line.split()[-1])
         finally:
-            process.terminate()
+            process.kill()  # it has nothing to keep, and waits for open connections on SIGTERM
