@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 
 from deltacli import __version__
 from deltacli.cli.options.targets import require_target
@@ -25,14 +26,15 @@ class Trend:
         self._entries = read_history(_read(name), name)
 
     def append(self, entry: Entry) -> None:
-        """Append a line in one write, so that lines of concurrent runs do not mix.
+        """Append a line in one write, so that lines of concurrent runs do not mix. A run that begins meanwhile waits.
 
         Raises StorageFailed.
         """
         try:
             descriptor = os.open(self._name, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o666)
             try:
-                _append(descriptor, entry.line(__version__))
+                with _locked(descriptor, is_alone=True):
+                    _append(descriptor, entry.line(__version__))
             finally:
                 os.close(descriptor)
         except OSError as fault:
@@ -78,7 +80,7 @@ def _read(name: str) -> bytes:
     try:
         if not stat.S_ISREG(os.stat(name).st_mode):
             raise UsageError(f"--trend {name} is not a regular file", code="usage.history")
-        with open(name, "rb") as file:
+        with open(name, "rb") as file, _locked(file.fileno(), is_alone=False):
             data = file.read()
     except FileNotFoundError:
         if not os.path.isdir(parent):
@@ -93,6 +95,23 @@ def _read(name: str) -> bytes:
     if not os.access(target, os.W_OK):
         raise unwritable(name, PermissionError(13, os.strerror(13)))
     return data
+
+
+@contextmanager
+def _locked(descriptor: int, *, is_alone: bool) -> Iterator[None]:
+    """Hold the lock of the file, so that nobody reads half a line. File systems without locks do without."""
+    try:
+        import fcntl
+    except ImportError:  # Windows
+        yield
+        return
+    with suppress(OSError):
+        fcntl.flock(descriptor, fcntl.LOCK_EX if is_alone else fcntl.LOCK_SH)
+    try:
+        yield
+    finally:
+        with suppress(OSError):
+            fcntl.flock(descriptor, fcntl.LOCK_UN)
 
 
 def _append(descriptor: int, line: bytes) -> None:

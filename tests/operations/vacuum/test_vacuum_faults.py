@@ -240,14 +240,18 @@ def test_files_that_are_refused_are_named_and_only_they_are_tried_again(place: P
 
 
 def test_a_batch_that_fails_takes_nothing_from_the_others(place: Path, tmp_path: Path) -> None:
-    """Three batches at the same time: the first loses its store at once, the others are finished and counted."""
+    """Three batches at the same time: the first loses its store at once, the others are finished and counted. Whether a
+    fourth one begins before that is known is chance.
+    """
     plan = f"{tmp_path}/plan"
     save(LocalStorage(str(place)), plan)
-    together = Barrier(3)
+    together, calls = Barrier(3), counter()
 
     class Breaking(MortalStorage):
         def delete_many(self, paths: Iterable[str]) -> Iterator[tuple[str, Deletion]]:
             batch = list(paths)
+            if next(calls) >= 3:
+                raise StorageFailed("the network is down")
             together.wait(30)
             for path in batch:
                 if path == "_change_data/old.parquet":
@@ -258,7 +262,8 @@ def test_a_batch_that_fails_takes_nothing_from_the_others(place: Path, tmp_path:
     with pytest.raises(StorageFailed, match="the network is down"):
         vacuum(Breaking(LocalStorage(str(place))), plan, outcome=outcome, threads=3)
 
-    assert (6, 3) == (outcome.deleted.files, outcome.failures) == (gone(place), 3)
+    assert 6 == outcome.deleted.files == gone(place)
+    assert outcome.failures in (3, 4)
     assert [(START, None), (END, "FAILED")] == said(place)
     rest = Refusing(place)
     found = execute(rest, plan)
@@ -422,7 +427,7 @@ def test_a_slow_batch_holds_up_no_other_thread(place: Path) -> None:
 
 @pytest.fixture
 def interrupt_at(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], Delete]:
-    """A signal comes before so many deletions, and the deletion waits until it was heard."""
+    """A signal comes before so many deletions, and the deletions from there on wait until it was heard."""
     made: list[Stop] = []
 
     def make(**options: bool) -> Stop:
@@ -433,8 +438,10 @@ def interrupt_at(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], Delete]:
         deletions = counter(1)  # several threads delete
 
         def hook(_: str) -> None:
-            if next(deletions) == count:
+            number = next(deletions)
+            if number == count:
                 os.kill(os.getpid(), signal.SIGTERM)
+            if number >= count:
                 made[-1]._ending.wait(30)
 
         return hook
