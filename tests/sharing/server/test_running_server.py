@@ -44,6 +44,11 @@ def _until(is_so: Callable[[], bool]) -> None:
         assert time.monotonic() < deadline
 
 
+def _until_idle(server: Server) -> None:
+    """Wait until all requests are finished: they are counted after their last byte."""
+    _until(lambda: server.metric("running_requests") == 0)
+
+
 def _begin(server: Server, stack: ExitStack, count: int) -> list[HTTPResponse]:
     """Begin to read so many answers."""
     answers = [stack.enter_context(server.ask("POST", "/query", b"{}")) for _ in range(count)]
@@ -92,7 +97,7 @@ def test_a_killed_worker_breaks_only_its_own_answers(server: Server) -> None:
         after = {server.status() for _ in range(8)}
         lines = [_finish(answer) for answer in answers]
 
-    _until(lambda: server.metric("running_requests") == 0)
+    _until_idle(server)
     assert {200} == after
     assert FILES + 2 in lines
     assert {*lines} <= {FILES + 2, None}
@@ -131,10 +136,12 @@ _REQUESTS = (
 
 
 def test_metrics_of_all_workers_are_added_up(server: Server) -> None:
+    _until_idle(server)
     before = server.metric("requests_total")
 
     for _ in range(20):
         server.status()
+    _until_idle(server)
 
     counts = {server.metric("requests_total") - before for _ in range(6)}
     assert {20.0} == counts
