@@ -137,17 +137,21 @@ UNDONE = ("it is never sent", "503", "500", "408")
 ROTATING = ("gcs", "s3")
 
 OFTEN = ("the answer is lost", "it lands two requests later", "412", "403")
-"""Faults that `dev.py long` tries: with a commit on every cloud, with deletions on one. `dev.py soak clouds` takes
-all.
-"""
+"""Faults that slow operations, and stores that are not in `THOROUGH`, meet in `dev.py long`."""
+SLOW = ("vacuum", "expire")
+"""Operations of so many requests that a fault at each of them takes up to half a minute."""
+THOROUGH = ("gcs", "azure tree")
 
 
-def marks_of(cloud: str, operation: str, name: str) -> tuple[pytest.MarkDecorator, ...]:
-    """When a case is run: daily, in `dev.py long` or in `dev.py soak clouds`."""
-    if (cloud, operation, name) == ("gcs", "properties", "the answer is lost"):
+def marks_of(store: str, operation: str, name: str) -> tuple[pytest.MarkDecorator, ...]:
+    """When a case is run: daily, in `dev.py long` or in `dev.py soak clouds`, which takes all."""
+    if (store, operation, name) == ("gcs", "properties", "the answer is lost"):
         return ()
-    is_often = name in OFTEN and (operation == "properties" or (cloud == "gcs" and operation == "vacuum"))
-    return (pytest.mark.long if is_often or (cloud, operation) == ("s3", "properties") else pytest.mark.soak,)
+    if store in THOROUGH:
+        is_long = name in OFTEN or operation not in SLOW
+    else:
+        is_long = operation == "properties" and (name in OFTEN or store == "s3")
+    return (pytest.mark.long if is_long else pytest.mark.soak,)
 
 
 CASES = [

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import time
 from typing import Any
@@ -45,10 +46,26 @@ OPERATIONS: Mapping[str, Operation] = {
 COMMITS = {"properties": 1, "checkpoint": 0, "widen-type": 1, "vacuum": 2, "expire": 0}
 
 
+def mark_of(name: str, data: bytes) -> int:
+    """What tells the content of a file from others: a digest, or the size of a commit, whose id differs in each run."""
+    return len(data) if name.endswith(".json") else zlib.crc32(data)
+
+
+def restoring(objects: dict[str, Any]) -> Callable[[], None]:
+    """What brings the objects of a stub back to those of now."""
+    first = dict(objects)
+
+    def restore() -> None:
+        objects.clear()
+        objects.update(first)
+
+    return restore
+
+
 @dataclass(frozen=True)
 class Cloud:
     """A copy of the sample in a store. `server` counts requests and fails on demand; `problem` makes errors in the
-    words of the store; `files` are the names and sizes that it holds; `restore` undoes everything that was written;
+    words of the store; `files` are the names that it holds, with what tells contents apart; `restore` undoes writes;
     `rotate` lets the store refuse the credentials so far, and hands out others.
     """
 
@@ -124,7 +141,7 @@ class Judge:
     def look(self) -> int:
         """How many commits were made; whatever was lost or invented is an AssertionError."""
         files = self._cloud.files()
-        state = frozenset((plain(name), size) for name, size in files.items())
+        state = frozenset((plain(name), mark) for name, mark in files.items())
         if state not in self._known:
             self._copy(files, self._place / f"state-{len(self._known)}")
             self._known[state] = self._judge(files)
@@ -168,19 +185,13 @@ def in_gcs(request: pytest.FixtureRequest, sample: Path) -> Cloud:
     for path, data, modified_ms in files_of(sample):
         server.put(bucket, f"t/{path}", data, modified_ms)
     objects = server.buckets[bucket]
-    first = dict(objects)
-
-    def restore() -> None:
-        objects.clear()
-        objects.update(first)
-
     return Cloud(
         "gcs",
         server,
         f"gs://{bucket}/t",
         gcs_stub.problem,
-        lambda: {name.removeprefix("t/"): len(stored.data) for name, stored in objects.items()},
-        restore,
+        lambda: {name.removeprefix("t/"): mark_of(name, stored.data) for name, stored in objects.items()},
+        restoring(objects),
     )
 
 
@@ -195,7 +206,7 @@ def in_gcs_by_tokens(request: pytest.FixtureRequest, sample: Path) -> Cloud:
     def rotate() -> None:
         server.token = f"token-{int(server.token[6:]) + 1}"
 
-    return _replaced(cloud, rotate=rotate, options={"token": str(place)})
+    return replace(cloud, rotate=rotate, options={"token": str(place)})
 
 
 def in_azure(request: pytest.FixtureRequest, sample: Path, *, is_hierarchical: bool = False) -> Cloud:
@@ -204,20 +215,13 @@ def in_azure(request: pytest.FixtureRequest, sample: Path, *, is_hierarchical: b
     container = server.make_container(is_hierarchical=is_hierarchical)
     for path, data, modified_ms in files_of(sample):
         server.put(container, f"t/{path}", data, modified_ms)
-    objects = server.containers[container]
-    first = dict(objects)
-
-    def restore() -> None:
-        objects.clear()
-        objects.update(first)
-
     return Cloud(
         "azure tree" if is_hierarchical else "azure",
         server,
         f"abfss://{container}@{ACCOUNT}.dfs.core.windows.net/t",
         azure_stub.problem,
-        lambda: {name.removeprefix("t/"): len(data) for name, data in server.files(container).items()},
-        restore,
+        lambda: {name.removeprefix("t/"): mark_of(name, data) for name, data in server.files(container).items()},
+        restoring(server.containers[container]),
     )
 
 
@@ -257,7 +261,7 @@ def in_s3(request: pytest.FixtureRequest, sample: Path) -> Cloud:
         relay,
         f"s3://{bucket}/t",
         s3_problem,
-        lambda: {name.removeprefix("t/"): len(data) for name, data in s3.objects(bucket).items()},
+        lambda: {name.removeprefix("t/"): mark_of(name, data) for name, data in s3.objects(bucket).items()},
         restore,
         rotate,
     )
@@ -301,10 +305,6 @@ def _relay(request: pytest.FixtureRequest, url: str) -> Relay:
     relay = Relay(url)
     request.addfinalizer(relay.stop)
     return relay
-
-
-def _replaced(cloud: Cloud, **changes: Any) -> Cloud:
-    return Cloud(**{**vars(cloud), **changes})
 
 
 CLOUDS: Mapping[str, Callable[[pytest.FixtureRequest, Path], Cloud]] = {
