@@ -21,7 +21,6 @@ from deltacli.sharing.protocol.capabilities import ResponseFormat
 from tests.sharing.client.serving import Proxy, proxied
 from tests.sharing.served import shared
 from tests.support import corpus
-from tests.support.effort import is_soaking
 
 pytestmark = pytest.mark.long
 
@@ -30,7 +29,7 @@ TOO_LARGE = (
     "golden_parquet-decimal-dictionaries-v2",
     "kernel-rs_300k-add-files-100-col-partitioned",
 )
-MOST_VERSIONS = 12 if is_soaking() else 2
+MOST_VERSIONS = 12
 OTHER_SIZE = "derived_two-adds-in-one-commit-a"
 """Its log has another size for a file than the file. A local scan does not mind; the client refuses the file."""
 CONTRADICTS_ITSELF = "derived_checkpoint-wrong-a"
@@ -90,7 +89,7 @@ def test_rows_are_those_of_a_direct_scan_in_both_formats_at_every_version(server
                     wrong.append((table.name, version, form.value, why))
 
     assert [] == wrong
-    assert compared[ResponseFormat.DELTA] > (300 if is_soaking() else 200)
+    assert compared[ResponseFormat.DELTA] > 300
     assert compared[ResponseFormat.PARQUET] > 200
 
 
