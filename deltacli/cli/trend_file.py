@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 
 from deltacli import __version__
 from deltacli.cli.options.targets import require_target
@@ -26,15 +26,15 @@ class Trend:
         self._entries = read_history(_read(name), name)
 
     def append(self, entry: Entry) -> None:
-        """Append a line in one write, so that lines of concurrent runs do not mix. A run that begins meanwhile waits.
+        """Append a line in one write, so that lines of concurrent runs do not mix. Runs that read the file wait for it.
 
         Raises StorageFailed.
         """
         try:
             descriptor = os.open(self._name, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o666)
             try:
-                with _locked(descriptor, is_alone=True):
-                    _append(descriptor, entry.line(__version__))
+                _lock(descriptor, is_exclusive=True)
+                _append(descriptor, entry.line(__version__))
             finally:
                 os.close(descriptor)
         except OSError as fault:
@@ -80,7 +80,8 @@ def _read(name: str) -> bytes:
     try:
         if not stat.S_ISREG(os.stat(name).st_mode):
             raise UsageError(f"--trend {name} is not a regular file", code="usage.history")
-        with open(name, "rb") as file, _locked(file.fileno(), is_alone=False):
+        with open(name, "rb") as file:
+            _lock(file.fileno(), is_exclusive=False)
             data = file.read()
     except FileNotFoundError:
         if not os.path.isdir(parent):
@@ -97,21 +98,16 @@ def _read(name: str) -> bytes:
     return data
 
 
-@contextmanager
-def _locked(descriptor: int, *, is_alone: bool) -> Iterator[None]:
-    """Hold the lock of the file, so that nobody reads half a line. File systems without locks do without."""
+def _lock(descriptor: int, *, is_exclusive: bool) -> None:
+    """Lock an open file until it is closed, so that nobody reads half of a line. On Windows, and on a file system that
+    has no locks, do nothing.
+    """
     try:
         import fcntl
-    except ImportError:  # Windows
-        yield
+    except ImportError:
         return
     with suppress(OSError):
-        fcntl.flock(descriptor, fcntl.LOCK_EX if is_alone else fcntl.LOCK_SH)
-    try:
-        yield
-    finally:
-        with suppress(OSError):
-            fcntl.flock(descriptor, fcntl.LOCK_UN)
+        fcntl.flock(descriptor, fcntl.LOCK_EX if is_exclusive else fcntl.LOCK_SH)
 
 
 def _append(descriptor: int, line: bytes) -> None:
