@@ -80,11 +80,11 @@ class S3Calls:
         """Make a call with retries and translate its errors; `what` could not be done to `place`."""
         from deltacli.storage.s3.faults import FAULTS, passing
 
-        self.client  # noqa: B018  (errors of its options are not of the call)
+        host = self.host  # makes the client: errors of its options are not of the call
         try:
             return self.retry.call(
                 lambda: self._send(call),
-                host=self.host,
+                host=host,
                 faults=FAULTS,
                 passing=passing,
                 max_attempts=None if self.retry.is_explicit else self.options.max_attempts,
@@ -99,8 +99,8 @@ class S3Calls:
             return self._send(call)
 
     def _send(self, call: Callable[[Any], Answer]) -> Answer:  # Any: a client
-        """Make a call, and again where the store refused its credentials, so that it did nothing, and there are others
-        by now.
+        """Make a call. If the store refuses its credentials, it has done nothing: where the chain has other credentials
+        by now, make the call again with those.
         """
         from deltacli.storage.s3.faults import FAULTS, refuses_credentials
 
@@ -136,7 +136,7 @@ class S3Calls:
 
 
 def _key_of(session: Any) -> tuple[str, str | None] | None:  # Any: a session of botocore's
-    """Return what tells the credentials of a session from others; None without any."""
+    """Return the access key and the session token of a session; None if it finds no credentials."""
     found = session.get_credentials()
     frozen = found.get_frozen_credentials() if found else None
     return (frozen.access_key, frozen.token) if frozen else None
