@@ -4,10 +4,10 @@ the store is believed. Against a stub; the contract runs against Azurite as well
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from types import SimpleNamespace
 from typing import NamedTuple
 
 import pyarrow
@@ -29,7 +29,6 @@ from deltacli.storage import (
     open_storage,
 )
 from deltacli.storage.azure.address import read_address
-from deltacli.storage.azure.calls import AzureCalls
 from deltacli.storage.azure.credentials import AzureCredentials
 from deltacli.storage.azure.options import read_options
 from deltacli.storage.azure.shared_key import authorization
@@ -269,37 +268,60 @@ def test_a_store_that_ignores_the_condition_is_read_only(azure: AzureServer, mon
     assert {} == azure.containers[container]
 
 
-class _Tokens:
-    """A credential that gives each of these tokens once."""
-
-    def __init__(self, *tokens: str) -> None:
-        self._tokens = list(tokens)
-
-    def get_token(self, *_: str) -> object:
-        token = self._tokens.pop(0)
-        return SimpleNamespace(token=token, expires_on=1 << 40)
-
-
-def test_a_token_that_the_store_refuses_is_renewed_once(azure: AzureServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    azure.put(container := azure.make_container(), "t/file", b"x")
-    address = read_address(f"abfss://{container}@{ACCOUNT}.dfs.core.windows.net/t")
-    options = read_options({"endpoint_url": f"{azure.url}/{ACCOUNT}"}, address, {})
-    credentials = AzureCredentials(options, address.uri)
-    credentials._source = _Tokens("token-of-before", "token-of-after", "token-of-no-use")
-    retry = Retry(pause=lambda _: None)
-    storage = ObjectStorage(address.uri, "t", AzureCalls(container, options, credentials, retry), retry=retry)
-
+@pytest.fixture
+def identified(azure: AzureServer, monkeypatch: pytest.MonkeyPatch) -> AzureServer:
+    """A store that wants tokens, which azure-identity gets from the endpoint of a managed identity."""
+    monkeypatch.delenv("AZURE_STORAGE_CONNECTION_STRING")
+    for name, value in azure.identity_environment.items():
+        monkeypatch.setenv(name, value)
     monkeypatch.setattr(azure, "token", "token-of-before")
+    return azure
+
+
+def test_a_token_that_the_store_refuses_is_renewed_once(
+    identified: AzureServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    identified.put(container := identified.make_container(), "t/file", b"x")
+    storage = open_storage(
+        f"abfss://{container}@{ACCOUNT}.dfs.core.windows.net/t",
+        {"endpoint_url": f"{identified.url}/{ACCOUNT}"},
+        retry=Retry(pause=lambda _: None),
+    )
+
     first = storage.read("file")
-    monkeypatch.setattr(azure, "token", "token-of-after")
+    monkeypatch.setattr(identified, "token", "token-of-after")
     second = storage.read("file")
-    monkeypatch.setattr(azure, "token", "another")
+    identified.fail("GET", "t/file", *[lambda *_: problem(401, "InvalidAuthenticationInfo")] * 2)
     with pytest.raises(PermissionRefused) as raised:
         storage.read("file")
 
     assert (b"x", b"x") == (first, second)
+    assert 3 == identified.asked("GET", "/identity?")
     assert "DefaultAzureCredential of azure-identity" == raised.value.facts["credentials"]
     assert "token-of" not in str(raised.value.facts) + str(raised.value.__cause__)
+
+
+def test_a_token_that_another_thread_renewed_is_kept(identified: AzureServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    address = read_address(f"abfss://lake@{ACCOUNT}.dfs.core.windows.net/t")
+    credentials = AzureCredentials(read_options({"endpoint_url": f"{identified.url}/{ACCOUNT}"}, address, {}), "t")
+    _, refused = credentials.authorized("GET", "http://host/c", {})
+    monkeypatch.setattr(identified, "token", "token-of-after")
+
+    renewed = [credentials.renew(refused), credentials.renew(refused)]
+    token = credentials.bearer()
+    renewed.append(credentials.renew(refused))
+
+    assert [True] * 3 == renewed
+    assert "token-of-after" == token == credentials.bearer()
+    assert 2 == identified.asked("GET", "/identity?")
+
+
+def test_a_listing_of_a_container_names_its_place(azure: AzureServer) -> None:
+    container = azure.make_container()
+    azure.fail("GET", "comp=list", lambda *_: problem(403, "AuthorizationFailure"))
+
+    with pytest.raises(PermissionRefused, match=re.escape(f"az://{container}/_delta_log/ cannot be listed")):
+        list(open_storage(f"az://{container}").list_from("_delta_log"))
 
 
 def test_a_shared_access_signature_is_sent_and_not_shown(azure: AzureServer) -> None:

@@ -23,6 +23,8 @@ from deltacli.errors import (
 )
 from deltacli.storage import Created, Creation, Deleted, Existed, Failed, Missing, Storage, Unknown, open_storage
 from deltacli.storage.gcs import uploads
+from deltacli.storage.gcs.credentials import GcsCredentials
+from deltacli.storage.gcs.options import GcsOptions
 from deltacli.storage.objects.body import Body
 from deltacli.storage.objects.http import HttpFault
 from deltacli.storage.objects.store import ObjectStorage
@@ -309,6 +311,25 @@ def test_a_token_that_the_store_refuses_is_renewed_once(
     assert 3 == gcs.asked("POST", "/token")
     assert "reader@project.iam.gserviceaccount.com" in raised.value.facts["credentials"]
     assert "token-of" not in str(raised.value.facts) + str(raised.value.__cause__)
+
+
+def test_credentials_that_another_thread_renewed_are_kept(
+    gcs: GcsServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "key.json").write_text(json.dumps(service_account(f"{gcs.url}/token")))
+    monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(tmp_path / "key.json"))
+    monkeypatch.setattr(gcs, "token", "token-of-before")
+    credentials = GcsCredentials(GcsOptions(gcs.url), "t")
+    refused = credentials.headers()
+    monkeypatch.setattr(gcs, "token", "token-of-after")
+
+    renewed = [credentials.renew(refused), credentials.renew(refused)]
+    headers = credentials.headers()
+    renewed.append(credentials.renew(refused))
+
+    assert [True] * 3 == renewed
+    assert {"Authorization": "Bearer token-of-after"} == headers == credentials.headers()
+    assert 2 == gcs.asked("POST", "/token")
 
 
 def test_without_credentials_the_error_names_the_chain(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

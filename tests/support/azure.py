@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
 import re
 from collections.abc import Mapping
 from email.utils import format_datetime
@@ -33,7 +34,7 @@ class Stored(NamedTuple):
 
 class AzureServer(CloudServer):
     """A server thread. `containers` holds the blobs; those in `hierarchical` have directories. `token` is the bearer
-    token that requests must have, if there is one.
+    token that requests must have, if there is one; `/identity` hands it out, as managed identities get theirs.
     """
 
     def __init__(self) -> None:
@@ -52,6 +53,11 @@ class AzureServer(CloudServer):
         """What a process needs to find it."""
         named = f"AccountName={ACCOUNT};AccountKey={KEY};BlobEndpoint={self.url}/{ACCOUNT};"
         return {"AZURE_STORAGE_CONNECTION_STRING": f"DefaultEndpointsProtocol=http;{named}"}
+
+    @property
+    def identity_environment(self) -> dict[str, str]:
+        """What azure-identity finds a managed identity with."""
+        return {"IDENTITY_ENDPOINT": f"{self.url}/identity", "IDENTITY_HEADER": "a-secret"}
 
     def make_container(self, *, is_hierarchical: bool = False) -> str:
         """Make an empty container and return its name."""
@@ -80,6 +86,8 @@ class AzureServer(CloudServer):
 
     def answer(self, asked: Asked) -> Said:
         """What the store says, and does."""
+        if self.token and asked.target.startswith("/identity?"):
+            return _token_answer(self.token)
         given = asked.headers.get("authorization", "")
         if not given or (self.token and given != f"Bearer {self.token}"):
             return problem(401, "InvalidAuthenticationInfo")
@@ -184,6 +192,11 @@ def problem(status: int, code: str, message: str = "so it is") -> Said:
     """An error in the words of the store."""
     body = f'<?xml version="1.0"?><Error><Code>{code}</Code><Message>{message}\nRequestId:1</Message></Error>'.encode()
     return Said(status, body, {"Content-Type": "application/xml", "x-ms-error-code": code, "x-ms-request-id": "1"})
+
+
+def _token_answer(token: str) -> Said:
+    fields = {"access_token": token, "expires_on": "4102444800", "resource": "https://storage.azure.com"}
+    return Said(200, json.dumps(fields | {"token_type": "Bearer"}).encode(), {"Content-Type": "application/json"})
 
 
 def _ranged(asked: Asked, data: bytes, headers: Mapping[str, str]) -> Said:

@@ -234,7 +234,7 @@ class AzureCalls:
         for is_last in (False, True):
             url, headers = self._credentials.authorized(request.method, request.url, {**request.headers, **length})
             answer = self._transport.send(replace(request, url=url, headers=headers))
-            if answer.status != 401 or is_last or not self._credentials.renew():
+            if answer.status != 401 or is_last or not self._credentials.renew(headers):
                 break
         if answer.status in statuses:
             return answer

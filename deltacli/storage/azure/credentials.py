@@ -70,11 +70,14 @@ class AzureCredentials:
             return f"{url}{'&' if urlsplit(url).query else '?'}{self._options.sas_token}", sent
         return url, {**sent, "Authorization": f"Bearer {self.bearer()}"}
 
-    def renew(self) -> bool:
-        """Forget the token, because the store refused it. Return False where there is no other one."""
+    def renew(self, refused: Mapping[str, str]) -> bool:
+        """Forget the token in headers that the store refused, unless another thread has done so. Return whether there
+        are tokens at all.
+        """
         with self._lock:
-            had_one, self._token = bool(self._token[0]), ("", 0.0)
-        return had_one
+            if self._token[0] and refused.get("Authorization") == f"Bearer {self._token[0]}":
+                self._source, self._token = None, ("", 0.0)  # a source hands out its token until that expires
+        return self.needs_library
 
     def bearer(self) -> str:
         """Return a token, renewed before it expires. Raises CredentialsMissing."""

@@ -137,7 +137,7 @@ class GcsCalls:
             is_ours = request.url.startswith(f"{self._transport.endpoint}/")
             headers = {**request.headers, **(self._credentials.headers() if is_ours else {})}
             answer = self._transport.send(replace(request, headers=headers))
-            if answer.status != 401 or is_last or not self._credentials.renew():
+            if answer.status != 401 or is_last or not self._credentials.renew(headers):
                 break
         if answer.status in statuses:
             return answer

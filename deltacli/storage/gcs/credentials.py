@@ -60,17 +60,14 @@ class GcsCredentials:
             except GoogleAuthError as fault:
                 raise missing_credentials(fault, self._place) from None
 
-    def renew(self) -> bool:
-        """Forget the token, because the store refused it. Return False where there is no other one."""
-        if self._options.anonymous:
-            return False
+    def renew(self, refused: Mapping[str, str]) -> bool:
+        """Forget the credentials in headers that the store refused, unless another thread has done so: their file may
+        have been replaced. Return whether there are any.
+        """
         with self._lock:
-            if self._options.token:
-                self._found = None  # the file may have been replaced
-            elif self._found is not None:
-                self._found.expiry = None
-                self._found.token = None
-        return True
+            if self._found is not None and refused.get("Authorization") == f"Bearer {self._found.token}":
+                self._found = None
+        return not self._options.anonymous
 
     def google(self) -> Any:  # Any: credentials of google-auth, which has no types
         """Return the credentials, found on first use. Raises GoogleAuthError and UsageError."""
