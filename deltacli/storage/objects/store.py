@@ -341,7 +341,7 @@ class ObjectStorage:
 
     def _page(self, prefix: str, delimiter: str, token: str, start: str = "", limit: int = 0) -> ListedPage:
         """Return the page of a listing for a token, or the first."""
-        place = f"{self._uri.removesuffix(self._root)}{prefix}"
+        place = f"{self._uri.removesuffix(self._root).removesuffix('/')}/{prefix}"
         page = self._ask(lambda: self._calls.page(prefix, delimiter, token, start, limit), "", "listed", place)
         if token and page.token == token:
             raise StorageFailed(f"{place} cannot be listed: the store repeats a page", code="storage.unexpected-answer")
