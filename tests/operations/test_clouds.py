@@ -35,10 +35,10 @@ from tests.support.clouds import (
     COMMITS,
     NOW_MS,
     OPERATIONS,
+    ROTATING,
     Cloud,
     Judge,
     cloud_of,
-    in_gcs_by_tokens,
     plain,
     rows,
     sample_at,
@@ -134,7 +134,6 @@ HARMLESS = ("the answer is lost", "half an answer", "it arrives twice", "429", "
 """Faults that no operation ends with: a creation reads back what it did, other requests are repeated."""
 UNDONE = ("it is never sent", "503", "500", "408")
 """Faults that end a checkpoint, whose creation is not sent again, and nothing else."""
-ROTATING = ("gcs", "s3")
 
 OFTEN = ("the answer is lost", "it lands two requests later", "412", "403")
 """Faults that slow operations, and stores that are not in `THOROUGH`, meet in `dev.py long`."""
@@ -173,9 +172,7 @@ def test_a_fault_at_any_request_loses_nothing_and_every_report_is_true(
     tmp_path: Path,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    cloud = cloud_of(store, request, sample)
-    if (store, name) == ("gcs", "other credentials"):
-        cloud = in_gcs_by_tokens(request, sample)
+    cloud = cloud_of(store, request, sample, rotates=name == "other credentials")
     judge = Judge(cloud, operation, tmp_path)
     cloud.reset()
     OPERATIONS[operation](cloud.table())

@@ -7,6 +7,7 @@ import os
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from time import time
 from typing import Any
@@ -79,11 +80,14 @@ class Cloud:
     options: Mapping[str, str] = field(default_factory=dict)
     now_ms: int = NOW_MS
 
+    def open(self, uri: str) -> Storage:
+        return open_storage(uri, self.options, retry=Retry(pause=lambda _: None))
+
     def storage(self) -> Storage:
-        return open_storage(self.uri, self.options, retry=Retry(pause=lambda _: None))
+        return self.open(self.uri)
 
     def table(self) -> Table:
-        return Table(self.storage(), clock=fixed_clock(self.now_ms))
+        return Table(self.storage(), clock=fixed_clock(self.now_ms), open_other=self.open)
 
     def reset(self) -> None:
         """Undo everything that was written, and forget requests and faults."""
@@ -198,15 +202,19 @@ def in_gcs(request: pytest.FixtureRequest, sample: Path) -> Cloud:
 def in_gcs_by_tokens(request: pytest.FixtureRequest, sample: Path) -> Cloud:
     """The same with a service account, whose tokens can be refused."""
     cloud = in_gcs(request, sample)
-    server: Any = cloud.server
     place: Path = request.getfixturevalue("tmp_path") / "key.json"
-    place.write_text(json.dumps(service_account(f"{server.url}/token")))
+    place.write_text(json.dumps(service_account(f"{cloud.server.url}/token")))
+    return replace(cloud, rotate=_rotating(request, cloud.server), options={"token": str(place)})
+
+
+def _rotating(request: pytest.FixtureRequest, server: Any) -> Callable[[], None]:
+    """What makes a stub refuse the token so far; it wants one from now on."""
     request.getfixturevalue("monkeypatch").setattr(server, "token", "token-1")
 
     def rotate() -> None:
         server.token = f"token-{int(server.token[6:]) + 1}"
 
-    return replace(cloud, rotate=rotate, options={"token": str(place)})
+    return rotate
 
 
 def in_azure(request: pytest.FixtureRequest, sample: Path, *, is_hierarchical: bool = False) -> Cloud:
@@ -228,6 +236,17 @@ def in_azure(request: pytest.FixtureRequest, sample: Path, *, is_hierarchical: b
 def in_azure_tree(request: pytest.FixtureRequest, sample: Path) -> Cloud:
     """With a hierarchical namespace."""
     return in_azure(request, sample, is_hierarchical=True)
+
+
+def in_azure_by_tokens(request: pytest.FixtureRequest, sample: Path, *, is_hierarchical: bool) -> Cloud:
+    """The same with a managed identity, whose tokens can be refused."""
+    cloud = in_azure(request, sample, is_hierarchical=is_hierarchical)
+    server: AzureServer = request.getfixturevalue("azure")
+    patch: pytest.MonkeyPatch = request.getfixturevalue("monkeypatch")
+    patch.delenv("AZURE_STORAGE_CONNECTION_STRING")
+    for name, value in server.identity_environment.items():
+        patch.setenv(name, value)
+    return replace(cloud, rotate=_rotating(request, server), options={"endpoint_url": f"{server.url}/{ACCOUNT}"})
 
 
 def in_s3(request: pytest.FixtureRequest, sample: Path) -> Cloud:
@@ -316,9 +335,20 @@ CLOUDS: Mapping[str, Callable[[pytest.FixtureRequest, Path], Cloud]] = {
 }
 
 
-def cloud_of(name: str, request: pytest.FixtureRequest, sample: Path) -> Cloud:
-    """A cloud with the sample in it, whose endpoint was probed, so that the probe is none of the requests to come."""
-    cloud = CLOUDS[name](request, sample)
+ROTATING: Mapping[str, Callable[[pytest.FixtureRequest, Path], Cloud]] = {
+    "gcs": in_gcs_by_tokens,
+    "azure": partial(in_azure_by_tokens, is_hierarchical=False),
+    "azure tree": partial(in_azure_by_tokens, is_hierarchical=True),
+    "s3": in_s3,
+}
+"""Clouds with credentials that can be rotated."""
+
+
+def cloud_of(name: str, request: pytest.FixtureRequest, sample: Path, *, rotates: bool = False) -> Cloud:
+    """A cloud with the sample in it, whose endpoint was probed, so that the probe is none of the requests to come.
+    `rotates`: with credentials that can be rotated.
+    """
+    cloud = (ROTATING if rotates else CLOUDS)[name](request, sample)
     cloud.storage().put("_delta_log/.probed", b"")
     cloud.reset()
     return cloud
