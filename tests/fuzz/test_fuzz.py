@@ -25,7 +25,7 @@ def test_a_fault_a_death_and_a_hang_are_findings_and_their_inputs_are_kept(tmp_p
     """
     The first worker raises on one input and dies of the next; its successors draw from the same six until a hang.
     """
-    outcome = run_target("tests.fuzz.dying", tmp_path, inputs=40, deadline=2)
+    outcome = run_target("tests.fuzz.dying", tmp_path, inputs=40, deadline=10)
 
     assert 3 == outcome.findings
     assert {b"raise", b"die", b"hang"} == {place.read_bytes() for place in tmp_path.glob("*.bin")}

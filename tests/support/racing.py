@@ -56,14 +56,17 @@ class Race:
         context = multiprocessing.get_context("spawn")
         self._rounds = rounds
         self._together = context.Barrier(racers, timeout=120)
+        self._begun = context.Barrier(racers + 1, timeout=120)
         self._done = context.Event()
         self._answers: Any = context.SimpleQueue()  # Any: what comes out of it
         self._seen: Any = context.SimpleQueue()
         self._racers = [
-            context.Process(target=_race, args=(uri, racer, rounds, self._together, self._answers), daemon=True)
+            context.Process(
+                target=_race, args=(uri, racer, rounds, (self._begun, self._together), self._answers), daemon=True
+            )
             for racer in range(racers)
         ]
-        self._watcher = context.Process(target=_watch, args=(uri, self._done, self._seen), daemon=True)
+        self._watcher = context.Process(target=_watch, args=(uri, self._begun, self._done, self._seen), daemon=True)
 
     def __enter__(self) -> Race:
         for process in (*self._racers, self._watcher):
@@ -88,23 +91,27 @@ class Race:
         return RaceResult(outcomes, halves, looks)
 
 
-def _race(uri: str, racer: int, rounds: int, together: Barrier, answers: Any) -> None:
+def _race(uri: str, racer: int, rounds: int, barriers: tuple[Barrier, Barrier], answers: Any) -> None:
     outcomes: list[str] = []
+    begun, together = barriers
     try:
         storage = open_storage(uri)
+        begun.wait()
         for number in range(rounds):
             data = payload(racer, number)
             together.wait()
             outcomes.append(type(storage.put_if_absent(f"race/{number:03d}", data)).__name__)
     except Exception as fault:  # noqa: BLE001  (it would only be seen in another process's stderr)
+        begun.abort()
         together.abort()
         outcomes += [repr(fault)] * (rounds - len(outcomes))
     answers.put((racer, outcomes))
 
 
-def _watch(uri: str, done: Event, seen: Any) -> None:
+def _watch(uri: str, begun: Barrier, done: Event, seen: Any) -> None:
     onlooker = Onlooker(open_storage(uri), "race")
     try:
+        begun.wait()
         while not done.is_set():
             onlooker.look()
     except Exception as fault:  # noqa: BLE001

@@ -93,14 +93,23 @@ def raising() -> Iterator[None]:
 @pytest.mark.usefixtures("raising")
 @pytest.mark.parametrize("at_once, signals", [(True, 1), (False, 2), (False, 4)])
 def test_work_that_is_told_to_stop_is_waited_for(at_once: bool, signals: int) -> None:
-    stop, seen = Stop(at_once=at_once), list[bool]()
+    counted, seen = list[int](), list[bool]()
+
+    class Counting(Stop):
+        def after_signals(self, number: int) -> None:
+            super().after_signals(number)
+            counted.append(number)
+
+    stop = Counting(at_once=at_once)
 
     def work() -> None:
         while "start" in callers(main_thread()):
             pass  # the main thread is not yet waiting
-        for _ in range(signals):
+        for number in range(1, signals + 1):
             seen.append(stop())
             _signal()
+            while number not in counted:
+                pass  # nor ready for another one
         while not stop():
             pass
         seen.append(stop())

@@ -120,8 +120,10 @@ def write_on(uri: str, writer: int, rounds: int, together: Barrier, answers: Any
             if not number % COMMITS_A_ROUND:
                 together.wait()
             name = f"p={number % 3}/w-{writer}-{number}.parquet"
-            (root / name).write_bytes(b"x")
-            dated(root / name, FAR_MS // 1_000)
+            draft = root.parent / f"draft-{writer}"
+            draft.write_bytes(b"x")
+            dated(draft, FAR_MS // 1_000)
+            draft.rename(root / name)  # no vacuum sees it with another time
             gone = [mine.pop(0) for _ in range(min(2, len(mine) // 2))]
             commit_after_reading(root, [commit_info(), add(name), *(remove(path, deleted_ms=1) for path in gone)])
             dated(root / name, 1)

@@ -129,14 +129,16 @@ def busy_once(server: S3Server, environ: dict[str, Any], start_response: Callabl
 def test_throttled_requests_are_retried_and_files_added_again_are_kept(
     s3: S3Server, uri: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One commit comes before START, which takes the next version; another between two waves of two batches."""
+    """One commit comes before START, which takes the next version; another with the second request of a deletion, so
+    before any batch is done, and the log is read again for the batches from the fourth on at the latest.
+    """
     monkeypatch.setenv("AWS_MAX_ATTEMPTS", "3")
     bucket = bucket_of(uri)
     s3.fail("POST", bucket, SLOW_DOWN)
     s3.fail("GET", bucket, busy_once)
     early, late = path_of(LIVE), path_of(LIVE + GONE - 1)
     candidates = sorted(paths(range(LIVE, LIVE + GONE + LOOSE)))
-    again = [candidates[-1], candidates[-1_000], candidates[2_500]]
+    again = [candidates[-1], candidates[-1_000], candidates[4_500]]
 
     def commit(version: int, *added: str) -> Callable[[S3Server], None]:
         data = to_bytes([commit_info("RESTORE"), *(add(path) for path in added)])
