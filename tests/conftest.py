@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 import pytest
 
@@ -64,10 +65,7 @@ def s3_server() -> Iterator[S3Server]:
 @pytest.fixture
 def s3(s3_server: S3Server, monkeypatch: pytest.MonkeyPatch) -> S3Server:
     """The same, with an environment that leads there and a clean log of requests."""
-    for name in [name for name in os.environ if name.startswith("AWS_")]:
-        monkeypatch.delenv(name)
-    for name, value in s3_server.environment.items():
-        monkeypatch.setenv(name, value)
+    _lead_to(s3_server.environment, monkeypatch, "AWS_")
     s3_server.requests.clear()
     return s3_server
 
@@ -83,10 +81,7 @@ def gcs_server() -> Iterator[GcsServer]:
 @pytest.fixture
 def gcs(gcs_server: GcsServer, monkeypatch: pytest.MonkeyPatch) -> GcsServer:
     """The same, with an environment that leads there and a clean log of requests."""
-    for name in [name for name in os.environ if name.startswith(("GOOGLE_", "STORAGE_EMULATOR"))]:
-        monkeypatch.delenv(name)
-    for name, value in gcs_server.environment.items():
-        monkeypatch.setenv(name, value)
+    _lead_to(gcs_server.environment, monkeypatch, "GOOGLE_", "STORAGE_EMULATOR")
     gcs_server.forget()
     return gcs_server
 
@@ -102,10 +97,7 @@ def azure_server() -> Iterator[AzureServer]:
 @pytest.fixture
 def azure(azure_server: AzureServer, monkeypatch: pytest.MonkeyPatch) -> AzureServer:
     """The same, with an environment that leads there and a clean log of requests."""
-    for name in [name for name in os.environ if name.startswith("AZURE_")]:
-        monkeypatch.delenv(name)
-    for name, value in azure_server.environment.items():
-        monkeypatch.setenv(name, value)
+    _lead_to(azure_server.environment, monkeypatch, "AZURE_")
     azure_server.forget()
     return azure_server
 
@@ -120,8 +112,22 @@ def azurite_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[emulato
 @pytest.fixture
 def azurite(azurite_server: emulator.Azurite, monkeypatch: pytest.MonkeyPatch) -> emulator.Azurite:
     """The same, with an environment that leads there."""
-    for name in [name for name in os.environ if name.startswith("AZURE_")]:
-        monkeypatch.delenv(name)
-    for name, value in azurite_server.environment.items():
-        monkeypatch.setenv(name, value)
+    _lead_to(azurite_server.environment, monkeypatch, "AZURE_")
     return azurite_server
+
+
+@pytest.fixture
+def own_azurite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[emulator.Azurite]:
+    """The same for one test that writes much: Azurite stops every ten minutes until it has swept up the deleted."""
+    (place := tmp_path / "azurite").mkdir()
+    with emulator.running(place) as server:
+        _lead_to(server.environment, monkeypatch, "AZURE_")
+        yield server
+
+
+def _lead_to(environment: Mapping[str, str], monkeypatch: pytest.MonkeyPatch, *prefixes: str) -> None:
+    """Let the environment lead to a server, and nowhere else."""
+    for name in [name for name in os.environ if name.startswith(prefixes)]:
+        monkeypatch.delenv(name)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)

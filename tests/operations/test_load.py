@@ -56,7 +56,7 @@ def in_azure(request: pytest.FixtureRequest, sample: Path) -> str:
 
 
 def in_azurite(request: pytest.FixtureRequest, sample: Path) -> str:
-    server: Azurite = request.getfixturevalue("azurite")
+    server: Azurite = request.getfixturevalue("own_azurite")
     container = server.make_container()
     for path, data, _ in files_of(sample):
         server.put(container, f"t/{path}", data)

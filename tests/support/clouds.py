@@ -265,8 +265,10 @@ def in_s3(request: pytest.FixtureRequest, sample: Path) -> Cloud:
     found = list(files_of(sample))
 
     def rotate() -> None:
-        relay.key = f"key-{int(relay.key[4:] or 0) + 1}"
-        keys.write_text(f"[default]\naws_access_key_id = {relay.key}\naws_secret_access_key = a-secret\n")
+        key, draft = f"key-{int(relay.key[4:] or 0) + 1}", keys.with_name("draft")
+        draft.write_text(f"[default]\naws_access_key_id = {key}\naws_secret_access_key = a-secret\n")
+        draft.replace(keys)  # before the other one is refused
+        relay.key = key
 
     def restore() -> None:
         s3.clear(bucket)
@@ -288,7 +290,7 @@ def in_s3(request: pytest.FixtureRequest, sample: Path) -> Cloud:
 
 def in_azurite(request: pytest.FixtureRequest, sample: Path) -> Cloud:
     """The emulator behind a proxy. It writes with the time of the day; the clock of the operations is ahead of that."""
-    emulator: Azurite = request.getfixturevalue("azurite")
+    emulator: Azurite = request.getfixturevalue("own_azurite")
     relay = _relay(request, emulator.url)
     for name, value in Azurite(relay.url).environment.items():
         request.getfixturevalue("monkeypatch").setenv(name, value)
