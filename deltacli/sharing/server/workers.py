@@ -11,7 +11,7 @@ import signal
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from multiprocessing import get_context
 from multiprocessing.connection import wait
 from typing import TYPE_CHECKING
@@ -64,11 +64,18 @@ def serve(make: MakeService, sockets: Sockets, workers: int, log: LogChoice) -> 
 
 
 def _work(make: MakeService, sockets: Sockets, log: LogChoice) -> None:
-    """Run one worker. Signals end it by way of the server, without a traceback afterwards."""
+    """Run one worker. A signal ends it at once while it starts, later by way of the server, without a traceback."""
+    is_serving = False
+
+    async def begin() -> None:
+        nonlocal is_serving
+        is_serving = True  # nothing runs beside a server before that handles signals; it raises them again afterwards
+
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: None)
+        signal.signal(number, lambda number, _: None if is_serving else os._exit(128 + number))
     log_to_stderr(as_json=log.as_json, level=log.level)
-    run_service(make(), sockets)
+    service = make()
+    run_service(replace(service, background=(*service.background, begin)), sockets)
 
 
 @dataclass
