@@ -96,6 +96,7 @@ def make_clients(tmp_path: Path) -> Iterator[Callable[[], Clients]]:
         server.communicate()
 
 
+@pytest.mark.alone
 @pytest.mark.long
 def test_two_hundred_clients_are_answered_in_time(make_clients: Callable[[], Clients]) -> None:
     slowest: list[float] = []
