@@ -7,8 +7,15 @@ from pathlib import Path
 
 import pytest
 
+from deltacli.cli.terminal import pager
 from deltacli.cli.terminal.output import keep_heading
 from deltacli.cli.terminal.pager import Screen, with_heading
+
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However busy the machine is, `less --version` is waited for."""
+    monkeypatch.setattr(pager, "_PATIENCE_SECONDS", 60.0)
 
 
 @pytest.mark.parametrize(

@@ -128,7 +128,8 @@ def test_a_narrow_terminal_gets_whole_words_and_errors_first_in_what_to_run_next
     shutil.rmtree("lake/bad/day=2026-01-02")
     Path("lake/bad/_delta_log/00000000000000000015.json").unlink()
 
-    with Session("validate", "lake/bad", "--level", "storage", "--brief", "--no-pager", size=(40, 24)) as session:
+    arguments = ("validate", "lake/bad", "--level", "storage", "--brief", "--no-pager", "--progress", "never")
+    with Session(*arguments, size=(40, 24)) as session:
         _, shown = session.finish()
     lines = ESCAPE.sub("", shown).splitlines()
 

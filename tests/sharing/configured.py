@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import socket
 import subprocess
 import sys
@@ -51,9 +52,27 @@ class Server:
             response.read()
             return response.status
 
-    def statuses(self) -> set[int]:
-        """The statuses of so many requests that every worker answers some."""
-        return {self.status() for _ in range(32)}
+    @contextmanager
+    def answered_by(self, worker: int) -> Iterator[None]:
+        """Stop the other workers meanwhile."""
+        others = [other for other in self.workers() if other != worker]
+        for other in others:
+            os.kill(other, signal.SIGSTOP)
+        try:
+            while {_state_of(other) for other in others} - {"T"}:
+                os.sched_yield()
+            yield
+        finally:
+            for other in others:
+                os.kill(other, signal.SIGCONT)
+
+    def statuses(self, method: str = "GET", path: str = "/version", body: bytes | None = None) -> set[int]:
+        """Return the statuses of the answers of every worker."""
+        found = set()
+        for worker in self.workers():
+            with self.answered_by(worker):
+                found.add(self.status(method, path, body))
+        return found
 
     def send(self, data: bytes) -> bytes:
         """Send bytes, and return all that is answered until the server closes the connection."""
@@ -68,9 +87,18 @@ class Server:
         with closing(connection), connection.getresponse() as response:
             return response.read().decode()
 
+    def readiness(self) -> list[str]:
+        """Return what every worker answers to `/readyz`."""
+        found = []
+        for worker in self.workers():
+            with self.answered_by(worker):
+                found.append(self.admin("/readyz"))
+        return found
+
     def metric(self, name: str) -> float:
         """Return the sum of a metric over its labels."""
         text = self.admin("/metrics")
+        assert "deltacli_share_configuration_current" in text, text
         return sum(float(value) for value in re.findall(rf"^deltacli_share_{name}(?:{{.*}})? (\S+)$", text, re.M))
 
     def audited(self) -> list[dict[str, Any]]:  # Any: JSON values
@@ -90,6 +118,11 @@ class Server:
                 if parent == self.process.pid and b"spawn_main" in words:
                     found.append(int(entry.name))
         return found
+
+
+def _state_of(process: int) -> str:
+    """Return the state of a process as /proc has it, T for a stopped one."""
+    return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
 
 
 @contextmanager

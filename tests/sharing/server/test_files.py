@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -135,6 +136,7 @@ def test_a_path_as_written_is_found_where_the_decoded_one_is_not(tmp_path: Path)
 def test_a_file_is_closed_also_when_its_answer_is_not_sent(served: Served) -> None:
     url = urls_of(served.query())[0]
     served.get(url)
+    gc.collect()  # what tests before have left open
     before = len(os.listdir("/proc/self/fd"))
 
     class Full:
@@ -145,4 +147,5 @@ def test_a_file_is_closed_also_when_its_answer_is_not_sent(served: Served) -> No
     statuses = {served.get(url).status for _ in range(5)}
 
     assert {503} == statuses
+    gc.collect()
     assert before == len(os.listdir("/proc/self/fd"))
