@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import stat
+import time
 from collections.abc import Sequence
-from contextlib import suppress
 
 from deltacli import __version__
 from deltacli.cli.options.targets import require_target
@@ -15,6 +15,8 @@ from deltacli.storage.replacement import unwritable
 from deltacli.units import format_timestamp, plural
 
 _NAMED = 5
+_ATTEMPTS, _PAUSE_SECONDS = 200, 0.01
+"""Of locking the file: 2 seconds. A run holds the lock for milliseconds."""
 
 
 class Trend:
@@ -26,7 +28,7 @@ class Trend:
         self._entries = read_history(_read(name), name)
 
     def append(self, entry: Entry) -> None:
-        """Append a line in one write, so that lines of concurrent runs do not mix. Runs that read the file wait for it.
+        """Append a line in one write, so that lines of concurrent runs do not mix. Other runs wait to read the file.
 
         Raises StorageFailed.
         """
@@ -99,15 +101,25 @@ def _read(name: str) -> bytes:
 
 
 def _lock(descriptor: int, *, is_exclusive: bool) -> None:
-    """Lock an open file until it is closed, so that nobody reads half of a line. On Windows, and on a file system that
-    has no locks, do nothing.
+    """Lock an open file until it is closed, so that no run reads a partial line.
+
+    Continue without a lock on Windows, on file systems without locks, and if another process keeps the lock, as in
+    `flock trend.ndjson deltacli validate … --trend trend.ndjson`.
     """
     try:
         import fcntl
     except ImportError:
         return
-    with suppress(OSError):
-        fcntl.flock(descriptor, fcntl.LOCK_EX if is_exclusive else fcntl.LOCK_SH)
+    kind = fcntl.LOCK_EX if is_exclusive else fcntl.LOCK_SH
+    for _ in range(_ATTEMPTS):
+        try:
+            fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+        except BlockingIOError:
+            time.sleep(_PAUSE_SECONDS)
+        except OSError:
+            return
+        else:
+            return
 
 
 def _append(descriptor: int, line: bytes) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import shutil
 import subprocess
@@ -11,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from deltacli.cli.trend_file import comparison
+from deltacli.cli import trend_file
+from deltacli.cli.trend_file import Trend, comparison
 from deltacli.operations.validate.trend import Entry, TableTally, Tally, last_like, read_history
 from tests.cli.conftest import BAD, Run
 from tests.cli.pty_session import Session
@@ -153,6 +155,18 @@ def test_runs_that_end_together_do_not_mix_their_lines(tmp_path: Path) -> None:
 
     assert [0, 0] == [run.wait() for run in runs]
     assert 400 == len(read_history(path.read_bytes(), "trend.ndjson"))
+
+
+def test_a_lock_that_the_caller_holds_does_not_block_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in `flock trend.ndjson deltacli validate …`."""
+    monkeypatch.setattr(trend_file, "_ATTEMPTS", 2)
+    path = tmp_path / "trend.ndjson"
+    with path.open("ab") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+
+        Trend(str(path)).append(entry("a.b"))
+
+    assert 1 == len(read_history(path.read_bytes(), "trend.ndjson"))
 
 
 def test_only_runs_of_the_same_tables_in_the_same_way_are_compared() -> None:
