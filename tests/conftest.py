@@ -118,7 +118,7 @@ def azurite(azurite_server: emulator.Azurite, monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.fixture
 def own_azurite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[emulator.Azurite]:
-    """The same for one test that writes much: Azurite stops every ten minutes until it has swept up the deleted."""
+    """Azurite for one test that writes a lot: every ten minutes it stops answering while it collects garbage."""
     (place := tmp_path / "azurite").mkdir()
     with emulator.running(place) as server:
         _lead_to(server.environment, monkeypatch, "AZURE_")

@@ -332,9 +332,15 @@ def test_operations_report_their_steps_and_finish_each_of_them(sample: Path) -> 
     assert sorted(begun) == sorted(s.what.removeprefix("end of ") for s in listener.steps if s.what.startswith("end"))
 
 
-def ends_of(text: str) -> dict[str, tuple[int, int | None]]:
-    """How far each step came; how many lines tell that depends on the time it takes."""
-    return {line["step"]: (line["done"], line["total"]) for line in map(json.loads, text.splitlines())}
+def ends_of(text: str) -> list[tuple[str, list[object], list[object]]]:
+    """The first and the last line of each step in their order, without times; lines between depend on the time."""
+    lines = [json.loads(line) for line in text.splitlines()]
+    steps = dict.fromkeys(line["step"] for line in lines)
+    told = {
+        step: [[line["done"], line["total"], line["unit"]] for line in lines if line["step"] == step] for step in steps
+    }
+    assert all(len(of_step) > 1 for of_step in told.values())
+    return [(step, of_step[0], of_step[-1]) for step, of_step in told.items()]
 
 
 def test_progress_as_json_lines_is_separate_from_the_result(sample: Path) -> None:

@@ -9,12 +9,12 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPResponse
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 PREFIX = "/delta-sharing"
 SHARES = """\
@@ -27,6 +27,9 @@ shares: [{name: s, schemas: [{name: d, tables: [{name: t, location: ./t, history
 HEADERS = {"Authorization": "Bearer secret"}
 _SERVING = re.compile(r", on 127\.0\.0\.1:(\d+)")
 _ADMIN = re.compile(r"metrics at http://127\.0\.0\.1:(\d+)/")
+
+
+Answer = TypeVar("Answer")
 
 
 @dataclass(frozen=True)
@@ -59,7 +62,7 @@ class Server:
         for other in others:
             os.kill(other, signal.SIGSTOP)
         try:
-            while {_state_of(other) for other in others} - {"T"}:
+            while {_state_of(other) for other in others} - {"T", "Z"}:
                 os.sched_yield()
             yield
         finally:
@@ -68,10 +71,14 @@ class Server:
 
     def statuses(self, method: str = "GET", path: str = "/version", body: bytes | None = None) -> set[int]:
         """Return the statuses of the answers of every worker."""
-        found = set()
+        return set(self.of_each_worker(lambda: self.status(method, path, body)))
+
+    def of_each_worker(self, ask: Callable[[], Answer]) -> list[Answer]:
+        """Ask every worker."""
+        found = []
         for worker in self.workers():
             with self.answered_by(worker):
-                found.add(self.status(method, path, body))
+                found.append(ask())
         return found
 
     def send(self, data: bytes) -> bytes:
@@ -89,11 +96,7 @@ class Server:
 
     def readiness(self) -> list[str]:
         """Return what every worker answers to `/readyz`."""
-        found = []
-        for worker in self.workers():
-            with self.answered_by(worker):
-                found.append(self.admin("/readyz"))
-        return found
+        return self.of_each_worker(lambda: self.admin("/readyz"))
 
     def metric(self, name: str) -> float:
         """Return the sum of a metric over its labels."""
@@ -121,7 +124,7 @@ class Server:
 
 
 def _state_of(process: int) -> str:
-    """Return the state of a process as /proc has it, T for a stopped one."""
+    """Return the state of a process as in /proc: T for a stopped one, Z for one that has ended."""
     return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
 
 
