@@ -64,12 +64,12 @@ def serve(make: MakeService, sockets: Sockets, workers: int, log: LogChoice) -> 
 
 
 def _work(make: MakeService, sockets: Sockets, log: LogChoice) -> None:
-    """Run one worker. A signal ends it at once while it starts, later by way of the server, without a traceback."""
+    """Run one worker. A signal during startup ends the process immediately; later, the server shuts down cleanly."""
     is_serving = False
 
     async def begin() -> None:
         nonlocal is_serving
-        is_serving = True  # nothing runs beside a server before that handles signals; it raises them again afterwards
+        is_serving = True  # by now the server handles signals; after its shutdown it raises them again
 
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda number, _: None if is_serving else os._exit(128 + number))

@@ -71,12 +71,12 @@ class AzureCredentials:
         return url, {**sent, "Authorization": f"Bearer {self.bearer()}"}
 
     def renew(self, refused: Mapping[str, str]) -> bool:
-        """Forget the token in headers that the store refused, unless another thread has done so. Return whether there
-        are tokens at all.
+        """Drop the token in refused headers, unless another thread has replaced it. Return False if requests are not
+        authorized by tokens.
         """
         with self._lock:
             if self._token[0] and refused.get("Authorization") == f"Bearer {self._token[0]}":
-                self._source, self._token = None, ("", 0.0)  # a source hands out its token until that expires
+                self._source, self._token = None, ("", 0.0)  # azure-identity caches a token until it expires
         return self.needs_library
 
     def bearer(self) -> str:

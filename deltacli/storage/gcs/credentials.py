@@ -61,8 +61,8 @@ class GcsCredentials:
                 raise missing_credentials(fault, self._place) from None
 
     def renew(self, refused: Mapping[str, str]) -> bool:
-        """Forget the credentials in headers that the store refused, unless another thread has done so: their file may
-        have been replaced. Return whether there are any.
+        """Drop the credentials in refused headers, unless another thread has replaced them; their file is read again.
+        Return False for anonymous access.
         """
         with self._lock:
             if self._found is not None and refused.get("Authorization") == f"Bearer {self._found.token}":
