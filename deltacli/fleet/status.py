@@ -137,7 +137,7 @@ def advice_for(step: StepStatus, table: str) -> str:
     name = quoted_table(table)
     match step.code, step.kind:
         case "fleet.consent", kind:
-            return f"set consent = true for {kind} in its policy, or turn {kind} off"
+            return f"add consent = true to {kind} in the policy of the group, or turn {kind} off"
         case "consent.missing", _:
             return "deltacli fleet run --yes"
         case ("fleet.findings", _) | (_, "validate"):

@@ -203,3 +203,14 @@ def test_thresholds_and_the_webhook_are_checked(home: Path, text: str, expected:
     found = problems(home, f"{text}\n{rest}")
 
     assert [expected[:2]] == [problem[:2] for problem in found if expected[2] in problem[2]], found
+
+
+def test_patterns_among_tables_and_missing_consent_are_warnings_that_say_where(home: Path) -> None:
+    text = GOOD.replace("consent = true\n", "").replace('tables = ["/data/t"]', 'tables = ["/data/*"]')
+
+    problems = read_fleet_file(written(home, text)).problems
+
+    assert [
+        ("vacuum is planned but never run: policies.gold.vacuum lacks consent = true", False),
+        ("/data/* is read as the name of one table; patterns belong in globs", False),
+    ] == [(problem.message, problem.is_error) for problem in problems]

@@ -307,7 +307,9 @@ class _Reader:
         return tuple(found)
 
     def _warn(self, groups: Iterable[Group]) -> None:
-        """Warn about groups whose policy has no step, and about steps that cannot run without consent."""
+        """Warn about groups whose policy has no step, steps that cannot run without consent, and patterns where names
+        are expected.
+        """
         for group in groups:
             at: KeyPath = ("groups", group.name, "policy")
             if group.policy.name and not group.policy.steps and group.policy.alerts is None:
@@ -315,8 +317,12 @@ class _Reader:
             for step in [
                 name for name, settings in group.policy.steps.items() if getattr(settings, "consent", None) is False
             ]:
-                message = f"{step} is planned but never run: its policy {group.policy.name!r} lacks consent = true"
-                self._fault(at, message, is_error=False)
+                place = _spelled(("policies", group.policy.name, step))
+                self._fault(at, f"{step} is planned but never run: {place} lacks consent = true", is_error=False)
+            for table in group.tables:
+                if "*" in table.text:
+                    message = f"{table.text} is read as the name of one table; patterns belong in globs"
+                    self._fault(("groups", group.name, "tables"), message, is_error=False)
 
 
 def _spelled(path: KeyPath) -> str:
