@@ -158,8 +158,9 @@ def _indexed(config: TableConfiguration) -> Iterator[tuple[ColumnPath, DataType]
 def _leaves(
     config: TableConfiguration, fields: Sequence[StructField], logical: ColumnPath, physical: ColumnPath
 ) -> Iterator[tuple[ColumnPath, ColumnPath, DataType]]:
-    """Yield logical path, physical path and type of each leaf except the partition columns. Maps and arrays are "
-    "leaves."""
+    """Yield logical path, physical path and type of each leaf except the partition columns. Maps and arrays are
+    leaves.
+    """
     for field in fields:
         name = config.physical_name(field)
         if not physical and name in config.partition_columns:

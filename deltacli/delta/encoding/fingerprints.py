@@ -28,8 +28,9 @@ def fingerprints(keys: Any) -> Any:  # Any: a binary array in, an int64 array ou
 
 
 def repeated(prints: Any) -> Any:  # Any: int64 arrays
-    """Return the fingerprints that occur more than once, in order. Sorting takes a tenth of the memory of a hash "
-    "table."""
+    """Return the fingerprints that occur more than once, in order. Sorting takes a tenth of the memory of a hash
+    table.
+    """
     ordered = pc.take(prints, pc.sort_indices(prints))
     again = pc.equal(ordered.slice(1), ordered.slice(0, max(len(ordered) - 1, 0)))
     return pc.unique(pc.filter(ordered.slice(1), again))

@@ -120,8 +120,9 @@ def _read_plain_actions(data: bytes) -> list[tuple[str, Action]]:
 
 
 def stream_actions(lines: Iterable[bytes], name: str) -> Iterator[tuple[str, Action]]:
-    """Yield (kind, action) line by line without keeping the file in memory. Raises CommitCorrupt like "
-    "`read_actions`."""
+    """Yield (kind, action) line by line without keeping the file in memory. Raises CommitCorrupt like
+    `read_actions`.
+    """
     loads = orjson.loads
     offset = 0
     rest = iter(lines)

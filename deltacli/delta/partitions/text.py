@@ -138,8 +138,9 @@ _JUDGES = {
 
 
 def may_be_equal(type_name: str, one: str, other: str) -> bool:
-    """Return False if two texts certainly are different values of a type. Times may differ by the zone of their "
-    "writer."""
+    """Return False if two texts certainly are different values of a type. Times may differ by the zone of their
+    writer.
+    """
     if one == other:
         return True
     values = [_value(type_name, text.strip()) for text in (one, other)]

@@ -95,8 +95,9 @@ def _nested(leaves: Sequence[tuple[ColumnPath, Any]]) -> Any:
 
 
 def _bound_type(column: Column) -> Any:
-    """Return the type in which a bound is read: times are kept as texts, because their meaning depends on their "
-    "zone."""
+    """Return the type in which a bound is read: times are kept as texts, because their meaning depends on their
+    zone.
+    """
     import pyarrow as pa
 
     match column.kind:

@@ -169,8 +169,9 @@ def _bounded(condition: Leaf, bounds: Bounds, count: int) -> Possible:
 
 
 def _ordered(column: Column, order: Order, limit: Limit, bounds: Bounds) -> tuple[Any, Any]:
-    """Return whether a comparison may be true, and whether it may be false, for values between the bounds and for "
-    "NaN."""
+    """Return whether a comparison may be true, and whether it may be false, for values between the bounds and for
+    NaN.
+    """
     match order:
         case Order.EQUAL:
             true = pc.and_(

@@ -109,8 +109,9 @@ def is_allowed_change(from_type: str, to_type: str) -> bool:
 
 
 def was_allowed_in_preview(from_type: str, to_type: str) -> bool:
-    """Return True if a change loses no digit although it is not allowed: the preview of the feature made such "
-    "tables."""
+    """Return True if a change loses no digit although it is not allowed: the preview of the feature made such
+    tables.
+    """
     to_decimal = decimal_of(to_type)
     digits = PREVIEW_DIGITS.get(canonical_name(from_type))
     return to_decimal is not None and digits is not None and to_decimal.whole_digits >= digits

@@ -140,8 +140,9 @@ def type_at(data_type: DataType, field_path: str | None) -> DataType | None:
 
 
 def primitive_paths(data_type: DataType) -> Iterator[tuple[str | None, str]]:
-    """Yield every fieldPath of a field that leads to a primitive type, with that type. Structs within start new "
-    "paths."""
+    """Yield every fieldPath of a field that leads to a primitive type, with that type. Structs within start new
+    paths.
+    """
     match data_type:
         case PrimitiveType(name):
             yield None, name

@@ -140,8 +140,9 @@ class PathKeys:
         return keys
 
     def _as_written(self, paths: pyarrow.Array, keys: pyarrow.Array) -> tuple[Any, list[Any]]:  # Any: arrays
-        """Return the paths below the root without decoding, and the hashes of those, and of whole paths, that "
-        "differ."""
+        """Return the paths below the root without decoding, and the hashes of those, and of whole paths, that
+        differ.
+        """
         import pyarrow as pa
 
         whole = pc.cast(paths, pa.binary())

@@ -54,8 +54,9 @@ def decode_padded_z85(text: str) -> bytes | None:
 
 
 def vector_file(path_or_inline: str) -> str | None:
-    """Return the path, relative to the table, of the file that a `u` descriptor names, or None if the text is "
-    "invalid."""
+    """Return the path, relative to the table, of the file that a `u` descriptor names, or None if the text is
+    invalid.
+    """
     if len(path_or_inline) < UUID_LENGTH:
         return None
     prefix, encoded = path_or_inline[:-UUID_LENGTH], path_or_inline[-UUID_LENGTH:]

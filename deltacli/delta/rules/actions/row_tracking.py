@@ -182,8 +182,9 @@ def files_without_row_ids(view: StateView) -> Iterator[Finding]:
 
 @AREA.check(StateView, OVERLAP)
 def files_share_row_ids(view: StateView) -> Iterator[Finding]:
-    """Compare files in the order of their first ids. Each range must end before the next one begins (1M files: 0.5 "
-    "s)."""
+    """Compare files in the order of their first ids. Each range must end before the next one begins (1M files:
+    0.5 s).
+    """
     if FEATURE not in view.config.features:
         return
     found = _ranges(view.live)

@@ -258,8 +258,9 @@ def multi_part_checkpoints_are_complete(view: ListingView) -> Iterator[Finding]:
 
 @AREA.check(ListingView, MULTIPART_FORBIDDEN, MULTIPART_ONE)
 def multi_part_checkpoints_are_allowed(view: ListingView) -> Iterator[Finding]:
-    """Checkpoints below the version that brought the protocol are skipped, because an older protocol may have "
-    "applied."""
+    """Checkpoints below the version that brought the protocol are skipped, because an older protocol may have
+    applied.
+    """
     for instance in view.listing.checkpoints:
         if instance.kind is not LogFileKind.MULTI_PART_CHECKPOINT:
             continue
@@ -383,8 +384,9 @@ def protected_checkpoints_remain(view: ListingView) -> Iterator[Finding]:
 
 
 def _multi_part_sets(view: ListingView) -> dict[int, dict[int, list[LogFile]]]:
-    """Return version -> number of parts -> the files with such names, including empty ones, which another rule "
-    "reports."""
+    """Return version -> number of parts -> the files with such names, including empty ones, which another rule
+    reports.
+    """
     multi_part_sets: dict[int, dict[int, list[LogFile]]] = {}
     for file in view.files:
         if file.path.kind is LogFileKind.MULTI_PART_CHECKPOINT:

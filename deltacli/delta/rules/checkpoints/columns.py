@@ -256,8 +256,9 @@ def _parsed_fields(
 
 
 def is_older(arrow_type: Any, name: str) -> bool:  # Any: pyarrow has no type stubs
-    """Return True if an Arrow type is narrower than a type of a schema and may be widened to it. Spec: Type "
-    "Widening."""
+    """Return True if an Arrow type is narrower than a type of a schema and may be widened to it. Spec: Type
+    Widening.
+    """
     from pyarrow import types
 
     if arrow_type is None:

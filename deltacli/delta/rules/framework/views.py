@@ -219,8 +219,9 @@ class FilesView:
         return Place(f"{LOG_DIRECTORY}/{commit_name(version)}", self.lines[row], version, key)
 
     def rows(self, mask: Any) -> list[int]:  # Any: a boolean array
-        """Return the rows that a mask marks, at most the first thousand. More findings of one kind add no "
-        "information."""
+        """Return the rows that a mask marks, at most the first thousand. More findings of one kind add no
+        information.
+        """
         from deltacli.arrow import compute as pc
 
         rows: list[int] = pc.indices_nonzero(mask).slice(0, MOST_ROWS_TOLD).to_pylist()

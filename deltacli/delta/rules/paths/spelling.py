@@ -179,8 +179,9 @@ def suspicious(paths: Any) -> Any:  # Any: a string array in, a boolean one out
 
 
 def faults_of_path(path: str, uri: str) -> Iterator[Fault]:
-    """Yield the rules that a path violates. `uri` is that of the table, empty if absolute paths should not be "
-    "checked."""
+    """Yield the rules that a path violates. `uri` is that of the table, empty if absolute paths should not be
+    checked.
+    """
     parts = _ROOT.fullmatch(path)
     scheme, rest = (parts["scheme"], parts["rest"]) if parts else (None, path)
     is_absolute = scheme is not None or path.startswith("/")

@@ -143,8 +143,9 @@ def listed_features_are_not_used(view: HistoryView) -> Iterator[Finding]:
 
 
 def _used_in_history(view: HistoryView) -> set[str]:
-    """Return the stable names of the features that any visible version used, or that an older version number "
-    "implied."""
+    """Return the stable names of the features that any visible version used, or that an older version number
+    implied.
+    """
     used: set[str] = set()
     regimes = {id(config): config for commit in view.commits for config in (commit.before, commit.after)}
     for config in (*regimes.values(), view.config):

@@ -132,8 +132,9 @@ def remember_changes(view: MetadataView) -> Iterator[Finding]:
 
 @AREA.check(StateView, LOST_HISTORY)
 def changes_that_files_need(view: StateView) -> Iterator[Finding]:
-    """Report changes that disappeared although older files are live. Files of a checkpoint are older than any "
-    "commit."""
+    """Report changes that disappeared although older files are live. Files of a checkpoint are older than any
+    commit.
+    """
     lost: dict[tuple[_Identity, TypeChange], _Lost] = view.memory.get("widening.lost", {})
     if not lost:
         return
