@@ -95,9 +95,9 @@ def files() -> dict[str, str]:
     tables = {"exit codes": exit_code_rows(), "environment": environment_rows(environment)}
     pages = render_man_pages(root, environment)
     return {
-        "deltacli/cli/completions/deltacli.bash": render_bash(root),
-        "deltacli/cli/completions/_deltacli": render_zsh(root),
-        "deltacli/cli/completions/deltacli.fish": render_fish(root),
+        "completions/deltacli.bash": render_bash(root),
+        "completions/_deltacli": render_zsh(root),
+        "completions/deltacli.fish": render_fish(root),
         "docs/commands.md": render_reference(root, environment),
         "docs/rules.md": render_rules_page(),
         "docs/paimon-rules.md": render_paimon_rules_page(),

@@ -24,7 +24,7 @@ import pytest
 
 from tests.cli.support import ROOT
 
-FILES = ROOT / "deltacli" / "cli" / "completions"
+FILES = ROOT / "completions"
 BASH_COMPLETION = Path("/usr/share/bash-completion/bash_completion")
 _PATIENCE_SECONDS = 60
 _LIST, _INSERT_ALL = "\x14", "\x07"

@@ -12,9 +12,9 @@ from tests.cli.support import ROOT
 from tools.command_tree import read_commands
 
 PLACES = {
-    "deltacli/cli/completions/deltacli.bash": "share/bash-completion/completions/deltacli",
-    "deltacli/cli/completions/_deltacli": "share/zsh/site-functions/_deltacli",
-    "deltacli/cli/completions/deltacli.fish": "share/fish/vendor_completions.d/deltacli.fish",
+    "completions/deltacli.bash": "share/bash-completion/completions/deltacli",
+    "completions/_deltacli": "share/zsh/site-functions/_deltacli",
+    "completions/deltacli.fish": "share/fish/vendor_completions.d/deltacli.fish",
 }
 
 
@@ -28,5 +28,7 @@ def test_the_wheel_brings_completions_and_manual_pages(tmp_path: Path) -> None:
     data = f"deltacli-{__version__}.data/data/"
     with zipfile.ZipFile(wheel) as archive:
         packed = {name.removeprefix(data): archive.read(name) for name in archive.namelist() if name.startswith(data)}
+        scripts = {source: archive.read(f"deltacli/cli/{source}") for source in PLACES}
 
     assert {place: (ROOT / source).read_bytes() for source, place in expected.items()} == packed
+    assert {source: (ROOT / source).read_bytes() for source in PLACES} == scripts

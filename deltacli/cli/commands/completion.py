@@ -5,6 +5,7 @@ from __future__ import annotations
 import pkgutil
 from collections.abc import Mapping
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -15,7 +16,7 @@ from deltacli.errors import UsageError
 EXIT_CODES = (0, 2, 70)
 
 SCRIPTS: Mapping[str, str] = {"bash": "deltacli.bash", "zsh": "_deltacli", "fish": "deltacli.fish"}
-"""Shell -> its script in `deltacli/cli/completions`, generated from the command tree."""
+"""Shell -> its script in `completions/` of the repository, generated from the command tree."""
 
 
 class FORMATS(StrEnum):
@@ -44,10 +45,19 @@ def completion(run: Run, shell: ShellArgument = None) -> None:
       deltacli completion zsh --output ~/.zfunc/_deltacli
       deltacli completion fish | source
     """
-    script = pkgutil.get_data("deltacli.cli", f"completions/{_script_of(shell)}")
-    assert script is not None, "the package is installed without its completion scripts"
+    script = _read(_script_of(shell))
     with run.sink() as sink:
         sink.write(script)
+
+
+def _read(name: str) -> bytes:
+    """Return a script: the wheel has it in the package, a clone at its top level."""
+    try:
+        script = pkgutil.get_data("deltacli.cli", f"completions/{name}")
+    except FileNotFoundError:
+        script = Path(__file__).parents[3].joinpath("completions", name).read_bytes()
+    assert script is not None, "the loader of the package cannot read data"
+    return script
 
 
 def _script_of(shell: str | None) -> str:
