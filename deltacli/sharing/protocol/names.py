@@ -14,15 +14,17 @@ _REFUSED = re.compile(r"[\x00-\x1f\x7f-\x9f/\\]")
 def split_path(raw_path: bytes, prefix: str) -> list[str] | None:
     """Return the segments of a URL's path below a prefix, each decoded once; None for a URL outside the prefix.
 
+    Slashes behind the prefix count as one, as on the reference server: profiles may end their endpoint with one.
+
     Raises WireError for segments that no name can have: empty ones, `.` and `..`, control characters, an encoded slash,
     bytes that are not UTF-8, more than 255 characters.
     """
     path = raw_path.split(b"?", 1)[0]
     start = prefix.rstrip("/").encode()
-    if not path.startswith(start + b"/"):
+    if path != start and not path.startswith(start + b"/"):
         return None
-    inner = path[len(start) + 1 :]
-    return [_decoded(segment) for segment in inner.removesuffix(b"/").split(b"/")]
+    inner = path[len(start) :].lstrip(b"/").removesuffix(b"/")
+    return [_decoded(segment) for segment in inner.split(b"/")] if inner else []
 
 
 def _decoded(segment: bytes) -> str:

@@ -1,5 +1,8 @@
 """Parameters of requests, from query strings and from JSON bodies. Unrecognized ones are ignored.
 
+An empty number, time or flag is an error: taken for absent, it would choose another version than was meant. Empty
+tokens and hints are absent, as some clients send them.
+
 Spec: Read Data from a Table; Read Change Data Feed from a Table; Query Table Metadata; Timestamp Format.
 """
 
@@ -13,6 +16,7 @@ from typing import Any
 
 import orjson
 
+from deltacli.delta.encoding.json_depth import is_nested_deeply
 from deltacli.sharing.protocol.wire_errors import WireError, invalid, malformed
 from deltacli.units import EPOCH
 
@@ -117,9 +121,12 @@ def parse_changes(parameters: Mapping[str, str]) -> ChangesRequest:
     )
 
 
-def parse_query(body: bytes) -> QueryRequest:
-    """Return the query in a body; an empty one asks for the newest version. Raises WireError."""
-    fields = _read_object(body)
+def parse_query(body: bytes, most_levels: int) -> QueryRequest:
+    """Return the query in a body, nested at most so many levels deep; an empty one asks for the newest version.
+
+    Raises WireError.
+    """
+    fields = _read_object(body, most_levels)
     choice, starting = parse_choice(fields), _number(fields, "startingVersion", _INT64)
     ending = _number(fields, "endingVersion", _INT64)
     if starting is not None and not choice.is_newest:
@@ -152,12 +159,14 @@ def parse_timestamp(text: str, name: str) -> int:
         raise invalid(f"{name} is not a timestamp (expected: 2022-01-01T00:00:00Z)") from None
 
 
-def _read_object(body: bytes) -> Mapping[str, Any]:  # Any: JSON values
+def _read_object(body: bytes, most_levels: int) -> Mapping[str, Any]:  # Any: JSON values
     if not body.strip():
         return {}
+    if is_nested_deeply(body, most_levels):
+        raise malformed(f"the body is nested more than {most_levels} levels deep, or its brackets do not match")
     try:
         fields = orjson.loads(body)
-    except (orjson.JSONDecodeError, RecursionError):
+    except orjson.JSONDecodeError:
         raise malformed("the body is not JSON") from None
     if not isinstance(fields, dict):
         raise malformed("the body is not a JSON object")
@@ -167,7 +176,7 @@ def _read_object(body: bytes) -> Mapping[str, Any]:  # Any: JSON values
 def _number(fields: Mapping[str, Any], name: str, most: int, *, least: int = 0) -> int | None:
     """Return a whole number, from JSON or from the text of a query string."""
     value = fields.get(name)
-    if value is None or value == "":
+    if value is None:
         return None
     if isinstance(value, str) and re.fullmatch(r"-?[0-9]{1,19}", value):
         value = int(value)
@@ -179,13 +188,17 @@ def _number(fields: Mapping[str, Any], name: str, most: int, *, least: int = 0) 
 
 
 def _moment(fields: Mapping[str, Any], name: str) -> int | None:
-    text = _text(fields, name)
-    return None if text is None else parse_timestamp(text, name)
+    value = fields.get(name)
+    if value is None:
+        return None
+    if not isinstance(value, str):
+        raise invalid(f"{name} is not a string")
+    return parse_timestamp(value, name)
 
 
 def _flag(fields: Mapping[str, Any], name: str) -> bool:
     value = fields.get(name, False)
-    if isinstance(value, str) and value.lower() in ("true", "false", ""):
+    if isinstance(value, str) and value.lower() in ("true", "false"):
         return value.lower() == "true"
     if type(value) is not bool:
         raise invalid(f"{name} is not true or false")

@@ -82,11 +82,13 @@ class Application:
         segments = split_path(request.scope.get("raw_path") or request.scope["path"].encode(), self.prefix)
         if segments is None:
             raise WireError(404, ErrorCode.MISSING, f"there is nothing here; the endpoint is {self.prefix}")
-        if segments[0] == SEGMENT:
+        if segments[:1] == [SEGMENT]:
             _require_method(request, "GET", "HEAD")
             _note(request, "file")
             return await self.files.answer(request, segments[1:])
         access = await self.guard.admit(request)
+        if not segments:
+            raise WireError(404, ErrorCode.MISSING, f"this is the endpoint; its lists begin at {self.prefix}/shares")
         return await self._shared(request, access, segments)
 
     async def _shared(self, request: Request, access: Access, segments: list[str]) -> Response:
@@ -128,7 +130,7 @@ async def _version(
     app: Application, _request: Request, _access: Access, table: SharedTable, parameters: Parameters
 ) -> Response:
     text = parameters.get("startingTimestamp")
-    starting = parse_timestamp(text, "startingTimestamp") if text else None
+    starting = None if text is None else parse_timestamp(text, "startingTimestamp")
     known = app.tables.snapshots.known_newest_version(table) if starting is None else None
     if known is not None:
         return Response(headers=app.tables.version(table, None))
@@ -145,7 +147,8 @@ async def _metadata(
 async def _query(
     app: Application, request: Request, access: Access, table: SharedTable, _parameters: Parameters
 ) -> Response:
-    wishes, query = read_wishes(request.headers), parse_query(await request.body())
+    wishes = read_wishes(request.headers)
+    query = parse_query(await request.body(), app.tables.settings.limits.json_depth)
     answer = app.tables.query if query.starting_version is None else app.ranges.files_since
     return _streamed(app, request, await _in_thread(table, lambda: answer(access, table, query, wishes)))
 

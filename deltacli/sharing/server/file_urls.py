@@ -75,7 +75,7 @@ class FileUrls:
         except TokenRefused as refused:
             if refused.reason == "expired":
                 raise WireError(403, ErrorCode.FORBIDDEN, "the URL has expired; query the table again") from None
-            raise WireError(403, ErrorCode.FORBIDDEN, "the URL is not signed by this server") from None
+            raise WireError(403, ErrorCode.FORBIDDEN, "the URL is not signed by this server, or was changed") from None
         except ValueError:
             raise WireError(404, ErrorCode.MISSING, "there is no file here") from None
         share, schema, table, table_id = found.table_id.split("/", 3)

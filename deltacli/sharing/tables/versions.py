@@ -46,8 +46,8 @@ def require_in_range(table: SharedTable, version: int, newest: int, name: str = 
 
 
 def first_version_since(snapshots: SharedSnapshots, table: SharedTable, timestamp_ms: int) -> int:
-    """Return the first shared version committed at or after a time. Raises WireError where there is none, and where
-    its commit is missing: the next version would hide changes.
+    """Return the first version committed at or after a time. Raises WireError where there is none, where it is before
+    the shared ones, and where its commit is missing: a later version would hide changes.
     """
     require_history(table, "startingTimestamp")
 
@@ -58,12 +58,22 @@ def first_version_since(snapshots: SharedSnapshots, table: SharedTable, timestam
     first, is_there = snapshots.by_log(table, find)
     if first > snapshots.newest_version(table):
         raise invalid(f"no version was committed at or after {format_timestamp(timestamp_ms)}")
-    if not is_there and first >= table.start_version:
+    _require_shared(table, first, timestamp_ms)
+    if not is_there:
         raise invalid(
             f"the first version at or after {format_timestamp(timestamp_ms)} is unknown: "
             f"version {first} is missing from the log"
         )
-    return max(first, table.start_version)
+    return first
+
+
+def _require_shared(table: SharedTable, version: int, timestamp_ms: int) -> None:
+    """Raise WireError for a version that a time chose, and that is before the first shared one."""
+    if version < table.start_version:
+        raise invalid(
+            f"startingTimestamp {format_timestamp(timestamp_ms)} is before the shared versions: it chooses version "
+            f"{version}, and the first shared version is {table.start_version}"
+        )
 
 
 def first_readable_since(snapshots: SharedSnapshots, table: SharedTable, timestamp_ms: int) -> int:
@@ -74,7 +84,8 @@ def first_readable_since(snapshots: SharedSnapshots, table: SharedTable, timesta
         oldest = min(snapshots.whole_log(table).listing.reconstructable, default=None)
         if fault.code != "table.timestamp-before-start" or oldest is None:
             raise
-        return max(oldest, table.start_version)
+        _require_shared(table, oldest, timestamp_ms)
+        return oldest
 
 
 def last_version_until(snapshots: SharedSnapshots, table: SharedTable, timestamp_ms: int) -> int:

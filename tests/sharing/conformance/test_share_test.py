@@ -118,6 +118,14 @@ def test_a_sound_server_passes_and_what_it_cannot_show_is_skipped(proxy: Proxy, 
     assert 0 == junit.code
 
 
+def test_a_shared_history_that_begins_later_is_no_deviation(proxy: Proxy, share_test: Test, tmp_path: Path) -> None:
+    proxy.served = Served((shared(tmp_path / "t", "feed", start_version=2),))
+
+    document = json.loads(share_test("--json").out)
+
+    assert [] == [finding["rule"] for suite in document["suites"] for finding in suite["findings"]]
+
+
 def test_a_deviation_is_a_finding_until_a_baseline_accepts_it(proxy: Proxy, share_test: Test) -> None:
     proxy.change = DEVIATIONS["share.version-body"].change()
 

@@ -81,6 +81,15 @@ def test_a_url_ends_at_its_expiry(served: Served) -> None:
     assert (200, 403) == (before.status, after.status)
 
 
+def test_a_slash_behind_the_signature_makes_it_another_url(served: Served) -> None:
+    url = urls_of(served.query())[0]
+
+    replies = [served.get(f"{url}/"), served.get(url.replace("?", "/?"))]
+
+    assert [403, 200] == [reply.status for reply in replies]  # a slash behind a path is left out on all routes
+    assert "not signed by this server, or was changed" in replies[0].json["message"]
+
+
 def test_a_url_with_any_bit_changed_is_refused(served: Served) -> None:
     url = urls_of(served.query())[0]
     start = url.index("/_files/") + len("/_files/")

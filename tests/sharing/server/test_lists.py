@@ -69,7 +69,10 @@ def test_no_results_are_a_page_with_a_token(served: Served) -> None:
         ("/shares/a%00b", 400),
         (f"/shares/{'x' * 256}", 400),
         ("/nothing", 404),
-        ("/", 400),
+        ("/shares?maxResults=", 400),
+        ("/shares//sales", 400),
+        ("/", 404),
+        ("", 404),
     ],
 )
 def test_what_cannot_be_answered_is_a_json_error(served: Served, target: str, status: int) -> None:
@@ -77,6 +80,20 @@ def test_what_cannot_be_answered_is_a_json_error(served: Served, target: str, st
 
     assert status == reply.status
     assert {"errorCode", "message"} == set(reply.json)
+
+
+def test_the_endpoint_itself_names_the_lists_to_those_with_a_token(served: Served) -> None:
+    replies = [served.get(path) for path in ("", "/", "//")]
+
+    assert [404] * 3 == [reply.status for reply in replies]
+    assert {"this is the endpoint; its lists begin at /delta-sharing/shares"} == {
+        reply.json["message"] for reply in replies
+    }
+    assert 401 == served.get("/", Authorization="Bearer other").status
+
+
+def test_an_endpoint_that_ends_with_a_slash_works_in_a_profile(served: Served) -> None:
+    assert served.get("/shares").json == served.get("//shares").json
 
 
 def test_without_its_token_a_client_sees_nothing(served: Served) -> None:

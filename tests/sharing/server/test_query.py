@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 from deltacli import open_table
-from tests.sharing.served import DELTA, NOW_MS, Served, shared, urls_of
+from tests.sharing.served import DELTA, NOW_MS, SETTINGS, Served, shared, urls_of
 from tests.support.actions import add, birth, commit_info, metadata, protocol, remove
 from tests.support.builder import TableBuilder
 from tests.support.rows import parquet_bytes, schema_of, table_of
@@ -184,6 +185,72 @@ def test_history_that_is_not_shared_cannot_be_read(tmp_path: Path) -> None:
 
     assert {400} == {reply.status for reply in refused}
     assert {200} == {reply.status for reply in open_to_all}
+
+
+def test_a_time_before_the_shared_history_chooses_no_version(tmp_path: Path) -> None:
+    table = TableBuilder().commit(*birth(configuration={"delta.enableChangeDataFeed": "true"}))
+    for _ in range(8):
+        table = table.commit(add("a", size=1))
+    served = Served((shared(table.write(tmp_path / "t"), start_version=5),))
+
+    replies = [
+        served.table(f"/{what}?startingTimestamp={moment}")
+        for what in ("version", "changes")
+        for moment in ("2001-01-01T00:00:00Z", "2023-11-14T22:13:24Z", "2023-11-14T22:13:25Z")
+    ]
+
+    assert [400, 400, 200] * 2 == [reply.status for reply in replies]
+    assert "version 4, and the first shared version is 5" in replies[1].json["message"]
+    assert ["5", "5"] == [reply.headers["delta-table-version"] for reply in (replies[2], replies[5])]
+
+
+def test_a_time_before_a_cleaned_log_is_refused_where_what_is_left_is_not_shared(tmp_path: Path) -> None:
+    TableBuilder().commits(9).checkpoint(5).write(tmp_path / "t")
+    for number in range(5):
+        (tmp_path / "t" / "_delta_log" / f"{number:020d}.json").unlink()
+    served = Served((shared(tmp_path / "t", start_version=6),))
+
+    assert 400 == served.table("/version?startingTimestamp=2001-01-01T00:00:00Z").status
+
+
+@pytest.mark.parametrize("name", ["timestamp", "version", "startingVersion", "endingVersion", "limitHint", "maxFiles"])
+def test_an_empty_value_of_a_query_is_refused_not_taken_for_absent(plain: Served, name: str) -> None:
+    reply = plain.query(json.dumps({name: ""}).encode(), "many")
+
+    assert (400, "INVALID_PARAMETER_VALUE") == (reply.status, reply.json["errorCode"])
+    assert name in reply.json["message"]
+    assert 200 == plain.query(json.dumps({name: None}).encode(), "many").status  # clients send null for absent
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        "/version?startingTimestamp=",
+        "/metadata?version=",
+        "/metadata?timestamp=",
+        "/changes?startingVersion=0&endingVersion=",
+        "/changes?startingVersion=0&endingTimestamp=",
+        "/changes?startingTimestamp=",
+        "/changes?startingVersion=0&includeHistoricalMetadata=",
+        "/changes?startingVersion=0&maxFiles=",
+    ],
+)
+def test_an_empty_parameter_is_refused_by_its_name(plain: Served, target: str) -> None:
+    reply = plain.table(target, "many")
+
+    assert (400, "INVALID_PARAMETER_VALUE") == (reply.status, reply.json["errorCode"])
+    assert target.rpartition("?")[2].removesuffix("=").rpartition("&")[2] in reply.json["message"]
+
+
+def test_the_limit_of_nesting_applies_to_queries_not_to_texts_in_them(tmp_path: Path) -> None:
+    limits = replace(SETTINGS.limits, json_depth=3)
+    path = TableBuilder().commits(2).write(tmp_path / "t")
+    served = Served((shared(path),), options={"limits": limits})
+
+    statuses = [served.query(body).status for body in (b'{"a":[[1]]}', b'{"a":[[[1]]]}', b'{"a":"[[[[[["}')]
+
+    assert [200, 400, 200] == statuses
+    assert "nested more than 3 levels" in served.query(b'{"a":[[[1]]]}').json["message"]
 
 
 def test_an_unknown_table_and_an_empty_directory_are_client_errors(tmp_path: Path) -> None:

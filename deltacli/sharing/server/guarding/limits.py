@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from contextlib import suppress
 from typing import Any
 
-import orjson
-
-from deltacli.delta.encoding.json_depth import is_nested_deeply
 from deltacli.sharing.configuration.settings import Limits
 from deltacli.sharing.server.guarding.refusals import (
-    body_malformed,
     body_too_large,
     body_too_slow,
     encoding_refused,
@@ -76,21 +72,6 @@ def limited_body(receive: Receive, limits: Limits) -> Receive:
         return message
 
     return receive_limited
-
-
-def parse_body(body: bytes, limits: Limits) -> Mapping[str, Any]:  # Any: JSON values
-    """Return the JSON object of a body; an empty body is an empty object. Raises WireError."""
-    if not body.strip():
-        return {}
-    if is_nested_deeply(body, limits.json_depth):
-        raise body_malformed(f"is nested more than {limits.json_depth} levels deep, or its brackets do not match")
-    try:
-        document = orjson.loads(body)
-    except orjson.JSONDecodeError:
-        raise body_malformed("is not JSON") from None
-    if not isinstance(document, dict):
-        raise body_malformed("is not a JSON object")
-    return document
 
 
 class Allowance:

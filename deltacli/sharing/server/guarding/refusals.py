@@ -71,11 +71,6 @@ def host_refused() -> WireError:
     return WireError(421, ErrorCode.INVALID, "the Host header does not name this server")
 
 
-def body_malformed(reason: str) -> WireError:
-    """Return the answer to a body that is not what it has to be."""
-    return WireError(400, ErrorCode.MALFORMED, f"the body of the request {reason}")
-
-
 def not_recorded() -> WireError:
     """Return the answer to a request that cannot be recorded, and so is not served."""
     message = "the server cannot record requests at the moment, so it does not answer them"

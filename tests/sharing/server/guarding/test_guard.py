@@ -20,7 +20,6 @@ from deltacli.sharing.protocol.wire_errors import WireError
 from deltacli.sharing.server.guarding.audit import AuditFile
 from deltacli.sharing.server.guarding.exchange import note_route
 from deltacli.sharing.server.guarding.guard import RequestGuard
-from deltacli.sharing.server.guarding.limits import parse_body
 from deltacli.sharing.server.guarding.serving_state import ServingState
 from tests.sharing.server.guarding.asgi import NOW_MS, Answer, Client, make_scope, make_state
 
@@ -203,16 +202,6 @@ def test_another_host_is_refused_where_hosts_are_named(host: bytes, expected: in
 
     assert expected == made.client.send("GET", headers=[*bearer(token), (b"host", host)]).status
     assert 421 == made.client.send("GET", headers=bearer(token)).status
-
-
-@pytest.mark.parametrize("body", [b"[1]", b"{", b"1", b'"x"', b"\xff", b'{"a":' * 40 + b"1" + b"}" * 40, b"[" * 10**6])
-def test_a_body_that_is_no_shallow_object_is_refused(body: bytes) -> None:
-    with pytest.raises(WireError) as fault:
-        parse_body(body, Limits(json_depth=30))
-
-    assert (400, "MALFORMED_REQUEST") == (fault.value.status, fault.value.code)
-    assert {} == parse_body(b" \n", Limits())
-    assert {"a": "[[["} == parse_body(b'{"a":"[[["}', Limits(json_depth=1))
 
 
 def test_the_rate_of_a_recipient_is_limited_and_recovers() -> None:
