@@ -21,7 +21,7 @@ def _made() -> frozenset[bytes]:
         Seal(_KEYS).seal("page", {"version": number}, bound=_BOUND, expires_ms=10**13, now_ms=_NOW_MS)
         for number in (1, 10, 100)
     ]
-    signer = LocalUrlSigner(_KEYS, "http://h", table_id="table", recipient="acme", epoch=1)
+    signer = LocalUrlSigner(_KEYS, "http://h", table_id="table", recipient="acme", token_epoch=1)
     urls = signer.sign(["a", "d=é/b.parquet"], expires_ms=10**13, now_ms=_NOW_MS).urls
     return frozenset(text.encode() for text in (*tokens, *(url.partition("/_files/")[2] for url in urls)))
 

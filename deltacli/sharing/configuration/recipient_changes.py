@@ -17,7 +17,6 @@ from deltacli.sharing.configuration.recipients import (
     Recipients,
     TokenRecord,
     TokenState,
-    next_epoch,
     spelled,
 )
 from deltacli.sharing.model import Catalog, Grant
@@ -70,7 +69,7 @@ def add_recipient(
             code="share.recipient",
             hint=f"deltacli share token create {known.name}",
         )
-    return recipients.put(Recipient(name, epoch=next_epoch(0, now_ms), comment=comment).with_grants(grants))
+    return recipients.put(Recipient(name, epoch=now_ms, comment=comment).with_grants(grants))
 
 
 def remove_recipient(recipients: Recipients, name: str) -> Recipients:
@@ -83,7 +82,7 @@ def grant_to(recipients: Recipients, name: str, grants: Iterable[Grant]) -> Reci
     return recipients.put(find_recipient(recipients, name).with_grants(grants))
 
 
-def revoke_from(recipients: Recipients, name: str, grants: Sequence[Grant], now_ms: int) -> Recipients:
+def revoke_from(recipients: Recipients, name: str, grants: Sequence[Grant]) -> Recipients:
     """Remove grants from a recipient. Raises UsageError for one that it does not have as such.
 
     A part of a larger grant cannot be removed: the larger one has to be replaced.
@@ -97,7 +96,7 @@ def revoke_from(recipients: Recipients, name: str, grants: Sequence[Grant], now_
                 facts={"grants": ", ".join(map(spelled, recipient.grants)) or "none"},
                 hint=f"deltacli share recipient list {quoted(recipient.name)}",
             )
-    return recipients.put(recipient.without_grants(grants, now_ms))
+    return recipients.put(recipient.without_grants(grants))
 
 
 def add_token(
@@ -117,7 +116,7 @@ def add_token(
     return recipients.put(recipient.with_token(record)), CreatedToken(text, record)
 
 
-def revoke_tokens(recipients: Recipients, name: str, token_ids: Sequence[str], now_ms: int) -> Recipients:
+def revoke_tokens(recipients: Recipients, name: str, token_ids: Sequence[str]) -> Recipients:
     """Remove tokens of a recipient; all of them without ids. Raises UsageError for an unknown id."""
     recipient = find_recipient(recipients, name)
     for token_id in token_ids:
@@ -129,7 +128,7 @@ def revoke_tokens(recipients: Recipients, name: str, token_ids: Sequence[str], n
                 hint=f"deltacli share token list {recipient.name}",
             )
     dropped = token_ids or [token.token_id for token in recipient.tokens]
-    return recipients.put(recipient.without_tokens(dropped, now_ms))
+    return recipients.put(recipient.without_tokens(dropped))
 
 
 def rotate_tokens(
@@ -137,11 +136,11 @@ def rotate_tokens(
 ) -> tuple[Recipients, CreatedToken]:
     """Give a recipient a new token and end its other tokens after `overlap_ms`; those that end before are unchanged.
 
-    Without an overlap they are revoked at once, with all URLs that were signed for the recipient. Raises UsageError.
+    Without an overlap they are revoked at once, with all URLs that were signed for them. Raises UsageError.
     """
     recipient = find_recipient(recipients, name)
     if overlap_ms <= 0:
-        recipient = recipient.without_tokens([token.token_id for token in recipient.tokens], now_ms)
+        recipient = recipient.without_tokens([token.token_id for token in recipient.tokens])
     else:
         ends_ms = now_ms + overlap_ms
         recipient = replace(recipient, tokens=tuple(_ending(token, ends_ms, now_ms) for token in recipient.tokens))

@@ -32,6 +32,11 @@ class TokenRecord:
     expires_ms: int | None = None
     not_before_ms: int | None = None
 
+    @property
+    def epoch(self) -> int:
+        """Return what URLs of files carry: the number of this token alone, from which its hash does not follow."""
+        return int.from_bytes(digest_of(self.sha256.hex())[:6])
+
     def state(self, now_ms: int) -> TokenState:
         """Return whether the token is valid at a time."""
         if self.expires_ms is not None and now_ms >= self.expires_ms:
@@ -52,7 +57,7 @@ class TokenRecord:
 
 @dataclass(frozen=True, slots=True)
 class Recipient:
-    """A recipient. The epoch changes when something is revoked: URLs and page tokens of an older one are refused."""
+    """A recipient. The epoch is that of page tokens: a recipient of the same name that is added later has another."""
 
     name: str
     tokens: tuple[TokenRecord, ...] = ()
@@ -68,11 +73,10 @@ class Recipient:
         """Return the recipient with another token."""
         return replace(self, tokens=(*self.tokens, token))
 
-    def without_tokens(self, token_ids: Iterable[str], now_ms: int) -> Recipient:
-        """Return the recipient without these tokens, in a new epoch."""
+    def without_tokens(self, token_ids: Iterable[str]) -> Recipient:
+        """Return the recipient without these tokens."""
         dropped = set(token_ids)
-        kept = tuple(token for token in self.tokens if token.token_id not in dropped)
-        return replace(self, tokens=kept, epoch=next_epoch(self.epoch, now_ms))
+        return replace(self, tokens=tuple(token for token in self.tokens if token.token_id not in dropped))
 
     def with_grants(self, grants: Iterable[Grant]) -> Recipient:
         """Return the recipient with more grants; those it has are not repeated."""
@@ -80,11 +84,10 @@ class Recipient:
         added = [grant for grant in dict.fromkeys(grants) if _folded(grant) not in known]
         return replace(self, grants=(*self.grants, *added))
 
-    def without_grants(self, grants: Iterable[Grant], now_ms: int) -> Recipient:
-        """Return the recipient without these grants, in a new epoch."""
+    def without_grants(self, grants: Iterable[Grant]) -> Recipient:
+        """Return the recipient without these grants."""
         dropped = {_folded(grant) for grant in grants}
-        kept = tuple(grant for grant in self.grants if _folded(grant) not in dropped)
-        return replace(self, grants=kept, epoch=next_epoch(self.epoch, now_ms))
+        return replace(self, grants=tuple(grant for grant in self.grants if _folded(grant) not in dropped))
 
     def has_grant(self, grant: Grant) -> bool:
         """Return True if exactly this grant is present."""
@@ -151,11 +154,6 @@ class Recipients:
     @cached_property
     def _by_digest(self) -> Mapping[bytes, Identity]:
         return {token.sha256: Identity(one, token) for one in self.items for token in one.tokens}
-
-
-def next_epoch(epoch: int, now_ms: int) -> int:
-    """Return an epoch that was never used before, also not by a removed recipient of the same name."""
-    return max(epoch + 1, now_ms)
 
 
 def spelled(grant: Grant) -> str:

@@ -14,7 +14,8 @@ from starlette.types import Receive, Scope, Send
 
 from deltacli.sharing.protocol.wire_errors import ErrorCode, WireError
 from deltacli.sharing.server.file_urls import FileUrls
-from deltacli.sharing.server.open_files import OpenFile, http_date, no_file, open_below, open_stored
+from deltacli.sharing.server.guarding.refusals import url_revoked
+from deltacli.sharing.server.open_files import OpenFile, http_date, open_below, open_stored
 from deltacli.sharing.server.ports import Guard
 from deltacli.sharing.tables.snapshots import SharedSnapshots
 from deltacli.storage import LocalStorage
@@ -55,10 +56,10 @@ class FileAnswers:
 
     def _open(self, request: Request, segments: list[str]) -> OpenFile:
         claim = self.urls.verify(segments, request.scope["query_string"].decode("latin-1"))
-        access = self.guard.readmit(claim.recipient, claim.epoch, request)
+        access = self.guard.readmit(claim.recipient, claim.token_epoch, request)
         table = access.catalog.find_table(claim.share, claim.schema, claim.table)
         if table is None or table.table_id != claim.table_id:
-            raise no_file()
+            raise url_revoked()
         storage = self.snapshots.handle(table).storage
         if isinstance(storage, LocalStorage):
             return open_below(storage.root, claim.path)

@@ -26,7 +26,7 @@ class FileClaim(NamedTuple):
     table: str
     table_id: str
     recipient: str
-    epoch: int
+    token_epoch: int
     path: str
 
 
@@ -62,7 +62,7 @@ class FileUrls:
             self.base_url,
             table_id="/".join((table.share, table.schema, table.name, table.table_id)),  # names have no slash
             recipient=caller.name,
-            epoch=caller.epoch,
+            token_epoch=caller.token_epoch,
             not_after_ms=caller.expires_ms,
         )
         return TimedSigner(signer, self.clock, access.waits)
@@ -79,7 +79,7 @@ class FileUrls:
         except ValueError:
             raise WireError(404, ErrorCode.MISSING, "there is no file here") from None
         share, schema, table, table_id = found.table_id.split("/", 3)
-        return FileClaim(share, schema, table, table_id, found.recipient, found.epoch, found.path)
+        return FileClaim(share, schema, table, table_id, found.recipient, found.token_epoch, found.path)
 
     def _access(self, table: SharedTable) -> FileAccess:
         place = place_of(table)

@@ -16,14 +16,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Caller:
-    """A recipient at the time of a request. `epoch` changes when anything is revoked. `expires_ms` is the end of the
-    token that was used, in epoch milliseconds; None if it has none. `token_id` names the token in the audit log.
+    """A recipient at the time of a request. `epoch` is the recipient's, for page tokens. `expires_ms` is the end of the
+    token that was used, in epoch milliseconds; None if it has none. `token_id` names the token in the audit log, and
+    `token_epoch` in URLs of files.
     """
 
     name: str
     epoch: int = 0
     expires_ms: int | None = None
     token_id: str | None = None
+    token_epoch: int = 0
 
 
 @dataclass(frozen=True)
@@ -40,8 +42,8 @@ class Guard(Protocol):
     async def admit(self, request: Request) -> Access:
         """Return the access of the bearer of a token."""
 
-    def readmit(self, name: str, epoch: int, request: Request | None = None) -> Access:
-        """Return the access of the recipient that a signed URL was made for, unless it was revoked since."""
+    def readmit(self, name: str, token_epoch: int, request: Request | None = None) -> Access:
+        """Return the access of the token that a signed URL was made with, unless it was revoked since."""
 
 
 class Seal(Protocol):

@@ -1,6 +1,7 @@
 """URLs of files that the server itself returns: of local tables, and of stores that cannot sign.
 
-`{base}/_files/{scope}/{path}?sp=r&se={expiry}&sig={signature}`. The scope has the table, the recipient and its epoch.
+`{base}/_files/{scope}/{path}?sp=r&se={expiry}&sig={signature}`. The scope has the table, the recipient and the
+epoch of its token.
 Scope and path are opaque texts of [A-Za-z0-9_-], which no client and no proxy normalizes. delta-kernel takes a URL for
 a signed one only if it has one of a few known parameters; `sp` is one of them.
 """
@@ -27,11 +28,11 @@ _TO_URL = bytes.maketrans(b"+/", b"-_")
 
 
 class SignedFile(NamedTuple):
-    """A file that a URL allows to read. The caller checks that the epoch is still the recipient's."""
+    """A file that a URL allows to read. The caller checks that the recipient still has the token of the epoch."""
 
     table_id: str
     recipient: str
-    epoch: int
+    token_epoch: int
     path: str
     "Decoded, below the table's root."
     expires_ms: int
@@ -49,12 +50,12 @@ class LocalUrlSigner:
         *,
         table_id: str,
         recipient: str,
-        epoch: int,
+        token_epoch: int,
         not_after_ms: int | None = None,
     ) -> None:
         self._keys = keys
         self._base = f"{base_url.rstrip('/')}/{SEGMENT}/"
-        self._claims = json.dumps([table_id, recipient, epoch], separators=(",", ":")).encode()
+        self._claims = json.dumps([table_id, recipient, token_epoch], separators=(",", ":")).encode()
         self._not_after_ms = not_after_ms
 
     def sign(self, paths: Sequence[str], *, expires_ms: int, now_ms: int) -> SignedUrls:
@@ -92,8 +93,8 @@ def open_file_url(keys: Keys, scope: str, path: str, query: str, *, now_ms: int)
         raise TokenRefused("invalid")
     if int(match[1]) <= now_ms:
         raise TokenRefused("expired")
-    table_id, recipient, epoch = json.loads(claims[1 + ID_BYTES :])
-    return SignedFile(table_id, recipient, epoch, name.decode("utf-8", "surrogateescape"), int(match[1]))
+    table_id, recipient, token_epoch = json.loads(claims[1 + ID_BYTES :])
+    return SignedFile(table_id, recipient, token_epoch, name.decode("utf-8", "surrogateescape"), int(match[1]))
 
 
 def _fixed(scope: str, expires: str) -> bytes:

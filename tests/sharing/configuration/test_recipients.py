@@ -65,15 +65,15 @@ def test_tokens_are_valid_at_their_time_and_several_at_once() -> None:
         assert found is None or "acme" == found.recipient.name
 
 
-def test_a_revoked_token_ends_and_begins_an_epoch_also_after_the_name_is_used_again() -> None:
+def test_a_revoked_token_ends_and_a_recipient_that_is_added_again_has_another_epoch() -> None:
     recipients, token = add_token(with_acme(), "acme", NOW, expires_ms=None)
     before = recipients.items[0].epoch
 
-    revoked = revoke_tokens(recipients, "acme", [token.record.token_id], NOW)
+    revoked = revoke_tokens(recipients, "acme", [token.record.token_id])
     again = add_recipient(remove_recipient(revoked, "acme"), "acme", [], NOW + 5)
 
     assert revoked.authenticate(token.text, NOW) is None
-    assert before < revoked.items[0].epoch < again.items[0].epoch
+    assert before == revoked.items[0].epoch < again.items[0].epoch
 
 
 def test_a_rotation_keeps_old_tokens_for_the_overlap_and_no_longer_than_before() -> None:
@@ -97,7 +97,6 @@ def test_a_rotation_without_overlap_revokes_at_once() -> None:
 
     assert rotated.authenticate(old.text, NOW) is None
     assert rotated.authenticate(new.text, NOW) is not None
-    assert recipients.items[0].epoch < rotated.items[0].epoch
 
 
 def test_tokens_are_limited() -> None:
@@ -114,10 +113,10 @@ def test_grants_are_added_once_and_revoked_as_they_were_granted() -> None:
     recipients = grant_to(with_acme(Grant("s")), "acme", [Grant("S"), Grant("s", "c"), Grant("s", "c")])
 
     assert ["s", "s/c"] == [spelled(grant) for grant in recipients.items[0].grants]
-    revoked = revoke_from(recipients, "acme", [Grant("s", "C")], NOW)
+    revoked = revoke_from(recipients, "acme", [Grant("s", "C")])
     assert (Grant("s"),) == revoked.items[0].grants
     with pytest.raises(UsageError, match="no grant of s/c/t"):
-        revoke_from(recipients, "acme", [Grant("s", "c", "t")], NOW)
+        revoke_from(recipients, "acme", [Grant("s", "c", "t")])
 
 
 def table(share: str, schema: str, name: str) -> SharedTable:
@@ -168,7 +167,7 @@ def test_unknown_recipients_and_invalid_names_are_refused() -> None:
         "no recipient 'acne'; did you mean 'acme'": lambda: grant_to(with_acme(), "acne", []),
         "'acme' exists already": lambda: add_recipient(with_acme(), "ACME", [], NOW),
         "contains a space": lambda: add_recipient(Recipients(), "a b", [], NOW),
-        "has no token 't1'": lambda: revoke_tokens(with_acme(), "acme", ["t1"], NOW),
+        "has no token 't1'": lambda: revoke_tokens(with_acme(), "acme", ["t1"]),
     }
     for message, call in calls.items():
         with pytest.raises(UsageError, match=message):

@@ -5,12 +5,14 @@ from __future__ import annotations
 import gc
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from deltacli.errors import StorageFailed
+from deltacli.sharing.model import Catalog
 from tests.sharing.asgi import Reply
 from tests.sharing.served import Served, shared, urls_of
 from tests.support.actions import add, birth
@@ -79,6 +81,16 @@ def test_a_url_ends_at_its_expiry(served: Served) -> None:
     after = served.get(url)
 
     assert (200, 403) == (before.status, after.status)
+
+
+def test_a_url_of_a_table_that_is_no_longer_shared_is_refused(served: Served) -> None:
+    url = urls_of(served.query())[0]
+    configuration = replace(served.state.configuration, catalog=Catalog(()))
+    served.state = replace(served.state, configuration=configuration)
+
+    reply = served.get(url)
+
+    assert (403, "PERMISSION_DENIED") == (reply.status, reply.json["errorCode"])
 
 
 def test_a_slash_behind_the_signature_makes_it_another_url(served: Served) -> None:

@@ -108,7 +108,7 @@ def test_texts_have_one_spelling() -> None:
 
 
 def signer(**changes: Any) -> LocalUrlSigner:
-    given: dict[str, Any] = {"table_id": "table-1", "recipient": "acme/é", "epoch": 3, **changes}
+    given: dict[str, Any] = {"table_id": "table-1", "recipient": "acme/é", "token_epoch": 3, **changes}
     return LocalUrlSigner(KEYS, "https://share.example/delta-sharing/", **given)
 
 

@@ -143,8 +143,9 @@ def revoke(
 
     \b
     A grant is revoked as it was given: to take one table out of a granted schema,
-    revoke the schema and grant its other tables. Page tokens, and URLs of files
-    that the recipient has received from this server, are refused within a second.
+    revoke the schema and grant its other tables. Within a second the recipient can
+    no longer read the tables, nor their files by URLs of this server. URLs of a
+    cloud store are valid until they expire.
 
     \b
     Examples:
@@ -158,10 +159,9 @@ def revoke(
     file = recipients_file_of(read_shares(config))
     found = find_recipient(read_recipients(file), recipient)
     dropped = [parse_old_grant(text, found) for text in grants]
-    now_ms = run.clock()
 
     def change(known: Recipients) -> Recipients:
-        return revoke_from(known, recipient, dropped, now_ms)
+        return revoke_from(known, recipient, dropped)
 
     after = change(Recipients((found,))).items
     what = f"revoke {plural(len(dropped), 'grant')} of the recipient {found.name}"

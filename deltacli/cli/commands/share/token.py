@@ -105,10 +105,9 @@ def revoke(
     """Revoke tokens of a recipient.
 
     \b
-    A running server refuses them within a second. It also refuses page tokens, and
-    URLs of its own, that the recipient has received; its other tokens are valid,
-    and clients that use them repeat the query. URLs of a cloud store are valid
-    until they expire.
+    A running server refuses them within a second, and its own URLs of files that
+    were requested with them. Other tokens of the recipient, and the URLs of their
+    requests, stay valid. URLs of a cloud store are valid until they expire.
 
     \b
     Examples:
@@ -123,10 +122,10 @@ def revoke(
         raise UsageError("name the ids of tokens, or --all", hint=f"deltacli share token list {recipient}")
     file = recipients_file_of(read_shares(config))
     found = find_recipient(read_recipients(file), recipient)
-    now_ms, ids = run.clock(), tuple(tokens or ())
+    ids = tuple(tokens or ())
 
     def change(known: Recipients) -> Recipients:
-        return revoke_tokens(known, recipient, ids, now_ms)
+        return revoke_tokens(known, recipient, ids)
 
     kept = change(Recipients((found,))).items[0]
     revoked = [replace(found, tokens=tuple(token for token in found.tokens if token not in kept.tokens))]
@@ -173,7 +172,7 @@ def rotate(
         return rotate_tokens(known, recipient, now_ms, expires_ms=expires_ms, overlap_ms=overlap_ms)
 
     planned, new = change(Recipients((found,)))
-    kept = [planned.items[0].without_tokens([new.record.token_id], now_ms)]
+    kept = [planned.items[0].without_tokens([new.record.token_id])]
     when = f"expire {plural(len(found.tokens), 'token')} of {found.name} after {format_duration(overlap_ms)}"
     what = when if overlap_ms else f"revoke {plural(len(found.tokens), 'token')} of {found.name}"
     _confirm(run, file, kept, what, "rotate", dry_run=dry_run, yes=yes)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from deltacli.sharing.configuration.recipients import Recipient, TokenState
+from deltacli.sharing.configuration.recipients import Recipient, TokenRecord, TokenState
 from deltacli.sharing.server.guarding.refusals import token_missing, token_refused, url_revoked
 from deltacli.sharing.server.guarding.serving_state import EVERYONE, ServingState
 from deltacli.sharing.server.ports import Access, Caller
@@ -24,17 +24,21 @@ def authenticate(headers: Iterable[tuple[bytes, bytes]], state: ServingState, no
     if validity is not TokenState.ACTIVE:
         is_over = validity is TokenState.EXPIRED
         raise token_refused(validity, found.token.expires_ms if is_over else found.token.not_before_ms)
-    return _access(state, found.recipient, found.token.expires_ms, found.token.token_id)
+    return _access(state, found.recipient, found.token)
 
 
-def authorize_url(name: str, epoch: int, state: ServingState) -> Access:
-    """Return the access of the recipient that a signed URL was made for. Raises WireError (403) where anything of
-    it was revoked since, or it was removed.
+def authorize_url(name: str, token_epoch: int, state: ServingState, now_ms: int) -> Access:
+    """Return the access of the token that a signed URL was made with. Raises WireError (403) where the token is no
+    longer valid, or its recipient was removed.
     """
+    if state.is_open and name == EVERYONE:
+        return Access(Caller(EVERYONE), state.configuration.catalog)
     recipient = state.find_recipient(name)
-    if recipient is None or recipient.epoch != epoch:
+    tokens = () if recipient is None else recipient.tokens
+    token = next((one for one in tokens if one.epoch == token_epoch), None)
+    if recipient is None or token is None or token.state(now_ms) is not TokenState.ACTIVE:
         raise url_revoked()
-    return _access(state, recipient, None, None)
+    return _access(state, recipient, token)
 
 
 def bearer_token(headers: Iterable[tuple[bytes, bytes]]) -> str:
@@ -51,5 +55,6 @@ def bearer_token(headers: Iterable[tuple[bytes, bytes]]) -> str:
     return token.decode("ascii")
 
 
-def _access(state: ServingState, recipient: Recipient, expires_ms: int | None, token_id: str | None) -> Access:
-    return Access(Caller(recipient.name, recipient.epoch, expires_ms, token_id), state.catalog_of(recipient))
+def _access(state: ServingState, recipient: Recipient, token: TokenRecord) -> Access:
+    caller = Caller(recipient.name, recipient.epoch, token.expires_ms, token.token_id, token.epoch)
+    return Access(caller, state.catalog_of(recipient))

@@ -67,13 +67,13 @@ class RequestGuard:
         """Return the access of the bearer of a token, and count the request. Raises WireError (401, 429)."""
         return self._entered(request.scope, authenticate(request.scope["headers"], self._state(), self.clock()))
 
-    def readmit(self, name: str, epoch: int, request: Request | None = None) -> Access:
-        """Return the access of the recipient that a signed URL was made for, unless it was revoked since.
+    def readmit(self, name: str, token_epoch: int, request: Request | None = None) -> Access:
+        """Return the access of the token that a signed URL was made with, unless it was revoked since.
 
         With `request`, the recipient is recorded with it. Downloads do not count towards the rate of a recipient.
         Raises WireError (403).
         """
-        access = authorize_url(name, epoch, self._state())
+        access = authorize_url(name, token_epoch, self._state(), self.clock())
         exchange = exchange_of(request.scope) if request is not None else None
         if exchange is not None:
             exchange.caller = access.caller

@@ -39,13 +39,11 @@ class ServingState:
 
     def find_recipient(self, name: str) -> Recipient | None:
         """Return the recipient of this name, or None."""
-        if self.is_open and name == EVERYONE:
-            return Recipient(EVERYONE)
         return self._of_configuration.find(name) or self.recipients.find(name)
 
     def catalog_of(self, recipient: Recipient) -> Catalog:
         """Return what a recipient may read."""
-        if self.is_open or recipient.name == OF_CONFIGURATION:
+        if recipient.name == OF_CONFIGURATION:
             return self.configuration.catalog
         found = self._catalogs.get(recipient.name)
         if found is None:
@@ -58,14 +56,13 @@ class ServingState:
 
     @cached_property
     def _of_configuration(self) -> Recipients:
-        """The recipient of the configuration's token. Its epoch follows from the token, so another one revokes URLs."""
+        """The recipient of the configuration's token. Its epoch is the token's, so another one ends page tokens too."""
         token = self.configuration.bearer_token
         if token is None:
             return Recipients()
-        digest = digest_of(token)
+        record = TokenRecord("config", digest_of(token), 0)
         grants = tuple(Grant(share.name) for share in self.configuration.catalog.shares)
-        epoch = int.from_bytes(digest_of(digest.hex())[:6])
-        return Recipients((Recipient(OF_CONFIGURATION, (TokenRecord("config", digest, 0),), grants, epoch),))
+        return Recipients((Recipient(OF_CONFIGURATION, (record,), grants, record.epoch),))
 
 
 def visible_names(state: ServingState) -> Mapping[str, int]:

@@ -13,7 +13,14 @@ from typing import Any
 import pytest
 
 from deltacli.errors import NoSpace
-from deltacli.sharing.configuration.recipient_changes import revoke_from
+from deltacli.sharing.configuration.recipient_changes import (
+    add_recipient,
+    add_token,
+    remove_recipient,
+    revoke_from,
+    revoke_tokens,
+    rotate_tokens,
+)
 from deltacli.sharing.configuration.settings import Audit, Limits
 from deltacli.sharing.model import Grant
 from deltacli.sharing.protocol.wire_errors import WireError
@@ -42,10 +49,11 @@ class Server:
 
     def __init__(self, state: ServingState, now_ms: int = NOW_MS) -> None:
         self.state = state
+        self.now_ms = now_ms
         self.audit = Recorded()
         self.seconds = 0.0
         self.guard = RequestGuard(
-            lambda: self.state, audit=self.audit, clock=lambda: now_ms, seconds=lambda: self.seconds
+            lambda: self.state, audit=self.audit, clock=lambda: self.now_ms, seconds=lambda: self.seconds
         )
         self.client = Client(self.guard.wrap(self.answer))
         self.parts = [b"one", b"two"]
@@ -141,24 +149,49 @@ def test_the_token_of_the_configuration_sees_everything() -> None:
     access = asyncio.run(made.guard.admit(request))
 
     assert access.catalog is made.state.configuration.catalog
-    again = made.guard.readmit(access.caller.name, access.caller.epoch)
-    assert (access.caller.name, access.caller.epoch) == (again.caller.name, again.caller.epoch)
+    assert access.caller == made.guard.readmit(access.caller.name, access.caller.token_epoch).caller
     made.state = replace(made.state, configuration=replace(made.state.configuration, bearer_token="new-token"))
     with pytest.raises(WireError):
-        made.guard.readmit(access.caller.name, access.caller.epoch)
+        made.guard.readmit(access.caller.name, access.caller.token_epoch)
 
 
-def test_a_url_is_refused_after_anything_was_revoked() -> None:
+def test_a_revoked_token_ends_its_own_urls_and_no_others() -> None:
     made, _ = server(Grant("s"), Grant("other"))
-    epoch = made.state.recipients.items[0].epoch
+    both, second = add_token(made.state.recipients, "acme", NOW_MS, expires_ms=None)
+    first = both.items[0].tokens[0]
+    made.state = replace(made.state, recipients=both)
+    before = [made.guard.readmit("acme", record.epoch).caller.token_id for record in (first, second.record)]
 
-    assert made.guard.readmit("acme", epoch).catalog.find_table("s", "c", "t")
-    changed = revoke_from(made.state.recipients, "acme", [Grant("other")], NOW_MS)
+    changed = revoke_from(revoke_tokens(both, "acme", [first.token_id]), "acme", [Grant("other")])
     made.state = replace(made.state, recipients=changed)
-    for name, at in (("acme", epoch), ("nobody", 0), ("anonymous", 0), ("bearerToken", 0)):
+
+    assert [first.token_id, second.record.token_id] == before
+    catalog = made.guard.readmit("acme", second.record.epoch).catalog
+    assert catalog.find_table("s", "c", "t")
+    assert catalog.find_table("other", "c", "t") is None
+    for name, at in (("acme", first.epoch), ("acme", 0), ("nobody", 0), ("anonymous", 0), ("bearerToken", 0)):
         with pytest.raises(WireError) as fault:
             made.guard.readmit(name, at)
         assert 403 == fault.value.status
+
+
+def test_urls_of_a_rotated_token_end_with_its_overlap_and_with_the_recipient() -> None:
+    made, _ = server(Grant("s"))
+    old = made.state.recipients.items[0].tokens[0]
+    rotated, new = rotate_tokens(made.state.recipients, "acme", NOW_MS, expires_ms=None, overlap_ms=100)
+    made.state = replace(made.state, recipients=rotated)
+
+    made.now_ms = NOW_MS + 99
+    assert old.token_id == made.guard.readmit("acme", old.epoch).caller.token_id
+    made.now_ms = NOW_MS + 100
+    with pytest.raises(WireError):
+        made.guard.readmit("acme", old.epoch)
+    assert made.guard.readmit("acme", new.record.epoch)
+    made.state = replace(
+        made.state, recipients=add_recipient(remove_recipient(rotated, "acme"), "acme", [Grant("s")], NOW_MS)
+    )
+    with pytest.raises(WireError):
+        made.guard.readmit("acme", new.record.epoch)
 
 
 LIMITS = Limits(body_bytes=10, header_bytes=1_024, body_seconds=1, requests_per_second=0)

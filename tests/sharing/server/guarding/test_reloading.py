@@ -160,7 +160,7 @@ def test_a_revoked_token_is_refused_within_a_second_while_wildcards_are_being_li
         watching = asyncio.create_task(reloader.run(poll_seconds=0.01))
         assert reloader.state.find_token(token.text)
         os.utime(home / "shares.yaml", ns=(1, 1))
-        change_recipients(file, lambda one: revoke_tokens(one, "acme", [], 6))
+        change_recipients(file, lambda one: revoke_tokens(one, "acme", []))
         await asyncio.wait_for(seen.wait(), 30)
         assert reloader.state.find_token(token.text) is None
         seen.clear()
