@@ -65,16 +65,25 @@ class StepStatus:
         return found if self.succeeded_ms is None else found | {"succeededMs": self.succeeded_ms}
 
 
+class Unread(NamedTuple):
+    """Why a run could not read a table, or search a directory of the policy file, which then has a `line`."""
+
+    run: str
+    code: str
+    message: str
+    line: int | None = None
+
+
 @dataclass(slots=True)
 class TableStatus:
-    """What the journal has about a table."""
+    """What the journal has about a table, or about a directory that the newest run could not search."""
 
     name: str
     group: str
     seen_ms: int = 0
     steps: dict[str, StepStatus] = field(default_factory=dict)
-    problem: tuple[str, str, str] | None = None
-    """Run, code and message, where the newest run could not read the table."""
+    problem: Unread | None = None
+    """Why the newest run could not read it."""
     trends: dict[str, deque[Point]] = field(default_factory=dict)
     numbers: dict[str, int] = field(default_factory=dict)
     """The newest value of each number, as thresholds need it."""
@@ -97,13 +106,14 @@ class TableStatus:
     @property
     def faults(self) -> list[str]:
         """Return the alerts that are not thresholds, in sentences."""
-        found = [] if self.problem is None else [f"{self.problem[1]}: {self.problem[2]}"]
+        found = [] if self.problem is None else [f"{self.problem.code}: {self.problem.message}"]
         return found + [f"{step.kind} {step.state}: {step.message}" for step in self.steps.values() if step.is_alert]
 
     @property
     def advice(self) -> list[str]:
         """Return what to do about the alerts, each once."""
-        found = [] if self.problem is None else [f"deltacli validate {quoted_table(self.shown_name)}"]
+        look = "validate" if self.problem is None or self.problem.line is None else "doctor access"
+        found = [] if self.problem is None else [f"deltacli {look} {quoted_table(self.shown_name)}"]
         found += [advice_for(step, self.shown_name) for step in self.steps.values() if step.is_alert]
         return list(dict.fromkeys(found + [one.advice for one in self.exceeded if one.advice is not None]))
 
@@ -121,7 +131,7 @@ class TableStatus:
             "seenMs": self.seen_ms,
         }  # Any
         if self.problem is not None:
-            found["problem"] = {"code": self.problem[1], "message": self.problem[2]}
+            found["problem"] = {"code": self.problem.code, "message": self.problem.message}
         trends = {name: [list(point) for point in points] for name, points in self.trends.items()}
         return found | {
             "alerts": self.alerts,
@@ -281,7 +291,7 @@ class _Reader:
         table.group, table.seen_ms = str(record.get("group", "")), max(table.seen_ms, now_ms)
         match record["type"]:
             case "table-unreadable":
-                table.problem = (run, str(record.get("code")), str(record.get("message")))
+                table.problem = Unread(run, str(record.get("code")), str(record.get("message")), record.get("line"))
             case "table-facts":
                 facts = record.get("facts", {})
                 self._note(table, now_ms, facts, OF_FACTS)
@@ -331,10 +341,12 @@ class _Reader:
         newest_of: dict[str, str] = {}
         for run in sorted(self._runs):
             newest_of |= dict.fromkeys(self._runs[run].groups, run)
+        for table in list(self._tables.values()):
+            if table.problem is not None and table.problem.run != newest_of.get(table.group, table.problem.run):
+                table.problem = None  # a later run could read it, or did not find it
+                if not table.numbers and not table.steps:
+                    del self._tables[table.name]
         tables = list(self._tables.values())
-        for table in tables:
-            if table.problem is not None and table.problem[0] != newest_of.get(table.group, table.problem[0]):
-                table.problem = None  # a later run could read it
         newest = self._runs[max(self._runs)] if self._runs else None
         return FleetStatus(tables, len(self._runs), newest, self._trends)
 

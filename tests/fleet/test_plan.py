@@ -11,7 +11,7 @@ import pytest
 
 from deltacli.cli.app import run
 from deltacli.engine.embedded import EmbeddedEngine
-from deltacli.errors import UsageError
+from deltacli.errors import PermissionRefused, UsageError
 from deltacli.fleet.planning.discovery import FoundTable
 from deltacli.fleet.planning.due import LastRun
 from deltacli.fleet.planning.plan import FleetPlan, plan_fleet
@@ -148,7 +148,7 @@ def test_a_plan_costs_two_requests_per_table_and_one_per_directory(s3: S3Server,
     found = plan(f'[groups.s3]\npolicy = "light"\nglobs = ["s3://{bucket}/lake/t[0-3]"]\n')
 
     assert {f"s3://{bucket}/lake/t{number}": ["checkpoint"] for number in range(4)} == due_of(found, tmp_path)
-    assert 1 + 4 + 2 * 4 == len(s3.requests)
+    assert 1 + 4 + 2 * 4 == len(s3.requests) - 1  # whether lake/_delta_log is an object
 
 
 def test_saved_plans_are_those_of_the_commands(
@@ -191,7 +191,7 @@ def test_the_plan_has_the_same_content_in_every_format(
     found = {}
 
     for name in ("json", "ndjson", "csv", "markdown", "table"):
-        assert 0 == run(["fleet", "plan", "--format", name])
+        assert 5 == run(["fleet", "plan", "--format", name])
         found[name] = capfdbinary.readouterr()[0].decode()
 
     document = json.loads(found["json"])
@@ -205,6 +205,52 @@ def test_the_plan_has_the_same_content_in_every_format(
     assert (7, 1 + 2 + steps) == (end["count"], len(found["csv"].splitlines()) - 1)
     assert all(len(found[name].splitlines()) > steps for name in ("markdown", "table"))
     assert [2, 1] == [document["summary"]["unreadable"], document["summary"]["problems"]]
+
+
+def test_what_cannot_be_reached_is_in_the_summary_the_exit_code_and_the_journal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    TableBuilder().commits(3).write(tmp_path / "lake" / "fresh")
+    TableBuilder().commits(3).write(tmp_path / "lake" / "closed" / "t")
+    for name in ("file", "broken-link"):
+        (tmp_path / "lake" / name).mkdir()
+    (tmp_path / "lake" / "file" / "_delta_log").write_text("")
+    (tmp_path / "lake" / "broken-link" / "_delta_log").symlink_to("nowhere")
+    Path("fleet.toml").write_text('[policies.p]\nvalidate = {}\n[groups.all]\npolicy = "p"\nglobs = ["lake/*"]\n')
+    store = type(open_storage("."))
+    list_directories = store.list_directories
+
+    def refuse_closed(self: Any, directory: str) -> list[str]:
+        if directory == "closed":
+            raise PermissionRefused("lake/closed cannot be listed: permission denied")
+        return list_directories(self, directory)
+
+    def out(*arguments: str, code: int) -> Any:  # Any: JSON values
+        assert code == run([*arguments])
+        return capfdbinary.readouterr()[0].decode()
+
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "list_directories", refuse_closed)
+        document = json.loads(out("fleet", "plan", "--json", code=5))
+        table = out("fleet", "plan", "--format", "table", code=5)
+        out("fleet", "run", code=5)
+        closed = json.loads(out("fleet", "status", "--json", code=1))
+    out("fleet", "run", code=5)
+    opened = json.loads(out("fleet", "status", "--json", code=1))
+
+    summary = document["summary"]
+    assert [3, 2, 1] == [summary["tables"], summary["unreadable"], summary["problems"]]
+    assert {("file", "log.not-a-table"), ("broken-link", "log.not-a-table")} == {
+        (Path(one["table"]).name, one["problem"]["code"]) for one in document["tables"] if "problem" in one
+    }
+    assert "3 tables, 1 with due steps, 2 unreadable" in table
+    assert "1 path not searched" in table
+    assert "log.not-a-table: _delta_log is not a directory" in table
+    names = [Path(one["table"]).name for one in closed["tables"]]
+    assert ["broken-link", "closed", "file", "fresh"] == names
+    assert [f"deltacli doctor access {tmp_path}/lake/closed"] == closed["tables"][1]["next"]
+    assert {"broken-link", "file", "fresh", "t"} == {Path(one["table"]).name for one in opened["tables"]}
 
 
 @pytest.mark.parametrize("search", ['globs = ["lake/*"]', 'prefixes = ["lake/alias"]', 'tables = ["lake/alias"]'])

@@ -13,6 +13,7 @@ from jsonschema import Draft202012Validator
 
 from deltacli.cli.app import run
 from deltacli.errors import UsageError
+from deltacli.fleet.policy_file.checking import check_fleet_file
 from deltacli.fleet.policy_file.json_schema import fleet_file_schema
 from deltacli.fleet.policy_file.model import CheckpointPolicy, VacuumPolicy
 from deltacli.fleet.policy_file.reading import read_fleet_file, require_fleet_file
@@ -214,3 +215,74 @@ def test_patterns_among_tables_and_missing_consent_are_warnings_that_say_where(h
         ("vacuum is planned but never run: policies.gold.vacuum lacks consent = true", False),
         ("/data/* is read as the name of one table; patterns belong in globs", False),
     ] == [(problem.message, problem.is_error) for problem in problems]
+
+
+QUIET = "[policies.p]\nvalidate = {}\n"
+KEPT = '[groups.first]\npolicy = "p"\nglobs = ["s3://b/lake/*"]\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            '[policies.q]\nvacuum.retention = "1d"\n[policies.p]\ninherits = "q"',
+            [(2, "less than the default retention")],
+        ),
+        ('[policies.p]\nlog-expire.retention = "29d"', [(2, "log-expire is refused for tables that keep it")]),
+        ('[policies.p]\nvacuum = { retention = "1d", allow-retention-below = "7d" }', []),
+        ('[policies.p]\nvacuum = { retention = "1d", allow-retention-below = "6d" }', [(2, "than the default")]),
+        ('[policies.p.vacuum]\nallow-retention-below = "7d"', [(2, "has no effect on vacuum without retention")]),
+    ],
+)
+def test_a_retention_without_its_override_is_a_warning(home: Path, text: str, expected: list[tuple[int, str]]) -> None:
+    found = [one for one in problems(home, f"{text}\n{KEPT}") if "retention" in one[1]]
+
+    assert [line for line, _ in expected] == [line for line, _, _ in found]
+    assert all(words in message for (_, words), (_, _, message) in zip(expected, found, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("group", "is_shadowed"),
+    [
+        ('globs = ["s3://b/lake/*/x", "s3://b/lake/a*"]', True),
+        ('globs = ["s3://b/lake/a/**/x"]', True),
+        ('prefixes = ["s3://b/lake/a"]\ntables = ["s3://b/lake/t"]', True),
+        ('globs = ["s3://b/other/*"]\nexclude = ["s3://b/other"]', True),
+        ('globs = ["s3://b/lake/**"]', False),
+        ('globs = ["s3://b/lake/**/x"]', False),
+        ('globs = ["s3://b/lake/x", "s3://b/other/*"]', False),
+        ('tables = ["s3://b/lake/.hidden"]', False),
+        ('globs = ["s3://b/lake/*/y"]\nexclude = ["s3://b/lake/z"]', True),
+    ],
+)
+def test_a_group_that_another_one_shadows_completely_is_a_warning(home: Path, group: str, is_shadowed: bool) -> None:
+    text = f'{QUIET}{KEPT}[groups.second]\npolicy = "p"\n{group}\n'
+
+    found = check_fleet_file(written(home, text)).problems
+
+    assert [(6, "groups.second")] * is_shadowed == [one[:2] for one in found]
+    with_exclusion = text.replace('lake/*"]\n', 'lake/*"]\nexclude = ["s3://b/lake/a"]\n', 1)
+    if "other" not in group:
+        assert () == check_fleet_file(written(home, with_exclusion)).problems
+
+
+def test_what_does_not_exist_on_this_machine_is_a_warning(home: Path) -> None:
+    (home / "empty").mkdir()
+    (home / "table" / "_delta_log").mkdir(parents=True)
+    (home / "list").write_text("gone\ntable\ns3://b/t\n")
+    lines = [
+        'globs = ["nowhere/*/x"]',
+        'prefixes = ["list", "empty"]',
+        'tables = ["empty", "table"]',
+        'lists = ["list"]',
+    ]
+
+    found = check_fleet_file(written(home, "\n".join([f'{QUIET}[groups.g]\npolicy = "p"', *lines]))).problems
+
+    assert [
+        (5, f"{home}/nowhere does not exist"),
+        (6, f"{home}/list is not a directory"),
+        (7, f"{home}/empty is not a Delta table: it has no _delta_log"),
+        (8, f"{home}/gone does not exist"),
+    ] == [(problem.line, problem.message) for problem in found]
+    assert not any(problem.is_error for problem in found)

@@ -12,7 +12,7 @@ from deltacli.delta.log.log_path import LOG_DIRECTORY
 from deltacli.errors import DeltacliError, FileMissing, NotATable
 from deltacli.fleet.planning.patterns import exclusion, split_pattern
 from deltacli.fleet.policy_file.model import Entry, Group
-from deltacli.operations.table.find_log import is_paimon_directory
+from deltacli.operations.table.find_log import is_paimon_directory, table_directories
 from deltacli.progress import SILENT, Progress
 from deltacli.storage import LocalStorage
 
@@ -147,7 +147,7 @@ class _Search:
     def _look(self, place: _Place) -> _Look:
         self._advance(1)
         try:
-            names = place.store.list_directories(place.at)
+            names = table_directories(place.store, place.at)
             is_table = LOG_DIRECTORY in names
             return _Look(tuple(names), None, not is_table and is_paimon_directory(place.store, names, place.at))
         except DeltacliError as fault:
@@ -156,19 +156,23 @@ class _Search:
     def _descend(self, place: _Place, look: _Look) -> None:
         if look.fault is not None:
             if place.depth == 0 or not isinstance(look.fault, FileMissing):
-                fault = _nothing_at() if isinstance(look.fault, FileMissing) else look.fault
-                self._failures.append(Failure(place.name, place.group.name, place.entry.line, fault))
+                self._fail(place, _nothing_at() if isinstance(look.fault, FileMissing) else look.fault)
         elif look.is_paimon:
             self._others[place.name] = None
         elif LOG_DIRECTORY in look.names:
             if not place.segments and not self._is_excluded_place(place):
                 self._found[place.group.name].append(FoundTable(place.name, place.group, place.store, place.at))
+        elif place.depth == _DEEPEST and look.names:
+            self._fail(place, NotATable(f"tables are not looked for more than {_DEEPEST} directories below"))
         else:
             self._level += [below for below in _below(place, look.names) if self._is_new(below)]
 
+    def _fail(self, place: _Place, fault: DeltacliError) -> None:
+        self._failures.append(Failure(place.name, place.group.name, place.entry.line, fault))
+
     def _is_new(self, place: _Place) -> bool:
         """Return True for a directory that is not hidden, not excluded, and was not seen by this group before."""
-        if place.depth > _DEEPEST or self._is_excluded_place(place):
+        if self._is_excluded_place(place):
             return False
         key = (place.group.name, _identity(place.store, place.at), place.segments)
         is_new = key not in self._seen

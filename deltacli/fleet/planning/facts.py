@@ -9,6 +9,7 @@ from deltacli.delta.checkpoint.last_checkpoint_content import Hint, read_hint
 from deltacli.delta.log.log_path import AFTER_VERSIONED_NAMES, HINT_NAME, LOG_DIRECTORY
 from deltacli.delta.log.segment import LogFile, choose_segment, make_log_file, read_listing
 from deltacli.errors import CommitCorrupt, FileMissing, NotATable
+from deltacli.operations.table.find_log import missing_log
 from deltacli.units import format_timestamp
 
 if TYPE_CHECKING:
@@ -105,7 +106,9 @@ def _list(store: Storage, log: str) -> list[LogFile]:
                 break
             files.append(make_log_file(stat.name, stat.size_bytes, stat.modified_ms))
     except FileMissing:
-        raise NotATable("this is not a Delta table: the directory has no _delta_log") from None
+        if log == LOG_DIRECTORY:
+            raise missing_log(store) from None
+        raise NotATable("_delta_log is not a directory") from None
     return files
 
 

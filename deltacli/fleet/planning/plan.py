@@ -10,7 +10,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.did_you_mean import nearest_name
-from deltacli.errors import EXIT_BUG, DeltacliError, UsageError
+from deltacli.errors import EXIT_BUG, EXIT_OK, DeltacliError, PartlyDone, UsageError
 from deltacli.fleet.planning.discovery import Discovery, FoundTable, Opener, discover
 from deltacli.fleet.planning.due import NO_PAST, Past, PlannedStep, expiry_cutoff_ms, plan_steps
 from deltacli.fleet.planning.estimates import FAR, NEAR
@@ -39,6 +39,11 @@ class PlanProblem(NamedTuple):
     def of(cls, fault: DeltacliError) -> PlanProblem:
         """Return an error as a problem."""
         return cls(fault.code, without_secrets(fault.message), fault.exit_code)
+
+    @property
+    def sentence(self) -> str:
+        """Return the code and the message."""
+        return f"{self.code}: {self.message}"
 
     def as_json(self) -> dict[str, Any]:  # Any: JSON values
         """Return the problem for documents."""
@@ -108,6 +113,11 @@ class FleetPlan:
     def unreadable(self) -> int:
         """Return the number of tables that could not be planned."""
         return sum(table.problem is not None for table in self.tables)
+
+    @property
+    def exit_code(self) -> int:
+        """Return 5 if a table or a directory could not be read, else 0."""
+        return PartlyDone.exit_code if self.unreadable or self.problems else EXIT_OK
 
     def summary(self) -> dict[str, Any]:  # Any: JSON values
         """Return counts for documents."""

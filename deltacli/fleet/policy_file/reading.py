@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from deltacli.delta.protocol.retention import DEFAULT_DELETED_FILE_RETENTION_MS, DEFAULT_LOG_RETENTION_MS
 from deltacli.did_you_mean import nearest_name
 from deltacli.errors import UsageError
 from deltacli.fleet.policy_file.keys import (
@@ -25,21 +26,25 @@ from deltacli.fleet.policy_file.model import (
     STEP_TYPES,
     AlertPolicy,
     Entry,
+    ExpirePolicy,
     FleetFile,
     Group,
     Policy,
     Problem,
     RunSettings,
+    VacuumPolicy,
     Webhook,
 )
 from deltacli.fleet.policy_file.toml_lines import KeyPath, key_lines
 from deltacli.fleet.policy_file.values import read_value, url_fault
 from deltacli.hints import quoted_table
+from deltacli.units import format_duration
 
 FAULT = "fleet.config"
 _MOST_BYTES = 16 << 20
 _POSITION = re.compile(r" \(at line (\d+), column \d+\)$")
 _TABLES = ("groups", "policies", "webhook")
+_RETENTIONS = {"log-expire": DEFAULT_LOG_RETENTION_MS, "vacuum": DEFAULT_DELETED_FILE_RETENTION_MS}
 
 Sections = dict[str, dict[str, Any] | None]
 """Step, or `alerts` -> its own keys with their values; None where it is turned off."""
@@ -93,7 +98,7 @@ class _Reader:
         groups = self._groups(self._table((), content, "groups"), policies, excluded)
         if not groups and not self._problems:
             self._fault((), "the file has no group of tables", "[groups.NAME]")
-        self._warn(groups)
+        self._warn(groups, content)
         webhook = self._webhook(content)
         in_order = sorted(self._problems, key=lambda problem: problem.line)
         settings = self._settings(top)
@@ -306,10 +311,12 @@ class _Reader:
             found += [Entry(self._place_of(one), self._line(path)) for one in names if one and not one.startswith("#")]
         return tuple(found)
 
-    def _warn(self, groups: Iterable[Group]) -> None:
-        """Warn about groups whose policy has no step, steps that cannot run without consent, and patterns where names
-        are expected.
+    def _warn(self, groups: Iterable[Group], content: Mapping[str, Any]) -> None:  # Any: TOML values
+        """Warn about groups whose policy has no step, steps that cannot run without consent or override, and patterns
+        where names are expected.
         """
+        for policy in {group.policy.name: group.policy for group in groups}.values():
+            self._warn_about_retention(policy, content["policies"])
         for group in groups:
             at: KeyPath = ("groups", group.name, "policy")
             if group.policy.name and not group.policy.steps and group.policy.alerts is None:
@@ -323,6 +330,30 @@ class _Reader:
                 if "*" in table.text:
                     message = f"{table.text} is read as the name of one table; patterns belong in globs"
                     self._fault(("groups", group.name, "tables"), message, is_error=False)
+
+    def _warn_about_retention(self, policy: Policy, table: Mapping[str, Any]) -> None:  # Any: TOML values
+        """Warn about a retention below the default of tables, which no table without its own one accepts."""
+        for step, default_ms in _RETENTIONS.items():
+            settings = policy.steps.get(step)
+            if not isinstance(settings, ExpirePolicy | VacuumPolicy):
+                continue
+            limit, given = settings.allow_retention_below, settings.retention
+            if given is not None and given < default_ms and (limit is None or limit < default_ms):
+                default = format_duration(default_ms)
+                message = (
+                    f"{format_duration(given)} is less than the default retention of tables ({default}): {step} is "
+                    f'refused for tables that keep it; to allow it: allow-retention-below = "{default}"'
+                )
+                self._fault(self._where(policy.name, step, "retention", table), message, is_error=False)
+            elif limit is not None and given is None:
+                message = f"has no effect on {step} without retention"
+                self._fault(self._where(policy.name, step, "allow-retention-below", table), message, is_error=False)
+
+    def _where(self, policy: str, step: str, key: str, table: Mapping[str, Any]) -> KeyPath:  # Any: TOML values
+        """Return the path of a key in the policy, or in the one that it is inherited from."""
+        while not (isinstance(settings := table[policy].get(step), dict) and key in settings):
+            policy = table[policy]["inherits"]
+        return ("policies", policy, step, key)
 
 
 def _spelled(path: KeyPath) -> str:

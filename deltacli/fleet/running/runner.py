@@ -165,6 +165,9 @@ class FleetRunner:
             if table.problem is not None:
                 report.tables.append(TableReport(table.name, table.group, (), table.problem))
                 self._record_problem(table, table.problem)
+        for problem in self.plan.problems:
+            fields = problem.problem.as_json() | {"line": problem.line}
+            self.writer.write("table-unreadable", self.clock(), table=problem.name, group=problem.group, **fields)
         due = [table for table in self.plan.tables if table.steps]
         with (
             self.progress.step("maintaining", unit="tables", total=len(due)) as step,

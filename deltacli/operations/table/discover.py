@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 from deltacli.delta.log.log_path import LOG_DIRECTORY
 from deltacli.errors import DeltacliError, NotATable
-from deltacli.operations.table.find_log import is_paimon_directory
+from deltacli.operations.table.find_log import is_paimon_directory, table_directories
 from deltacli.progress import SILENT, Progress, Step
 from deltacli.storage import LocalStorage, PathKind, Storage
 
@@ -185,7 +185,7 @@ class _Search:
         """Return the subdirectories of a directory; an unreadable one is reported, and the search continues."""
         self._step.advance()
         try:
-            return storage.list_directories(at)
+            return table_directories(storage, at)
         except DeltacliError as fault:
             self.failures.append((name, fault))
             return []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Collection
+from itertools import islice
 from typing import NamedTuple
 
 from deltacli.delta.checkpoint.last_checkpoint_content import BadHint, Hint, read_hint
@@ -90,7 +91,7 @@ def list_log(storage: Storage, *, start_version: int = 0, progress: Progress = S
                 break
             files.append(make_log_file(stat.name, stat.size_bytes, stat.modified_ms))
     except FileMissing:
-        raise _no_log(storage) from None
+        raise missing_log(storage) from None
     return read_listing(files, start_version=start_version)
 
 
@@ -109,7 +110,7 @@ def _hint(storage: Storage) -> Hint | BadHint | None:
     return read_hint(data) if len(data) <= _MAX_HINT_BYTES else BadHint("hint.bad-json")
 
 
-def _no_log(storage: Storage) -> DeltacliError:
+def missing_log(storage: Storage) -> DeltacliError:
     """Return the error for a path without a log: what is there instead, and what to try."""
     match storage.kind_of(""):
         case PathKind.MISSING:
@@ -130,6 +131,8 @@ def _no_log(storage: Storage) -> DeltacliError:
         )
     if is_paimon_directory(storage, directories):
         return _paimon_table(storage)
+    if _has_other_log(storage, ""):
+        return NotATable(f"{LOG_DIRECTORY} is not a directory")
     nested = sorted(name for name in directories if storage.kind_of(f"{name}/{LOG_DIRECTORY}") is PathKind.DIRECTORY)[
         :5
     ]
@@ -178,6 +181,24 @@ def _paimon_table(storage: Storage) -> PaimonTable:
         },
         hint="deltacli history {table}",
     )
+
+
+def table_directories(storage: Storage, at: str) -> list[str]:
+    """Return the names of the directories in a directory, with `_delta_log` also where it is a file or a broken link:
+    that is a table that cannot be read. Raises what listing raises.
+
+    A directory without a log costs a second request.
+    """
+    names = storage.list_directories(at)
+    return names if LOG_DIRECTORY in names or not _has_other_log(storage, at) else [*names, LOG_DIRECTORY]
+
+
+def _has_other_log(storage: Storage, at: str) -> bool:
+    """Return True for a directory with a `_delta_log` that is not a directory, where there is no such directory."""
+    below = f"{at}/{LOG_DIRECTORY}" if at else LOG_DIRECTORY
+    if isinstance(storage, LocalStorage):
+        return os.path.lexists(os.path.join(storage.root, below))
+    return any(stat.name == LOG_DIRECTORY for stat in islice(storage.list_from(at, LOG_DIRECTORY), 1))
 
 
 def refuse_paimon(storage: Storage) -> None:

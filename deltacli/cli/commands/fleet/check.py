@@ -17,8 +17,11 @@ def check(run: Run, file: FleetFileArgument = FLEET_FILE) -> None:
     \b
     Reports every problem with its line: text that is not TOML, unknown keys with
     the nearest known one, invalid values, policies that are not defined or inherit
-    in a circle, groups without tables. Shows the steps of each group, with all
-    inherited keys. Exits with 1 if the file has errors; warnings do not count.
+    in a circle, groups without tables. Warns about what is valid and has no effect:
+    a retention without its override, a group whose tables all belong to groups
+    above it, paths of this machine that do not exist. Shows the steps of each
+    group, with all inherited keys. Exits with 1 if the file has errors; warnings do
+    not count.
 
     \b
     Examples:
@@ -26,9 +29,9 @@ def check(run: Run, file: FleetFileArgument = FLEET_FILE) -> None:
       deltacli fleet check fleet.toml --json
     """
     from deltacli.cli.render.fleet.check import check_result
-    from deltacli.fleet.policy_file.reading import read_fleet_file
+    from deltacli.fleet.policy_file.checking import check_fleet_file
 
-    found = read_fleet_file(file)
+    found = check_fleet_file(file)
     run.write(check_result(found))
     if found.errors:
         raise typer.Exit(EXIT_FINDINGS)

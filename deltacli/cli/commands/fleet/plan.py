@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import typer
+
 from deltacli.cli.options.fleet import (
     FLEET_FILE,
     DetailsOption,
@@ -14,7 +16,7 @@ from deltacli.cli.options.fleet import (
 )
 from deltacli.cli.options.run import Run
 
-EXIT_CODES = (0, 2, 7, 70)
+EXIT_CODES = (0, 2, 5, 7, 70)
 
 
 def plan(
@@ -31,7 +33,8 @@ def plan(
     Finds the tables, then lists the log of each and reads its checkpoint hint; no
     commit, no checkpoint and no data file is read. Steps are in the order of the
     work: the most urgent table first. Calls, bytes and seconds are estimates.
-    Tables that cannot be read are listed with the reason. Nothing is changed.
+    Tables and directories that cannot be read are listed with the reason, and the
+    exit code is 5. Nothing is changed.
 
     \b
     Examples:
@@ -62,3 +65,5 @@ def plan(
     )
     exact = add_exact_plans(run, planned, save_plans) if details or save_plans is not None else {}
     run.write(plan_result(planned, exact))
+    if planned.exit_code:
+        raise typer.Exit(planned.exit_code)

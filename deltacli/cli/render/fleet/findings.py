@@ -39,7 +39,7 @@ def status_report(status: FleetStatus) -> ValidationReport:
     readable = [table for table in status.tables if table.problem is None]
     tables = tuple(_checked(table) for table in readable)
     failures = tuple(
-        (table.shown_name, DeltacliError(table.problem[2], code=table.problem[1]))
+        (table.shown_name, DeltacliError(table.problem.message, code=table.problem.code))
         for table in status.tables
         if table.problem is not None
     )

@@ -116,11 +116,11 @@ def _item(table: TablePlan, exact: ExactPlans) -> dict[str, Any]:  # Any: JSON v
 
 def _rows(plan: FleetPlan, exact: ExactPlans) -> Iterator[PlanRow]:
     for name, group, _, problem in plan.problems:
-        yield PlanRow(without_secrets(name), group, None, problem.message, problem)
+        yield PlanRow(without_secrets(name), group, None, problem.sentence, problem)
     for table in plan.tables:
         name = without_secrets(table.name)
         if table.problem is not None:
-            yield PlanRow(name, table.group, None, table.problem.message, table.problem)
+            yield PlanRow(name, table.group, None, table.problem.sentence, table.problem)
         for step in table.steps:
             yield PlanRow(name, table.group, step, step.reason, None, exact.get((table.name, step.kind)))
 
@@ -129,8 +129,8 @@ def _columns() -> list[Column[PlanRow]]:
     return [
         Column("table", lambda row: row.name, priority=1, least=20, keep_end=True, folds=True),
         Column("group", lambda row: row.group, priority=4),
-        Column("step", _kind, _step, _style, priority=1, least=18),
-        Column("why", lambda row: row.why, priority=2, least=24, folds=True),
+        Column("step", lambda row: row.step and row.step.kind, _step, _style, priority=1, least=18),
+        Column("why", lambda row: row.why, style=_style, priority=2, least=24, folds=True),
         Column("plan", _exact, priority=2, least=12, folds=True),
         Column("consent", _consent, on_screen=False),
         Column("calls", lambda row: row.step and row.step.estimate.calls, right=True, priority=6),
@@ -139,18 +139,13 @@ def _columns() -> list[Column[PlanRow]]:
     ]  # fmt: skip
 
 
-def _kind(row: PlanRow) -> str | None:
-    """Return the step, or the code of the problem in its place."""
-    return row.step.kind if row.step else row.problem and row.problem.code
-
-
 def _consent(row: PlanRow) -> bool | None:
     return row.step.consent if row.step and row.step.is_destructive else None
 
 
 def _step(row: PlanRow) -> str:
     if row.step is None:
-        return _kind(row) or ""
+        return ""
     return row.step.kind if row.step.consent else f"{row.step.kind} (no consent)"
 
 
@@ -185,10 +180,12 @@ def _sections(plan: FleetPlan) -> list[Section]:
     tables = f"{plural(summary['tables'], 'table')}, {summary['due']:,} with due steps"
     troubles = [(summary["unreadable"], "unreadable"), (summary["otherFormats"], "of another format")]
     tables += "".join(f", {count:,} {what}" for count, what in troubles if count)
+    missed = f"{plural(summary['problems'], 'path')} not searched, whose tables are missing here"
     steps = ", ".join(f"{count:,} {kind}" for kind, count in summary["steps"].items())
     cost = f"{plural(summary['calls'], 'call')}, {format_size(summary['sizeBytes'])}, {summary['seconds']:,.1f} s"
     sections = [
-        Section("tables", [tables]),
+        Section("tables", [tables], Style.PROBLEM if summary["unreadable"] else Style.PLAIN),
+        Section("problems", [missed] if summary["problems"] else [], Style.PROBLEM),
         Section("due", [steps or "nothing"], Style.PLAIN if steps else Style.GOOD),
         Section("estimated", [f"{cost} of work"] if steps else []),
     ]

@@ -16,6 +16,7 @@ from deltacli.storage.secrets import without_secrets
 from deltacli.units import plural
 
 _GOOD = frozenset({"done", "nothing"})
+_UNREADABLE = "unreadable"
 
 
 class RunRow(NamedTuple):
@@ -71,12 +72,12 @@ def run_result(report: FleetReport) -> RunResult:
 
 def _rows(report: FleetReport) -> Iterator[RunRow]:
     for name, group, _, problem in report.plan.problems:
-        yield RunRow(without_secrets(name), group, None, problem.code, problem.exit_code, problem.message)
+        yield RunRow(without_secrets(name), group, None, _UNREADABLE, problem.exit_code, problem.sentence)
     for table in report.tables:
         name = without_secrets(table.name)
         if table.problem is not None:
             problem = table.problem
-            yield RunRow(name, table.group, None, problem.code, problem.exit_code, problem.message)
+            yield RunRow(name, table.group, None, _UNREADABLE, problem.exit_code, problem.sentence)
         for step in table.steps:
             yield RunRow(name, table.group, step, step.outcome.state, step.outcome.exit_code, step.outcome.message)
 
