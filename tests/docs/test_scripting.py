@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from deltacli.cli.command_tree import COMMANDS
 from deltacli.cli.options.cluster import CLUSTER_OPTIONS
 from deltacli.cli.options.fleet import FLEET_FILE
 from deltacli.cli.options.global_options import TAKES_VALUE
@@ -106,6 +107,25 @@ def test_every_error_code_of_the_source_is_explained_and_no_other() -> None:
 
 def test_every_problem_of_the_source_is_explained_and_no_other() -> None:
     assert set(EXPLAINED) == first_cells(section("Problems"))
+
+
+def test_every_command_that_the_pages_name_exists() -> None:
+    """Code that begins with `deltacli` or a group of commands, and each word in the permissions of stores."""
+    known = {" ".join(path.split()[:depth]) for path in COMMANDS for depth in (1, 2, 3)}
+    groups = known - set(COMMANDS)
+    granted = re.findall(r"`([a-z]+(?:[ -][a-z]+)*)`", section("Permissions", STORES).split("\n### ")[0])
+    rights = {"rl", "rlcw", "rlcwd"}
+    named = {text for text in granted if text not in rights}
+    for page in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]:
+        text = page.read_text(encoding="utf-8")
+        blocks = "\n".join(re.findall(r"^```(?:sh|console).*?\n(.*?)^```", text, re.MULTILINE | re.DOTALL))
+        spans = re.findall(r"`(?:deltacli )?([a-z]+ [a-z][a-z-]*)[^`\n]*`", text)
+        named |= {span for span in spans if span.split()[0] in groups}
+        spans = re.findall(r"^deltacli ([a-z][a-z-]*(?: [a-z][a-z-]*)?)", blocks, re.MULTILINE)
+        named |= {span if span.split()[0] in groups else span.split()[0] for span in spans}
+
+    assert set() == named - known
+    assert len(named) > 30
 
 
 def test_every_variable_of_ours_that_the_docs_name_is_read() -> None:

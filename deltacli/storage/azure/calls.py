@@ -240,7 +240,10 @@ class AzureCalls:
             return answer
         if answer.status < 400:
             raise HttpFault(Fate.UNEXPECTED, f"HTTP {answer.status} {answer.headers.get('location', '')[:80]}".rstrip())
-        raise fault_of(answer)
+        fault = fault_of(answer)
+        if fault.status in (401, 403):
+            fault.expired = self._credentials.renewal
+        raise fault
 
 
 def _digest(body: Body) -> str:

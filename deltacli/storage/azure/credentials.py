@@ -4,22 +4,41 @@ from __future__ import annotations
 
 import base64
 import binascii
+import os
+import re
+import shutil
 import time
 from collections.abc import Callable, Mapping
+from datetime import datetime
 from email.utils import formatdate
 from threading import Lock
+from types import MappingProxyType
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 from deltacli.errors import CredentialsMissing
 from deltacli.storage.azure.options import AzureOptions
 from deltacli.storage.azure.shared_key import authorization
+from deltacli.storage.objects.http import answers_within
+from deltacli.storage.objects.options import set_or_unset, variables
 from deltacli.storage.secrets import StoreFault, remember_secrets
 
 VERSION = "2021-12-02"
 """Of the service: names that XML cannot hold are escaped since 2021-02-12, MD5 and large blobs are older."""
 _SCOPE = "https://storage.azure.com/.default"
 _SPARE_SECONDS = 120
+_METADATA = "http://169.254.169.254/metadata/identity/oauth2/token"
+_METADATA_SECONDS = 1.0
+_IDENTITIES = ("IDENTITY_ENDPOINT", "MSI_ENDPOINT", "IMDS_ENDPOINT", "AZURE_POD_IDENTITY_AUTHORITY_HOST")
+"""Variables that say where a managed identity is found."""
+_PROGRAMS = {
+    "AzureCliCredential": ("az", "Azure CLI", "az login"),
+    "AzurePowerShellCredential": ("pwsh", "Azure PowerShell", "Connect-AzAccount"),
+    "AzureDeveloperCliCredential": ("azd", "Azure Developer CLI", "azd auth login"),
+}
+"""The logins that azure-identity tries: program, name, and how to log in again."""
+_ATTEMPT = re.compile(r"^\s*(\w+Credential): (.+)$", re.MULTILINE)
+_SECRET_EXPIRED = "AADSTS7000222"
 LOGIN = "az login, or set AZURE_STORAGE_ACCOUNT_KEY; for public data add --storage-option anon=true"
 
 
@@ -49,6 +68,19 @@ class AzureCredentials:
             return "shared access signature"
         client = self._options.client[1]
         return f"application {client}" if all(self._options.client) else "DefaultAzureCredential of azure-identity"
+
+    @property
+    def renewal(self) -> str:
+        """Return how a shared access signature that has expired is renewed; '' for other credentials."""
+        if not self._options.sas_token or self._key or self._options.anonymous:
+            return ""
+        try:
+            expires = datetime.fromisoformat(parse_qs(self._options.sas_token)["se"][0].replace("Z", "+00:00"))
+            has_expired = expires.timestamp() <= self._clock()
+        except (LookupError, ValueError, OverflowError, OSError):
+            return ""
+        account = self._options.account
+        return f"az storage container generate-sas --account-name {account} --name CONTAINER" if has_expired else ""
 
     @property
     def needs_library(self) -> bool:
@@ -95,10 +127,13 @@ class AzureCredentials:
             return self.source().get_token(_SCOPE)
         except (AzureError, ValueError) as fault:
             said = StoreFault.of(fault)
+            attempts = dict(_ATTEMPT.findall(str(said)))
+            renewal = _renewal(str(said), attempts, self._options)
             error = CredentialsMissing(
-                f"{self._place} cannot be read: no usable credentials of Azure",
-                facts={"library says": str(said).splitlines()[0][:300], "options": _state(self._options)},
-                hint=LOGIN,
+                f"{self._place} cannot be read: "
+                + ("the credentials of Azure have expired" if renewal else "no usable credentials of Azure"),
+                facts={"library says": str(said).splitlines()[0][:300], **chain(self._options, attempts)},
+                hint=renewal or LOGIN,
             )
             error.__cause__ = said
             raise error from said
@@ -111,13 +146,63 @@ class AzureCredentials:
             if all(self._options.client):
                 self._source = ClientSecretCredential(*self._options.client)
             else:
-                self._source = DefaultAzureCredential()
+                self._source = DefaultAzureCredential(exclude_managed_identity_credential=not _has_identity())
         return self._source
 
 
-def _state(options: AzureOptions) -> str:
-    tenant, client, secret = ("set" if text else "unset" for text in options.client)
-    return f"account_key unset, sas_token unset, tenant_id {tenant}, client_id {client}, client_secret {secret}"
+def chain(options: AzureOptions, attempts: Mapping[str, str] = MappingProxyType({})) -> dict[str, str]:
+    """Return the sources that are tried, in their order, without values that could be secret. `attempts`: what
+    azure-identity says of each of its credentials.
+    """
+    tenant, client, secret = options.client
+    identity = variables(*(name for name in _IDENTITIES if os.environ.get(name))) or "no answer"
+    given = {"account_key": options.account_key, "sas_token": options.sas_token}
+    return {
+        "options": set_or_unset({**given, "tenant_id": tenant, "client_id": client, "client_secret": secret}),
+        "environment": variables(
+            "AZURE_STORAGE_ACCOUNT_KEY", "AZURE_STORAGE_SAS_TOKEN", "AZURE_STORAGE_CONNECTION_STRING"
+        ),
+        "application": variables("AZURE_TENANT_ID", "AZURE_CLIENT_ID", "AZURE_CLIENT_SECRET")
+        + _failure(attempts, "EnvironmentCredential"),
+        "workload identity": variables("AZURE_FEDERATED_TOKEN_FILE") + _failure(attempts, "WorkloadIdentityCredential"),
+        "managed identity": identity + _failure(attempts, "ManagedIdentityCredential"),
+        **{
+            name: _first_sentence(attempts[credential]) if credential in attempts else "not tried"
+            for credential, (program, name, _) in _PROGRAMS.items()
+            if program == "az" or shutil.which(program)
+        },
+    }
+
+
+def _failure(attempts: Mapping[str, str], credential: str) -> str:
+    """Return what a source that is set up failed by, '' if it is not set up."""
+    said = attempts.get(credential, "")
+    return f": {_first_sentence(said)}" if said and "unavailable" not in said else ""
+
+
+def _first_sentence(text: str) -> str:
+    return text.partition(". ")[0][:200]
+
+
+def _renewal(said: str, attempts: Mapping[str, str], options: AzureOptions) -> str:
+    """Return how to renew credentials that azure-identity reports as expired; '' for another failure."""
+    if _SECRET_EXPIRED in said:
+        application = options.client[1] or os.environ.get("AZURE_CLIENT_ID") or "CLIENT_ID"
+        return f"az ad app credential reset --id {application}"
+    expired = [name for name, text in attempts.items() if "expired" in text.lower() and name in _PROGRAMS]
+    if expired:
+        return _PROGRAMS[expired[0]][2]
+    return "az login" if "expired" in said.lower() else ""
+
+
+def _has_identity() -> bool:
+    """Return whether a managed identity may be found: a variable says where, or the machine's metadata server answers.
+
+    azure-identity waits five minutes for one that accepts connections and is silent.
+    """
+    if any(os.environ.get(name) for name in (*_IDENTITIES, "AZURE_TOKEN_CREDENTIALS")):
+        return True
+    return answers_within(_METADATA, _METADATA_SECONDS, {})
 
 
 def _decoded(key: str) -> bytes:

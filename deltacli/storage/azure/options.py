@@ -70,6 +70,7 @@ def read_options(
     given = {**named, **given}
     given = {**_connection(given.get("connection_string", "")), **given}
     remember_secrets(given)
+    _require_complete(given, address)
     account = address.account or given.get("account_name", "").strip()
     suffix = address.suffix or given.get("suffix", _SUFFIX)
     if address.account and given.get("account_name", account).lower() != address.account and "account_name" in options:
@@ -94,6 +95,25 @@ def read_options(
         client=tuple(given.get(name, "").strip() for name in ("tenant_id", "client_id", "client_secret")),  # type: ignore[arg-type]  # three of them
         verify=certificates(given),
     )
+
+
+def _require_complete(given: Mapping[str, str], address: Address) -> None:
+    """Raise UsageError for a connection string, cut off by a shell for example, that lacks what nothing else gives."""
+    text = given.get("connection_string", "")
+    application = all(given.get(name) for name in ("tenant_id", "client_id", "client_secret"))
+    lacks = []
+    if not (address.account or given.get("account_name")):
+        lacks.append("AccountName")
+    if not (given.get("account_key") or given.get("sas_token") or application or given.get("anon")):
+        lacks.append("AccountKey (or SharedAccessSignature)")
+    if text and lacks:
+        parts = [part.partition("=")[0].strip()[:40] for part in text.split(";") if "=" in part]
+        raise UsageError(
+            f"the connection string of Azure is incomplete: {' and '.join(lacks)} missing",
+            code="usage.credentials",
+            facts={"it has": ", ".join(parts) or "no NAME=VALUE"},
+            hint="az storage account show-connection-string --name ACCOUNT, and quote its output: it contains ;",
+        )
 
 
 def _is_of_another_account(named: Mapping[str, str], given: Mapping[str, str], address: Address) -> bool:

@@ -9,11 +9,14 @@ import json
 import os
 import warnings
 from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
 from threading import Lock
 from typing import Any
 
 from deltacli.errors import CredentialsMissing, UsageError
 from deltacli.storage.gcs.options import GcsOptions
+from deltacli.storage.objects.http import answers_within
 from deltacli.storage.secrets import StoreFault
 
 _SCOPE = "https://www.googleapis.com/auth/devstorage.read_write"
@@ -21,6 +24,10 @@ _LOGIN = (
     "gcloud auth application-default login, or --storage-option token=@FILE; "
     "for public data add --storage-option anon=true"
 )
+_EXPIRED = ("expired", "reauthentication is needed", "invalid_rapt")
+"""What google-auth says of a login that must be repeated."""
+_METADATA = "169.254.169.254"
+_METADATA_SECONDS = 1.0
 
 
 class GcsCredentials:
@@ -77,6 +84,7 @@ class GcsCredentials:
             if self._options.token:
                 self._found = _given(self._options.token)
             else:
+                _require_a_source()
                 self._found, _ = google.auth.default(scopes=[_SCOPE], request=request_of())
         return self._found
 
@@ -84,10 +92,13 @@ class GcsCredentials:
 def missing_credentials(fault: BaseException, place: str) -> CredentialsMissing:
     """Return the error for a fault of google-auth, without secrets."""
     said = StoreFault.of(fault)
+    text = str(said).splitlines()[0]
+    has_expired = any(word in str(said).lower() for word in _EXPIRED)
     error = CredentialsMissing(
-        f"{place} cannot be read: no usable credentials of Google Cloud",
-        facts={"library says": str(said).splitlines()[0], **chain_of("no answer")},
-        hint=_LOGIN,
+        f"{place} cannot be read: "
+        + ("the credentials of Google Cloud have expired" if has_expired else "no usable credentials of Google Cloud"),
+        facts={"library says": text, **chain_of(_metadata_state())},
+        hint="gcloud auth application-default login" if has_expired else _LOGIN,
     )
     error.__cause__ = said
     return error
@@ -134,11 +145,51 @@ def chain_of(metadata: str | None) -> dict[str, str]:
     """Return the sources that are tried, without values that could be secret. `metadata`: the state of the last one."""
     file = os.environ.get("GOOGLE_APPLICATION_CREDENTIALS")
     state = "unset" if not file else f"{file} ({'there' if os.path.exists(file) else 'absent'})"
-    directory = os.environ.get("CLOUDSDK_CONFIG", "~/.config/gcloud")
-    known = f"{directory}/application_default_credentials.json"
+    known = _known_file()
     present = "there" if os.path.exists(os.path.expanduser(known)) else "absent"
     return {
         "environment": f"GOOGLE_APPLICATION_CREDENTIALS {state}",
         "file": f"{known} ({present})",
         **({"instance metadata": metadata} if metadata else {}),
     }
+
+
+def _known_file() -> str:
+    """Return where `gcloud` writes the application default credentials."""
+    home = "$APPDATA/gcloud" if os.name == "nt" else "~/.config/gcloud"
+    return f"{os.environ.get('CLOUDSDK_CONFIG', os.path.expandvars(home))}/application_default_credentials.json"
+
+
+def _require_a_source() -> None:
+    """Raise DefaultCredentialsError where neither a file nor a machine of the cloud has credentials.
+
+    google-auth itself waits for the metadata server for up to 40 seconds: three times for each of four connections.
+    """
+    from google.auth.exceptions import DefaultCredentialsError
+
+    if os.environ.get("GOOGLE_APPLICATION_CREDENTIALS") or os.path.exists(os.path.expanduser(_known_file())):
+        return
+    if _is_googles_machine() or _has_metadata():
+        return
+    raise DefaultCredentialsError("no file of credentials, and this machine is not one of Google Cloud")
+
+
+def _has_metadata() -> bool:
+    """Return whether a metadata server answers. The variables are those of google-auth."""
+    if _metadata_state() != "no answer":
+        return False
+    address = os.environ.get("GCE_METADATA_IP", _METADATA)
+    given = os.environ.get("GCE_METADATA_TIMEOUT", "")
+    seconds = float(given) if given.isascii() and given.isdecimal() else _METADATA_SECONDS
+    return answers_within(f"http://{address}", seconds, {"Metadata-Flavor": "Google"})
+
+
+def _metadata_state() -> str:
+    return "disabled by NO_GCE_CHECK" if os.environ.get("NO_GCE_CHECK") == "true" else "no answer"
+
+
+def _is_googles_machine() -> bool:
+    """Return whether the firmware says so, as google-auth asks it: its metadata server may answer late."""
+    with suppress(OSError):
+        return Path("/sys/class/dmi/id/product_name").read_text().strip().startswith("Google")
+    return False

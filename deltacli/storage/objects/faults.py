@@ -98,6 +98,10 @@ def _judge(fault: HttpFault, place: str, what: str, dialect: Dialect, endpoint: 
         )
     if fault.status == 404:
         return FileMissing(f"{place} does not exist")
+    if fault.expired:
+        return PermissionRefused(
+            f"{failed}: the credentials have expired", facts={**facts, "credentials": identity}, hint=fault.expired
+        )
     if fault.status in (401, 403):
         return PermissionRefused(
             f"{failed}: access is denied", facts={**facts, "credentials": identity}, hint=dialect.who

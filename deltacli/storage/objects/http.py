@@ -46,12 +46,12 @@ class Fate(Enum):
 
 class HttpFault(Exception):
     """A request that did not do what it was sent for. `status` is 0 where there is no answer; `reason` is the store's
-    word for it.
+    word for it; `expired` says how credentials that have expired are renewed, '' for any other fault.
     """
 
-    def __init__(self, fate: Fate, said: str, *, status: int = 0, reason: str = "") -> None:
+    def __init__(self, fate: Fate, said: str, *, status: int = 0, reason: str = "", expired: str = "") -> None:
         super().__init__(said)
-        self.fate, self.status, self.reason, self.said = fate, status, reason, said
+        self.fate, self.status, self.reason, self.said, self.expired = fate, status, reason, said, expired
 
     def __str__(self) -> str:
         status = f"HTTP {self.status}" if self.status else ""
@@ -141,6 +141,20 @@ class Transport:
     def _pool(self) -> Any:  # Any: a PoolManager or a ProxyManager
         with self._lock:
             return _make_pool(self.endpoint, self._verify)
+
+
+def answers_within(url: str, seconds: float, headers: Mapping[str, str]) -> bool:
+    """Return whether a server answers a request, with any status, in this time. Proxies are not used."""
+    import urllib3
+
+    try:
+        with urllib3.PoolManager() as pool:
+            pool.request(
+                "GET", url, headers=dict(headers), timeout=seconds, retries=False, redirect=False, preload_content=False
+            ).close()
+    except (urllib3.exceptions.HTTPError, OSError, ValueError):
+        return False
+    return True
 
 
 def said_of(text: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 
 from deltacli.errors import UsageError
@@ -26,6 +27,16 @@ def known_options(
             )
         given[spelled] = text
     return given
+
+
+def variables(*names: str) -> str:
+    """Return which of these environment variables are set, without their values."""
+    return set_or_unset({name: os.environ.get(name) for name in names})
+
+
+def set_or_unset(values: Mapping[str, object]) -> str:
+    """Return which of these values are set, without the values."""
+    return ", ".join(f"{name} {'set' if value else 'unset'}" for name, value in values.items())
 
 
 def truth(given: Mapping[str, str], name: str) -> bool:

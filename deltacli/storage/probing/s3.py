@@ -20,7 +20,7 @@ from deltacli.storage.probing.calls import unknown_without_writing
 from deltacli.storage.probing.subject import Identity, Permit
 from deltacli.storage.s3.answers import page_of, stat_of
 from deltacli.storage.s3.calls import S3Calls
-from deltacli.storage.s3.faults import FAULTS, chain, code_of, translate, used_credentials
+from deltacli.storage.s3.faults import FAULTS, chain, code_of, renewal, translate, used_credentials
 from deltacli.storage.s3.options import make_session
 
 DIALECT = Dialect(
@@ -119,7 +119,10 @@ class S3Requests:
             code = code_of(fault)
             said = said_of(str(fault.response.get("Error", {}).get("Message", "")))
             status = _STATUS.get(code, status)
-            raise HttpFault(Fate.ANSWERED, said, status=status, reason="" if code == str(status) else code) from fault
+            raise HttpFault(
+                Fate.ANSWERED, said, status=status, reason="" if code == str(status) else code,
+                expired=renewal(fault, self._made.client, self._made.options),
+            ) from fault  # fmt: skip
         except _UNSENT as fault:
             raise HttpFault(Fate.UNSENT, said_of(str(fault)), reason="unreachable") from fault
         except FAULTS as fault:

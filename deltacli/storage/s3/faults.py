@@ -6,12 +6,14 @@ import os
 from collections.abc import Mapping
 from enum import Enum, auto
 from typing import Any
+from urllib.parse import urlsplit
 
 from botocore import exceptions as boto
 from botocore.parsers import ResponseParserError
 from urllib3.exceptions import HTTPError
 
 from deltacli.errors import CredentialsMissing, FileMissing, PermissionRefused, StorageFailed, UsageError
+from deltacli.storage.objects.options import set_or_unset, variables
 from deltacli.storage.retry import tried
 from deltacli.storage.s3.answers import unexpected
 from deltacli.storage.s3.options import S3Options
@@ -82,6 +84,7 @@ _DENIED = {
     "403",
 }
 _CREDENTIALS_REFUSED = {"ExpiredToken", "InvalidAccessKeyId", "InvalidToken", "TokenRefreshRequired"}
+_EXPIRED = {"ExpiredToken", "ExpiredTokenException", "TokenRefreshRequired"}
 _ABSENT = {"NoSuchKey", "404", "NotFound"}
 _ELSEWHERE = {
     "PermanentRedirect",
@@ -204,11 +207,17 @@ def _judge(
     if is_absent(fault):
         return FileMissing(f"{place} does not exist")
     if isinstance(fault, _NO_CREDENTIALS):
+        has_expired = "expired" in str(said).lower()
         return CredentialsMissing(
-            f"{failed}: no usable AWS credentials",
+            f"{failed}: {'the AWS credentials have expired' if has_expired else 'no usable AWS credentials'}",
             facts={"store says": str(said), **chain(options)},
-            hint="export AWS_PROFILE=NAME, or for a public bucket add --storage-option anon=true",
+            hint=f"aws sso login{_profile(options)}"
+            if has_expired
+            else "export AWS_PROFILE=NAME, or for a public bucket add --storage-option anon=true",
         )
+    if expired := renewal(fault, client, options):
+        used = {"credentials": used_credentials(client, options)}
+        return PermissionRefused(f"{failed}: the credentials have expired", facts={**facts, **used}, hint=expired)
     if code in _DENIED:
         used = {"credentials": used_credentials(client, options)}
         return PermissionRefused(f"{failed}: access is denied", facts={**facts, **used}, hint=_ask_who(options))
@@ -216,8 +225,12 @@ def _judge(
         return StorageFailed(
             f"bucket {bucket} not found", code="storage.bucket-missing", facts=facts, hint="aws s3api list-buckets"
         )
+    region = _region_of(fault)
+    if not region and (host := _redirected_to(fault)):
+        error = unexpected(place, what, f"a redirect to {host}")
+        error.facts |= facts
+        return error
     if code in _ELSEWHERE:
-        region = _region_of(fault)
         return StorageFailed(
             f"{failed}: the bucket {bucket} is in another region",
             code="storage.region",
@@ -284,9 +297,34 @@ def used_credentials(client: Any, options: S3Options) -> str:  # Any: a botocore
     }.get(method := getattr(credentials, "method", None), str(method))
 
 
+def _redirected_to(fault: BaseException) -> str:
+    """Return the host that a redirect leads to, '' where it is one of AWS."""
+    if not isinstance(fault, boto.ClientError) or not 300 <= status_of(fault) < 400:
+        return ""
+    headers: Mapping[str, str] = fault.response.get("ResponseMetadata", {}).get("HTTPHeaders", {})
+    try:
+        host = urlsplit(headers.get("location", "")).hostname or ""
+    except ValueError:
+        host = "an invalid address"
+    return "" if host.endswith((".amazonaws.com", ".amazonaws.com.cn")) else host[:80]
+
+
+def renewal(fault: BaseException, client: Any, options: S3Options) -> str:  # Any: a botocore client
+    """Return how credentials are renewed that have expired; '' for any other fault."""
+    if code_of(fault) not in _EXPIRED:
+        return ""
+    credentials = getattr(getattr(client, "_request_signer", None), "_credentials", None)
+    if getattr(credentials, "method", "") in ("sso", "login", "assume-role"):
+        return f"aws sso login{_profile(options)}"
+    return 'eval "$(aws configure export-credentials --profile NAME --format env)"'
+
+
 def _ask_who(options: S3Options) -> str:
-    profile = f" --profile {options.profile}" if options.profile else ""
-    return "omit --storage-option anon=true" if options.anonymous else f"aws sts get-caller-identity{profile}"
+    return "omit --storage-option anon=true" if options.anonymous else f"aws sts get-caller-identity{_profile(options)}"
+
+
+def _profile(options: S3Options) -> str:
+    return f" --profile {options.profile}" if options.profile else ""
 
 
 def chain(options: S3Options) -> dict[str, str]:
@@ -298,23 +336,15 @@ def chain(options: S3Options) -> dict[str, str]:
     )
     metadata_off = os.environ.get("AWS_EC2_METADATA_DISABLED", "").lower() == "true"
     return {
-        "options": _set_or_not(
+        "options": set_or_unset(
             {"key": options.client.get("aws_access_key_id"), "secret": options.client.get("aws_secret_access_key")}
         ),
-        "environment": _variables("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"),
-        "web identity": _variables("AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_ROLE_ARN"),
+        "environment": variables("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"),
+        "web identity": variables("AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_ROLE_ARN"),
         "profile": profile,
         "files": ", ".join(
             f"{name} ({'there' if os.path.exists(os.path.expanduser(name)) else 'absent'})" for name in files
         ),
-        "container": _variables("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "AWS_CONTAINER_CREDENTIALS_FULL_URI"),
+        "container": variables("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "AWS_CONTAINER_CREDENTIALS_FULL_URI"),
         "instance metadata": "disabled by AWS_EC2_METADATA_DISABLED" if metadata_off else "no answer",
     }
-
-
-def _variables(*names: str) -> str:
-    return _set_or_not({name: os.environ.get(name) for name in names})
-
-
-def _set_or_not(values: Mapping[str, object]) -> str:
-    return ", ".join(f"{name} {'set' if value else 'unset'}" for name, value in values.items())

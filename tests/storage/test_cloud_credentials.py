@@ -1,0 +1,248 @@
+"""Errors of credentials say what was tried, what has expired and what to run, without waiting for a metadata server
+that does not answer.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from deltacli.errors import CredentialsMissing, PermissionRefused, StorageFailed, UsageError
+from deltacli.storage import open_storage
+from deltacli.storage.azure import credentials as azure_credentials
+from deltacli.storage.gcs import credentials as gcs_credentials
+from deltacli.storage.retry import Retry
+from tests.support.azure import ACCOUNT, AzureServer
+from tests.support.azure import problem as azure_problem
+from tests.support.cloud import Said, answers
+from tests.support.gcs import JSON, GcsServer
+from tests.support.s3 import S3Server, says
+
+TABLE = f"abfss://container@{ACCOUNT}.dfs.core.windows.net/t"
+
+
+class Silent:
+    """A server on loopback that accepts connections and never answers."""
+
+    def __init__(self) -> None:
+        self._socket = socket.create_server(("127.0.0.1", 0), backlog=64)
+        self.address = f"127.0.0.1:{self._socket.getsockname()[1]}"
+
+    def connections(self) -> int:
+        """How many connections were made so far."""
+        self._socket.settimeout(0)
+        count = 0
+        while True:
+            try:
+                self._socket.accept()[0].close()
+            except BlockingIOError:
+                return count
+            count += 1
+
+    def close(self) -> None:
+        self._socket.close()
+
+
+@pytest.fixture
+def silent() -> Iterator[Silent]:
+    server = Silent()
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def nowhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> pytest.MonkeyPatch:
+    """No credentials, no emulator, no programs."""
+    for name in ("AZURE_STORAGE_CONNECTION_STRING", "STORAGE_EMULATOR_HOST", "GOOGLE_APPLICATION_CREDENTIALS"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("CLOUDSDK_CONFIG", str(tmp_path))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    return monkeypatch
+
+
+def failed(uri: str, **options: str) -> StorageFailed:
+    """The error of reading from a store."""
+    with pytest.raises(StorageFailed) as raised:
+        open_storage(uri, options, retry=Retry(0, pause=lambda _: None)).read("file")
+    return raised.value
+
+
+def test_google_s_metadata_server_that_is_silent_is_asked_once_for_a_second(
+    silent: Silent, nowhere: pytest.MonkeyPatch
+) -> None:
+    assert gcs_credentials._METADATA_SECONDS <= 1
+    nowhere.setattr(gcs_credentials, "_METADATA_SECONDS", 0.05)
+    nowhere.setattr(gcs_credentials, "_is_googles_machine", lambda: False)
+    nowhere.setenv("GCE_METADATA_IP", silent.address)
+
+    error = failed("gs://bucket/t")
+
+    assert 1 == silent.connections()
+    assert isinstance(error, CredentialsMissing)
+    assert ["library says", "environment", "file", "instance metadata"] == list(error.facts)
+    assert "GOOGLE_APPLICATION_CREDENTIALS unset" == error.facts["environment"]
+    assert "no answer" == error.facts["instance metadata"]
+
+
+def test_azure_s_metadata_server_that_is_silent_is_asked_once_for_a_second(
+    silent: Silent, nowhere: pytest.MonkeyPatch
+) -> None:
+    from azure.identity._credentials import imds
+
+    assert azure_credentials._METADATA_SECONDS <= 1
+    nowhere.setattr(azure_credentials, "_METADATA_SECONDS", 0.05)
+    nowhere.setattr(azure_credentials, "_METADATA", f"http://{silent.address}/metadata")
+    nowhere.setattr(imds, "IMDS_AUTHORITY", f"http://{silent.address}")
+    nowhere.setenv("AZURE_CLIENT_ID", "an-application")
+
+    error = failed(TABLE)
+
+    assert 1 == silent.connections()
+    assert isinstance(error, CredentialsMissing)
+    del error.facts["library says"]
+    assert {
+        "options": "account_key unset, sas_token unset, tenant_id unset, client_id unset, client_secret unset",
+        "environment": "AZURE_STORAGE_ACCOUNT_KEY unset, AZURE_STORAGE_SAS_TOKEN unset, "
+        "AZURE_STORAGE_CONNECTION_STRING unset",
+        "application": "AZURE_TENANT_ID unset, AZURE_CLIENT_ID set, AZURE_CLIENT_SECRET unset",
+        "workload identity": "AZURE_FEDERATED_TOKEN_FILE unset",
+        "managed identity": "no answer",
+        "Azure CLI": "Azure CLI not found on path",
+    } == error.facts
+
+
+@pytest.mark.parametrize(
+    ("said", "hint"),
+    [
+        ("AzureCliCredential: AADSTS700082: The refresh token has expired due to inactivity.", "az login"),
+        ("AzureDeveloperCliCredential: AADSTS70043: The refresh token has expired", "azd auth login"),
+        ("EnvironmentCredential: AADSTS7000222: The provided client secret keys for app are expired.", None),
+    ],
+)
+def test_a_login_of_azure_that_expired_is_called_expired(
+    said: str, hint: str | None, nowhere: pytest.MonkeyPatch
+) -> None:
+    from azure.core.exceptions import ClientAuthenticationError
+
+    class Refusing:
+        def get_token(self, _: str) -> Any:
+            raise ClientAuthenticationError(f"DefaultAzureCredential failed.\nAttempted credentials:\n\t{said}")
+
+    nowhere.setattr(azure_credentials.AzureCredentials, "source", lambda _: Refusing())
+    nowhere.setenv("AZURE_CLIENT_ID", "an-application")
+
+    error = failed(TABLE)
+
+    assert "the credentials of Azure have expired" in str(error)
+    assert (hint or "az ad app credential reset --id an-application") == error.hint
+
+
+def test_a_shared_access_signature_that_expired_is_called_expired(
+    azure: AzureServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("AZURE_STORAGE_CONNECTION_STRING")
+    where = {"endpoint_url": f"{azure.url}/{ACCOUNT}"}
+    azure.fail("GET", "", *[answers(azure_problem(403, "AuthenticationFailed"))] * 2)
+
+    expired = failed(TABLE, sas_token="se=2026-01-01T00%3A00%3A00Z&sp=rl&sig=a-signature", **where)
+    valid = failed(TABLE, sas_token="se=9026-01-01T00%3A00%3A00Z&sp=rl&sig=a-signature", **where)
+
+    assert isinstance(expired, PermissionRefused)
+    assert str(expired).endswith("the credentials have expired")
+    assert f"az storage container generate-sas --account-name {ACCOUNT} --name CONTAINER" == expired.hint
+    assert str(valid).endswith("access is denied")
+
+
+@pytest.mark.parametrize(
+    ("problem", "has_expired"),
+    [
+        ({"error": "invalid_grant", "error_description": "Token has been expired or revoked."}, True),
+        ({"error": "invalid_grant", "error_subtype": "invalid_rapt", "error_description": "reauth related"}, True),
+        ({"error": "invalid_client", "error_description": "Unauthorized"}, False),
+    ],
+)
+def test_a_login_of_google_that_expired_is_called_expired(
+    problem: dict[str, str], has_expired: bool, gcs: GcsServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    login = {"type": "authorized_user", "client_id": "c", "client_secret": "s", "refresh_token": "r"}
+    (tmp_path / "login.json").write_text(json.dumps(login))
+    send = gcs_credentials.request_of()
+    here = f"{gcs.url}/token"
+    monkeypatch.setattr(gcs_credentials, "request_of", lambda: lambda url, **given: send(here, **given))  # noqa: ARG005
+    gcs.fail("POST", "/token", *[answers(Said(400, json.dumps(problem).encode(), JSON))] * 9)
+
+    error = failed("gs://bucket/t", token=str(tmp_path / "login.json"))
+
+    assert has_expired == ("have expired" in str(error))
+    assert has_expired == (error.hint == "gcloud auth application-default login")
+
+
+def test_a_session_of_aws_that_expired_is_called_expired(s3: S3Server) -> None:
+    bucket = s3.make_bucket()
+    s3.fail("GET", bucket, *[says("400 BAD REQUEST", "ExpiredToken")] * 2)
+
+    error = failed(f"s3://{bucket}/t")
+
+    assert isinstance(error, PermissionRefused)
+    assert str(error).endswith("the credentials have expired")
+    assert 'eval "$(aws configure export-credentials --profile NAME --format env)"' == error.hint
+
+
+@pytest.mark.parametrize(
+    ("text", "lacks", "has"),
+    [
+        ("DefaultEndpointsProtocol=https", "AccountName and AccountKey", "DefaultEndpointsProtocol"),
+        ("AccountName=lake;EndpointSuffix=core.windows.net", "AccountKey", "AccountName, EndpointSuffix"),
+        ("AccountName=lake;AccountKey=", "AccountKey", "AccountName, AccountKey"),
+        ("AccountKey=c2VjcmV0", "AccountName", "AccountKey"),
+        ("c2VjcmV0", "AccountName and AccountKey", "no NAME=VALUE"),
+    ],
+)
+def test_an_incomplete_connection_string_is_named(text: str, lacks: str, has: str, nowhere: pytest.MonkeyPatch) -> None:
+    nowhere.setenv("AZURE_STORAGE_CONNECTION_STRING", text)
+
+    with pytest.raises(UsageError, match=f"connection string of Azure is incomplete: {lacks}") as raised:
+        open_storage("az://container/t")
+
+    assert "usage.credentials" == raised.value.code
+    assert {"it has": has} == raised.value.facts
+    assert "c2VjcmV0" not in f"{raised.value}{raised.value.hint}"
+
+
+def test_a_connection_string_that_something_else_completes_is_taken(nowhere: pytest.MonkeyPatch) -> None:
+    nowhere.setenv("AZURE_STORAGE_CONNECTION_STRING", "AccountName=lake")
+
+    nowhere.setenv("AZURE_STORAGE_ACCOUNT_KEY", "c2VjcmV0")
+
+    assert open_storage("az://container/t")
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "headers", "expected"),
+    [
+        ("307 TEMPORARY REDIRECT", "", {"Location": "http://portal.example:8080/login"}, "storage.unexpected-answer"),
+        ("301 MOVED PERMANENTLY", "", {"Location": "https://portal.example/"}, "storage.unexpected-answer"),
+        ("307 TEMPORARY REDIRECT", "TemporaryRedirect", {"Location": "https://b.s3-eu-west-1.amazonaws.com/t"}, ""),
+        ("307 TEMPORARY REDIRECT", "TemporaryRedirect", {"Location": "http://b/", "x-amz-bucket-region": "x-1"}, ""),
+    ],
+)
+@pytest.mark.parametrize("verb", ["read", "list_from"])
+def test_a_redirect_to_another_host_is_not_another_region(
+    verb: str, status: str, code: str, headers: dict[str, str], expected: str, s3: S3Server
+) -> None:
+    bucket = s3.make_bucket()
+    for method in ("GET", "HEAD"):
+        s3.fail(method, bucket, *[says(status, code, **headers)] * 20)
+    storage = open_storage(f"s3://{bucket}/t", retry=Retry(0, pause=lambda _: None))
+
+    with pytest.raises(StorageFailed) as raised:
+        storage.read("a") if verb == "read" else list(storage.list_from(""))
+
+    assert (expected or "storage.region") == raised.value.code
+    assert ("a redirect to portal.example" == raised.value.facts.get("seen")) == bool(expected)
