@@ -361,7 +361,7 @@ def test_a_wrong_address_or_option_is_a_usage_error(uri: str, options: dict[str,
 
 
 def test_without_the_extra_the_error_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "google.auth", None)
+    monkeypatch.setitem(sys.modules, "google.auth.transport.requests", None)
 
     with pytest.raises(UsageError, match="needs the extra 'gcs'"):
         open_storage("gs://bucket/t")

@@ -69,6 +69,8 @@ class GcsServer(CloudServer):
         """What the store says, and does."""
         if self.token and asked.target == "/token":
             return Said(200, token_answer(self.token), JSON)
+        if asked.headers.get("metadata-flavor") == "Google":
+            return self._machine(asked)
         if self.token and asked.headers.get("authorization") != f"Bearer {self.token}":
             return problem(401, "authError", "Invalid Credentials")
         with self._state:
@@ -89,6 +91,17 @@ class GcsServer(CloudServer):
             if not key:
                 return self._list(self.buckets[bucket], query)
             return self._object(asked, bucket, key, query)
+
+    def _machine(self, asked: Asked) -> Said:
+        """What the metadata server of a machine says about its account."""
+        _, _, name = asked.target.partition("?")[0].rpartition("/")
+        said = {
+            "token": token_answer(self.token),
+            "project-id": b"project",
+            "universe-domain": b"googleapis.com",
+        }.get(name, _json({"email": "machine@project.iam.gserviceaccount.com", "scopes": []}))
+        kind = "application/text" if name in ("project-id", "universe-domain") else "application/json"
+        return Said(200, said, {"Content-Type": kind, "Metadata-Flavor": "Google"})
 
     def _object(self, asked: Asked, bucket: str, key: str, query: Mapping[str, str]) -> Said:
         found = self.buckets[bucket].get(key)

@@ -78,6 +78,15 @@ def too_much(what: str, limit: str) -> AnswerInvalid:
     return AnswerInvalid(f"{what} exceeds the limit of {limit}", code="share.limit")
 
 
+def missing_extra() -> UsageError:
+    """Return the error for an installation without the library that connects to servers."""
+    return UsageError(
+        "reading shares requires urllib3, which is not installed",
+        code="usage.missing-extra",
+        hint="pip install 'deltacli[share-client]'",
+    )
+
+
 def read_only(address: str) -> UsageError:
     """Return the error for a command that writes."""
     return UsageError(

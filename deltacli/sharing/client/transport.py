@@ -17,7 +17,7 @@ from urllib.parse import urlencode, urljoin, urlsplit
 import orjson
 
 from deltacli.clock import Clock, system_clock
-from deltacli.errors import DeltacliError, UsageError
+from deltacli.errors import DeltacliError
 from deltacli.sharing.client.credentials import Credentials
 from deltacli.sharing.client.faults import (
     AccessRefused,
@@ -27,6 +27,7 @@ from deltacli.sharing.client.faults import (
     ShareAbsent,
     clean,
     invalid,
+    missing_extra,
     too_much,
 )
 from deltacli.sharing.client.guards import (
@@ -308,11 +309,7 @@ class Transport:
         try:
             from deltacli.sharing.client import connections
         except ImportError as fault:
-            raise UsageError(
-                "reading shares requires urllib3, which is not installed",
-                code="usage.missing-extra",
-                hint="pip install 'deltacli[share-client]'",
-            ) from fault
+            raise missing_extra() from fault
         lookup = self._lookup or connections.resolve
         return connections.make_pools(
             vet,

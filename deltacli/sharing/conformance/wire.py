@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
-from deltacli.sharing.client.connections import make_pools
+from deltacli.sharing.client.faults import missing_extra
 from deltacli.sharing.client.guards import Reach, reach_of, require_reach
 
 CAPABILITIES = "delta-sharing-capabilities"
@@ -132,7 +132,15 @@ class Wire:
         self._timeout = timeout
         self._host = (urlsplit(self.endpoint).hostname or "").rstrip(".")
         self._reaches: set[Reach] = set()
-        self._pool = make_pools(self._vet, connections=1) if pool is None else pool
+        self._pool = self._make_pools() if pool is None else pool
+
+    def _make_pools(self) -> Any:  # Any: a PoolManager
+        """Return connections that go only to allowed addresses. Raises UsageError without urllib3."""
+        try:
+            from deltacli.sharing.client.connections import make_pools
+        except ImportError as fault:
+            raise missing_extra() from fault
+        return make_pools(self._vet, connections=1)
 
     def close(self) -> None:
         """Close the connections."""

@@ -1,6 +1,7 @@
 """Credentials of Google Cloud by google-auth: the application default credentials, or those of a storage option.
 
-google-auth is used for credentials only. Its requests go through urllib3 as well.
+google-auth is used for credentials only. Its own requests go through the library requests, which honours the variables
+of proxies. Without that library it neither asks the metadata server nor signs for impersonated accounts.
 """
 
 from __future__ import annotations
@@ -106,10 +107,9 @@ def missing_credentials(fault: BaseException, place: str) -> CredentialsMissing:
 
 def request_of() -> Any:  # Any: google-auth has no types
     """Return what google-auth sends its own requests with."""
-    import urllib3
-    from google.auth.transport.urllib3 import Request
+    from google.auth.transport.requests import Request
 
-    return Request(urllib3.PoolManager())
+    return Request()
 
 
 def _given(token: str) -> Any:  # Any: google-auth has no types

@@ -44,7 +44,7 @@ def require_library(scheme: str, *, is_anonymous: bool = False) -> None:
         import urllib3  # noqa: F401
 
         if not is_anonymous:
-            import google.auth  # noqa: F401
+            import google.auth.transport.requests  # noqa: F401
     except ImportError as fault:
         from deltacli.storage.remote import scheme_unavailable
 

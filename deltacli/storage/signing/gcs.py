@@ -67,11 +67,9 @@ def _signer(uri: str, source: GcsCredentials) -> BlobSigner:
 def _remote(credentials: Any) -> tuple[str, Any]:  # Any: google-auth has no types
     """Return the service account of credentials without a private key, and how they sign. Raises CannotSign."""
     from google.auth import iam
-    from google.auth.transport.requests import Request
 
     if hasattr(credentials, "sign_bytes"):  # an impersonated service account
         return credentials.signer_email, credentials.sign_bytes
-    request = Request()
     request = request_of()
     if not getattr(credentials, "valid", True):
         credentials.refresh(request)  # a machine of the cloud knows its account only after that

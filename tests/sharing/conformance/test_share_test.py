@@ -15,7 +15,7 @@ from jsonschema import Draft202012Validator
 from deltacli.cli.app import run
 from deltacli.clock import fixed_clock
 from deltacli.errors import UsageError
-from deltacli.sharing.conformance import wire
+from deltacli.sharing.client import connections
 from deltacli.sharing.conformance.target import read_target, split_names
 from tests.cli.support import ROOT
 from tests.sharing.conformance.deviations import DEVIATIONS
@@ -32,7 +32,7 @@ def proxy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Proxy:
     """A server of a table of a few commits, which every run is connected to."""
     TableBuilder().commits(4).write(tmp_path / "t")
     proxy = Proxy(Served((shared(tmp_path / "t", "feed"),)))
-    monkeypatch.setattr(wire, "make_pools", lambda *_, **__: proxy)
+    monkeypatch.setattr(connections, "make_pools", lambda *_, **__: proxy)
     monkeypatch.chdir(tmp_path)
     return proxy
 

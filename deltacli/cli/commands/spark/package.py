@@ -33,8 +33,8 @@ def package(
     A run with --engine spark sends the archive itself. Use this command where a
     cluster takes Python files only when a driver is submitted. The name contains
     a hash of the content; the same version always gives the same file. Executors
-    need pyarrow besides, and botocore for s3://, google-auth for gs://, azure-identity
-    for abfss://, or fsspec for other stores.
+    need pyarrow besides, botocore for s3://, google-auth[requests] for gs://,
+    azure-identity for abfss://, or fsspec for other stores.
 
     \b
     Examples:

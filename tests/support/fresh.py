@@ -1,0 +1,88 @@
+"""Fresh environments that have deltacli and one of its extras, and nothing that only developers install."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.cli.support import ROOT, Result
+
+_IMPORT_ALL = """
+import ast, sys
+from importlib import import_module
+from pathlib import Path
+import deltacli
+
+root, count = Path(deltacli.__file__).parent, 0
+chosen, left_out = (tuple(f"deltacli.{name}" for name in text.split(",")) for text in sys.argv[1:3])
+
+def bring(module, names):
+    found = import_module(module)
+    for name in names:
+        if not hasattr(found, name) and name != "*":
+            import_module(f"{module}.{name}")
+
+for path in sorted(root.rglob("*.py")):
+    module = ".".join(path.relative_to(root.parent).with_suffix("").parts)
+    if not module.startswith(chosen) or (sys.argv[2] and module.startswith(left_out)):
+        continue
+    for node in ast.walk(ast.parse(path.read_text())):
+        try:
+            if isinstance(node, ast.Import):
+                for alias in node.names:
+                    bring(alias.name, [])
+            elif isinstance(node, ast.ImportFrom):
+                bring(node.module, [alias.name for alias in node.names])
+            else:
+                continue
+        except ImportError as fault:
+            print(f"{module}:{node.lineno}: {fault}", file=sys.stderr)
+        count += 1
+print(count)
+"""
+"""Executes each import statement of modules, those in functions too, and prints how many there were. Arguments:
+prefixes of the names of modules below `deltacli`, and those to leave out, separated by commas.
+"""
+
+
+@dataclass(frozen=True)
+class Installed:
+    """An environment, and an empty home directory for the commands that are run in it."""
+
+    home: Path
+
+    def deltacli(self, *arguments: str | Path, **environment: str) -> Result:
+        """Run the installed command with no other variables than the given ones."""
+        return self._run("deltacli", *map(str, arguments), **environment)
+
+    def import_all(self, prefixes: tuple[str, ...], left_out: tuple[str, ...] = ()) -> Result:
+        """Execute every import of the modules whose names begin with a prefix."""
+        return self._run("python", "-c", _IMPORT_ALL, ",".join(prefixes), ",".join(left_out))
+
+    def _run(self, program: str, *arguments: str, **environment: str) -> Result:
+        user = self.home / "home"
+        user.mkdir(exist_ok=True)
+        variables = {"HOME": str(user), "PATH": f"{self.home / 'bin'}:/usr/bin:/bin", **environment}
+        command = [str(self.home / "bin" / program), *arguments]
+        done = subprocess.run(command, cwd=user, env=variables, capture_output=True, text=True, check=False)
+        return Result(done.returncode, done.stdout, done.stderr)
+
+
+def build_wheel(place: Path) -> Path:
+    """Build the wheel of this tree."""
+    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(place)]
+    subprocess.run(build, cwd=ROOT, check=True, capture_output=True)
+    (wheel,) = place.glob("*.whl")
+    return wheel
+
+
+def install(wheel: Path, extra: str, home: Path) -> Installed:
+    """Install a wheel with one extra, or with none for an empty name, by uv and its cache."""
+    uv = str(Path(sys.executable).with_name("uv"))
+    subprocess.run([uv, "venv", "-q", "--no-project", "--python", sys.executable, str(home)], check=True)
+    wanted = f"{wheel}[{extra}]" if extra else str(wheel)
+    command = [uv, "pip", "install", "-q", "--python", str(home / "bin" / "python"), wanted]
+    subprocess.run(command, check=True)
+    return Installed(home)
