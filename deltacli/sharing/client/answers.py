@@ -11,7 +11,7 @@ from functools import partial
 from itertools import chain
 from typing import Any
 
-from deltacli.sharing.client.faults import AnswerBroken, AnswerInvalid, clean, invalid
+from deltacli.sharing.client.faults import AnswerBroken, AnswerInvalid, clean, invalid, unframed
 from deltacli.sharing.client.lines import parse_line, parse_lines, whole_lines
 from deltacli.sharing.client.transport import Reply
 from deltacli.sharing.protocol import capabilities as wire
@@ -77,19 +77,26 @@ class LineGroup:
 
 
 class LineAnswer:
-    """One answer: `head`, then `groups` or `actions`, then `end`, in this order."""
+    """One answer: `head`, then `groups` or `actions`, then `end`, in this order. `has_files`: False for an answer that
+    ends with its head.
+    """
 
-    def __init__(self, reply: Reply, what: str, *, line_bytes: int, answer_bytes: int) -> None:
+    def __init__(self, reply: Reply, what: str, *, line_bytes: int, answer_bytes: int, has_files: bool = True) -> None:
         self._texts = whole_lines(reply.blocks(answer_bytes, what), line_bytes)
         self._unread = b""
-        self._reply, self._what = reply, what
+        self._reply, self._what, self._has_files = reply, what, has_files
         self._end: AnswerEnd | None = None
         form, promises = _read_capabilities(reply)
         version = read_version(reply)
         self.head = AnswerHead(version, form, promises, self._first("protocol"), self._first("metaData"))
 
     def _first(self, kind: str) -> dict[str, Any]:  # Any: JSON values
-        found = self._first_line()
+        try:
+            found = self._first_line()
+        except AnswerInvalid as fault:
+            raise self._cut() if not self._reply.is_framed else fault from fault
+        if found is None and not self._reply.is_framed:
+            raise self._cut()
         if found is not None and found[0] == _END:
             self._take_end(found[1])
         if found is None or found[0] != kind:
@@ -113,9 +120,25 @@ class LineAnswer:
         for text in _without_ends(chain((self._unread,), self._texts)):
             if self._end is not None:
                 raise self._continued()
+            self._require_whole(text)
             yield LineGroup(text, partial(self._actions_of, text))
-        if self._end is None and (self.head.promises_end or not self._reply.is_framed):
+        if self._end is None and self.head.promises_end:
             raise AnswerBroken(f"{self._what} ends without endStreamAction")
+        if self._end is None and self._has_files and not self._reply.is_framed:
+            raise self._cut()
+
+    def _require_whole(self, text: bytes) -> None:
+        """Raise AnswerBroken for a part of a line at the end of the connection: the rest of it was not received."""
+        if self._reply.is_framed or text.endswith(b"\n"):
+            return
+        try:
+            parse_line(text.rpartition(b"\n")[2])
+        except AnswerInvalid as fault:
+            raise self._cut() from fault
+
+    def _cut(self) -> AnswerBroken:
+        """Return the error for an answer that may go on behind the end of the connection."""
+        return unframed(f"{self._what} may be incomplete: it ended with the connection, and not with endStreamAction")
 
     def actions(self) -> Iterator[ActionLine]:
         """Yield the other lines, parsed. Raises what `groups` raises."""

@@ -73,6 +73,12 @@ def invalid(what: str, facts: Mapping[str, object] | None = None) -> AnswerInval
     return AnswerInvalid(f"invalid answer of the sharing server: {what}", facts=shown)
 
 
+def unframed(message: str) -> AnswerBroken:
+    """Return the error for a body without a length and chunks whose content does not show that it is complete."""
+    facts = {"expected": "Content-Length, Transfer-Encoding: chunked, or a body whose end is known by its content"}
+    return AnswerBroken(message, facts=facts)
+
+
 def too_much(what: str, limit: str) -> AnswerInvalid:
     """Return the error for an answer above a limit of the client."""
     return AnswerInvalid(f"{what} exceeds the limit of {limit}", code="share.limit")

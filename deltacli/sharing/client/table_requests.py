@@ -138,7 +138,7 @@ class TableRequests:
         """Return protocol and metadata of a version."""
 
         def read(reply: Reply) -> AnswerHead:
-            answer = self.line_answer(reply, "the metadata")
+            answer = self.line_answer(reply, "the metadata", has_files=False)
             if (line := next(answer.actions(), None)) is not None:
                 raise invalid("the metadata has more than two lines", {"found": line.kind})
             return answer.head
@@ -187,10 +187,12 @@ class TableRequests:
                     pages.close()
         raise AssertionError
 
-    def line_answer(self, reply: Reply, what: str) -> LineAnswer:
+    def line_answer(self, reply: Reply, what: str, *, has_files: bool = True) -> LineAnswer:
         """Return an answer with lines, its head read."""
         limits = self.transport.limits
-        return LineAnswer(reply, what, line_bytes=limits.line_bytes, answer_bytes=limits.answer_bytes)
+        return LineAnswer(
+            reply, what, line_bytes=limits.line_bytes, answer_bytes=limits.answer_bytes, has_files=has_files
+        )
 
 
 def _open_pages(requests: TableRequests, request: Callable[[str | None], Request], what: str) -> Pages:

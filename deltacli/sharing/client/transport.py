@@ -22,6 +22,7 @@ from deltacli.sharing.client.credentials import Credentials
 from deltacli.sharing.client.faults import (
     AccessRefused,
     AnswerBroken,
+    AnswerInvalid,
     RequestRefused,
     ServerUnavailable,
     ShareAbsent,
@@ -29,6 +30,7 @@ from deltacli.sharing.client.faults import (
     invalid,
     missing_extra,
     too_much,
+    unframed,
 )
 from deltacli.sharing.client.guards import (
     Origin,
@@ -197,7 +199,13 @@ class Transport:
 
         def read(reply: Reply) -> tuple[Reply, Any]:
             body = reply.whole(self.limits.document_bytes, "a document of the sharing server")
-            return reply, parse_json(body) if body.strip() else None
+            try:
+                return reply, parse_json(body) if body.strip() or not reply.is_framed else None
+            except AnswerInvalid as fault:
+                if reply.is_framed:
+                    raise
+                message = "a document of the sharing server ended with the connection, before the end of its JSON"
+                raise unframed(message) from fault
 
         return self.ask(request, read)
 

@@ -25,6 +25,7 @@ from deltacli.sharing.client.faults import (
 from deltacli.sharing.client.limits import Limits
 from deltacli.sharing.client.listing import list_shares
 from deltacli.sharing.client.tables.share_storage import ShareStorage
+from deltacli.sharing.protocol.capabilities import ResponseFormat
 from tests.sharing.client.serving import Asked, Proxy, Sent, proxied
 from tests.sharing.served import shared
 from tests.support.rows import parquet_bytes, schema_of, table_of
@@ -155,6 +156,77 @@ def test_an_error_in_the_last_line_is_an_error(proxy: Proxy) -> None:
 
     with pytest.raises(AnswerBroken, match="disk on fire"):
         ids(proxy.store())
+
+
+def _unframed(cut_at: int | None = None, *, ends: bool = True) -> Callable[[Asked, Truly], Sent]:
+    """Plant answers of the endpoint that end with the connection, without a length and chunks."""
+
+    def plant(asked: Asked, truly: Truly) -> Sent:
+        sent = truly()
+        if asked.is_for_file:
+            return sent
+        if not ends:
+            sent = replace(sent.with_lines(sent.lines[:-1]), headers={"delta-table-version": "0"})
+        return replace(sent, cut_at=cut_at, length=-1)
+
+    return plant
+
+
+def _listed(proxy: Proxy) -> list[str]:
+    return [share.name for share in list_shares(proxy.store().requests.transport)]
+
+
+def _schema_id(proxy: Proxy) -> object:
+    return proxy.store().requests.metadata().delta_metadata["id"]
+
+
+@pytest.mark.parametrize("read", [_listed, _schema_id, lambda proxy: ids(proxy.store())])
+def test_answers_that_end_with_the_connection_are_read_where_they_are_complete(
+    proxy: Proxy, read: Callable[[Proxy], object]
+) -> None:
+    framed = read(proxy)
+
+    proxy.plant = _unframed()
+
+    assert framed == read(proxy)
+
+
+@pytest.mark.parametrize("read", [_listed, _schema_id, lambda proxy: ids(proxy.store())])
+def test_no_part_of_an_answer_that_ends_with_the_connection_is_taken_for_the_whole(
+    proxy: Proxy, read: Callable[[Proxy], object]
+) -> None:
+    """
+    Every answer is cut within a line, at the end of each line, and before the last line feed.
+    """
+    whole = read(proxy)
+    bodies: list[bytes] = []
+
+    def noted(_asked: Asked, truly: Truly) -> Sent:
+        bodies.append(truly().body)
+        return truly()
+
+    proxy.plant = noted
+    read(proxy)
+    body = next(body for body in bodies if body)
+    ends = [place + 1 for place, byte in enumerate(body) if byte == ord("\n")]
+    least = len(body.rstrip(b"\n"))
+
+    for cut_at in sorted({0, 40, *(end - one for end in ends for one in (0, 1)), least - 1, least}):
+        proxy.plant = _unframed(cut_at)
+        if cut_at >= least:
+            assert whole == read(proxy)
+            continue
+        with pytest.raises(AnswerBroken):
+            read(proxy)
+
+
+def test_a_query_that_ends_with_the_connection_needs_its_last_line_and_says_so(proxy: Proxy) -> None:
+    proxy.plant = _unframed(ends=False)
+
+    with pytest.raises(AnswerBroken, match="may be incomplete: it ended with the connection") as caught:
+        ids(proxy.store(formats=(ResponseFormat.PARQUET,)))
+
+    assert "chunked" in caught.value.facts["expected"]
 
 
 def test_a_body_without_length_and_last_line_is_not_trusted(proxy: Proxy) -> None:
