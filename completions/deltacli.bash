@@ -837,6 +837,7 @@ token;-;again;Manage the bearer tokens of recipients.
         'share check ')
             commands=''
             options='-c --config;FILE;once;Configuration of the server.
+--level;log storage;once;What to look at: the logs; also whether the files of the newest version are there.
 --format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
 --output;FILE;once;Write the result to this file, atomically, instead of to stdout.

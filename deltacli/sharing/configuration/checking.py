@@ -16,6 +16,7 @@ from deltacli.sharing.configuration.settings import Configuration
 from deltacli.sharing.model import SharedTable
 from deltacli.sharing.protocol.reading_needs import ReadingNeeds
 from deltacli.sharing.signing.choose import Proxy, choose_access
+from deltacli.sharing.tables.file_places import unavailable_files
 from deltacli.sharing.tables.snapshots import SharedSnapshots
 from deltacli.storage.secrets import without_secrets
 from deltacli.units import format_ranges, plural
@@ -55,6 +56,11 @@ class TableReport:
     clients: tuple[ClientAccess, ...] = ()
     problems: tuple[CheckProblem, ...] = ()
 
+    @property
+    def is_readable(self) -> bool:
+        """Return True if it was opened, and nothing keeps all or some recipients from reading it."""
+        return self.version is not None and not any(problem.is_error for problem in self.problems)
+
     def as_json(self) -> dict[str, Any]:  # Any: JSON values
         """Return the table for documents."""
         known: dict[str, Any] = {  # Any: JSON values
@@ -74,12 +80,13 @@ class TableReport:
 
 @dataclass(frozen=True)
 class CheckReport:
-    """Everything that was checked."""
+    """Everything that was checked. `has_files`: the files of the newest versions were looked at."""
 
     configuration: Configuration
     tables: tuple[TableReport, ...]
     problems: tuple[CheckProblem, ...] = ()
     recipients: Recipients | None = field(default=None, repr=False)
+    has_files: bool = True
 
     @property
     def all_problems(self) -> tuple[CheckProblem, ...]:
@@ -97,7 +104,7 @@ class CheckReport:
         return {
             "shares": len(self.configuration.catalog.shares),
             "tables": len(self.tables),
-            "readable": sum(report.version is not None for report in self.tables),
+            "readable": sum(report.is_readable for report in self.tables),
             "recipients": len(self.recipients.items) if self.recipients else 0,
             "errors": errors,
             "warnings": len(self.all_problems) - errors,
@@ -109,6 +116,7 @@ def check_configuration(
     recipients: Recipients | None,
     now_ms: int,
     *,
+    has_files: bool = True,
     progress: Progress = SILENT,
 ) -> CheckReport:
     """Return what is wrong with a configuration, its tables and its recipients. Raises nothing."""
@@ -118,29 +126,34 @@ def check_configuration(
     with progress.step("checking tables", unit="tables", total=len(tables)) as step:
 
         def check(table: SharedTable) -> TableReport:
-            report = check_table(table, places.get(table.full_name.lower(), str(configuration.path)), snapshots, proxy)
+            place = places.get(table.full_name.lower(), str(configuration.path))
+            report = check_table(table, place, snapshots, proxy, has_files=has_files)
             step.advance()
             return report
 
         with ThreadPoolExecutor(_THREADS) as pool:
             reports = tuple(pool.map(check, tables))
     problems = [*_configuration_problems(configuration), *_recipient_problems(configuration, recipients, now_ms)]
-    return CheckReport(configuration, reports, tuple(problems), recipients)
+    return CheckReport(configuration, reports, tuple(problems), recipients, has_files)
 
 
-def check_table(table: SharedTable, place: str, snapshots: SharedSnapshots, proxy: Proxy) -> TableReport:
+def check_table(
+    table: SharedTable, place: str, snapshots: SharedSnapshots, proxy: Proxy, *, has_files: bool = True
+) -> TableReport:
     """Return what recipients meet at a table. Raises nothing."""
     try:
         snapshot = snapshots.at(table, snapshots.newest_version(table))
         snapshot.require_shareable()
         needs = snapshot.needs
         choose_access(table.location, table.storage_options, proxy=proxy)
-        gates = tuple(_gate_problems(table, snapshot, snapshots.handle(table).storage))
+        storage = snapshots.handle(table).storage
+        gates = tuple(_gate_problems(table, snapshot, storage))
+        missing = tuple(_file_problems(table, snapshot, storage) if has_files else ())
     except DeltacliError as fault:
         message = f"{table.full_name} cannot be read: {without_secrets(fault.message)}"
         return TableReport(table, place, problems=(CheckProblem(fault.code, message),))
     clients = tuple(access_of(client, needs.features, needs.not_in_parquet) for client in CLIENTS)
-    problems = (*gates, *_client_problems(table, needs, clients))
+    problems = (*gates, *missing, *_client_problems(table, needs, clients))
     return TableReport(table, place, snapshot.version, needs, clients, problems)
 
 
@@ -166,6 +179,16 @@ def _gate_problems(table: SharedTable, snapshot: SharedSnapshot, storage: Storag
     if not snapshot.config.is_on(_CHANGE_FEED):
         message = f"the history of {name} is shared without a change data feed, which changes and streams need"
         yield CheckProblem("share.no-change-feed", message, is_error=False)
+
+
+def _file_problems(table: SharedTable, snapshot: SharedSnapshot, storage: Storage) -> Iterator[CheckProblem]:
+    """Yield an error for files of the newest version that recipients cannot get."""
+    found = unavailable_files(snapshot.files, storage)
+    if found:
+        reasons = ", ".join(f"{len(paths):,} {reason} (such as {paths[0]})" for reason, paths in found.items())
+        count = sum(map(len, found.values()))
+        message = f"{plural(count, 'file')} of {table.full_name} cannot be read by recipients: {reasons}"
+        yield CheckProblem("share.files", message)
 
 
 def _missing_versions(table: SharedTable, newest: int, storage: Storage) -> list[int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 import stat
@@ -18,6 +19,7 @@ from deltacli.sharing.configuration.recipients_file import read_recipients
 from deltacli.sharing.signing.keys import ServerKeys
 from tests.cli.support import ROOT, Result
 from tests.sharing.configuration.files import write_shares
+from tests.support.actions import add, deletion_vector, metadata, protocol
 from tests.support.builder import TableBuilder
 
 Run = Callable[..., Result]
@@ -44,7 +46,10 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, table_builder: TableBu
     for name in ("DELTACLI_FORMAT", "DELTACLI_CONFIG"):
         monkeypatch.delenv(name, raising=False)
     write_shares(tmp_path, SHARES)
-    table_builder.commits(3).write(tmp_path / "t")
+    builder = table_builder.commits(3)
+    for path in ("part-00001.parquet", "part-00002.parquet"):
+        builder.file(path, bytes(100))
+    builder.write(tmp_path / "t")
     return tmp_path
 
 
@@ -285,6 +290,40 @@ def test_a_check_reports_settings_that_the_server_does_not_start_with(
     checked = share("check", "--json")
 
     assert (1, code) == (checked.code, checked.document["problems"][0]["code"])
+
+
+def test_a_table_whose_files_are_links_missing_or_changed_is_not_readable(home: Path, share: Run) -> None:
+    vector = deletion_vector()
+    names = ["kept", "gone", "link", "in/link", "cut", "private"]
+    needed = ["deletionVectors"]
+    first = [protocol(3, 7, reader_features=needed, writer_features=needed), metadata()]
+    table = TableBuilder().commit(*first, *(add(name, size=3) for name in names), add("v", size=3, vector=vector))
+    for name in [*names, "v"]:
+        table.file(name, b"abc")
+    place = table.write(home / "files")
+    (place / "gone").unlink()
+    (place / "cut").write_bytes(b"ab")
+    (place / "private").chmod(0)
+    (place / "link").rename(home / "link")
+    (place / "link").symlink_to(home / "link")
+    (place / "in").rename(home / "in")
+    (place / "in").symlink_to(home / "in")
+    write_shares(home, SHARES.replace("location: none", "location: files"))
+
+    looked, logs = share("check", "--json"), share("check", "--level", "log", "--json")
+
+    (problem,) = [one for one in looked.document["tables"][1]["problems"] if one["severity"] == "error"]
+    unreadable = [] if os.access(place / "private", os.R_OK) else ["1 not readable by this user (such as private)"]
+    assert ("share.files", 1) == (problem["code"], looked.code)
+    assert {
+        "2 missing (such as ab/deletion_vector_d2c639aa-8816-431a-aaf6-d3fe2512ff61.bin)",
+        "2 behind a link or not a regular file (such as in/link)",
+        "1 of another size than in the log (such as cut)",
+        *unreadable,
+    } == set(problem["message"].partition(": ")[2].split(", "))
+    assert (1, 2) == tuple(one.document["summary"]["readable"] for one in (looked, logs))
+    assert (0, "log", "storage") == (logs.code, logs.document["level"], looked.document["level"])
+    assert valid(looked.document, "deltacli.share-check")
 
 
 def test_gates_and_grants_that_promise_too_much_are_reported(home: Path, share: Run) -> None:

@@ -42,7 +42,7 @@ def check_result(report: CheckReport) -> CheckResult:
         Column("problems", _codes, _counts, _style, priority=1, least=10),
     ]
     problems = [problem.as_json() for problem in report.problems]
-    content = {"problems": problems, "summary": report.summary()}
+    content = {"level": "storage" if report.has_files else "log", "problems": problems, "summary": report.summary()}
     fields = share_fields("share-check", configuration=str(report.configuration.path), **content)
     last = {"type": "share-check", "configuration": str(report.configuration.path), **content}
     said = _sections(report)
