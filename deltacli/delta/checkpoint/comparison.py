@@ -15,6 +15,7 @@ from deltacli.delta.encoding.arrow_json import json_column
 from deltacli.delta.encoding.calendar_texts import date_texts
 from deltacli.delta.encoding.fingerprints import fingerprints, repeated
 from deltacli.delta.encoding.value_text import parse_moment
+from deltacli.delta.log.action_fields import FIELDS, FieldType
 from deltacli.delta.paths.path_decoding import canonical_column
 from deltacli.delta.stats.values import as_single
 from deltacli.delta.vectors.descriptor import unique_id_column
@@ -22,8 +23,9 @@ from deltacli.delta.vectors.descriptor import unique_id_column
 if TYPE_CHECKING:
     import pyarrow
 
-_NUMBERS = ("size", "modificationTime", "baseRowId", "defaultRowCommitVersion")
-_TEXTS = ("partitionValues", "deletionVector", "clusteringProvider", "tags", "stats")
+_COMPARED = {name: field.type for name, field in FIELDS["add"].items() if name not in ("path", "dataChange")}
+_NUMBERS = tuple(name for name, field_type in _COMPARED.items() if field_type is FieldType.LONG)
+_TEXTS = tuple(name for name in _COMPARED if name not in _NUMBERS)
 _BETWEEN = b"\x00"
 _LAST_DIGITS = 1e-14
 "Allowed relative difference between two texts of one double, or a decimal and its double."

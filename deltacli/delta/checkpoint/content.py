@@ -6,12 +6,11 @@ Spec: Checkpoints; Checkpoint Schema.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.delta.log.action_faults import wrong_type
+from deltacli.delta.log.action_fields import arrow_schema
 from deltacli.delta.log.commit_lines import Action
-from deltacli.delta.log.file_actions import action_schemas
 
 if TYPE_CHECKING:
     import pyarrow
@@ -54,53 +53,25 @@ class Columns(NamedTuple):
     stats: Any = None  # Any: an Arrow struct type
 
 
-@lru_cache(maxsize=4)
-def small_fields() -> Mapping[str, Any]:
-    """Return the Arrow struct types of the small actions. pyarrow is imported only here."""
-    import pyarrow as pa
-
-    text, whole, number = pa.string(), pa.int64(), pa.int32()
-    strings, texts = pa.map_(text, text), pa.list_(text)
-    return {
-        "txn": pa.struct([("appId", text), ("version", whole), ("lastUpdated", whole)]),
-        "metaData": pa.struct(
-            [
-                ("id", text),
-                ("name", text),
-                ("description", text),
-                ("format", pa.struct([("provider", text), ("options", strings)])),
-                ("schemaString", text),
-                ("partitionColumns", texts),
-                ("configuration", strings),
-                ("createdTime", whole),
-            ]
-        ),
-        "protocol": pa.struct(
-            [
-                ("minReaderVersion", number),
-                ("minWriterVersion", number),
-                ("readerFeatures", texts),
-                ("writerFeatures", texts),
-            ]
-        ),
-        "domainMetadata": pa.struct([("domain", text), ("configuration", text), ("removed", pa.bool_())]),
-        "checkpointMetadata": pa.struct([("version", whole), ("tags", strings)]),
-        "sidecar": pa.struct([("path", text), ("sizeInBytes", whole), ("modificationTime", whole), ("tags", strings)]),
-    }
-
-
 def checkpoint_schema(columns: Columns, *, kinds: Sequence[str]) -> pyarrow.Schema:
     """Return the schema of a file that holds these kinds of actions."""
     import pyarrow as pa
 
-    types = {**small_fields(), "add": _add_type(columns), "remove": _remove_type()}
-    return pa.schema([pa.field(kind, types[kind]) for kind in kinds])
+    def type_of(kind: str) -> Any:
+        match kind:
+            case "add":
+                return _add_type(columns)
+            case "remove":
+                return _remove_type()
+        return pa.struct(arrow_schema(kind))
+
+    return pa.schema([pa.field(kind, type_of(kind)) for kind in kinds])
 
 
 def _add_type(columns: Columns) -> Any:
     import pyarrow as pa
 
-    fields = [field for field in action_schemas().add if field.name != "stats"]
+    fields = [field for field in arrow_schema("add") if field.name != "stats"]
     if columns.has_stats:
         fields.append(pa.field("stats", pa.string()))
     if columns.partition_values is not None:
@@ -113,7 +84,7 @@ def _add_type(columns: Columns) -> Any:
 def _remove_type() -> Any:
     import pyarrow as pa
 
-    return pa.struct([field for field in action_schemas().remove if field.name not in _NOT_OF_REMOVES])
+    return pa.struct([field for field in arrow_schema("remove") if field.name not in _NOT_OF_REMOVES])
 
 
 def struct_of_actions(

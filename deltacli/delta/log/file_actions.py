@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.delta.log.action_faults import missing, shown, wrong_type
+from deltacli.delta.log.action_fields import arrow_schema
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.stats.record_counts import num_records_column
 from deltacli.delta.vectors.descriptor import fault_of, unique_id
@@ -39,50 +40,13 @@ def action_schemas() -> ActionSchemas:
     import pyarrow as pa
 
     text, whole = pa.string(), pa.int64()
-    strings = pa.map_(text, text)
-    vector = pa.struct(
-        [
-            ("storageType", text),
-            ("pathOrInlineDv", text),
-            ("offset", pa.int32()),
-            ("sizeInBytes", pa.int32()),
-            ("cardinality", whole),
-        ]
-    )
-    row_ids = [("baseRowId", whole), ("defaultRowCommitVersion", whole)]
     return ActionSchemas(
         narrow_add=pa.schema(
             [("path", text), ("dv_id", text), ("size", whole), ("num_records", whole), ("dv_cardinality", whole)]
         ),
         narrow_remove=pa.schema([("path", text), ("dv_id", text), ("deletion_timestamp", whole)]),
-        add=pa.schema(
-            [
-                ("path", text),
-                ("partitionValues", strings),
-                ("size", whole),
-                ("modificationTime", whole),
-                ("dataChange", pa.bool_()),
-                ("stats", text),
-                ("tags", strings),
-                ("deletionVector", vector),
-                *row_ids,
-                ("clusteringProvider", text),
-            ]
-        ),
-        remove=pa.schema(
-            [
-                ("path", text),
-                ("deletionTimestamp", whole),
-                ("dataChange", pa.bool_()),
-                ("extendedFileMetadata", pa.bool_()),
-                ("partitionValues", strings),
-                ("size", whole),
-                ("stats", text),
-                ("tags", strings),
-                ("deletionVector", vector),
-                *row_ids,
-            ]
-        ),
+        add=arrow_schema("add"),
+        remove=arrow_schema("remove"),
     )
 
 

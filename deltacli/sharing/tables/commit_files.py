@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from deltacli.delta.log.action_fields import arrow_schema
 from deltacli.delta.log.commit_lines import Action
-from deltacli.delta.log.file_actions import action_schemas, whole_actions
+from deltacli.delta.log.file_actions import whole_actions
 from deltacli.delta.log.segment import LogFile
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.operations.read.changes import with_partition_values
@@ -29,7 +30,6 @@ ROWS_A_BATCH = 10_000
 FileBatch = tuple[str, "pyarrow.RecordBatch"]
 """The action (`add`, `remove`, `cdc`), and files in columns."""
 
-_IN_CDC = ("path", "partitionValues", "size", "dataChange", "tags")
 _ROWS_OF_MERGE = ("numTargetRowsInserted", "numTargetRowsUpdated", "numTargetRowsDeleted")
 
 
@@ -116,7 +116,7 @@ class CommitFiles:
         if kind == "remove":
             config = self.removed_as
             actions = with_partition_values(self.table, self.file.version, self.removed_names, actions)
-        batch = spelled_alike(whole_actions(actions, _schema(kind), self.file.name), config)
+        batch = spelled_alike(whole_actions(actions, arrow_schema(kind), self.file.name), config)
         if fault := find_fault([batch], config, self.table.storage.uri):
             raise fault
         return batch
@@ -134,16 +134,3 @@ class _Reread:
 
     def __iter__(self) -> Iterator[tuple[str, Action]]:
         return stream_commit(self.table.storage, self.file)
-
-
-def _schema(kind: str) -> Any:  # Any: pyarrow has no types
-    """Return the fields of an action that clients get."""
-    import pyarrow as pa
-
-    schemas = action_schemas()
-    match kind:
-        case "add":
-            return schemas.add
-        case "remove":
-            return schemas.remove
-    return pa.schema([schemas.add.field(name) for name in _IN_CDC])

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from deltacli.arrow import compute as pc
 from deltacli.delta.checkpoint.row_group_columns import SMALL_ACTIONS
+from deltacli.delta.log.action_fields import FIELDS
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.file_actions import action_schemas, whole_actions
 from deltacli.delta.log.log_path import LOG_DIRECTORY
@@ -250,7 +251,7 @@ class CheckpointReader:
     def _without_pathless(self, rows: Any, whole: Any, path: str) -> tuple[Any, Any]:  # Any: rows
         """Return the rows that have the fields required for their key. The other rows are reported."""
         kind = "add" if "modificationTime" in rows.schema.names else "remove"
-        required = ("path", "partitionValues", "size", "modificationTime", "dataChange") if kind == "add" else ("path",)
+        required = [name for name, field in FIELDS["add"].items() if field.required] if kind == "add" else ["path"]
         for name in required:
             missing = rows.column(name).null_count
             if missing:

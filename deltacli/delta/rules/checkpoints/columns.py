@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from deltacli.delta.log.action_fields import FIELDS, PARTS, FieldType
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.rules.checkpoints.rows import AREA, is_sidecar
 from deltacli.delta.rules.framework.base import Finding, Fix, Level, Severity
@@ -357,51 +358,25 @@ def _known_columns() -> dict[str, dict[str, _Known | dict[str, _Known]]]:
     from pyarrow import types
 
     text, long = _Known("string", _is_text), _Known("int64", types.is_int64)
-    integer, boolean = _Known("int32", types.is_int32), _Known("bool", types.is_boolean)
-    texts, text_map = _Known("list of string", _is_texts), _Known("map of string to string", _is_text_map)
-    vector: dict[str, _Known] = {
-        "storageType": text,
-        "pathOrInlineDv": text,
-        "offset": integer,
-        "sizeInBytes": integer,
-        "cardinality": long,
+    boolean, text_map = _Known("bool", types.is_boolean), _Known("map of string to string", _is_text_map)
+    plain = {
+        FieldType.TEXT: text,
+        FieldType.LONG: long,
+        FieldType.INT: _Known("int32", types.is_int32),
+        FieldType.BOOLEAN: boolean,
+        FieldType.TEXTS: _Known("list of string", _is_texts),
+        FieldType.TEXT_MAP: text_map,
+        FieldType.VALUES: text_map,
+        FieldType.OBJECT: text_map,
     }
-    file: dict[str, _Known | dict[str, _Known]] = {
-        "path": text,
-        "partitionValues": text_map,
-        "size": long,
-        "dataChange": boolean,
-        "tags": text_map,
-        "deletionVector": vector,
-        "baseRowId": long,
-        "defaultRowCommitVersion": long,
-        "stats": text,
+    structs = {kind: {name: plain[part.type] for name, part in parts.items()} for kind, parts in PARTS.items()}
+    known: dict[str, dict[str, _Known | dict[str, _Known]]] = {
+        action: {name: plain.get(field.type) or structs[field.type] for name, field in fields.items()}
+        for action, fields in FIELDS.items()
+        if action != "cdc"
     }
-    parsed: dict[str, _Known] = {"numRecords": long, "tightBounds": boolean}
-    return {
-        "txn": {"appId": text, "version": long, "lastUpdated": long},
-        "add": file | {"modificationTime": long, "clusteringProvider": text, "stats_parsed": parsed},
-        "remove": file | {"deletionTimestamp": long, "extendedFileMetadata": boolean},
-        "metaData": {
-            "id": text,
-            "name": text,
-            "description": text,
-            "format": {"provider": text, "options": text_map},
-            "schemaString": text,
-            "partitionColumns": texts,
-            "configuration": text_map,
-            "createdTime": long,
-        },
-        "protocol": {
-            "minReaderVersion": integer,
-            "minWriterVersion": integer,
-            "readerFeatures": texts,
-            "writerFeatures": texts,
-        },
-        "domainMetadata": {"domain": text, "configuration": text, "removed": boolean},
-        "checkpointMetadata": {"version": long, "tags": text_map},
-        "sidecar": {"path": text, "sizeInBytes": long, "modificationTime": long, "tags": text_map},
-    }
+    known["add"]["stats_parsed"] = {"numRecords": long, "tightBounds": boolean}
+    return known
 
 
 def _is_text(kind: Any) -> bool:  # Any: pyarrow has no type stubs

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from deltacli.delta.log.action_fields import FIELDS
 from deltacli.delta.log.commit_lines import (
     KNOWN_ACTIONS,
     MAX_DEPTH,
@@ -21,7 +22,7 @@ from deltacli.delta.log.commit_lines import (
     json_reason,
 )
 from deltacli.delta.log.place import Place
-from deltacli.delta.rules.framework.action_types import FIELDS, faults_of, shown, unknown_fields
+from deltacli.delta.rules.framework.action_types import faults_of, shown, unknown_fields
 from deltacli.delta.rules.framework.base import Finding
 from deltacli.delta.rules.framework.views import LocatedAction
 from deltacli.delta.rules.log import commit_lines as rules

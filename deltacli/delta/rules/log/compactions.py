@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from deltacli.delta.log.action_fields import FIELDS
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.log_path import LogFileKind
 from deltacli.delta.paths.path_decoding import canonical
@@ -100,16 +101,7 @@ STALE = AREA.rule(
 Key = tuple[str, ...]
 
 _NAME = re.compile(r"[0-9]+\.[0-9]+\.compacted\.json")
-_ADD_FIELDS = (
-    "partitionValues",
-    "size",
-    "modificationTime",
-    "tags",
-    "deletionVector",
-    "baseRowId",
-    "defaultRowCommitVersion",
-    "clusteringProvider",
-)
+_ADD_FIELDS = tuple(name for name in FIELDS["add"] if name not in ("path", "dataChange", "stats"))
 
 
 @AREA.check(ListingView, BAD_NAME, BEYOND_LOG, STALE)

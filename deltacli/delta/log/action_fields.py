@@ -1,0 +1,149 @@
+"""The fields of every action, declared once: a new optional field is one line here.
+
+Derived from them are the types that `validate` checks in commits and in the columns of checkpoints, the Arrow schemas
+of file actions and of checkpoint rows, and the fields by which two states are compared. Spec: Actions; Checkpoint
+Schema.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    import pyarrow
+
+
+class FieldType(Enum):
+    """The possible types of a field. The value describes them in JSON."""
+
+    TEXT = "a string"
+    LONG = "an integer of 64 bits"
+    INT = "an integer of 32 bits"
+    BOOLEAN = "true or false"
+    TEXTS = "an array of strings"
+    TEXT_MAP = "an object of strings"
+    VALUES = "an object of strings and nulls"
+    OBJECT = "an object"
+    FORMAT = "an object with a provider and options"
+    VECTOR = "a deletion vector"
+
+
+class Field(NamedTuple):
+    type: FieldType
+    required: bool = False
+
+
+PARTS: Mapping[FieldType, Mapping[str, Field]] = {
+    # `dv.bad-descriptor` reports fields that are missing from a descriptor.
+    FieldType.VECTOR: {
+        "storageType": Field(FieldType.TEXT),
+        "pathOrInlineDv": Field(FieldType.TEXT),
+        "offset": Field(FieldType.INT),
+        "sizeInBytes": Field(FieldType.INT),
+        "cardinality": Field(FieldType.LONG),
+    },
+    FieldType.FORMAT: {"provider": Field(FieldType.TEXT, True), "options": Field(FieldType.TEXT_MAP)},
+}
+"""The fields inside a field that is a struct."""
+
+FIELDS: Mapping[str, Mapping[str, Field]] = {
+    "txn": {
+        "appId": Field(FieldType.TEXT, True),
+        "version": Field(FieldType.LONG, True),
+        "lastUpdated": Field(FieldType.LONG),
+    },
+    "add": {
+        "path": Field(FieldType.TEXT, True),
+        "partitionValues": Field(FieldType.VALUES, True),
+        "size": Field(FieldType.LONG, True),
+        "modificationTime": Field(FieldType.LONG, True),
+        "dataChange": Field(FieldType.BOOLEAN, True),
+        "stats": Field(FieldType.TEXT),
+        "tags": Field(FieldType.OBJECT),
+        "deletionVector": Field(FieldType.VECTOR),
+        "baseRowId": Field(FieldType.LONG),
+        "defaultRowCommitVersion": Field(FieldType.LONG),
+        "clusteringProvider": Field(FieldType.TEXT),
+    },
+    "remove": {
+        "path": Field(FieldType.TEXT, True),
+        "deletionTimestamp": Field(FieldType.LONG),
+        "dataChange": Field(FieldType.BOOLEAN, True),
+        "extendedFileMetadata": Field(FieldType.BOOLEAN),
+        "partitionValues": Field(FieldType.VALUES),
+        "size": Field(FieldType.LONG),
+        "stats": Field(FieldType.TEXT),
+        "tags": Field(FieldType.OBJECT),
+        "deletionVector": Field(FieldType.VECTOR),
+        "baseRowId": Field(FieldType.LONG),
+        "defaultRowCommitVersion": Field(FieldType.LONG),
+    },
+    "cdc": {
+        "path": Field(FieldType.TEXT, True),
+        "partitionValues": Field(FieldType.VALUES, True),
+        "size": Field(FieldType.LONG, True),
+        "dataChange": Field(FieldType.BOOLEAN, True),
+        "tags": Field(FieldType.OBJECT),
+    },
+    "metaData": {
+        "id": Field(FieldType.TEXT, True),
+        "name": Field(FieldType.TEXT),
+        "description": Field(FieldType.TEXT),
+        "format": Field(FieldType.FORMAT, True),
+        "schemaString": Field(FieldType.TEXT, True),
+        "partitionColumns": Field(FieldType.TEXTS, True),
+        "configuration": Field(FieldType.TEXT_MAP, True),
+        "createdTime": Field(FieldType.LONG),
+    },
+    "protocol": {
+        "minReaderVersion": Field(FieldType.INT, True),
+        "minWriterVersion": Field(FieldType.INT, True),
+        "readerFeatures": Field(FieldType.TEXTS),
+        "writerFeatures": Field(FieldType.TEXTS),
+    },
+    "domainMetadata": {
+        "domain": Field(FieldType.TEXT, True),
+        "configuration": Field(FieldType.TEXT, True),
+        "removed": Field(FieldType.BOOLEAN, True),
+    },
+    "sidecar": {
+        "path": Field(FieldType.TEXT, True),
+        "sizeInBytes": Field(FieldType.LONG, True),
+        "modificationTime": Field(FieldType.LONG, True),
+        "tags": Field(FieldType.OBJECT),
+    },
+    "checkpointMetadata": {"version": Field(FieldType.LONG, True), "tags": Field(FieldType.OBJECT)},
+}
+"""Fields of every action whose fields the protocol defines, in the order of columns. `commitInfo` may have any."""
+
+
+@lru_cache(maxsize=16)
+def arrow_schema(action: str) -> pyarrow.Schema:
+    """Return the fields of an action as columns. pyarrow is imported only here."""
+    import pyarrow as pa
+
+    return pa.schema([(name, _arrow_type(field.type)) for name, field in FIELDS[action].items()])
+
+
+def _arrow_type(field_type: FieldType) -> Any:  # Any: an Arrow type
+    import pyarrow as pa
+
+    text = pa.string()
+    match field_type:
+        case FieldType.TEXT:
+            return text
+        case FieldType.LONG:
+            return pa.int64()
+        case FieldType.INT:
+            return pa.int32()
+        case FieldType.BOOLEAN:
+            return pa.bool_()
+        case FieldType.TEXTS:
+            return pa.list_(text)
+        case FieldType.TEXT_MAP | FieldType.VALUES | FieldType.OBJECT:
+            return pa.map_(text, text)
+        case FieldType.FORMAT | FieldType.VECTOR:
+            return pa.struct([(name, _arrow_type(part.type)) for name, part in PARTS[field_type].items()])
