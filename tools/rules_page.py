@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import import_module
+from types import MappingProxyType
 
 from deltacli.cli.render.validate.report import LEVEL_NAMES
 from deltacli.delta.rules.framework.base import Area, Rule
 from deltacli.delta.rules.framework.catalogue import AREAS, catalogue
 from deltacli.paimon.rules.catalogue import areas as paimon_areas
+from deltacli.paimon.rules.table_options import CHECKS as OPTION_CHECKS
 from deltacli.sharing.conformance.catalogue import areas as conformance_areas
 
 _HEAD = """\
@@ -107,7 +109,10 @@ def render_rules_page() -> str:
 
 def render_paimon_rules_page() -> str:
     """Return the page of the rules for Paimon tables in Markdown."""
-    return _page(_PAIMON_HEAD, paimon_areas(), "")
+    demands: dict[str, list[str]] = {}
+    for check in OPTION_CHECKS:
+        demands.setdefault(check.rule.id, []).extend(check.sentences)
+    return _page(_PAIMON_HEAD, paimon_areas(), "", demands)
 
 
 def render_conformance_page() -> str:
@@ -117,7 +122,10 @@ def render_conformance_page() -> str:
     return _page(_SHARE_HEAD, areas, f"; by level: {_counted(levels)}")
 
 
-def _page(head: str, areas: Sequence[Area], more: str) -> str:
+def _page(
+    head: str, areas: Sequence[Area], more: str, demands: Mapping[str, Sequence[str]] = MappingProxyType({})
+) -> str:
+    """Return the page. `demands` are what single rules demand, by rule."""
     rules = [rule for area in areas for rule in area.rules]
     severities = Counter(rule.severity.value for rule in rules)
     lines = [head, f"{len(rules)} rules: {_counted(severities)}{more}.", ""]
@@ -125,8 +133,13 @@ def _page(head: str, areas: Sequence[Area], more: str) -> str:
     for area in areas:
         if area.rules:
             lines += ["", f"## {area.name}"]
-            lines += [line for rule in area.rules for line in _rule(rule)]
+            for rule in area.rules:
+                lines += [*_rule(rule), *_listed(demands.get(rule.id, ()))]
     return "\n".join([*lines, ""])
+
+
+def _listed(sentences: Sequence[str]) -> list[str]:
+    return ["", *(f"- {_text(sentence)}" for sentence in sentences)] if len(sentences) > 1 else []
 
 
 def _counted(counts: Counter[str]) -> str:

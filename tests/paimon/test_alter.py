@@ -66,7 +66,8 @@ CHANGES: Sequence[tuple[str, tuple[str, ...], str]] = [
     ),
     ("alter", ("add", "r.b", "INT", "--default", "5"), "add r.b INT"),
     ("alter", ("type", "m.value", "BIGINT"), "type m.value INT -> BIGINT"),
-    ("alter", ("rename", "name", "n.ew"), "rename name to `n.ew`"),
+    ("alter", ("rename", "name", "who"), "set fields.who.default-value = x"),
+    ("alter", ("rename", "r", "n.ew"), "rename r to `n.ew`"),
     ("alter", ("drop", "name", "--with-options"), "drop name STRING"),
     ("alter", ("move", "r", "first"), "order r, id, name, m"),
     ("alter", ("comment", "r.a", "text"), "comment r.a"),
@@ -116,6 +117,7 @@ REFUSALS = {
     "alter.option": ("set", "merge-engine=first-row"),
     "alter.name": ("rename", "name", " "),
     "alter.directive": ("add", "b", "BYTES", "--comment", "__BLOB_FIELD"),
+    "paimon.option-column": ("rename", "name", "n.ew"),
     "paimon.reserved-name": ("rename", "name", "_VALUE_KIND"),
     "usage.column": ("drop", "nam"),
     "usage.type": ("add", "c", "ARRAY<"),
@@ -178,6 +180,22 @@ def test_no_column_gets_an_id_that_a_field_had_before(say: Any, root: Path) -> N
     renamed = say("alter", "rename", "name", "n", "--yes")
 
     assert ("paimon.highest-field-id", 0) == (added.error["code"], renamed.code)
+
+
+@pytest.mark.parametrize(("number", "rule"), [(0, "field-id-duplicate"), (-5, "field-id-range")])
+def test_no_field_is_added_or_renamed_beside_equal_or_negative_ids(
+    number: int, rule: str, say: Any, root: Path
+) -> None:
+    path = root / "schema" / "schema-0"
+    content = json.loads(path.read_bytes())
+    content["fields"][2]["id"] = number
+    path.write_text(json.dumps(content))
+
+    refused = [say("alter", *words, "--yes") for words in (("add", "c", "INT"), ("rename", "m", "n"))]
+    made = say("alter", "comment", "m", "x", "--yes")
+
+    assert [f"paimon.{rule}"] * 2 == [one.error["code"] for one in refused]
+    assert (0, ["schema-0", "schema-1"]) == (made.code, names(root))
 
 
 def test_commands_for_delta_tables_name_what_does_their_work(say: Any, root: Path, tmp_path: Path) -> None:

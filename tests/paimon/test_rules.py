@@ -77,6 +77,9 @@ CORRUPTIONS: dict[str, Corrupt] = {
     "paimon.field-id-range": schema(ID, NAME, field(1_073_741_823, "x", "INT"), highestFieldId=1_073_741_823),
     "paimon.column-duplicate": schema(ID, NAME, field(12, "name", "INT"), highestFieldId=12),
     "paimon.reserved-name": schema(ID, NAME, field(12, "_ROW_ID", "INT"), highestFieldId=12),
+    "paimon.blank-name": schema(ID, field(1, " ", "STRING")),
+    "paimon.comment-directive": schema(ID, field(1, "name", "STRING", description="__BLOB_FIELD; photo")),
+    "paimon.default-value": schema(ID, NAME, field(12, "x", "INT", defaultValue="five"), highestFieldId=12),
     "paimon.no-columns": lambda table: table.write(
         "schema/schema-0", PaimonBuilder.content([], primaryKeys=[], options={})
     ).without("schema/schema-1"),

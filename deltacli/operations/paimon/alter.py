@@ -24,6 +24,7 @@ from deltacli.operations.paimon.commit_schema import (
 from deltacli.operations.paimon.table_files import require_branch, require_paimon
 from deltacli.paimon.evolution.evolve import Terms, evolve
 from deltacli.paimon.evolution.requests import AddColumn, SchemaChange, change_json
+from deltacli.paimon.rules import fields
 from deltacli.paimon.rules.verdict import faults_of_new
 from deltacli.paimon.schema import Schema
 from deltacli.paimon.schema_changes import Change, changes_between
@@ -179,12 +180,17 @@ def _next_schema(request: AlterRequest, newest: Newest, used: UsedIds, now_ms: i
     fault = next(faults_of_new(after, newest.schema), None)
     if fault is not None:
         place = {} if fault.place.key is None else {"at": fault.place.key}
+        code = _CODES.get(fault.rule)
         raise Refused(
-            f"Paimon would refuse the new schema: {fault.message}",
-            code=fault.rule.id,
+            fault.message if code else f"the new schema is not valid: {fault.message}",
+            code=code or fault.rule.id,
             facts=place | {"rule": fault.rule.checks},
         )
     return after
+
+
+_CODES = {fields.BLANK_NAME: "alter.name", fields.DEFAULT_VALUE: "alter.default", fields.DIRECTIVE: "alter.directive"}
+"""Refusals by a rule that have a code of their own."""
 
 
 def _adds(changes: Iterable[SchemaChange]) -> bool:

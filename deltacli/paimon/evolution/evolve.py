@@ -20,11 +20,9 @@ from deltacli.paimon.evolution.column_edits import (
     field_of,
     moved,
     numbered,
-    part_of,
     row_around,
     with_required_keys,
 )
-from deltacli.paimon.evolution.default_values import why_bad_default
 from deltacli.paimon.evolution.option_columns import (
     drop_from_options,
     is_indexed,
@@ -51,11 +49,10 @@ from deltacli.paimon.evolution.requests import (
     UpdateType,
 )
 from deltacli.paimon.immutable_options import ALWAYS_IMMUTABLE, IMMUTABLE, is_true, why_option_is_refused
-from deltacli.paimon.schema import CURRENT_VERSION, FIRST_SYSTEM_ID, Schema
+from deltacli.paimon.schema import CURRENT_VERSION, Schema
 from deltacli.paimon.schema_changes import dotted
-from deltacli.paimon.types import DataField, DataType, Root, RowType, type_text, with_nullability
+from deltacli.paimon.types import DataField, DataType, Root, type_text, with_nullability
 
-_DIRECTIVES = ("__BLOB", "__VECTOR")
 _NULLS = "alter-column-null-to-not-null.disabled"
 
 
@@ -125,18 +122,10 @@ class _Draft:
     def add(self, change: AddColumn) -> None:
         """Add a column or a nested field, with ids that no field had."""
         name = dotted(change.path)
-        if not change.path[-1].strip():
-            raise Refused("a column needs a name that is not blank", code="alter.name")
         if not change.type.nullable:
             raise Refused(
                 f"{name} cannot be added as NOT NULL: rows of existing files have no value for it",
                 code="alter.not-null",
-            )
-        if change.comment is not None and change.comment.strip().startswith(_DIRECTIVES):
-            raise Refused(
-                f"the comment of {name} is a directive for SQL engines, which is not carried out here",
-                code="alter.directive",
-                facts={"instead": "add the column with the type BLOB or VECTOR, and set blob-field or vector-field"},
             )
         self._require_free_ids()
         number = self._next_id()
@@ -165,8 +154,6 @@ class _Draft:
 
     def _next_id(self) -> int:
         self._highest += 1
-        if self._highest >= FIRST_SYSTEM_ID:
-            raise Refused("there is no free field id below those of system fields", code="paimon.field-id-range")
         return self._highest
 
     def _require_absent(self, fields: Fields, path: Path) -> None:
@@ -198,8 +185,6 @@ class _Draft:
         """Rename a column, also in the keys and options that name it; or a nested field, which none of them names."""
         path, new_name = change.path, change.new_name
         renamed = (*path[:-1], new_name)
-        if not new_name.strip():
-            raise Refused(f"{dotted(path)} needs a name that is not blank", code="alter.name")
         if len(path) == 1:
             self._require_renamable(path[0])
 
@@ -294,7 +279,6 @@ class _Draft:
         path = change.path
         self._require_no_key(path, "get another type")
         self._fields = edit_type(self._fields, path, lambda before: self._retyped(before, change))
-        self._require_defaults(path)
 
     def _retyped(self, before: DataType, change: UpdateType) -> DataType:
         name = dotted(change.path)
@@ -362,15 +346,6 @@ class _Draft:
     def default(self, change: UpdateDefault) -> None:
         """Set or remove the default value of a column."""
         self._fields = edit_field(self._fields, change.path, lambda field: replace(field, default_value=change.default))
-        self._require_defaults(change.path)
-
-    def _require_defaults(self, path: Path) -> None:
-        """Raise Refused where the default value of a field on a path does not fit its type."""
-        around: DataType = RowType(self._fields)
-        for place in range(1, len(path) + 1):
-            if isinstance(around, RowType):
-                _require_default(field_of(around.fields, path[:place]), path[:place])
-            around = part_of(around, path[:place])
 
     def table_comment(self, change: UpdateTableComment) -> None:
         """Set or remove the comment of the table."""
@@ -423,11 +398,6 @@ class _Draft:
         if self._primary_keys and self._terms.has_snapshots:
             raise Refused("the primary key cannot be dropped once the table has a snapshot", code="alter.key")
         self._primary_keys = ()
-
-
-def _require_default(field: DataField, path: Path) -> None:
-    if field.default_value is not None and (reason := why_bad_default(field.type, field.default_value)) is not None:
-        raise Refused(f"{dotted(path)} cannot have this default value: {reason}", code="alter.default")
 
 
 def _key_refused(name: str, change: str, word: str) -> Refused:

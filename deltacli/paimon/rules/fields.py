@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Rule, Severity
+from deltacli.paimon.evolution.default_values import why_bad_default
 from deltacli.paimon.rules.views import SchemaFileView
 from deltacli.paimon.schema import FIRST_SYSTEM_ID, Schema
 from deltacli.paimon.schema_changes import dotted
@@ -15,12 +16,13 @@ AREA = Area("Fields and keys")
 
 _RESERVED = frozenset({"_SEQUENCE_NUMBER", "_VALUE_KIND", "_LEVEL", "_ROW_ID", "rowkind"})
 _RESERVED_PREFIX = "_KEY_"
-_NOT_A_KEY = frozenset(
+NO_KEY_TYPES = frozenset(
     {
         *(Root.ARRAY, Root.MAP, Root.ROW, Root.MULTISET, Root.VECTOR),
         *(Root.VARIANT, Root.GEOMETRY, Root.GEOGRAPHY),
     }
 )
+_DIRECTIVES = ("__BLOB", "__VECTOR")
 _REFUSED = "Paimon refuses to open or alter the table"
 
 
@@ -65,6 +67,35 @@ RESERVED_NAME = _rule(
     "No column has the name of a system field; a nested field is a warning.",
     Fix(_REFUSED, "rename the column in the file", "nothing"),
     "a column named _VALUE_KIND",
+    spec="DataField",
+)
+BLANK_NAME = _rule(
+    "paimon.blank-name",
+    "Each field has a name that is not blank, nested fields included.",
+    Fix(_REFUSED, "rename the field in the file", "nothing"),
+    "a column named ''",
+    spec="DataField",
+)
+DIRECTIVE = _rule(
+    "paimon.comment-directive",
+    "No comment begins with a directive to SQL engines: they act on it and do not store it.",
+    Fix(
+        "a table that is created like this one is refused, or gets a BLOB or VECTOR in place of the column",
+        "write another comment: deltacli alter TABLE comment COLUMN TEXT",
+        "nothing",
+    ),
+    '"description": "__BLOB_FIELD"',
+    spec="DataField",
+)
+DEFAULT_VALUE = _rule(
+    "paimon.default-value",
+    "Default values can be converted to the type of their field.",
+    Fix(
+        "writers fail on rows without a value",
+        "set another default: deltacli alter TABLE default COLUMN VALUE",
+        "nothing",
+    ),
+    '"defaultValue": "five" of an INT',
     spec="DataField",
 )
 NO_COLUMNS = _rule(
@@ -133,7 +164,7 @@ def check_ids(view: SchemaFileView) -> Iterator[Finding]:
         yield HIGHEST_ID.at(view.place("highestFieldId"), message, seen=seen, expected=f"at least {max(users)}")
 
 
-@AREA.check(SchemaFileView, COLUMN_DUPLICATE, RESERVED_NAME, NO_COLUMNS)
+@AREA.check(SchemaFileView, COLUMN_DUPLICATE, RESERVED_NAME, BLANK_NAME, NO_COLUMNS)
 def check_names(view: SchemaFileView) -> Iterator[Finding]:
     """Check that there are columns, with distinct names that are not reserved."""
     if view.schema is None:
@@ -145,10 +176,28 @@ def check_names(view: SchemaFileView) -> Iterator[Finding]:
         if count > 1:
             yield COLUMN_DUPLICATE.at(view.place(name), f"{count} columns are named {name!r}")
     for path, field in walk_fields(view.schema.fields):
+        if not field.name.strip():
+            yield BLANK_NAME.at(view.place(dotted(path)), f"the name of the field {field.id} is blank", seen=field.name)
         if field.name in _RESERVED or field.name.startswith(_RESERVED_PREFIX):
             severity = None if len(path) == 1 else Severity.WARNING
             message = f"{field.name} is the name of a system field"
             yield RESERVED_NAME.at(view.place(dotted(path)), message, severity=severity)
+
+
+@AREA.check(SchemaFileView, DIRECTIVE, DEFAULT_VALUE)
+def check_texts(view: SchemaFileView) -> Iterator[Finding]:
+    """Check comments and default values."""
+    for path, field in () if view.schema is None else walk_fields(view.schema.fields):
+        name = dotted(path)
+        if field.description is not None and field.description.strip().startswith(_DIRECTIVES):
+            message = (
+                f"the comment of {name} is a directive for SQL engines, which only a new BLOB or VECTOR column has"
+            )
+            yield DIRECTIVE.at(view.place(name), message, seen=field.description)
+        reason = None if field.default_value is None else why_bad_default(field.type, field.default_value)
+        if reason is not None:
+            message = f"{name} cannot have this default value: {reason}"
+            yield DEFAULT_VALUE.at(view.place(name), message, seen=field.default_value)
 
 
 @AREA.check(SchemaFileView, KEY_MISSING, KEY_DUPLICATE, KEY_TYPE, KEY_IN_PARTITION)
@@ -175,7 +224,7 @@ def _check_names_of_keys(
             yield KEY_DUPLICATE.at(view.place(place), f"the {word} {name} is named {count} times")
         if name not in types:
             yield KEY_MISSING.at(view.place(place), f"the {word} {name} is not a column", seen=name)
-        elif types[name].root in _NOT_A_KEY:
+        elif types[name].root in NO_KEY_TYPES:
             yield KEY_TYPE.at(view.place(place), f"the {word} {name} has the type {types[name].root}")
 
 
@@ -185,7 +234,7 @@ def check_blobs(view: SchemaFileView) -> Iterator[Finding]:
     schema = view.schema
     if schema is None:
         return
-    blobs = [field for field in schema.fields if _is_blob(field.type)]
+    blobs = [field for field in schema.fields if is_blob(field.type)]
     for field in schema.fields:
         if field not in blobs and _has_blob(field.type):
             yield BLOB.at(view.place(field.name), f"{field.name} has a BLOB inside")
@@ -199,7 +248,7 @@ def check_blobs(view: SchemaFileView) -> Iterator[Finding]:
         yield BLOB.at(view.place(blobs[0].name), f"a BLOB column needs {' and '.join(missing)} to be true")
 
 
-def _is_blob(data_type: DataType) -> bool:
+def is_blob(data_type: DataType) -> bool:
     """Return True for BLOB, ARRAY<BLOB> and MAP<X, BLOB>."""
     match data_type:
         case ListType(Root.ARRAY, element):
