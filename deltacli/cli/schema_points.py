@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.cli.options.chosen_version import note_findings, parse_moment_of
@@ -27,6 +28,8 @@ class SchemaPoint(NamedTuple):
     snapshot_id: int | None = None
     tag: str | None = None
     branch: str | None = None
+    is_text: bool = False
+    """The point was given in one word, such as `schema:3`."""
 
     def open(self, run: Run, table: str) -> Snapshot | PaimonSnapshot:
         """Return the table at the point. Raises UsageError for points that exclude each other or of another format."""
@@ -50,9 +53,16 @@ class SchemaPoint(NamedTuple):
             table,
             delta=of_delta,
             paimon=of_paimon,
-            of_delta=given(version=self.version, timestamp=self.timestamp),
-            of_paimon=given(schema_id=self.schema_id, snapshot_id=self.snapshot_id, tag=self.tag, branch=self.branch),
+            of_delta=self._given("version", "timestamp"),
+            of_paimon=self._given("schema_id", "snapshot_id", "tag", "branch"),
         )
+
+    def _given(self, *names: str) -> Mapping[str, bool]:
+        """Return which parts were given, spelled as on the command line."""
+        found = {name: getattr(self, name) for name in names}
+        if self.is_text:
+            return {f"{name.removesuffix('_id')}:": value is not None for name, value in found.items()}
+        return given(**found)
 
     def describe(self, run: Run, table: str) -> DescribedSchema:
         """Return the schema at the point, or that in a file, in the columns of Paimon."""
@@ -97,11 +107,12 @@ def parse_point(text: str | None, option: str) -> SchemaPoint:
         numbers.get("snapshot"),
         found.get("tag"),
         found.get("branch"),
+        is_text=True,
     )
 
 
 def _number(value: str, option: str, text: str) -> int:
-    if not (value.isascii() and value.isdigit() and len(value) < 19):
+    if not (value.isascii() and value.isdigit() and len(value) < 20 and int(value) < 1 << 63):
         raise _no_point(option, text)
     return int(value)
 

@@ -19,6 +19,9 @@ IMMUTABLE = frozenset(
 )
 """Options that Java refuses to change once the table has a snapshot."""
 
+_ONE_WAY = ("ignore-delete", "ignore-update-before")
+"""Options that stay true."""
+
 
 def is_true(options: Mapping[str, str], key: str, *, default: bool = False) -> bool:
     """Return the value of a boolean option."""
@@ -43,10 +46,12 @@ def why_option_is_refused(
         return f"{key} cannot be changed once the table has a snapshot"
     if key == "bucket":
         return _why_bucket_is_refused(before or "-1", value)
-    if key == "deletion-vectors.enabled" and not is_true(options, "deletion-vectors.modifiable"):
-        return "deletion-vectors.enabled can be changed only with deletion-vectors.modifiable=true"
-    if key == "ignore-delete" and is_true(options, key) and (value or "").lower() != "true":
-        return "ignore-delete cannot be disabled once the table has a snapshot"
+    was_true, becomes_true = is_true(options, key), is_true({} if value is None else {key: value}, key)
+    if key == "deletion-vectors.enabled" and was_true != becomes_true:
+        may = is_true(options, "deletion-vectors.modifiable")
+        return None if may else "deletion-vectors.enabled can be changed only with deletion-vectors.modifiable=true"
+    if key in _ONE_WAY and was_true and not becomes_true:
+        return f"{key} cannot be disabled once the table has a snapshot"
     return None
 
 

@@ -27,6 +27,10 @@ from deltacli.paimon.types import (
 Path = tuple[str, ...]
 
 
+EXPLICIT_DISABLED = "disable-explicit-type-casting is true"
+"""Why a change of type is refused that readers of old files could execute."""
+
+
 class ChangeKind(StrEnum):
     """The kind of a change, as in Paimon's SchemaChange; the last three have no such change."""
 
@@ -154,8 +158,12 @@ class _Differ:
         name = path[0] if len(path) == 1 else ""
         if self._was_key(name):
             loss, reason = Loss.REFUSED, "it is a key"
-        elif verdict.paimon == "explicit" and is_true(self._before.options, "disable-explicit-type-casting"):
-            loss, reason = Loss.REFUSED, "disable-explicit-type-casting is true"
+        elif (
+            loss is not Loss.REFUSED
+            and verdict.paimon == "explicit"
+            and is_true(self._before.options, "disable-explicit-type-casting")
+        ):
+            loss, reason = Loss.REFUSED, EXPLICIT_DISABLED
         return Change(ChangeKind.TYPE, path, field_id, type_json(old), type_json(new), loss, reason, verdict.paimon)
 
     def _was_key(self, name: str) -> bool:

@@ -18,7 +18,10 @@ CHANGELOG_PREFIX = "changelog-"
 TAG_PREFIX = "tag-"
 BRANCH_PREFIX = "branch-"
 
-_NUMBER = re.compile(r"[0-9]{1,18}")
+MAX_NUMBER = (1 << 63) - 1
+"""The greatest number of a schema or snapshot."""
+
+_NUMBER = re.compile(r"[0-9]{1,19}")
 
 
 def branch_root(branch: str) -> str:
@@ -36,4 +39,4 @@ def number_of(name: str, prefix: str) -> int | None:
     digits = name.removeprefix(prefix)
     if digits == name or not _NUMBER.fullmatch(digits) or digits != str(int(digits)):
         return None
-    return int(digits)
+    return int(digits) if int(digits) <= MAX_NUMBER else None

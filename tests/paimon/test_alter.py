@@ -198,6 +198,90 @@ def test_no_field_is_added_or_renamed_beside_equal_or_negative_ids(
     assert (0, ["schema-0", "schema-1"]) == (made.code, names(root))
 
 
+def test_widening_to_not_null_is_refused_for_a_nullable_column_as_java_does(say: Any, root: Path) -> None:
+    refused = say("widen-type", "r.a", "BIGINT NOT NULL", "--yes")
+    path = root / "schema" / "schema-0"
+    path.write_text(path.read_text().replace('"INT"', '"INT NOT NULL"'))
+    made = say("widen-type", "r.a", "BIGINT NOT NULL", "--yes")
+    kept = say("widen-type", "m.value", "BIGINT", "--yes")
+
+    assert ("alter.not-null", 0, 0) == (refused.error["code"], made.code, kept.code)
+    assert "BIGINT NOT NULL" == made.document["schemaAfter"]["fields"][2]["type"]["fields"][0]["type"]
+    assert "BIGINT NOT NULL" == kept.document["schemaAfter"]["fields"][3]["type"]["value"]
+
+
+def test_a_type_that_no_column_has_as_not_null_names_alter_type(say: Any, root: Path) -> None:
+    path = root / "schema" / "schema-0"
+    path.write_text(
+        path.read_text().replace('"name": "a",', '"name": "a b",').replace('"INT"', '"TIMESTAMP(3) NOT NULL"', 1)
+    )
+
+    refused = say("widen-type", "r.`a b`", "STRING", "--allow-lossy", "--yes")
+    made = say("alter", "type", "r.`a b`", "STRING", "--allow-lossy", "--yes")
+
+    assert f"deltacli alter {root} type 'r.`a b`' STRING --allow-lossy" == refused.error["hint"]
+    assert ("alter.cast", 0) == (refused.error["code"], made.code)
+
+
+@pytest.mark.parametrize(
+    ("present", "words", "code"),
+    [
+        ("deletion-vectors.enabled=false", ("unset", "deletion-vectors.enabled"), 0),
+        ("deletion-vectors.enabled=true", ("unset", "deletion-vectors.enabled"), 4),
+        ("a=b", ("set", "deletion-vectors.enabled=false"), 0),
+        ("deletion-vectors.enabled=true", ("set", "deletion-vectors.enabled=TRUE"), 0),
+        ("ignore-update-before=true", ("set", "ignore-update-before=false"), 4),
+    ],
+)
+def test_an_option_of_old_files_is_judged_by_what_it_means(
+    present: str, words: tuple[str, ...], code: int, say: Any, root: Path
+) -> None:
+    path = root / "schema" / "schema-0"
+    content = json.loads(path.read_bytes())
+    content["options"] |= dict([present.split("=")])
+    path.write_text(json.dumps(content))
+
+    assert code == say("alter", *words, "--yes").code
+
+
+def test_the_schema_with_the_greatest_number_is_read_and_is_the_last_one(say: Any, root: Path) -> None:
+    last, beyond = 2**63 - 1, 2**63
+    content = json.loads((root / "schema" / "schema-0").read_bytes())
+    (root / "schema" / f"schema-{last}").write_text(json.dumps(content | {"id": last}))
+    (root / "schema" / f"schema-{beyond}").write_text("{}")
+
+    refused = say("alter", "comment", "r", "x", "--yes")
+    shown = say("snapshot")
+    findings = say("validate").document["tables"][0]["findings"]
+    found = [one["location"]["path"] for one in findings if one["rule"] == "paimon.stray-file"]
+
+    assert "alter.number" == refused.error["code"]
+    assert (last, [f"schema/schema-{beyond}"]) == (shown.document["schemaId"], found)
+
+
+POINTS = {"--version=1": "--schema-id N", "--timestamp=2026-01-01": "--snapshot-id N", "--schema-id=0": "--version N"}
+
+
+@pytest.mark.parametrize("option", [*POINTS, "--tag=t"])
+def test_a_point_of_the_other_format_names_how_this_one_is_named(
+    option: str, say: Any, root: Path, tmp_path: Path
+) -> None:
+    is_delta = option not in list(POINTS)[:2]
+    table = make_sample(tmp_path / "trips") if is_delta else root
+
+    error = say("snapshot", option, table=table).error
+
+    assert 2 == error["exit"]
+    assert POINTS.get(option, "--timestamp T") in error["details"]["instead"]
+
+
+def test_a_point_of_a_comparison_is_spelled_as_it_was_given(root: Path, capsysbinary: Capture) -> None:
+    code = run(["schema", "diff", str(root), "--from", "version:0"])
+
+    err = capsysbinary.readouterr().err.decode()
+    assert (2, True, True) == (code, "version: works on Delta tables only" in err, "schema:N" in err)
+
+
 def test_commands_for_delta_tables_name_what_does_their_work(say: Any, root: Path, tmp_path: Path) -> None:
     words = {"changes": ("--from", "0"), "log cat": ("0",), "log compact": ("--from", "0", "--to", "1")}
     words |= {"log backup": (str(tmp_path / "b"),)}
@@ -214,8 +298,9 @@ def test_no_log_is_restored_into_a_paimon_table(root: Path, tmp_path: Path) -> N
     backed_up = run(["log", "backup", str(make_sample(tmp_path / "trips")), str(tmp_path / "backup")])
 
     code = run(["log", "restore", str(root), str(tmp_path / "backup"), "--yes"])
+    without = run(["log", "restore", str(root), str(tmp_path / "nothing"), "--yes"])
 
-    assert (0, 2) == (backed_up, code)
+    assert (0, 2, 2) == (backed_up, code, without)
     assert not (root / "_delta_log").exists()
 
 
@@ -266,7 +351,10 @@ def test_texts_that_are_not_types_are_refused(text: str) -> None:
     [
         ("TINYINT", "-128", "128"),
         ("BOOLEAN", "yes", "maybe"),
-        ("DECIMAL(4, 2)", "99.999", "100"),
+        ("DECIMAL(4, 2)", "99.99", "100"),
+        ("DECIMAL(4, 2)", "1.239", "99.995"),
+        ("DECIMAL(4, 2)", "'-0.5'", " 1"),
+        ("DECIMAL(38, 10)", "1.12345678901234567890123456789", "1_000"),
         ("DATE", "2024-02-29", "2023-02-29"),
         ("TIMESTAMP(3)", "2024-01-01 10:00:00.123", "2024-01-01 25:00:00"),
         ("TIME", "23:59", "24:00"),

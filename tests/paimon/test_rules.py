@@ -188,6 +188,20 @@ def test_an_unusual_type_string_is_a_warning_for_python(table: PaimonBuilder) ->
     assert ["info", "info", "warning"] == severities
 
 
+def test_a_change_of_type_that_only_an_option_forbade_is_a_warning_with_that_reason(table: PaimonBuilder) -> None:
+    forbidden = {"bucket": "2", "disable-explicit-type-casting": "true"}
+    table.schema(ID, field(1, "name", "STRING"), options=forbidden, id=1)
+    table.schema(ID, field(1, "name", "BYTES"), options=forbidden, id=2)
+    table.schema(ID, field(1, "name", {"type": "ARRAY", "element": "INT"}), options=forbidden, id=3)
+
+    by_option, by_cast = [one for one in check(table.root).findings if one.rule.id == "paimon.type-change"]
+
+    assert ("warning", "error") == (by_option.severity, by_cast.severity)
+    assert "disable-explicit-type-casting is true" in by_option.message
+    assert "readers can convert old files" in by_option.message
+    assert "disable" not in by_cast.message
+
+
 def test_every_schema_file_of_the_corpus_has_the_verdict_of_java(corpus: Path) -> None:
     wrong, seen = [], 0
     files = [rule.id for area in ("schema_files", "fields", "table_options") for rule in _area(area)]

@@ -96,8 +96,18 @@ def _is_only_paimon(storage: Storage, of_paimon: Mapping[str, bool]) -> bool:
     return storage.kind_of("") is PathKind.DIRECTORY and is_paimon(storage)
 
 
+_POINTS: Mapping[str, str] = {
+    **dict.fromkeys(("--version", "--timestamp"), "--schema-id N, --snapshot-id N or --tag T on a Paimon table"),
+    **dict.fromkeys(("--schema-id", "--snapshot-id", "--tag"), "--version N or --timestamp T on a Delta table"),
+    "version:": "schema:N, snapshot:N or tag:T on a Paimon table",
+    **dict.fromkeys(("schema:", "snapshot:", "tag:"), "version:N on a Delta table"),
+}
+"""How a point of a table is named, and how in the other format."""
+
+
 def _refuse(options: Mapping[str, bool], table_format: str) -> None:
     """Raise UsageError if an option of the other format was given."""
     for option, is_given in options.items():
         if is_given:
-            raise UsageError(f"{option} works on {table_format} tables only", code="usage.table-format")
+            facts = {"instead": _POINTS[option]} if option in _POINTS else {}
+            raise UsageError(f"{option} works on {table_format} tables only", code="usage.table-format", facts=facts)

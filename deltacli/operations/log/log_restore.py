@@ -145,12 +145,12 @@ def plan_restore(
     Raises Unreadable for a missing or damaged backup, PaimonTable for a Paimon table, and Refused where the backup is
     of another table, or where the result would mix two histories.
     """
-    listed = _require_complete(source)
-    require_writable(storage)
-    require_real_directories(storage, listed.files)
     log = list_whole_log(storage, progress=progress)
     if log is None:
         refuse_paimon(storage)
+    listed = _require_complete(source)
+    require_writable(storage)
+    require_real_directories(storage, listed.files)
     present = log or {}
     sizes = (file.size_bytes for file in listed.files.values())
     compare = partial(_compare, storage, source, present)

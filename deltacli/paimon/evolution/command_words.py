@@ -100,7 +100,10 @@ def type_of(text: str) -> DataType:
 
 
 def widening(words: Sequence[str]) -> tuple[SchemaChange, ...]:
-    """Return COLUMN TYPE [COLUMN TYPE …] as changes of type that keep the nullability. Raises UsageError."""
+    """Return COLUMN TYPE [COLUMN TYPE …] as changes of type that keep the nullability, unless a type says NOT NULL.
+
+    Raises UsageError.
+    """
     if not words or len(words) % 2:
         raise UsageError(
             "a column without a type: columns and types are given in pairs",
@@ -109,7 +112,8 @@ def widening(words: Sequence[str]) -> tuple[SchemaChange, ...]:
             hint="deltacli widen-type {table} amount 'DECIMAL(20, 2)' id BIGINT",
         )
     pairs = zip(words[::2], words[1::2], strict=True)
-    return tuple(UpdateType(column_path(column), type_of(text), keep_nullability=True) for column, text in pairs)
+    types = ((column_path(column), type_of(text)) for column, text in pairs)
+    return tuple(UpdateType(path, found, keep_nullability=found.nullable) for path, found in types)
 
 
 def _add(words: Sequence[str], details: Details) -> tuple[SchemaChange, ...]:

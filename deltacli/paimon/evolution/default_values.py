@@ -5,14 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from datetime import date
-from decimal import Decimal, InvalidOperation
+from decimal import ROUND_HALF_UP, Context, Decimal
 
-from deltacli.paimon.types import AtomicType, DataType, ListType, MapType, Root, RowType
+from deltacli.paimon.types import AtomicType, DataType, ListType, MapType, Root, RowType, atomic_text
 
 _BOOLEANS = frozenset({"t", "true", "y", "yes", "1", "f", "false", "n", "no", "0"})
 _BITS = {Root.TINYINT: 7, Root.SMALLINT: 15, Root.INT: 31, Root.BIGINT: 63}
 _WHOLE = re.compile(r"[+-]?[0-9]{1,40}")
 _NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,3})?")
+_MAX_EXPONENT = 1_000 + 38
 _DATE = re.compile(r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}")
 _TIME = r"([01]?[0-9]|2[0-3])(:[0-5]?[0-9](:[0-5]?[0-9](\.[0-9]{1,9})?)?)?"
 _TIME_OF_DAY = re.compile(_TIME)
@@ -20,13 +21,18 @@ _TIMESTAMP = re.compile(rf"([0-9]{{4}}-[0-9]{{1,2}}-[0-9]{{1,2}})([ T]{_TIME})?"
 
 
 def why_bad_default(data_type: DataType, text: str) -> str | None:
-    """Return why a text cannot be the default value of a column, None if it can."""
+    """Return why a text cannot be the default value of a column, None if it can. Java removes quotes around it."""
+    is_quoted = len(text) > 1 and text.startswith("'") and text.endswith("'")
+    return _why_bad_value(data_type, text[1:-1] if is_quoted else text)
+
+
+def _why_bad_value(data_type: DataType, text: str) -> str | None:
     match data_type:
         case AtomicType(root):
             judge = _JUDGES.get(root)
             if judge is None:
                 return f"a column of the type {root} cannot have a default value"
-            return None if judge(text, data_type) else f"{text!r} cannot be converted to {root}"
+            return None if judge(text, data_type) else f"{text!r} cannot be converted to {atomic_text(data_type)}"
         case ListType(Root.ARRAY, element):
             return _why_bad_parts(text, "[]", "an ARRAY is written as [a, b]", lambda _: element)
         case RowType(fields):
@@ -46,7 +52,7 @@ def _why_bad_parts(text: str, brackets: str, form: str, type_at: Callable[[int],
 
 
 def _why_bad_part(data_type: DataType, part: str) -> str | None:
-    return None if part == "null" else why_bad_default(data_type, part)
+    return None if part == "null" else _why_bad_value(data_type, part)
 
 
 def _why_bad_row(text: str, types: list[DataType]) -> str | None:
@@ -62,7 +68,7 @@ def _why_bad_map(text: str, key: DataType, value: DataType) -> str | None:
         before, arrow, after = entry.partition("->")
         if not arrow:
             return f"{text!r} has another form: {form}"
-        reason = why_bad_default(key, before.strip()) or _why_bad_part(value, after.strip())
+        reason = _why_bad_value(key, before.strip()) or _why_bad_part(value, after.strip())
         if reason:
             return reason
     return None
@@ -93,12 +99,13 @@ def _is_number(text: str, _: AtomicType) -> bool:
 
 
 def _is_decimal(text: str, data_type: AtomicType) -> bool:
+    """Return True for a number that has the precision after rounding: Java makes others null without an error."""
     precision, scale = map(int, data_type.arguments)
-    try:
-        value = Decimal(text.strip())
-    except InvalidOperation:
+    if not _NUMBER.fullmatch(text):
         return False
-    return value.is_finite() and (not value or value.adjusted() < precision - scale)
+    context = Context(prec=len(text) + _MAX_EXPONENT)
+    value = Decimal(text).quantize(Decimal(1).scaleb(-scale), ROUND_HALF_UP, context)
+    return not value or value.adjusted() < precision - scale
 
 
 def _is_date(text: str, _: AtomicType) -> bool:

@@ -6,6 +6,7 @@ and what loses data is refused with its reason.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -51,6 +52,7 @@ from deltacli.paimon.evolution.requests import (
 from deltacli.paimon.immutable_options import ALWAYS_IMMUTABLE, IMMUTABLE, is_true, why_option_is_refused
 from deltacli.paimon.schema import CURRENT_VERSION, Schema
 from deltacli.paimon.schema_changes import dotted
+from deltacli.paimon.table_paths import MAX_NUMBER
 from deltacli.paimon.types import DataField, DataType, Root, type_text, with_nullability
 
 _NULLS = "alter-column-null-to-not-null.disabled"
@@ -96,6 +98,8 @@ class _Draft:
 
     def finished(self, time_ms: int) -> Schema:
         """Return the new schema, in the newest version of the format."""
+        if self._old.id >= MAX_NUMBER:
+            raise Refused(f"schema {self._old.id} has the greatest number that Paimon can read", code="alter.number")
         return Schema(
             CURRENT_VERSION,
             self._old.id + 1,
@@ -293,7 +297,12 @@ class _Draft:
         verdict = judge_cast(with_nullability(before, after.nullable), after)
         step = f"{name}: {type_text(before)} to {type_text(after)}"
         if verdict.loss is Loss.REFUSED:
-            raise Refused(f"{step} is not possible: {verdict.reason}", code="alter.cast", facts=_cast(verdict.paimon))
+            raise Refused(
+                f"{step} is not possible: {verdict.reason}",
+                code="alter.cast",
+                facts=_cast(verdict.paimon),
+                hint=_hint_without_not_null(before, change),
+            )
         if verdict.paimon == "explicit" and is_true(self._old.options, "disable-explicit-type-casting"):
             reason = "it is an explicit cast, and disable-explicit-type-casting is true"
             raise Refused(f"{step} is not possible: {reason}", code="alter.cast", facts=_cast(verdict.paimon))
@@ -398,6 +407,16 @@ class _Draft:
         if self._primary_keys and self._terms.has_snapshots:
             raise Refused("the primary key cannot be dropped once the table has a snapshot", code="alter.key")
         self._primary_keys = ()
+
+
+def _hint_without_not_null(before: DataType, change: UpdateType) -> str | None:
+    """Return the command for a type that the column can have if it does not keep its NOT NULL."""
+    nullable = with_nullability(change.type, True)
+    loss = judge_cast(with_nullability(before, True), nullable).loss
+    if before.nullable or not change.keep_nullability or loss is Loss.REFUSED:
+        return None
+    words = f"{shlex.quote(dotted(change.path))} {shlex.quote(type_text(nullable))}"
+    return f"deltacli alter {{table}} type {words}{' --allow-lossy' if loss is Loss.LOSSY else ''}"
 
 
 def _key_refused(name: str, change: str, word: str) -> Refused:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Rule, Severity
 from deltacli.paimon.casts import Loss
 from deltacli.paimon.rules.views import EvolutionView
-from deltacli.paimon.schema_changes import Change, ChangeKind, changes_between, dotted, sentence
+from deltacli.paimon.schema_changes import EXPLICIT_DISABLED, Change, ChangeKind, changes_between, dotted, sentence
 from deltacli.paimon.types import walk_fields
 
 AREA = Area("Evolution")
@@ -52,8 +52,9 @@ IMMUTABLE_OPTION = _rule(
 )
 TYPE_CHANGE = _rule(
     "paimon.type-change",
-    "A type changes only to one that readers of old files can convert to.",
-    "readers fail on old files",
+    "A type changes only to one that readers of old files can convert to. A warning where they can, and only "
+    "`disable-explicit-type-casting` forbade the change.",
+    "readers fail on old files; with a warning, they convert old values as the message says",
     "a column from VARIANT to INT",
 )
 NOT_NULL = _rule(
@@ -81,11 +82,16 @@ def check_changes(view: EvolutionView) -> Iterator[Finding]:
     for change in changes_between(view.before, view.after, has_snapshots=view.has_snapshots):
         rule = _BY_KIND.get(change.kind)
         if rule is not None and change.loss is Loss.REFUSED:
-            yield rule.at(view.place(_key(change)), _message(view, change), seen=change.after, expected=change.before)
+            severity = Severity.WARNING if change.reason == EXPLICIT_DISABLED else None
+            message = _message(view, change)
+            yield rule.at(
+                view.place(_key(change)), message, seen=change.after, expected=change.before, severity=severity
+            )
 
 
 def _message(view: EvolutionView, change: Change) -> str:
-    return f"{sentence(change)}, since schema {view.before.id}: {change.reason}"
+    more = ", which forbids the change; readers can convert old files" if change.reason == EXPLICIT_DISABLED else ""
+    return f"{sentence(change)}, since schema {view.before.id}: {change.reason}{more}"
 
 
 def _key(change: Change) -> str:
