@@ -33,11 +33,15 @@ _LIMITS = {
     "bodyBytes": ("body_bytes", 1, 2**30),
     "headerBytes": ("header_bytes", 1_024, 2**20),
     "jsonDepth": ("json_depth", 1, 1_000),
+    "headSeconds": ("head_seconds", 1, 3_600),
     "bodySeconds": ("body_seconds", 1, 3_600),
+    "idleSeconds": ("idle_seconds", 1, 86_400),
     "streamIdleSeconds": ("stream_idle_seconds", 1, 86_400),
     "streamSeconds": ("stream_seconds", 1, 7 * 86_400),
     "requestsPerSecond": ("requests_per_second", 0, 1_000_000),
     "concurrentRequests": ("concurrent_requests", 0, 100_000),
+    "connections": ("connections", 1, 1_000_000),
+    "connectionsPerAddress": ("connections_per_address", 0, 1_000_000),
 }
 _SSL = frozenset({"selfSigned", "certificateFile", "certificateKeyFile", "certificatePasswordFile"})
 _URL = re.compile(r"[!$&()*+,./0-9:;=@A-Z\[\]_a-z~%-]{1,2000}")

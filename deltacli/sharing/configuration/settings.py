@@ -13,16 +13,20 @@ from deltacli.sharing.signing.choose import Proxy
 
 @dataclass(frozen=True)
 class Limits:
-    """What one request and one recipient may use. A rate of 0 disables that limit."""
+    """What one connection, one request and one recipient may use. A limit of 0 is none where that is allowed."""
 
     body_bytes: int = 2 * 1024 * 1024
     header_bytes: int = 32 * 1024
     json_depth: int = 100
+    head_seconds: int = 20
     body_seconds: int = 10
+    idle_seconds: int = 75
     stream_idle_seconds: int = 60
     stream_seconds: int = 3_600
     requests_per_second: int = 50
     concurrent_requests: int = 64
+    connections: int = 1_000
+    connections_per_address: int = 256
 
 
 @dataclass(frozen=True)

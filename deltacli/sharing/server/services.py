@@ -12,6 +12,7 @@ from deltacli.sharing.configuration.shares_yaml import read_configuration
 from deltacli.sharing.model import Catalog
 from deltacli.sharing.server.assembling import LiveApplication, guarded
 from deltacli.sharing.server.guarding.assembling import make_guarding, require_startable
+from deltacli.sharing.server.guarding.connections import Connections
 from deltacli.sharing.server.guarding.guard import RequestGuard
 from deltacli.sharing.server.guarding.serving_state import ServingState
 from deltacli.sharing.server.serving import Service, Sockets, bind
@@ -46,7 +47,8 @@ class TryOut:
         """Return the service."""
         state = ServingState(self._configuration)
         guard = RequestGuard(lambda: state)
-        return Service(guarded(LiveApplication(lambda: state, guard, self.keys, SharedSnapshots())))
+        live = LiveApplication(lambda: state, guard, self.keys, SharedSnapshots())
+        return Service(guarded(live), Connections(lambda: state.configuration.settings))
 
 
 @dataclass(frozen=True)
@@ -102,7 +104,8 @@ class Configured:
         snapshots = SharedSnapshots(max_bytes=settings.cache_bytes)
         live = LiveApplication(lambda: reloader.state, guard, keys, snapshots, self.clock)
         guarding.key_file = keys if isinstance(keys, KeyFile) else None
-        return Service(guarded(live), guarding.admin, (guarding.run,), reloader.request, settings.tls)
+        connections = Connections(lambda: reloader.state.configuration.settings, metrics=guarding.metrics)
+        return Service(guarded(live), connections, guarding.admin, (guarding.run,), reloader.request, settings.tls)
 
 
 def open_sockets(configuration: Configuration) -> Sockets:

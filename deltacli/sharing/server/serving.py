@@ -8,6 +8,7 @@ import socket
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from multiprocessing import parent_process
@@ -16,24 +17,23 @@ from typing import TYPE_CHECKING, Any
 from deltacli.delta.log.file_actions import action_schemas
 from deltacli.errors import StorageFailed, UsageError
 from deltacli.hints import quoted
-from deltacli.sharing.protocol.wire_errors import malformed
+from deltacli.sharing.configuration.settings import Limits, Settings
 
 if TYPE_CHECKING:
-    import asyncio
-
     import uvicorn
     from starlette.types import ASGIApp
 
     from deltacli.sharing.configuration.settings import Tls
+    from deltacli.sharing.server.guarding.connections import Connections
 
 SHUTDOWN_SECONDS = 30
-KEEP_ALIVE_SECONDS = 75
 _BACKLOG = 2048
+_ADMIN_CONNECTIONS = 100
 
 
 def require_server() -> None:
     """Raise UsageError unless the packages of the server are installed."""
-    for name in ("starlette", "uvicorn", "yaml", "prometheus_client"):
+    for name in ("starlette", "uvicorn", "httptools", "yaml", "prometheus_client"):
         if find_spec(name) is None:
             raise UsageError(
                 f"the server needs the package {name}, which is not installed",
@@ -97,6 +97,7 @@ class Service:
     """
 
     application: ASGIApp
+    connections: Connections
     admin: ASGIApp | None = None
     background: tuple[Callable[[], Coroutine[Any, Any, None]], ...] = ()
     on_hangup: Callable[[], None] | None = None
@@ -121,7 +122,7 @@ def run_service(service: Service, sockets: Sockets) -> None:
     """Answer requests until a signal; then finish the running ones, for up to 30 seconds. A second signal ends them."""
     import asyncio
 
-    server = _server(service.application, _tls_options(service.tls))
+    server = _server(service.application, service.connections, _tls_options(service.tls))
     _import_what_queries_need()
     with asyncio.Runner(loop_factory=server.config.get_loop_factory()) as runner:
         runner.run(_run(service, server, sockets))
@@ -137,10 +138,14 @@ def _import_what_queries_need() -> None:
 async def _run(service: Service, server: uvicorn.Server, sockets: Sockets) -> None:
     import asyncio
 
+    from deltacli.sharing.server.guarding.connections import Connections
+
     loop = asyncio.get_running_loop()
-    beside = [asyncio.create_task(work()) for work in service.background]
+    beside = [asyncio.create_task(work()) for work in (service.connections.run, *service.background)]
     if service.admin is not None and sockets.admin is not None:
-        beside.append(asyncio.create_task(_without_signals(_server(service.admin, {}), sockets.admin)))
+        connections = Connections(lambda: Settings(limits=Limits(connections=_ADMIN_CONNECTIONS)))
+        beside.append(asyncio.create_task(connections.run()))
+        beside.append(asyncio.create_task(_without_signals(_server(service.admin, connections, {}), sockets.admin)))
     if service.on_hangup is not None:
         loop.add_signal_handler(signal.SIGHUP, service.on_hangup)
     parent = parent_process()
@@ -160,18 +165,21 @@ async def _without_signals(server: uvicorn.Server, bound: socket.socket) -> None
     await server.serve(sockets=[bound])
 
 
-def _server(application: ASGIApp, options: Mapping[str, Any]) -> uvicorn.Server:
+def _server(application: ASGIApp, connections: Connections, options: Mapping[str, Any]) -> uvicorn.Server:
     import uvicorn
 
+    from deltacli.sharing.server.guarding.connections import GuardedProtocol, TlsGate
+
+    make = partial(GuardedProtocol, connections)
     config = uvicorn.Config(
         application,
-        http=_json_protocol(),
+        http=make,  # type: ignore[arg-type]  # called like a class
+        ws="none",
         log_config=None,
         access_log=False,
         lifespan="off",
         server_header=False,
         proxy_headers=False,
-        timeout_keep_alive=KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=SHUTDOWN_SECONDS,
         **options,
     )
@@ -183,22 +191,10 @@ def _server(application: ASGIApp, options: Mapping[str, Any]) -> uvicorn.Server:
             code="share.certificate",
             hint="check ssl.certificateFile, ssl.certificateKeyFile and ssl.certificatePasswordFile",
         ) from fault
+    if config.ssl is not None:  # the handshake is ours, so that it is counted and has a deadline
+        context, config.ssl = config.ssl, None
+        config.http_protocol_class = lambda **given: TlsGate(lambda: make(**given), context)  # type: ignore[assignment]
     return uvicorn.Server(config)
-
-
-def _json_protocol() -> type[asyncio.Protocol]:
-    """Return the protocol of uvicorn with an answer in JSON to what is not HTTP."""
-    from uvicorn.protocols.http.auto import AutoHTTPProtocol
-
-    body = malformed("the request is not valid HTTP/1.1").body()
-    head = f"HTTP/1.1 400 Bad Request\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n"
-
-    class JsonProtocol(AutoHTTPProtocol):  # type: ignore[misc, valid-type]  # one of two classes, by what is installed
-        def send_400_response(self, _message: str) -> None:
-            self.transport.write(head.encode() + b"Connection: close\r\n\r\n" + body)
-            self.transport.close()
-
-    return JsonProtocol
 
 
 def _tls_options(tls: Tls | None) -> dict[str, Any]:  # Any: options of uvicorn

@@ -159,3 +159,9 @@ def test_what_is_not_http_is_answered_in_json(server: Server) -> None:
         head, _, body = answer.partition(b"\r\n\r\n")
         assert head.startswith(b"HTTP/1.1 400 ")
         assert "MALFORMED_REQUEST" == json.loads(body)["errorCode"]
+
+
+def test_a_head_without_end_is_refused_while_it_arrives(server: Server) -> None:
+    answer = server.send(b"GET / HTTP/1.1\r\n" + b"a: x\r\n" * 30_000)
+
+    assert answer.startswith(b"HTTP/1.1 431 ")

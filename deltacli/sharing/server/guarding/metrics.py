@@ -49,6 +49,10 @@ class Metrics:
         self.reloads = self._counter("reloads", "Reloads of the configuration or the recipients.", ("outcome",))
         self.cache_bytes = self._gauge("snapshot_cache_bytes", "Size of the snapshot cache.", mode="livesum")
         self.running = self._gauge("running_requests", "Requests that are being answered.", mode="livesum")
+        self.connections = self._gauge("connections", "Open connections.", mode="livesum")
+        self.closed_connections = self._counter(
+            "closed_connections", "Connections that were closed or refused because of a limit.", ("reason",)
+        )
         self.configuration_is_current = self._gauge(
             "configuration_current", "1 if the last reload succeeded, 0 if an older configuration is in use.", "livemin"
         )

@@ -55,9 +55,21 @@ def body_too_slow(seconds: int) -> WireError:
 
 
 def headers_too_large(most_bytes: int) -> WireError:
-    """Return the answer to headers that are too large."""
-    message = f"the headers of the request are larger than {format_size(most_bytes)}"
+    """Return the answer to a head that is too large."""
+    message = f"the head of the request is larger than {format_size(most_bytes)}"
     return WireError(431, ErrorCode.TOO_LARGE, message, headers={"Connection": "close"})
+
+
+def head_too_slow(seconds: int) -> WireError:
+    """Return the answer to a head that does not arrive."""
+    message = f"the head of the request did not arrive within {seconds} seconds"
+    return WireError(408, ErrorCode.TIMEOUT, message, headers={"Connection": "close"})
+
+
+def too_many_connections() -> WireError:
+    """Return the answer to a connection for which there is no room."""
+    headers = {"Retry-After": "1", "Connection": "close"}
+    return WireError(503, ErrorCode.UNAVAILABLE, "too many connections are open", headers=headers)
 
 
 def encoding_refused(name: str) -> WireError:
