@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from enum import StrEnum
 from typing import NamedTuple
 
+from deltacli.paimon.immutable_options import is_true
 from deltacli.paimon.types import MAX_LENGTH, AtomicType, DataType, Root
 
 _INTEGERS = (Root.TINYINT, Root.SMALLINT, Root.INT, Root.BIGINT)
@@ -43,6 +44,22 @@ class Cast(NamedTuple):
     loss: Loss
     paimon: str | None
     reason: str = ""
+
+
+EXPLICIT_DISABLED = "it is an explicit cast, and disable-explicit-type-casting is true"
+"""Why a change is refused that readers of old files could execute."""
+
+
+def judge_change(before: DataType, after: DataType, options: Mapping[str, str]) -> Cast:
+    """Return the verdict on changing a column of a table with these options from one type to another."""
+    found = judge_cast(before, after)
+    if (
+        found.loss is Loss.REFUSED
+        or found.paimon != "explicit"
+        or not is_true(options, "disable-explicit-type-casting")
+    ):
+        return found
+    return Cast(Loss.REFUSED, found.paimon, EXPLICIT_DISABLED)
 
 
 def judge_cast(before: DataType, after: DataType) -> Cast:

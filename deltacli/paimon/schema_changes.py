@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from deltacli.paimon.casts import Loss, judge_cast
+from deltacli.paimon.casts import Loss, judge_change
 from deltacli.paimon.immutable_options import is_true, why_option_is_refused
 from deltacli.paimon.schema import Schema
 from deltacli.paimon.type_objects import parse_type
@@ -25,10 +25,6 @@ from deltacli.paimon.types import (
 )
 
 Path = tuple[str, ...]
-
-
-EXPLICIT_DISABLED = "disable-explicit-type-casting is true"
-"""Why a change of type is refused that readers of old files could execute."""
 
 
 class ChangeKind(StrEnum):
@@ -153,17 +149,11 @@ class _Differ:
             yield self._change_of_nullability(old, new, path, field_id)
 
     def _change_of_type(self, old: DataType, new: DataType, path: Path, field_id: int) -> Change:
-        verdict = judge_cast(old, new)
+        verdict = judge_change(old, new, self._before.options)
         loss, reason = verdict.loss, verdict.reason
         name = path[0] if len(path) == 1 else ""
         if self._was_key(name):
             loss, reason = Loss.REFUSED, "it is a key"
-        elif (
-            loss is not Loss.REFUSED
-            and verdict.paimon == "explicit"
-            and is_true(self._before.options, "disable-explicit-type-casting")
-        ):
-            loss, reason = Loss.REFUSED, EXPLICIT_DISABLED
         return Change(ChangeKind.TYPE, path, field_id, type_json(old), type_json(new), loss, reason, verdict.paimon)
 
     def _was_key(self, name: str) -> bool:

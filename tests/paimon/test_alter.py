@@ -182,6 +182,21 @@ def test_no_column_gets_an_id_that_a_field_had_before(say: Any, root: Path) -> N
     assert ("paimon.highest-field-id", 0) == (added.error["code"], renamed.code)
 
 
+@pytest.mark.parametrize(
+    ("column", "text"), [("name", "__BLOB_FIELD"), ("r.a", " __BLOB_VIEW_FIELD; x"), ("m", "__VECTOR_FIELD;3")]
+)
+def test_a_directive_in_a_comment_is_refused_and_one_in_a_file_can_be_replaced(
+    column: str, text: str, say: Any, root: Path
+) -> None:
+    refused = say("alter", "comment", column, text, "--yes")
+    path = root / "schema" / "schema-0"
+    path.write_text(path.read_text().replace('"name": "name",', '"name": "name", "description": "__BLOB_FIELD",'))
+    made = say("alter", "comment", "name", "photo", "--yes")
+
+    assert "alter.directive" == refused.error["code"]
+    assert (0, "photo") == (made.code, made.document["schemaAfter"]["fields"][1]["description"])
+
+
 @pytest.mark.parametrize(("number", "rule"), [(0, "field-id-duplicate"), (-5, "field-id-range")])
 def test_no_field_is_added_or_renamed_beside_equal_or_negative_ids(
     number: int, rule: str, say: Any, root: Path

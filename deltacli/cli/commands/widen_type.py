@@ -64,7 +64,8 @@ def widen_type(
     wider ones, decimals or doubles, float to double, date to timestamp_ntz,
     decimals to wider ones. The plan lists the clients that lose access.
     A Paimon table gets one new version of its schema; allowed is what loses no
-    value, and with --allow-lossy every cast that Paimon can execute.
+    value, and with --allow-lossy every cast that Paimon can execute. The column
+    stays nullable or NOT NULL, unless the type says NOT NULL.
 
     \b
     Examples:

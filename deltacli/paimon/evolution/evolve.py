@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from deltacli.errors import Refused, UsageError
-from deltacli.paimon.casts import Loss, judge_cast
+from deltacli.paimon.casts import Loss, judge_cast, judge_change
 from deltacli.paimon.evolution.column_edits import (
     Fields,
     edit_at,
@@ -294,7 +294,7 @@ class _Draft:
                 f"{name}: the type of a BLOB column cannot be changed, and no column becomes one", code="alter.blob"
             )
         self._require_nullability(name, before, after)
-        verdict = judge_cast(with_nullability(before, after.nullable), after)
+        verdict = judge_change(with_nullability(before, after.nullable), after, self._old.options)
         step = f"{name}: {type_text(before)} to {type_text(after)}"
         if verdict.loss is Loss.REFUSED:
             raise Refused(
@@ -303,9 +303,6 @@ class _Draft:
                 facts=_cast(verdict.paimon),
                 hint=_hint_without_not_null(before, change),
             )
-        if verdict.paimon == "explicit" and is_true(self._old.options, "disable-explicit-type-casting"):
-            reason = "it is an explicit cast, and disable-explicit-type-casting is true"
-            raise Refused(f"{step} is not possible: {reason}", code="alter.cast", facts=_cast(verdict.paimon))
         if verdict.loss is Loss.LOSSY:
             self._require_consent(step, verdict.reason, verdict.paimon)
         return after

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Rule, Severity
-from deltacli.paimon.casts import Loss
+from deltacli.paimon.casts import EXPLICIT_DISABLED, Loss
 from deltacli.paimon.rules.views import EvolutionView
-from deltacli.paimon.schema_changes import EXPLICIT_DISABLED, Change, ChangeKind, changes_between, dotted, sentence
+from deltacli.paimon.schema_changes import Change, ChangeKind, changes_between, dotted, sentence
 from deltacli.paimon.types import walk_fields
 
 AREA = Area("Evolution")
@@ -90,7 +90,7 @@ def check_changes(view: EvolutionView) -> Iterator[Finding]:
 
 
 def _message(view: EvolutionView, change: Change) -> str:
-    more = ", which forbids the change; readers can convert old files" if change.reason == EXPLICIT_DISABLED else ""
+    more = "; readers can convert old files" if change.reason == EXPLICIT_DISABLED else ""
     return f"{sentence(change)}, since schema {view.before.id}: {change.reason}{more}"
 
 
