@@ -239,7 +239,10 @@ def _recipient_problems(
     file = configuration.recipients_file
     if recipients is None:
         if file is not None:
-            message = f"the file of recipients {file} does not exist here, so recipients were not checked"
+            message = (
+                f"the file of recipients {file} does not exist here, so recipients were not checked; the server does "
+                "not start without it, and deltacli share recipient add NAME creates it"
+            )
             yield CheckProblem("share.recipients", message, is_error=False)
         return
     if file is not None and others_may_read(file):

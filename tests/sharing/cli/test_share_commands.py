@@ -292,6 +292,16 @@ def test_a_check_reports_settings_that_the_server_does_not_start_with(
     assert (1, code) == (checked.code, checked.document["problems"][0]["code"])
 
 
+def test_the_first_check_comes_before_the_first_recipient(home: Path, share: Run) -> None:
+    write_shares(home, SHARES.replace("location: none", "location: t"))
+
+    first = share("check", "--json")
+
+    (problem,) = first.document["problems"]
+    assert (0, "share.recipients", "warning") == (first.code, problem["code"], problem["severity"])
+    assert problem["message"].endswith("deltacli share recipient add NAME creates it")
+
+
 def test_a_table_whose_files_are_links_missing_or_changed_is_not_readable(home: Path, share: Run) -> None:
     vector = deletion_vector()
     names = ["kept", "gone", "link", "in/link", "cut", "private"]
