@@ -1028,6 +1028,7 @@ show;-;again;Show the endpoint and the expiry of a profile file, and never its s
 --timestamp;TEXT;once;Use the newest version committed at or before T (RFC 3339 with offset, or a date: midnight UTC).
 --limit;TEXT;once;Largest number of rows.
 --resume;-;once;Finish an interrupted pull at the version that it was pulling.
+--verify;footers data;once;Check footers, or decode all data of each file, also of those that are there.
 --dry-run;-;once;Show what would be done and change nothing; overrides --yes.
 --format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.

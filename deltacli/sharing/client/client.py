@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from deltacli.api.table import Table
 from deltacli.clock import Clock, system_clock
@@ -158,12 +158,14 @@ class ClientTable:
         timestamp: datetime | date | None = None,
         resume: bool = False,
         dry_run: bool = False,
+        verify: Literal["footers", "data"] = "footers",
         progress: Progress = SILENT,
     ) -> PullResult:
         """Copy the newest version, or a chosen one, into a local Delta table, or continue an earlier pull of it.
 
         Only files that are not there are downloaded, all are verified, and the difference becomes one commit. `resume`
-        finishes an interrupted pull at the version that it was pulling. Raises PullRefused for a directory that has
+        finishes an interrupted pull at the version that it was pulling. `verify="data"` decodes all data of each file,
+        also of those that are there, and downloads damaged ones again. Raises PullRefused for a directory that has
         something else, DataUnreadable for a file that is not as declared, and UsageError for options that exclude each
         other.
         """
@@ -172,7 +174,10 @@ class ClientTable:
         if (version is not None) + (timestamp is not None) + resume > 1:
             raise UsageError("version, timestamp and resume exclude each other")
         point = _point(version, timestamp)
-        request = PullRequest(os.fspath(directory), point, resumes=resume, dry_run=dry_run)
+        if verify not in ("footers", "data"):
+            raise UsageError(f"verify is {verify!r}", facts={"expected": "footers or data"})
+        decodes = verify == "data"
+        request = PullRequest(os.fspath(directory), point, resumes=resume, dry_run=dry_run, decodes=decodes)
         return Pull(ShareStorage(self.address, self.requests), request, clock=self.clock, progress=progress).run()
 
 

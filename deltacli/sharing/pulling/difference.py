@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.stats.record_counts import parse_num_records
 from deltacli.delta.vectors.z85 import vector_file
+from deltacli.errors import DataUnreadable
 from deltacli.operations.table.version import Snapshot
 from deltacli.sharing.client.faults import invalid
 from deltacli.sharing.pulling.faults import DIFFERS, PullRefused
 from deltacli.sharing.pulling.local_actions import TAG, Source, add_line, adds_of, key_of, remove_line
 from deltacli.sharing.pulling.local_table import PulledTable
-from deltacli.sharing.pulling.verifying import WantedFile
+from deltacli.sharing.pulling.verifying import WantedFile, decode, verify
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +65,11 @@ class Difference:
         return sum(file.least_bytes for file in self.wanted)
 
 
-def compare(shared: Snapshot, local: LocalFiles, directory: str) -> Difference:
-    """Return the difference to the local files. Raises DataUnreadable, and AnswerInvalid for files without a name."""
+def compare(shared: Snapshot, local: LocalFiles, directory: str, *, decodes: bool = False) -> Difference:
+    """Return the difference to the local files. `decodes`: files whose data is damaged count as not there.
+
+    Raises DataUnreadable, and AnswerInvalid for files without a name.
+    """
     keys, added, added_bytes = set[str](), 0, 0
     data: dict[str, WantedFile] = {}
     vectors: dict[str, list[Mapping[str, Any]]] = {}  # Any: descriptors
@@ -81,6 +86,12 @@ def compare(shared: Snapshot, local: LocalFiles, directory: str) -> Difference:
             vectors.setdefault(_vector_name(vector), []).append(vector)
     files = [*data.values(), *(WantedFile(name, vectors=tuple(found)) for name, found in vectors.items())]
     wanted = tuple(file for file in files if not _is_present(directory, file))
+    if decodes:
+        missing = {file.name for file in wanted}
+        present = [file for file in files if file.name not in missing]
+        with ThreadPoolExecutor() as pool:
+            flags = pool.map(lambda file: _is_intact(directory, file), present)
+            wanted += tuple(file for file, is_intact in zip(present, flags, strict=True) if not is_intact)
     return Difference(frozenset(keys), wanted, len(files) - len(wanted), added, len(local.keys - keys), added_bytes)
 
 
@@ -106,6 +117,19 @@ def _is_present(directory: str, file: WantedFile) -> bool:
         return False
     is_whole = found.st_size == file.size_bytes if file.size_bytes is not None else found.st_size >= file.least_bytes
     return is_whole and (found.st_mode & 0o170000) == 0o100000
+
+
+def _is_intact(directory: str, file: WantedFile) -> bool:
+    """Return True for a file that passes the checks of a download, all of its data decoded."""
+    place = f"{directory}/{file.name}"
+    try:
+        with open(place, "rb") as opened:
+            verify(file, os.fstat(opened.fileno()).st_size, lambda at, length: os.pread(opened.fileno(), length, at))
+        if not file.vectors:
+            decode(file, place)
+    except (DataUnreadable, OSError):
+        return False
+    return True
 
 
 def file_actions(

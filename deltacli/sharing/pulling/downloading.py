@@ -27,7 +27,7 @@ from deltacli.sharing.pulling.outcomes import (
 from deltacli.sharing.pulling.parts import CONTINUED_BYTES, Part, open_part
 from deltacli.sharing.pulling.range_journal import drop_journal, read_journal
 from deltacli.sharing.pulling.ranges import LEAST_BYTES, PARALLEL_RANGES, RangedDownload
-from deltacli.sharing.pulling.verifying import WantedFile, verify
+from deltacli.sharing.pulling.verifying import WantedFile, decode, verify
 
 if TYPE_CHECKING:
     from deltacli.sharing.client.tables.file_urls import FileUrl
@@ -65,10 +65,21 @@ _Answer = _Refused | _Cut | _Stale | None
 
 
 class Downloads:
-    """Downloads the files of one version to a directory, with unfinished ones in another."""
+    """Downloads the files of one version to a directory, with unfinished ones in another. `decodes`: verifies all data
+    of files, not only their footers.
+    """
 
-    def __init__(self, transport: Transport, url_of: UrlOf, workspace: str, target: str, advance: Advance) -> None:
-        self._transport, self._url_of, self._advance = transport, url_of, advance
+    def __init__(
+        self,
+        transport: Transport,
+        url_of: UrlOf,
+        workspace: str,
+        target: str,
+        advance: Advance,
+        *,
+        decodes: bool = False,
+    ) -> None:
+        self._transport, self._url_of, self._advance, self._decodes = transport, url_of, advance, decodes
         self._workspace, self._target = workspace, target
         self._stop = Event()
         self._range_workers = ThreadPoolExecutor(PARALLEL_RANGES, thread_name_prefix="deltacli-range")
@@ -118,7 +129,7 @@ class Downloads:
         if received is None:
             received = self._fill(wanted, part)
         try:
-            verify(wanted, part.size_bytes, part.read)
+            self._verify(wanted, part)
         except DataUnreadable:
             if not was_left:
                 part.restart(None, is_large=False)
@@ -126,8 +137,13 @@ class Downloads:
             drop_journal(part)
             part.restart(None, is_large=False)
             received += self._fill(wanted, part)
-            verify(wanted, part.size_bytes, part.read)
+            self._verify(wanted, part)
         return received
+
+    def _verify(self, wanted: WantedFile, part: Part) -> None:
+        verify(wanted, part.size_bytes, part.read)
+        if self._decodes and not wanted.vectors:
+            decode(wanted, part.place)
 
     def _is_ranged(self, wanted: WantedFile, part: Part) -> bool:
         """Return True for a large file without a beginning."""

@@ -61,12 +61,16 @@ _MOST_LISTINGS = 3
 
 @dataclass(frozen=True, slots=True)
 class PullRequest:
-    """What to pull, and where to. `resumes`: the version of the unfinished pull of the target, if there is one."""
+    """What to pull, and where to. `resumes`: the version of the unfinished pull of the target, if there is one.
+
+    `decodes`: decode all data of each file of the version, of those that are there already too.
+    """
 
     directory: str
     point: Point = _NEWEST
     resumes: bool = False
     dry_run: bool = False
+    decodes: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +86,7 @@ class PullResult:
     received_bytes: int = 0
     is_committed: bool = False
     dry_run: bool = False
+    decodes: bool = False
 
     @property
     def is_unchanged(self) -> bool:
@@ -105,6 +110,7 @@ class PullResult:
             "filesPresent": difference.present,
             "filesAdded": difference.added,
             "filesRemoved": difference.removed,
+            "verified": "data" if self.decodes else "footers",
             "dryRun": self.dry_run,
         }
 
@@ -173,7 +179,7 @@ class Pull:
     def _has_newest(self, target: Target, point: Point) -> bool:
         """Return True where one request shows that a complete table has the newest version."""
         table = target.table
-        if table is None or not point.is_newest or self.request.dry_run:
+        if table is None or not point.is_newest or self.request.dry_run or self.request.decodes:
             return False
         if os.path.lexists(f"{self._directory}/{WORKSPACE}"):
             return False  # what an interrupted pull left is removed by a whole one
@@ -196,7 +202,8 @@ class Pull:
         require_same_table(target, source)
         require_not_backwards(target, shared.version)
         local = NO_FILES if target.table is None else read_local_files(target.table, self._directory)
-        return _Plan(store, shared, source, target, local, compare(shared, local, self._directory))
+        difference = compare(shared, local, self._directory, decodes=self.request.decodes)
+        return _Plan(store, shared, source, target, local, difference)
 
     def _require_space(self, needed: int) -> None:
         """Raise NoSpace where the files cannot fit, before anything is downloaded."""
@@ -226,6 +233,7 @@ class Pull:
                 workspace.place,
                 self._directory,
                 step.advance,
+                decodes=self.request.decodes,
             )
             for received in downloads.run(wanted):
                 self.done_files += 1
@@ -290,6 +298,7 @@ class Pull:
             plan.difference,
             self.received_bytes,
             dry_run=self.request.dry_run,
+            decodes=self.request.decodes,
         )
 
     def _result_of(self, table: PulledTable) -> PullResult:

@@ -9,9 +9,12 @@ from typing import Any
 
 from deltacli.delta.footers.parse import FooterReader
 from deltacli.delta.footers.thrift import ThriftFaultError
+from deltacli.sharing.client.faults import clean
 from deltacli.sharing.pulling.faults import invalid_file, other_size
 from deltacli.work.rows.deletion_vectors import AROUND, VectorFaultError, parse_vector, stored_data_of
 
+_ROWS_AT_ONCE = 16_384
+_BUFFER_BYTES = 1 << 20
 Read = Callable[[int, int], bytes]
 """Gets an offset and a length; returns bytes of a file."""
 
@@ -50,6 +53,28 @@ def verify(wanted: WantedFile, size_bytes: int, read: Read) -> None:
         _verify_vectors(wanted, read)
     else:
         _verify_footer(wanted, size_bytes, read)
+
+
+def decode(wanted: WantedFile, place: str) -> None:
+    """Raise DataUnreadable unless every page of a data file can be decoded, has its checksum where it has one, and the
+    columns of each row group have the rows that the footer declares. One column is in memory at a time, in parts.
+    """
+    import pyarrow as pa
+
+    from deltacli.arrow.parquet import ParquetReader
+
+    try:
+        with open(place, "rb") as file:
+            reader = ParquetReader(file, buffer_size=_BUFFER_BYTES, verify_pages=True)
+            for group in range(reader.metadata.num_row_groups):
+                rows = reader.metadata.row_group(group).num_rows
+                for leaf in range(reader.metadata.num_columns):
+                    found = sum(batch.num_rows for batch in reader.read_leaves(_ROWS_AT_ONCE, group, [leaf]))
+                    if found != rows:
+                        facts = {"row group": str(group), "declared": f"{rows} rows", "found": f"{found} rows"}
+                        raise invalid_file(wanted.name, "a column has another number of rows than its footer", facts)
+    except (pa.ArrowException, OSError, ValueError) as fault:
+        raise invalid_file(wanted.name, f"its data cannot be decoded: {clean(fault)}") from fault
 
 
 def _verify_footer(wanted: WantedFile, size_bytes: int, read: Read) -> None:

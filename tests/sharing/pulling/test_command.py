@@ -45,9 +45,10 @@ def test_results_match_their_schemas_and_the_rows_are_those_of_the_table(
         for more in (["--dry-run"], []):
             done = command("share", "pull", address, "--to", str(to), *options, *more, "--json")
             assert (0, "", []) == (done.code, done.err, _faults(done.out, "deltacli.share-pull"))
-    again = command("share", "pull", address, "--to", str(target), "--format", "ndjson")
+    again = command("share", "pull", address, "--to", str(target), "--format", "ndjson", "--verify", "data")
 
     assert (0, []) == (again.code, _faults(again.out.splitlines()[0], "share-pull"))
+    assert "data" == json.loads(again.out.splitlines()[0])["verified"]
     assert list(range(15)) == rows_of(target)
     assert "a\n12\n13\n14\n" == (tmp_path / "a.csv").read_text().replace("\r", "")
 
@@ -56,6 +57,7 @@ def test_results_match_their_schemas_and_the_rows_are_those_of_the_table(
     ("options", "why"),
     [
         (["--to", "local", "--where", "a = 1"], "--where cannot be used for a Delta table"),
+        (["--to", "a.csv", "--verify", "data"], "--verify cannot be used with --as csv"),
         (["--to", "a.csv", "--resume"], "--resume cannot be used with --as csv"),
         (["--to", "local", "--resume", "--version", "1"], "--resume finishes the version"),
         (["--to", "s3://bucket/local"], "--to is not a local directory"),

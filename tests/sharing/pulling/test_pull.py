@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from deltacli import open_table
 from deltacli.clock import fixed_clock
-from deltacli.errors import Refused, UsageError
+from deltacli.errors import DataUnreadable, Refused, UsageError
 from deltacli.sharing import Client
 from deltacli.sharing.pulling.pull import Pull, PullRequest
-from tests.sharing.client.serving import Proxy, proxied
+from tests.sharing.client.serving import Asked, Proxy, Sent, proxied
 from tests.sharing.pulling.origin import Origin, files_asked, pull, rows_of
 from tests.sharing.served import shared
 
@@ -69,6 +72,61 @@ def test_a_lost_local_file_is_downloaded_again_without_a_commit(proxy: Proxy, tm
 
     assert (False, 0, 1) == (again.is_committed, again.local_version, len(again.difference.wanted))
     assert list(range(15)) == rows_of(target)
+
+
+def _flipped(data: bytes) -> bytes:
+    """Return a Parquet file with a bit changed in its first data page, whose checksum and footer stay."""
+    place = len(data) // 3
+    return data[:place] + bytes([data[place] ^ 4]) + data[place + 1 :]
+
+
+def _with_checksums(origin: Origin) -> None:
+    """Write the files of the table again, with random rows and checksums of their pages."""
+    for add in origin.files:
+        rows = pa.table({"a": pa.array(range(1, 4_001), pa.int64())})
+        pq.write_table(rows, origin.path / add["path"], use_dictionary=False, write_page_checksum=True)
+        size = (origin.path / add["path"]).stat().st_size
+        changed = add | {"size": size, "stats": '{"numRecords": 4000}', "dataChange": False}
+        origin.commit({"add": changed})
+
+
+def test_changed_bytes_of_a_download_are_found_by_decoding_and_nothing_is_committed(
+    origin: Origin, proxy: Proxy, tmp_path: Path
+) -> None:
+    _with_checksums(origin)
+
+    def flip(asked: Asked, truly: Callable[[], Sent]) -> Sent:
+        sent = truly()
+        return replace(sent, body=_flipped(sent.body)) if asked.is_for_file else sent
+
+    proxy.plant = flip
+
+    assert pull(proxy, tmp_path / "trusting").is_committed
+    with pytest.raises(DataUnreadable, match="its data cannot be decoded") as caught:
+        pull(proxy, tmp_path / "careful", decodes=True)
+    assert "share.file-differs" == caught.value.code
+    assert not (tmp_path / "careful/_delta_log").exists()
+    assert [] == list((tmp_path / "careful").glob("*.parquet"))
+
+
+def test_local_files_that_cannot_be_decoded_are_downloaded_again_without_a_commit(
+    origin: Origin, proxy: Proxy, tmp_path: Path
+) -> None:
+    _with_checksums(origin)
+    target = tmp_path / "local"
+    pull(proxy, target)
+    damaged = next(target.glob("*.parquet"))
+    whole = damaged.read_bytes()
+    damaged.write_bytes(_flipped(whole))
+
+    trusting = pull(proxy, target)
+    planned = pull(proxy, target, decodes=True, dry_run=True)
+    careful = pull(proxy, target, decodes=True)
+
+    assert (True, [damaged.name]) == (trusting.is_unchanged, [file.name for file in planned.difference.wanted])
+    assert (False, 1, 1) == (careful.is_committed, len(careful.difference.wanted), careful.difference.present)
+    assert whole == damaged.read_bytes()
+    assert pull(proxy, target, decodes=True).is_unchanged
 
 
 def test_removed_files_are_tombstones_that_vacuum_deletes(origin: Origin, proxy: Proxy, tmp_path: Path) -> None:

@@ -34,6 +34,11 @@ class PullForm(StrEnum):
     NDJSON = "ndjson"
 
 
+class VerifyChoice(StrEnum):
+    FOOTERS = "footers"
+    DATA = "data"
+
+
 ToOption = Annotated[
     str,
     typer.Option(
@@ -59,6 +64,15 @@ PulledColumns = Annotated[
 MostRows = Annotated[
     int | None, typer.Option("--limit", metavar="N", help="Largest number of rows.", show_default=False)
 ]
+VerifyOption = Annotated[
+    VerifyChoice | None,
+    typer.Option(
+        "--verify",
+        metavar="footers|data",
+        help="Check footers, or decode all data of each file, also of those that are there.  [default: footers]",
+        show_default=False,
+    ),
+]
 ResumeOption = Annotated[
     bool, typer.Option("--resume", help="Finish an interrupted pull at the version that it was pulling.")
 ]
@@ -75,6 +89,7 @@ def pull(
     timestamp: TimestampOption = None,
     limit: MostRows = None,
     resume: ResumeOption = False,
+    verify: VerifyOption = None,
     dry_run: DryRunOption = False,
 ) -> None:
     """Copy a shared table into a local one, or its rows into files, verified.
@@ -85,7 +100,9 @@ def pull(
     changes as one version. Files that the shared table no longer has become
     tombstones, which vacuum deletes later. After an interruption, run the command
     again: finished files are not downloaded a second time. Sizes, footers, numbers
-    of rows and deletion vectors are checked before anything is committed.
+    of rows and deletion vectors are checked before anything is committed. These
+    checks do not find changed bytes inside of data pages: --verify data decodes
+    all data, and downloads local files again that cannot be decoded.
 
     \b
     With --as parquet, csv or ndjson the rows are written, as by deltacli read:
@@ -97,6 +114,7 @@ def pull(
       deltacli share pull acme.share#sales.main.orders --to orders
       deltacli share pull acme.share#sales.main.orders --to orders --dry-run
       deltacli share pull acme.share#sales.main.orders --to orders --version 12
+      deltacli share pull acme.share#sales.main.orders --to orders --verify data
       deltacli share pull acme.share#sales.main.orders --to few.csv --limit 100
       deltacli share pull acme.share#sales.main.orders --to rows/ --as parquet
     """
@@ -104,8 +122,14 @@ def pull(
     at_ms = parse_moment_of(version, timestamp)
     _require_fitting(chosen, where=where, columns=columns, limit=limit, resume=resume, version=version, at_ms=at_ms)
     if chosen is PullForm.DELTA:
-        _pull_table(run, table, to, version=version, at_ms=at_ms, resume=resume, dry_run=dry_run)
+        decodes = verify is VerifyChoice.DATA
+        _pull_table(run, table, to, version=version, at_ms=at_ms, resume=resume, dry_run=dry_run, decodes=decodes)
         return
+    if verify is not None:
+        raise UsageError(
+            f"--verify cannot be used with --as {chosen}, whose rows are decoded in any case",
+            facts={"instead": "omit it, or use --as delta"},
+        )
     from deltacli.sharing.pulling.row_pull import RowRequest
 
     request = RowRequest(chosen.value, where, split_columns(columns), version, at_ms, limit)
@@ -149,7 +173,7 @@ def _require_fitting(
 
 
 def _pull_table(
-    run: Run, table: str, to: str, *, version: int | None, at_ms: int | None, resume: bool, dry_run: bool
+    run: Run, table: str, to: str, *, version: int | None, at_ms: int | None, resume: bool, dry_run: bool, decodes: bool
 ) -> None:
     from deltacli.cli.render.sharing.pulled import pull_outcome
     from deltacli.sharing.client.table_requests import Point
@@ -158,7 +182,7 @@ def _pull_table(
     if "://" in to or to == "-" or not to:
         raise UsageError("--to is not a local directory", facts={"found": to or "an empty text"})
     require_target(to.rstrip("/") or "/", "--to")
-    request = PullRequest(to, Point(version, at_ms), resumes=resume, dry_run=dry_run)
+    request = PullRequest(to, Point(version, at_ms), resumes=resume, dry_run=dry_run, decodes=decodes)
     shared = open_shared(run, table)
     pulling = Pull(shared, request, clock=run.clock, progress=run.progress)
     try:

@@ -40,6 +40,8 @@ def _table_sections(table: str, result: PullResult) -> Sequence[Section]:
         files = f"{plural(len(difference.wanted), 'file')} to download, {format_size(difference.wanted_bytes)}"
     else:
         files = f"{plural(len(difference.wanted), 'file')} downloaded, {format_size(result.received_bytes)}"
+    if result.decodes:
+        present += "; all data decoded" if not result.dry_run else ""
     return [
         Section("table", [table]),
         Section("target", [result.directory]),
