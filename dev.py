@@ -164,7 +164,12 @@ SOAKS = {
     "property": Soak(("tests/property",), "soak or not soak"),
     "load": Soak(("tests/hostile", "tests/operations/test_load.py"), "soak"),
     "clouds": Soak(
-        ("tests/operations/test_cloud*.py", "tests/storage/test_*[!d].py", "tests/cli/test_*secrets.py"),
+        (
+            "tests/operations/test_cloud*.py",
+            "tests/storage/test_*[!d].py",
+            "tests/cli/test_*secrets.py",
+            "tests/cli/test_cloud*.py",
+        ),
         "soak or not soak",
     ),
     "listing": Soak(("tests/storage/test_listing_load.py",), "soak"),  # alone: it measures times

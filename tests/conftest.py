@@ -14,6 +14,7 @@ from tests.support.azure import AzureServer
 from tests.support.builder import TableBuilder
 from tests.support.effort import forgive_slowness, import_the_whole_product, left_to_soaking
 from tests.support.gcs import GcsServer
+from tests.support.gcs_api import GcsApi
 from tests.support.s3 import S3Server, running
 
 LONG_FOLDERS = ("tests/property/", "tests/differential/")
@@ -84,6 +85,22 @@ def gcs(gcs_server: GcsServer, monkeypatch: pytest.MonkeyPatch) -> GcsServer:
     _lead_to(gcs_server.environment, monkeypatch, "GOOGLE_", "STORAGE_EMULATOR")
     gcs_server.forget()
     return gcs_server
+
+
+@pytest.fixture(scope="session")
+def gcs_api_server() -> Iterator[GcsApi]:
+    """An emulator of Google Cloud Storage by the text of its API, one a session."""
+    server = GcsApi()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def gcs_api(gcs_api_server: GcsApi, monkeypatch: pytest.MonkeyPatch) -> GcsApi:
+    """The same, with an environment that leads there and a clean log of requests."""
+    _lead_to(gcs_api_server.environment, monkeypatch, "GOOGLE_", "STORAGE_EMULATOR")
+    gcs_api_server.forget()
+    return gcs_api_server
 
 
 @pytest.fixture(scope="session")

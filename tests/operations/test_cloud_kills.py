@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
+import signal
 import subprocess
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from tests.cli.support import ROOT
+from tests.support.cloud import Asked, CloudServer, Said
 from tests.support.clouds import CLOUDS, OPERATIONS, Cloud, Judge, cloud_of, rows, sample_at, versions
 
 ORPHAN = "day=2026-01-01/orphan.parquet"
@@ -99,3 +103,41 @@ def test_a_kill_before_any_request_loses_nothing(
 
     with capfd.disabled():
         sys.stderr.write(f"\nKILLS {store}, {operation}: before each of {count} requests\n")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("done", ["nothing", "half", "all"])
+def test_a_vacuum_of_s3_that_is_killed_while_the_store_deletes_loses_nothing(
+    done: str, request: pytest.FixtureRequest, sample: Path, tmp_path: Path
+) -> None:
+    cloud = cloud_of("s3", request, sample)
+    judge = Judge(cloud, "vacuum", tmp_path)
+    cloud.reset()
+    names = sorted(f"t/{name}" for name in cloud.files())
+    running: list[subprocess.Popen[bytes]] = []
+
+    def dies(server: CloudServer, asked: Asked) -> Said:
+        """Delete some of the keys, and kill the process before the answer."""
+        keys = re.findall(r"<Key>([^<]+)</Key>", asked.body.decode())
+        assert 12 == len(keys)
+        for key in keys[: {"nothing": 0, "half": 6, "all": 12}[done]]:
+            server.answer(asked._replace(body=f"<Delete><Object><Key>{key}</Key></Object></Delete>".encode()))
+        running[0].kill()
+        running[0].wait()
+        return Said(0, is_cut=True)
+
+    cloud.server.fail("POST", "?delete", dies)
+    now = datetime.fromtimestamp(cloud.now_ms / 1_000, UTC).isoformat()
+    words = ["vacuum", cloud.uri, "--yes", "--max-delete", "100%", "--now", now]
+    running.append(subprocess.Popen([sys.executable, "-m", "deltacli", *words], cwd=ROOT))
+    assert -signal.SIGKILL == running[0].wait()
+
+    left = sorted(f"t/{name}" for name in cloud.files())
+    assert {"nothing": 0, "half": 6, "all": 12}[done] == len(set(names) - set(left))
+    assert judge.before == rows(cloud.table())
+    assert [14, 15] == [item.version for item in cloud.table().history(limit=2).items][::-1]
+    _check_next_run(cloud, "vacuum", judge)
+    assert 12 == len(set(names) - {f"t/{name}" for name in cloud.files()})
+    operations = [str(item.operation) for item in cloud.table().history(limit=3).items]
+    finished = ["VACUUM START", "WRITE", "WRITE"] if done == "all" else ["VACUUM END", "VACUUM START", "VACUUM START"]
+    assert finished == operations

@@ -16,6 +16,7 @@ from deltacli.storage.in_memory import MemoryStorage
 from tests.support.azure import ACCOUNT, AzureServer
 from tests.support.azurite import PROGRAM, Azurite
 from tests.support.gcs import GcsServer
+from tests.support.gcs_api import GcsApi
 from tests.support.s3 import S3Server
 
 Files = Mapping[str, bytes]
@@ -87,8 +88,8 @@ def s3(request: pytest.FixtureRequest) -> Place:
     return Place(open_storage(f"s3://{bucket}/lake/a table"), put, tells_missing=False, odd_names=ODD_NAMES)
 
 
-def gcs(request: pytest.FixtureRequest) -> Place:
-    server: GcsServer = request.getfixturevalue("gcs")
+def gcs(request: pytest.FixtureRequest, *, fixture: str = "gcs") -> Place:
+    server: GcsServer | GcsApi = request.getfixturevalue(fixture)
     bucket = server.make_bucket()
 
     def put(files: Files) -> None:
@@ -96,6 +97,11 @@ def gcs(request: pytest.FixtureRequest) -> Place:
             server.put(bucket, f"lake/a table/{path}", data)
 
     return Place(open_storage(f"gs://{bucket}/lake/a table"), put, odd_names=ODD_NAMES)
+
+
+def gcs_by_its_text(request: pytest.FixtureRequest) -> Place:
+    """By the emulator that was not written with the store."""
+    return gcs(request, fixture="gcs_api")
 
 
 def azure(request: pytest.FixtureRequest, *, is_hierarchical: bool = False) -> Place:
@@ -133,6 +139,7 @@ WRITABLE = {
     "memory": memory,
     "s3": s3,
     "gcs": gcs,
+    "gcs by its text": gcs_by_its_text,
     "azure": azure,
     "azure tree": azure_tree,
     **EMULATED,

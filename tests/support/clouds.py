@@ -26,6 +26,7 @@ from tests.support.azure import ACCOUNT, AzureServer
 from tests.support.azurite import PROGRAM, Azurite
 from tests.support.cloud import CloudServer, Said
 from tests.support.gcs import GcsServer, service_account
+from tests.support.gcs_api import GcsApi
 from tests.support.peers import Task, ask_for_rows, peer_python
 from tests.support.relay import Relay, s3_problem
 from tests.support.s3 import S3Server
@@ -182,13 +183,13 @@ class Judge:
         return len(read)
 
 
-def in_gcs(request: pytest.FixtureRequest, sample: Path) -> Cloud:
-    server: GcsServer = request.getfixturevalue("gcs")
+def in_gcs(request: pytest.FixtureRequest, sample: Path, *, fixture: str = "gcs") -> Cloud:
+    server: GcsServer | GcsApi = request.getfixturevalue(fixture)
     request.getfixturevalue("monkeypatch").setattr(server, "now_ms", NOW_MS)
     bucket = server.make_bucket()
     for path, data, modified_ms in files_of(sample):
         server.put(bucket, f"t/{path}", data, modified_ms)
-    objects = server.buckets[bucket]
+    objects: dict[str, Any] = server.buckets[bucket]
     return Cloud(
         "gcs",
         server,
@@ -330,6 +331,7 @@ def _relay(request: pytest.FixtureRequest, url: str) -> Relay:
 
 CLOUDS: Mapping[str, Callable[[pytest.FixtureRequest, Path], Cloud]] = {
     "gcs": in_gcs,
+    "gcs by its text": partial(in_gcs, fixture="gcs_api"),
     "azure": in_azure,
     "azure tree": in_azure_tree,
     "s3": in_s3,
