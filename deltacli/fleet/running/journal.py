@@ -192,6 +192,7 @@ class Journal:
                 self._facts.pop(record["table"], None)
             case "step-finished":
                 table, step, state = record["table"], record["step"], record["state"]
+                found.steps.pop((table, step), None)  # in the order in which they ended
                 found.steps[table, step] = state
                 if state in SUCCEEDED:
                     last = LastRun(record["timestampMs"], state == "findings")

@@ -1,6 +1,8 @@
 """A run: the due steps of many tables, several tables at once, each step on its own.
 
-A table is planned again under its lease, so that what another run did meanwhile is not done twice.
+A table is planned again under its lease, so that what another run did meanwhile is not done twice, and after each step
+that changed it, because steps make each other due: a checkpoint may repair what a validation found, and the commits of
+a vacuum count for the next checkpoint.
 """
 
 from __future__ import annotations
@@ -17,8 +19,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from deltacli.clock import Clock
 from deltacli.delta.log.log_path import commit_name
 from deltacli.errors import EXIT_FINDINGS, EXIT_OK, DeltacliError, PartlyDone, Refused
-from deltacli.fleet.planning.due import Past, PlannedStep
+from deltacli.fleet.planning.due import LastRun, Past, PlannedStep
 from deltacli.fleet.planning.plan import FleetPlan, PlanProblem, TablePlan, plan_table
+from deltacli.fleet.policy_file.keys import DESTRUCTIVE
 from deltacli.fleet.running.journal import NOT_DONE, SUCCEEDED, Journal, JournalWriter
 from deltacli.fleet.running.leases import Holder, Leases
 from deltacli.fleet.running.steps import StepOutcome, StepWork, attempt
@@ -106,15 +109,15 @@ class FleetReport:
     tables: list[TableReport] = field(default_factory=list)
     left: int = 0
     """Due steps that were not started."""
-    earlier: Mapping[str, int] = field(default_factory=dict)
-    """Steps that the interrupted run, which this one resumes, has ended, by state."""
+    earlier: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    """Table and step -> the state in which the interrupted run, which this one resumes, has ended it."""
     alerts: Mapping[str, Sequence[Judgement]] = field(default_factory=dict)
     """Table -> its exceeded thresholds."""
 
     def summary(self) -> dict[str, Any]:  # Any: JSON values
-        """Return counts for documents."""
-        states = Counter(step.outcome.state for table in self.tables for step in table.steps)
-        states.update(self.earlier)
+        """Return counts for documents. A step that was done again counts with its last state."""
+        last = {(table.name, step.step.kind): step.outcome.state for table in self.tables for step in table.steps}
+        states = Counter((dict(self.earlier) | last).values())
         unreadable = sum(table.problem is not None for table in self.tables) + len(self.plan.problems)
         known = ("done", "nothing", "findings", "refused", "failed", "partly", "leased")
         counts = {state: states[state] for state in known}
@@ -128,6 +131,28 @@ class FleetReport:
         if self.left or summary["unreadable"] or any(summary[state] for state in NOT_DONE):
             return PartlyDone.exit_code
         return EXIT_FINDINGS if summary["findings"] or summary["alerts"] else EXIT_OK
+
+
+class _Ended(NamedTuple):
+    """A step of a table that was carried out or refused."""
+
+    kind: str
+    state: str
+
+    @property
+    def has_changed_table(self) -> bool:
+        return self.kind != "validate" and self.state in ("done", "partly")
+
+
+def _may_follow(kind: str, ended: Sequence[_Ended]) -> bool:
+    """Return True for a step that these have not ended. After a change of the table, one that deletes nothing may be
+    done again, once.
+    """
+    places = [place for place, one in enumerate(ended) if one.kind == kind]
+    if not places:
+        return True
+    is_changed = any(one.has_changed_table for one in ended[places[-1] + 1 :])
+    return is_changed and len(places) == 1 and kind not in DESTRUCTIVE
 
 
 @dataclass
@@ -153,6 +178,12 @@ class FleetRunner:
     on_table: Callable[[TableReport], None] = lambda _: None
     _stopping: Event = field(default_factory=Event)
     _deadline: float | None = None
+    _ended: dict[str, list[_Ended]] = field(default_factory=dict)
+    """Table -> the steps in `done`."""
+
+    def __post_init__(self) -> None:
+        for (table, kind), state in self.done.items():
+            self._ended.setdefault(table, []).append(_Ended(kind, state))
 
     def run(self, report: FleetReport) -> None:
         """Do what is due, the most urgent first; `report` is updated meanwhile.
@@ -224,14 +255,9 @@ class FleetRunner:
 
     def _leased_table(self, planned: TablePlan, stolen: str | None) -> tuple[TableReport, int]:
         self.journal.refresh()
-        past = self.journal.past_of(planned.name)
-        current = plan_table(self.plan.found[planned.name], past, self.clock())
+        past = dict(self.journal.past_of(planned.name))
+        current = self._judge(planned.name, past)
         doubt = self._doubt(planned.name, past)
-        if current.problem is not None:
-            self._record_problem(planned, current.problem)
-        if current.facts is not None:
-            facts = current.facts.as_json()
-            self.writer.write("table-facts", self.clock(), table=planned.name, group=planned.group, facts=facts)
         opened: list[TableHandle] = []  # once for all steps: a client of an object store takes 0.1 to 0.3 s to make
 
         def table() -> TableHandle:
@@ -240,19 +266,35 @@ class FleetRunner:
             return opened[0]
 
         reports: list[StepReport] = []
-        left = 0
-        for step in current.steps:
-            if (planned.name, step.kind) in self.done:
-                continue
+        ended, left = list(self._ended.get(planned.name, ())), set[str]()
+        while step := next(
+            (one for one in current.steps if one.kind not in left and _may_follow(one.kind, ended)), None
+        ):
             if not self._may_start(step) or (step.is_destructive and doubt is _Doubt.NOT_STARTED):
-                left += 1
+                left.add(step.kind)
                 doubt = _Doubt.NOT_STARTED if step.kind == "validate" else doubt
                 continue
             report = self._step(current, step, table, doubt)
+            state = report.outcome.state
             reports.append(report)
+            ended.append(_Ended(step.kind, state))
             if step.kind == "validate":
-                doubt = _Doubt.after(report.outcome.state)
-        return TableReport(planned.name, planned.group, tuple(reports), current.problem, stolen), left
+                doubt = _Doubt.after(state)
+            if state in SUCCEEDED:
+                past[step.kind] = LastRun(self.clock(), state == "findings")
+            if ended[-1].has_changed_table:
+                current = self._judge(planned.name, past)
+        return TableReport(planned.name, planned.group, tuple(reports), current.problem, stolen), len(left)
+
+    def _judge(self, name: str, past: Past) -> TablePlan:
+        """Return what is due for a table now, and record its facts."""
+        current = plan_table(self.plan.found[name], past, self.clock())
+        if current.problem is not None:
+            self._record_problem(current, current.problem)
+        if current.facts is not None:
+            facts = current.facts.as_json()
+            self.writer.write("table-facts", self.clock(), table=name, group=current.group, facts=facts)
+        return current
 
     def _doubt(self, name: str, past: Past) -> _Doubt | None:
         """Return what the last validation of a table says against deletions."""

@@ -6,7 +6,6 @@ import os
 import secrets
 import socket
 import time
-from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -143,7 +142,7 @@ class FleetSession:
         groups = {group.name for group in choose_groups(self.file, self.only)}
         record_facts(plan, groups, journal, writer, self.clock())
         done = {key: state for key, state in (ended or {}).items() if state in FINAL}
-        report = FleetReport(writer.run, plan, is_resumed=ended is not None, earlier=Counter(done.values()))
+        report = FleetReport(writer.run, plan, is_resumed=ended is not None, earlier=done)
         self.report = report
         runner = FleetRunner(
             plan,
