@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from deltacli.fleet.status import FleetStatus, TableStatus
 from deltacli.fleet.thresholds import State
-from deltacli.storage.secrets import without_secrets
 
 _PREFIX = "deltacli_fleet"
 _TABLE_NUMBERS: Mapping[str, tuple[str, str]] = {
@@ -32,9 +31,8 @@ def fleet_metrics(status: FleetStatus) -> str:
 
 
 def _of_run(status: FleetStatus) -> Iterator[str]:
-    alerts = sum(bool(table.alerts) for table in status.tables)
     yield _gauge("tables", "Tables that the journal has.", [({}, len(status.tables))])
-    yield _gauge("alerts", "Tables with an alert.", [({}, alerts)])
+    yield _gauge("alerts", "Tables with an alert.", [({}, status.alerted)])
     yield _gauge("status", "Exit code of fleet status.", [({}, status.exit_code)])
     newest = status.newest
     if newest is not None:
@@ -68,12 +66,12 @@ def _of_tables(tables: Iterable[TableStatus]) -> Iterator[str]:
         [({**_labels(table), "threshold": one.threshold}, one.state is State.EXCEEDED) for table, one in judged],
     )
     for series, (name, text) in _TABLE_NUMBERS.items():
-        samples = [(_labels(table), table.trends[series][-1].value) for table in tables if series in table.trends]
+        samples = [(_labels(table), table.numbers[series]) for table in tables if series in table.numbers]
         yield _gauge(name, text, samples)
 
 
 def _labels(table: TableStatus) -> dict[str, str]:
-    return {"table": without_secrets(table.name), "group": table.group}
+    return {"table": table.shown_name, "group": table.group}
 
 
 def _gauge(name: str, text: str, samples: Iterable[Sample]) -> str:

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import socket
-from collections import Counter, deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections import deque
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
+import orjson
+
+from deltacli.documents import dumps
 from deltacli.errors import EXIT_FINDINGS, EXIT_OK, PartlyDone
 from deltacli.fleet.policy_file.model import FleetFile
-from deltacli.fleet.running.journal import NOT_DONE, Record, read_journal
+from deltacli.fleet.running.journal import NOT_DONE, RunRecord, read_record
+from deltacli.fleet.running.journal_files import SUFFIX, JournalFiles, Record, Summary, read_summary
 from deltacli.fleet.running.leases import process_is_alive
 from deltacli.fleet.thresholds import Judgement, State, judge_thresholds
 from deltacli.hints import quoted_table
-from deltacli.storage.secrets import without_secrets
+from deltacli.storage.secrets import all_without_secrets
 from deltacli.units import format_timestamp
 
 POINTS = 30
@@ -37,9 +42,48 @@ class Point(NamedTuple):
     value: int
 
 
+class Trends(Mapping[str, Sequence[Point]]):
+    """The last values of the numbers of a table. Those of a summary are read when they are first needed."""
+
+    def __init__(self, packed: bytes = b"{}") -> None:
+        self._packed = packed
+        self._series: dict[str, list[list[int]]] | None = None
+
+    @property
+    def series(self) -> dict[str, list[list[int]]]:
+        """Return the values with their times, as documents have them."""
+        if self._series is None:
+            self._series = orjson.loads(self._packed)
+        return self._series
+
+    @property
+    def packed(self) -> bytes:
+        """Return the values for a summary."""
+        return self._packed if self._series is None else dumps(self._series)
+
+    def add(self, name: str, timestamp_ms: int, value: int) -> None:
+        """Add a value, and drop the oldest of too many."""
+        values = self.series.setdefault(name, [])
+        values.append([timestamp_ms, value])
+        del values[:-POINTS]
+
+    def __getitem__(self, name: str) -> Sequence[Point]:
+        return [Point(*value) for value in self.series[name]]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.series)
+
+    def __len__(self) -> int:
+        return len(self.series)
+
+
 @dataclass(slots=True)
 class StepStatus:
-    """The newest outcome of a step of a table."""
+    """The newest outcome of a step of a table. `KEPT` are the fields that a summary keeps, in their order."""
+
+    KEPT: ClassVar[tuple[str, ...]] = (
+        *("kind", "state", "exit_code", "timestamp_ms", "run", "message", "succeeded_ms", "code", "findings"),
+    )
 
     kind: str
     state: str
@@ -84,14 +128,18 @@ class TableStatus:
     steps: dict[str, StepStatus] = field(default_factory=dict)
     problem: Unread | None = None
     """Why the newest run could not read it."""
-    trends: dict[str, deque[Point]] = field(default_factory=dict)
+    trends: Trends = field(default_factory=Trends)
     numbers: dict[str, int] = field(default_factory=dict)
     """The newest value of each number, as thresholds need it."""
     judgements: Sequence[Judgement] = ()
+    shown_name: str = ""
+    """The name without secrets."""
 
     @property
-    def shown_name(self) -> str:
-        return without_secrets(self.name)
+    def has_alerts(self) -> bool:
+        """Return True if somebody has to look."""
+        is_alert = self.problem is not None or any(step.is_alert for step in self.steps.values())
+        return is_alert or any(one.state is State.EXCEEDED for one in self.judgements)
 
     @property
     def exceeded(self) -> list[Judgement]:
@@ -120,7 +168,7 @@ class TableStatus:
     def note(self, name: str, timestamp_ms: int, value: object) -> None:
         """Add a value to a trend."""
         if type(value) is int:
-            self.trends.setdefault(name, deque(maxlen=POINTS)).append(Point(timestamp_ms, value))
+            self.trends.add(name, timestamp_ms, value)
             self.numbers[name] = value
 
     def as_json(self) -> dict[str, Any]:  # Any: JSON values
@@ -132,13 +180,12 @@ class TableStatus:
         }  # Any
         if self.problem is not None:
             found["problem"] = {"code": self.problem.code, "message": self.problem.message}
-        trends = {name: [list(point) for point in points] for name, points in self.trends.items()}
         return found | {
             "alerts": self.alerts,
             "next": self.advice,
             "thresholds": [one.as_json() for one in self.judgements],
             "steps": [step.as_json() for step in self.steps.values()],
-            "trends": trends,
+            "trends": self.trends.series,
         }
 
 
@@ -169,7 +216,6 @@ class RunStatus:
     left: int | None = None
     host: str = ""
     process: str = ""
-    groups: frozenset[str] = frozenset()
 
     @property
     def is_active(self) -> bool:
@@ -206,6 +252,11 @@ class FleetStatus:
     trends: dict[str, deque[Point]] = field(default_factory=dict)
     """Number -> its sum over all tables at the end of each run."""
 
+    @cached_property
+    def alerted(self) -> int:
+        """Return the number of tables with alerts."""
+        return sum(table.has_alerts for table in self.tables)
+
     @property
     def unknown(self) -> dict[str, list[TableStatus]]:
         """Return the thresholds that could not be judged, each with its tables."""
@@ -221,13 +272,13 @@ class FleetStatus:
         """Return 5 if the newest run was interrupted, 1 for alerts, else 0."""
         if self.newest is not None and self.newest.state == "interrupted":
             return PartlyDone.exit_code
-        return EXIT_FINDINGS if any(table.alerts for table in self.tables) else EXIT_OK
+        return EXIT_FINDINGS if self.alerted else EXIT_OK
 
     def summary(self) -> dict[str, int]:
         """Return counts for documents."""
         return {
             "tables": len(self.tables),
-            "alerts": sum(bool(table.alerts) for table in self.tables),
+            "alerts": self.alerted,
             "unreadable": sum(table.problem is not None for table in self.tables),
             "runs": self.runs,
             "unknown": sum(map(len, self.unknown.values())),
@@ -238,27 +289,59 @@ def read_status(state: Path, only: Iterable[str], file: FleetFile, now_ms: int) 
     """Return the status of the tables of these groups, of all groups for none. The thresholds are those that the policy
     file has now. Raises UsageError.
     """
-    reader = _Reader(frozenset(only))
-    for run, record in read_journal(state):
-        reader.take(run, record)
-    status = reader.result()
+    summary = read_summary(state)
+    reader = StatusReader(summary)
+    for name, line in JournalFiles(state, summary).added():
+        if (record := read_record(line)) is not None:
+            reader.take(name.removesuffix(SUFFIX), record)
+    status = reader.result(frozenset(only))
     thresholds = {group.name: group.policy.alerts for group in file.groups}
     for table in status.tables:
         alerts = thresholds.get(table.group)
         if alerts is not None and table.problem is None:
             table.judgements = judge_thresholds(alerts, table.numbers, table.shown_name, now_ms)
-    status.tables.sort(key=lambda table: (not table.alerts, table.name))
+    status.tables.sort(key=lambda table: (not table.has_alerts, table.name))
     return status
 
 
-class _Reader:
-    def __init__(self, only: frozenset[str]) -> None:
-        self._only = only
-        self._tables: dict[str, TableStatus] = {}
+class StatusReader:
+    """Makes a status of the events of a journal, from a summary on."""
+
+    def __init__(self, summary: Summary) -> None:
+        of_runs = summary.of_runs
+        self._tables = {
+            state["table"]: _table_of(state, trends) for state, trends in summary.tables if "group" in state
+        }
         self._runs: dict[str, RunStatus] = {}
-        self._trends: dict[str, deque[Point]] = {}
-        self._sums: Counter[str] = Counter()
-        self._counted: set[str] = set()
+        self._earlier: int = of_runs.get("runs", 0)
+        """Runs of the summary, but for the newest one."""
+        if newest := of_runs.get("newest"):
+            self._runs[newest["run"]] = RunStatus(*(newest[name] for name in RunRecord.KEPT))
+            self._earlier -= 1
+        self._newest_of: dict[str, str] = dict(of_runs.get("newestOf", {}))
+        self._sums: dict[str, dict[str, int]] = {group: dict(sums) for group, sums in of_runs.get("sums", {}).items()}
+        """Group -> the sums of its tables."""
+        self._totals: deque[tuple[int, dict[str, dict[str, int]]]] = deque(of_runs.get("totals", ()), maxlen=POINTS)
+        """The sums at the end of each run."""
+
+    @property
+    def tables(self) -> Collection[str]:
+        return self._tables.keys()
+
+    def kept(self, name: str) -> tuple[Record, bytes]:
+        """Return what a summary keeps of a table: its state and its trends."""
+        table = self._tables.get(name)
+        if table is None:
+            return {}, b"{}"
+        steps = [[getattr(step, field) for field in StepStatus.KEPT] for step in table.steps.values()]
+        state = {"group": table.group, "seen": table.seen_ms, "steps": steps, "numbers": table.numbers}
+        return state | {"problem": table.problem}, table.trends.packed
+
+    @property
+    def kept_of_runs(self) -> Record:
+        """Return what a summary keeps of all runs, but for the newest one."""
+        runs = self._earlier + len(self._runs)
+        return {"runs": runs, "newestOf": self._newest_of, "sums": self._sums, "totals": list(self._totals)}
 
     def take(self, run: str, record: Record) -> None:
         """Take one event; events of one run come in their order, and runs by their names."""
@@ -279,15 +362,15 @@ class _Reader:
         found = self._runs.setdefault(run, RunStatus(run, record["timestampMs"]))
         found.finished_ms = found.exit_code = found.left = None
         found.host, found.process = str(record.get("host", "")), str(record.get("process", ""))
-        found.groups = frozenset(record.get("groups", ()))
+        for group in record.get("groups", ()):
+            self._newest_of[group] = max(run, self._newest_of.get(group, run))
 
     def _take_table(self, run: str, record: Record) -> None:
         name, now_ms = record["table"], record["timestampMs"]
-        if self._only and record.get("group", "") not in self._only:
-            self._forget(name)
-            return
-        table = self._tables.setdefault(name, TableStatus(name, ""))
-        before = {series: table.numbers.get(series, 0) for series in TOTALS}
+        table = self._tables.get(name)
+        if table is None:
+            table = self._tables[name] = TableStatus(name, "")
+        group, before = table.group, _totals_of(table)
         table.group, table.seen_ms = str(record.get("group", "")), max(table.seen_ms, now_ms)
         match record["type"]:
             case "table-unreadable":
@@ -298,8 +381,15 @@ class _Reader:
                 table.numbers |= {name: facts.get(name) or 0 for name in ("checkpointMs", "behindSinceMs")}
             case _:
                 self._take_step(table, run, record)
-        self._counted.update(series for series in TOTALS if series in table.numbers)
-        self._sums.update({series: table.numbers.get(series, 0) - old for series, old in before.items()})
+        after = _totals_of(table)
+        if after != before or group != table.group:
+            self._add(group, before, -1)
+            self._add(table.group, after, 1)
+
+    def _add(self, group: str, totals: Totals, sign: int) -> None:
+        sums = self._sums.setdefault(group, {})
+        for series, value in totals.items():
+            sums[series] = sums.get(series, 0) + sign * value
 
     def _take_step(self, table: TableStatus, run: str, record: Record) -> None:
         kind, now_ms, state = record["step"], record["timestampMs"], record["state"]
@@ -331,30 +421,56 @@ class _Reader:
     def _forget(self, name: str) -> None:
         table = self._tables.pop(name, None)
         if table is not None:
-            self._sums.subtract({series: table.numbers.get(series, 0) for series in TOTALS})
+            self._add(table.group, _totals_of(table), -1)
 
     def _note_totals(self, now_ms: int) -> None:
-        for series in sorted(self._counted):
-            self._trends.setdefault(series, deque(maxlen=POINTS)).append(Point(now_ms, self._sums[series]))
+        self._totals.append((now_ms, {group: dict(sums) for group, sums in self._sums.items() if sums}))
 
-    def result(self) -> FleetStatus:
-        newest_of: dict[str, str] = {}
-        for run in sorted(self._runs):
-            newest_of |= dict.fromkeys(self._runs[run].groups, run)
-        for table in list(self._tables.values()):
-            if table.problem is not None and table.problem.run != newest_of.get(table.group, table.problem.run):
+    def result(self, only: frozenset[str]) -> FleetStatus:
+        """Return the status of the tables of these groups, of all for none."""
+        tables = []
+        for table in self._tables.values():
+            if only and table.group not in only:
+                continue
+            if table.problem is not None and table.problem.run != self._newest_of.get(table.group, table.problem.run):
                 table.problem = None  # a later run could read it, or did not find it
                 if not table.numbers and not table.steps:
-                    del self._tables[table.name]
-        tables = list(self._tables.values())
+                    continue
+            tables.append(table)
+        for table, shown in zip(tables, all_without_secrets(table.name for table in tables), strict=True):
+            table.shown_name = shown
         newest = self._runs[max(self._runs)] if self._runs else None
-        return FleetStatus(tables, len(self._runs), newest, self._trends)
+        return FleetStatus(tables, self._earlier + len(self._runs), newest, self._trends(only))
+
+    def _trends(self, only: frozenset[str]) -> dict[str, deque[Point]]:
+        found: dict[str, deque[Point]] = {}
+        for now_ms, groups in self._totals:
+            chosen = [sums for group, sums in groups.items() if not only or group in only]
+            for series in sorted({series for sums in chosen for series in sums}):
+                value = sum(sums.get(series, 0) for sums in chosen)
+                found.setdefault(series, deque(maxlen=POINTS)).append(Point(now_ms, value))
+        return found
+
+
+Totals = Mapping[str, int]
+
+
+def _totals_of(table: TableStatus) -> Totals:
+    return {series: table.numbers[series] for series in TOTALS if series in table.numbers}
+
+
+def _table_of(state: Record, trends: bytes) -> TableStatus:
+    """Return a table as a summary has it."""
+    steps = {step[0]: StepStatus(**dict(zip(StepStatus.KEPT, step, strict=True))) for step in state["steps"]}
+    problem = None if state["problem"] is None else Unread(*state["problem"])
+    return TableStatus(state["table"], state["group"], state["seen"], steps, problem, Trends(trends), state["numbers"])
 
 
 def _age_facts(numbers: dict[str, int], kind: str, now_ms: int, details: Mapping[str, Any]) -> None:  # Any: JSON values
     """Update the facts of a listing by a step that was done after it."""
     if kind == "checkpoint":
         numbers |= {"commitsBehind": 0, "checkpointMs": now_ms}
-        numbers["logBytes"] = numbers.get("logBytes", 0) + details.get("sizeBytes", 0)
-    elif kind == "log-expire":
-        numbers["logBytes"] = max(0, numbers.get("logBytes", 0) - details.get("sizeBytes", 0))
+        if "logBytes" in numbers:
+            numbers["logBytes"] += details.get("sizeBytes", 0)
+    elif kind == "log-expire" and "logBytes" in numbers:
+        numbers["logBytes"] = max(0, numbers["logBytes"] - details.get("sizeBytes", 0))

@@ -57,7 +57,16 @@ def without_secrets(text: str, secrets: Iterable[str] = ()) -> str:
     """Return the text without these strings, without the secrets of options and of the environment, and without
     passwords, signatures and credentials of URLs and headers.
     """
-    known = frozenset({*secrets, *_remembered, *_of_environment()})
+    return _masked(text, frozenset({*secrets, *_remembered, *_of_environment()}))
+
+
+def all_without_secrets(texts: Iterable[str]) -> Iterator[str]:
+    """Yield each text as `without_secrets` returns it, and read the environment once."""
+    known = frozenset({*_remembered, *_of_environment()})
+    return (_masked(text, known) for text in texts)
+
+
+def _masked(text: str, known: frozenset[str]) -> str:
     for secret in _all_forms(known):
         text = text.replace(secret, _BLANK)
     text = _HEADER.sub(rf"\1{_BLANK}", _AUTHORIZATION.sub(rf"\1{_BLANK}", text))

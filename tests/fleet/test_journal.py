@@ -10,7 +10,7 @@ import pytest
 from deltacli.errors import NoSpace
 from deltacli.fleet.planning.due import LastRun
 from deltacli.fleet.running.journal import Journal, JournalWriter
-from deltacli.fleet.running.session import new_run_id
+from deltacli.fleet.running.runs import new_run_id
 
 
 def test_a_torn_line_is_skipped_and_ended_by_the_next_writer(tmp_path: Path) -> None:
@@ -77,7 +77,7 @@ def test_a_run_after_the_clock_was_set_back_is_the_newest(tmp_path: Path) -> Non
     journal = Journal(tmp_path)
     journal.refresh()
 
-    later = new_run_id(1_000, journal.newest)
+    later = new_run_id(1_000, journal.newest.run if journal.newest else None)
 
     assert ahead < later
     assert len(ahead) == len(later)

@@ -1,30 +1,25 @@
 """The journal: one file per run in the state directory, one line per event, only ever appended to.
 
 A line is written by one call, and a reader skips what is not a whole line. So the journal is readable at every moment,
-also while runs write to it and after one was killed.
+also while runs write to it and after one was killed. `journal_files` reads the files.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
-from typing import Any
+from typing import Any, ClassVar
 
 import orjson
 
 from deltacli.clock import Clock, system_clock
 from deltacli.documents import dumps
-from deltacli.errors import UsageError
 from deltacli.fleet.planning.due import LastRun, Past
+from deltacli.fleet.running.journal_files import JOURNAL, SUFFIX, JournalFiles, Record, Summary, read_summary
 from deltacli.storage.replacement import unwritable
-
-JOURNAL = "journal"
-SUFFIX = ".ndjson"
-
-Record = Mapping[str, Any]  # Any: JSON values
 
 Facts = tuple[int | None, ...]
 
@@ -90,7 +85,9 @@ class JournalWriter:
 
 @dataclass(slots=True)
 class RunRecord:
-    """What the journal has about a run."""
+    """What the journal has about a run. `KEPT` are the fields that a summary keeps, in their order."""
+
+    KEPT: ClassVar[tuple[str, ...]] = ("run", "started_ms", "finished_ms", "exit_code", "left")
 
     run: str
     started_ms: int = 0
@@ -113,19 +110,43 @@ class Journal:
     Of two runs of a step, the one with the later time counts, unless that time is in the future of `clock`.
     """
 
-    def __init__(self, state: Path, clock: Clock = system_clock) -> None:
-        self._directory, self._clock = state / JOURNAL, clock
-        self._offsets: dict[str, int] = {}
+    def __init__(self, state: Path, clock: Clock = system_clock, summary: Summary | None = None) -> None:
+        summary = read_summary(state) if summary is None else summary
+        self._files, self._clock = JournalFiles(state, summary), clock
         self._past: dict[str, dict[str, LastRun]] = {}
         self._runs: dict[str, RunRecord] = {}
         self._facts: dict[str, tuple[str, Facts]] = {}
         self._lock = Lock()
+        self._load(summary)
+
+    def _load(self, summary: Summary) -> None:
+        for state, _ in summary.tables:
+            name = state["table"]
+            self._past[name] = {step: LastRun(*last) for step, last in state.get("past", {}).items()}
+            if "facts" in state:
+                group, facts = state["facts"]
+                self._facts[name] = group, tuple(facts)
+        if newest := summary.of_runs.get("newest"):
+            self._runs[newest["run"]] = RunRecord(*(newest[name] for name in RunRecord.KEPT))
+
+    def kept(self, table: str) -> Record:
+        """Return what a summary keeps of a table."""
+        found: dict[str, object] = {"past": {step: list(last) for step, last in self._past.get(table, {}).items()}}
+        if table in self._facts:
+            found["facts"] = self._facts[table]
+        return found
+
+    @property
+    def tables(self) -> Collection[str]:
+        """Return the tables of which something is known."""
+        return self._past.keys() | self._facts.keys()
 
     def refresh(self) -> None:
         """Read the lines that were added since the last time. Raises UsageError where the journal is not readable."""
         with self._lock:
-            for name, record in self.added():
-                self._take(name, record)
+            for name, line in self._files.added():
+                if (record := read_record(line)) is not None:
+                    self.take(name.removesuffix(SUFFIX), record)
 
     def past_of(self, table: str) -> Past:
         """Return the last successful run of each step of a table."""
@@ -144,39 +165,13 @@ class Journal:
         """Return the newest run."""
         return self._runs[max(self._runs)] if self._runs else None
 
-    def added(self) -> Iterator[tuple[str, Record]]:
-        """Yield the events that were added since the last time, with the names of their files."""
-        try:
-            names = sorted(name for name in os.listdir(self._directory) if name.endswith(SUFFIX))
-            for name in names:
-                yield from ((name, record) for record in self._lines(name))
-        except FileNotFoundError:
-            return
-        except OSError as fault:
-            reason = (fault.strerror or str(fault)).lower()
-            raise UsageError(f"the journal {self._directory} cannot be read: {reason}", code="fleet.state") from fault
-
-    def _lines(self, name: str) -> Iterator[Record]:
-        path, offset = self._directory / name, self._offsets.get(name, 0)
-        if path.stat().st_size <= offset:
-            return
-        with path.open("rb") as file:
-            file.seek(offset)
-            for line in file:
-                if not line.endswith(b"\n"):
-                    return  # being written, or torn
-                offset += len(line)
-                self._offsets[name] = offset
-                record = read_record(line)
-                if record is not None:
-                    yield record
-
-    def _take(self, name: str, record: Record) -> None:
-        run = name.removesuffix(SUFFIX)
+    def take(self, run: str, record: Record) -> None:
+        """Take one event."""
         found = self._runs.get(run)
         if found is None:
-            for older in self._runs.values():
-                older.steps.clear()  # only the newest run can be resumed
+            for other in self._runs.values():
+                if other.run < run:
+                    other.steps.clear()  # only the newest run can be resumed
             found = self._runs[run] = RunRecord(run)
         match record["type"]:
             case "run-started":
@@ -210,11 +205,6 @@ class Journal:
 def _key_facts(facts: Mapping[str, Any]) -> Facts:  # Any: JSON values
     """Return the facts whose change is worth a line of the journal."""
     return tuple(facts.get(name) for name in ("version", "logBytes", "logFiles", "commitsBehind", "checkpointMs"))
-
-
-def read_journal(state: Path) -> Iterator[tuple[str, Record]]:
-    """Yield every whole event with its run, run by run. Raises UsageError where the journal is not readable."""
-    return ((name.removesuffix(SUFFIX), record) for name, record in Journal(state).added())
 
 
 def read_record(line: bytes) -> Record | None:

@@ -3,28 +3,28 @@
 from __future__ import annotations
 
 import os
-import secrets
 import socket
 import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from deltacli.clock import Clock
-from deltacli.errors import Refused
+from deltacli.errors import DeltacliError, Refused
 from deltacli.fleet.planning.discovery import Opener
 from deltacli.fleet.planning.plan import FleetPlan, choose_groups, plan_fleet
 from deltacli.fleet.policy_file.model import FleetFile
 from deltacli.fleet.running.journal import FINAL, Journal, JournalWriter, RunRecord
 from deltacli.fleet.running.leases import Holder, Leases, process_identity
 from deltacli.fleet.running.runner import FleetReport, FleetRunner, RunOptions
+from deltacli.fleet.running.runs import new_run_id
 from deltacli.fleet.running.steps import attempt
 from deltacli.fleet.status import read_status
+from deltacli.fleet.summarizing import summarize
 from deltacli.progress import SILENT, Progress
 from deltacli.release import VERSION
-from deltacli.units import format_timestamp
+from deltacli.storage.secrets import without_secrets
 
 if TYPE_CHECKING:
     from deltacli.engine.base import Engine
@@ -67,7 +67,9 @@ class FleetSession:
         journal = Journal(self.state, self.clock)
         journal.refresh()
         interrupted = self._interrupted(journal) if resume else None
-        run = interrupted.run if interrupted else new_run_id(self.clock(), journal.newest)
+        run = (
+            interrupted.run if interrupted else new_run_id(self.clock(), journal.newest.run if journal.newest else None)
+        )
         leases = self._leases(run)
         self._require_inactive(leases, run)
         journal.refresh()  # what the run to resume did until its lease was free
@@ -77,12 +79,20 @@ class FleetSession:
             self._begin(writer, is_resumed=interrupted is not None)
             with leases.renewed():
                 report = self._work(journal, writer, leases, None if interrupted is None else ended, began)
+            self._summarize()
             if not report.left:
                 leases.remove(f"run {run}")
             return report
         finally:
             leases.release(f"run {run}")
             writer.close()
+
+    def _summarize(self) -> None:
+        """Summarize the journal. A fault is no fault of the run: the next one tries again."""
+        try:
+            summarize(self.state, self.clock)
+        except DeltacliError as fault:
+            self.note(f"warning: the journal could not be summarized: {without_secrets(fault.message)}")
 
     def _interrupted(self, journal: Journal) -> RunRecord | None:
         newest = journal.newest
@@ -197,21 +207,3 @@ def record_facts(
     gone = [table for table in journal.tables_of(searched) if table not in found]
     if gone:
         writer.write_all("table-gone", now_ms, [{"table": table} for table in gone])
-
-
-def new_run_id(now_ms: int, newest: RunRecord | None = None) -> str:
-    """Return the name of a run: names are in the order of their beginnings, also where the clock was set back, and no
-    two are equal.
-    """
-    last_ms = -1 if newest is None else _begin_of(newest.run)
-    moment = format_timestamp(max(now_ms, last_ms + 1)).replace("-", "").replace(":", "").replace(".", "")
-    return f"{moment}-{secrets.token_hex(4)}"
-
-
-def _begin_of(run: str) -> int:
-    """Return the time in the name of a run, -1 where there is none."""
-    try:
-        moment = datetime.strptime(run.partition("-")[0], "%Y%m%dT%H%M%S%fZ").replace(tzinfo=UTC)
-    except ValueError:
-        return -1
-    return round(moment.timestamp() * 1_000)

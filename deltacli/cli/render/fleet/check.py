@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, BinaryIO
+from collections.abc import Callable, Sequence
+from typing import Any, BinaryIO, overload
 
 from deltacli.cli.render.columns import Column
 from deltacli.cli.render.json import SCHEMA_VERSION
@@ -19,6 +19,25 @@ from deltacli.units import plural
 def fleet_fields(kind: str, file: str, *, complete: bool = True) -> dict[str, Any]:  # Any: JSON values
     """Return the first fields of a document about the tables of a policy file."""
     return {"kind": f"deltacli.{kind}", "schemaVersion": SCHEMA_VERSION, "complete": complete, "file": file}
+
+
+class Items(Sequence[Json]):
+    """The items of tables, each made when it is written: a fleet may have many thousands."""
+
+    def __init__(self, tables: Sequence[Any], make: Callable[[Any], Json]) -> None:  # Any: what `make` takes
+        self._tables, self._make = tables, make
+
+    def __len__(self) -> int:
+        return len(self._tables)
+
+    @overload
+    def __getitem__(self, place: int) -> Json: ...
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[Json]: ...
+    def __getitem__(self, place: int | slice) -> Json | Sequence[Json]:
+        if isinstance(place, slice):
+            return [self[number] for number in range(*place.indices(len(self)))]
+        return self._make(self._tables[place])
 
 
 class GroupsResult(Listing[Json]):

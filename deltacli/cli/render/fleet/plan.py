@@ -7,10 +7,10 @@ from functools import cached_property
 from typing import Any, BinaryIO, NamedTuple, overload
 
 from deltacli.cli.render.columns import Column
-from deltacli.cli.render.fleet.check import fleet_fields
+from deltacli.cli.render.fleet.check import Items, fleet_fields
 from deltacli.cli.render.sections import Section
 from deltacli.cli.render.text_form import write_sections, write_table
-from deltacli.cli.results import Document, Json, Listing
+from deltacli.cli.results import Document, Listing
 from deltacli.cli.terminal.term import Style, Terminal
 from deltacli.fleet.planning.due import PlannedStep
 from deltacli.fleet.planning.plan import FleetPlan, PlanProblem, TablePlan
@@ -29,25 +29,6 @@ class PlanRow(NamedTuple):
     why: str
     problem: PlanProblem | None = None
     exact: Mapping[str, Any] | None = None  # Any: JSON values
-
-
-class _Items(Sequence[Json]):
-    """The items of the tables, each made when it is written: a fleet may have many thousands."""
-
-    def __init__(self, plan: FleetPlan, exact: ExactPlans) -> None:
-        self._plan, self._exact = plan, exact
-
-    def __len__(self) -> int:
-        return len(self._plan.tables)
-
-    @overload
-    def __getitem__(self, place: int) -> Json: ...
-    @overload
-    def __getitem__(self, place: slice) -> Sequence[Json]: ...
-    def __getitem__(self, place: int | slice) -> Json | Sequence[Json]:
-        if isinstance(place, slice):
-            return [self[number] for number in range(*place.indices(len(self)))]
-        return _item(self._plan.tables[place], self._exact)
 
 
 class _Rows(Sequence[PlanRow]):
@@ -97,7 +78,7 @@ def plan_result(plan: FleetPlan, exact: ExactPlans) -> PlanResult:
     return PlanResult(
         fleet_fields("fleet-plan", file) | content,
         "fleet-table",
-        _Items(plan, exact),
+        Items(plan.tables, lambda table: _item(table, exact)),
         _columns(),
         _Rows(plan, exact),
         items_name="tables",

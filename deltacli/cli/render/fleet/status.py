@@ -8,14 +8,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 from deltacli.cli.render.columns import Column
-from deltacli.cli.render.fleet.check import fleet_fields
+from deltacli.cli.render.fleet.check import Items, fleet_fields
 from deltacli.cli.render.sections import Section
 from deltacli.cli.render.text_form import write_sections, write_table
-from deltacli.cli.results import Listing
+from deltacli.cli.results import Document, Listing
 from deltacli.cli.terminal.term import Style, Terminal
 from deltacli.fleet.planning.due import ORDER
 from deltacli.fleet.status import FleetStatus, TableStatus
-from deltacli.storage.secrets import without_secrets
 from deltacli.units import format_age, format_size, plural
 
 if TYPE_CHECKING:
@@ -61,6 +60,9 @@ class StatusResult(Listing[TableStatus]):
         assert self.status is not None
         return status_report(self.status)
 
+    def document(self) -> Document:
+        return Document({**self.fields, self.items_name: list(self.items)})
+
     def draw(self, sink: BinaryIO, terminal: Terminal) -> None:
         if self.rows:
             shown = [column for column in self.columns if column.on_screen or not terminal.is_drawn]
@@ -85,7 +87,7 @@ def status_result(file: str, status: FleetStatus, now_ms: int) -> StatusResult:
     return StatusResult(
         fleet_fields("fleet-status", file) | content,
         "fleet-status-table",
-        [table.as_json() for table in status.tables],
+        Items(status.tables, TableStatus.as_json),
         _columns(now_ms),
         status.tables,
         items_name="tables",
@@ -106,7 +108,7 @@ def _totals(status: FleetStatus) -> list[Total]:
 
 def _columns(now_ms: int) -> list[Column[TableStatus]]:
     return [
-        Column("table", lambda one: without_secrets(one.name), priority=1, least=20, keep_end=True, folds=True),
+        Column("table", lambda one: one.shown_name, priority=1, least=20, keep_end=True, folds=True),
         Column("group", lambda one: one.group, priority=5),
         *(_step_column(kind, now_ms) for kind in ORDER),
         Column("logBytes", _log_bytes, _log_size, right=True, priority=4, title="log"),
@@ -144,8 +146,7 @@ def _alerts(table: TableStatus) -> str:
 
 
 def _log_bytes(table: TableStatus) -> int | None:
-    points = table.trends.get("logBytes")
-    return points[-1].value if points else None
+    return table.numbers.get("logBytes")
 
 
 def _log_size(table: TableStatus) -> str:
