@@ -154,6 +154,13 @@ OTHERS: Mapping[str, tuple[Any, str]] = {  # Any: JSON values
     "bucket: bucket is not a number": (KEYED, "bucket=x"),
     "bucket: bucket is -2, but the table has no primary key": (PLAIN, "bucket=-2"),
     "bucket: bucket is -1, but there is a bucket-key": (KEYED, "bucket-key=id"),
+    "key-type: the partition key b has the type BLOB": (
+        {
+            "fields": [{"id": 0, "name": "b", "type": "BLOB"}, {"id": 1, "name": "u", "type": "INT"}],
+            "partitionKeys": ["b"],
+        },
+        TRACKED,
+    ),
     "bucket-key: m has the type MAP": (PLAIN, "bucket=2 bucket-key=m"),
     "option-value: merge-engine is 'partial_update' (expected: aggregation, deduplicate, first-row, partial-update)": (
         KEYED,
@@ -259,6 +266,7 @@ SOUND: tuple[tuple[Any, str], ...] = (  # Any: JSON values
     (KEYED, "merge-engine=First-Row changelog-producer=LOOKUP"),
     (KEYED, "sequence.field=u,s record-level.time-field=u rowkind.field=s"),
     (CROSSED, "bucket=4 merge-engine=first-row"),
+    (PLAIN, "file.format=Mosaic"),
     (PLAIN, "scan.timestamp-millis=1"),
     (PLAIN, "scan.mode=from-file-creation-time scan.file-creation-time-millis=1 scan.timestamp=2026-01-01"),
     (PLAIN, "scan.mode=full scan.watermark=1"),

@@ -19,7 +19,7 @@ _RESERVED_PREFIX = "_KEY_"
 NO_KEY_TYPES = frozenset(
     {
         *(Root.ARRAY, Root.MAP, Root.ROW, Root.MULTISET, Root.VECTOR),
-        *(Root.VARIANT, Root.GEOMETRY, Root.GEOGRAPHY),
+        *(Root.VARIANT, Root.BLOB, Root.GEOMETRY, Root.GEOGRAPHY),
     }
 )
 _DIRECTIVES = ("__BLOB", "__VECTOR")

@@ -68,7 +68,9 @@ class OptionCheck(NamedTuple):
 _WORDS: Mapping[str, frozenset[str]] = {
     "merge-engine": frozenset({"deduplicate", "partial-update", "aggregation", "first-row"}),
     "changelog-producer": frozenset({"none", "input", "full-compaction", "lookup"}),
-    "file.format": frozenset({"orc", "parquet", "avro", "csv", "text", "json", "lance", "blob", "vortex"}),
+    "file.format": frozenset(
+        {"orc", "parquet", "avro", "csv", "text", "json", "lance", "blob", "vortex", "mosaic", "row"}
+    ),
     "scan.mode": frozenset(
         {
             *("default", "latest-full", "full", "latest", "compacted-full", "incremental"),
