@@ -59,6 +59,15 @@ def read_configuration(
     )
 
 
+def remember_secrets_of(configuration: Configuration) -> None:
+    """Mask the secrets of a configuration that another process has read in all later texts of this one."""
+    remember_secrets({"bearer_token": configuration.bearer_token or ""})
+    for share in configuration.catalog.shares:
+        for schema in share.schemas:
+            for options in {id(table.storage_options): table.storage_options for table in schema.tables}.values():
+                remember_secrets(options)
+
+
 def _require_version(fields: Fields) -> None:
     if "version" not in fields:
         raise fields.source.fault(fields.line, f"{fields.what} has no version", expected=f"version: {VERSION}")

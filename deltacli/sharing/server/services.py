@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import os
-from dataclasses import dataclass, replace
+from contextlib import closing
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from threading import Thread
+from time import monotonic, sleep
 
 from deltacli.clock import Clock, system_clock
 from deltacli.sharing.configuration.settings import Configuration, Limits, Settings
@@ -12,12 +16,17 @@ from deltacli.sharing.configuration.shares_yaml import read_configuration
 from deltacli.sharing.model import Catalog
 from deltacli.sharing.server.assembling import LiveApplication, guarded
 from deltacli.sharing.server.guarding.assembling import make_guarding, require_startable
+from deltacli.sharing.server.guarding.audit import AuditFile
 from deltacli.sharing.server.guarding.connections import Connections
 from deltacli.sharing.server.guarding.guard import RequestGuard
+from deltacli.sharing.server.guarding.reloading import POLL_SECONDS, Reloader
 from deltacli.sharing.server.guarding.serving_state import ServingState
-from deltacli.sharing.server.serving import Service, Sockets, bind
-from deltacli.sharing.signing.keys import KeyFile, ServerKeys
+from deltacli.sharing.server.logs import NAME
+from deltacli.sharing.server.serving import Certificate, Service, Sockets, bind, read_certificate
+from deltacli.sharing.signing.keys import KeyFile, Keys, ServerKeys
 from deltacli.sharing.tables.snapshots import SharedSnapshots
+
+_LOG = logging.getLogger(NAME)
 
 
 @dataclass(frozen=True)
@@ -93,19 +102,76 @@ class Configured:
     overrides: Overrides
     keys: ServerKeys
     clock: Clock = system_clock
+    inherited: Inherited | None = None
 
     def __call__(self) -> Service:
-        """Return the service. Raises UsageError and StorageFailed."""
-        guarding = make_guarding(self.path, override=self.overrides.apply, clock=self.clock)
+        """Return the service. Raises UsageError and StorageFailed, but not where it inherits what is served."""
+        origin = self.inherited
+        given = None if origin is None else (origin.state, origin.started)
+        guarding = make_guarding(self.path, override=self.overrides.apply, clock=self.clock, inherited=given)
         reloader, guard = guarding.reloader, guarding.guard
-        settings = reloader.state.configuration.settings
-        file = settings.key_file
-        keys = self.keys if file is None else KeyFile(file, now_ms=self.clock())
+        settings = reloader.state.configuration.settings if origin is None else origin.started
+        known = None if origin is None else origin.keys
+        keys = _keys_of(settings, self.keys, self.clock, known)
+        certificate = read_certificate(settings.tls) if origin is None else origin.certificate
         snapshots = SharedSnapshots(max_bytes=settings.cache_bytes)
         live = LiveApplication(lambda: reloader.state, guard, keys, snapshots, self.clock)
         guarding.key_file = keys if isinstance(keys, KeyFile) else None
         connections = Connections(lambda: reloader.state.configuration.settings, metrics=guarding.metrics)
-        return Service(guarded(live), connections, guarding.admin, (guarding.run,), reloader.request, settings.tls)
+        return Service(guarded(live), connections, guarding.admin, (guarding.run,), reloader.request, certificate)
+
+
+def _keys_of(settings: Settings, keys: ServerKeys, clock: Clock, known: ServerKeys | None = None) -> Keys:
+    file = settings.key_file
+    return keys if file is None else KeyFile(file, now_ms=clock(), inherited=known)
+
+
+@dataclass(frozen=True)
+class Inherited:
+    """What a server uses when one of its workers begins: what is served, what is read at the start of the server only,
+    and the keys of its key file.
+    """
+
+    state: ServingState
+    started: Settings
+    keys: ServerKeys | None
+    certificate: Certificate | None = field(repr=False)
+
+
+class Inheritance:
+    """What the workers of a server use, kept in their parent process, so that one which begins later depends on no file
+    that has become bad. Raises what the start of a server raises.
+    """
+
+    def __init__(self, service: Configured) -> None:
+        self._service = service
+        self._reloader = Reloader(service.path, override=service.overrides.apply)
+        configuration = self._reloader.state.configuration
+        require_startable(configuration)
+        self._started = configuration.settings
+        if self._started.audit is not None:
+            with closing(AuditFile(self._started.audit)) as audit:
+                audit.open()
+        self._keys = _keys_of(self._started, service.keys, service.clock)
+        self._certificate = read_certificate(self._started.tls)
+
+    def service(self) -> Configured:
+        """Return the service of a worker that begins now."""
+        keys = self._keys.current(self._service.clock()) if isinstance(self._keys, KeyFile) else None
+        origin = Inherited(self._reloader.state, self._started, keys, self._certificate)
+        return replace(self._service, inherited=origin)
+
+    def watch(self) -> None:
+        """Follow the files, as the workers do, in a thread of its own."""
+        Thread(target=self._follow, name="share-inheritance", daemon=True).start()
+
+    def _follow(self) -> None:
+        while True:
+            sleep(POLL_SECONDS)
+            try:
+                self._reloader.look(now_seconds=monotonic())
+            except Exception:  # noqa: BLE001  (else workers would begin with what was served long ago)
+                _LOG.exception("looking at the configuration failed; it is repeated")
 
 
 def open_sockets(configuration: Configuration) -> Sockets:

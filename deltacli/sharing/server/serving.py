@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import errno
+import os
 import signal
 import socket
-from collections.abc import Callable, Coroutine, Mapping
-from contextlib import nullcontext
-from dataclasses import dataclass
+import ssl
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field
 from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from multiprocessing import parent_process
-from typing import TYPE_CHECKING, Any
+from tempfile import TemporaryFile
+from typing import IO, TYPE_CHECKING, Any
 
 from deltacli.delta.log.file_actions import action_schemas
 from deltacli.errors import StorageFailed, UsageError
@@ -101,7 +104,7 @@ class Service:
     admin: ASGIApp | None = None
     background: tuple[Callable[[], Coroutine[Any, Any, None]], ...] = ()
     on_hangup: Callable[[], None] | None = None
-    tls: Tls | None = None
+    certificate: Certificate | None = None
 
 
 @dataclass(frozen=True)
@@ -122,7 +125,8 @@ def run_service(service: Service, sockets: Sockets) -> None:
     """Answer requests until a signal; then finish the running ones, for up to 30 seconds. A second signal ends them."""
     import asyncio
 
-    server = _server(service.application, service.connections, _tls_options(service.tls))
+    with _tls_options(service.certificate) as options:
+        server = _server(service.application, service.connections, options)
     _import_what_queries_need()
     with asyncio.Runner(loop_factory=server.config.get_loop_factory()) as runner:
         runner.run(_run(service, server, sockets))
@@ -186,20 +190,26 @@ def _server(application: ASGIApp, connections: Connections, options: Mapping[str
     try:
         config.load()
     except OSError as fault:
-        raise UsageError(
-            f"the certificate cannot be used: {fault.strerror or fault}",
-            code="share.certificate",
-            hint="check ssl.certificateFile, ssl.certificateKeyFile and ssl.certificatePasswordFile",
-        ) from fault
+        raise _unusable(fault) from fault
     if config.ssl is not None:  # the handshake is ours, so that it is counted and has a deadline
         context, config.ssl = config.ssl, None
         config.http_protocol_class = lambda **given: TlsGate(lambda: make(**given), context)  # type: ignore[assignment]
     return uvicorn.Server(config)
 
 
-def _tls_options(tls: Tls | None) -> dict[str, Any]:  # Any: options of uvicorn
-    if tls is None:
-        return {}
+@dataclass(frozen=True)
+class Certificate:
+    """A certificate with its chain, and its key, as read when the server began. Later workers present it, too."""
+
+    chain: bytes
+    key: bytes = field(repr=False)
+    password: str | None = field(repr=False)
+
+
+def read_certificate(tls: Tls | None) -> Certificate | None:
+    """Return the certificate of a configuration. Raises UsageError where a file cannot be read."""
+    if tls is None or tls.certificate_file is None or tls.key_file is None:
+        return None
     try:
         password = tls.password()
     except (OSError, UnicodeDecodeError) as fault:
@@ -208,8 +218,43 @@ def _tls_options(tls: Tls | None) -> dict[str, Any]:  # Any: options of uvicorn
             code="share.certificate",
             hint=f"ls -l {quoted(str(tls.password_file))}",
         ) from fault
-    return {
-        "ssl_certfile": str(tls.certificate_file),
-        "ssl_keyfile": str(tls.key_file),
-        "ssl_keyfile_password": password,
-    }
+    try:
+        found = Certificate(tls.certificate_file.read_bytes(), tls.key_file.read_bytes(), password)
+        with _tls_options(found) as options:
+            ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(*options.values())
+    except OSError as fault:
+        raise _unusable(fault) from fault
+    return found
+
+
+def _unusable(fault: OSError) -> UsageError:
+    return UsageError(
+        f"the certificate cannot be used: {fault.strerror or fault}",
+        code="share.certificate",
+        hint="check ssl.certificateFile, ssl.certificateKeyFile and ssl.certificatePasswordFile",
+    )
+
+
+@contextmanager
+def _tls_options(certificate: Certificate | None) -> Iterator[dict[str, Any]]:  # Any: options of uvicorn
+    """Yield the options of a certificate, which OpenSSL takes from files only: here they have no names."""
+    if certificate is None:
+        yield {}
+        return
+    with _unnamed() as chain, _unnamed() as key:
+        for file, content in ((chain, certificate.chain), (key, certificate.key)):
+            file.write(content)
+            file.flush()
+            file.seek(0)
+        yield {
+            "ssl_certfile": f"/dev/fd/{chain.fileno()}",
+            "ssl_keyfile": f"/dev/fd/{key.fileno()}",
+            "ssl_keyfile_password": certificate.password,
+        }
+
+
+def _unnamed() -> IO[bytes]:
+    """Return a file in memory where the system has such, else one that is on no path."""
+    if hasattr(os, "memfd_create"):
+        return open(os.memfd_create("deltacli"), "w+b")
+    return TemporaryFile()

@@ -16,7 +16,7 @@ from multiprocessing import get_context
 from multiprocessing.connection import wait
 from typing import TYPE_CHECKING
 
-from deltacli.errors import StorageFailed
+from deltacli.errors import DeltacliError, StorageFailed
 from deltacli.sharing.server.logs import NAME, log_to_stderr
 from deltacli.sharing.server.serving import SHUTDOWN_SECONDS, Service, Sockets, run_service
 
@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 _log = logging.getLogger(NAME)
 _SOON_SECONDS = 5.0
 _MOST_SOON = 5
-"""So many processes may end right after their start before the server gives up."""
+"""So many processes may end right after their start before the server gives up, unless one of them is at work."""
+_LONGEST_PAUSE = 60.0
 
 METRICS = "PROMETHEUS_MULTIPROC_DIR"
 """Names the directory in which all processes count."""
@@ -43,17 +44,20 @@ class LogChoice:
     level: int = logging.INFO
 
 
-def serve(make: MakeService, sockets: Sockets, workers: int, log: LogChoice) -> None:
-    """Answer requests, in this process or in several others, until a signal. Raises StorageFailed where they cannot
-    start.
+def serve(make: MakeService, sockets: Sockets, log: LogChoice) -> None:
+    """Answer requests in this process until a signal."""
+    log_to_stderr(as_json=log.as_json, level=log.level)
+    run_service(make(), sockets)
+
+
+def serve_by_workers(following: Callable[[], MakeService], sockets: Sockets, workers: int, log: LogChoice) -> None:
+    """Answer requests in several other processes until a signal. `following` returns the service of the next one.
+    Raises StorageFailed where none can start.
     """
     log_to_stderr(as_json=log.as_json, level=log.level)
-    if workers == 1:
-        run_service(make(), sockets)
-        return
     with tempfile.TemporaryDirectory(prefix="deltacli-share-") as metrics:
         os.environ[METRICS] = metrics  # workers inherit it
-        pool = _Workers(make, sockets, workers, log)
+        pool = _Workers(following, sockets, workers, log)
         hang_up = signal.signal(signal.SIGHUP, lambda *_: _signal(pool.running, signal.SIGHUP))
         try:
             pool.run()
@@ -74,46 +78,62 @@ def _work(make: MakeService, sockets: Sockets, log: LogChoice) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda number, _: None if is_serving else os._exit(128 + number))
     log_to_stderr(as_json=log.as_json, level=log.level)
-    service = make()
-    run_service(replace(service, background=(*service.background, begin)), sockets)
+    try:
+        service = make()
+        run_service(replace(service, background=(*service.background, begin)), sockets)
+    except DeltacliError as fault:
+        _log.error("the worker cannot start: %s", fault)
+        raise SystemExit(fault.exit_code) from None
 
 
 @dataclass
 class _Workers:
     """The running processes."""
 
-    make: MakeService
+    following: Callable[[], MakeService]
     sockets: Sockets
     count: int
     log: LogChoice
+    clock: Callable[[], float] = time.monotonic
+    wait: Callable[[list[int], float | None], Sequence[object]] = wait
     running: list[SpawnProcess] = field(default_factory=list)
+    began: dict[int, float] = field(default_factory=dict)
     ended_soon: int = 0
+    next_start: float = 0.0
 
     def run(self) -> None:
-        """Start the processes and replace those that end."""
-        began = {self._start().sentinel: time.monotonic() for _ in range(self.count)}
+        """Start the processes and replace those that end: the next one later, where one ended as soon as it started."""
         while True:
-            for sentinel in wait(list(began)):
+            now = self.clock()
+            while len(self.running) < self.count and now >= self.next_start:
+                self._start()
+            pause = None if len(self.running) == self.count else max(self.next_start - now, 0.0)
+            for sentinel in self.wait([process.sentinel for process in self.running], pause):
                 process = next(found for found in self.running if found.sentinel == sentinel)
                 process.join()
                 self.running.remove(process)
-                self._count_end(process, time.monotonic() - began.pop(process.sentinel))
-                began[self._start().sentinel] = time.monotonic()
+                self._count_end(process, self.clock() - self.began.pop(process.sentinel))
 
     def _start(self) -> SpawnProcess:
-        process = get_context("spawn").Process(target=_work, args=(self.make, self.sockets, self.log))
+        process = get_context("spawn").Process(target=_work, args=(self.following(), self.sockets, self.log))
         process.start()
         self.running.append(process)
+        self.began[process.sentinel] = self.clock()
         return process
 
     def _count_end(self, process: SpawnProcess, seconds: float) -> None:
-        """Log the end of a process. Raises StorageFailed where they end as soon as they start."""
+        """Log the end of a process. Raises StorageFailed where they end as soon as they start, and none is at work."""
         from prometheus_client.multiprocess import mark_process_dead
 
-        _log.error("worker %s ended with %s; another one is started", process.pid, process.exitcode)
         mark_process_dead(process.pid, os.environ[METRICS])  # type: ignore[no-untyped-call]  # its cache, its requests
         self.ended_soon = self.ended_soon + 1 if seconds < _SOON_SECONDS else 0
-        if self.ended_soon > _MOST_SOON:
+        pause = min(2.0 ** (self.ended_soon - 1), _LONGEST_PAUSE) if self.ended_soon else 0.0
+        now = self.clock()
+        self.next_start = now + pause
+        when = f"in {pause:.0f} s" if pause else "now"
+        _log.error("worker %s ended with %s; another one is started %s", process.pid, process.exitcode, when)
+        is_at_work = any(now - begun >= _SOON_SECONDS for begun in self.began.values())
+        if self.ended_soon > _MOST_SOON and not is_at_work:
             raise StorageFailed(
                 "the workers of the server end as soon as they start",
                 code="share.workers",

@@ -176,22 +176,31 @@ class KeyFile:
     `problem` says why, and the keys that were read before are used.
     """
 
-    def __init__(self, path: Path, *, now_ms: int, random: Callable[[int], bytes] = os.urandom) -> None:
+    def __init__(
+        self,
+        path: Path,
+        *,
+        now_ms: int,
+        random: Callable[[int], bytes] = os.urandom,
+        inherited: ServerKeys | None = None,
+    ) -> None:
+        """`inherited` are the keys in use, whatever the file has become; it is read at the first use."""
         self._path = path
-        self._keys = ServerKeys.read_or_create(path, now_ms=now_ms, random=random)
-        self._seen, self._seen_ms = self._identity(), now_ms
+        self._keys = inherited or ServerKeys.read_or_create(path, now_ms=now_ms, random=random)
+        self._seen, self._seen_ms = (self._identity(), now_ms) if inherited is None else ((0,), now_ms - READ_EVERY_MS)
         self._lock = Lock()
         self.problem: str | None = None
 
     def signing(self, kind: str, now_ms: int) -> DerivedKey:
         """Return the key that signs now."""
-        return self._current(now_ms).signing(kind, now_ms)
+        return self.current(now_ms).signing(kind, now_ms)
 
     def checking(self, kind: str, key_id: bytes, now_ms: int) -> DerivedKey | None:
         """Return the key of this id for checking a signature, None if it is not accepted."""
-        return self._current(now_ms).checking(kind, key_id, now_ms)
+        return self.current(now_ms).checking(kind, key_id, now_ms)
 
-    def _current(self, now_ms: int) -> ServerKeys:
+    def current(self, now_ms: int) -> ServerKeys:
+        """Return the keys in use."""
         if 0 <= now_ms - self._seen_ms < READ_EVERY_MS:
             return self._keys
         with self._lock:

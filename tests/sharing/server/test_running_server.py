@@ -106,6 +106,26 @@ def test_a_killed_worker_breaks_only_its_own_answers(server: Server) -> None:
     assert {answer.headers["x-request-id"] for answer in answers} <= _ids_of_requests(server)
 
 
+def test_a_worker_that_begins_while_the_configuration_is_bad_serves_what_the_others_serve(server: Server) -> None:
+    config = server.directory / "shares.yaml"
+    config.write_text(SHARES.replace("authorization: {bearerToken: secret}\n", ""))
+    _until(lambda: all("configuration" in text for text in server.readiness()))
+    before = set(server.workers())
+
+    os.kill(min(before), signal.SIGKILL)
+    _until(lambda: len(set(server.workers()) - {min(before)}) == 2)
+    with_token = server.statuses()
+    without = set(server.of_each_worker(lambda: server.send(_WITHOUT_TOKEN)[9:12]))
+    is_ready = not all("configuration" in text for text in server.readiness())
+    config.write_text(SHARES)
+    _until(lambda: not any("configuration" in text for text in server.readiness()))
+
+    assert ({200}, {b"401"}, False) == (with_token, without, is_ready)
+
+
+_WITHOUT_TOKEN = b"GET /delta-sharing/shares HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+
+
 def test_a_full_audit_log_refuses_requests_and_finishes_running_answers(server: Server) -> None:
     server.statuses()
     with ExitStack() as stack:

@@ -20,6 +20,8 @@ from deltacli.errors import UsageError
 from deltacli.units import plural
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from deltacli.sharing.configuration.settings import Configuration
     from deltacli.sharing.model import Catalog, SharedTable
     from deltacli.sharing.server.services import Overrides
@@ -156,12 +158,12 @@ def _try_out(run: Run, directories: list[str], port: int, workers: int, profile:
         make = TryOut(catalog, *address_of(bound), token, ServerKeys.generate(run.clock()))
         _hand_out(run, make.endpoint, token, profile)
         _introduce(run, catalog, make.endpoint, token, profile)
-        _serve(make, Sockets(bound), workers, run)
+        _serve(make, lambda: make, Sockets(bound), workers, run)
 
 
 def _serve_configuration(run: Run, config: str, overrides: Overrides, workers: int) -> None:
     """Serve what a configuration shares."""
-    from deltacli.sharing.server.services import Configured, open_sockets
+    from deltacli.sharing.server.services import Configured, Inheritance, open_sockets
     from deltacli.sharing.server.serving import address_of
     from deltacli.sharing.signing.keys import ServerKeys
 
@@ -171,23 +173,28 @@ def _serve_configuration(run: Run, config: str, overrides: Overrides, workers: i
     try:
         overrides = replace(overrides, port=address_of(sockets.main)[1])
         make = Configured(path, overrides, ServerKeys.generate(run.clock()))
-        if workers > 1:
-            make()  # what would end every worker ends this process instead
+        inheritance = Inheritance(make) if workers > 1 else None
+        if inheritance is not None:
+            inheritance.watch()
         _announce(run, overrides.apply(configuration), sockets, workers)
-        _serve(make, sockets, workers, run)
+        _serve(make, inheritance.service if inheritance else lambda: make, sockets, workers, run)
     finally:
         sockets.close()
 
 
-def _serve(make: MakeService, sockets: Sockets, workers: int, run: Run) -> None:
-    """Answer requests until a signal."""
+def _serve(make: MakeService, following: Callable[[], MakeService], sockets: Sockets, workers: int, run: Run) -> None:
+    """Answer requests until a signal. `following` returns the service of the next worker."""
     import logging
 
-    from deltacli.sharing.server.workers import LogChoice, serve
+    from deltacli.sharing.server.workers import LogChoice, serve, serve_by_workers
 
     level = logging.ERROR if run.quiet else logging.DEBUG if run.verbosity else logging.INFO
+    log = LogChoice(run.log_is_json, level)
     try:
-        serve(make, sockets, workers, LogChoice(run.log_is_json, level))
+        if workers == 1:
+            serve(make, sockets, log)
+        else:
+            serve_by_workers(following, sockets, workers, log)
     except Interrupted as interruption:
         interruption.outcome = "the server has stopped"
         raise

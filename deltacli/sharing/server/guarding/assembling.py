@@ -8,13 +8,14 @@ from pathlib import Path
 
 from deltacli.clock import Clock, system_clock
 from deltacli.errors import UsageError
-from deltacli.sharing.configuration.settings import Configuration
+from deltacli.sharing.configuration.settings import Configuration, Settings
 from deltacli.sharing.configuration.starting import refusals_to_start
 from deltacli.sharing.server.guarding.admin import AdminApplication
 from deltacli.sharing.server.guarding.audit import open_audit
 from deltacli.sharing.server.guarding.guard import RequestGuard
 from deltacli.sharing.server.guarding.metrics import Metrics
 from deltacli.sharing.server.guarding.reloading import Reloaded, Reloader
+from deltacli.sharing.server.guarding.serving_state import ServingState
 from deltacli.sharing.signing.keys import KeyFile
 
 Override = Callable[[Configuration], Configuration]
@@ -52,9 +53,14 @@ class Guarding:
 
 
 def make_guarding(
-    path: Path, *, override: Override = lambda configuration: configuration, clock: Clock = system_clock
+    path: Path,
+    *,
+    override: Override = lambda configuration: configuration,
+    clock: Clock = system_clock,
+    inherited: tuple[ServingState, Settings] | None = None,
 ) -> Guarding:
-    """Return the parts around an application, with the audit log opened.
+    """Return the parts around an application, with the audit log opened. `inherited` is what other workers serve, and
+    the settings that the server began with.
 
     Raises UsageError for a bad configuration, bad recipients, and settings that the server does not start with;
     StorageFailed for an audit log that cannot be written, and for wildcards that cannot be listed.
@@ -64,10 +70,13 @@ def make_guarding(
     def note(outcome: Reloaded) -> None:
         metrics.count_reload(is_good=outcome.error is None)
 
-    reloader = Reloader(path, override=override, on_outcome=note)
-    configuration = reloader.state.configuration
-    require_startable(configuration)
-    audit = open_audit(configuration.settings.audit)
+    state, started = inherited or (None, None)
+    reloader = Reloader(path, override=override, on_outcome=note, inherited=state)
+    if started is None:
+        require_startable(reloader.state.configuration)
+        audit = open_audit(reloader.state.configuration.settings.audit)
+    else:
+        audit = open_audit(started.audit, must_open=False)
     guard = RequestGuard(lambda: reloader.state, audit=audit, metrics=metrics, clock=clock)
     return Guarding(reloader, guard, metrics)
 

@@ -112,12 +112,15 @@ class AuditFile:
             yield
 
 
-def open_audit(audit: Audit | None) -> AuditTrail:
-    """Return the audit log of a configuration, opened. Raises StorageFailed."""
+def open_audit(audit: Audit | None, *, must_open: bool = True) -> AuditTrail:
+    """Return the audit log of a configuration. Raises StorageFailed where it cannot be opened; without `must_open`, the
+    requests that cannot be recorded are refused instead.
+    """
     if audit is None:
         return NoAudit()
     file = AuditFile(audit)
-    file.open()
+    if must_open:
+        file.open()
     return file
 
 

@@ -18,7 +18,7 @@ from deltacli.errors import DeltacliError, UsageError
 from deltacli.sharing.configuration.recipients import Recipients
 from deltacli.sharing.configuration.recipients_file import read_recipients
 from deltacli.sharing.configuration.settings import Configuration
-from deltacli.sharing.configuration.shares_yaml import read_configuration
+from deltacli.sharing.configuration.shares_yaml import read_configuration, remember_secrets_of
 from deltacli.sharing.server.guarding.serving_state import ServingState, visible_names
 from deltacli.units import plural
 
@@ -50,7 +50,10 @@ Outcome = Loaded | Reloaded | None
 
 
 class Reloader:
-    """Holds what is served, and replaces it when files change. `override` changes settings as the command line does."""
+    """Holds what is served, and replaces it when files change. `override` changes settings as the command line does.
+
+    `inherited` is what the other workers serve. It stays in use where the files have become bad meanwhile.
+    """
 
     def __init__(
         self,
@@ -59,6 +62,7 @@ class Reloader:
         read: ReadConfiguration = read_configuration,
         override: Callable[[Configuration], Configuration] = lambda configuration: configuration,
         on_outcome: Callable[[Reloaded], None] = lambda _: None,
+        inherited: ServingState | None = None,
     ) -> None:
         self._path = path
         self._read = read
@@ -69,8 +73,18 @@ class Reloader:
         self._last_seconds = 0.0
         self._failed: dict[str, DeltacliError] = {}
         self._threads = ThreadPoolExecutor(2, "share-reload")  # its own: those of the application may all be reading
-        configuration = self._load_configuration()
-        self._state = ServingState(configuration, self._load_recipients(configuration))
+        self._seen: Signature = ()
+        self._seen_recipients: Signature = ()
+        if inherited is None:
+            configuration = self._load_configuration()
+            self._state = ServingState(configuration, self._load_recipients(configuration))
+            return
+        self._state = inherited
+        self._watched = inherited.configuration.files or (path,)
+        remember_secrets_of(inherited.configuration)
+        if (found := self._look_at_recipients(0.0, True)) is not None:
+            self._report(self._take(found), None)
+        self._wanted_configuration.set()  # not here: it may have to list wildcards
 
     @property
     def state(self) -> ServingState:
