@@ -121,12 +121,16 @@ def _is_present(directory: str, file: WantedFile) -> bool:
 
 def _is_intact(directory: str, file: WantedFile) -> bool:
     """Return True for a file that passes the checks of a download, all of its data decoded."""
-    place = f"{directory}/{file.name}"
     try:
-        with open(place, "rb") as opened:
-            verify(file, os.fstat(opened.fileno()).st_size, lambda at, length: os.pread(opened.fileno(), length, at))
-        if not file.vectors:
-            decode(file, place)
+        with open(f"{directory}/{file.name}", "rb") as opened:
+            number, size_bytes = opened.fileno(), os.fstat(opened.fileno()).st_size
+
+            def read(offset: int, length: int) -> bytes:
+                return os.pread(number, length, offset)
+
+            verify(file, size_bytes, read)
+            if not file.vectors:
+                decode(file, size_bytes, read)
     except (DataUnreadable, OSError):
         return False
     return True

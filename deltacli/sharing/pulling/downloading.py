@@ -143,7 +143,7 @@ class Downloads:
     def _verify(self, wanted: WantedFile, part: Part) -> None:
         verify(wanted, part.size_bytes, part.read)
         if self._decodes and not wanted.vectors:
-            decode(wanted, part.place)
+            decode(wanted, part.size_bytes, part.read)
 
     def _is_ranged(self, wanted: WantedFile, part: Part) -> bool:
         """Return True for a large file without a beginning."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from threading import local
+from threading import BoundedSemaphore, local
 from typing import Any
 
 from deltacli.delta.footers.parse import FooterReader
@@ -13,8 +14,7 @@ from deltacli.sharing.client.faults import clean
 from deltacli.sharing.pulling.faults import invalid_file, other_size
 from deltacli.work.rows.deletion_vectors import AROUND, VectorFaultError, parse_vector, stored_data_of
 
-_ROWS_AT_ONCE = 16_384
-_BUFFER_BYTES = 1 << 20
+_decoding = BoundedSemaphore(os.cpu_count() or 1)
 Read = Callable[[int, int], bytes]
 """Gets an offset and a length; returns bytes of a file."""
 
@@ -55,21 +55,30 @@ def verify(wanted: WantedFile, size_bytes: int, read: Read) -> None:
         _verify_footer(wanted, size_bytes, read)
 
 
-def decode(wanted: WantedFile, place: str) -> None:
+def decode(wanted: WantedFile, size_bytes: int, read: Read) -> None:
     """Raise DataUnreadable unless every page of a data file can be decoded, has its checksum where it has one, and the
-    columns of each row group have the rows that the footer declares. One column is in memory at a time, in parts.
+    columns of each row group have the rows that the footer declares; and for pages that unpack to more than is accepted
+    from a share. One column of a row group is in memory at a time.
     """
     import pyarrow as pa
 
     from deltacli.arrow.parquet import ParquetReader
+    from deltacli.sharing.client.tables.guarded_reader import GuardedReader
+    from deltacli.work.rows.row_reader import MAX_BATCH_BYTES, ROWS_A_BATCH
 
+    tail = min(size_bytes, _TAIL_BYTES)
     try:
-        with open(place, "rb") as file:
-            reader = ParquetReader(file, buffer_size=_BUFFER_BYTES, verify_pages=True)
+        with _decoding:
+            source = GuardedReader(read, size_bytes, read(size_bytes - tail, tail), wanted.name)
+            reader = ParquetReader(source, verify_pages=True)
             for group in range(reader.metadata.num_row_groups):
-                rows = reader.metadata.row_group(group).num_rows
+                row_group = reader.metadata.row_group(group)
+                rows = row_group.num_rows
+                at_once = max(
+                    min(ROWS_A_BATCH, MAX_BATCH_BYTES // max(row_group.total_byte_size // max(rows, 1), 1)), 1
+                )
                 for leaf in range(reader.metadata.num_columns):
-                    found = sum(batch.num_rows for batch in reader.read_leaves(_ROWS_AT_ONCE, group, [leaf]))
+                    found = sum(batch.num_rows for batch in reader.read_leaves(at_once, group, [leaf]))
                     if found != rows:
                         facts = {"row group": str(group), "declared": f"{rows} rows", "found": f"{found} rows"}
                         raise invalid_file(wanted.name, "a column has another number of rows than its footer", facts)

@@ -16,6 +16,7 @@ from deltacli import open_table
 from deltacli.clock import fixed_clock
 from deltacli.errors import DataUnreadable, Refused, UsageError
 from deltacli.sharing import Client
+from deltacli.sharing.client.tables import guarded_reader
 from deltacli.sharing.pulling.pull import Pull, PullRequest
 from tests.sharing.client.serving import Asked, Proxy, Sent, proxied
 from tests.sharing.pulling.origin import Origin, files_asked, pull, rows_of
@@ -107,6 +108,19 @@ def test_changed_bytes_of_a_download_are_found_by_decoding_and_nothing_is_commit
     assert "share.file-differs" == caught.value.code
     assert not (tmp_path / "careful/_delta_log").exists()
     assert [] == list((tmp_path / "careful").glob("*.parquet"))
+
+
+def test_pages_that_unpack_to_more_than_a_share_may_send_are_not_decoded(
+    origin: Origin, proxy: Proxy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pq.write_table(pa.table({"a": ["x" * 100_000] * 100}), origin.path / "bomb", compression="zstd")
+    size = (origin.path / "bomb").stat().st_size
+    add = {"path": "bomb", "partitionValues": {}, "size": size, "modificationTime": 1, "dataChange": True}
+    origin.commit({"add": add})
+    monkeypatch.setattr(guarded_reader, "MOST_BYTES", 1_000_000)
+
+    with pytest.raises(DataUnreadable, match="unpacks to more than is accepted"):
+        pull(proxy, tmp_path / "local", decodes=True)
 
 
 def test_local_files_that_cannot_be_decoded_are_downloaded_again_without_a_commit(
