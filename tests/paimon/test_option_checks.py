@@ -187,9 +187,10 @@ OTHERS: Mapping[str, tuple[Any, str]] = {  # Any: JSON values
         KEYED,
         "merge-engine=aggregation fields.u.aggregate-function=summ",
     ),
-    "option-column: sequence.field names s, which is not a column: a blank beside the comma is part of the name": (
+    "option-column: fields.u.sequence-group names s, which is not a column: a blank beside the comma is part of the "
+    "name": (
         KEYED,
-        "sequence.field=u,+s",
+        f"{UPDATED} fields.u.sequence-group=day,+s",
     ),
     "option-column: rowkind.field names nope, which is not a column": (KEYED, "rowkind.field=nope"),
     "option-column: record-level.time-field names s, which has the type VARCHAR (expected: INT, BIGINT or TIMESTAMP)": (
@@ -264,9 +265,10 @@ SOUND: tuple[tuple[Any, str], ...] = (  # Any: JSON values
     (KEYED, f"{UPDATED} fields.u.sequence-group=s fields.s.aggregate-function=max fields.day.ignore-retract=true"),
     (KEYED, f"{UPDATED} fields.default-aggregate-function=last_non_null_value"),
     (KEYED, "merge-engine=First-Row changelog-producer=LOOKUP"),
-    (KEYED, "sequence.field=u,s record-level.time-field=u rowkind.field=s"),
+    (KEYED, "sequence.field=u,+s, record-level.time-field=u rowkind.field=s"),
     (CROSSED, "bucket=4 merge-engine=first-row"),
     (PLAIN, "file.format=Mosaic"),
+    (KEYED, "sequence.field= merge-engine=first-row"),
     (PLAIN, "scan.timestamp-millis=1"),
     (PLAIN, "scan.mode=from-file-creation-time scan.file-creation-time-millis=1 scan.timestamp=2026-01-01"),
     (PLAIN, "scan.mode=full scan.watermark=1"),

@@ -44,8 +44,8 @@ class TableFacts:
         return default if value is None or not is_number(value) else int(value)
 
     def is_set(self, *keys: str) -> bool:
-        """Return True if one of the options is set; a boolean one, if it is true."""
-        return any(key in self.options and (key not in BOOLEANS or self.word(key, "") == "true") for key in keys)
+        """Return True if one of the options has a value; a boolean one, if it is true."""
+        return any(self.word(key, "") == "true" if key in BOOLEANS else self.options.get(key) for key in keys)
 
     def merges_by(self, *engines: str) -> bool:
         """Return True for a table with a primary key and one of these merge engines."""
@@ -55,7 +55,7 @@ class TableFacts:
         """Yield each option of a sequence group, the columns in its key, and those in its value."""
         for key, value in self.options.items():
             if match := _GROUP.fullmatch(key):
-                yield key, match[1].split(","), value.split(",")
+                yield key, split_names(match[1]), split_names(value)
 
     def functions(self) -> Iterator[tuple[str, str, str]]:
         """Yield each column that is aggregated, the option with its function, and the function."""
@@ -64,6 +64,11 @@ class TableFacts:
             key = key if key in self.options else _DEFAULT_FUNCTION
             if key in self.options:
                 yield name, key, self.options[key]
+
+
+def split_names(value: str) -> list[str]:
+    """Return the parts between commas without empty ones at the end, as Java splits a text."""
+    return value.rstrip(",").split(",")
 
 
 def function_key(column: str) -> str:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Rule, Severity
 from deltacli.paimon.rules.fields import NO_KEY_TYPES, is_blob
 from deltacli.paimon.rules.option_conflicts import CONFLICTS
-from deltacli.paimon.rules.table_facts import BOOLEANS, TableFacts, function_key, is_number
+from deltacli.paimon.rules.table_facts import BOOLEANS, TableFacts, function_key, is_number, split_names
 from deltacli.paimon.rules.views import SchemaFileView
 from deltacli.paimon.types import AtomicType, DataType, MapType, Root, walk_fields
 
@@ -146,8 +146,8 @@ class _Naming(NamedTuple):
     needed: str = ""
 
 
-def _exactly(value: str) -> list[str]:
-    return value.split(",")
+def _of_sequence(value: str) -> list[str]:
+    return [name.strip() for name in split_names(value)] if value else []
 
 
 def _trimmed(value: str) -> list[str]:
@@ -157,7 +157,7 @@ def _trimmed(value: str) -> list[str]:
 _TIMES = (Root.INT, Root.BIGINT, Root.TIMESTAMP, Root.TIMESTAMP_LTZ)
 _OF_BLOBS = ("blob-field", "blob-descriptor-field", "blob-view-field", "blob-external-storage-field")
 _NAMINGS = (
-    _Naming("sequence.field", _exactly),
+    _Naming("sequence.field", _of_sequence),
     _Naming("rowkind.field", lambda value: [value]),
     _Naming(
         "record-level.time-field",
@@ -189,7 +189,7 @@ def _unknown(table: TableFacts, key: str, name: str) -> Fault:
 def _bad_fields(table: TableFacts) -> Iterator[Fault]:
     for key in table.options:
         if key.startswith("fields.") and key.count(".") > 1:
-            names = key.split(".")[1].split(",")
+            names = split_names(key.split(".")[1])
             yield from (_unknown(table, key, name) for name in names if name not in table.columns)
     if table.merges_by("partial-update"):
         for key, _, names in table.groups():
@@ -200,7 +200,7 @@ def _bad_indexes(table: TableFacts) -> Iterator[Fault]:
     for key, value in table.options.items():
         if not (key.startswith("file-index.") and key.endswith(".columns")):
             continue
-        for name in value.split(","):
+        for name in split_names(value):
             column, bracket, _ = name.strip().partition("[")
             found = table.columns.get(column)
             if found is None:
@@ -229,7 +229,7 @@ def _bad_bucket(table: TableFacts) -> Iterator[Fault]:
 
 def _bad_bucket_key(table: TableFacts) -> Iterator[Fault]:
     value = table.options.get("bucket-key", "")
-    for name in value.split(",") if value.strip() else ():
+    for name in split_names(value) if value.strip() else ():
         reason, found = None, table.columns.get(name)
         if found is None:
             reason = f"{name!r} has a blank" if name.strip() in table.columns else f"{name} is not a column"
@@ -252,8 +252,8 @@ _BY_SNAPSHOT = ("scan.snapshot-id", "scan.tag-name", "scan.watermark")
 _SCANS: Mapping[str, tuple[str, ...]] = {
     "from-timestamp": _BY_TIME,
     "from-snapshot": _BY_SNAPSHOT,
-    "incremental": _BY_RANGE,
     "from-file-creation-time": _BY_FILE,
+    "incremental": _BY_RANGE,
     "from-snapshot-full": ("scan.snapshot-id",),
 }
 """Mode of a scan -> the options of which it needs exactly one. Without a mode, Java takes the first that has one."""
@@ -284,8 +284,7 @@ def _bad_pairs(table: TableFacts) -> Iterator[Fault]:
 
 
 def _bad_sequence(table: TableFacts) -> Iterator[Fault]:
-    names = _exactly(table.options["sequence.field"]) if "sequence.field" in table.options else []
-    for name, count in Counter(names).items():
+    for name, count in Counter(_of_sequence(table.options.get("sequence.field", ""))).items():
         if count > 1:
             yield Fault("sequence.field", f"sequence.field names {name} {count} times", name)
         if function_key(name) in table.options:
@@ -303,7 +302,7 @@ def _bad_groups(table: TableFacts) -> Iterator[Fault]:
                 yield Fault(key, f"{name} is in more than one sequence group", name)
             ordered.add(name)
     key = "partial-update.remove-record-on-sequence-group"
-    for name in _exactly(table.options[key]) if key in table.options else ():
+    for name in split_names(table.options[key]) if key in table.options else ():
         if name not in heads:
             yield Fault(key, f"{key} names {name}, which orders no sequence group", name)
     for name, key, function in table.functions():
