@@ -119,8 +119,13 @@ FAULTS: dict[str, Callable[[Planted], Callable[[CloudServer, Asked], Said]]] = {
 
 def command_lines() -> str:
     """The command lines of all processes, as `ps` shows them."""
+    return processes("cmdline")
+
+
+def processes(name: str) -> str:
+    """What /proc has of this name about all processes."""
     found = []
-    for place in Path("/proc").glob("[0-9]*/cmdline"):
+    for place in Path("/proc").glob(f"[0-9]*/{name}"):
         try:
             found.append(place.read_bytes().replace(b"\0", b" ").decode("latin-1"))
         except OSError:
@@ -180,3 +185,38 @@ def test_no_fault_of_any_command_leaks_a_secret(
     name: str, cloud: str, request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run_all(CLOUDS[cloud](request, tmp_path), tmp_path, name, COMMANDS, monkeypatch)
+
+
+def by_key_in_a_file(request: pytest.FixtureRequest, home: Path) -> Planted:
+    planted = in_azure(request, home)
+    (home / "key").write_text(AZURE_KEY)
+    return planted._replace(options=(*planted.options, "--storage-option", f"account_key=@{home / 'key'}"))
+
+
+IN_FILES = {"service account": by_service_account, "account key": by_key_in_a_file}
+
+
+@pytest.mark.parametrize("cloud", IN_FILES)
+def test_secrets_of_files_are_in_no_command_line_and_no_environment_while_they_are_used(
+    cloud: str, request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    planted = IN_FILES[cloud](request, tmp_path)
+    seen: list[str] = []
+
+    def looks(_asked: Asked, _method: str = "") -> None:
+        seen.append(processes("cmdline") + processes("environ"))
+
+    monkeypatch.setattr(planted.server, "fault_of", looks)
+    done = subprocess.run(
+        [sys.executable, "-m", "deltacli", "snapshot", planted.table, *planted.options],
+        cwd=tmp_path,
+        env={**os.environ, **planted.environment, "PYTHONPATH": str(ROOT), "MARK": "of-this-run"},
+        capture_output=True,
+        check=False,
+    )
+
+    assert 0 == done.returncode, done.stderr
+    assert len(seen) > 3
+    assert all(planted.table in text and "MARK=of-this-run" in text for text in seen)
+    for secret in set().union(*map(forms, planted.secrets)):
+        assert not any(secret in text for text in seen)

@@ -6,21 +6,22 @@ from __future__ import annotations
 
 import json
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from deltacli.errors import CredentialsMissing, PermissionRefused, StorageFailed, UsageError
-from deltacli.storage import open_storage
+from deltacli.storage import Failed, open_storage
 from deltacli.storage.azure import credentials as azure_credentials
 from deltacli.storage.gcs import credentials as gcs_credentials
 from deltacli.storage.retry import Retry
 from tests.support.azure import ACCOUNT, AzureServer
 from tests.support.azure import problem as azure_problem
-from tests.support.cloud import Said, answers
+from tests.support.cloud import Asked, Said, answers
 from tests.support.gcs import JSON, GcsServer
+from tests.support.gcs_api import GcsApi
 from tests.support.s3 import S3Server, says
 
 TABLE = f"abfss://container@{ACCOUNT}.dfs.core.windows.net/t"
@@ -246,3 +247,80 @@ def test_a_redirect_to_another_host_is_not_another_region(
 
     assert (expected or "storage.region") == raised.value.code
     assert ("a redirect to portal.example" == raised.value.facts.get("seen")) == bool(expected)
+
+
+def of_gcs(request: pytest.FixtureRequest) -> tuple[str, str]:
+    server: GcsApi = request.getfixturevalue("gcs_api")
+    places = server.make_bucket(), server.make_bucket()
+    request.getfixturevalue("monkeypatch").setattr(server, "wants_tokens", True)
+    request.getfixturevalue("monkeypatch").setattr(server, "public", {places[0]})
+    for place in places:
+        server.put(place, "t/file", b"content")
+    return f"gs://{places[0]}/t", f"gs://{places[1]}/t"
+
+
+def of_azure(request: pytest.FixtureRequest) -> tuple[str, str]:
+    """Anonymous requests read a public container; elsewhere the service says that there is no such resource."""
+    server: AzureServer = request.getfixturevalue("azure")
+    patch: pytest.MonkeyPatch = request.getfixturevalue("monkeypatch")
+    patch.delenv("AZURE_STORAGE_CONNECTION_STRING")
+    places, honest = (server.make_container(), server.make_container()), server.answer
+    for place in places:
+        server.put(place, "t/file", b"content")
+
+    def answer(asked: Asked) -> Said:
+        assert "authorization" not in asked.headers
+        if asked.method in ("GET", "HEAD") and places[0] in asked.target:
+            return honest(asked._replace(headers={**asked.headers, "authorization": "of the public"}))
+        is_read = asked.method in ("GET", "HEAD")
+        return azure_problem(*((404, "ResourceNotFound") if is_read else (409, "PublicAccessNotPermitted")))
+
+    patch.setattr(server, "answer", answer)
+    return TABLE.replace("container", places[0]), TABLE.replace("container", places[1])
+
+
+def of_s3(request: pytest.FixtureRequest) -> tuple[str, str]:
+    server: S3Server = request.getfixturevalue("s3")
+    places, honest = (server.make_bucket(), server.make_bucket()), server.answer
+    for place in places:
+        server.put(place, "t/file", b"content")
+    server.publish(places[0], "t/file")
+
+    def answer(environ: dict[str, Any], start_response: Any) -> Any:  # Any: of WSGI
+        assert "HTTP_AUTHORIZATION" not in environ
+        is_read = environ["REQUEST_METHOD"] in ("GET", "HEAD")
+        if is_read and places[0] in environ["PATH_INFO"]:
+            return honest(environ, start_response)
+        return says("403 FORBIDDEN", "AccessDenied")(server, environ, start_response)
+
+    request.getfixturevalue("monkeypatch").setattr(server, "answer", answer)
+    return f"s3://{places[0]}/t", f"s3://{places[1]}/t"
+
+
+@pytest.mark.parametrize("cloud", [of_gcs, of_azure, of_s3])
+def test_without_credentials_what_is_public_is_read_and_all_else_is_denied(
+    cloud: Callable[[pytest.FixtureRequest], tuple[str, str]], request: pytest.FixtureRequest
+) -> None:
+    anonymous = {"anon": "true"}
+    uris = cloud(request)
+    if cloud is of_azure:
+        anonymous["endpoint_url"] = f"{request.getfixturevalue('azure').url}/{ACCOUNT}"
+    public, private = (open_storage(uri, anonymous, retry=Retry(0, pause=lambda _: None)) for uri in uris)
+    refused: tuple[Callable[[], object], ...] = (
+        lambda: private.read("file"),
+        lambda: list(private.list_from("")),
+        lambda: public.put_if_absent("new", b""),
+        lambda: public.put("new", b""),
+    )
+
+    assert b"content" == public.read("file")
+    assert ["file"] == [stat.name for stat in public.list_from("")]
+    for call in refused:
+        with pytest.raises(PermissionRefused) as raised:
+            call()
+        assert raised.value.facts["credentials"].startswith("none (anon")
+        assert "omit --storage-option anon=true" == raised.value.hint
+    ((_, outcome),) = public.delete_many(["file"])
+    assert isinstance(outcome, Failed)
+    assert isinstance(outcome.denied, PermissionRefused)
+    assert b"content" == public.read("file")

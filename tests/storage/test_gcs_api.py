@@ -5,7 +5,6 @@ callers.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -196,30 +195,3 @@ def test_a_bucket_whose_requester_pays_is_read_and_written_for_a_project(
     assert Created() == published(storage, b"x" * 2_000)
     assert b"x" * 2_000 == storage.read("big")
     assert [("big", Deleted())] == list(storage.delete_many(["big"]))
-
-
-def test_anonymous_callers_read_a_public_bucket_and_no_other(
-    gcs_api: GcsApi, bucket: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(gcs_api, "wants_tokens", True)
-    monkeypatch.setattr(gcs_api, "public", {bucket})
-    other = gcs_api.make_bucket()
-    for name in (bucket, other):
-        gcs_api.put(name, "t/file", b"content")
-    public, private = (open_storage(f"gs://{name}/t", {"anon": "true"}) for name in (bucket, other))
-    refused: tuple[Callable[[], object], ...] = (
-        lambda: private.read("file"),
-        lambda: list(private.list_from("")),
-        lambda: public.put_if_absent("new", b""),
-        lambda: public.put("new", b""),
-    )
-
-    assert b"content" == public.read("file")
-    assert ["file"] == [stat.name for stat in public.list_from("")]
-    for call in refused:
-        with pytest.raises(PermissionRefused) as raised:
-            call()
-        assert "none (anonymous)" == raised.value.facts["credentials"]
-    ((_, outcome),) = public.delete_many(["file"])
-    assert isinstance(outcome, Failed)
-    assert ["t/file"] == list(gcs_api.buckets[bucket])

@@ -49,6 +49,8 @@ _BLOCK_BYTES = 64 << 20
 _MOST_BLOCKS = 50_000
 _PARALLEL_DELETES = 16
 _XML_HEAD = '<?xml version="1.0" encoding="utf-8"?>'
+_NOT_PUBLIC = {"ResourceNotFound", "PublicAccessNotPermitted", "NoAuthenticationInformation"}
+"""Codes of anonymous requests, with the statuses 404, 409 and 401, to what is not public."""
 _NO_BATCHES = {400, 404, 405, 409, 501}
 
 
@@ -241,6 +243,8 @@ class AzureCalls:
         if answer.status < 400:
             raise HttpFault(Fate.UNEXPECTED, f"HTTP {answer.status} {answer.headers.get('location', '')[:80]}".rstrip())
         fault = fault_of(answer)
+        if self._credentials.options.anonymous and fault.reason in _NOT_PUBLIC:
+            fault.status = 403
         if fault.status in (401, 403):
             fault.expired = self._credentials.renewal
         raise fault

@@ -19,6 +19,7 @@ from urllib.parse import parse_qs, urlsplit
 from deltacli.errors import CredentialsMissing
 from deltacli.storage.azure.options import AzureOptions
 from deltacli.storage.azure.shared_key import authorization
+from deltacli.storage.objects.faults import ANONYMOUS
 from deltacli.storage.objects.http import answers_within
 from deltacli.storage.objects.options import set_or_unset, variables
 from deltacli.storage.secrets import StoreFault, remember_secrets
@@ -61,7 +62,7 @@ class AzureCredentials:
     def identity(self) -> str:
         """Return the source of the credentials, for messages."""
         if self._options.anonymous:
-            return "none (anonymous)"
+            return ANONYMOUS
         if self._key:
             return f"key of the account {self._options.account}"
         if self._options.sas_token:

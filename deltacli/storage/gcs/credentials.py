@@ -17,6 +17,7 @@ from typing import Any
 
 from deltacli.errors import CredentialsMissing, UsageError
 from deltacli.storage.gcs.options import GcsOptions
+from deltacli.storage.objects.faults import ANONYMOUS
 from deltacli.storage.objects.http import answers_within
 from deltacli.storage.secrets import StoreFault
 
@@ -48,7 +49,7 @@ class GcsCredentials:
     def identity(self) -> str:
         """Return the account, or the source of the credentials, for messages."""
         if self._options.anonymous:
-            return "none (anonymous)"
+            return ANONYMOUS
         account = getattr(self._found, "service_account_email", None)
         source = "--storage-option token" if self._options.token else "application default credentials"
         return f"{account} ({source})" if account and "@" in account else source

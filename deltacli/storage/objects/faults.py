@@ -10,6 +10,8 @@ from deltacli.storage.objects.http import Fate, HttpFault
 from deltacli.storage.retry import tried
 from deltacli.storage.secrets import StoreFault
 
+ANONYMOUS = "none (anonymous)"
+"""The identity of requests without credentials."""
 _PASSING_STATUS = {408, 429, 500, 502, 503, 504}
 
 
@@ -104,7 +106,9 @@ def _judge(fault: HttpFault, place: str, what: str, dialect: Dialect, endpoint: 
         )
     if fault.status in (401, 403):
         return PermissionRefused(
-            f"{failed}: access is denied", facts={**facts, "credentials": identity}, hint=dialect.who
+            f"{failed}: access is denied",
+            facts={**facts, "credentials": identity},
+            hint="omit --storage-option anon=true" if identity == ANONYMOUS else dialect.who,
         )
     if fault.fate is Fate.UNEXPECTED:
         return StorageFailed(

@@ -9,6 +9,7 @@ from typing import Any
 from urllib.parse import parse_qs
 
 from deltacli.storage.azure.calls import AzureCalls
+from deltacli.storage.objects.faults import ANONYMOUS
 from deltacli.storage.probing.calls import unknown_without_writing
 from deltacli.storage.probing.subject import Granted, Identity, Permit
 
@@ -44,7 +45,7 @@ class AzureProbed:
         credentials = self.calls.credentials
         options, chain = credentials.options, {name: "set" for name in _VARIABLES if os.environ.get(name)}
         if options.anonymous:
-            return Identity(None, "none (anonymous)", {}, chain)
+            return Identity(None, ANONYMOUS, {}, chain)
         if options.account_key:
             source = f"key of the account ({_origin(options.account_key)})"
             return Identity(options.account, source, {"rights": "all, on every container"}, chain)

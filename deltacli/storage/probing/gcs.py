@@ -7,6 +7,7 @@ from typing import Any
 
 from deltacli.storage.gcs.calls import GcsCalls
 from deltacli.storage.gcs.credentials import chain_of
+from deltacli.storage.objects.faults import ANONYMOUS
 from deltacli.storage.objects.http import HttpFault
 from deltacli.storage.probing.calls import unknown_without_writing
 from deltacli.storage.probing.subject import Granted, Identity, Permit
@@ -34,7 +35,7 @@ class GcsProbed:
         """Return the account. Raises CredentialsMissing."""
         options = self.calls.credentials.options
         if options.anonymous:
-            return Identity(None, "none (anonymous)", {}, {})
+            return Identity(None, ANONYMOUS, {}, {})
         self.calls.credentials.headers()
         found = self.calls.credentials.google()
         details = {"credentials": type(found).__name__}
