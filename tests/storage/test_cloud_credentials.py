@@ -220,7 +220,10 @@ def test_a_connection_string_that_something_else_completes_is_taken(nowhere: pyt
     nowhere.setenv("AZURE_STORAGE_CONNECTION_STRING", "AccountName=lake")
 
     nowhere.setenv("AZURE_STORAGE_ACCOUNT_KEY", "c2VjcmV0")
+    assert open_storage("az://container/t")
 
+    nowhere.delenv("AZURE_STORAGE_ACCOUNT_KEY")
+    nowhere.setenv("AZURE_STORAGE_CONNECTION_STRING", "AccountName=lake;BlobEndpoint=https://lake.example")
     assert open_storage("az://container/t")
 
 

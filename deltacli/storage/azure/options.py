@@ -98,13 +98,17 @@ def read_options(
 
 
 def _require_complete(given: Mapping[str, str], address: Address) -> None:
-    """Raise UsageError for a connection string, cut off by a shell for example, that lacks what nothing else gives."""
+    """Raise UsageError for a connection string, cut off by a shell for example, that lacks what nothing else gives.
+
+    One that names an endpoint may leave the credentials to a login, as in other Azure clients.
+    """
     text = given.get("connection_string", "")
+    others = ("account_key", "sas_token", "anon", "endpoint_url")
     application = all(given.get(name) for name in ("tenant_id", "client_id", "client_secret"))
     lacks = []
     if not (address.account or given.get("account_name")):
         lacks.append("AccountName")
-    if not (given.get("account_key") or given.get("sas_token") or application or given.get("anon")):
+    if not (application or any(given.get(name) for name in others)):
         lacks.append("AccountKey (or SharedAccessSignature)")
     if text and lacks:
         parts = [part.partition("=")[0].strip()[:40] for part in text.split(";") if "=" in part]
