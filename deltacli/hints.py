@@ -33,6 +33,11 @@ class CommandLine(str):
     __slots__ = ()
 
 
+def is_command(advice: str) -> bool:
+    """Return True for advice that is a command to paste, False for a sentence."""
+    return advice.startswith("deltacli ")
+
+
 def fill_hint(hint: str, table: str | None) -> str:
     """Fill the table into a hint: `{table}`, `{table}/NAME` for one below it, `{parent}` for the directory above."""
     if isinstance(hint, CommandLine):

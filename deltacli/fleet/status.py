@@ -109,6 +109,14 @@ class StepStatus:
         return found if self.succeeded_ms is None else found | {"succeededMs": self.succeeded_ms}
 
 
+class Alert(NamedTuple):
+    """What is wrong with a table. `cause` is the same for tables that have the same fault."""
+
+    cause: tuple[str, ...]
+    message: str
+    advice: str | None
+
+
 class Unread(NamedTuple):
     """Why a run could not read a table, or search a directory of the policy file, which then has a `line`."""
 
@@ -147,23 +155,28 @@ class TableStatus:
         return [one for one in self.judgements if one.state is State.EXCEEDED]
 
     @property
-    def alerts(self) -> list[str]:
-        """Return what is wrong, in sentences."""
-        return self.faults + [f"{one.threshold}: {one.message}" for one in self.exceeded]
+    def found(self) -> list[Alert]:
+        """Return what is wrong: the table, its steps, its thresholds."""
+        found = []
+        if (problem := self.problem) is not None:
+            look = "validate" if problem.line is None else "doctor access"
+            command = f"deltacli {look} {quoted_table(self.shown_name)}"
+            found.append(Alert(("not", "readable", problem.code), f"{problem.code}: {problem.message}", command))
+        for step in [step for step in self.steps.values() if step.is_alert]:
+            cause = step.kind, step.state, step.code or ""
+            found.append(Alert(cause, f"{step.kind} {step.state}: {step.message}", advice_for(step, self.shown_name)))
+        beyond = [(("beyond", one.threshold), f"{one.threshold}: {one.message}", one.advice) for one in self.exceeded]
+        return found + [Alert(*one) for one in beyond]
 
     @property
-    def faults(self) -> list[str]:
-        """Return the alerts that are not thresholds, in sentences."""
-        found = [] if self.problem is None else [f"{self.problem.code}: {self.problem.message}"]
-        return found + [f"{step.kind} {step.state}: {step.message}" for step in self.steps.values() if step.is_alert]
+    def alerts(self) -> list[str]:
+        """Return what is wrong, in sentences."""
+        return [alert.message for alert in self.found]
 
     @property
     def advice(self) -> list[str]:
         """Return what to do about the alerts, each once."""
-        look = "validate" if self.problem is None or self.problem.line is None else "doctor access"
-        found = [] if self.problem is None else [f"deltacli {look} {quoted_table(self.shown_name)}"]
-        found += [advice_for(step, self.shown_name) for step in self.steps.values() if step.is_alert]
-        return list(dict.fromkeys(found + [one.advice for one in self.exceeded if one.advice is not None]))
+        return list(dict.fromkeys(alert.advice for alert in self.found if alert.advice is not None))
 
     def note(self, name: str, timestamp_ms: int, value: object) -> None:
         """Add a value to a trend."""

@@ -159,6 +159,40 @@ def test_thresholds_are_judged_by_what_the_runs_have_read(status: Status) -> Non
     assert f"deltacli checkpoint {shlex.quote(TABLE)}" in document["tables"][0]["next"]
 
 
+def test_alerts_of_one_cause_are_one_line_with_the_number_of_their_tables(
+    status: Status, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    consent = {"code": "fleet.consent", "message": "the policy lacks consent = true for vacuum"}
+    limits = [f"{number} of {number} files would be deleted" for number in range(3)]
+    write_run(
+        1,
+        *[step(f"/lake/{number:03d}", "vacuum", "refused", **consent) for number in range(98)],
+        *[step(f"/many/{n}", "vacuum", "refused", code="vacuum.too-many", message=limits[n]) for n in range(3)],
+        step("/one", "checkpoint", "failed", code="storage.failed", message="no answer"),
+        ("table-facts", {"table": "/fine", "facts": FACTS}),
+    )
+
+    _, document = status()
+    text_code = run(["fleet", "status"])
+    sections = capfdbinary.readouterr()[0].decode().rpartition("\n\n")[2]
+
+    assert [
+        ("vacuum refused: the policy lacks consent = true for vacuum", 98),
+        ("vacuum refused: vacuum.too-many", 3),
+        ("checkpoint failed: no answer", 1),
+    ] == [(cause["cause"], cause["tables"]) for cause in document["causes"]]
+    assert 1 == text_code
+    assert 1 == sections.count("lacks consent = true for vacuum")
+    assert "vacuum refused: the policy lacks consent = true for vacuum: 98 tables\n" in sections
+    assert "checkpoint failed: no answer (/one)\n" in sections
+    do, _, commands = sections.partition("to do ")[2].partition("next ")
+    assert do.startswith("      add consent = true to vacuum in the policy of the group, or turn vacuum off\n")
+    commands = commands.partition("newest run")[0]
+    assert ["deltacli vacuum /many/0 --dry-run", "deltacli checkpoint /one --dry-run"] == [
+        line.strip() for line in commands.splitlines()
+    ]
+
+
 def test_a_table_that_is_gone_has_no_alerts(status: Status) -> None:
     write_run(1, step(TABLE, "vacuum", "failed", message="x"))
     write_run(2, ("table-gone", {"table": TABLE}))

@@ -13,7 +13,7 @@ import pytest
 from deltacli.fleet.policy_file.reading import read_fleet_file
 from deltacli.fleet.reporting.page import status_page
 from deltacli.fleet.running.journal import JournalWriter
-from deltacli.fleet.status import FleetStatus, read_status
+from deltacli.fleet.status import FleetStatus, StepStatus, read_status
 from tests.support.browser import Page, chromium
 
 HOSTILE = "!</script><script>alert(1)</script><!--'\"&\u2028<img src=x onerror=alert(2)>"
@@ -56,6 +56,24 @@ def test_the_page_has_only_its_own_script_and_loads_nothing(tmp_path: Path) -> N
     assert "default-src 'none'" in page
     assert HOSTILE == json.loads(scripts[0])["tables"][0]["t"]
     assert not re.search(r"<img|https?://(?!www\.w3\.org/2000/svg)|\b(?:src|href)=[\"']", page)
+
+
+def test_only_commands_are_set_as_commands_and_causes_have_counts(tmp_path: Path) -> None:
+    status = status_of(tmp_path, 1_900)
+
+    page = status_page(status, "fleet.toml", 1_800_100_000_000)
+
+    data = json.loads(re.findall(r"<script[^>]*>(.*?)</script>", page, re.DOTALL)[0])
+    advice = [advice for table in data["tables"] for advice in table["n"]]
+    assert advice
+    assert all(is_command == text.startswith("deltacli ") for text, is_command in advice)
+    assert re.search(r"<li>beyond log-bytes: 9\d\d tables</li>", page)
+    consent = StepStatus("vacuum", "refused", 4, 1, "run-9", "no consent", code="fleet.consent")
+    status.tables[0].steps["vacuum"] = consent
+    again = json.loads(re.findall(r"<script[^>]*>(.*?)</script>", status_page(status, "f", 1), re.DOTALL)[0])
+    sentence = "add consent = true to vacuum in the policy of the group, or turn vacuum off"
+    assert [sentence, False] in again["tables"][0]["n"]
+    assert 'make(isCommand ? "code" : "span"' in page
 
 
 @pytest.fixture(scope="module")

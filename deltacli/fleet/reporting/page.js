@@ -62,7 +62,7 @@
     if (!one.a.length) return cell;
     const list = make("ul", "bad");
     list.append(...one.a.map((text) => make("li", "", text)));
-    cell.append(list, ...one.n.map((text) => { const line = make("p"); line.append(make("code", "", text)); return line; }));
+    cell.append(list, ...one.n.map(([text, isCommand]) => { const line = make("p"); line.append(make(isCommand ? "code" : "span", "", text)); return line; }));
     return cell;
   }
   function step(found) {

@@ -14,11 +14,14 @@ from importlib.resources import files
 from typing import Any
 
 from deltacli.documents import dumps
+from deltacli.fleet.causes import find_causes
 from deltacli.fleet.status import FleetStatus, TableStatus
+from deltacli.hints import is_command
 from deltacli.storage.secrets import without_secrets
 from deltacli.units import format_timestamp
 
 _NUMBERS = ("liveFiles", "liveBytes", "rows", "logBytes", "tombstones", "findings")
+_MOST_CAUSES = 20
 _STATES = {
     0: ("good", "nothing is wrong"),
     1: ("bad", "there are alerts"),
@@ -50,7 +53,7 @@ def status_page(status: FleetStatus, file: str, now_ms: int) -> str:
 <p class="dim">{_text(_run(status))}. Written {_text(format_timestamp(now_ms))}.</p>
 </header>
 <div class="cards">{"".join(_cards(status))}</div>
-<h2>All tables, run by run</h2>
+{_alerts(status)}<h2>All tables, run by run</h2>
 <div class="cards" id="plots"></div>
 <h2>Tables</h2>
 <div class="tools">
@@ -102,6 +105,16 @@ def _cards(status: FleetStatus) -> Iterable[str]:
         yield f'<div class="card"><span class="dim">{title}</span><b class="{kind}">{summary[name]:,}</b></div>'
 
 
+def _alerts(status: FleetStatus) -> str:
+    """Return the causes of the alerts, each with the number of its tables."""
+    causes = find_causes(status.tables)
+    if not causes:
+        return ""
+    shown = [f"<li>{_text(cause.sentence)}</li>" for cause in causes[:_MOST_CAUSES]]
+    more = [f"<li>{len(causes) - _MOST_CAUSES:,} more</li>"] if len(causes) > _MOST_CAUSES else []
+    return f'<h2>Alerts</h2>\n<ul class="bad">{"".join(shown + more)}</ul>\n'
+
+
 def _data(status: FleetStatus) -> str:
     """Return the data of the script, without any character that could end its block."""
     trends = {name: [point.value for point in points] for name, points in status.trends.items()}
@@ -118,7 +131,7 @@ def _table(table: TableStatus) -> dict[str, Any]:  # Any: JSON values
         "t": table.shown_name,
         "g": table.group,
         "a": table.alerts,
-        "n": table.advice,
+        "n": [[advice, is_command(advice)] for advice in table.advice],
         "s": steps,
         "v": {name: table.numbers[name] for name in _NUMBERS if name in table.numbers},
         "p": [point.value for point in table.trends.get("logBytes", ())],

@@ -13,8 +13,10 @@ from deltacli.cli.render.sections import Section
 from deltacli.cli.render.text_form import write_sections, write_table
 from deltacli.cli.results import Document, Listing
 from deltacli.cli.terminal.term import Style, Terminal
+from deltacli.fleet.causes import Cause, find_causes
 from deltacli.fleet.planning.due import ORDER
 from deltacli.fleet.status import FleetStatus, TableStatus
+from deltacli.hints import is_command
 from deltacli.units import format_age, format_size, plural
 
 if TYPE_CHECKING:
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
 _SPARK_CELLS = 12
 
 
-_MOST_ADVICE = 5
+_MOST_LINES = 8
 _TOTALS = {
     "liveFiles": ("data files", "{:,}".format),
     "liveBytes": ("data", format_size),
@@ -77,13 +79,15 @@ class StatusResult(Listing[TableStatus]):
 
 def status_result(file: str, status: FleetStatus, now_ms: int) -> StatusResult:
     """Return the status as a result."""
+    causes = find_causes(status.tables)
     content: dict[str, Any] = {  # Any: JSON values
         "exit": status.exit_code,
         "newestRun": None if status.newest is None else status.newest.as_json(),
         "summary": status.summary(),
+        "causes": [cause.as_json() for cause in causes],
         "trends": {name: [list(point) for point in points] for name, points in status.trends.items()},
     }
-    said = _sections(status, now_ms)
+    said = _sections(status, causes, now_ms)
     return StatusResult(
         fleet_fields("fleet-status", file) | content,
         "fleet-status-table",
@@ -140,9 +144,10 @@ def _style(kind: str, table: TableStatus) -> Style:
 
 
 def _alerts(table: TableStatus) -> str:
-    """Return the alerts, thresholds without their sentences."""
+    """Return the alerts without their messages, which are below the table, by cause; thresholds with their values."""
     beyond = ", ".join(one.brief for one in table.exceeded)
-    return "; ".join([*table.faults, *([f"beyond {beyond}"] if beyond else [])])
+    faults = [" ".join(filter(None, alert.cause)) for alert in table.found if alert.cause[0] != "beyond"]
+    return "; ".join([*faults, *([f"beyond {beyond}"] if beyond else [])])
 
 
 def _log_bytes(table: TableStatus) -> int | None:
@@ -165,7 +170,7 @@ def _trend(table: TableStatus, canvas: Canvas, width: int) -> Text:
     return sparkline(canvas, [point.value for point in points][-width:])
 
 
-def _sections(status: FleetStatus, now_ms: int) -> list[Section]:
+def _sections(status: FleetStatus, causes: Sequence[Cause], now_ms: int) -> list[Section]:
     summary, newest = status.summary(), status.newest
     tables = f"{plural(summary['tables'], 'table')}, {summary['alerts']:,} with alerts"
     if summary["unreadable"]:
@@ -179,8 +184,10 @@ def _sections(status: FleetStatus, now_ms: int) -> list[Section]:
     sections = [
         Section("tables", [tables], Style.PROBLEM if summary["alerts"] else Style.GOOD),
         Section("totals", [totals] if totals else [], is_cut=False),
+        Section("alerts", _first([cause.sentence for cause in causes]), Style.PROBLEM, is_cut=False),
         Section("unknown", _unknown(status), is_cut=False),
-        Section("next", _advice(status), is_cut=False),
+        Section("to do", _first([one for one in _advice(causes) if not is_command(one)]), is_cut=False),
+        Section("next", _first([one for one in _advice(causes) if is_command(one)]), is_cut=False),
         Section("newest run", [run], Style.PROBLEM if status.exit_code > 1 else Style.PLAIN, is_cut=False),
     ]
     return [section for section in sections if section.lines]
@@ -190,11 +197,14 @@ def _unknown(status: FleetStatus) -> list[str]:
     return [f"{reason}: {plural(len(tables), 'table')}" for reason, tables in sorted(status.unknown.items())]
 
 
-def _advice(status: FleetStatus) -> list[str]:
-    """Return what to do next, the first things only."""
-    every = list(dict.fromkeys(one for table in status.tables for one in table.advice))
-    more = [f"{len(every) - _MOST_ADVICE:,} more with --json"] if len(every) > _MOST_ADVICE else []
-    return every[:_MOST_ADVICE] + more
+def _advice(causes: Sequence[Cause]) -> list[str]:
+    """Return what to do about each cause, for the first of its tables."""
+    return list(dict.fromkeys(cause.advice for cause in causes if cause.advice is not None))
+
+
+def _first(lines: list[str]) -> list[str]:
+    more = [f"{len(lines) - _MOST_LINES:,} more with --json"] if len(lines) > _MOST_LINES else []
+    return lines[:_MOST_LINES] + more
 
 
 def _total_trend(total: Total, canvas: Canvas, width: int) -> Text:
