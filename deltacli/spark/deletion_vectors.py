@@ -11,6 +11,7 @@ from typing import Any
 
 from deltacli.arrow import compute as pc
 from deltacli.delta.paths.path_decoding import canonical
+from deltacli.engine.spark.grouping import local_frame
 from deltacli.errors import DataUnreadable, Refused
 from deltacli.spark.live_files import SparkFile
 from deltacli.spark.parquet_scan import PATH, ROW
@@ -46,16 +47,10 @@ def without_deleted(session: Any, frame: Any, files: Sequence[SparkFile], resolv
         rows.append(deleted)
         numbers.append(pa.repeat(pa.scalar(number, pa.int32()), len(deleted)))
     known = [number for number, file in enumerate(files) if keys[file.place][0] is not None]
-    paths = session.createDataFrame(
-        pa.table(
-            {
-                _FILE: pa.array(known, pa.int32()),
-                PATH: pa.array([keys[files[number].place][0] for number in known], pa.string()),
-            }
-        )
-    )
-    positions = pa.table({_FILE: pa.chunked_array(numbers), _DELETED: pa.chunked_array(rows)})
-    deleted = session.createDataFrame(positions).join(fn.broadcast(paths), _FILE).drop(_FILE)
+    spelled = pa.array([keys[files[number].place][0] for number in known], pa.string())
+    paths = local_frame(session, {_FILE: (pa.array(known, pa.int32()), "int"), PATH: (spelled, "string")})
+    positions = {_FILE: (pa.chunked_array(numbers), "int"), _DELETED: (pa.chunked_array(rows), "bigint")}
+    deleted = local_frame(session, positions).join(fn.broadcast(paths), _FILE).drop(_FILE)
     deleted = deleted.withColumnRenamed(_DELETED, ROW)
     return frame.join(fn.broadcast(deleted), [PATH, ROW], "left_anti")
 

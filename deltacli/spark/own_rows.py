@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 
 from deltacli.delta.schema.types import PrimitiveType, StructField
 from deltacli.engine.spark.engine import SparkEngine
-from deltacli.engine.spark.grouping import group
+from deltacli.engine.spark.grouping import group, spread_frame
 from deltacli.errors import Unreadable
 from deltacli.spark.executor_rows import SPEC, read_piece
 from deltacli.spark.spark_types import holds
@@ -52,13 +52,8 @@ def own_rows(
     shared: Mapping[str, Any] = {SPEC: spec}
     job = pickle.dumps(engine.prepare(read_piece, shared, stores))
     parts = group([piece.weight for piece in pieces], engine.slots)
-    rows = pa.table(
-        {
-            "part": pa.array(parts, pa.int64()),
-            "piece": pa.array([pickle.dumps(piece, pickle.HIGHEST_PROTOCOL) for piece in pieces], pa.binary()),
-        }
-    )
-    spread = session.createDataFrame(rows).repartitionByRange(max(parts) + 1, "part")
+    pickled = pa.array([pickle.dumps(piece, pickle.HIGHEST_PROTOCOL) for piece in pieces], pa.binary())
+    spread = spread_frame(session, parts, piece=(pickled, "binary"))
     return spread.mapInArrow(_task(job), schema)
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from heapq import heapify, heapreplace
+from typing import Any
 
 TASKS_PER_SLOT = 3
 """More than one, so that a slow executor leaves tasks to the others."""
@@ -24,3 +25,29 @@ def group(weights: Sequence[int], slots: int, *, tasks_per_slot: int = TASKS_PER
         chosen[piece] = task
         heapreplace(loads, (load + max(1, weights[piece]), task))
     return chosen
+
+
+def local_frame(session: Any, columns: Mapping[str, tuple[Any, Any]]) -> Any:  # Any: of PySpark
+    """Return a frame of columns that the driver has: name -> (Arrow array, type of Spark or its name).
+
+    Without a schema, Spark would take timestamps without a zone for times in the zone of the session, where some do
+    not exist and some exist twice.
+    """
+    import pyarrow as pa
+    from pyspark.sql import types
+
+    named = {"bigint": types.LongType, "int": types.IntegerType, "string": types.StringType, "binary": types.BinaryType}
+    fields = [
+        types.StructField(name, named[kind]() if isinstance(kind, str) else kind, True)
+        for name, (_, kind) in columns.items()
+    ]
+    table = pa.table({name: array for name, (array, _) in columns.items()})
+    return session.createDataFrame(table, types.StructType(fields))
+
+
+def spread_frame(session: Any, parts: Sequence[int], **columns: tuple[Any, str]) -> Any:
+    """Return a frame of columns whose rows are in the task that `parts` gives for each, from 0."""
+    import pyarrow as pa
+
+    frame = local_frame(session, {"part": (pa.array(parts, pa.int64()), "bigint"), **columns})
+    return frame.repartitionByRange(max(parts) + 1, "part")

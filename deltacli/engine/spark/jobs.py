@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from deltacli.engine.base import never
-from deltacli.engine.spark.grouping import TASKS_PER_SLOT, group
+from deltacli.engine.spark.grouping import TASKS_PER_SLOT, group, spread_frame
 from deltacli.engine.spark.watching import TaskWatch
 from deltacli.errors import ClusterFailed
 from deltacli.progress import SILENT, Progress
@@ -105,14 +105,8 @@ def _as_a_table(session: Any, job: bytes, pieces: Sequence[bytes], parts: Sequen
     """Return the frame of results where every task gets its own pieces only."""
     import pyarrow as pa
 
-    rows = pa.table(
-        {
-            "part": pa.array(parts, pa.int64()),
-            "number": pa.array(range(len(pieces)), pa.int64()),
-            "piece": pa.array(pieces, pa.binary()),
-        }
-    )
-    spread = session.createDataFrame(rows).repartitionByRange(max(parts) + 1, "part")
+    numbers = pa.array(range(len(pieces)), pa.int64())
+    spread = spread_frame(session, parts, number=(numbers, "bigint"), piece=(pa.array(pieces, pa.binary()), "binary"))
     return spread.mapInArrow(_task(job), RESULT)
 
 
