@@ -3,25 +3,39 @@
 Spark lists more than 32 paths in a job with a task for each, which takes seconds per hundred. So many files are read
 as a directory, after its listing was compared with the plan: a live file that it lacks is an error, and any other file
 is excluded by a filter on its path, so that Spark never opens it. Spec: Data Files.
+
+Spark compares two scans by the paths that they were given, and not by the files that it listed below them. An option
+with another value for each scan keeps it from replacing one scan by another, or by the cached rows of another.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+import threading
+import weakref
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import count
 from typing import Any, NamedTuple
+from zlib import crc32
 
+from deltacli.clock import system_clock
 from deltacli.delta.paths.path_decoding import canonical
 from deltacli.errors import DataUnreadable, DeltacliError, Refused
 from deltacli.spark.live_files import Locations, SparkFile, missing_file
-from deltacli.spark.session_settings import READ_OPTIONS, is_connect
+from deltacli.spark.session_settings import READ_OPTIONS, few_listing_tasks, is_connect
 
 MOST_PATHS = 32
 """Paths that Spark lists without a job."""
 PATH, ROW = "__deltacli_path", "__deltacli_row"
 """Columns of a scan: the path of the file in Spark's spelling, and the number of the row in its file."""
+MOST_NAMED = 10_000
+"""Files that a filter names, 10 bytes each: the other ones of a directory, or the live ones where these are fewer."""
+_IDENTITY = "deltacliScan"
+_process, _numbers = os.urandom(8).hex(), count()
 _LONG, _SHORT = "file:///", "file:/"
 
 
@@ -51,37 +65,50 @@ class Scanner:
         """
         wanted = {file.place for file in files}
         is_directory = len(files) > MOST_PATHS and all(file.inner is not None for file in files)
-        listing = self._directory(schema) if is_directory else None
-        if listing is None or not wanted <= listing.spelled.keys():
-            is_directory = False
-            listing = self._list([file.location for file in files], schema, files)
+        listing = self._directory(schema, wanted) if is_directory else None
+        if listing is None:
+            with few_listing_tasks(self.session) if len(files) > MOST_PATHS else nullcontext():
+                listing = self._list([file.location for file in files], schema, files)
         missing = next((file for file in files if file.place not in listing.spelled), None)
         if missing is not None:
             raise missing_file(missing)
-        others = [spelled for place, spelled in listing.spelled.items() if place not in wanted]
-        frame = self._with_places(listing.frame, with_path=with_path or bool(others), with_rows=with_rows)
-        if others:
-            self._require_known_spelling(files[0], schema, listing.spelled[files[0].place])
-            frame = _without(frame, others)
-            frame = frame if with_path else frame.drop(PATH)
-        return self._pinned(frame) if is_directory else frame
+        frame = listing.frame
+        if len(listing.spelled) > len(wanted):
+            largest = max(files, key=lambda file: file.file.size_bytes or 0)
+            self._require_known_spelling(largest, schema, listing.spelled[largest.place])
+            frame = _only(frame, wanted, listing.spelled)
+        unwanted = [name for name, is_wanted in ((PATH, with_path), (ROW, with_rows)) if not is_wanted]
+        return frame.drop(*unwanted)
 
-    def _directory(self, schema: Any) -> Listing | None:
-        """Return the whole directory; None where Spark cannot make sense of its partition directories."""
-        try:
-            return self._list([self.locations.root], schema, ())
-        except Refused:
-            return None
+    def _directory(self, schema: Any, wanted: set[str]) -> Listing | None:
+        """Return the whole directory; None where Spark cannot make sense of its partition directories, where it lacks
+        a file, and where a filter had to name too many files.
 
-    def _list(self, paths: Sequence[str], schema: Any, files: Sequence[SparkFile]) -> Listing:
+        Spark lists a directory again for rows that are cached (`refreshByPath`). Files that are modified from now on
+        are not listed then. A live file that is newer than the clock of the driver turns this off.
+        """
+        now = datetime.fromtimestamp((system_clock() + 1) / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")
+        for options in ({"modifiedBefore": now}, {}):
+            try:
+                listing = self._list([self.locations.root], schema, (), **options)
+            except Refused:
+                return None
+            if wanted <= listing.spelled.keys():
+                return listing if min(len(wanted), len(listing.spelled) - len(wanted)) <= MOST_NAMED else None
+        return None
+
+    def _list(self, paths: Sequence[str], schema: Any, files: Sequence[SparkFile], **more: str) -> Listing:
         from pyspark.sql import types
 
         fields = types.StructType([*schema.fields, *self.hive_columns])
         place = {"basePath": self.locations.root} if self.hive_columns else {"recursiveFileLookup": "true"}
+        more[_IDENTITY] = f"{_process}-{next(_numbers)}"
         try:
-            reader = self.session.read.schema(fields).options(**self._glob_options(), **READ_OPTIONS, **place)
-            frame = reader.parquet(*(self._literal(path) for path in paths))
-            listed = _input_files(self.session, frame)
+            reader = self.session.read.schema(fields).options(**self._glob_options(), **READ_OPTIONS, **place, **more)
+            frame = _with_places(reader.parquet(*(self._literal(path) for path in paths)))
+            if is_connect(self.session) and (not files or len(files) > MOST_PATHS):
+                frame = _pinned(self.session, frame)
+            listed = _input_files(self.session, frame.select(PATH))  # thousands of columns take seconds
         except Exception as fault:
             raise _explained(fault, files) from fault
         return Listing(frame, {canonical(each): each for each in listed})
@@ -94,43 +121,53 @@ class Scanner:
         """Return a path as Spark is given it: on Connect, with escapes of what would be a glob."""
         return re.sub(r"[][{}*?\\]", r"\\\g<0>", path) if is_connect(self.session) else path
 
-    def _with_places(self, frame: Any, *, with_path: bool, with_rows: bool) -> Any:
-        """Return a frame with columns that tell where a row is from."""
-        if not (with_path or with_rows):
-            return frame
-        metadata = frame.metadataColumn("_metadata")  # even where a column of the table has this name
-        more = [metadata.getField("file_path").alias(PATH)] if with_path else []
-        more += [metadata.getField("row_index").alias(ROW)] if with_rows else []
-        return frame.select("*", *more)
-
     def _require_known_spelling(self, file: SparkFile, schema: Any, spelled: str) -> None:
         """Raise Refused unless the path of a row is one of the spellings that a filter excludes.
 
         `inputFiles` and `_metadata.file_path` spell local paths differently. A filter by a wrong spelling excludes
         nothing, and the rows of removed files would be back.
         """
-        frame = self._list([file.location], schema, [file]).frame
-        found = self._with_places(frame, with_path=True, with_rows=False).select(PATH).first()
+        found = self._list([file.location], schema, [file]).frame.select(PATH).first()
         if found is not None and found[0] not in _spellings(spelled):
             raise _unknown_spelling(found[0], spelled)
 
-    def _pinned(self, frame: Any) -> Any:
-        """Return a frame whose listing no later action repeats.
 
-        A Connect server analyzes a plan for each action, and would list the directory again, with files that have
-        arrived since. A temporary view keeps what was listed.
-        """
-        if not is_connect(self.session):
-            return frame
-        name = f"deltacli_{os.urandom(8).hex()}"
-        frame.createOrReplaceTempView(name)
-        return self.session.table(name)
+def _with_places(frame: Any) -> Any:
+    """Return a frame with `PATH` and `ROW`. Spark makes them only where they are used."""
+    metadata = frame.metadataColumn("_metadata")  # even where a column of the table has this name
+    return frame.select("*", metadata.getField("file_path").alias(PATH), metadata.getField("row_index").alias(ROW))
+
+
+def _pinned(session: Any, frame: Any) -> Any:
+    """Return a frame whose files are listed once, for as long as a frame is made of it.
+
+    A Connect server analyzes a plan for each action, and would list the files again, with others that have arrived
+    since. A temporary view keeps what was listed.
+    """
+    name = f"deltacli_{os.urandom(8).hex()}"
+    frame.createOrReplaceTempView(name)
+    view = session.table(name)
+    ended = weakref.finalize(view._plan, _drop_later, session, name)  # frames made of this one refer to its plan
+    ended.atexit = False
+    return view
+
+
+def _drop_later(session: Any, name: str) -> None:
+    """Drop a view in a thread of its own: the garbage collector may have interrupted a request of this one."""
+
+    def drop() -> None:
+        with suppress(Exception):  # the session has ended, and its views with it
+            session.catalog.dropTempView(name)
+
+    with suppress(RuntimeError):  # the interpreter ends
+        threading.Thread(target=drop, name="deltacli-drop-view", daemon=True).start()
 
 
 def _input_files(session: Any, frame: Any) -> list[str]:
     """Return the files that Spark has listed for a frame."""
     if is_connect(session):
-        return list(frame.inputFiles())
+        ask = type(frame).inputFiles
+        return list(getattr(ask, "__wrapped__", ask)(frame))  # its cache would keep the frame, and its view, for ever
     # One call for all: each element of a Java array costs a call, 10 s for 100,000.
     joined = session._jvm.org.apache.hadoop.util.StringUtils.join("\n", frame._jdf.inputFiles())
     return str(joined).split("\n") if joined else []
@@ -143,17 +180,25 @@ def _spellings(spelled: str) -> tuple[str, ...]:
     return (spelled,)
 
 
-def _without(frame: Any, others: Iterable[str]) -> Any:
-    """Return a frame without the rows of some files. The filter prunes at the listing: they are not opened."""
+def _only(frame: Any, wanted: set[str], spelled: Mapping[str, str]) -> Any:
+    """Return the rows of the wanted files. The filter prunes at the listing: other files are not opened.
+
+    It compares checksums of paths, which are a tenth of their size. Paths of other files with the checksum of a wanted
+    one are excluded as texts.
+    """
     from pyspark.sql import functions as fn
 
-    spelled = [text for other in others for text in _spellings(other)]
-    plain = [text for text in spelled if "'" not in text and "\\" not in text]
-    odd = [text for text in spelled if "'" in text or "\\" in text]
-    if plain:  # as one text: a column for each of many literals takes 0.3 ms
-        texts = ", ".join(f"'{text}'" for text in plain)
-        frame = frame.where(fn.expr(f"{PATH} NOT IN ({texts})"))
-    return frame.where(~fn.col(PATH).isin(odd)) if odd else frame
+    live = {text for place in wanted for text in _spellings(spelled[place])}
+    others = {text for place, each in spelled.items() if place not in wanted for text in _spellings(each)}
+    kept, excluded = ({crc32(text.encode()) for text in texts} for texts in (live, others))
+    alike = [text for text in others if crc32(text.encode()) in kept]
+    is_shorter = len(kept) < len(excluded)
+    sums = kept if is_shorter else excluded - kept
+    if sums:  # as one text: a column for each of many literals takes 0.3 ms
+        numbers = ", ".join(map(str, sorted(sums)))
+        which = "IN" if is_shorter else "NOT IN"
+        frame = frame.where(fn.expr(f"crc32(CAST({PATH} AS BINARY)) {which} ({numbers})"))
+    return frame.where(~fn.col(PATH).isin(alike)) if alike else frame
 
 
 def _explained(fault: Exception, files: Sequence[SparkFile]) -> DeltacliError:
