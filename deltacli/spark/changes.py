@@ -42,6 +42,6 @@ def read_changes(
     require_session(spark)
     table = open_table(uri, storage_options=storage_options, allow_external=allow_external)
     changes = table.changes(from_version=from_version, to_version=to_version, columns=columns, where=where)
-    schema = spark_schema(changes.columns)
+    schema = spark_schema(changes.columns, described=True)
     files = named_items(changes.changed_files(), table.name)
     return own_rows(spark, table.stores, changes.wanted, files, schema)

@@ -72,6 +72,12 @@ def source_class(server: str, kind: Kind = TABLES) -> Any:  # Any: a subclass of
             assert stream_reader is not None  # the plan refuses versions without it
             return stream_reader(plan, schema)
 
+        def writer(self, *_: object) -> Any:
+            raise package.load(_ROWS).no_writer(name)
+
+        def streamWriter(self, *_: object) -> Any:
+            raise package.load(_ROWS).no_writer(name)
+
     return DeltacliSource
 
 

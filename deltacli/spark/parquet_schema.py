@@ -99,12 +99,18 @@ class FileShapes:
         self._by_id = mapping_mode == "id"
         self._physical_name = physical_name
         self._is_case_sensitive = is_case_sensitive
+        self._last: tuple[Any, object, object, Shape] | None = None
 
     def shape_of(
         self, schema: Any, int96_paths: frozenset[tuple[str, ...]], columns: Sequence[StructField]
     ) -> Shape:  # Any: an Arrow schema
-        """Return the shape of a file. Raises NotNative."""
-        return tuple(part for part, _ in self._parts(schema, columns, (), int96_paths))
+        """Return the shape of a file, the same object for files in a row that are alike. Raises NotNative."""
+        last = self._last
+        if last is not None and last[1:3] == (int96_paths, columns) and last[0].equals(schema, check_metadata=True):
+            return last[3]
+        shape = tuple(part for part, _ in self._parts(schema, columns, (), int96_paths))
+        self._last = schema, int96_paths, columns, shape
+        return shape
 
     def _parts(
         self,
@@ -131,7 +137,7 @@ class FileShapes:
 
     def _require_single(self, found: _Siblings, name: str) -> None:
         """Raise NotNative where the session cannot tell a field from its siblings."""
-        alike = [field.name for field in found.fields if field.name.lower() == name.lower()]
+        alike = found.names_like(name)
         if len(alike) > 1 and (not self._is_case_sensitive or len(set(alike)) < len(alike)):
             raise NotNative(f"names differ in case only: {', '.join(alike)[:80]}")
 
@@ -201,6 +207,13 @@ class _Siblings:
                 self._ids.setdefault(file_id, position)
                 names[position] = None
         self._names = NameIndex(names)
+        self._alike: dict[str, list[str]] = {}
+        for field in self.fields:
+            self._alike.setdefault(field.name.lower(), []).append(field.name)
+
+    def names_like(self, name: str) -> list[str]:
+        """Return the names of the fields that differ from a name at most in case."""
+        return self._alike[name.lower()]
 
     def position_of(self, column: StructField, physical_name: str) -> int:
         """Return the position of a column, -1 where the file does not have it. Raises NotNative."""

@@ -56,9 +56,12 @@ def choose_values(
     return Values.LITERALS if few else Values.JOIN
 
 
-def key_of(file: SparkFile, names: Sequence[str]) -> tuple[Any, ...]:  # Any: Arrow scalars
-    """Return the values of a file, which can be compared."""
-    return tuple(file.file.constants[name] for name in names)
+def key_of(file: SparkFile, names: Sequence[str]) -> tuple[Any, ...]:  # Any: Arrow scalars, or texts
+    """Return what is the same for two files with the same values: -0.0 is not 0.0, and NaN is NaN."""
+    import pyarrow as pa
+
+    values = (file.file.constants[name] for name in names)
+    return tuple(str(value) if pa.types.is_floating(value.type) else value for value in values)
 
 
 def agrees_with_directories(files: Sequence[SparkFile], columns: Mapping[str, StructField | None]) -> bool:

@@ -6,7 +6,7 @@ Spec: Data Files; Deletion Vectors; Column Mapping; Type Widening; Partition Val
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -27,7 +27,7 @@ from deltacli.spark.partition_values import Values, choose_values
 from deltacli.spark.session_settings import hazard_of, is_before_4_1, is_case_sensitive, require_session
 from deltacli.spark.spark_types import holds, spark_schema
 from deltacli.spark.table_plan import FileGroup, OwnFile, TablePlan
-from deltacli.work.rows.data_files import open_data_file
+from deltacli.work.rows.data_files import OpenDataFile, open_data_file
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -122,6 +122,8 @@ class _Planner:
         locations = Locations(self._table.files(), self._table.storage, self._table.name or self._table.uri)
         files = [locations.locate(file) for file in live.files]
         own, native = self._divided(files)
+        if own and len(own) <= MOST_FOOTERS:
+            self._open_each([each.file for each in own], lambda _: "")  # else executors find the first missing file
         shapes = self._shapes(native)
         own += [OwnFile(file, shape) for file, shape in zip(native, shapes, strict=True) if isinstance(shape, str)]
         groups = _grouped(
@@ -202,19 +204,27 @@ class _Planner:
         finder = FileShapes(
             self._config.mapping_mode, self._config.physical_name, is_case_sensitive=self._is_case_sensitive
         )
+
+        def shape_of(opened: OpenDataFile) -> Shape | str:
+            try:
+                return finder.shape_of(opened.schema, opened.parquet.int96_paths, self._stored)
+            except NotNative as reason:
+                return str(reason)
+
+        return self._open_each(files, shape_of)
+
+    def _open_each(self, files: list[SparkFile], look: Callable[[OpenDataFile], Shape | str]) -> list[Shape | str]:
+        """Return what a look at each open file returns. Raises DataUnreadable for a file that is missing or damaged."""
         resolver = self._table.files()
 
-        def shape_of(file: SparkFile) -> Shape | str:
+        def open_one(file: SparkFile) -> Shape | str:
             with open_data_file(resolver, file.file) as opened:
-                try:
-                    return finder.shape_of(opened.schema, opened.parquet.int96_paths, self._stored)
-                except NotNative as reason:
-                    return str(reason)
+                return look(opened)
 
         reads = self._table.storage.capabilities.parallel_reads
         with self._table.progress.step("reading footers", unit="files", total=len(files)) as step:
             found: list[Shape | str] = []
-            for shape in self._table.engine.run(shape_of, files, at_once=reads if reads > 1 else None):
+            for shape in self._table.engine.run(open_one, files, at_once=reads if reads > 1 else None):
                 found.append(shape)
                 step.advance(1)
         return found
@@ -260,8 +270,12 @@ def _has_struct(column: StructField) -> bool:
 def _grouped(files: Any) -> tuple[FileGroup, ...]:  # Any: pairs of a file and its shape
     """Return the files by shape, those with deletion vectors apart from those without."""
     found: dict[tuple[Shape, bool], list[SparkFile]] = {}
+    known: dict[tuple[int, bool], list[SparkFile]] = {}  # by identity: to hash 5,000 columns takes milliseconds
     for file, shape in files:
-        found.setdefault((shape, file.file.vector is not None), []).append(file)
+        key = id(shape), file.file.vector is not None
+        if key not in known:
+            known[key] = found.setdefault((shape, key[1]), [])
+        known[key].append(file)
     return tuple(FileGroup(shape, tuple(members)) for (shape, _), members in found.items())
 
 

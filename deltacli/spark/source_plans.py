@@ -59,8 +59,8 @@ def source_schema(options: Mapping[str, str], spark: str) -> Any:  # Any: pyspar
     with searchable_faults(options.get("path")):
         if is_stream(options):
             chosen = stream_options(options, spark)
-            return spark_schema(TableLog(_open(chosen), chosen).columns)
-        return spark_schema(BatchPlan(batch_options(options)).selection.columns)
+            return spark_schema(TableLog(_open(chosen), chosen).columns, described=True)
+        return spark_schema(BatchPlan(batch_options(options)).selection.columns, described=True)
 
 
 def _open(options: BatchOptions | StreamOptions) -> TableHandle:
@@ -182,13 +182,22 @@ def require_schema(columns: Sequence[Any], schema: Any) -> None:  # Any: StructF
     """Raise Refused where a frame was made with other columns than the table has now."""
     require_no_nested_variant(columns)
     found = spark_schema(columns)
-    if found != schema:
+    if found.jsonValue() != _undescribed(schema.jsonValue()):
         raise Refused(
             "the frame has other columns than the table: its schema has changed since, or a schema was given",
             code="stream.schema-changed",
             facts={"frame": schema.simpleString()[:400], "table": found.simpleString()[:400]},
             hint="create the frame again, without .schema(…)",
         )
+
+
+def _undescribed(value: Any) -> Any:  # Any: JSON values
+    """Return a schema without the metadata of its fields: rows do not depend on it."""
+    if isinstance(value, list):
+        return [_undescribed(each) for each in value]
+    if isinstance(value, dict):
+        return {name: {} if name == "metadata" else _undescribed(each) for name, each in value.items()}
+    return value
 
 
 def partitions_of(table: TableHandle, spec: ReadSpec, files: Iterable[DataFile], newest: LogFile | None) -> list[bytes]:

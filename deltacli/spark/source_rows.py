@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from inspect import signature
 from typing import TYPE_CHECKING, Any
 
-from deltacli.spark.executor_rows import rows_of_pieces
+from deltacli.errors import UsageError
+from deltacli.spark.executor_rows import rows_of_pieces, searchable
 
 if TYPE_CHECKING:
     import pyarrow
@@ -21,6 +22,17 @@ def rows_of_partition(partition: bytes | None, schema: Any) -> Iterator[pyarrow.
     job, pieces = pickle.loads(partition)
     for batch in rows_of_pieces(job, pieces):
         yield _as_expected(batch, expected)
+
+
+def no_writer(name: str) -> RuntimeError:
+    """Return the error for rows that are written to a data source."""
+    return searchable(
+        UsageError(
+            f"format {name} is read only",
+            code="spark.read-only",
+            hint='frame.write.format("delta") with the jar of delta-spark, or write_deltalake of the package deltalake',
+        )
+    )
 
 
 def _arrow_schema(schema: Any) -> pyarrow.Schema:  # Any: StructType

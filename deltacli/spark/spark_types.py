@@ -1,12 +1,14 @@
 """Types of a table schema as types of PySpark. Spec: Schema Serialization Format; Primitive Types.
 
-Everything is nullable, as in every scan of files, and no field has metadata: from metadata Spark takes field ids,
-defaults for missing columns, and padding of CHAR, which are not what a table's files mean.
+Everything is nullable, as in every scan of files. Described fields have the comments and the metadata of users: from
+other metadata Spark takes field ids, defaults for missing columns, and padding of CHAR, which are not what a table's
+files mean.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from math import isfinite
 from typing import Any
 
 from deltacli.delta.schema.kinds import FIXED_TEXTS, decimal_parts
@@ -31,20 +33,25 @@ _NAMES = {
 }
 
 
-def spark_type(data_type: DataType, path: str = "") -> Any:  # Any: pyspark.sql.types.DataType
+def spark_type(
+    data_type: DataType, path: str = "", *, described: bool = False
+) -> Any:  # Any: pyspark.sql.types.DataType
     """Return a type of the table as a type of Spark. Raises Unreadable (`schema.unknown-type`), naming the column."""
     from pyspark.sql import types
 
     match data_type:
         case StructType(fields):
-            return spark_schema(fields, path)
+            return spark_schema(fields, path, described=described)
         case ArrayType(element, _):
-            return types.ArrayType(spark_type(element, f"{path}.element"), True)
+            return types.ArrayType(spark_type(element, f"{path}.element", described=described), True)
         case MapType(key, value, _):
-            return types.MapType(spark_type(key, f"{path}.key"), spark_type(value, f"{path}.value"), True)
+            parts = (("key", key), ("value", value))
+            return types.MapType(
+                *(spark_type(part, f"{path}.{name}", described=described) for name, part in parts), True
+            )
         case PrimitiveType(name):
-            if parts := decimal_parts(name):
-                return types.DecimalType(*parts)
+            if digits := decimal_parts(name):
+                return types.DecimalType(*digits)
             if name.startswith((*FIXED_TEXTS, "string collate ")):
                 return types.StringType()
             if name in _NAMES:
@@ -57,14 +64,46 @@ def spark_type(data_type: DataType, path: str = "") -> Any:  # Any: pyspark.sql.
             )
 
 
-def spark_schema(fields: Iterable[StructField], path: str = "") -> Any:  # Any: pyspark.sql.types.StructType
+def spark_schema(
+    fields: Iterable[StructField], path: str = "", *, described: bool = False
+) -> Any:  # Any: pyspark.sql.types.StructType
     """Return fields as a struct of Spark, under their logical names. Raises as `spark_type` does."""
     from pyspark.sql import types
 
     prefix = f"{path}." if path else ""
     return types.StructType(
-        [types.StructField(field.name, spark_type(field.data_type, f"{prefix}{field.name}"), True) for field in fields]
+        [
+            types.StructField(
+                field.name,
+                spark_type(field.data_type, f"{prefix}{field.name}", described=described),
+                True,
+                _described(field.metadata) if described else None,
+            )
+            for field in fields
+        ]
     )
+
+
+_OF_ENGINES = ("delta.", "parquet.", "spark.", "__", "CURRENT_DEFAULT", "EXISTS_DEFAULT")
+"""How the names of metadata begin that engines act upon."""
+
+
+def _described(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the metadata that only describes a field, as far as Spark can have it."""
+    return {name: value for name, value in metadata.items() if not name.startswith(_OF_ENGINES) and _is_of_spark(value)}
+
+
+def _is_of_spark(value: Any) -> bool:
+    match value:
+        case dict():
+            return all(map(_is_of_spark, value.values()))
+        case list():
+            return len({type(each) for each in value}) < 2 and all(map(_is_of_spark, value))
+        case int():
+            return -(2**63) <= value < 2**63
+        case float():
+            return isfinite(value)
+    return isinstance(value, str)
 
 
 def holds(data_type: DataType, wanted: DataType) -> bool:

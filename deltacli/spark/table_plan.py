@@ -10,14 +10,15 @@ from html import escape
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.delta.schema.types import StructField, simple_name
+from deltacli.engine.spark.grouping import local_frame
 from deltacli.operations.table.api_hints import named
-from deltacli.spark.columns import quoted, read_schema, table_column
+from deltacli.spark.columns import is_as_wanted, quoted, read_schema, table_column, with_metadata
 from deltacli.spark.conditions import spark_condition
 from deltacli.spark.deletion_vectors import file_keys, without_deleted
 from deltacli.spark.literals import scalar_literal
 from deltacli.spark.live_files import Locations, SparkFile
 from deltacli.spark.own_rows import own_rows
-from deltacli.spark.parquet_scan import PATH, Scanner
+from deltacli.spark.parquet_scan import PATH, ROW, Scanner
 from deltacli.spark.parquet_schema import Part, Shape
 from deltacli.spark.partition_values import Values, key_of
 from deltacli.spark.spark_types import spark_schema, spark_type
@@ -125,10 +126,11 @@ class TablePlan:
         if self.own_files:
             spec = self.selection.rows_wanted(self.snapshot.config)
             files = [own.file.file for own in self.own_files]
-            frames.append(own_rows(self.session, self.snapshot.table.stores, spec, files, spark_schema(self.columns)))
+            schema = spark_schema(self.columns, described=True)
+            frames.append(own_rows(self.session, self.snapshot.table.stores, spec, files, schema))
         if not frames:
-            return self.session.createDataFrame([], spark_schema(self.columns))
-        return reduce(lambda one, other: one.union(other), frames)
+            return self.session.createDataFrame([], spark_schema(self.columns, described=True))
+        return with_metadata(reduce(lambda one, other: one.union(other), frames), self.columns)
 
     # -- frames -------------------------------------------------------------------------------------------------------
 
@@ -153,7 +155,10 @@ class TablePlan:
         scanner = Scanner(self.session, self.locations, hive)
         has_vectors = files[0].file.vector is not None
         frame = scanner.scan(
-            files, read_schema(shape), with_path=with_path or has_vectors, with_rows=has_vectors or with_path
+            files,
+            read_schema(shape, self._types()),
+            with_path=with_path or has_vectors,
+            with_rows=has_vectors or with_path,
         )
         if not has_vectors:
             return frame
@@ -164,8 +169,8 @@ class TablePlan:
         by_key: dict[tuple[Any, ...], list[SparkFile]] = {}
         for file in group.files:
             by_key.setdefault(key_of(file, list(types)), []).append(file)
-        for key, files in by_key.items():
-            literals = {name: scalar_literal(types[name], value) for name, value in zip(types, key, strict=True)}
+        for files in by_key.values():
+            literals = {name: scalar_literal(types[name], files[0].file.constants[name]) for name in types}
             yield self._finished(group.shape, self._rows(group.shape, files), literals)
 
     def _by_join(self, group: FileGroup) -> Any:
@@ -174,37 +179,43 @@ class TablePlan:
 
         frame = self._rows(group.shape, group.files, with_path=True)
         scanner = Scanner(self.session, self.locations)
-        whole = scanner.scan(group.files, read_schema(()), with_path=True, with_rows=True)
+        whole = scanner.scan(group.files, read_schema((), {}), with_path=True, with_rows=True)
         keys = file_keys(whole, group.files)
         present = [file for file in group.files if keys[file.place][0] is not None]
         types = self._needed_partitions()
         names = {name: f"{_VALUE}{number}" for number, name in enumerate(types)}
-        arrays = {PATH: pa.array([keys[file.place][0] for file in present], pa.string())}
+        known = {PATH: (pa.array([keys[file.place][0] for file in present], pa.string()), "string")}
         for name in types:
-            values = [file.file.constants[name] for file in present]
-            arrays[names[name]] = pa.array(
-                [value.as_py() for value in values], group.files[0].file.constants[name].type
-            )
-        known = self.session.createDataFrame(pa.table(arrays))
-        joined = frame.join(fn.broadcast(known), PATH)
-        columns = {name: _column(names[name]).cast(spark_type(types[name])) for name in types}
+            values = pa.array([file.file.constants[name] for file in present], group.files[0].file.constants[name].type)
+            known[names[name]] = values, spark_type(types[name])
+        joined = frame.join(fn.broadcast(local_frame(self.session, known)), PATH)
+        columns = {name: _column(names[name]) for name in types}
         return self._finished(group.shape, joined, columns)
 
     def _finished(self, shape: Shape, frame: Any, values: dict[str, Any]) -> Any:
         """Return the columns of the plan for the rows that match."""
-        parts: dict[str, Part] = {part.name: part for part in shape}
-        columns = [
-            values[column.name].alias(column.name)
-            if column.name in values
-            else table_column(parts[column.name], column.data_type)
-            for column in self.selection.needed
-        ]
-        frame = frame.select(*columns)
+        needed = self.selection.needed
+        if not values and all(map(is_as_wanted, shape, (column.data_type for column in needed))):
+            frame = frame.drop(PATH, ROW)
+            if any(part.name != part.stored_name for part in shape):
+                frame = frame.toDF(*(part.name for part in shape))
+        else:
+            parts: dict[str, Part] = {part.name: part for part in shape}
+            columns = [
+                values[column.name].alias(column.name)
+                if column.name in values
+                else table_column(parts[column.name], column.data_type)
+                for column in needed
+            ]
+            frame = frame.select(*columns)
         if self.selection.predicate is not None:
             frame = frame.where(spark_condition(self.selection.predicate.condition))
         if self.selection.needed == self.columns:
             return frame
         return frame.select(*(_column(column.name) for column in self.columns))
+
+    def _types(self) -> dict[str, Any]:
+        return {column.name: column.data_type for column in self.selection.needed}
 
     def _partitions(self) -> list[tuple[str, StructField]]:
         """Return the partition columns with their physical names, in order."""

@@ -16,6 +16,7 @@ from deltacli.errors import DataUnreadable, ProtocolUnsupported, Refused, UsageE
 from deltacli.spark import plan_table, read_table
 from deltacli.spark.partition_values import Values
 from tests.cluster.spark_rows import counts_of
+from tests.spark.test_parquet_shapes import calls_of
 from tests.support.actions import Action, Line, add, metadata, protocol
 from tests.support.builder import TableBuilder
 from tests.support.row_counts import Rows, count_rows
@@ -251,6 +252,16 @@ def test_a_missing_file_is_found_without_footers(session: Any, tmp_path: Path, m
     assert "data.file-missing" == caught.value.code
 
 
+def test_a_missing_file_of_our_own_scan_is_found_while_planning(session: Any, tmp_path: Path) -> None:
+    root = built(tmp_path / "t", {"_own.parquet": numbers(1)}, ID)
+    (root / "_own.parquet").unlink()
+
+    with pytest.raises(DataUnreadable) as caught:
+        plan_table(session, root)
+
+    assert "data.file-missing" == caught.value.code
+
+
 # -- columns ----------------------------------------------------------------------------------------------------------
 
 
@@ -414,6 +425,68 @@ def test_timestamps_as_partition_values_ignore_the_zone(
     assert 2 == plan_table(session, root, where=some).files
 
 
+@pytest.mark.parametrize("count", [3, 40])
+def test_timestamps_as_partition_values_may_be_in_hours_that_a_zone_skips_or_repeats(
+    count: int, session: Any, setting: Change, tmp_path: Path
+) -> None:
+    schema = schema_string(field("id", "long"), field("t", "timestamp"), field("n", "timestamp_ntz"))
+    hours = ("2024-11-03 01:30", "2024-03-10 02:30", "2024-10-27 02:30", "2024-03-31 02:30")  # autumn, spring
+    texts = [f"{hours[number % 4]}:{number:02d}" for number in range(count)]
+    files = {f"f{number}.parquet": numbers(number) for number in range(count)}
+    values: dict[str, dict[str, str | None]] = {
+        name: {"t": text, "n": text} for name, text in zip(files, texts, strict=True)
+    }
+    root = built(tmp_path / "t", files, schema, features=["timestampNtz"], partition_columns=["t", "n"], values=values)
+
+    for zone in ("America/New_York", "Europe/Berlin", "UTC"):
+        setting("spark.sql.session.timeZone", zone)
+
+        assert own_rows(root) == counts_of(read_table(session, root)), zone
+
+
+def test_negative_zero_and_nan_as_partition_values_are_kept(session: Any, tmp_path: Path) -> None:
+    texts = {"a.parquet": "0.0", "b.parquet": "-0.0", "c.parquet": "NaN", "d.parquet": "NaN"}
+    schema = schema_string(field("id", "long"), field("x", "double"), field("f", "float"))
+    root = built(
+        tmp_path / "t",
+        {name: numbers(number) for number, name in enumerate(texts)},
+        schema,
+        partition_columns=["x", "f"],
+        values={name: {"x": text, "f": text} for name, text in texts.items()},
+    )
+
+    rows = read_table(session, root).toArrow().to_pylist()
+
+    assert Values.LITERALS is plan_table(session, root).values
+    assert {(0, "0.0", "0.0"), (1, "-0.0", "-0.0"), (2, "nan", "nan"), (3, "nan", "nan")} == {
+        (row["id"], str(row["x"]), str(row["f"])) for row in rows
+    }
+
+
+def test_comments_and_metadata_of_columns_are_kept_and_those_of_engines_are_not(session: Any, tmp_path: Path) -> None:
+    inner = {"type": "struct", "fields": [field("x", "long", metadata={"comment": "in a struct"})]}
+    described = {
+        "comment": "a number",
+        "owner": {"team": "b", "size": 2},
+        "parquet.field.id": 9,
+        "CURRENT_DEFAULT": "7",
+    }
+    schema = schema_string(field("id", "long", metadata=described), field("s", inner, metadata={"comment": "a struct"}))
+    rows = pa.table({"id": pa.array([1], pa.int64()), "s": pa.array([{"x": 1}], pa.struct([("x", pa.int64())]))})
+    files = {"a.parquet": rows, "_own.parquet": rows, "lacks.parquet": rows.select(["s"])}
+    root = built(tmp_path / "t", files, schema)
+    wanted = {"comment": "a number", "owner": {"team": "b", "size": 2}}
+
+    frame = read_table(session, root)
+    plain = read_table(session, root, columns=["id"])
+
+    assert own_rows(root) == counts_of(frame)
+    assert wanted == frame.schema["id"].metadata == plain.schema["id"].metadata
+    assert {"comment": "a struct"} == frame.schema["s"].metadata
+    assert {"comment": "in a struct"} == frame.schema["s"].dataType["x"].metadata
+    assert "ReadSchema: struct<s:struct<x:bigint>>" in explained(frame.select("s.x").where("s.x > 3"))
+
+
 # -- settings ---------------------------------------------------------------------------------------------------------
 
 
@@ -543,3 +616,13 @@ def test_an_unknown_reader_feature_is_refused(session: Any, tmp_path: Path) -> N
 
     with pytest.raises(ProtocolUnsupported):
         read_table(session, root)
+
+
+def test_a_frame_of_many_columns_is_made_in_few_calls(session: Any, tmp_path: Path) -> None:
+    calls = []
+    for count in (50, 150):
+        rows = pa.table({f"c{number}": pa.array([number], pa.int64()) for number in range(count)})
+        plan = plan_table(session, built(tmp_path / f"{count}", {"f.parquet": rows}, schema_of(rows)))
+        calls.append(calls_of(plan.dataframe))
+
+    assert 100 * 200 > calls[1] - calls[0]

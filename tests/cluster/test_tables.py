@@ -12,7 +12,7 @@ import pytest
 
 from deltacli import open_table
 from deltacli.errors import DeltacliError, VersionAbsent
-from deltacli.spark import plan_table, read_changes
+from deltacli.spark import plan_table, read_changes, register
 from tests.cluster.spark_rows import counts_of
 from tests.support import corpus
 from tests.support.row_counts import count_rows
@@ -170,3 +170,12 @@ def test_an_error_on_an_executor_names_its_code(session: Any, tmp_path: Path, mo
 
     with pytest.raises(Exception, match=r"\[data\.file-missing\] .* does not exist"):
         counts_of(frame)
+
+
+def test_writing_is_an_error_that_names_what_to_use(session: Any, tmp_path: Path) -> None:
+    register(session)
+
+    with pytest.raises(Exception, match=r"\[spark\.read-only\] .*; try: frame\.write\.format\(.delta.\)") as caught:
+        session.range(3).write.format("deltacli").mode("append").save(str(tmp_path / "t"))
+
+    assert 2 >= str(caught.value).partition("JVM stacktrace")[0].count("File ")

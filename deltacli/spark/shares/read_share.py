@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Any
 
+from deltacli.engine.spark.grouping import spread_frame
 from deltacli.errors import UsageError
 from deltacli.operations.table.api_arguments import moment_ms
 from deltacli.sharing.client.addresses import CODE, FORM, parse_address
@@ -64,7 +65,7 @@ def read_share(
         where=where,
     )
     rows = read_shared(open_address(parsed), options)
-    return _frame(spark, rows.partitions(), spark_schema(rows.columns))
+    return _frame(spark, rows.partitions(), spark_schema(rows.columns, described=True))
 
 
 def _require_one(**given: object) -> None:
@@ -80,8 +81,7 @@ def _frame(session: Any, partitions: Sequence[bytes], schema: Any) -> Any:  # An
     if not partitions:
         return session.createDataFrame([], schema)
     parts = [number % _MOST_TASKS for number in range(len(partitions))]
-    found = pa.table({"part": pa.array(parts, pa.int64()), "partition": pa.array(partitions, pa.binary())})
-    spread = session.createDataFrame(found).repartitionByRange(max(parts) + 1, "part")
+    spread = spread_frame(session, parts, partition=(pa.array(partitions, pa.binary()), "binary"))
     return spread.mapInArrow(_task(carried_package(), schema), schema)
 
 

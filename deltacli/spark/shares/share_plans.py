@@ -109,8 +109,8 @@ def source_schema(options: Mapping[str, str], spark: str) -> Any:  # Any: pyspar
         if found.read_change_feed:
             version, at_ms = found.last, found.last_ms
         snapshot = find_snapshot(TableHandle(share.without_files(version=version, at_ms=at_ms), name=found.path))
-        described = CHANGE_COLUMNS if found.read_change_feed else ()
-        return spark_schema((*snapshot.schema.fields, *described))
+        of_changes = CHANGE_COLUMNS if found.read_change_feed else ()
+        return spark_schema((*snapshot.schema.fields, *of_changes), described=True)
 
 
 def batch_partitions(options: Mapping[str, str], schema: Any) -> list[bytes]:  # Any: pyspark.sql.types.StructType
