@@ -8,7 +8,9 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.client import HTTPConnection
+from itertools import chain, repeat
 from pathlib import Path
+from socket import create_connection, socket
 from threading import Thread
 
 import pytest
@@ -55,6 +57,36 @@ def test_only_this_machine_gets_the_metrics_and_they_are_kept_for_a_while() -> N
     assert (200, "application/openmetrics-text; version=1.0.0; charset=utf-8", b"x 1\n# EOF\n") == first
     assert (200, b"", [404, 403, 501]) == (kept[0], kept[2], others)
     assert (500, b"no journal\n", 2) == (failed[0], failed[2], len(made))
+
+
+def test_a_client_that_drips_or_holds_connections_ends_nothing_for_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("deltacli.fleet.reporting.metrics_server._Handler.timeout", 0.3)
+    monkeypatch.setattr("deltacli.fleet.reporting.metrics_server._MOST_CONNECTIONS", 2)
+    with serving(MetricsServer(("127.0.0.1", 0), lambda: "x 1\n# EOF\n")) as server:
+        place = ("127.0.0.1", int(server.server_address[1]))
+        held = [create_connection(place, timeout=30) for _ in range(2)]
+        refused = create_connection(place, timeout=30)
+        one_too_many = refused.recv(1)
+        ends = [_drip(connection) for connection in held]
+        for connection in (*held, refused):
+            connection.close()
+
+    assert (b"", [True, True]) == (one_too_many, ends)
+
+
+def _drip(connection: socket) -> bool:
+    """Send a byte after the other until the server ends the connection, and return whether it has."""
+    connection.settimeout(0.01)
+    for byte in chain(b"GET /", repeat(ord("x"), 3_000)):
+        try:
+            connection.send(bytes([byte]))
+            if connection.recv(1_000) == b"":
+                return True
+        except TimeoutError:
+            continue
+        except OSError:
+            return True
+    return False
 
 
 def test_addresses_that_others_can_reach_are_refused() -> None:

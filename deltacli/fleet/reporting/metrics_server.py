@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from socket import AF_INET, AF_INET6
+from socket import AF_INET, AF_INET6, SHUT_RD
 from socketserver import TCPServer
-from threading import Lock
+from threading import BoundedSemaphore, Lock, Timer
+from typing import Any
 from urllib.parse import urlsplit
 
 from deltacli.errors import DeltacliError, Refused, UsageError
@@ -18,6 +20,8 @@ OPENMETRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 _TEXT = "text/plain; charset=utf-8"
 _KEPT_SECONDS = 5.0
 _REQUEST_SECONDS = 10.0
+"""For the head of a request, and for sending the answer."""
+_MOST_CONNECTIONS = 32
 
 Answer = tuple[HTTPStatus, str, bytes]
 """Status, content type and content."""
@@ -60,6 +64,7 @@ class MetricsServer(ThreadingHTTPServer):
         self.address_family = AF_INET6 if ":" in host else AF_INET
         self._make, self._ticks = make, ticks
         self._lock = Lock()
+        self._free = BoundedSemaphore(_MOST_CONNECTIONS)  # each has a thread, for which the end of the server waits
         self._kept: tuple[float, Answer] | None = None
         try:
             super().__init__((host, port), _Handler)
@@ -71,6 +76,20 @@ class MetricsServer(ThreadingHTTPServer):
 
     def server_bind(self) -> None:
         TCPServer.server_bind(self)  # that of HTTPServer asks a name server for the name of the host
+
+    def process_request(self, request: Any, client_address: Any) -> None:  # Any: as there
+        """Answer in a thread of its own, or not at all where too many connections are open."""
+        if self._free.acquire(blocking=False):
+            super().process_request(request, client_address)
+        else:
+            self.shutdown_request(request)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:  # Any: as there
+        """Answer, and make room for another connection."""
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._free.release()
 
     @property
     def url(self) -> str:
@@ -98,7 +117,23 @@ class _Handler(BaseHTTPRequestHandler):
     sys_version = ""
     timeout = _REQUEST_SECONDS
 
+    def setup(self) -> None:
+        """Begin to wait for a request: all of its head, not only the next byte, has a time limit."""
+        super().setup()
+        self._deadline = Timer(self.timeout, self._end)
+        self._deadline.start()
+
+    def finish(self) -> None:
+        """End the connection."""
+        self._deadline.cancel()
+        super().finish()
+
+    def _end(self) -> None:
+        with suppress(OSError):
+            self.connection.shutdown(SHUT_RD)
+
     def do_GET(self) -> None:
+        self._deadline.cancel()
         self._send(*self._answer())
 
     def do_HEAD(self) -> None:

@@ -6,8 +6,9 @@ import io
 import socket
 import ssl
 import time
-from collections.abc import Callable
-from http.client import HTTPResponse
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.client import HTTPException, HTTPResponse
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
@@ -31,12 +32,16 @@ def resolve(host: str, port: int) -> list[str]:
 
 
 HEAD_SECONDS = 120.0
-"""For the status and the headers of an answer, all interim answers included."""
+"""For the status and the headers of an answer, all interim answers included; and for each part of the framing of its
+body: a line with the size of a chunk, the trailers.
+"""
+_MOST_TRAILERS, _LONGEST_TRAILER = 100, 65_536
+"""As the standard library limits headers."""
 
 
 class _TimedRaw(io.RawIOBase):
-    """What comes from a socket, the head of an answer within a time limit: otherwise every byte could take as long as
-    the timeout of the socket.
+    """What comes from a socket, the head of an answer and the framing of its body within a time limit: otherwise every
+    byte could take as long as the timeout of the socket.
     """
 
     def __init__(self, raw: io.RawIOBase, connected: socket.socket, seconds: float, now: Callable[[], float]) -> None:
@@ -51,12 +56,21 @@ class _TimedRaw(io.RawIOBase):
         if self._until is not None:
             left = self._until - self._now()
             if left <= 0:
-                raise TimeoutError("the head of the answer took too long")
+                raise TimeoutError("the framing of the answer took too long")
             self._socket.settimeout(left if self._usual is None else min(left, self._usual))
         return self._raw.readinto(buffer)
 
+    @contextmanager
+    def limited(self, seconds: float) -> Iterator[None]:
+        """Limit the time for a part of the framing."""
+        self._until = self._now() + seconds
+        try:
+            yield
+        finally:
+            self.end_head()
+
     def end_head(self) -> None:
-        """Leave the body to the timeout of the socket."""
+        """Leave the content to the timeout of the socket."""
         self._until = None
         if self._socket.gettimeout() != self._usual:
             self._socket.settimeout(self._usual)
@@ -78,6 +92,20 @@ def _timed(seconds: float, now: Callable[[], float]) -> type[HTTPResponse]:
         def begin(self) -> None:
             super().begin()
             self._timed.end_head()
+
+        def _read_next_chunk_size(self) -> Any:  # Any: as there
+            with self._timed.limited(seconds):
+                return super()._read_next_chunk_size()  # type: ignore[misc]  # of the standard library
+
+        def _read_and_discard_trailer(self) -> None:
+            with self._timed.limited(seconds):
+                for _ in range(_MOST_TRAILERS):
+                    line = self.fp.readline(_LONGEST_TRAILER + 1)
+                    if len(line) > _LONGEST_TRAILER:
+                        raise HTTPException("a trailer of the answer is too long")
+                    if line in (b"", b"\n", b"\r\n"):
+                        return
+            raise HTTPException("the answer has too many trailers")
 
         def _read_status(self) -> Any:  # Any: as there
             if self._timed._until is not None and self._timed._until <= now():  # interim answers come without a pause

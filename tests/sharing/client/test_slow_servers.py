@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from deltacli.sharing.client.credentials import FixedCredentials
-from deltacli.sharing.client.faults import ServerUnavailable
+from deltacli.sharing.client.faults import AnswerBroken, ServerUnavailable
 from deltacli.sharing.client.guards import origin_of
 from deltacli.sharing.client.limits import Limits
 from deltacli.sharing.client.transport import Reply, Request, Transport
@@ -30,6 +30,27 @@ def _interim(connected: socket.socket) -> None:
 
 def _unfinished_head(connected: socket.socket) -> None:
     connected.sendall(b"HTTP/1.1 200 OK\r\nX: ")
+    while connected.recv(1_000):
+        pass
+
+
+_CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+
+def _endless_trailers(connected: socket.socket) -> None:
+    connected.sendall(_CHUNKED + b"2\r\n{}\r\n0\r\n")
+    while True:
+        connected.sendall(b"X: y\r\n" * 1_000)
+
+
+def _unfinished_trailer(connected: socket.socket) -> None:
+    connected.sendall(_CHUNKED + b"2\r\n{}\r\n0\r\nX: ")
+    while connected.recv(1_000):
+        pass
+
+
+def _unfinished_size_of_a_chunk(connected: socket.socket) -> None:
+    connected.sendall(_CHUNKED + b"2;x=")
     while connected.recv(1_000):
         pass
 
@@ -63,6 +84,18 @@ def test_a_head_that_never_ends_is_an_error(answer: Callable[[socket.socket], No
         transport.credentials = FixedCredentials("Bearer t")
 
         with pytest.raises(ServerUnavailable, match="cannot be reached"):
+            transport.document(Request("GET", "/shares"))
+
+
+@pytest.mark.parametrize("answer", [_endless_trailers, _unfinished_trailer, _unfinished_size_of_a_chunk])
+def test_the_framing_of_a_body_that_never_ends_is_an_error(answer: Callable[[socket.socket], None]) -> None:
+    with serving(answer) as url:
+        origin = origin_of(urlsplit(url))
+        assert origin is not None
+        transport = Transport(url, origin, retry=Retry(0), limits=Limits(head_seconds=0.3))
+        transport.credentials = FixedCredentials("Bearer t")
+
+        with pytest.raises(AnswerBroken, match="broke off"):
             transport.document(Request("GET", "/shares"))
 
 
