@@ -26,7 +26,7 @@ widen-type;-;again;Give columns wider types without rewriting data, in one commi
 '
             options='--format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
---output;FILE;once;Write the result to this file, atomically, instead of to stdout.
+--output;FILE;once;Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -60,7 +60,7 @@ widen-type;-;again;Give columns wider types without rewriting data, in one commi
 --yes;-;once;Do not ask for confirmation.
 --format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
---output;FILE;once;Write the result to this file, atomically, instead of to stdout.
+--output;FILE;once;Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -93,7 +93,7 @@ again;TEXT
 --spark-conf;TEXT;again;Setting of the Spark session; K=@FILE reads the value from a file. Repeatable.
 --format;table json ndjson csv markdown parquet;once;Format of stdout.
 --json;-;once;The same as --format json.
---output;FILE;once;Write the result to this file, atomically, or Parquet files to this new or empty directory.
+--output;FILE;once;Write the result to this file, atomically, or Parquet files to this new or empty directory; .csv, … chooses the format.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -129,7 +129,7 @@ again;TEXT
 --spark-conf;TEXT;again;Setting of the Spark session; K=@FILE reads the value from a file. Repeatable.
 --format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
---output;FILE;once;Write the result to this file, atomically, instead of to stdout.
+--output;FILE;once;Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -150,7 +150,7 @@ again;TEXT
         'completion ')
             commands=''
             options='--format;table;once;Format of stdout.
---output;FILE;once;Write the result to this file, atomically, instead of to stdout.
+--output;FILE;once;Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -174,7 +174,7 @@ storage;-;again;Probe what the store of a table guarantees, on scratch files.
 '
             options='--format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
---output;FILE;once;Write the result to this file, atomically, instead of to stdout.
+--output;FILE;once;Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -196,7 +196,7 @@ storage;-;again;Probe what the store of a table guarantees, on scratch files.
             options='--yes;-;once;Also create, replace and delete a scratch file.
 --format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
---output;FILE;once;Write the result to this file, atomically, instead of to stdout.
+--output;FILE;once;Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -220,7 +220,7 @@ storage;-;again;Probe what the store of a table guarantees, on scratch files.
 --yes;-;once;Do not ask for confirmation.
 --format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
---output;FILE;once;Write the result to this file, atomically, instead of to stdout.
+--output;FILE;once;Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -245,7 +245,7 @@ storage;-;again;Probe what the store of a table guarantees, on scratch files.
 --yes;-;once;Do not ask for confirmation.
 --format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
---output;FILE;once;Write the result to this file, atomically, instead of to stdout.
+--output;FILE;once;Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -273,7 +273,7 @@ status;-;again;Show the last steps of each table, alerts and trends.
 '
             options='--format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
---output;FILE;once;Write the result to this file, atomically, instead of to stdout.
+--output;FILE;once;Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -294,7 +294,7 @@ status;-;again;Show the last steps of each table, alerts and trends.
             commands=''
             options='--format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
---output;FILE;once;Write the result to this file, atomically, instead of to stdout.
+--output;FILE;once;Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -320,7 +320,7 @@ status;-;again;Show the last steps of each table, alerts and trends.
 --save-plans;DIRECTORY;once;Also save these plans in a directory, for vacuum --apply.
 --format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
---output;FILE;once;Write the result to this file, atomically, instead of to stdout.
+--output;FILE;once;Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -353,7 +353,7 @@ status;-;again;Show the last steps of each table, alerts and trends.
 --spark-conf;TEXT;again;Setting of the Spark session; K=@FILE reads the value from a file. Repeatable.
 --format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
---output;FILE;once;Write the result to this file, atomically, instead of to stdout.
+--output;FILE;once;Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -381,7 +381,7 @@ status;-;again;Show the last steps of each table, alerts and trends.
 --allow-remote;-;once;Let --serve-metrics use an address that other machines can reach.
 --format;table json ndjson csv markdown sarif junit github;once;Format of stdout.
 --json;-;once;The same as --format json.
---output;FILE;once;Write the result to this file, atomically, instead of to stdout.
+--output;FILE;once;Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -408,7 +408,7 @@ status;-;again;Show the last steps of each table, alerts and trends.
 --refs --no-refs;-;once;Read the manifests of a Paimon table to find the users of each schema.
 --format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
---output;FILE;once;Write the result to this file, atomically, instead of to stdout.
+--output;FILE;once;Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -436,7 +436,7 @@ restore;-;again;Restore files that a backup has and the log of a table lacks.
 '
             options='--format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
---output;FILE;once;Write the result to this file, atomically, instead of to stdout.
+--output;FILE;once;Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -458,7 +458,7 @@ restore;-;again;Restore files that a backup has and the log of a table lacks.
             options='--full;-;once;Compare every file by digest instead of by size and time.
 --format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
---output;FILE;once;Write the result to this file, atomically, instead of to stdout.
+--output;FILE;once;Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -482,7 +482,7 @@ once;TEXT
             options='--actions;TEXT;once;Only actions of these kinds.
 --checkpoint;-;once;Write the actions of the checkpoint even if there is a commit.
 --format;table;once;Format of stdout.
---output;FILE;once;Write the result to this file, atomically, instead of to stdout.
+--output;FILE;once;Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -508,7 +508,7 @@ once;TEXT
 --dry-run;-;once;Show what would be written; write nothing.
 --format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
---output;FILE;once;Write the result to this file, atomically, instead of to stdout.
+--output;FILE;once;Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -532,7 +532,7 @@ once;TEXT
 --dry-run;-;once;Compare only; write nothing.
 --format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
---output;FILE;once;Write the result to this file, atomically, instead of to stdout.
+--output;FILE;once;Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -563,7 +563,7 @@ once;TEXT
 --spark-conf;TEXT;again;Setting of the Spark session; K=@FILE reads the value from a file. Repeatable.
 --format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
---output;FILE;once;Write the result to this file, atomically, instead of to stdout.
+--output;FILE;once;Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -588,7 +588,7 @@ once;TEXT
 --yes;-;once;Do not ask for confirmation.
 --format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
---output;FILE;once;Write the result to this file, atomically, instead of to stdout.
+--output;FILE;once;Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -615,7 +615,7 @@ once;TEXT
 --yes;-;once;Do not ask for confirmation.
 --format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
---output;FILE;once;Write the result to this file, atomically, instead of to stdout.
+--output;FILE;once;Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -649,7 +649,7 @@ again;TEXT
 --spark-conf;TEXT;again;Setting of the Spark session; K=@FILE reads the value from a file. Repeatable.
 --format;table json ndjson csv markdown parquet;once;Format of stdout.
 --json;-;once;The same as --format json.
---output;FILE;once;Write the result to this file, atomically, or Parquet files to this new or empty directory.
+--output;FILE;once;Write the result to this file, atomically, or Parquet files to this new or empty directory; .csv, … chooses the format.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -674,7 +674,7 @@ show;-;again;Show the schema of a Delta or Paimon table as a tree.
 '
             options='--format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
---output;FILE;once;Write the result to this file, atomically, instead of to stdout.
+--output;FILE;once;Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -703,7 +703,7 @@ show;-;again;Show the schema of a Delta or Paimon table as a tree.
 --yes;-;once;Do not ask for confirmation.
 --format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
---output;FILE;once;Write the result to this file, atomically, instead of to stdout.
+--output;FILE;once;Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -727,7 +727,7 @@ show;-;again;Show the schema of a Delta or Paimon table as a tree.
 --to;TEXT;once;Point of OTHER.
 --format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
---output;FILE;once;Write the result to this file, atomically, instead of to stdout.
+--output;FILE;once;Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -756,7 +756,7 @@ once;TEXT
 --branch;TEXT;once;Branch of a Paimon table.
 --format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
---output;FILE;once;Write the result to this file, atomically, instead of to stdout.
+--output;FILE;once;Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -790,7 +790,7 @@ token;-;again;Manage the bearer tokens of recipients.
 '
             options='--format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
---output;FILE;once;Write the result to this file, atomically, instead of to stdout.
+--output;FILE;once;Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -816,7 +816,7 @@ token;-;again;Manage the bearer tokens of recipients.
 --limit;TEXT;once;Number of rows shown; 0 shows all.
 --format;table json ndjson csv markdown parquet;once;Format of stdout.
 --json;-;once;The same as --format json.
---output;FILE;once;Write the result to this file, atomically, or Parquet files to this new or empty directory.
+--output;FILE;once;Write the result to this file, atomically, or Parquet files to this new or empty directory; .csv, … chooses the format.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -840,7 +840,7 @@ token;-;again;Manage the bearer tokens of recipients.
 --level;log storage;once;What to look at: the logs; also whether the files of the newest version are there.
 --format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
---output;FILE;once;Write the result to this file, atomically, instead of to stdout.
+--output;FILE;once;Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -865,7 +865,7 @@ token;-;again;Manage the bearer tokens of recipients.
 --timestamp;TEXT;once;Use the newest version committed at or before T (RFC 3339 with offset, or a date: midnight UTC).
 --format;table json ndjson csv markdown parquet;once;Format of stdout.
 --json;-;once;The same as --format json.
---output;FILE;once;Write the result to this file, atomically, or Parquet files to this new or empty directory.
+--output;FILE;once;Write the result to this file, atomically, or Parquet files to this new or empty directory; .csv, … chooses the format.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -888,7 +888,7 @@ token;-;again;Manage the bearer tokens of recipients.
 '
             options='--format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
---output;FILE;once;Write the result to this file, atomically, instead of to stdout.
+--output;FILE;once;Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -913,7 +913,7 @@ token;-;again;Manage the bearer tokens of recipients.
 --yes;-;once;Do not ask for confirmation.
 --format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
---output;FILE;once;Write the result to this file, atomically, instead of to stdout.
+--output;FILE;once;Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -933,7 +933,7 @@ token;-;again;Manage the bearer tokens of recipients.
             commands=''
             options='--format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
---output;FILE;once;Write the result to this file, atomically, instead of to stdout.
+--output;FILE;once;Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -957,7 +957,7 @@ show;-;again;Show the endpoint and the expiry of a profile file, and never its s
 '
             options='--format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
---output;FILE;once;Write the result to this file, atomically, instead of to stdout.
+--output;FILE;once;Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -978,7 +978,7 @@ show;-;again;Show the endpoint and the expiry of a profile file, and never its s
             commands=''
             options='--format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
---output;FILE;once;Write the result to this file, atomically, instead of to stdout.
+--output;FILE;once;Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -1000,7 +1000,7 @@ show;-;again;Show the endpoint and the expiry of a profile file, and never its s
             commands=''
             options='--format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
---output;FILE;once;Write the result to this file, atomically, instead of to stdout.
+--output;FILE;once;Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -1032,7 +1032,7 @@ show;-;again;Show the endpoint and the expiry of a profile file, and never its s
 --dry-run;-;once;Show what would be done and change nothing; overrides --yes.
 --format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
---output;FILE;once;Write the result to this file, atomically, instead of to stdout.
+--output;FILE;once;Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -1059,7 +1059,7 @@ revoke;-;again;Revoke grants of a recipient.
 '
             options='--format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
---output;FILE;once;Write the result to this file, atomically, instead of to stdout.
+--output;FILE;once;Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -1083,7 +1083,7 @@ revoke;-;again;Revoke grants of a recipient.
 -c --config;FILE;once;Configuration of the server.
 --format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
---output;FILE;once;Write the result to this file, atomically, instead of to stdout.
+--output;FILE;once;Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -1105,7 +1105,7 @@ revoke;-;again;Revoke grants of a recipient.
             options='-c --config;FILE;once;Configuration of the server.
 --format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
---output;FILE;once;Write the result to this file, atomically, instead of to stdout.
+--output;FILE;once;Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -1128,7 +1128,7 @@ again;TEXT
             options='-c --config;FILE;once;Configuration of the server.
 --format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
---output;FILE;once;Write the result to this file, atomically, instead of to stdout.
+--output;FILE;once;Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -1152,7 +1152,7 @@ again;TEXT
 --yes;-;once;Do not ask for confirmation.
 --format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
---output;FILE;once;Write the result to this file, atomically, instead of to stdout.
+--output;FILE;once;Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -1176,7 +1176,7 @@ again;TEXT
 --yes;-;once;Do not ask for confirmation.
 --format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
---output;FILE;once;Write the result to this file, atomically, instead of to stdout.
+--output;FILE;once;Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -1200,7 +1200,7 @@ again;TEXT
 --timestamp;TEXT;once;Use the newest version committed at or before T (RFC 3339 with offset, or a date: midnight UTC).
 --format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
---output;FILE;once;Write the result to this file, atomically, instead of to stdout.
+--output;FILE;once;Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -1228,7 +1228,7 @@ again;TEXT
 --behind-proxy;-;once;A reverse proxy has the certificate: accept plain HTTP from it.
 --profile;FILE;once;With DIRECTORY: write the profile there, readable by you only, instead of stdout.
 --format;table;once;Format of stdout.
---output;FILE;once;Write the result to this file, atomically, instead of to stdout.
+--output;FILE;once;Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -1264,7 +1264,7 @@ again;TEXT
 --list-rules;-;once;List the rules instead; takes no ADDRESS.
 --format;table json ndjson csv markdown sarif junit github;once;Format of stdout.
 --json;-;once;The same as --format json.
---output;FILE;once;Write the result to this file, atomically, instead of to stdout.
+--output;FILE;once;Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -1290,7 +1290,7 @@ rotate;-;again;Replace the tokens of a recipient by a new one.
 '
             options='--format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
---output;FILE;once;Write the result to this file, atomically, instead of to stdout.
+--output;FILE;once;Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -1314,7 +1314,7 @@ rotate;-;again;Replace the tokens of a recipient by a new one.
 -c --config;FILE;once;Configuration of the server.
 --format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
---output;FILE;once;Write the result to this file, atomically, instead of to stdout.
+--output;FILE;once;Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -1336,7 +1336,7 @@ rotate;-;again;Replace the tokens of a recipient by a new one.
             options='-c --config;FILE;once;Configuration of the server.
 --format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
---output;FILE;once;Write the result to this file, atomically, instead of to stdout.
+--output;FILE;once;Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -1361,7 +1361,7 @@ rotate;-;again;Replace the tokens of a recipient by a new one.
 --yes;-;once;Do not ask for confirmation.
 --format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
---output;FILE;once;Write the result to this file, atomically, instead of to stdout.
+--output;FILE;once;Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -1389,7 +1389,7 @@ again;TEXT
 --yes;-;once;Do not ask for confirmation.
 --format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
---output;FILE;once;Write the result to this file, atomically, instead of to stdout.
+--output;FILE;once;Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -1429,7 +1429,7 @@ again;TEXT
 --spark-conf;TEXT;again;Setting of the Spark session; K=@FILE reads the value from a file. Repeatable.
 --format;table json ndjson csv markdown parquet;once;Format of stdout.
 --json;-;once;The same as --format json.
---output;FILE;once;Write the result to this file, atomically, or Parquet files to this new or empty directory.
+--output;FILE;once;Write the result to this file, atomically, or Parquet files to this new or empty directory; .csv, … chooses the format.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -1452,7 +1452,7 @@ again;TEXT
 '
             options='--format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
---output;FILE;once;Write the result to this file, atomically, instead of to stdout.
+--output;FILE;once;Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -1473,7 +1473,7 @@ again;TEXT
             commands=''
             options='--to;DIRECTORY;once;Existing directory that gets the archive.
 --format;table;once;Format of stdout.
---output;FILE;once;Write the result to this file, atomically, instead of to stdout.
+--output;FILE;once;Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -1522,7 +1522,7 @@ again;TEXT
 --spark-conf;TEXT;again;Setting of the Spark session; K=@FILE reads the value from a file. Repeatable.
 --format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
---output;FILE;once;Write the result to this file, atomically, instead of to stdout.
+--output;FILE;once;Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -1564,7 +1564,7 @@ again;TEXT
 --spark-conf;TEXT;again;Setting of the Spark session; K=@FILE reads the value from a file. Repeatable.
 --format;table json ndjson csv markdown sarif junit github;once;Format of stdout.
 --json;-;once;The same as --format json.
---output;FILE;once;Write the result to this file, atomically, instead of to stdout.
+--output;FILE;once;Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -1599,7 +1599,7 @@ again;TEXT
 --spark-conf;TEXT;again;Setting of the Spark session; K=@FILE reads the value from a file. Repeatable.
 --format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
---output;FILE;once;Write the result to this file, atomically, instead of to stdout.
+--output;FILE;once;Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.

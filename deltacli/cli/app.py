@@ -82,6 +82,7 @@ def build_app(at: Path | None = None) -> typer.Typer:
             getattr(module, last.replace("-", "_")),
             getattr(module, "FORMATS", AnyFormat),
             runs_on_cluster=getattr(module, "RUNS_ON_CLUSTER", False),
+            names_choose=getattr(module, "NAMES_CHOOSE", True),
         )
         group, ending = groups[tuple(above)], _exits(module.EXIT_CODES)
         group.command(last, cls=HelpCommand, epilog=ending, context_settings=_CONTEXT)(command)

@@ -63,7 +63,29 @@ def test_an_empty_directory_and_an_empty_log_are_errors(tmp_path: Path) -> None:
 
     assert_error(deltacli("snapshot", tmp_path / "empty"), 3, "not a Delta table")
     assert_error(deltacli("snapshot", tmp_path / "log"), 3, "no commit and no complete checkpoint")
-    assert 0 == deltacli("history", tmp_path / "log", "--json").code
+
+
+@pytest.mark.parametrize("options", [(), ("--limit", "1"), ("--counts",)])
+def test_a_log_without_a_version_is_no_empty_history(options: tuple[str, ...], tmp_path: Path) -> None:
+    (tmp_path / "t" / "_delta_log").mkdir(parents=True)
+
+    result = deltacli("history", tmp_path / "t", *options, "--json")
+    snapshot = deltacli("snapshot", tmp_path / "t", "--json")
+
+    assert (3, "") == (result.code, result.out)
+    assert snapshot.error == result.error
+
+
+@pytest.mark.parametrize("name", ["nope", "nope/deeper", "empty", "file"])
+def test_doctor_access_says_of_a_path_without_a_table_what_history_says(name: str, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "file").write_text("x")
+
+    access = deltacli("doctor", "access", tmp_path / name, "--log-format", "json")
+    history = deltacli("history", tmp_path / name, "--log-format", "json")
+
+    assert 3 == access.code, access.err
+    assert history.error == access.error
 
 
 def test_the_log_directory_itself(table: Path) -> None:

@@ -212,3 +212,64 @@ def test_an_unbuffered_stdout_gets_every_byte_or_an_error() -> None:
         said = process.stderr.read()
 
     assert (b"x\n", b"broken") == (first, said)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "name", "begins"),
+    [
+        (("read",), "x.parquet", b"PAR1"),
+        (("history",), "x.CSV", b"version,timestamp,"),
+        (("history",), "x.json", b'{"kind":"deltacli.history",'),
+        (("history",), "x.jsonl", b'{"type":"commit",'),
+        (("snapshot",), "x.md", b"| "),
+        (("validate",), "x.sarif", b'{"$schema":'),
+        (("validate", "--format", "sarif"), "x.json", b'{"$schema":'),
+        (("history",), "x.txt", b"version  timestamp"),
+        (("log", "cat", "--actions", "commitInfo"), "x.csv", b'{"commitInfo":'),
+        (("schema", "convert", "--to", "delta"), "x.json", b'{"type":"struct"'),
+    ],
+)
+def test_the_name_of_the_output_chooses_the_format(
+    arguments: tuple[str, ...], name: str, begins: bytes, sample: Path, tmp_path: Path
+) -> None:
+    command, others = arguments[:2] if arguments[0] in ("log", "schema") else arguments[:1], arguments[1:]
+    others = others[1:] if len(command) == 2 else others
+
+    result = deltacli(
+        *command, sample, *others, *(["3"] if command == ("log", "cat") else []), "--output", tmp_path / name
+    )
+
+    assert 0 == result.code, result.err
+    assert (tmp_path / name).read_bytes().startswith(begins)
+
+
+def test_the_name_wins_over_the_variable_and_the_configuration(sample: Path, tmp_path: Path) -> None:
+    (tmp_path / "deltacli.toml").write_text('format = "markdown"\n')
+    out = tmp_path / "x.csv"
+
+    by_variable = deltacli("history", sample, "--output", out, DELTACLI_FORMAT="parquet")
+    first = out.read_bytes()
+    by_file = deltacli("history", sample, "--output", out, "--config", tmp_path / "deltacli.toml")
+
+    assert (0, 0) == (by_variable.code, by_file.code)
+    assert first == out.read_bytes()
+    assert first.startswith(b"version,")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("history", "--format", "csv", "--output", "x.json"), "--format csv contradicts --output x.json"),
+        (("history", "--json", "--output", "x.md"), "--format json contradicts --output x.md"),
+        (("read", "--format", "table", "--output", "x.parquet"), "--format table contradicts --output x.parquet"),
+        (("history", "--output", "x.parquet"), "--output x.parquet: this command does not write parquet"),
+    ],
+)
+def test_an_option_that_contradicts_the_name_is_refused(
+    arguments: tuple[str, ...], message: str, sample: Path, tmp_path: Path
+) -> None:
+    result = deltacli(arguments[0], sample, *arguments[1:], "--log-format", "text", cwd=tmp_path)
+
+    assert 2 == result.code
+    assert result.err.startswith(f"error: {message}")
+    assert not list(tmp_path.glob("x.*"))

@@ -50,6 +50,18 @@ def validated(home: Path) -> set[str]:
     return {line["rule"] for line in map(json.loads, result.out.splitlines()) if line["type"] == "finding"}
 
 
+def test_unsetting_an_absent_key_says_that_it_is_not_set(home: Path) -> None:
+    deltacli("properties", "tbl", "set", "owner=ops", "--yes", cwd=home)
+
+    nothing = deltacli("properties", "tbl", "unset", "ownr", cwd=home)
+    some = deltacli("properties", "tbl", "unset", "owner", "abc", "--yes", cwd=home)
+
+    assert (0, "note: ownr is not set; did you mean owner?\n") == (nothing.code, nothing.err)
+    assert "none of the keys is set" in nothing.out
+    assert "note: abc is not set\n" in some.err
+    assert "owner: ops -> (not set)" in some.out
+
+
 def test_properties_are_set_and_unset_by_one_commit_each(home: Path) -> None:
     before, findings = commit(home, 0)["metaData"], validated(home)
 

@@ -115,6 +115,18 @@ def test_a_refused_plan_is_shown_and_names_the_options_that_are_missing(options:
     assert (True, True, None) == (found["dryRun"], found["changes"][0]["allowed"], found["committedVersion"])
 
 
+def test_an_impossible_change_is_refused_without_proposing_an_upgrade(home: Path) -> None:
+    alone = widen(home, "trip", "int")
+    with_another = widen(home, "trip", "int", *FARE)
+
+    assert 4 == alone.code
+    assert alone.err.splitlines()[0].startswith("error: tbl: nothing was changed: trip cannot become integer")
+    assert "upgrade-protocol" not in alone.out + alone.err
+    assert "--enable" not in alone.out + alone.err
+    assert "nothing was changed: trip cannot become integer" in with_another.err
+    assert "--upgrade-protocol" in with_another.err
+
+
 @pytest.mark.parametrize(("missing", "given"), [CONSENT, CONSENT[::-1]])
 def test_each_consent_is_required_separately_even_with_yes(missing: str, given: str, home: Path) -> None:
     before = content(home)

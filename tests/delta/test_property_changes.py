@@ -99,7 +99,8 @@ def test_a_property_that_is_already_set_needs_no_change() -> None:
         drop(["owner", "delta.nobody", "delta.rowTracking.x"]),
     ]
 
-    assert [PropertiesPlan((), None)] * 3 == plans
+    absent = tuple(f"{key} is not set" for key in ("owner", "delta.nobody", "delta.rowTracking.x"))
+    assert [PropertiesPlan((), None)] * 2 + [PropertiesPlan((), None, absent)] == plans
 
 
 REFUSED = [

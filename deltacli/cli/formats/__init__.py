@@ -30,7 +30,7 @@ class Content(Enum):
 
 
 class Format(NamedTuple):
-    """A row of the registry; `module` has the function `write`.
+    """A row of the registry; `module` has the function `write`. `endings`: names of files that choose this format.
 
     `is_streamed`: items are written as they come. `errors_are_json`: notes and errors on stderr are objects, too.
     `is_paged`: long results go through the pager.
@@ -43,6 +43,7 @@ class Format(NamedTuple):
     is_streamed: bool = False
     is_paged: bool = False
     cleaning: Cleaning = Cleaning.JSON
+    endings: tuple[str, ...] = ()
 
     @property
     def is_for_eyes(self) -> bool:
@@ -56,11 +57,15 @@ class Format(NamedTuple):
 
 
 TABLE = Format("table", "deltacli.cli.formats.table", is_paged=True, cleaning=Cleaning.NONE)
-JSON = Format("json", "deltacli.cli.formats.json", errors_are_json=True, is_paged=True)
-NDJSON = Format("ndjson", "deltacli.cli.formats.ndjson", errors_are_json=True, is_streamed=True)
-CSV = Format("csv", "deltacli.cli.formats.csv", cleaning=Cleaning.TEXT)
-MARKDOWN = Format("markdown", "deltacli.cli.formats.markdown", is_paged=True, cleaning=Cleaning.NONE)
-PARQUET = Format("parquet", "deltacli.cli.formats.parquet", Content.ROWS)
+JSON = Format("json", "deltacli.cli.formats.json", errors_are_json=True, is_paged=True, endings=(".json",))
+NDJSON = Format(
+    "ndjson", "deltacli.cli.formats.ndjson", errors_are_json=True, is_streamed=True, endings=(".ndjson", ".jsonl")
+)
+CSV = Format("csv", "deltacli.cli.formats.csv", cleaning=Cleaning.TEXT, endings=(".csv",))
+MARKDOWN = Format(
+    "markdown", "deltacli.cli.formats.markdown", is_paged=True, cleaning=Cleaning.NONE, endings=(".md", ".markdown")
+)
+PARQUET = Format("parquet", "deltacli.cli.formats.parquet", Content.ROWS, endings=(".parquet",))
 
 FORMATS: Mapping[str, Format] = {
     row.name: row
@@ -70,13 +75,18 @@ FORMATS: Mapping[str, Format] = {
         NDJSON,
         CSV,
         MARKDOWN,
-        Format("sarif", "deltacli.cli.formats.sarif", Content.FINDINGS),
+        Format("sarif", "deltacli.cli.formats.sarif", Content.FINDINGS, endings=(".sarif",)),
         Format("junit", "deltacli.cli.formats.junit", Content.FINDINGS),
         Format("github", "deltacli.cli.formats.github", Content.FINDINGS),
         PARQUET,
     )
 }
 """Name on the command line -> format, in the order in which help lists them."""
+
+
+def format_named(output: str) -> Format | None:
+    """Return the format that the name of a file chooses; None for a name that leaves it open."""
+    return next((row for row in FORMATS.values() if row.endings and output.lower().endswith(row.endings)), None)
 
 
 def _enum(name: str, values: Iterable[str]) -> type[StrEnum]:

@@ -37,7 +37,8 @@ OUTPUT_OF_ROWS: Any = Annotated[  # Any: an annotation
     typer.Option(
         "--output",
         metavar="FILE|DIR/",
-        help="Write the result to this file, atomically, or Parquet files to this new or empty directory.",
+        help="Write the result to this file, atomically, or Parquet files to this new or empty directory; .csv, … "
+        "chooses the format.",
         show_default=False,
     ),
 ]
@@ -49,7 +50,7 @@ GLOBAL_OPTIONS: Mapping[str, Any] = {  # Any: annotations
         typer.Option(
             "--output",
             metavar="FILE",
-            help="Write the result to this file, atomically, instead of to stdout.",
+            help="Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.",
             show_default=False,
         ),
     ],

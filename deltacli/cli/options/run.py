@@ -14,7 +14,18 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Optional, get_type_h
 
 import typer
 
-from deltacli.cli.formats import CSV, FORMATS, NDJSON, PARQUET, TABLE, AnyFormat, EveryFormat, Format
+from deltacli.cli.formats import (
+    CSV,
+    FORMATS,
+    JSON,
+    NDJSON,
+    PARQUET,
+    TABLE,
+    AnyFormat,
+    EveryFormat,
+    Format,
+    format_named,
+)
 from deltacli.cli.invocation import invocation
 from deltacli.cli.options.configuration import (
     Variable,
@@ -271,12 +282,17 @@ def _is_spoiled(text: str) -> bool:
 
 
 def with_shared_options(
-    command: Callable[..., None], formats: type[StrEnum] = AnyFormat, *, runs_on_cluster: bool = False
+    command: Callable[..., None],
+    formats: type[StrEnum] = AnyFormat,
+    *,
+    runs_on_cluster: bool = False,
+    names_choose: bool = True,
 ) -> Callable[..., None]:
     """Add the shared options to a command, after its own. Its first parameter is `run`; it writes `formats`. A shared
     option is left out where the command has one of the same name, such as `--config` of `share serve`.
 
-    `runs_on_cluster` adds the options that choose the engine.
+    `runs_on_cluster` adds the options that choose the engine. `names_choose`: the name of the output file chooses the
+    format.
     """
     hints = get_type_hints(command, include_extras=True)
     own = [
@@ -298,7 +314,7 @@ def with_shared_options(
     ]
 
     def invoke(**options: Any) -> None:  # Any: values parsed by typer
-        run = make_run(formats=formats, **{name: options.pop(name) for name in declared})
+        run = make_run(formats=formats, names_choose=names_choose, **{name: options.pop(name) for name in declared})
         try:
             command(run, **options)
         except BrokenPipeError as closed:  # typer would turn it into exit 1
@@ -317,6 +333,7 @@ def with_shared_options(
 def make_run(
     *,
     formats: type[StrEnum] = AnyFormat,
+    names_choose: bool = True,
     output_format: StrEnum | None,
     as_json: bool,
     output: str | None,
@@ -334,24 +351,30 @@ def make_run(
     verbose: int,
     **engine: Any,  # Any: the values of CLUSTER_OPTIONS
 ) -> Run:
-    """Settle the shared options: option, then environment, then configuration file, then default. Raises UsageError."""
+    """Settle the shared options: option, then environment, then configuration file, then default. Raises UsageError.
+
+    The name of the output file comes before the environment for its format.
+    """
     path = config or Variable.CONFIG.read()
     settings = read_configuration(path)
     configuration = f"in the configuration {path}"
     _require_readable(formats, output_format, as_json=as_json)
-    wished = _wished_format(formats, output_format, settings, configuration, as_json=as_json)
+    directory = directory_of(output) if PARQUET.name in list(formats) else None
+    given = "json" if as_json else output_format
+    is_named = names_choose and output is not None and format_named(output) is not None
+    wished = _wished_format(EveryFormat if is_named else formats, given, settings, configuration)
     chosen = FORMATS.get(wished, TABLE) if wished in list(formats) else TABLE
     colours = colour or one_of(ColourChoice, settings.get("color"), f"color {configuration}") or ColourChoice.AUTO
     shows = _progress_choice(progress, settings, configuration)
     logs = log_format or (LogFormat.JSON if wished in FORMATS and FORMATS[wished].errors_are_json else LogFormat.TEXT)
     invocation.log_is_json, invocation.verbosity = logs is LogFormat.JSON, verbose
-    directory = directory_of(output) if PARQUET.name in list(formats) else None
     if directory is not None:
         output = None
         chosen = _format_of_directory(chosen, output_format, directory)
     if output is not None:
         require_target(output, "--output")
         require_directory(output)
+        chosen = (_format_of_name(output, formats, given) if is_named else None) or chosen
     is_quiet = quiet or settings.get("quiet") is True
     return Run(
         format=chosen,
@@ -422,16 +445,36 @@ def _storage_options(settings: Mapping[str, Any], given: list[str] | None) -> di
     return {**settings.get("storage_options", {}), **dict(map(parse_storage_option, given or []))}
 
 
+def _format_of_name(output: str, formats: type[StrEnum], given: str | None) -> Format | None:
+    """Return the format that the name of the output file chooses; None where it is left open, and for a command with a
+    single format. Raises UsageError where an option contradicts the name, and where the command lacks the format.
+    """
+    named = format_named(output)
+    if named is None or len(formats) == 1:
+        return None
+    if given not in (None, named.name) and not (given == "sarif" and named is JSON):  # which SARIF is, too
+        raise UsageError(
+            f"--format {given} contradicts --output {output}, whose name chooses {named.name}",
+            code="usage.output",
+            hint="omit --format, or choose another name",
+        )
+    if named.name not in list(formats):
+        raise UsageError(
+            f"--output {output}: this command does not write {named.name}",
+            code="usage.output",
+            facts={"formats": ", ".join(formats)},
+        )
+    return None if given else named
+
+
 def _wished_format(
-    formats: type[StrEnum], given: StrEnum | None, settings: Mapping[str, Any], configuration: str, *, as_json: bool
+    formats: type[StrEnum], given: str | None, settings: Mapping[str, Any], configuration: str
 ) -> str:  # Any: TOML values
     """Return the requested format, which may be one that the command does not have. Raises UsageError."""
     # A command with a single format ignores the default for all commands, but its errors follow it.
     defaults = EveryFormat if len(formats) == 1 else formats
     return str(
-        "json"
-        if as_json
-        else given
+        given
         or one_of(defaults, Variable.FORMAT.read(), Variable.FORMAT)
         or one_of(defaults, settings.get("format"), f"format {configuration}")
         or "table"

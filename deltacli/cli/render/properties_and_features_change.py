@@ -12,7 +12,8 @@ def change_sections(table: str, content: Mapping[str, Any], *, is_done: bool) ->
     """Return the sections of a change of properties or features, without those that are empty."""
     changes = content["changes"]
     if not changes:
-        return [Section("nothing to do", [f"{table}, version {content['version']}: already set"])]
+        said = "none of the keys is set" if content.get("cautions") else "already set"
+        return [Section("nothing to do", [f"{table}, version {content['version']}: {said}"])]
     before, after = content["protocolBefore"], content["protocolAfter"]
     now, committed = protocol_line(after), content["committedVersion"]
     version = f"{committed}, committed" if is_done else f"{content['version'] + 1}, unless another writer commits first"

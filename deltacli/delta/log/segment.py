@@ -75,6 +75,11 @@ class LogListing:
     def is_empty(self) -> bool:
         return not self.commits and not self.checkpoints
 
+    def require_versions(self) -> None:
+        """Raise NotATable for a log without any version."""
+        if self.is_empty:
+            raise NotATable("the log has no commit and no complete checkpoint")
+
     @cached_property
     def newest_version(self) -> int:
         """The highest version that has a commit or a complete checkpoint; -1 without any."""
@@ -164,8 +169,7 @@ def choose_segment(
     Raises NotATable (nothing listed), VersionAbsent, LogIncomplete (`log.gap`, `log.start-missing`). Spec: Checkpoints;
     Delta Log Entries (versions are contiguous).
     """
-    if listing.is_empty:
-        raise NotATable("the log has no commit and no complete checkpoint")
+    listing.require_versions()
     wanted = listing.newest_version if version is None else version
     if version is not None and not 0 <= version <= listing.newest_version:
         raise _absent(listing, version)

@@ -7,6 +7,7 @@ a value of the column's type or an error; the session time zone is UTC.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -57,6 +58,7 @@ _ORDERS = {
 _FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _TRUTHS = {"true": True, "false": False, "unknown": None, "null": None}
 _MAX_DEPTH = 150
+_DATE = re.compile(r"\d{4}-\d\d?-\d\d?(?![\w.-])")
 
 
 @dataclass(frozen=True)
@@ -152,7 +154,7 @@ class _Binder:
         if literal is not None:
             return literal
         if node.form is not Form.CONDITION or node.name in ("xor", "exists"):
-            raise self._refuse(node, _impossible(node))
+            raise self._refuse(node, self._unquoted_date(node) or _impossible(node))
         self._depth += 1
         if self._depth > _MAX_DEPTH:
             raise self._refuse(node, "it is nested too deeply")
@@ -183,6 +185,11 @@ class _Binder:
             case _:
                 raise self._refuse(node, _impossible(node))
         return Not(condition) if node.negated else condition
+
+    def _unquoted_date(self, node: Node) -> str | None:
+        """Return what to write for a date without quotes, which SQL reads as a difference of numbers."""
+        found = _DATE.match(self._text, node.position) if node.position >= 0 else None
+        return f"a date needs quotes: '{found[0]}'" if found else None
 
     def _is(self, node: Node) -> Condition:
         operand = self._operand(node.parts[0])

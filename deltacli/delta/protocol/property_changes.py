@@ -62,14 +62,22 @@ def plan_set(
 def plan_unset(config: TableConfiguration, raw_metadata: Action, keys: Sequence[str]) -> PropertiesPlan:
     """Plan to unset properties, including unrecognized keys.
 
-    Keys that are not set are ignored. Raises Refused if the table must keep a property, or a key has another spelling.
+    Warnings name keys that are not set. Raises Refused if the table must keep a property, or a key has another
+    spelling.
     """
     configuration = raw_metadata.get("configuration") or {}
     for key in keys:
         _require_text(key)
         if key not in configuration:
             _require_spelling(key)
-    return _planned(config, raw_metadata, dict.fromkeys(keys))
+    planned = _planned(config, raw_metadata, dict.fromkeys(keys))
+    absent = tuple(_absent(key, configuration) for key in dict.fromkeys(keys) if key not in configuration)
+    return planned._replace(cautions=(*absent, *planned.cautions))
+
+
+def _absent(key: str, configuration: Mapping[str, str]) -> str:
+    near = nearest_name(key, configuration, ignores_case=True)
+    return f"{key} is not set{f'; did you mean {near}?' if near else ''}"
 
 
 def pairs_of(texts: Sequence[str]) -> dict[str, str]:

@@ -49,6 +49,11 @@ class PlannedChange:
         return self.from_type != self.to_type
 
     @property
+    def is_possible(self) -> bool:
+        """True for a change that an option or another protocol could allow."""
+        return self.is_due and all(refusal.code != "widen.not-allowed" for refusal in self.refusals)
+
+    @property
     def is_allowed(self) -> bool:
         return not self.refusals
 
@@ -89,8 +94,8 @@ class WideningPlan:
 
     @property
     def all_refusals(self) -> tuple[WideningRefusal, ...]:
-        """Return those of the table, then those of each change."""
-        return (*self.refusals, *(refusal for change in self.changes for refusal in change.refusals))
+        """Return those of each change, which can be impossible, then those of the table, which an option overrides."""
+        return (*(refusal for change in self.changes for refusal in change.refusals), *self.refusals)
 
     @property
     def metadata_after(self) -> Action | None:
@@ -126,7 +131,7 @@ def plan_widening(
     schema = _schema_of(config, raw_metadata)
     ground = Ground(config, schema, partition_values)
     planned = tuple(_planned(change, ground) for change in _resolved(schema, changes))
-    due = [Widened(change.place, change.from_type, change.to_type) for change in planned if change.is_due]
+    due = [Widened(change.place, change.from_type, change.to_type) for change in planned if change.is_possible]
     before = _protocol_of(config)
     after, refusals = _protocol(config, before, due, upgrade_protocol=upgrade_protocol)
     refusals += _refusals_of_readers(config, before, after)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from deltacli.errors import CredentialsMissing, FileMissing, NotATable, PermissionRefused, StorageFailed
+from deltacli.errors import CredentialsMissing, FileMissing, PermissionRefused, StorageFailed
 from deltacli.operations.doctor import findings as found
 from deltacli.operations.doctor.findings import Severity, StoreFinding, fails
 from deltacli.operations.doctor.scratch import Scratch
+from deltacli.operations.table.find_log import missing_log
 from deltacli.storage import Failed, Storage
 from deltacli.storage.probing.subject import Granted, Identity, Permit, Reply, Said, Subject
 
@@ -143,12 +145,13 @@ def _read_permits(storage: Storage) -> dict[str, Permit]:
             return {"list": Permit(Granted.NO, _said(fault)), "read": _read_unlisted(storage)}
         path = f"{place}/{first.name}" if place else first.name
         return {"list": Permit(Granted.YES, f"{shown} was listed"), "read": _read(storage, path)}
-    if storage.list_directories(""):
-        return {
-            "list": Permit(Granted.YES, "the table directory was listed"),
-            "read": Permit(Granted.UNKNOWN, "no file to read was found"),
-        }
-    raise NotATable("no such file or directory", code="table.path-missing", facts={"path": storage.uri})
+    with suppress(FileMissing):
+        if storage.list_directories(""):
+            return {
+                "list": Permit(Granted.YES, "the table directory was listed"),
+                "read": Permit(Granted.UNKNOWN, "no file to read was found"),
+            }
+    raise missing_log(storage)
 
 
 def _read(storage: Storage, path: str) -> Permit:

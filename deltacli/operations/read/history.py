@@ -159,6 +159,7 @@ def read_history(
 
 def _read_commits(storage: Storage, engine: Engine, *, limit: int, counts: bool, progress: Progress) -> History:
     listing = list_log(storage, progress=progress)
+    listing.require_versions()
     times = file_times(listing.commits)
     newest_first = sorted(listing.commits, reverse=True)
     chosen = newest_first[:limit] if limit else newest_first

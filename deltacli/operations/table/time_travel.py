@@ -10,7 +10,7 @@ from typing import NamedTuple
 from deltacli.delta.log.commit_times import file_times
 from deltacli.delta.log.segment import LogListing
 from deltacli.delta.protocol.read_property import in_commit_keys, parse_integer
-from deltacli.errors import NotATable, Unreadable, UsageError, VersionAbsent
+from deltacli.errors import Unreadable, UsageError, VersionAbsent
 from deltacli.operations.table.api_arguments import moment_ms, optional_version
 from deltacli.operations.table.api_hints import named
 from deltacli.operations.table.find_log import Log, list_log
@@ -161,8 +161,7 @@ def _list_dated(table: TableHandle, known: LogListing | None = None) -> LogListi
     time.
     """
     listing = list_log(table.storage, progress=table.progress) if known is None else known
-    if listing.is_empty:
-        raise NotATable("the log has no commit and no complete checkpoint")
+    listing.require_versions()
     if not listing.commits:
         raise VersionAbsent("the log has no commit files, so no version has a time", code="table.timestamp-unknown")
     return listing

@@ -126,6 +126,8 @@ def make_session(options: S3Options) -> Any:  # Any: botocore makes its classes 
     import botocore.session
 
     session = botocore.session.Session(profile=options.profile)
+    if region := os.environ.get("AWS_REGION"):  # as in all other SDKs of AWS; botocore reads AWS_DEFAULT_REGION only
+        session.set_config_variable("region", region)
     with suppress(botocore.exceptions.UnknownCredentialError):  # a profile excludes the environment
         session.get_component("credential_provider").get_provider("env").environ = _environment()
     session.register_component("data_loader", _loader(session.get_config_variable("data_path")))

@@ -313,6 +313,10 @@ def test_a_decimal_next_to_a_double_is_the_nearest_double() -> None:
 REFUSED = {
     "lower(s) = 'x'": ("functions are not supported, such as lower(…)", "character 1"),
     "s = 'x' and i + 1 = 2": ("arithmetic is not supported, such as +", "character 13"),
+    "y = 2026-01-01": ("a date needs quotes: '2026-01-01'", "character 5"),
+    "y in (2026-01-01)": ("a date needs quotes: '2026-01-01'", "character 7"),
+    "y between 2026-1-1 and '2026-02-01'": ("a date needs quotes: '2026-1-1'", "character 11"),
+    "y = 2026-01-01-1": ("arithmetic is not supported, such as -", "character 5"),
     "-i = 2": ("arithmetic is not supported, and -", "character 1"),
     "case when s = 'x' then true end": ("CASE is not supported", "character 1"),
     "i in (select 1)": ("subqueries are not supported", "character 7"),

@@ -13,6 +13,8 @@ from deltacli.cli.options.table_formats import BranchOption, SchemaIdOption, Sna
 from deltacli.operations.schemas.targets import Target
 from deltacli.units import plural
 
+NAMES_CHOOSE = False
+"""The text is the schema in its own form, which is JSON for most, so `.json` does not ask for the document."""
 EXIT_CODES = (0, 2, 3, 4, 7, 70)
 
 To = Annotated[
