@@ -319,7 +319,9 @@ def test_a_connection_string_names_the_endpoint(text: str, origin: str) -> None:
 
 def test_an_emulator_is_not_signed_for() -> None:
     with pytest.raises(CannotSign, match="emulators"):
-        azure_source("az://box/t", {"connection_string": "AccountName=a;BlobEndpoint=http://127.0.0.1:10000/a"})
+        azure_source(
+            "az://box/t", {"connection_string": "AccountName=a;AccountKey=aw==;BlobEndpoint=http://127.0.0.1:10000/a"}
+        )
 
 
 def test_a_user_delegation_key_has_the_fields_of_the_answer(azure: AzureServer) -> None:
