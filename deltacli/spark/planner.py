@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from deltacli.api.table import Table, open_table
 from deltacli.delta.schema.readable_rows import changed_fields, require_readable_rows
-from deltacli.delta.schema.types import ArrayType, MapType, PrimitiveType, StructField, StructType
+from deltacli.delta.schema.types import ArrayType, MapType, PrimitiveType, StructField, StructType, holds
 from deltacli.errors import UsageError
 from deltacli.operations.read.scan import Selection
 from deltacli.operations.table.api_hints import named
@@ -25,7 +25,7 @@ from deltacli.spark.parquet_scan import PATH, ROW
 from deltacli.spark.parquet_schema import FileShapes, NotNative, Shape, assumed_shape
 from deltacli.spark.partition_values import Values, choose_values
 from deltacli.spark.session_settings import hazard_of, is_before_4_1, is_case_sensitive, require_session
-from deltacli.spark.spark_types import holds, spark_schema
+from deltacli.spark.spark_types import spark_schema
 from deltacli.spark.table_plan import FileGroup, OwnFile, TablePlan
 from deltacli.work.rows.data_files import OpenDataFile, open_data_file
 

@@ -104,15 +104,3 @@ def _is_of_spark(value: Any) -> bool:
         case float():
             return isfinite(value)
     return isinstance(value, str)
-
-
-def holds(data_type: DataType, wanted: DataType) -> bool:
-    """Return whether a type is another one, or has it as a part."""
-    match data_type:
-        case StructType(fields):
-            return any(holds(field.data_type, wanted) for field in fields)
-        case ArrayType(element, _):
-            return holds(element, wanted)
-        case MapType(key, value, _):
-            return holds(key, wanted) or holds(value, wanted)
-    return data_type == wanted

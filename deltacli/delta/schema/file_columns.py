@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from deltacli.arrow import compute as pc
 from deltacli.delta.schema.conversion import Convert, conversion, mismatch
 from deltacli.delta.schema.names import NameIndex
+from deltacli.delta.schema.shredded_variants import is_shredded, require_values, shredded
 from deltacli.delta.schema.to_arrow import arrow_type
 from deltacli.delta.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType
 from deltacli.errors import DataUnreadable
@@ -183,18 +184,17 @@ class FileColumns:
         return Found(leaves, None if _same(kind, wanted) else _map_of(key.convert, value.convert, wanted))
 
     def _variant(self, kind: Any, first: int, wanted: Any, path: str) -> Found:
-        """Return an unshredded variant unchanged. One that is shredded into typed columns would lose them."""
+        """Return a variant as metadata and value. One that is shredded into typed columns is put together."""
         names = [field.name for field in kind]
-        if "typed_value" in names:
-            raise DataUnreadable(
-                f"column {path} is a shredded variant, which this version of deltacli does not read",
-                code="schema.unknown-type",
-                facts={"column": path, "in the file": str(kind)[:200]},
-            )
+        if is_shredded(kind):
+            return Found(tuple(range(first, first + count_leaves(kind))), shredded(kind, wanted, path))
         if set(names) != {"metadata", "value"}:
             raise mismatch(path, kind, wanted)
         fields = [StructField(name, PrimitiveType("binary"), True, {}) for name in ("metadata", "value")]
-        return FileColumns("none", lambda field: field.name)._struct(kind, first, fields, wanted, path)
+        found = FileColumns("none", lambda field: field.name)._struct(kind, first, fields, wanted, path)
+        if not any(field.nullable for field in kind):
+            return found
+        return Found(found.leaves, _after(lambda values: require_values(values, path), found.convert))
 
 
 def count_leaves(kind: Any) -> int:

@@ -183,6 +183,18 @@ def _field_json(field: StructField) -> dict[str, Any]:  # Any: JSON values
     }
 
 
+def holds(data_type: DataType, wanted: DataType) -> bool:
+    """Return whether a type is another one, or has it as a part."""
+    match data_type:
+        case StructType(fields):
+            return any(holds(field.data_type, wanted) for field in fields)
+        case ArrayType(element, _):
+            return holds(element, wanted)
+        case MapType(key, value, _):
+            return holds(key, wanted) or holds(value, wanted)
+    return data_type == wanted
+
+
 def walk(schema: StructType) -> Iterator[tuple[int, StructField]]:
     """Yield every field with its depth, parents first; parts of arrays and maps appear as `element`, `key` and
     `value` where they are structs.

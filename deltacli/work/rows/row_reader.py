@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from deltacli.arrow import compute as pc
 from deltacli.delta.schema.file_columns import FileColumn, absent
 from deltacli.delta.schema.required import column_with_null
-from deltacli.delta.schema.types import StructField, StructType
+from deltacli.delta.schema.shredded_variants import TYPED, not_a_type
+from deltacli.delta.schema.types import PrimitiveType, StructField, StructType, holds
 from deltacli.delta.vectors.roaring import DeletedRows
 from deltacli.errors import DataUnreadable
 from deltacli.memory_limit import stop_if_exhausted
@@ -189,9 +190,21 @@ class _Columns:
             if column.name in wanted.beside:
                 self._found[column.name] = find_beside(wanted, column, opened.schema)
         present = [column for column in self._found.values() if column is not None]
+        self._require_no_instants(stored)
         self._leaves = sorted({leaf for column in present for leaf in column.leaves})
         positions = sorted({column.position for column in present})
         self._place = {position: place for place, position in enumerate(positions)}
+
+    def _require_no_instants(self, columns: Sequence[StructField]) -> None:
+        """Raise DataUnreadable for a shredded variant of INT96 values, which Arrow has as timestamps without a zone."""
+        for column in columns:
+            found = self._found[column.name]
+            if found is None or not holds(column.data_type, PrimitiveType("variant")):
+                continue
+            schema = self._parquet.metadata.schema
+            for leaf in map(schema.column, found.leaves):
+                if leaf.physical_type == "INT96" and f".{TYPED}" in leaf.path:
+                    raise not_a_type(column.name, "INT96")
 
     def raw_batches(self, group: int, size: int, rows: int) -> Iterator[pyarrow.RecordBatch]:
         """Yield a row group as stored in the file, `size` rows at a time. Raises DataUnreadable, naming the column."""

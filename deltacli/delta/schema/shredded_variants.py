@@ -1,0 +1,305 @@
+"""Variants that a file stores in typed columns, as metadata and value again. Spec: Parquet Variant Shredding.
+
+Each part is encoded for a whole batch, and the parts of a row are joined. Bytes of `value` are copied, and names keep
+the ids of `metadata`. What contradicts the text is an error, even where some readers choose one of two values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+from deltacli.arrow import compute as pc
+from deltacli.delta.encoding import variant_bytes as variants
+from deltacli.delta.encoding.variant_bytes import Dictionary, MalformedVariant, Names
+from deltacli.delta.schema.conversion import Convert
+from deltacli.errors import DataUnreadable
+
+Encoded: TypeAlias = list[bytes | None]
+"""One value per row, None where it is missing."""
+_Encode: TypeAlias = Callable[[Any, Sequence[Names], Encoded], Encoded]
+"""Encodes a `typed_value`: an Arrow array, the names of each row, and the `value` next to it."""
+
+CODE = "data.variant-shape"
+METADATA, VALUE, TYPED = "metadata", "value", "typed_value"
+
+
+def is_shredded(kind: Any) -> bool:  # Any: an Arrow type
+    """Return True for a struct with a typed value, as variants in files are."""
+    return any(field.name == TYPED for field in kind)
+
+
+def shredding_fault(kind: Any) -> str | None:
+    """Return what is wrong with the typed columns of a shredded variant; None if they can be read."""
+    try:
+        _group(kind, VALUE, (METADATA,))
+    except MalformedVariant as fault:
+        return str(fault)
+    return None
+
+
+def shredded(kind: Any, wanted: Any, path: str) -> Convert:
+    """Return the conversion of a shredded variant to `wanted`, the struct of metadata and value.
+
+    Raises DataUnreadable (`data.variant-shape`), naming the column; so does the function.
+    """
+    try:
+        encode = _group(kind, VALUE, (METADATA,))
+    except MalformedVariant as fault:
+        raise _unreadable(path, kind, fault) from fault
+
+    def convert(values: Any) -> Any:
+        try:
+            return _whole(encode, values, wanted)
+        except MalformedVariant as fault:
+            raise _unreadable(path, kind, fault, reason=str(fault)) from fault
+
+    return convert
+
+
+def require_values(values: Any, path: str) -> Any:
+    """Return unshredded variants. Raises DataUnreadable for one without its metadata or its value."""
+    for part in values.flatten():
+        if part.null_count > values.null_count:
+            reason = "its metadata or its value is null"
+            raise _unreadable(path, values.type, MalformedVariant(reason), reason=reason)
+    return values
+
+
+def not_a_type(path: str, name: str) -> DataUnreadable:
+    """Return the error for a typed value of a type that shredded variants do not have."""
+    return _unreadable(path, name, MalformedVariant(f"a typed value is {name}, which is not a type of variants"))
+
+
+def _unreadable(path: str, kind: Any, fault: MalformedVariant, **more: str) -> DataUnreadable:
+    """Return the error. A `reason` among the facts says that values are at fault, and not the schema."""
+    return DataUnreadable(
+        f"column {path} has a variant that cannot be read: {fault}",
+        code=CODE,
+        facts={"column": path, "in the file": str(kind)[:200], **more},
+    )
+
+
+def _whole(encode: _Encode, values: Any, wanted: Any) -> Any:
+    """Return variants as structs of metadata and value."""
+    import pyarrow as pa
+
+    parts = dict(zip((field.name for field in values.type), values.flatten(), strict=True))
+    if parts[METADATA].null_count > values.null_count:
+        raise MalformedVariant("its metadata is null")
+    given = _content(parts[METADATA])
+    known: dict[bytes | None, Dictionary] = {one: Dictionary(one or b"") for one in set(given)}
+    names = [Names(known[one]) for one in given]
+    encoded = encode(values, names, [])
+    if encoded.count(None) > values.null_count:
+        raise MalformedVariant("both its value and its typed value are null")
+    metadata = [None if one is None else own.metadata for one, own in zip(given, names, strict=True)]
+    columns = [pa.array(metadata, pa.binary()), pa.array(encoded, pa.binary())]
+    mask = pc.is_null(values) if values.null_count else None
+    return pa.StructArray.from_arrays(columns, fields=list(wanted), mask=mask)
+
+
+# -- groups of value and typed_value -----------------------------------------------------------------------------------
+
+
+def _group(kind: Any, place: str, more: Sequence[str] = ()) -> _Encode:
+    """Return the encoder of a group; `more` are its other fields. Raises MalformedVariant for what is not a group."""
+    import pyarrow as pa
+
+    if not pa.types.is_struct(kind):
+        raise MalformedVariant(f"{place} is not a group")
+    positions = {field.name: position for position, field in enumerate(kind)}
+    if len(positions) < kind.num_fields or not {*more} <= positions.keys() <= {*more, VALUE, TYPED}:
+        raise MalformedVariant(f"{place} has the fields {', '.join(field.name for field in kind)}")
+    if positions.keys() == {*more}:
+        raise MalformedVariant(f"{place} has neither value nor typed_value")
+    if any(not _is_binary(kind.field(positions[name]).type) for name in (*more, VALUE) if name in positions):
+        raise MalformedVariant(f"a value of {place} is not binary")
+    has_type = TYPED in positions and not pa.types.is_null(kind.field(positions[TYPED]).type)
+    typed = _typed(kind.field(positions[TYPED]).type, place) if has_type else None
+
+    def encode(values: Any, names: Sequence[Names], _: Encoded) -> Encoded:
+        parts = values.flatten()  # null where the group is null
+        own: Encoded = [None] * len(values)
+        if VALUE in positions:
+            own = _content(parts[positions[VALUE]])
+        if typed is None or parts[positions[TYPED]].null_count == len(values):
+            return own
+        return typed(parts[positions[TYPED]], names, own)
+
+    return encode
+
+
+def _typed(kind: Any, place: str) -> _Encode:
+    """Return the encoder of a `typed_value`."""
+    import pyarrow as pa
+
+    types = pa.types
+    if types.is_dictionary(kind):
+        inner = _typed(kind.value_type, place)
+        return lambda values, names, own: inner(values.dictionary_decode(), names, own)
+    if types.is_struct(kind):
+        return _object(kind, place)
+    if any(test(kind) for test in (types.is_list, types.is_large_list)):
+        return _array(_group(kind.value_type, f"{place}[]"))
+    return _or_value(_primitive(kind, place))
+
+
+def _or_value(encode: Callable[[Any, Sequence[Names]], Encoded]) -> _Encode:
+    """Return the encoder of a `typed_value` that excludes a `value`."""
+
+    def encode_or_value(values: Any, names: Sequence[Names], own: Encoded) -> Encoded:
+        pairs = list(zip(own, encode(values, names), strict=True))
+        if any(value is not None and typed is not None for value, typed in pairs):
+            raise MalformedVariant("it has both a value and a typed value, but is not an object")
+        return [value if typed is None else typed for value, typed in pairs]
+
+    return encode_or_value
+
+
+def _array(element: _Encode) -> _Encode:
+    def encode(values: Any, names: Sequence[Names]) -> Encoded:
+        elements = pc.list_flatten(values)
+        lengths = pc.list_value_length(values).to_pylist()
+        owners = [name for name, length in zip(names, lengths, strict=True) for _ in range(length or 0)]
+        inner = element(elements, owners, [])
+        if None in inner:
+            raise MalformedVariant("an element of an array is missing")
+        arrays, start = [], 0
+        for length in lengths:
+            end = start + (length or 0)
+            arrays.append(None if length is None else variants.array_value([one or b"" for one in inner[start:end]]))
+            start = end
+        return arrays
+
+    return _or_value(encode)
+
+
+def _object(kind: Any, place: str) -> _Encode:
+    """Return the encoder of an object whose fields are groups; those that are not shredded are in its `value`."""
+    fields = [(field.name.encode(), position) for position, field in enumerate(kind)]
+    inner = [_group(field.type, f"{place}.{field.name}") for field in kind]
+    shredded_names = {name for name, _ in fields}
+    if len(shredded_names) < len(fields):
+        raise MalformedVariant(f"{place} has two fields of one name")
+    fields.sort()
+
+    def encode(values: Any, names: Sequence[Names], own: Encoded) -> Encoded:
+        parts = values.flatten()
+        if any(part.null_count > values.null_count for part in parts):
+            raise MalformedVariant("a shredded field is null instead of missing")
+        columns = [(name, inner[position](parts[position], names, [])) for name, position in fields]
+        results: Encoded = []
+        for row, is_object in enumerate(pc.is_valid(values).to_pylist()):
+            rest = own[row]
+            if not is_object:
+                results.append(rest)
+                continue
+            found = [(name, value) for name, column in columns if (value := column[row]) is not None]
+            if rest is not None:
+                others = [(names[row].name_of(index), value) for index, value in variants.object_fields(rest)]
+                if not shredded_names.isdisjoint(name for name, _ in others):
+                    raise MalformedVariant("a shredded field is in its value, too")
+                found = sorted(found + others)
+            results.append(variants.object_value(found, names[row]))
+        return results
+
+    return encode
+
+
+# -- primitive values --------------------------------------------------------------------------------------------------
+
+
+def _primitive(kind: Any, place: str) -> Callable[[Any, Sequence[Names]], Encoded]:
+    import pyarrow as pa
+
+    types = pa.types
+    if types.is_boolean(kind):
+        return lambda values, _: [_BOOLEANS[value] for value in values.to_pylist()]
+    if _is_binary(kind):
+        return lambda values, _: _each(variants.binary_value, _content(values))
+    if types.is_string(kind) or types.is_large_string(kind):
+        return lambda values, _: _each(variants.string_value, _content(_valid(values)))
+    if types.is_decimal(kind) and kind.precision <= 38 and 0 <= kind.scale <= kind.precision:
+        return _decimal(kind)
+    is_extension = isinstance(kind, pa.BaseExtensionType)
+    found = _FIXED.get(str(kind.extension_name if is_extension else kind))
+    if found is None:
+        raise MalformedVariant(f"the typed value of {place} is {str(kind)[:80]}, which is not a type of variants")
+    return _fixed(bytes([found << 2]), (kind.storage_type if is_extension else kind).bit_width // 8)
+
+
+_BOOLEANS = {None: None, True: variants.TRUE, False: variants.FALSE}
+_FIXED = {
+    "int8": variants.INT8,
+    "int16": variants.INT16,
+    "int32": variants.INT32,
+    "int64": variants.INT64,
+    "float": variants.FLOAT,
+    "double": variants.DOUBLE,
+    "date32[day]": variants.DATE,
+    "time64[us]": variants.TIME,
+    "timestamp[us, tz=UTC]": variants.TIMESTAMP,
+    "timestamp[us]": variants.TIMESTAMP_NTZ,
+    "timestamp[ns, tz=UTC]": variants.TIMESTAMP_NANOS,
+    "timestamp[ns]": variants.TIMESTAMP_NTZ_NANOS,
+    "arrow.uuid": variants.UUID,
+}
+"""The types whose bytes in Arrow are those of the variant."""
+
+
+def _decimal(kind: Any) -> Callable[[Any, Sequence[Names]], Encoded]:
+    width, number = (4, variants.DECIMAL4) if kind.precision <= 9 else (8, variants.DECIMAL8)
+    if kind.precision > 18:
+        width, number = 16, variants.DECIMAL16
+    encode = _fixed(bytes([number << 2, kind.scale]), width)
+    return lambda values, names: encode(_valid(values), names)
+
+
+def _fixed(prefix: bytes, width: int) -> Callable[[Any, Sequence[Names]], Encoded]:
+    """Return the encoder of values of a fixed width: the first `width` bytes of each, which are little-endian."""
+    import pyarrow as pa
+
+    def encode(values: Any, _: Sequence[Names]) -> Encoded:
+        if isinstance(values, pa.ExtensionArray):
+            values = values.storage
+        step = values.type.bit_width // 8
+        start = values.offset * step
+        content = values.buffers()[1][start : start + len(values) * step].to_pybytes()
+        encoded: Encoded = [prefix + content[at : at + width] for at in range(0, len(content), step)]
+        if not values.null_count:
+            return encoded
+        return [
+            one if is_valid else None for one, is_valid in zip(encoded, pc.is_valid(values).to_pylist(), strict=True)
+        ]
+
+    return encode
+
+
+def _each(encode: Callable[[bytes], bytes], contents: Encoded) -> Encoded:
+    return [None if content is None else encode(content) for content in contents]
+
+
+def _valid(values: Any) -> Any:
+    """Return decimals or strings. Raises MalformedVariant for too many digits, and for what is not UTF-8."""
+    import pyarrow as pa
+
+    try:
+        values.validate(full=True)
+    except pa.ArrowInvalid as fault:
+        raise MalformedVariant(" ".join(str(fault).split())[:200]) from fault
+    return values
+
+
+def _is_binary(kind: Any) -> bool:
+    import pyarrow as pa
+
+    return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
+
+
+def _content(values: Any) -> Encoded:
+    """Return the bytes of binaries and strings."""
+    import pyarrow as pa
+
+    content: Encoded = pc.cast(values, pa.large_binary()).to_pylist()
+    return content
