@@ -364,7 +364,7 @@ def row_tracking_is_supported_and_no_file_has_ids() -> TableBuilder:
     return TableBuilder(protocol=dict(TRACKING))
 
 
-@edge("rowtracking.high-water-mark", "feature.supported-not-used")
+@edge("rowtracking.high-water-mark")
 def no_mark_for_the_very_first_row() -> TableBuilder:
     table = TableBuilder(protocol=dict(TRACKING))
     table.add(3).update(baseRowId=0, defaultRowCommitVersion=3, stats='{"numRecords":1}')

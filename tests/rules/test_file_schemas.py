@@ -22,7 +22,7 @@ from deltacli.delta.log.state import read_metadata
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.protocol.protocol_action import Protocol
 from deltacli.delta.rules.files import data_columns, data_layout, data_types
-from deltacli.delta.rules.framework.base import Finding
+from deltacli.delta.rules.framework.base import Finding, Severity
 from deltacli.delta.rules.framework.file_views import AllFootersView, FileSchemaView, FootersView, LiveAdds
 from deltacli.delta.rules.mapping import files as mapping_files
 from deltacli.delta.rules.widening import files as widening_files
@@ -242,14 +242,24 @@ def test_layouts_of_old_writers_are_reported() -> None:
     )
 
 
-@pytest.mark.parametrize("feature", ["variantShredding", "variantShredding-preview", None])
-def test_shredded_variants_need_their_feature(feature: str | None) -> None:
-    config = config_of(column("v", "variant"), features=("variantType", *([feature] if feature else [])))
+@pytest.mark.parametrize(
+    ("feature", "is_on", "expected"),
+    [
+        ("variantShredding", True, None),
+        ("variantShredding-preview", True, None),
+        ("variantShredding", False, Severity.INFO),
+        (None, True, Severity.ERROR),
+    ],
+)
+def test_shredded_variants_need_their_feature(feature: str | None, is_on: bool, expected: Severity | None) -> None:
+    properties = {"delta.enableVariantShredding": "true"} if is_on else {}
+    features = ("variantType", *([feature] if feature else []))
+    config = config_of(column("v", "variant"), features=features, properties=properties)
     kind = pa.struct([("metadata", pa.binary()), ("value", pa.binary()), ("typed_value", pa.int64())])
 
-    found = {(finding.rule.id, finding.place.key) for finding in told(config, [pa.field("v", kind)])}
+    found = {(finding.rule.id, finding.severity) for finding in told(config, [pa.field("v", kind)])}
 
-    assert (set() if feature else {("data.variant-shape", "v")}) == found
+    assert ({("data.variant-shape", expected)} if expected else set()) == found
 
 
 # -- column mapping --------------------------------------------------------------------------------------------------

@@ -53,6 +53,9 @@ _MOST_COMPACTED = 100_000
 _MOST_ROWS_COMPARED = 20_000_000
 """Maximum number of live files counted for the histograms of all checksums: a million take a tenth of a second."""
 
+_USED_BY_ADDS = {"deletionVector": "deletionVectors", "baseRowId": "rowTracking"}
+"""Field of an add -> the feature that it uses."""
+
 
 class LogInspector:
     """Walks through one log and runs the checks. Afterwards `newest`, `files` and `commits` have the rebuilt state; the
@@ -77,6 +80,7 @@ class LogInspector:
         self.files = KnownFiles(is_known=False)
         self.commits: list[CommitView] = []
         self.counts: dict[int, Counter[str]] = {}
+        self.used_by_adds: set[str] = set()
         self.cdc: list[tuple[LocatedAction, int]] = []
         self.rows_added: dict[int, int] = {}
         """Version -> number of rows it adds, for versions with change data where the log has it."""
@@ -237,6 +241,7 @@ class LogInspector:
         self._rows.take(commit, self.domains.get("delta.clustering"))
         self.files.apply(version, commit.added, commit.removed)
         self.counts[version] = Counter(placed.kind for placed in lines.actions)
+        self._take_uses(commit)
         self._take_changes(commit)
         self.newest, self.version = commit.after, version
         if self.newest != TableConfiguration():
@@ -246,6 +251,13 @@ class LogInspector:
             self._forget(f"the consequences of {file.name}, which cannot be read completely")
         elif lines.broken:
             self._forget_files(f"which files are live after {file.name}, which has faulty actions")
+
+    def _take_uses(self, commit: CommitView) -> None:
+        """Record the features that adds use, because adds are not kept."""
+        for key, feature in _USED_BY_ADDS.items():
+            is_known = feature in self.used_by_adds
+            if not is_known and any(placed.action.get(key) is not None for placed in commit.adds):
+                self.used_by_adds.add(feature)
 
     def _take_changes(self, commit: CommitView) -> None:
         changes = commit.of_kind("cdc")

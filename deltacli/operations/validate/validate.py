@@ -185,7 +185,9 @@ def _look_at_log(
         inspector.named_sidecars(),
     )
     collector.look(view, view.place())
-    history = HistoryView(inspector.commits, log.listing, config, now_ms, inspector.counts)
+    history = HistoryView(
+        inspector.commits, log.listing, config, now_ms, inspector.counts, frozenset(inspector.used_by_adds)
+    )
     collector.look(history, view.place())
     if state is not None:
         collector.look(state, state.place())

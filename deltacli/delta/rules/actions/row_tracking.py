@@ -137,7 +137,7 @@ SUSPENDED_AND_ENABLED = AREA.rule(
     fix=Fix(
         broken="readers rely on row ids that writers need not assign",
         repair="set delta.enableRowTracking to false, or unset delta.rowTrackingSuspended",
-        loss="nothing",
+        loss="the row ids, if enableRowTracking is set to false",
     ),
     example="delta.enableRowTracking and delta.rowTrackingSuspended are true",
 )

@@ -226,10 +226,11 @@ VARIANT_SHAPE = AREA.rule(
     "data.variant-shape",
     Severity.ERROR,
     Level.FOOTERS,
-    "A variant column of a data file is not a struct of metadata and value, or is shredded without the feature.",
+    "A variant column of a data file is not a struct of metadata and value, is shredded without the feature, or "
+    "contradicts itself.",
     spec="Variant Data Type; Variant Shredding",
     fix=Fix(
-        broken="readers fail at the file, or lose what is shredded",
+        broken="readers fail at the file, or lose what is shredded; nothing, if only the property is off",
         repair=_REWRITE,
         loss="nothing",
     ),

@@ -18,8 +18,9 @@ from deltacli.delta.rules.framework.file_views import FileFaultView, FileSchemaV
 from deltacli.delta.rules.protocol.iceberg import active
 from deltacli.delta.schema.allowed_widenings import canonical_name, decimal_of
 from deltacli.delta.schema.conversion import fits
-from deltacli.delta.schema.file_columns import is_list, is_struct
+from deltacli.delta.schema.file_columns import count_leaves, is_list, is_struct
 from deltacli.delta.schema.kinds import WHOLE_BITS
+from deltacli.delta.schema.shredded_variants import is_shredded, shredding_fault
 from deltacli.delta.schema.to_arrow import plain_type
 from deltacli.delta.schema.type_changes import TypeChange, read_type_changes
 from deltacli.delta.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructType, simple_name
@@ -28,6 +29,7 @@ _UNITS = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nan
 _ICEBERG_UNIT = "INT64 in microseconds"
 _SMALL = ("byte", "short", "integer")
 _VARIANT_FIELDS = {"metadata", "value"}
+_SHREDDING_ENABLED = "delta.enableVariantShredding"
 _SHREDDING = ("variantShredding", "variantShredding-preview")
 
 
@@ -70,12 +72,13 @@ def types_of_columns(view: FileSchemaView) -> Iterator[Finding]:
             yield fault.rule.at(place, message, seen=fault.seen, expected=fault.expected, severity=fault.severity)
 
 
-@rules.AREA.check(FileFaultView, rules.TYPE_MISMATCH)
+@rules.AREA.check(FileFaultView, rules.TYPE_MISMATCH, rules.VARIANT_SHAPE)
 def values_that_do_not_fit(view: FileFaultView) -> Iterator[Finding]:
     """Values that kept the rows of a file from being read; of a type that does so, its schema tells."""
-    if view.fault.code == rules.TYPE_MISMATCH.id and view.fault.seen is not None:
-        message = f"{view.place.key} cannot be read: {view.fault.message}"
-        yield rules.TYPE_MISMATCH.at(view.place, message, seen=view.fault.seen)
+    for rule in (rules.TYPE_MISMATCH, rules.VARIANT_SHAPE):
+        if view.fault.code == rule.id and view.fault.seen is not None:
+            message = f"{view.place.key} cannot be read: {view.fault.message}"
+            yield rule.at(view.place, message, seen=view.fault.seen)
 
 
 def type_fault(part: MatchedPart, schema: FileSchema, config: TableConfiguration) -> TypeFault | None:
@@ -89,7 +92,7 @@ def type_fault(part: MatchedPart, schema: FileSchema, config: TableConfiguration
         return None
     match data_type:
         case PrimitiveType("variant"):
-            return _variant_fault(kind, config)
+            return _variant_fault(part, schema, config)
         case StructType():
             return None if is_struct(kind) else _mismatch(kind, data_type)
         case ArrayType():
@@ -195,22 +198,40 @@ def _nested_fault(kind: Any, data_type: ArrayType | MapType) -> TypeFault:
     return _mismatch(kind, data_type)
 
 
-def _variant_fault(kind: Any, config: TableConfiguration) -> TypeFault | None:
-    expected = "struct of metadata and value"
+def _variant_fault(part: MatchedPart, schema: FileSchema, config: TableConfiguration) -> TypeFault | None:
+    expected, kind = "struct of metadata and value", part.file.kind
     if not is_struct(kind):
         seen = shown(kind)
         return TypeFault(rules.VARIANT_SHAPE, seen, expected, f"of type variant is {seen}")
     names = [field.name for field in kind]
-    if "typed_value" in names:
-        if any(name in config.features for name in _SHREDDING):
-            return None
-        words = "of type variant is shredded, which the table does not support,"
-        return TypeFault(rules.VARIANT_SHAPE, ", ".join(names), expected, words)
+    if is_shredded(kind):
+        return _shredding_fault(part, schema, config)
     are_bytes = all(fits(field.type, "binary") for field in kind)
     if len(names) == len(_VARIANT_FIELDS) and set(names) == _VARIANT_FIELDS and are_bytes:
         return None
     seen = f"struct of {', '.join(names)}" if not are_bytes or names else "struct of nothing"
     return TypeFault(rules.VARIANT_SHAPE, seen, expected, f"of type variant is a {seen}")
+
+
+def _shredding_fault(part: MatchedPart, schema: FileSchema, config: TableConfiguration) -> TypeFault | None:
+    """Return what is wrong with typed columns, or that the table does not announce them."""
+    kind = part.file.kind
+    seen = ", ".join(field.name for field in kind)
+    leaves = schema.leaves[part.file.leaf : part.file.leaf + count_leaves(kind)]
+    fault = shredding_fault(kind)
+    if fault is None and any(leaf.physical_type == "INT96" for leaf in leaves):
+        fault = "a typed value is INT96"
+    if fault is not None:
+        words = f"of type variant is shredded into columns that cannot be read: {fault},"
+        return TypeFault(rules.VARIANT_SHAPE, seen, "the types of Variant Shredding", words)
+    if not any(name in config.features for name in _SHREDDING):
+        words = "of type variant is shredded, which the table does not support,"
+        return TypeFault(rules.VARIANT_SHAPE, seen, "struct of metadata and value", words)
+    if not config.is_on(_SHREDDING_ENABLED):
+        words = f"of type variant is shredded, which {_SHREDDING_ENABLED} does not allow now,"
+        expected = f"{_SHREDDING_ENABLED}=true, or a file from before it was turned off"
+        return TypeFault(rules.VARIANT_SHAPE, seen, expected, words, Severity.INFO)
+    return None
 
 
 # -- primitive types -------------------------------------------------------------------------------------------------

@@ -46,6 +46,10 @@ class Fix(NamedTuple):
         return {"broken": self.broken, "mend": self.repair, "loss": self.loss}
 
 
+LOST_BY_DROPPING = "time travel to the versions before, where the engine truncates the history"
+"""What is lost if a feature that nothing uses is dropped."""
+
+
 class Rule(NamedTuple):
     """One row of the catalogue. `seed` and `spec` name the section in the old draft and in the current text. An empty
     `seed` means that the draft does not cover the rule.

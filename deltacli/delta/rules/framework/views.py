@@ -292,6 +292,8 @@ class HistoryView:
     now_ms: int
     counts: Mapping[int, Mapping[str, int]]
     """version -> kind -> how many actions."""
+    used_by_adds: frozenset[str] = frozenset()
+    "The features that adds of any version use, by their stable names."
 
 
 @dataclass

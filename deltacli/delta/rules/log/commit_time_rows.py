@@ -105,7 +105,7 @@ WITHOUT_FEATURE = AREA.rule(
     fix=Fix(
         broken="writers need not write them, so versions have no in-commit timestamp",
         repair="add the feature inCommitTimestamp to the protocol, or unset the property",
-        loss="nothing",
+        loss="the true times of versions that have one, if the property is unset",
     ),
     example='{"minReaderVersion":1,"minWriterVersion":2} with delta.enableInCommitTimestamps=true',
 )

@@ -149,7 +149,7 @@ STRAY_ANNOTATIONS = AREA.rule(
     fix=Fix(
         broken="some engines refuse the table; others use the physical names when mapping is turned on",
         repair="commit a metaData without the ids and names, or with the intended mode",
-        loss="nothing",
+        loss="the names in files, if they were written with column mapping; the footer of a data file shows them",
     ),
     example='"metadata":{"delta.columnMapping.id":1,…} without delta.columnMapping.mode',
 )
@@ -175,7 +175,7 @@ COMPAT_PHYSICAL_NAME = AREA.rule(
     fix=Fix(
         broken="Iceberg writers cannot find the column by its id",
         repair="turn the compatibility off, or recreate the table with such names",
-        loss="nothing",
+        loss="access by Iceberg readers, if the compatibility is turned off",
     ),
     example='"delta.columnMapping.id":1,"delta.columnMapping.physicalName":"id"',
 )

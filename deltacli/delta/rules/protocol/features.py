@@ -31,6 +31,8 @@ _LISTED_BY_HABIT = frozenset({"appendOnly", "invariants"})
 _INERT = frozenset({GENERATED_COLUMNS, IDENTITY_COLUMNS})
 "Column metadata of these has no effect without the feature. Old releases of Delta-Spark left it in tables."
 _JUDGED_ELSEWHERE = frozenset({"clustering"})  # by `clustering.domain-missing`
+_USED_BY_OLD_FILES = frozenset({"deletionVectors", "rowTracking", "typeWidening"})
+"""Features that files of a checkpoint can use although no visible commit shows it."""
 _DELTA_SPARK = re.compile(r"Delta-Lake/([0-9]{1,9})\.([0-9]{1,9})")
 _FIRST_THAT_CHECKS = (3, 2)
 "The release of Delta-Spark that introduced `vacuumProtocolCheck`."
@@ -143,8 +145,8 @@ def listed_features_are_not_used(view: HistoryView) -> Iterator[Finding]:
 
 
 def _used_in_history(view: HistoryView) -> set[str]:
-    """Return the stable names of the features that any visible version used, or that an older version number
-    implied.
+    """Return the stable names of the features that any visible version used, or that an older version number implied,
+    and of those that its files can use without a trace in the log.
     """
     used: set[str] = set()
     regimes = {id(config): config for commit in view.commits for config in (commit.before, commit.after)}
@@ -161,11 +163,13 @@ def _used_in_history(view: HistoryView) -> set[str]:
             used.add(_DOMAINS.get(domain, "") if isinstance(domain, str) else "")
     if any(instance.kind is LogFileKind.UUID_CHECKPOINT for instance in view.listing.checkpoints):
         used.add("v2Checkpoint")
+    if any(kinds.get("cdc") for kinds in view.counts.values()):
+        used.add("changeDataFeed")
+    if "variantType" in used:
+        used.add("variantShredding")  # any file can be shredded, which only its footer shows
     if 0 not in view.listing.commits:
-        used.add(
-            "deletionVectors"
-        )  # the deletion vectors of files in a checkpoint may be older than any visible commit
-    return used
+        used |= _USED_BY_OLD_FILES
+    return used | view.used_by_adds
 
 
 @AREA.check(CommitView, rows.OLD_VACUUM)

@@ -51,7 +51,7 @@ VERSIONS_CONFLICT = AREA.rule(
     fix=Fix(
         broken="no writer can satisfy them together",
         repair="set all but the newest of the properties to false",
-        loss="nothing",
+        loss="access by Iceberg readers that need an older version",
     ),
     example="delta.enableIcebergCompatV1 and delta.enableIcebergCompatV2 are true",
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from deltacli.delta.rules.framework.base import Area, Fix, Level, Severity
+from deltacli.delta.rules.framework.base import LOST_BY_DROPPING, Area, Fix, Level, Severity
 
 AREA = Area("protocol")
 
@@ -76,7 +76,7 @@ FEATURES_ON_LEGACY = AREA.rule(
     fix=Fix(
         broken="engines of that version ignore the list, others refuse the table",
         repair="commit a protocol without the list, or with the versions that have one",
-        loss="nothing",
+        loss="without the list, what the table uses of the listed features",
     ),
     example='{"protocol":{"minReaderVersion":1,"minWriterVersion":2,"writerFeatures":["appendOnly"]}}',
 )
@@ -251,7 +251,7 @@ PROPERTY_WITHOUT_FEATURE = AREA.rule(
     fix=Fix(
         broken="some engines refuse the table, others treat the feature as off",
         repair="commit a protocol with the feature, or a metaData action without the property",
-        loss="nothing",
+        loss="without the property, what it turned on",
     ),
     example='"delta.enableDeletionVectors":"true" with {"minReaderVersion":1,"minWriterVersion":2}',
 )
@@ -264,7 +264,7 @@ SUPPORTED_NOT_USED = AREA.rule(
     fix=Fix(
         broken="engines without support for the feature refuse the table unnecessarily",
         repair="drop the feature with an engine that supports it (ALTER TABLE … DROP FEATURE)",
-        loss="nothing",
+        loss=LOST_BY_DROPPING,
     ),
     example='"writerFeatures":["changeDataFeed"], but delta.enableChangeDataFeed was never true',
 )

@@ -9,7 +9,7 @@ from deltacli.delta.protocol.features import NTZ_FEATURES
 from deltacli.delta.protocol.features import TYPE_WIDENING as STABLE
 from deltacli.delta.protocol.features import TYPE_WIDENING_PREVIEW as PREVIEW
 from deltacli.delta.protocol.read_property import TYPE_WIDENING_ENABLED
-from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Severity
+from deltacli.delta.rules.framework.base import LOST_BY_DROPPING, Area, Finding, Fix, Level, Severity
 from deltacli.delta.rules.framework.views import MetadataView, TableConfigurationView
 from deltacli.delta.rules.schema.schema_walk import fresh
 from deltacli.delta.schema.allowed_widenings import (
@@ -170,7 +170,7 @@ BOTH_FEATURES = AREA.rule(
     fix=Fix(
         broken="nothing; readers must support both names",
         repair="drop typeWidening-preview with an engine",
-        loss="nothing",
+        loss=LOST_BY_DROPPING,
     ),
     example='"readerFeatures":["typeWidening","typeWidening-preview"]',
 )

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.rules.files.data_types import is_final, match_of
-from deltacli.delta.rules.framework.base import Finding, Fix, Level, Severity
+from deltacli.delta.rules.framework.base import LOST_BY_DROPPING, Finding, Fix, Level, Severity
 from deltacli.delta.rules.framework.file_views import AllFootersView, FileSchemaView
 from deltacli.delta.rules.widening.entries import AREA, changes_of
 from deltacli.delta.schema.readable_rows import changed_fields
@@ -22,7 +22,7 @@ REMOVABLE = AREA.rule(
     fix=Fix(
         broken="nothing: the table requires a feature from its readers that it does not need",
         repair="drop the feature typeWidening with an engine",
-        loss="nothing",
+        loss=LOST_BY_DROPPING,
     ),
     example="delta.typeChanges of a column whose files were all rewritten since",
 )
