@@ -168,6 +168,8 @@ class FileShapes:
                     raise NotNative(f"keys of {'.'.join(path)} lack a field")
                 return Map(parts[0], _present(parts[1], path))
             case PrimitiveType("variant") if pa.types.is_struct(kind):
+                if (unread := _not_read_in_variants(kind)) is not None:
+                    raise NotNative(f"{'.'.join(path)} is shredded into {unread}")
                 return Leaf("variant", "variant")
             case PrimitiveType(name) if not pa.types.is_nested(kind):
                 return Leaf(_stored(kind, name, path in int96_paths, path), name)
@@ -190,6 +192,18 @@ class FileShapes:
                 if is_type(field.type):
                     return Part(field.name, field.name, Leaf(name, name))
         raise NotNative(f"{'.'.join(path)} has no field of the table")
+
+
+def _not_read_in_variants(kind: Any) -> str | None:  # Any: an Arrow type
+    """Return a type of shredded variants that Spark 4.3 refuses, if a file has one."""
+    import pyarrow as pa
+
+    if pa.types.is_struct(kind) or pa.types.is_list(kind):
+        fields = list(kind) if pa.types.is_struct(kind) else [kind.value_field]
+        inner = (_not_read_in_variants(field.type) for field in fields)
+        return next((one for one in inner if one is not None), None)
+    is_nanos = pa.types.is_timestamp(kind) and kind.unit == "ns"
+    return str(kind) if is_nanos or pa.types.is_time(kind) or isinstance(kind, pa.BaseExtensionType) else None
 
 
 class _Siblings:

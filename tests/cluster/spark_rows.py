@@ -2,25 +2,41 @@
 
 from __future__ import annotations
 
+from decimal import Context, Decimal
 from typing import Any
 
 import pyarrow as pa
 
 from tests.support.row_counts import Rows, count_rows
+from tests.support.variants import Value, decode
 
 
 def counts_of(frame: Any) -> Rows:  # Any: a pyspark.sql.DataFrame
     """Run a frame and return its rows."""
-    rows: pa.Table = frame.toArrow()
-    return count_rows([_with_variants_as_stored(rows)], rows.schema.names)
+    return counted(frame.toArrow())
 
 
-def _with_variants_as_stored(rows: pa.Table) -> pa.Table:
-    """Return the rows with the two parts of variants in the order of our own scan."""
+def counted(rows: pa.Table) -> Rows:
+    """Return rows as they are compared with those of a frame."""
+    return count_rows([plain_variants(rows)], rows.schema.names)
+
+
+def plain_variants(rows: pa.Table) -> pa.Table:
+    """Return rows whose variants are texts of their values, because the same value has several encodings."""
     for position, field in enumerate(rows.schema):
-        if pa.types.is_struct(field.type) and [part.name for part in field.type] == ["value", "metadata"]:
-            column = rows.column(position).combine_chunks()
-            parts = [column.field("metadata"), column.field("value")]
-            swapped = pa.StructArray.from_arrays(parts, ["metadata", "value"], mask=column.is_null())
-            rows = rows.set_column(position, field.name, swapped)
+        if pa.types.is_struct(field.type) and {"value", "metadata"} == {part.name for part in field.type}:
+            texts = [None if one is None else text_of(decode(one)) for one in rows.column(position).to_pylist()]
+            rows = rows.set_column(position, field.name, pa.array(texts, pa.string()))
     return rows
+
+
+def text_of(value: Value) -> str:
+    """Return the text of a variant: numbers without the zeros at their ends, fields by their names."""
+    match value:
+        case dict():
+            return f"{{{', '.join(f'{name!r}: {text_of(value[name])}' for name in sorted(value))}}}"
+        case list():
+            return f"[{', '.join(map(text_of, value))}]"
+        case Decimal() | int() if not isinstance(value, bool):
+            return f"{Decimal(value).normalize(Context(prec=50)):f}"
+    return repr(value)

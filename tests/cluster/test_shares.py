@@ -16,7 +16,7 @@ from deltacli.spark.data_source import SHARES, source_class
 from deltacli.spark.streams.options import has_limits
 from tests.cluster.grown_tables import Grown
 from tests.cluster.share_server import serving
-from tests.cluster.spark_rows import counts_of
+from tests.cluster.spark_rows import counted, counts_of
 from tests.support import corpus
 from tests.support.row_counts import Rows, count_rows
 
@@ -87,7 +87,7 @@ def test_frames_of_the_driver_push_columns_and_conditions_down(source: Any, tabl
     expected = open_table(table.root).changes(from_version=1).to_arrow()
     assert _direct(table.root) == counts_of(newest)
     assert Counter({(4,): 1, (5,): 1}) == counts_of(some)
-    assert count_rows([expected], expected.schema.names) == counts_of(changes)
+    assert counted(expected) == counts_of(changes)
 
 
 def test_smoke_a_change_feed_is_that_of_changes(source: Any, table: Grown, address: str) -> None:
@@ -95,7 +95,7 @@ def test_smoke_a_change_feed_is_that_of_changes(source: Any, table: Grown, addre
 
     reader = source.read.format("deltacli_share").options(readChangeFeed=True, startingVersion=1, endingVersion=3)
 
-    assert count_rows([expected], expected.schema.names) == counts_of(reader.load(address))
+    assert counted(expected) == counts_of(reader.load(address))
 
 
 @pytest.fixture

@@ -16,10 +16,9 @@ from deltacli.spark.session_settings import is_connect
 from deltacli.spark.streams.options import has_limits
 from tests.cluster.gates import wait_until
 from tests.cluster.grown_tables import Grown
-from tests.cluster.spark_rows import counts_of
+from tests.cluster.spark_rows import counted, counts_of
 from tests.support import corpus
 from tests.support.builder import commit_path
-from tests.support.row_counts import count_rows
 from tests.support.s3 import S3Server, running
 
 Change = Callable[[str, str], None]
@@ -77,7 +76,7 @@ def test_versions_have_the_rows_of_our_own_scan(pushdown: str, source: Any, sett
 
         frame = source.read.format("deltacli").load(uri)
 
-        assert count_rows([rows], rows.schema.names) == counts_of(frame), name
+        assert counted(rows) == counts_of(frame), name
 
 
 @needs_corpus
@@ -279,4 +278,4 @@ def test_changes_as_a_stream(source: Any, tmp_path: Path) -> None:
     query = writer.option("checkpointLocation", str(tmp_path / "checkpoint")).trigger(availableNow=True).start()
     query.awaitTermination()
 
-    assert count_rows([expected], expected.schema.names) == counts_of(source.table("deltacli_changes"))
+    assert counted(expected) == counts_of(source.table("deltacli_changes"))

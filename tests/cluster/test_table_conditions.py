@@ -14,8 +14,7 @@ from deltacli import open_table
 from deltacli.delta.predicate import parse_predicate
 from deltacli.spark import plan_table, read_table
 from deltacli.spark.conditions import spark_condition
-from tests.cluster.spark_rows import counts_of
-from tests.support.row_counts import count_rows
+from tests.cluster.spark_rows import counted, counts_of
 from tests.support.rows import parquet_bytes, schema_of, table_of
 
 CONDITIONS = (
@@ -145,7 +144,7 @@ def test_pushed_conditions_keep_the_same_rows(
     ):
         ours = open_table(root).snapshot().scan(where=text).to_arrow()
 
-        assert count_rows([ours], ours.schema.names) == counts_of(read_table(session, root, where=text)), text
+        assert counted(ours) == counts_of(read_table(session, root, where=text)), text
 
 
 def test_comparisons_that_spark_would_make_in_another_type_are_left_to_our_own_scan(session: Any, root: Path) -> None:
@@ -155,4 +154,4 @@ def test_comparisons_that_spark_would_make_in_another_type_are_left_to_our_own_s
         plan = plan_table(session, root, where=text)
 
         assert 0 == plan.native_files
-        assert count_rows([ours], ours.schema.names) == counts_of(plan.dataframe()), text
+        assert counted(ours) == counts_of(plan.dataframe()), text

@@ -13,9 +13,8 @@ import pytest
 from deltacli import open_table
 from deltacli.errors import DeltacliError, VersionAbsent
 from deltacli.spark import plan_table, read_changes, register
-from tests.cluster.spark_rows import counts_of
+from tests.cluster.spark_rows import counted, counts_of
 from tests.support import corpus
-from tests.support.row_counts import count_rows
 
 SMOKE = (
     "dat/basic_partitioned",
@@ -83,7 +82,7 @@ def _outcome(session: Any, uri: str, name: str, *, older: bool) -> str:
     if name in _NOT_IN_ARROW:
         assert rows.num_rows == plan.dataframe().count(), name
     else:
-        assert count_rows([rows], rows.schema.names) == counts_of(plan.dataframe()), name
+        assert counted(rows) == counts_of(plan.dataframe()), name
     return "mixed" if plan.own_files and plan.native_files else "own" if plan.own_files else "native"
 
 
@@ -130,7 +129,7 @@ def test_smoke_changes_are_those_of_our_own_scan(session: Any, setting: Change) 
 
         frame = read_changes(session, uri, 0)
 
-        assert count_rows([ours], ours.schema.names) == counts_of(frame), name
+        assert counted(ours) == counts_of(frame), name
 
 
 @needs_corpus
@@ -143,7 +142,7 @@ def test_changes_with_a_condition_and_an_end(session: Any) -> None:
     frame = read_changes(session, uri, 0, 1, **chosen)
 
     assert ours.num_rows > 0
-    assert count_rows([ours], ours.schema.names) == counts_of(frame)
+    assert counted(ours) == counts_of(frame)
     with pytest.raises(VersionAbsent):
         read_changes(session, uri, 0, 999)
 
