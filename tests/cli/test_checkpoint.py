@@ -270,3 +270,17 @@ def test_a_dry_run_that_only_force_allows_shows_the_plan_and_is_refused(home: Pa
     assert 4 == done.code
     assert "multi-part" in done.out
     assert "in another form (classic)" in done.err
+
+
+@pytest.mark.parametrize(("version", "code"), [("2", 4), ("3.0.0", 4), ("", 4), ("2.6.0", 0), ("1.0.0", 0)])
+def test_an_invalid_version_of_the_parquet_format_aborts_the_checkpoint(
+    version: str, code: int, tmp_path: Path
+) -> None:
+    settings = {"delta.parquet.format.version": version}
+    TableBuilder().commit(protocol(), metadata(configuration=settings), add("a.parquet")).write(tmp_path / "t")
+
+    result = deltacli("checkpoint", tmp_path / "t", "--log-format", "json")
+
+    assert code == result.code, result.err
+    assert ("property.parquet-version" in result.err) == (code == 4)
+    assert (code == 0) == bool(list((tmp_path / "t" / "_delta_log").glob("*.checkpoint.parquet")))

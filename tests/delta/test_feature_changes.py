@@ -136,6 +136,7 @@ REFUSED_ALONE = {name for name in FEATURES if name.endswith(("-preview", "-dev")
     "checkpointProtection",
     "clustering",
     "columnMappingUsageTracking",
+    "liquid",
     "timestampWithoutTimezone",
 }
 

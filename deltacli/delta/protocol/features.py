@@ -86,7 +86,7 @@ _CLUSTERED = Obstacle("a clustered table names its columns", "ALTER TABLE … CL
 _PAST_USE = Obstacle(
     "whether columns were dropped or renamed before would have to be known", "an engine that creates tables with it"
 )
-_ALIASES = {"timestampWithoutTimezone": "timestampNtz"}
+_ALIASES = {"timestampWithoutTimezone": "timestampNtz", "liquid": "clustering"}
 
 FEATURES: Mapping[str, Feature] = {
     feature.name: feature
@@ -146,6 +146,7 @@ FEATURES: Mapping[str, Feature] = {
             constrains_files=True,
         ),
         Feature("clustering", _W, requires=("domainMetadata",), obstacle=_CLUSTERED),
+        Feature("liquid", _W, requires=("domainMetadata",), obstacle=_OTHER_NAME),  # an early name of clustering
         Feature("vacuumProtocolCheck", _RW, is_always_active=True),
         Feature("inCommitTimestamp", _W, enabled_by="delta.enableInCommitTimestamps", constrains_files=True),
         Feature(

@@ -15,7 +15,8 @@ from deltacli.arrow.parquet import ParquetReader
 from deltacli.delta.checkpoint.content import counted_leaves, dictionary_leaves
 from deltacli.delta.encoding.arrow_digest import digest_rows
 from deltacli.delta.log.action_faults import wrong_type
-from deltacli.errors import StorageFailed
+from deltacli.delta.protocol.known_properties import PARQUET_VERSIONS
+from deltacli.errors import Refused, StorageFailed
 from deltacli.memory_limit import stop_if_exhausted
 from deltacli.storage.disk_faults import writing_faults
 from deltacli.work.task_tracker import POLL_SECONDS, TaskTracker
@@ -49,15 +50,22 @@ class Encoding(NamedTuple):
     def of(cls, properties: Mapping[str, str]) -> Encoding:
         """Return the encoding that the table properties request.
 
-        Uses Snappy, which every reader supports, if they name no codec that can be written here. Spec: Table
-        Properties.
+        Uses Snappy, which every reader supports, if they name no codec that can be written here. Raises Refused for an
+        invalid version of the format. Spec: Table Properties.
         """
         import pyarrow as pa
 
         codec = _CODECS.get(str(properties.get(CODEC) or "").strip().lower(), DEFAULT_CODEC)
         if codec != "none" and not pa.Codec.is_available(codec):
             codec = DEFAULT_CODEC
-        version = str(properties.get(FORMAT_VERSION) or "").strip()
+        version = properties.get(FORMAT_VERSION, "1.0.0")
+        if not PARQUET_VERSIONS.fullmatch(version):
+            raise Refused(
+                f"the property {FORMAT_VERSION} is invalid, so no Parquet file can be written",
+                code="property.parquet-version",
+                facts={"found": version, "expected": "1.0.0 or 2.x.y"},
+                hint=f"deltacli properties {{table}} set {FORMAT_VERSION}=1.0.0",
+            )
         return cls(codec, "2.0" if version.startswith("2.") else "1.0")
 
 
