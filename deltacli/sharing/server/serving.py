@@ -172,7 +172,7 @@ async def _without_signals(server: uvicorn.Server, bound: socket.socket) -> None
 def _server(application: ASGIApp, connections: Connections, options: Mapping[str, Any]) -> uvicorn.Server:
     import uvicorn
 
-    from deltacli.sharing.server.guarding.connections import GuardedProtocol, TlsGate
+    from deltacli.sharing.server.guarding.connections import GuardedProtocol
 
     make = partial(GuardedProtocol, connections)
     config = uvicorn.Config(
@@ -191,9 +191,6 @@ def _server(application: ASGIApp, connections: Connections, options: Mapping[str
         config.load()
     except OSError as fault:
         raise _unusable(fault) from fault
-    if config.ssl is not None:  # the handshake is ours, so that it is counted and has a deadline
-        context, config.ssl = config.ssl, None
-        config.http_protocol_class = lambda **given: TlsGate(lambda: make(**given), context)  # type: ignore[assignment]
     return uvicorn.Server(config)
 
 

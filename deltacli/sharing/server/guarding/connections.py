@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import resource
-import ssl
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -90,7 +89,6 @@ class Connections:
                 return False
         if len(self._open) >= self.most and not self._make_room(next(iter(self._waiting), None), "all"):
             return False
-        connection.is_counted = True
         self._open[connection] = address
         if address is not None:
             self._of_address.setdefault(address, {})[connection] = None
@@ -157,7 +155,6 @@ class _Counted:
     """A connection, with a moment at which something is done about it."""
 
     bounds: Connections
-    is_counted = False
     deadline = 0.0
     _then: Callable[[], None] | None = None
 
@@ -194,15 +191,11 @@ class GuardedProtocol(HttpToolsProtocol, _Counted):
         """Begin to wait for the first head, unless there are too many connections."""
         super().connection_made(transport)
         self.flow = self._flow = _Flow(transport)
-        if not (self.is_counted or self.bounds.enter(self, transport.get_extra_info("peername"))):
+        if not self.bounds.enter(self, transport.get_extra_info("peername")):
             self._discarded = 0
             transport.write(_encoded(too_many_connections()))
             transport.close()
             return
-        self.await_first()
-
-    def await_first(self) -> None:
-        """Wait for the TLS handshake, or the first head."""
         self._after(self.bounds.limits.head_seconds, self._end_silent)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -367,59 +360,6 @@ class _Flow(FlowControl):
         """Go on, unless there is something left."""
         if not self._is_held:
             super().resume_reading()
-
-
-class TlsGate(asyncio.Protocol):
-    """A connection during its TLS handshake, counted like the others. `make` returns the protocol that follows."""
-
-    def __init__(self, make: Callable[[], GuardedProtocol], context: ssl.SSLContext) -> None:
-        self._make, self._context = make, context
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Begin the handshake, unless there are too many connections."""
-        transport.pause_reading()  # until the handshake takes over
-        protocol = self._make()
-        protocol.transport = transport
-        if not protocol.bounds.enter(protocol, transport.get_extra_info("peername")):
-            transport.abort()
-            return
-        self._handshake = asyncio.get_running_loop().create_task(self._secure(transport, protocol))
-
-    async def _secure(self, transport: asyncio.Transport, protocol: GuardedProtocol) -> None:
-        early = _Early()
-        protocol.await_first()
-        secured = None
-        with suppress(OSError):  # of the client
-            loop = asyncio.get_running_loop()
-            secured = await loop.start_tls(transport, early, self._context, server_side=True)
-        if secured is None or transport.is_closing():
-            protocol.bounds.leave(protocol)
-            transport.abort()
-            return
-        protocol.connection_made(secured)
-        secured.set_protocol(protocol)
-        early.hand_over(protocol)
-
-
-class _Early(asyncio.Protocol):
-    """Keeps what comes with the end of a handshake, before anything waits for it."""
-
-    def __init__(self) -> None:
-        self._events: list[Callable[[asyncio.Protocol], object]] = []
-
-    def data_received(self, data: bytes) -> None:
-        self._events.append(lambda protocol: protocol.data_received(data))
-
-    def eof_received(self) -> None:
-        self._events.append(lambda protocol: protocol.eof_received())
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._events.append(lambda protocol: protocol.connection_lost(exc))
-
-    def hand_over(self, protocol: asyncio.Protocol) -> None:
-        """Repeat it."""
-        for event in self._events:
-            event(protocol)
 
 
 def _encoded(error: WireError) -> bytes:

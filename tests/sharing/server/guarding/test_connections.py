@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import ssl
 from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass, field, replace
-from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,8 +12,7 @@ import uvicorn
 from uvicorn.server import ServerState
 
 from deltacli.sharing.configuration.settings import Limits, Settings
-from deltacli.sharing.server.guarding.connections import Connections, GuardedProtocol, TlsGate
-from tests.support.certificates import certify
+from deltacli.sharing.server.guarding.connections import Connections, GuardedProtocol
 
 Message = MutableMapping[str, Any]  # Any: ASGI
 STRANGER = ("203.0.113.7", 40_000)
@@ -380,31 +376,3 @@ def test_half_of_the_files_that_may_be_open_are_for_connections(monkeypatch: pyt
     monkeypatch.setattr("resource.getrlimit", lambda _: (256, 256))
 
     assert 128 == Connections(lambda: Settings(limits=LIMITS)).most
-
-
-def test_a_tls_handshake_is_counted_has_a_deadline_and_loses_nothing(tmp_path: Path) -> None:
-    root = certify(tmp_path)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(tmp_path / "server.pem", tmp_path / "server.key")
-
-    async def ask() -> None:
-        loop, port = asyncio.get_running_loop(), Port(Settings(limits=replace(LIMITS, connections=2)))
-        server = await loop.create_server(partial(TlsGate, port.protocol, context), "127.0.0.1", 0)
-        place = server.sockets[0].getsockname()
-        silent, first = await asyncio.open_connection(*place)
-        other, second = await asyncio.open_connection(*place)
-        trust = ssl.create_default_context(cafile=root)
-        reader, writer = await asyncio.open_connection(*place, ssl=trust, server_hostname="127.0.0.1")
-        assert b"" == await silent.read()  # made room
-        writer.write(REQUEST)
-        port._may_answer.release()
-        assert b"HTTP/1.1 200 OK\r\n" == await reader.readline()
-        port.pass_time(21)
-        assert b"" == await other.read()
-        for opened in (first, second, writer):
-            opened.transport.abort()
-            await asyncio.gather(opened.wait_closed(), return_exceptions=True)
-        server.close()
-        await settle()
-
-    asyncio.run(ask())
