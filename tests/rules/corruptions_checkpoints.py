@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from deltacli.delta.schema.of_arrow import table_schema
 from tests.rules.corruptions import damage
 from tests.rules.table_builder import (
     MINUTE_MS,
@@ -81,6 +82,7 @@ class CheckpointBuilder(TableBuilder):
                 "sidecarNumActions": str(in_sidecars),
                 "sidecarSizeInBytes": str(sizes),
                 "numOfAddFiles": str(adds),
+                "sidecarFileSchema": json.dumps(table_schema(file_schema())) if not self.extra_in_sidecar else "",
             }
             about = {"checkpointMetadata": self.change("checkpointMetadata", {"version": version, "tags": tags})}
             sidecars = [{"sidecar": self.change("sidecar", row["sidecar"])} for row in sidecars]
@@ -715,6 +717,11 @@ def tag_with_another_number_of_actions() -> TableBuilder:
 @damage("checkpoint.v2-tags")
 def tag_with_other_bytes() -> TableBuilder:
     return with_tags(sidecarSizeInBytes="1")
+
+
+@damage("checkpoint.v2-tags")
+def tag_with_another_schema() -> TableBuilder:
+    return with_tags(sidecarFileSchema='{"type":"struct","fields":[]}')
 
 
 def with_tags(**tags: str) -> TableBuilder:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -215,6 +216,64 @@ def test_tags_count_what_is_there() -> None:
     wrong = about(numOfAddFiles="1")
     assert ["missing"] == rules(opened(wrong, sidecar(), missing_sidecars=["t.parquet"], **fields))
     assert ["v2-metadata-missing"] == rules(opened(wrong, wrong, **fields))
+
+
+COLUMNS = {
+    "path": pa.string(),
+    "offset": pa.int32(),
+    "min": pa.timestamp("ns"),
+    "values": pa.map_(pa.string(), pa.string()),
+    "names": pa.list_(pa.string()),
+    "extra": pa.null(),
+}
+
+
+def schema_of(**columns: Any) -> dict[str, Any]:
+    """A schema with `COLUMNS`, some of them replaced, below `add`."""
+    fields = [
+        {"name": name, "type": kind, "nullable": False, "metadata": {}}
+        for name, kind in {
+            "min": "timestamp",
+            "path": "string",
+            "offset": "integer",
+            "values": {"type": "map", "keyType": "string", "valueType": "string", "valueContainsNull": True},
+            "names": {"type": "array", "elementType": "string", "containsNull": True},
+            **columns,
+        }.items()
+        if kind
+    ]
+    return {"type": "struct", "fields": [{"name": "add", "type": {"type": "struct", "fields": fields}}]}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", None),
+        (json.dumps(schema_of()), None),
+        (json.dumps(schema_of(min="timestamp_ntz", extra="string")), None),
+        (json.dumps(schema_of(offset="long")), ("add.offset: long", "add.offset: integer")),
+        (json.dumps(schema_of(offset=None)), ("no add.offset", "add.offset: integer")),
+        (json.dumps(schema_of(other="string")), ("add.other: string", "no add.other")),
+        (json.dumps(schema_of(names="string")), ("add.names: string", "no add.names")),
+        ("{", ("no schema", "7 columns")),
+        ('{"type":"map"}', ("no schema", "7 columns")),
+    ],
+)
+def test_the_schema_in_a_tag_is_that_of_the_sidecars(text: str, expected: tuple[str, str] | None) -> None:
+    schema = pa.schema([("add", pa.struct(list(COLUMNS.items())))])
+    view = opened(about(sidecarFileSchema=text), sidecar(), config=V2, schemas={SIDECAR: schema})
+
+    found = [(finding.seen, finding.expected) for finding in found_in(view) if finding.rule.id == "checkpoint.v2-tags"]
+
+    assert ([] if expected is None else [expected]) == found
+
+
+def test_the_parts_of_a_variant_in_a_sidecar_are_those_of_the_tag() -> None:
+    variant = pa.struct([("metadata", pa.binary()), ("value", pa.binary())])
+    schema = pa.schema([("add", pa.struct([*COLUMNS.items(), ("v", variant)]))])
+    tag = json.dumps(schema_of(v="variant"))
+
+    assert [] == rules(opened(about(sidecarFileSchema=tag), sidecar(), config=V2, schemas={SIDECAR: schema}))
 
 
 @pytest.mark.parametrize(

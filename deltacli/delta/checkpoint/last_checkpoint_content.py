@@ -25,7 +25,7 @@ _MAX_CANONICAL = 64 << 20
 
 _MAX_DEPTH = 200
 _MAX_SCHEMA = 20_000
-"Maximum length of a schema repeated in a hint, as in the reference implementation."
+"Maximum length of a schema repeated outside its file, as in the reference implementation."
 
 
 class _DuplicateKeyError(ValueError):
@@ -89,10 +89,16 @@ def make_hint(
     if parts is not None:
         value["parts"] = parts
     value |= {"sizeInBytes": size_bytes, "numOfAddFiles": adds}
-    if schema is not None and len(json.dumps(schema, separators=(",", ":"))) <= _MAX_SCHEMA:
+    if schema is not None and short_schema(schema) is not None:
         value["checkpointSchema"] = schema
     (checksum,) = checksums(value)  # one, because it contains no array of scalars
     return json.dumps({**value, "checksum": checksum}, separators=(",", ":")).encode()
+
+
+def short_schema(schema: dict[str, Any]) -> str | None:  # Any: JSON values
+    """Return a schema as it is repeated outside its file, or None if it is too long for that."""
+    text = json.dumps(schema, separators=(",", ":"))
+    return text if len(text) <= _MAX_SCHEMA else None
 
 
 def checksums(value: dict[str, Any]) -> frozenset[str]:

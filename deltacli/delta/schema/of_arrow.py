@@ -10,7 +10,10 @@ if TYPE_CHECKING:
 
 
 def table_schema(schema: pyarrow.Schema) -> dict[str, Any]:  # Any: JSON values
-    """Return the schema of a Parquet file as in a schemaString; every field is nullable."""
+    """Return the schema of a Parquet file as in a schemaString; every field is nullable.
+
+    A type that tables do not have keeps its name in Arrow.
+    """
     return _struct(schema)
 
 
@@ -31,13 +34,16 @@ def _type(kind: Any) -> Any:  # Any: an Arrow type in, JSON values out
             "valueType": _type(kind.item_type),
             "valueContainsNull": True,
         }
-    if pa.types.is_list(kind):
+    if pa.types.is_dictionary(kind):
+        return _type(kind.value_type)
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
         return {"type": "array", "elementType": _type(kind.value_type), "containsNull": True}
     if pa.types.is_decimal(kind):
         return f"decimal({kind.precision},{kind.scale})"
     if pa.types.is_timestamp(kind):
         return "timestamp" if kind.tz else "timestamp_ntz"
-    return _NAMES[str(kind)]
+    name = str(kind).removeprefix("large_").removesuffix("_view")
+    return _NAMES.get(name, name)
 
 
 _NAMES = {

@@ -192,29 +192,29 @@ class CheckpointWriter:
     def write_v2(self, form: TopFile, rows_a_sidecar: int) -> WrittenCheckpoint:
         """Sidecars with the file actions, then the file that references them."""
         version = self._snapshot.version
-        path = top_path(version, self._unique, form)
+        path, schema = top_path(version, self._unique, form), checkpoint_schema(self._columns, kinds=FILE_KINDS)
         with NewSidecars(self._storage, version, self._unique) as sidecars:
-            self._write_sidecars(sidecars, rows_a_sidecar)
+            self._write_sidecars(sidecars, schema, rows_a_sidecar)
             self._require_checksum(sidecars.actions)
-            small = [*self._rows.small(), ("checkpointMetadata", {"version": version})]
+            small = [*self._rows.small(), ("checkpointMetadata", {"version": version, "tags": sidecars.tags(schema)})]
             small += [("sidecar", sidecar.as_action()) for sidecar in sidecars.written]
             with self._storage.draft(path) as draft:
-                size, schema = self._write_top(draft, path, form, small)
+                size, top_schema = self._write_top(draft, path, form, small)
                 sidecars.are_named = True  # readers may use them from here on
                 publish_named(self._storage, draft, path, size)
             self._tell(path)
         actions = _summed([sidecars.actions, _summed({kind: 1} for kind, _ in small)])
         top = CheckpointFile(path, size, len(small))
         files = (top, *(CheckpointFile(one.path, one.size_bytes, one.rows) for one in sidecars.written))
-        return WrittenCheckpoint(version, files, actions, self._rows.expired, schema)
+        return WrittenCheckpoint(version, files, actions, self._rows.expired, top_schema)
 
-    def _write_sidecars(self, sidecars: NewSidecars, rows_a_sidecar: int) -> None:
+    def _write_sidecars(self, sidecars: NewSidecars, schema: pyarrow.Schema, rows_a_sidecar: int) -> None:
         """Publish the sidecars: those of the commits here, those of a large checkpoint where the engine runs tasks."""
         writer = SidecarWriter(
             self._storage,
             self._snapshot.version,
             self._unique,
-            checkpoint_schema(self._columns, kinds=FILE_KINDS),
+            schema,
             self._encoding,
             rows_a_sidecar,
             self._require_proven,

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from deltacli.delta.checkpoint.layout import is_sidecar_of, sidecar_path
+from deltacli.delta.checkpoint.metadata_tags import metadata_tags
 from deltacli.delta.log.log_path import LOG_DIRECTORY, SIDECAR_DIRECTORY
 from deltacli.errors import DeltacliError
 from deltacli.operations.checkpoint.rows import StateRows
@@ -21,6 +22,9 @@ from deltacli.work.checkpoints.sidecars import (
     rows_of_sidecars,
     withdraw,
 )
+
+if TYPE_CHECKING:
+    import pyarrow
 
 
 class NewSidecars:
@@ -39,6 +43,11 @@ class NewSidecars:
         self.written: list[WrittenSidecar] = []
         self.actions: dict[str, int] = {}
         self.are_named = False
+
+    def tags(self, schema: pyarrow.Schema) -> dict[str, str]:
+        """Return the tags of a checkpoint of these sidecars, whose schema this is."""
+        size_bytes = sum(sidecar.size_bytes for sidecar in self.written)
+        return metadata_tags(self.actions, size_bytes, schema if self.written else None)
 
     def take(self, sidecars: Iterable[WrittenSidecar], tell: Callable[[str], None]) -> None:
         """Collect published sidecars. `tell` is called with the path of each."""

@@ -4,6 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from deltacli.delta.checkpoint.metadata_tags import (
+    ADDS,
+    SIDECAR_ACTIONS,
+    SIDECAR_BYTES,
+    SIDECAR_SCHEMA,
+    schema_difference,
+)
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.log_path import LOG_DIRECTORY, SIDECAR_DIRECTORY, LogFileKind
 from deltacli.delta.paths.path_decoding import canonical, decode_sidecar
@@ -77,10 +84,10 @@ V2_TAGS = AREA.rule(
     "checkpoint.v2-tags",
     Severity.WARNING,
     Level.CHECKPOINT,
-    "A count in a tag of checkpointMetadata differs from the contents of the checkpoint.",
+    "A count, a size or the schema in a tag of checkpointMetadata differs from the contents of the checkpoint.",
     spec="Checkpoint Metadata",
     fix=Fix(
-        broken="engines that plan by the tags, or verify them, plan wrongly or refuse the checkpoint",
+        broken="engines that plan by the tags, or verify them, plan wrongly, miss columns or refuse the checkpoint",
         repair="rewrite the checkpoint",
         loss="nothing",
     ),
@@ -240,17 +247,17 @@ def file_actions_are_in_one_place(view: CheckpointView) -> Iterator[Finding]:
 
 
 @AREA.check(CheckpointView, V2_TAGS)
-def tags_count_what_is_there(view: CheckpointView) -> Iterator[Finding]:
-    """Missing and unknown tags are not faults. If a sidecar is missing, nothing can be counted."""
+def tags_describe_what_is_there(view: CheckpointView) -> Iterator[Finding]:
+    """Missing, empty and unknown tags are not faults. If a sidecar is missing, nothing can be counted."""
     rows = small_actions(view, "checkpointMetadata")
     tags = rows[0].get("tags") if len(rows) == 1 else None
     if not isinstance(tags, dict) or view.missing_sidecars:
         return
     locations = {sidecar_location(row) for row in small_actions(view, "sidecar")}
     counted = {
-        "sidecarNumActions": sum(view.rows.get(path, 0) for path in locations),
-        "sidecarSizeInBytes": sum(view.file_sizes.get(path, 0) for path in locations),
-        "numOfAddFiles": view.counts.get("add", 0),
+        SIDECAR_ACTIONS: sum(view.rows.get(path, 0) for path in locations),
+        SIDECAR_BYTES: sum(view.file_sizes.get(path, 0) for path in locations),
+        ADDS: view.counts.get("add", 0),
     }
     for tag, number in counted.items():
         value = tags.get(tag)
@@ -261,6 +268,17 @@ def tags_count_what_is_there(view: CheckpointView) -> Iterator[Finding]:
                 f"{number}",
                 seen=value,
                 expected=number,
+            )
+    for path in sorted(locations & view.schemas.keys()) if tags.get(SIDECAR_SCHEMA) else ():
+        differs = schema_difference(tags[SIDECAR_SCHEMA], view.schemas[path])
+        if differs is not None:
+            told, found = differs
+            yield V2_TAGS.at(
+                view.place(path, SIDECAR_SCHEMA),
+                f"the tag {SIDECAR_SCHEMA} of the checkpoint of version {view.version} has {told}, but a sidecar has "
+                f"{found}",
+                seen=told,
+                expected=found,
             )
 
 
