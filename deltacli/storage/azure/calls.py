@@ -27,8 +27,8 @@ from deltacli.storage.objects import batch
 from deltacli.storage.objects.body import Body
 from deltacli.storage.objects.calls import ABSENT
 from deltacli.storage.objects.faults import Dialect, passing
-from deltacli.storage.objects.http import Answer, Fate, HttpFault, Request, Transport
-from deltacli.storage.objects.listing import Content, Entry, ListedPage
+from deltacli.storage.objects.http import LARGEST_LIST, Answer, Fate, HttpFault, Request, Transport
+from deltacli.storage.objects.listing import Content, Entry, ListedPage, length_of
 from deltacli.storage.retry import Retry
 from deltacli.storage.tally import AZURE_PRICES, Call
 
@@ -47,6 +47,8 @@ LARGEST_SINGLE = 8 << 20
 """Bytes up to which an object is sent in one request."""
 _BLOCK_BYTES = 64 << 20
 _MOST_BLOCKS = 50_000
+_LARGEST_PAGE = 4 * LARGEST_LIST
+"""Bytes of a page: of 5,000 objects with their properties and metadata."""
 _PARALLEL_DELETES = 16
 _XML_HEAD = '<?xml version="1.0" encoding="utf-8"?>'
 _NOT_PUBLIC = {"ResourceNotFound", "PublicAccessNotPermitted", "NoAuthenticationInformation"}
@@ -89,20 +91,21 @@ class AzureCalls:
         asked = {"prefix": prefix, "delimiter": delimiter, "marker": token, "maxresults": str(limit or "")}
         given = {name: text for name, text in asked.items() if text}
         url = self._url("", restype="container", comp="list", include="metadata", **given)
-        return page_of(self._send(Request("GET", url, call=Call.LIST), (200,)), prefix)
+        return page_of(self._send(Request("GET", url, call=Call.LIST, limit=_LARGEST_PAGE), (200,)), prefix)
 
     def look(self, key: str) -> tuple[Entry, str]:
         return properties_of(self._send(Request("HEAD", self._object(key)), (200,)), key)
 
     def get(self, key: str, span: str, tag: str) -> Content:
-        offset, length = 0, None
+        offset, length = 0, length_of(span) if span else None
         if span:
-            first, _, last = span.removeprefix("bytes=").partition("-")
+            first = span.removeprefix("bytes=").partition("-")[0]
             if not first:
-                return self._end(key, int(last))
-            offset, length = int(first), int(last) - int(first) + 1
+                return self._end(key, length_of(span))
+            offset = int(first)
         headers = ({"x-ms-range": span} if span else {}) | ({"If-Match": tag} if tag else {})
-        answer = self._send(Request("GET", self._object(key), headers), (200, 206) if span else (200,))
+        request = Request("GET", self._object(key), headers, limit=length_of(span), reads_object=True)
+        answer = self._send(request, (200, 206) if span else (200,))
         properties_of(answer, key)
         return content_of(answer, offset, length)
 
@@ -186,7 +189,7 @@ class AzureCalls:
             parts.append(batch.Part(url[start:], headers))
         url = self._url("", restype="container", comp="batch")
         body = Body(batch.batch_of(parts))
-        request = Request("POST", url, {"Content-Type": batch.CONTENT_TYPE}, body, Call.DELETE)
+        request = Request("POST", url, {"Content-Type": batch.CONTENT_TYPE}, body, Call.DELETE, LARGEST_LIST)
         try:
             answers = batch.answers_of(self._send(request, (200, 202)))
         except HttpFault as fault:

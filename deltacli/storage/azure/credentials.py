@@ -22,6 +22,7 @@ from deltacli.storage.azure.shared_key import authorization
 from deltacli.storage.objects.faults import ANONYMOUS
 from deltacli.storage.objects.http import answers_within
 from deltacli.storage.objects.options import set_or_unset, variables
+from deltacli.storage.objects.tokens import bounded_session
 from deltacli.storage.secrets import StoreFault, remember_secrets
 
 VERSION = "2021-12-02"
@@ -142,12 +143,17 @@ class AzureCredentials:
     def source(self) -> Any:  # Any: a credential of azure-identity
         """Return the credential of azure-identity, made on first use."""
         if self._source is None:
+            from azure.core.pipeline.transport import RequestsTransport
             from azure.identity import ClientSecretCredential, DefaultAzureCredential
 
+            transport = RequestsTransport(session=bounded_session(), session_owner=False)
             if all(self._options.client):
-                self._source = ClientSecretCredential(*self._options.client)
+                self._source = ClientSecretCredential(*self._options.client, transport=transport)
             else:
-                self._source = DefaultAzureCredential(exclude_managed_identity_credential=not _has_identity())
+                is_without = not _has_identity()
+                self._source = DefaultAzureCredential(
+                    exclude_managed_identity_credential=is_without, transport=transport
+                )
         return self._source
 
 

@@ -60,6 +60,8 @@ def content_of(answer: Answer, span: str) -> Content:
         raise answer.unexpected("no generation of an object")
     if answer.headers.get("x-goog-stored-content-encoding", "identity") != "identity":
         raise answer.unexpected("an object that is stored compressed (Content-Encoding), which has no ranges")
+    if answer.headers.get("content-encoding", "identity") != "identity":
+        raise answer.unexpected("an object that was compressed on its way, which was not asked for")
     if answer.status == 200:
         return Content(data, 0, len(data), tag)
     match = _RANGE.fullmatch(answer.headers.get("content-range", ""))

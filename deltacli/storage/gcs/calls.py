@@ -18,8 +18,8 @@ from deltacli.storage.objects import batch
 from deltacli.storage.objects.body import Body
 from deltacli.storage.objects.calls import ABSENT
 from deltacli.storage.objects.faults import Dialect
-from deltacli.storage.objects.http import Answer, Fate, HttpFault, Request, Transport
-from deltacli.storage.objects.listing import Content, Entry, ListedPage
+from deltacli.storage.objects.http import LARGEST_LIST, Answer, Fate, HttpFault, Request, Transport
+from deltacli.storage.objects.listing import Content, Entry, ListedPage, length_of
 from deltacli.storage.retry import Retry
 from deltacli.storage.tally import GCS_PRICES, Call
 
@@ -77,7 +77,7 @@ class GcsCalls:
         asked = {"prefix": prefix, "delimiter": delimiter, "startOffset": start, "pageToken": token}
         given = {name: text for name, text in asked.items() if text}
         url = self._url("/o", maxResults=str(limit or _PAGE), fields=_LISTED, **given)
-        return page_of(self._send(Request("GET", url, call=Call.LIST), (200,)), prefix)
+        return page_of(self._send(Request("GET", url, call=Call.LIST, limit=LARGEST_LIST), (200,)), prefix)
 
     def look(self, key: str) -> tuple[Entry, str]:
         url = self._url(_object(key), fields=_PROPERTIES)
@@ -86,9 +86,9 @@ class GcsCalls:
     def get(self, key: str, span: str, tag: str) -> Content:
         condition = {"ifGenerationMatch": tag} if tag else {}
         url = self._url(_object(key), alt="media", **condition)
-        # Without `identity`, the server may compress the answer on its way.
-        headers = {"Accept-Encoding": "identity"} | ({"Range": span} if span else {})
-        return content_of(self._send(Request("GET", url, headers), (200, 206) if span else (200,)), span)
+        headers = {"Range": span} if span else {}
+        request = Request("GET", url, headers, limit=length_of(span), reads_object=True)
+        return content_of(self._send(request, (200, 206) if span else (200,)), span)
 
     def write(self, key: str, body: Body, condition: str | None) -> None:
         generation = {} if condition is None else {"ifGenerationMatch": "0" if condition == ABSENT else condition}
@@ -107,7 +107,7 @@ class GcsCalls:
         start = len(self._transport.endpoint)
         parts = [batch.Part(self._url(_object(key))[start:]) for key in keys]
         url, headers = f"{self._transport.endpoint}/batch/storage/v1", {"Content-Type": batch.CONTENT_TYPE}
-        request = Request("POST", url, headers, Body(batch.batch_of(parts)), Call.DELETE)
+        request = Request("POST", url, headers, Body(batch.batch_of(parts)), Call.DELETE, LARGEST_LIST)
         answers = batch.answers_of(self._send(request, (200,)))
         return {
             keys[number]: None if answer.status == 204 else fault_of(answer)

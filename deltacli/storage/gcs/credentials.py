@@ -19,6 +19,7 @@ from deltacli.errors import CredentialsMissing, UsageError
 from deltacli.storage.gcs.options import GcsOptions
 from deltacli.storage.objects.faults import ANONYMOUS
 from deltacli.storage.objects.http import answers_within
+from deltacli.storage.objects.tokens import bounded_session
 from deltacli.storage.secrets import StoreFault
 
 _SCOPE = "https://www.googleapis.com/auth/devstorage.read_write"
@@ -110,7 +111,7 @@ def request_of() -> Any:  # Any: google-auth has no types
     """Return what google-auth sends its own requests with."""
     from google.auth.transport.requests import Request
 
-    return Request()
+    return Request(bounded_session())
 
 
 def _given(token: str) -> Any:  # Any: google-auth has no types

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import json
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 from functools import cached_property
 from threading import Lock
@@ -23,6 +23,14 @@ from deltacli.storage.objects.body import Body
 from deltacli.storage.secrets import without_secrets
 from deltacli.storage.tally import Call, HostTally
 
+LARGEST_ANSWER = 1 << 20
+"""Bytes of an answer without objects and lists: properties, an error, a token."""
+LARGEST_LIST = 16 << 20
+"""Bytes of a page of 1,000 names of 1,024 bytes, each byte escaped by six, with their properties."""
+LARGEST_UNDECLARED = 128 << 20
+"""Bytes of an object that is sent without its length."""
+_MOST_AT_ONCE = 128 << 20
+"""Bytes that memory is taken for before they arrive."""
 _CONNECT_SECONDS = 10.0
 _READ_SECONDS = 60.0
 _LONGEST_SAID = 200
@@ -68,6 +76,12 @@ class Request:
     body: Body | None = None
     call: Call | None = None
     """What the request is counted as, where its method does not say it."""
+    limit: int = LARGEST_ANSWER
+    """Most bytes of the answer. One that is longer is not read."""
+    reads_object: bool = False
+    """The answer has bytes of an object, as they are stored: the range that `limit` is the length of, or, with status
+    200, as many as it declares.
+    """
 
     @property
     def counted_as(self) -> Call:
@@ -118,7 +132,7 @@ class Transport:
         from urllib3.exceptions import HTTPError
 
         pool = self._pool
-        headers = {"User-Agent": f"deltacli/{VERSION}", **request.headers}
+        headers = {"User-Agent": f"deltacli/{VERSION}", "Accept-Encoding": "identity", **request.headers}
         if request.body is not None:
             headers["Content-Length"] = str(request.body.size)
         elif request.method in ("POST", "PUT"):
@@ -129,18 +143,50 @@ class Transport:
             with nullcontext() if request.body is None else request.body.opened() as content:
                 found = pool.request(
                     request.method, request.url, headers=headers, body=content, retries=False, redirect=False,
-                    decode_content=True, preload_content=True,
+                    decode_content=False, preload_content=False,
                 )  # fmt: skip
-                if self.tally is not None:
-                    self.tally.received(len(found.data))
-                return Answer(found.status, {name.lower(): value for name, value in found.headers.items()}, found.data)
+                answer = Answer(found.status, {name.lower(): value for name, value in found.headers.items()}, b"")
+                data = self._read(found, request, answer)
         except (HTTPError, OSError, ValueError) as fault:
             raise _broken(fault) from fault
+        if self.tally is not None:
+            self.tally.received(len(data))
+        return replace(answer, data=data)
+
+    def _read(self, found: Any, request: Request, answer: Answer) -> bytes:  # Any: a response of urllib3
+        """Return the body of an answer. Raises HttpFault, without reading more, for one that is too long, or that is
+        compressed, which was not asked for: of an object, the bytes are those that are stored.
+        """
+        is_object, limit = request.reads_object and found.status < 300, request.limit
+        if found.status >= 300:
+            limit = LARGEST_ANSWER
+        elif is_object and found.status == 200:
+            limit = LARGEST_UNDECLARED if found.length_remaining is None else found.length_remaining
+        encoding = answer.headers.get("content-encoding", "identity")
+        seen = "" if is_object or encoding == "identity" else f"compressed ({said_of(encoding)[:20]})"
+        data = None if seen or (found.length_remaining or 0) > limit else read_up_to(limit, found.read)
+        if data is None:
+            found.close()
+            seen = f"{seen or f'more than {limit:,} bytes'}, from {self.host}"
+            if found.status >= 500 or found.status in (408, 429):  # known without the words of the store
+                raise HttpFault(Fate.UNEXPECTED, seen, status=found.status)
+            raise answer.unexpected(seen)
+        found.release_conn()
+        return data
 
     @cached_property
     def _pool(self) -> Any:  # Any: a PoolManager or a ProxyManager
         with self._lock:
             return _make_pool(self.endpoint, self._verify)
+
+
+def read_up_to(limit: int, read: Callable[[int], bytes]) -> bytes | None:
+    """Return all bytes of a body; None, with no more of them in memory than `limit` and one, where it has more."""
+    blocks, left = list[bytes](), limit + 1
+    while left and (block := read(min(left, _MOST_AT_ONCE))):
+        blocks.append(block)
+        left -= len(block)
+    return b"".join(blocks) if left else None
 
 
 def answers_within(url: str, seconds: float, headers: Mapping[str, str]) -> bool:

@@ -31,6 +31,12 @@ class Content(NamedTuple):
     tag: str
 
 
+def length_of(span: str) -> int:
+    """Return the number of bytes of a range in the form of the header Range; 0 for ''."""
+    first, _, last = span.removeprefix("bytes=").partition("-")
+    return int(last or 0) - int(first) + 1 if first else int(last or 0)
+
+
 def in_byte_order(entries: Iterable[Entry]) -> Iterator[Entry]:
     """Yield the entries of a listing in the order of their UTF-8 bytes, where a store sorts by UTF-16 instead.
 

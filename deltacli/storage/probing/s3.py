@@ -18,7 +18,7 @@ from deltacli.storage.objects.http import Fate, HttpFault, said_of
 from deltacli.storage.objects.listing import Content, Entry, ListedPage
 from deltacli.storage.probing.calls import unknown_without_writing
 from deltacli.storage.probing.subject import Identity, Permit
-from deltacli.storage.s3.answers import page_of, stat_of
+from deltacli.storage.s3.answers import body_of, page_of, stat_of
 from deltacli.storage.s3.calls import S3Calls
 from deltacli.storage.s3.faults import FAULTS, chain, code_of, renewal, translate, used_credentials
 from deltacli.storage.s3.options import make_session
@@ -86,7 +86,7 @@ class S3Requests:
         condition = ({"Range": span} if span else {}) | ({"IfMatch": tag} if tag else {})
         with self._caught():
             answer = self._made.client.get_object(Key=key, **self._asked, **condition)
-            data = answer["Body"].read()
+            data = body_of(answer, f"s3://{self._made.bucket}/{key}", span, self.endpoint)
         shown = str(answer.get("ContentRange") or "bytes 0-")
         offset = int(re.sub(r"\D*(\d+)-.*", r"\1", shown))
         return Content(data, offset, len(data), str(answer.get("ETag", "")))

@@ -11,7 +11,8 @@ from typing import Any
 
 from deltacli.errors import StorageFailed
 from deltacli.storage.base import FileStat
-from deltacli.storage.objects.listing import Entry, ListedPage
+from deltacli.storage.objects.http import LARGEST_UNDECLARED, read_up_to
+from deltacli.storage.objects.listing import Entry, ListedPage, length_of
 
 Fields = Mapping[str, Any]  # Any: botocore has no types
 
@@ -60,6 +61,18 @@ def require_object(answer: Fields, place: str, what: str) -> None:
 def is_stored(answer: Fields) -> bool:
     """Return True where the answer to a PUT has the tag of the object that was stored."""
     return bool(answer.get("ETag"))
+
+
+def body_of(answer: Fields, place: str, span: str, endpoint: str) -> bytes:
+    """Return the body of an answer with an object, or with the range that was asked for ('' for all)."""
+    declared = answer.get("ContentLength")
+    limit = declared if isinstance(declared, int) else LARGEST_UNDECLARED
+    limit = length_of(span) if span and answer.get("ContentRange") else limit
+    data = None if isinstance(declared, int) and declared > limit else read_up_to(limit, answer["Body"].read)
+    if data is None:
+        answer["Body"].close()
+        raise unexpected(place, "read", f"more than {limit:,} bytes", endpoint)
+    return data
 
 
 def part_of(data: bytes, answer: Fields, place: str, offset: int, length: int) -> bytes:

@@ -55,6 +55,7 @@ class S3Calls:
 
     def _connect(self, session: Any) -> None:  # Any: a session of botocore's
         made = make_client(self.options, session)
+        bound_answers(made)
         count_calls(made, self.retry.tally.of(_host(made), S3_PRICES if is_aws(made) else None))
         self._made, self._session = made, session
 
@@ -160,6 +161,14 @@ def count_calls(client: Any, tally: HostTally) -> None:  # Any: a botocore clien
 
     client.meta.events.register("before-send.s3", sent)
     client.meta.events.register("response-received.s3", received)
+
+
+def bound_answers(client: Any) -> None:  # Any: a botocore client
+    """Make a client read no more of an answer than one has that is no object; botocore itself reads to the end."""
+    from deltacli.storage.s3.sending import BoundedSession
+
+    endpoint = client._endpoint  # nothing public sends its requests
+    endpoint.http_session = BoundedSession(endpoint.http_session)
 
 
 def _length(headers: Mapping[str, Any], name: str) -> int:  # Any: values of headers

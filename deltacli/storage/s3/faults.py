@@ -17,6 +17,7 @@ from deltacli.storage.objects.options import set_or_unset, variables
 from deltacli.storage.retry import tried
 from deltacli.storage.s3.answers import unexpected
 from deltacli.storage.s3.options import S3Options
+from deltacli.storage.s3.sending import TooLong
 from deltacli.storage.secrets import StoreFault
 
 _OF_THE_ANSWER = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError, HTTPError)
@@ -189,7 +190,7 @@ def translate(
 
 def translate_options(fault: BaseException, place: str, options: S3Options) -> StorageFailed | UsageError:
     """Return the error for a fault before a request was sent, caused by wrong options or credentials."""
-    if not isinstance(fault, boto.ParamValidationError | ValueError | TypeError):
+    if isinstance(fault, TooLong) or not isinstance(fault, boto.ParamValidationError | ValueError | TypeError):
         return translate(fault, place, "read", options)
     said = StoreFault.of(fault, options.secrets)
     error = UsageError(

@@ -125,11 +125,14 @@ def make_session(options: S3Options) -> Any:  # Any: botocore makes its classes 
     import botocore.exceptions
     import botocore.session
 
+    from deltacli.storage.s3.sending import bound_metadata
+
     session = botocore.session.Session(profile=options.profile)
     if region := os.environ.get("AWS_REGION"):  # as in all other SDKs of AWS; botocore reads AWS_DEFAULT_REGION only
         session.set_config_variable("region", region)
     with suppress(botocore.exceptions.UnknownCredentialError):  # a profile excludes the environment
         session.get_component("credential_provider").get_provider("env").environ = _environment()
+    bound_metadata(session)
     session.register_component("data_loader", _loader(session.get_config_variable("data_path")))
     session.get_component("response_parser_factory").set_parser_defaults(timestamp_parser=read_moment)
     return session

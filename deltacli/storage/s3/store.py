@@ -39,6 +39,7 @@ from deltacli.storage.objects.probe import honours_condition
 from deltacli.storage.retry import BODY_ATTEMPTS, CREATE_FIRST_WAIT, DELETE_FIRST_WAIT, Retry, may_send
 from deltacli.storage.s3 import uploads
 from deltacli.storage.s3.answers import (
+    body_of,
     directly_below,
     is_stored,
     just_below,
@@ -406,7 +407,7 @@ class S3Storage:
             return _failed(failed)
         return Deleted()
 
-    def _get(self, path: str, span: str | None = None, tag: str = "") -> tuple[bytes, dict[str, Any]]:
+    def _get(self, path: str, span: str = "", tag: str = "") -> tuple[bytes, dict[str, Any]]:
         """Return the bytes of a file or of a range, and the answer; empty and None after the end of the file.
 
         Raises StorageFailed where a tag is given and the file has another one.
@@ -420,7 +421,7 @@ class S3Storage:
             for left in reversed(range(BODY_ATTEMPTS)):
                 answer: dict[str, Any] = client.get_object(**asked)
                 try:
-                    return answer["Body"].read(), answer
+                    return body_of(answer, self._place(path), span, self._calls.host), answer
                 except FAULTS as fault:
                     if not left or not is_broken_off(fault):
                         raise
