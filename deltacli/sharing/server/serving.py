@@ -173,6 +173,7 @@ def _server(application: ASGIApp, connections: Connections, options: Mapping[str
     import uvicorn
 
     from deltacli.sharing.server.guarding.connections import GuardedProtocol
+    from deltacli.sharing.server.guarding.handshakes import TlsServer
 
     make = partial(GuardedProtocol, connections)
     config = uvicorn.Config(
@@ -191,7 +192,7 @@ def _server(application: ASGIApp, connections: Connections, options: Mapping[str
         config.load()
     except OSError as fault:
         raise _unusable(fault) from fault
-    return uvicorn.Server(config)
+    return uvicorn.Server(config) if config.ssl is None else TlsServer(config, connections)
 
 
 @dataclass(frozen=True)

@@ -6,17 +6,21 @@ import json
 import os
 import resource
 import signal
+import socket
+import ssl
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
-from http.client import HTTPResponse, IncompleteRead
+from contextlib import ExitStack, closing
+from http.client import HTTPResponse, HTTPSConnection, IncompleteRead
+from pathlib import Path
 
 import pytest
 
-from tests.sharing.configured import SHARES, Server, serving
+from tests.sharing.configured import HEADERS, PREFIX, SHARES, Server, serving
 from tests.support.actions import add, birth
 from tests.support.builder import TableBuilder
+from tests.support.certificates import certify
 
 pytestmark = [
     pytest.mark.long,
@@ -185,3 +189,25 @@ def test_a_head_without_end_is_refused_while_it_arrives(server: Server) -> None:
     answer = server.send(b"GET / HTTP/1.1\r\n" + b"a: x\r\n" * 30_000)
 
     assert answer.startswith(b"HTTP/1.1 431 ")
+
+
+def test_silent_tls_connections_make_room_and_have_a_deadline(tmp_path: Path) -> None:
+    trust = ssl.create_default_context(cafile=certify(tmp_path))
+    tls = "ssl: {certificateFile: server.pem, certificateKeyFile: server.key}\n"
+    limits = SHARES.replace("requestsPerSecond: 0", "requestsPerSecond: 0, connections: 10, headSeconds: 2")
+    (tmp_path / "shares.yaml").write_text(tls + limits)
+    TableBuilder().commit(*birth()).write(tmp_path / "t")
+
+    with serving(tmp_path) as server, ExitStack() as stack:
+        address = ("127.0.0.1", server.port)
+        silent = [stack.enter_context(socket.create_connection(address, timeout=60)) for _ in range(30)]
+        connection = HTTPSConnection(*address, timeout=60, context=trust)
+        connection.request("GET", f"{PREFIX}/shares", headers=HEADERS)
+        with closing(connection), connection.getresponse() as response:
+            status = response.status
+        ends = {one.recv(1) for one in silent}
+        _until(lambda: server.metric("connections") == 0)
+        closed = server.metric("closed_connections_total")
+
+    assert (200, {b""}) == (status, ends)
+    assert closed >= 30

@@ -61,9 +61,9 @@ class Connections:
         self._metrics = metrics
         self.clock = clock
         self._descriptors = _descriptors()
-        self._open: dict[_Counted, str | None] = {}
-        self._of_address: dict[str, dict[_Counted, None]] = {}
-        self._waiting: dict[_Counted, None] = {}
+        self._open: dict[Counted, str | None] = {}
+        self._of_address: dict[str, dict[Counted, None]] = {}
+        self._waiting: dict[Counted, None] = {}
         self._logged_at = -_LOG_SECONDS
 
     def __len__(self) -> int:
@@ -79,7 +79,7 @@ class Connections:
         """Return how many connections may be open: half of the files that this process may open, or less."""
         return min(self.limits.connections, max(self._descriptors // 2, 1))
 
-    def enter(self, connection: _Counted, peer: object) -> bool:
+    def enter(self, connection: Counted, peer: object) -> bool:
         """Count a connection, which waits from now on. Return False where there is no room."""
         address = None if self._settings().behind_proxy else _address_of(peer)
         most = self.limits.connections_per_address
@@ -95,7 +95,7 @@ class Connections:
         self._waiting[connection] = None
         return True
 
-    def leave(self, connection: _Counted) -> None:
+    def leave(self, connection: Counted) -> None:
         """Forget a connection that has ended."""
         self._waiting.pop(connection, None)
         address = self._open.pop(connection, None)
@@ -105,7 +105,7 @@ class Connections:
             if not others:
                 del self._of_address[address]
 
-    def note_waiting(self, connection: _Counted, *, waits: bool) -> None:
+    def note_waiting(self, connection: Counted, *, waits: bool) -> None:
         """Note whether a connection waits for its client, and so may make room for another one."""
         self._waiting.pop(connection, None)
         if waits and connection in self._open:
@@ -137,7 +137,7 @@ class Connections:
             await asyncio.sleep(_SWEEP_SECONDS)
             self.sweep()
 
-    def _make_room(self, idle: _Counted | None, reason: str) -> bool:
+    def _make_room(self, idle: Counted | None, reason: str) -> bool:
         self.count(reason)
         now = self.clock()
         if now - self._logged_at >= _LOG_SECONDS:
@@ -151,7 +151,7 @@ class Connections:
         return True
 
 
-class _Counted:
+class Counted:
     """A connection, with a moment at which something is done about it."""
 
     bounds: Connections
@@ -173,12 +173,13 @@ class _Counted:
         self.bounds.note_waiting(self, waits=waits)
 
 
-class GuardedProtocol(HttpToolsProtocol, _Counted):
+class GuardedProtocol(HttpToolsProtocol, Counted):
     """A connection on which heads, the framing of bodies, and pipelines have limits."""
 
     def __init__(self, connections: Connections, **options: Any) -> None:  # Any: of uvicorn
         super().__init__(**options)
         self.bounds = connections
+        self.on_secured: Callable[[], None] | None = None
         self._head_bytes = 0  # and what else is neither a whole head nor content: extensions of chunks, trailers
         self._is_in_body = False
         self._left_over = 0
@@ -191,6 +192,8 @@ class GuardedProtocol(HttpToolsProtocol, _Counted):
         """Begin to wait for the first head, unless there are too many connections."""
         super().connection_made(transport)
         self.flow = self._flow = _Flow(transport)
+        if self.on_secured is not None:
+            self.on_secured()
         if not self.bounds.enter(self, transport.get_extra_info("peername")):
             self._discarded = 0
             transport.write(_encoded(too_many_connections()))

@@ -72,13 +72,14 @@ class Port:
 
     def __post_init__(self) -> None:
         self.connections = Connections(lambda: self.settings, clock=lambda: self.now)
-        self._config = uvicorn.Config(self._application, interface="asgi3", ws="none", lifespan="off", log_config=None)
+        self._config = uvicorn.Config(self.application, interface="asgi3", ws="none", lifespan="off", log_config=None)
         self._config.load()
         self._may_answer = asyncio.Semaphore(0)
 
-    async def _application(
+    async def application(
         self, scope: Message, receive: Callable[[], Awaitable[Message]], send: Callable[[Message], Awaitable[None]]
     ) -> None:
+        """Answer one request."""
         self.begun += 1
         self.headers = scope["headers"]
         if scope["method"] == "POST":
@@ -97,10 +98,14 @@ class Port:
         connection.protocol.connection_made(connection.transport)
         return connection
 
+    def let_answer(self) -> None:
+        """Let the application answer one request, also one that comes later."""
+        self._may_answer.release()
+
     async def answer(self, count: int = 1) -> None:
         """Let the application answer so many requests."""
         for _ in range(count):
-            self._may_answer.release()
+            self.let_answer()
             await settle()
 
     def pass_time(self, seconds: float) -> None:
