@@ -17,6 +17,8 @@ import pytest
 
 from deltacli.errors import CredentialsMissing, StorageFailed
 from deltacli.storage import Failed, Storage, open_storage
+from deltacli.storage.objects.http import Fate, HttpFault
+from deltacli.storage.probing.s3 import S3Probed
 from deltacli.storage.retry import Retry
 from tests.support.azure import AzureServer
 from tests.support.cloud import Asked, CloudServer, Said
@@ -247,6 +249,24 @@ def test_credentials_of_a_machine_of_aws_without_end_are_left_and_named(
 
     assert f"more than 16,777,216 bytes, from {flood.host}" in raised.value.facts["seen"]
     assert flood.sent[0] <= 16 * MIB + UNREAD
+
+
+def test_probes_of_s3_leave_answers_without_end_and_do_not_repeat_them(
+    flood: Flood, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flood.mebibytes = 64
+    monkeypatch.setenv("AWS_ENDPOINT_URL_STS", f"http://{flood.host}")
+    given = {"key": "A", "secret": "B", "region": "us-east-1", "endpoint_url": f"http://{flood.host}"}
+    store = open_storage("s3://bucket/t", given)
+    probed = S3Probed(store.calls)  # type: ignore[attr-defined]  # of S3
+
+    details = probed.identity().details
+    with pytest.raises(HttpFault) as raised:
+        probed.calls.page("", "", "", "", 0)
+
+    assert "TooLong" in details["name"]
+    assert (Fate.UNEXPECTED, 2) == (raised.value.fate, len(flood.sent))
+    assert max(flood.sent) <= 16 * MIB + UNREAD
 
 
 def stub(cloud: str, request: pytest.FixtureRequest) -> tuple[CloudServer, Storage]:

@@ -19,9 +19,10 @@ from deltacli.storage.objects.listing import Content, Entry, ListedPage
 from deltacli.storage.probing.calls import unknown_without_writing
 from deltacli.storage.probing.subject import Identity, Permit
 from deltacli.storage.s3.answers import body_of, page_of, stat_of
-from deltacli.storage.s3.calls import S3Calls
+from deltacli.storage.s3.calls import S3Calls, bound_answers
 from deltacli.storage.s3.faults import FAULTS, chain, code_of, renewal, translate, used_credentials
 from deltacli.storage.s3.options import make_session
+from deltacli.storage.s3.sending import TooLong
 
 DIALECT = Dialect(
     store="S3",
@@ -125,6 +126,8 @@ class S3Requests:
             ) from fault  # fmt: skip
         except _UNSENT as fault:
             raise HttpFault(Fate.UNSENT, said_of(str(fault)), reason="unreachable") from fault
+        except TooLong as fault:
+            raise HttpFault(Fate.UNEXPECTED, str(fault)) from fault
         except FAULTS as fault:
             raise HttpFault(Fate.BROKEN, said_of(f"{type(fault).__name__}: {fault}")) from fault
 
@@ -179,6 +182,7 @@ class S3Probed:
                 aws_access_key_id=signer.access_key, aws_secret_access_key=signer.secret_key,
                 aws_session_token=signer.token,
             )  # fmt: skip
+            bound_answers(service)
             found = service.get_caller_identity()
             details["account"] = str(found["Account"])
             return str(found["Arn"])
