@@ -13,8 +13,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
+from deltacli.work.checkpoints.writing import CODEC
 from tests.cli.support import ROOT, Result, deltacli
 from tests.cli.test_terminal import ESCAPE, on_terminal
 from tests.docs.test_schemas import faults, line_faults
@@ -284,3 +286,28 @@ def test_an_invalid_version_of_the_parquet_format_aborts_the_checkpoint(
     assert code == result.code, result.err
     assert ("property.parquet-version" in result.err) == (code == 4)
     assert (code == 0) == bool(list((tmp_path / "t" / "_delta_log").glob("*.checkpoint.parquet")))
+
+
+@pytest.mark.parametrize(
+    ("settings", "codec", "is_noted"),
+    [
+        ({}, "ZSTD", False),
+        ({CODEC: "SNAPPY"}, "SNAPPY", False),
+        ({CODEC: "none"}, "UNCOMPRESSED", False),
+        ({CODEC: "zip"}, "ZSTD", True),
+        ({CODEC: "lzo"}, "ZSTD", True),
+        ({CODEC: ""}, "ZSTD", True),
+    ],
+)
+def test_the_codec_is_that_of_the_property_or_a_note_says_which_it_is(
+    settings: dict[str, str], codec: str, is_noted: bool, tmp_path: Path
+) -> None:
+    TableBuilder().commit(protocol(), metadata(configuration=settings), add("a.parquet")).write(tmp_path / "t")
+
+    result = deltacli("checkpoint", tmp_path / "t")
+
+    (file,) = (tmp_path / "t" / "_delta_log").glob("*.checkpoint.parquet")
+    footer = pq.ParquetFile(file).metadata
+    assert {codec} == {footer.row_group(0).column(index).compression for index in range(footer.num_columns)}
+    assert (f"note: {CODEC} is {settings.get(CODEC)!r}, which cannot be written; " in result.err) == is_noted
+    assert 0 == result.code

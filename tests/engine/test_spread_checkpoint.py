@@ -137,6 +137,7 @@ def test_rows_of_row_groups_and_of_newer_commits_get_sidecars_of_their_own(engin
     assert [1] * (len(result.files) - 1) == [file.rows for file in result.files[1:]]
     assert before == state_document(open_at(storage))
     assert [] == sorted(set(log_names(storage, SIDECARS)) - named(storage))
+    assert () == open_at(storage).validate(select=("checkpoint.v2-tags",)).findings
     assert {CheckpointVerdict.AGREES} == {found.verdict for found in verify_checkpoints(open_at(storage))}
 
 

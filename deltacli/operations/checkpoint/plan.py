@@ -27,7 +27,7 @@ from deltacli.operations.table.find_log import Log, list_log
 from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.table.rebuild import read_snapshot, rebuild
 from deltacli.operations.table.version import Snapshot
-from deltacli.work.checkpoints.writing import Encoding
+from deltacli.work.checkpoints.writing import CODEC, DEFAULT_CODEC, Encoding, unwritable_codec
 
 STATS_AS_JSON = "delta.checkpoint.writeStatsAsJson"
 STATS_AS_STRUCT = "delta.checkpoint.writeStatsAsStruct"
@@ -171,6 +171,10 @@ def plan_of(snapshot: Snapshot, listing: LogListing, request: CheckpointRequest,
     is_written = request.force or (forms.present is None and behind >= request.if_behind)
     if is_written:
         notes += forms.notes(version, layout, force=request.force)
+        if (codec := unwritable_codec(snapshot.properties)) is not None:
+            notes += (
+                f"{CODEC} is {codec!r}, which cannot be written; the checkpoint is compressed with {DEFAULT_CODEC}",
+            )
     return CheckpointPlan(
         snapshot,
         listing,

@@ -35,7 +35,7 @@ _PAGE_BYTES = 1 << 20
 _BLOCK_BYTES = 1 << 20
 _CODECS = {"none": "none", "uncompressed": "none", "snappy": "snappy", "gzip": "gzip", "zstd": "zstd", "lz4": "lz4"}
 _CODECS |= {"lz4_raw": "lz4", "brotli": "brotli"}
-DEFAULT_CODEC = "snappy"
+DEFAULT_CODEC = "zstd"
 CODEC = "delta.parquet.compression.codec"
 FORMAT_VERSION = "delta.parquet.format.version"
 
@@ -50,14 +50,9 @@ class Encoding(NamedTuple):
     def of(cls, properties: Mapping[str, str]) -> Encoding:
         """Return the encoding that the table properties request.
 
-        Uses Snappy, which every reader supports, if they name no codec that can be written here. Raises Refused for an
-        invalid version of the format. Spec: Table Properties.
+        Uses the default, if they name no codec that can be written here. Raises Refused for an invalid version of the
+        format. Spec: Table Properties.
         """
-        import pyarrow as pa
-
-        codec = _CODECS.get(str(properties.get(CODEC) or "").strip().lower(), DEFAULT_CODEC)
-        if codec != "none" and not pa.Codec.is_available(codec):
-            codec = DEFAULT_CODEC
         version = properties.get(FORMAT_VERSION, "1.0.0")
         if not PARQUET_VERSIONS.fullmatch(version):
             raise Refused(
@@ -66,7 +61,19 @@ class Encoding(NamedTuple):
                 facts={"found": version, "expected": "1.0.0 or 2.x.y"},
                 hint=f"deltacli properties {{table}} set {FORMAT_VERSION}=1.0.0",
             )
-        return cls(codec, "2.0" if version.startswith("2.") else "1.0")
+        return cls(_codec_of(properties) or DEFAULT_CODEC, "2.0" if version.startswith("2.") else "1.0")
+
+
+def unwritable_codec(properties: Mapping[str, str]) -> str | None:
+    """Return the codec that the table properties name, if it cannot be written here."""
+    return properties.get(CODEC) if _codec_of(properties) is None else None
+
+
+def _codec_of(properties: Mapping[str, str]) -> str | None:
+    import pyarrow as pa
+
+    codec = _CODECS.get(str(properties.get(CODEC) or "").strip().lower())
+    return codec if codec is None or codec == "none" or pa.Codec.is_available(codec) else None
 
 
 @dataclass(frozen=True, slots=True)
