@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from threading import Lock
 from typing import NamedTuple
@@ -12,7 +12,7 @@ from deltacli.sharing.protocol.wire_errors import ErrorCode, WireError
 from deltacli.sharing.server.ports import Caller
 from deltacli.sharing.signing.choose import FileAccess, Proxy, choose_access
 from deltacli.sharing.signing.keys import Keys
-from deltacli.sharing.signing.local import LocalUrlSigner, open_file_url
+from deltacli.sharing.signing.local import FILE_KEY, LocalUrlSigner, open_file_url
 from deltacli.sharing.signing.signed_urls import SignedUrls, UrlSigner
 from deltacli.sharing.signing.tokens import TokenRefused
 from deltacli.sharing.tables.snapshots import Place, place_of
@@ -36,6 +36,7 @@ class TimedSigner:
 
     signer: UrlSigner
     clock: Callable[[], int]
+    identity: Hashable
     waits: bool = False
 
     def sign(self, paths: Sequence[str], expires_ms: int) -> SignedUrls:
@@ -57,15 +58,18 @@ class FileUrls:
     def for_table(self, table: SharedTable, caller: Caller) -> TimedSigner:
         """Return the signer of a table for a recipient. Raises what looking up credentials raises."""
         access = self._access(table)
+        table_id = "/".join((table.share, table.schema, table.name, table.table_id))  # names have no slash
+        key = self.keys.signing(FILE_KEY, self.clock())
+        identity = (place_of(table), table_id, caller.name, caller.token_epoch, caller.expires_ms, key.id)
         signer: UrlSigner = access.signer or LocalUrlSigner(
             self.keys,
             self.base_url,
-            table_id="/".join((table.share, table.schema, table.name, table.table_id)),  # names have no slash
+            table_id=table_id,
             recipient=caller.name,
             token_epoch=caller.token_epoch,
             not_after_ms=caller.expires_ms,
         )
-        return TimedSigner(signer, self.clock, access.waits)
+        return TimedSigner(signer, self.clock, identity, access.waits)
 
     def verify(self, segments: Sequence[str], query: str) -> FileClaim:
         """Return what a URL says, given the raw segments behind `_files` and the raw query. Raises WireError."""

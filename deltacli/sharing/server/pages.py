@@ -7,8 +7,10 @@ that it never leads to another version than the one it was made for. Spec: EndSt
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +22,7 @@ from deltacli.sharing.server.logs import NAME
 from deltacli.sharing.server.ports import Access, Seal
 from deltacli.sharing.server.signed_actions import ROWS_A_STEP, FileSource, in_chunks, sign_lines
 from deltacli.sharing.signing.tokens import Bound
+from deltacli.sharing.tables.flights import Steps
 
 if TYPE_CHECKING:
     import pyarrow
@@ -31,12 +34,18 @@ _PAGE, _REFRESH = "page", "refresh"
 @dataclass(frozen=True)
 class FileGroup:
     """Files of one commit or snapshot, after lines about what changed before them. `open` yields the same `rows` files
-    each time, in batches with the style of their lines. It is called only where the page has some of them.
+    each time, in batches with the style of their lines. It is called only where the page has some of them. `join` is
+    entered while their lines are made, in steps.
     """
 
     rows: int
     open: Callable[[], Iterable[tuple[LineStyle, pyarrow.RecordBatch]]]
     before: bytes = b""
+    join: Callable[[], AbstractContextManager[Steps]] = lambda: nullcontext(_alone)
+
+
+def _alone(_step: Hashable, work: Callable[[], bytes]) -> bytes:
+    return work()
 
 
 @dataclass(frozen=True)
@@ -66,13 +75,15 @@ class Page:
 def _lines_between(group: FileGroup, low: int, high: int, source: FileSource) -> Iterator[bytes]:
     """Yield the lines of the files of a group from one row number to another."""
     first = 0
-    for style, batch in group.open():
-        begin, end = max(low - first, 0), min(high - first, batch.num_rows)
-        for start in range(begin, end, ROWS_A_STEP):
-            yield sign_lines(source, batch.slice(start, min(ROWS_A_STEP, end - start)), style)
-        first += batch.num_rows
-        if first >= high and first < group.rows:
-            return
+    with group.join() as steps:
+        for style, batch in group.open():
+            begin, end = max(low - first, 0), min(high - first, batch.num_rows)
+            for start in range(begin, end, ROWS_A_STEP):
+                rows = batch.slice(start, min(ROWS_A_STEP, end - start))
+                yield steps((first + start, rows.num_rows), partial(sign_lines, source, rows, style))
+            first += batch.num_rows
+            if first >= high and first < group.rows:
+                return
 
 
 @dataclass(frozen=True)

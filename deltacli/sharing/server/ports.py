@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -63,6 +63,10 @@ class UrlSigner(Protocol):
 
     @property
     def waits(self) -> bool: ...
+
+    @property
+    def identity(self) -> Hashable:
+        """Equal for signers that make the same URLs, now."""
 
     def sign(self, paths: Sequence[str], expires_ms: int) -> SignedUrls:
         """Return a URL for each path, relative to the table and decoded. They expire at `expires_ms` or before."""

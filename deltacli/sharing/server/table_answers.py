@@ -7,7 +7,8 @@ Spec: Query Table Version; Query Table Metadata; Read Data from a Table.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from deltacli.sharing.configuration.settings import Settings
@@ -22,12 +23,16 @@ from deltacli.sharing.server.answers import VERSION_HEADER, Answer, Wishes, head
 from deltacli.sharing.server.pages import FileGroup, Page, PageTokens, assemble, digest_of, end_line
 from deltacli.sharing.server.ports import Access, OpenSigner, Seal
 from deltacli.sharing.server.signed_actions import ROWS_A_STEP, FileSource
+from deltacli.sharing.tables.flights import SharedSteps
 from deltacli.sharing.tables.shared_snapshot import SharedSnapshot, batches_of
 from deltacli.sharing.tables.snapshots import SharedSnapshots
 from deltacli.sharing.tables.versions import choose_version, commit_time_ms, first_readable_since
 
 if TYPE_CHECKING:
     import pyarrow
+
+_MOST_SHARED_BYTES = 32 << 20
+_EXPIRY_STEP_MS = 10_000
 
 
 @dataclass(frozen=True)
@@ -39,6 +44,8 @@ class TableAnswers:
     seal: Seal
     clock: Callable[[], int]
     settings: Settings
+    lines: SharedSteps = field(default_factory=lambda: SharedSteps(_MOST_SHARED_BYTES))
+    """The lines that equal queries get at the same time."""
 
     def version(self, table: SharedTable, starting_ms: int | None) -> dict[str, str]:
         """Return the header with the newest version, or the first one committed at or after a time."""
@@ -81,7 +88,13 @@ class TableAnswers:
             refresh = tokens.refresh(version) if request.include_refresh_token else None
             tail = end_line(style.expires_ms, refresh_token=refresh, next_page_token=following)
         head = head_of(table, snapshot, form, dated=dated)
-        group = FileGroup(files.num_rows, lambda: ((style, batch) for batch in batches_of(files, ROWS_A_STEP)))
+        group = FileGroup(
+            files.num_rows,
+            lambda: ((style, batch) for batch in batches_of(files, ROWS_A_STEP)),
+            join=partial(
+                self.lines.joined, (snapshot.identity, source.signer.identity, style, hints, request.is_paged)
+            ),
+        )
         lines = page.parts([group], files.num_rows, source)
         parts = assemble(head, lines, tail, reports_failure=wishes.capabilities.end_stream_action)
         about: dict[str, object] = {"version": version, "files": files.num_rows, "filesTotal": snapshot.files.num_rows}
@@ -98,8 +111,12 @@ class TableAnswers:
         return FileSource(storage, self.open_signer(table, access.caller))
 
     def expiry_for(self, access: Access, source: FileSource) -> int:
-        """Return when URLs for a caller expire: never after its token, nor after the credential that signs them."""
-        until = self.clock() + self.settings.url_lifetime_seconds * 1_000
+        """Return when URLs for a caller expire: never after its token, nor after the credential that signs them. Their
+        lifetime is rounded down by at most 1 %, so that equal queries at the same time get the same URLs.
+        """
+        lifetime_ms = self.settings.url_lifetime_seconds * 1_000
+        until = self.clock() + lifetime_ms
+        until -= until % min(_EXPIRY_STEP_MS, lifetime_ms // 100)
         until = until if access.caller.expires_ms is None else min(until, access.caller.expires_ms)
         return source.signer.sign([], until).expires_ms
 

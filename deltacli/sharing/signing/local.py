@@ -21,7 +21,7 @@ from deltacli.sharing.signing.tokens import TokenRefused, from_text, to_text
 from deltacli.sharing.signing.v4 import hmac_states
 
 SEGMENT = "_files"
-_KIND = "file"
+FILE_KEY = "file"
 _FORMAT = b"\x01"
 _QUERY = re.compile(r"sp=r&se=([1-9][0-9]{0,15})&sig=([A-Za-z0-9_-]{43})")
 _TO_URL = bytes.maketrans(b"+/", b"-_")
@@ -62,7 +62,7 @@ class LocalUrlSigner:
         """Return the URLs of files, given by their decoded paths below the table's root."""
         if self._not_after_ms is not None:
             expires_ms = min(expires_ms, self._not_after_ms)
-        key = self._keys.signing(_KIND, now_ms)
+        key = self._keys.signing(FILE_KEY, now_ms)
         scope = to_text(_FORMAT + key.id + self._claims)
         head, tail = f"{self._base}{scope}/".encode(), f"?sp=r&se={expires_ms}&sig=".encode()
         inner, outer = hmac_states(key.secret)
@@ -85,7 +85,7 @@ def open_file_url(keys: Keys, scope: str, path: str, query: str, *, now_ms: int)
     claims, name = from_text(scope), from_text(path)
     if match is None or claims[:1] != _FORMAT:
         raise TokenRefused("invalid")
-    key = keys.checking(_KIND, claims[1 : 1 + ID_BYTES], now_ms)
+    key = keys.checking(FILE_KEY, claims[1 : 1 + ID_BYTES], now_ms)
     if key is None:
         raise TokenRefused("invalid")
     expected = hmac.digest(key.secret, _fixed(scope, match[1]) + path.encode(), "sha256")

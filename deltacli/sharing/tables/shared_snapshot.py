@@ -57,6 +57,11 @@ class SharedSnapshot:
         return replace(self, files=self.files.schema.empty_table())
 
     @cached_property
+    def identity(self) -> object:
+        """What only this object has, for a key that does not keep it in memory."""
+        return object()
+
+    @cached_property
     def config(self) -> TableConfiguration:
         """Protocol, metadata and schema together. Raises Unreadable (`schema.*`)."""
         schema = parse_schema(self.metadata.schema_string or NO_COLUMNS)
