@@ -73,7 +73,9 @@ OF_A_RUN = (
     "sentence",
 )
 """Keys whose values differ from run to run, or by what a store keeps of the times of files."""
-OF_A_FROZEN_CLOCK = "log.mtime-order"
+OF_A_FROZEN_CLOCK = ("log.mtime-order", "log.mtime-vs-commitinfo")
+BY_THE_CLOCK = ("vacuum {t} --yes", "log expire", "doctor storage", "validate")
+"""Commands that judge by the times of files, which Azurite sets itself."""
 OF_A_STORE = ("doctor", "log backup", "log restore")
 """Commands whose documents describe the store, or times that only local disks keep: their exit codes are compared."""
 
@@ -105,7 +107,7 @@ def comparable(value: Any, places: dict[str, str], key: str = "") -> Any:
     if isinstance(value, dict):
         return {name: comparable(inner, places, name) for name, inner in sorted(value.items())}
     if isinstance(value, list):
-        kept = (each for each in value if not (isinstance(each, dict) and each.get("rule") == OF_A_FROZEN_CLOCK))
+        kept = (each for each in value if not (isinstance(each, dict) and each.get("rule") in OF_A_FROZEN_CLOCK))
         return [comparable(inner, places) for inner in kept]
     if isinstance(value, str):
         for name, place in places.items():
@@ -160,11 +162,13 @@ def test_commands_by_the_uris_of_a_cloud_say_and_do_the_same_as_on_a_local_disk(
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("store", [name for name in CLOUDS if name != "azurite"])
+@pytest.mark.parametrize("store", CLOUDS)
 def test_every_command_on_every_cloud_says_and_does_the_same_as_on_a_local_disk(
     store: str, request: pytest.FixtureRequest, tmp_path: Path, capsysbinary: Capture
 ) -> None:
-    check_lines(LINES, store, request, tmp_path, capsysbinary)
+    lines = tuple(line for line in LINES if store != "azurite" or not line.startswith(BY_THE_CLOCK))
+
+    check_lines(lines, store, request, tmp_path, capsysbinary)
 
 
 def files_below(storage: Any) -> list[str]:
