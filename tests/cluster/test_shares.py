@@ -64,7 +64,7 @@ def address(table: Grown, tmp_path: Path) -> Iterator[str]:
 
 def _direct(path: Path) -> Rows:
     rows = open_table(str(path)).snapshot().scan().to_arrow()
-    return count_rows([rows], rows.schema.names)
+    return counted(rows)
 
 
 @needs_corpus
