@@ -484,7 +484,8 @@ def test_comments_and_metadata_of_columns_are_kept_and_those_of_engines_are_not(
     assert wanted == frame.schema["id"].metadata == plain.schema["id"].metadata
     assert {"comment": "a struct"} == frame.schema["s"].metadata
     assert {"comment": "in a struct"} == frame.schema["s"].dataType["x"].metadata
-    assert "ReadSchema: struct<s:struct<x:bigint>>" in explained(frame.select("s.x").where("s.x > 3"))
+    read = explained(frame.select("s.x").where("s.x > 3"))
+    assert "ReadSchema: struct<s:struct<x:bigint>" in read  # Spark 4.0 reads the number of the row, too
 
 
 # -- settings ---------------------------------------------------------------------------------------------------------
