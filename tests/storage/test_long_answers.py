@@ -280,3 +280,39 @@ def stub(cloud: str, request: pytest.FixtureRequest) -> tuple[CloudServer, Stora
     store = open_storage(uri, retry=Retry(0, pause=lambda _: None))
     store.put("a", b"1")
     return server, store
+
+
+class _Cut(BaseHTTPRequestHandler):
+    """Sends the first lines of a commit, without a length: the end of the connection is the end of the body."""
+
+    def log_message(self, *_: object) -> None:
+        """Print nothing."""
+
+    def do_GET(self) -> None:
+        self.send_response(200)
+        for name, value in OBJECT.items():
+            if name != "Content-Range":
+                self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(b'{"protocol":{"minReaderVersion":1,"minWriterVersion":2}}\n')
+
+
+@pytest.mark.parametrize("cloud", ["gcs", "azure", "s3"])
+def test_an_object_that_ends_with_the_connection_is_refused(cloud: str) -> None:
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Cut) as server:
+        server.daemon_threads = True
+        Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
+        uri = {
+            "gcs": "gs://bucket/t",
+            "azure": "abfss://container@account.dfs.core.windows.net/t",
+            "s3": "s3://bucket/t",
+        }
+        given = {"anon": "true", "endpoint_url": f"http://127.0.0.1:{server.server_port}"}
+        options = {**given, "region": "us-east-1"} if cloud == "s3" else given
+        store = open_storage(uri[cloud], options, retry=Retry(0, pause=lambda _: None))
+
+        with pytest.raises(StorageFailed) as caught:
+            store.read("_delta_log/00000000000000000000.json")
+        server.shutdown()
+
+    assert "without its length" in str(caught.value) + str(caught.value.facts)

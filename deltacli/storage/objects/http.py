@@ -155,9 +155,12 @@ class Transport:
 
     def _read(self, found: Any, request: Request, answer: Answer) -> bytes:  # Any: a response of urllib3
         """Return the body of an answer. Raises HttpFault, without reading more, for one that is too long, or that is
-        compressed, which was not asked for: of an object, the bytes are those that are stored.
+        compressed, which was not asked for: of an object, the bytes are those that are stored, and it shows its end.
         """
         is_object, limit = request.reads_object and found.status < 300, request.limit
+        if is_object and found.length_remaining is None and "transfer-encoding" not in answer.headers:
+            found.close()
+            raise HttpFault(Fate.BROKEN, f"an object without its length, from {self.host}")
         if found.status >= 300:
             limit = LARGEST_ANSWER
         elif is_object and found.status == 200:

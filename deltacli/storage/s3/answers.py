@@ -64,8 +64,14 @@ def is_stored(answer: Fields) -> bool:
 
 
 def body_of(answer: Fields, place: str, span: str, endpoint: str) -> bytes:
-    """Return the body of an answer with an object, or with the range that was asked for ('' for all)."""
+    """Return the body of an answer with an object, or with the range that was asked for ('' for all). Raises
+    StorageFailed where it is too long, or where it does not show its end.
+    """
     declared = answer.get("ContentLength")
+    headers = answer.get("ResponseMetadata", {}).get("HTTPHeaders", {})
+    if declared is None and "transfer-encoding" not in headers:
+        answer["Body"].close()
+        raise unexpected(place, "read", "an object without its length", endpoint)
     limit = declared if isinstance(declared, int) else LARGEST_UNDECLARED
     limit = length_of(span) if span and answer.get("ContentRange") else limit
     data = None if isinstance(declared, int) and declared > limit else read_up_to(limit, answer["Body"].read)
