@@ -44,12 +44,12 @@ def schema_difference(text: str, schema: pyarrow.Schema) -> tuple[str, str] | No
     """
     found = dict(_columns(table_schema(schema), ""))
     try:
-        told = dict(_columns(json.loads(text), ""))
+        recorded = dict(_columns(json.loads(text), ""))
     except (ValueError, TypeError, KeyError, RecursionError):
         return "no schema", plural(len(found), "column")
-    variants = tuple(f"{path}." for path, kind in told.items() if kind == "variant")
-    for path in (*told, *found):
-        one, other = told.get(path), found.get(path)
+    variants = tuple(f"{path}." for path, kind in recorded.items() if kind == "variant")
+    for path in (*recorded, *found):
+        one, other = recorded.get(path), found.get(path)
         if one not in (other, "variant") and other != "null" and not path.startswith(variants):
             return _described(path, one), _described(path, other)
     return None

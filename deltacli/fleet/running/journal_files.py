@@ -78,7 +78,7 @@ class Summary:
 
 
 def read_summary(state: Path) -> Summary:
-    """Return the summary of a state directory; an empty one where there is none, or where it is damaged or does not
+    """Return the summary of a state directory; an empty one if it does not exist, is damaged, or does not
     belong to the files.
     """
     try:

@@ -18,7 +18,7 @@ def new_run_id(now_ms: int, newest: str | None = None) -> str:
 
 
 def begin_of(run: str) -> int:
-    """Return the time in the name of a run, or of its file, -1 where there is none."""
+    """Return the time in the name of a run, or of its file; -1 if it has no time."""
     try:
         moment = datetime.strptime(run.partition("-")[0], "%Y%m%dT%H%M%S%fZ").replace(tzinfo=UTC)
     except ValueError:

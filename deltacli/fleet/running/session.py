@@ -88,7 +88,7 @@ class FleetSession:
             writer.close()
 
     def _summarize(self) -> None:
-        """Summarize the journal. A fault is no fault of the run: the next one tries again."""
+        """Summarize the journal. A failure is a warning, because the next run tries again."""
         try:
             summarize(self.state, self.clock)
         except DeltacliError as fault:

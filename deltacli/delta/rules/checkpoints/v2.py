@@ -272,12 +272,12 @@ def tags_describe_what_is_there(view: CheckpointView) -> Iterator[Finding]:
     for path in sorted(locations & view.schemas.keys()) if tags.get(SIDECAR_SCHEMA) else ():
         differs = schema_difference(tags[SIDECAR_SCHEMA], view.schemas[path])
         if differs is not None:
-            told, found = differs
+            recorded, found = differs
             yield V2_TAGS.at(
                 view.place(path, SIDECAR_SCHEMA),
-                f"the tag {SIDECAR_SCHEMA} of the checkpoint of version {view.version} has {told}, but a sidecar has "
-                f"{found}",
-                seen=told,
+                f"the tag {SIDECAR_SCHEMA} of the checkpoint of version {view.version} has {recorded}, but a sidecar "
+                f"has {found}",
+                seen=recorded,
                 expected=found,
             )
 
