@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from deltacli.clock import Clock, system_clock
 from deltacli.engine.base import Engine
@@ -16,6 +16,7 @@ from deltacli.paimon.table_paths import MAIN_BRANCH
 from deltacli.progress import SILENT, Progress
 from deltacli.storage import Storage, open_storage
 from deltacli.storage.secrets import without_secrets
+from deltacli.typing import JsonObject
 
 if TYPE_CHECKING:
     from deltacli.operations.paimon.alter import AlterOutcome
@@ -141,7 +142,7 @@ class Paimon:
     @named
     def alter(
         self,
-        changes: Iterable[SchemaChange | Mapping[str, Any]],  # Any: JSON values
+        changes: Iterable[SchemaChange | JsonObject],
         *,
         allow_lossy: bool = False,
         with_options: bool = False,
@@ -172,7 +173,7 @@ class Paimon:
         return self.alter(requested, allow_lossy=allow_lossy, dry_run=dry_run)
 
 
-def _as_changes(changes: Iterable[SchemaChange | Mapping[str, Any]]) -> tuple[SchemaChange, ...]:  # Any: JSON values
+def _as_changes(changes: Iterable[SchemaChange | JsonObject]) -> tuple[SchemaChange, ...]:
     """Return changes, those that are JSON objects as values. Raises UsageError."""
     from deltacli.paimon.evolution.requests import change_of
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from deltacli.storage.tally import Call, HostTally
+from deltacli.typing import Json
 from deltacli.units import format_size
 
 
@@ -19,7 +19,7 @@ def text_of(host: HostTally) -> str:
     return f"{text}; estimated price {_dollars(host.price_usd)} ({host.prices.source})"
 
 
-def document_of(host: HostTally) -> dict[str, Any]:  # Any: JSON values
+def document_of(host: HostTally) -> dict[str, Json]:
     """Return the calls to one endpoint for programs."""
     return {
         "type": "calls",

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, BinaryIO, Generic, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, BinaryIO, Generic, NamedTuple, Protocol, TypeVar
 
 from deltacli.cli.render.json import EncodedItems, dumps, envelope
+from deltacli.typing import JsonObject
 
 if TYPE_CHECKING:
     import pyarrow
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from deltacli.cli.terminal.term import Terminal
 
 Row = TypeVar("Row")
-Json = Mapping[str, Any]  # Any: JSON values
 Emit = Callable[[EncodedItems], None]
 """Takes lines of NDJSON, a block at a time."""
 
@@ -28,9 +28,9 @@ class Document(NamedTuple):
     `after` returns once all are written end the document (`complete`, totals).
     """
 
-    fields: Json
+    fields: JsonObject
     items: Iterable[EncodedItems] | None = None
-    after: Callable[[], Json] = lambda: {"complete": True}
+    after: Callable[[], JsonObject] = lambda: {"complete": True}
 
 
 class RowForm(Protocol):
@@ -141,9 +141,9 @@ class Outcome(Result):
 
     kind: str
     table: str
-    content: Json
+    content: JsonObject
     said: Callable[[], Sequence[Section]]
-    rows: Iterable[Json]
+    rows: Iterable[JsonObject]
     columns: Sequence[str]
     drawn: Callable[[Canvas], None] | None = None
     """Draws the result on a terminal; None: as its sections."""
@@ -175,13 +175,13 @@ class Listing(Result, Generic[Row]):
     A document has the `fields`, then the items under the name `items_name`; `last` is a line after them.
     """
 
-    fields: Json
+    fields: JsonObject
     line: str
-    items: Sequence[Json]
+    items: Sequence[JsonObject]
     columns: Sequence[Column[Row]]
     rows: Sequence[Row]
     items_name: str = "items"
-    last: Json | None = None
+    last: JsonObject | None = None
     said: Callable[[Terminal], Sequence[Section]] = field(default=lambda _: [])
     lists: bool = True
     drawn: Callable[[Canvas], None] | None = None
@@ -224,12 +224,12 @@ def draw_if_drawn(sink: BinaryIO, terminal: Terminal, draw: Callable[[Canvas], N
     return True
 
 
-def line_of(item: Json, kind: str) -> EncodedItems:
+def line_of(item: JsonObject, kind: str) -> EncodedItems:
     """Return an item as a line of NDJSON with its `type`."""
     return EncodedItems(1, memoryview(dumps({"type": kind, **item}) + b"\n"))
 
 
-def emit_lines(emit: Emit, items: Iterable[Json], kind: str) -> None:
+def emit_lines(emit: Emit, items: Iterable[JsonObject], kind: str) -> None:
     """Write items as lines of NDJSON."""
     for item in items:
         emit(line_of(item, kind))

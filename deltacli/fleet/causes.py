@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from deltacli.fleet.status import Alert, TableStatus
+from deltacli.typing import Json
 from deltacli.units import plural
 
 
@@ -23,7 +24,7 @@ class Cause(NamedTuple):
             return f"{self.what} ({self.tables[0]})"
         return f"{self.what}: {plural(len(self.tables), 'table')}"
 
-    def as_json(self) -> dict[str, Any]:  # Any: JSON values
+    def as_json(self) -> dict[str, Json]:
         """Return the cause for documents."""
         found = {"cause": self.what, "tables": len(self.tables)}
         return found if self.advice is None else found | {"next": self.advice}

@@ -21,6 +21,7 @@ from deltacli.fleet.running.leases import process_is_alive
 from deltacli.fleet.thresholds import Judgement, State, judge_thresholds
 from deltacli.hints import quoted_table
 from deltacli.storage.secrets import all_without_secrets
+from deltacli.typing import Json, JsonObject
 from deltacli.units import format_timestamp
 
 POINTS = 30
@@ -93,7 +94,7 @@ class StepStatus:
     message: str = ""
     succeeded_ms: int | None = None
     code: str | None = None
-    findings: Sequence[Mapping[str, Any]] = ()  # Any: JSON values
+    findings: Sequence[JsonObject] = ()
     """The first findings of a validation that failed."""
 
     @property
@@ -101,7 +102,7 @@ class StepStatus:
         """Return True if somebody has to look."""
         return self.state in NOT_DONE or self.state == "findings"
 
-    def as_json(self) -> dict[str, Any]:  # Any: JSON values
+    def as_json(self) -> dict[str, Json]:
         """Return the step for documents."""
         found: dict[str, Any] = {"kind": self.kind, "state": self.state, "exit": self.exit_code, "run": self.run}  # Any
         found |= {"timestampMs": self.timestamp_ms, "timestamp": format_timestamp(self.timestamp_ms)}
@@ -184,7 +185,7 @@ class TableStatus:
             self.trends.add(name, timestamp_ms, value)
             self.numbers[name] = value
 
-    def as_json(self) -> dict[str, Any]:  # Any: JSON values
+    def as_json(self) -> dict[str, Json]:
         """Return the table for documents."""
         found: dict[str, Any] = {
             "table": self.shown_name,
@@ -242,7 +243,7 @@ class RunStatus:
             return "complete"
         return "active" if self.is_active else "interrupted"
 
-    def as_json(self) -> dict[str, Any]:  # Any: JSON values
+    def as_json(self) -> dict[str, Json]:
         """Return the run for documents. What is not known yet is null."""
         return {
             "run": self.run,
@@ -427,7 +428,7 @@ class StatusReader:
             _age_facts(table.numbers, kind, now_ms, details)
 
     @staticmethod
-    def _note(table: TableStatus, now_ms: int, numbers: Mapping[str, Any], names: Iterable[str]) -> None:  # Any: JSON
+    def _note(table: TableStatus, now_ms: int, numbers: JsonObject, names: Iterable[str]) -> None:
         for name in names:
             table.note(name, now_ms, numbers.get(name))
 
@@ -479,7 +480,7 @@ def _table_of(state: Record, trends: bytes) -> TableStatus:
     return TableStatus(state["table"], state["group"], state["seen"], steps, problem, Trends(trends), state["numbers"])
 
 
-def _age_facts(numbers: dict[str, int], kind: str, now_ms: int, details: Mapping[str, Any]) -> None:  # Any: JSON values
+def _age_facts(numbers: dict[str, int], kind: str, now_ms: int, details: JsonObject) -> None:
     """Update the facts of a listing by a step that was done after it."""
     if kind == "checkpoint":
         numbers |= {"commitsBehind": 0, "checkpointMs": now_ms}

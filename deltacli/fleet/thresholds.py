@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from deltacli.fleet.policy_file.model import AlertPolicy
 from deltacli.hints import quoted_table
+from deltacli.typing import Json
 from deltacli.units import format_duration, format_size, plural
 
 Numbers = Mapping[str, int]
@@ -40,7 +41,7 @@ class Judgement(NamedTuple):
         """Return the name and the value."""
         return self.threshold if self.value is None else f"{self.threshold} {_WRITTEN[self.threshold](self.value)}"
 
-    def as_json(self) -> dict[str, Any]:  # Any: JSON values
+    def as_json(self) -> dict[str, Json]:
         """Return the threshold for documents."""
         found: dict[str, Any] = {"name": self.threshold, "state": self.state.value, "message": self.message}  # Any
         found |= {"limit": self.limit, "value": self.value}

@@ -23,6 +23,7 @@ from deltacli.paimon.types import (
     type_text,
     with_nullability,
 )
+from deltacli.typing import ArrowType
 
 if TYPE_CHECKING:
     import pyarrow
@@ -178,7 +179,7 @@ def _field_of(field: pyarrow.Field, path: str, report: Report) -> DataField:
     )
 
 
-def _type_of(kind: Any, nullable: bool, path: str, report: Report) -> DataType:  # Any: a type of pyarrow
+def _type_of(kind: ArrowType, nullable: bool, path: str, report: Report) -> DataType:
     import pyarrow as pa
 
     def part(field: Any) -> DataType:
@@ -201,7 +202,7 @@ def _type_of(kind: Any, nullable: bool, path: str, report: Report) -> DataType: 
     return with_nullability(_atomic_of(kind, path, report), nullable)
 
 
-def _atomic_of(kind: Any, path: str, report: Report) -> AtomicType:  # Any: a type of pyarrow
+def _atomic_of(kind: ArrowType, path: str, report: Report) -> AtomicType:
     import pyarrow as pa
 
     name = str(kind)

@@ -9,7 +9,9 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from json.encoder import encode_basestring
-from typing import Any, NamedTuple, NoReturn
+from typing import NamedTuple, NoReturn
+
+from deltacli.typing import Json
 
 _SPACE = " \t\r\n"
 _TOO_LONG = "a number has too many digits"
@@ -22,7 +24,7 @@ class BadJson(ValueError):
 class JsonText(NamedTuple):
     """A JSON value, the keys that occur more than once in one object, and the number of characters after the value."""
 
-    value: Any  # Any: JSON values
+    value: Json
     duplicate_keys: tuple[str, ...] = ()
     trailing: int = 0
 
@@ -35,7 +37,7 @@ def read_json(data: bytes) -> JsonText:
         raise BadJson("the file begins with a byte order mark")
     duplicates: list[str] = []
 
-    def collect(pairs: list[tuple[str, Any]]) -> dict[str, Any]:  # Any: JSON values
+    def collect(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
         found = dict(pairs)
         if len(found) < len(pairs):
             seen: set[str] = set()

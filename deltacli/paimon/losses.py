@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
+
+from deltacli.typing import Json
 
 
 class Loss(NamedTuple):
@@ -25,7 +27,7 @@ class Loss(NamedTuple):
         arrow = f"{self.what} {self.before}" + (f" -> {self.after}" if self.after else " is left out")
         return f"{place}{arrow}: {self.reason}"
 
-    def as_json(self) -> dict[str, Any]:  # Any: JSON values
+    def as_json(self) -> dict[str, Json]:
         """Return the loss as in documents."""
         found = {"column": self.column, "what": self.what, "from": self.before, "to": self.after}
         return {name: value for name, value in found.items() if value} | {"reason": self.reason, "lost": self.is_lost}

@@ -15,6 +15,7 @@ from deltacli.paimon.oddities import Odd, Oddity
 from deltacli.paimon.type_objects import MissingKey, RequiredIds, parse_field
 from deltacli.paimon.type_strings import BadType
 from deltacli.paimon.types import DataField, field_json, walk_fields
+from deltacli.typing import Json, JsonObject
 
 CURRENT_VERSION = 3
 FIRST_SYSTEM_ID = 1_073_741_823
@@ -44,7 +45,7 @@ class Schema:
     defaulted: tuple[str, ...] = field(default=(), compare=False)
     oddities: tuple[Oddity, ...] = field(default=(), compare=False)
 
-    def as_json(self) -> dict[str, Any]:  # Any: JSON values
+    def as_json(self) -> dict[str, Json]:
         """Return the schema as the content of a file, with the compatibility defaults."""
         found: dict[str, Any] = {
             "version": self.version,
@@ -85,7 +86,7 @@ def read_schema(data: bytes) -> Schema:
 
 
 class _Reader:
-    def __init__(self, content: Mapping[str, Any], oddities: list[Oddity]) -> None:  # Any: JSON values
+    def __init__(self, content: JsonObject, oddities: list[Oddity]) -> None:
         self._content = content
         self._oddities = oddities
 
@@ -119,7 +120,7 @@ class _Reader:
             raise _bad_value(key, "not a whole number")
         return value
 
-    def _list(self, key: str) -> list[Any]:  # Any: JSON values
+    def _list(self, key: str) -> list[Json]:
         if key not in self._content:
             raise _missing(key)
         value = self._content[key]

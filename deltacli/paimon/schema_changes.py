@@ -23,6 +23,7 @@ from deltacli.paimon.types import (
     type_json,
     type_text,
 )
+from deltacli.typing import Json
 
 Path = tuple[str, ...]
 
@@ -53,14 +54,14 @@ class Change:
     kind: ChangeKind
     path: Path = ()
     field_id: int | None = None
-    before: Any = None  # Any: JSON values
-    after: Any = None  # Any: JSON values
+    before: Json = None
+    after: Json = None
     loss: Loss = Loss.LOSSLESS
     reason: str = ""
     cast: str | None = None
     """Paimon's word for a change of type: `implicit` or `explicit`."""
 
-    def as_json(self) -> dict[str, Any]:  # Any: JSON values
+    def as_json(self) -> dict[str, Json]:
         """Return the change as in documents, without absent values."""
         is_option = self.kind in (ChangeKind.SET_OPTION, ChangeKind.REMOVE_OPTION)
         found: dict[str, Any] = {"kind": self.kind.value}

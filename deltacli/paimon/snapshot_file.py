@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from deltacli.errors import Unreadable
 from deltacli.paimon.json_text import BadJson, read_object
+from deltacli.typing import JsonObject
 
 MAX_SNAPSHOT_BYTES = 64 << 20
 
@@ -22,7 +21,7 @@ class SnapshotFile:
     schema_id: int
     commit_kind: str
     time_ms: int
-    content: Mapping[str, Any] = field(compare=False)  # Any: JSON values
+    content: JsonObject = field(compare=False)
 
     @property
     def manifest_lists(self) -> tuple[str, ...]:
@@ -50,7 +49,7 @@ def read_snapshot(data: bytes) -> SnapshotFile:
     )
 
 
-def _number(content: Mapping[str, Any], key: str, default: int | None = None) -> int:  # Any: JSON values
+def _number(content: JsonObject, key: str, default: int | None = None) -> int:
     value = content.get(key, default)
     if type(value) is not int:
         raise _bad(f"{key} is missing" if value is None else f"{key} is not a whole number")

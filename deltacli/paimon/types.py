@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, TypeAlias
 
+from deltacli.typing import Json
+
 MAX_LENGTH = 2_147_483_647
 """The length of STRING and BYTES, which are VARCHAR and VARBINARY without a limit."""
 
@@ -104,7 +106,7 @@ def is_same_but_for_nullability(first: DataType, second: DataType) -> bool:
     return with_nullability(first, True) == with_nullability(second, True)
 
 
-def type_json(data_type: DataType) -> Any:  # Any: JSON values
+def type_json(data_type: DataType) -> Json:
     """Return a type as in a schema file: a string, or an object for types with parts."""
     match data_type:
         case AtomicType():
@@ -118,7 +120,7 @@ def type_json(data_type: DataType) -> Any:  # Any: JSON values
             return {"type": "ROW" + _suffix(data_type), "fields": [field_json(field) for field in fields]}
 
 
-def field_json(field: DataField) -> dict[str, Any]:  # Any: JSON values
+def field_json(field: DataField) -> dict[str, Json]:
     """Return a field as in a schema file, without absent keys."""
     found: dict[str, Any] = {"id": field.id, "name": field.name, "type": type_json(field.type)}
     if field.description is not None:

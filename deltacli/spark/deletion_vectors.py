@@ -15,6 +15,7 @@ from deltacli.engine.spark.grouping import local_frame
 from deltacli.errors import DataUnreadable, Refused
 from deltacli.spark.live_files import SparkFile
 from deltacli.spark.parquet_scan import PATH, ROW
+from deltacli.typing import ArrowArray
 from deltacli.work.rows.deletion_vectors import read_vector
 from deltacli.work.rows.table_files import TableFiles
 
@@ -78,7 +79,7 @@ def file_keys(frame: Any, files: Sequence[SparkFile]) -> dict[str, tuple[str | N
     return found
 
 
-def _rows(resolver: TableFiles, file: SparkFile, rows: int) -> Any:  # Any: an Arrow array
+def _rows(resolver: TableFiles, file: SparkFile, rows: int) -> ArrowArray:
     """Return the numbers of the deleted rows of a file. Each is a row of the file, so each deletes one row."""
     import pyarrow as pa
 

@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 from deltacli.delta.schema.kinds import FIXED_TEXTS, WHOLE_BITS, decimal_parts
 from deltacli.delta.schema.names import NameIndex
 from deltacli.delta.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType
+from deltacli.typing import ArrowField, ArrowType
 
 _FIELD_ID = b"PARQUET:field_id"
 
@@ -194,7 +195,7 @@ class FileShapes:
         raise NotNative(f"{'.'.join(path)} has no field of the table")
 
 
-def _not_read_in_variants(kind: Any) -> str | None:  # Any: an Arrow type
+def _not_read_in_variants(kind: ArrowType) -> str | None:
     """Return a type of shredded variants that Spark 4.3 refuses, if a file has one."""
     import pyarrow as pa
 
@@ -211,7 +212,7 @@ class _Siblings:
     Mapping.
     """
 
-    def __init__(self, fields: Iterable[Any], *, by_id: bool) -> None:  # Any: Arrow fields
+    def __init__(self, fields: Iterable[ArrowField], *, by_id: bool) -> None:
         self.fields = list(fields)
         names: list[str | None] = [field.name for field in self.fields]
         self._ids: dict[bytes, int] = {}
@@ -272,7 +273,7 @@ def has_missing(node: Node) -> bool:
 # -- types without parts ----------------------------------------------------------------------------------------------
 
 
-def _is_text(kind: Any) -> bool:  # Any: an Arrow type
+def _is_text(kind: ArrowType) -> bool:
     import pyarrow as pa
 
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))

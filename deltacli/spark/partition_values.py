@@ -13,6 +13,7 @@ from typing import Any
 
 from deltacli.delta.schema.types import StructField, simple_name
 from deltacli.spark.live_files import SparkFile
+from deltacli.typing import ArrowScalar
 
 MOST_BRANCHES = 32
 """Scans of one plan. More of them take longer to plan than a join takes to run."""
@@ -99,7 +100,7 @@ def _agrees(directory: str, columns: Mapping[str, StructField | None], values: M
     return True
 
 
-def _text(value: Any) -> str | None:  # Any: an Arrow scalar
+def _text(value: ArrowScalar) -> str | None:
     """Return the only text of a value that is accepted, None where there is none."""
     import pyarrow as pa
 

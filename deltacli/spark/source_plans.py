@@ -37,6 +37,7 @@ from deltacli.spark.streams.options import (
 from deltacli.spark.streams.table_log import TableLog
 from deltacli.storage.location import StoreLocation
 from deltacli.storage.secrets import remember_secrets, without_secrets
+from deltacli.typing import Json
 from deltacli.work.outputs.rows import plan_pieces
 from deltacli.work.rows.data_files import DataFile, ReadSpec
 from deltacli.work.rows.table_files import read_prefixes
@@ -191,7 +192,7 @@ def require_schema(columns: Sequence[Any], schema: Any) -> None:  # Any: StructF
         )
 
 
-def _undescribed(value: Any) -> Any:  # Any: JSON values
+def _undescribed(value: Json) -> Json:
     """Return a schema without the metadata of its fields: rows do not depend on it."""
     if isinstance(value, list):
         return [_undescribed(each) for each in value]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from deltacli.arrow import compute as pc
 from deltacli.delta.footers.parse import Footer
@@ -13,6 +13,7 @@ from deltacli.delta.schema.file_columns import FileColumns
 from deltacli.delta.schema.to_arrow import arrow_schema
 from deltacli.delta.schema.types import PrimitiveType, StructField
 from deltacli.errors import DataUnreadable, StorageFailed
+from deltacli.typing import ArrowArray
 from deltacli.work.file_facts import FooterFiles, FooterPiece, reading_fault, unread
 from deltacli.work.rows.data_files import DataFile, ReadSpec, open_data_file
 from deltacli.work.rows.row_reader import read_opened
@@ -75,13 +76,13 @@ def count_types(files: TableFiles, path: str) -> ChangeTypes | None:
     return ChangeTypes(counts, bad, example)
 
 
-def _count(values: Any, kind: str, counts: Counter[str]) -> int:  # Any: an array of strings
+def _count(values: ArrowArray, kind: str, counts: Counter[str]) -> int:
     found: int = pc.sum(pc.equal(values, kind)).as_py() or 0
     counts[kind] += found
     return found
 
 
-def _example(values: Any) -> str:  # Any: an array of strings
+def _example(values: ArrowArray) -> str:
     import pyarrow as pa
 
     strange = pc.filter(values, pc.invert(pc.is_in(values, value_set=pa.array(KINDS, pa.string()))))

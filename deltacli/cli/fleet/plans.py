@@ -5,18 +5,19 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from deltacli.cli.options.run import Run
 from deltacli.cli.terminal.output import open_sink
 from deltacli.errors import DeltacliError, UsageError
+from deltacli.typing import JsonObject
 
 if TYPE_CHECKING:
     from deltacli.api.table import Table
     from deltacli.fleet.planning.plan import FleetPlan, TablePlan
     from deltacli.fleet.policy_file.model import Policy
 
-ExactPlans = Mapping[tuple[str, str], Mapping[str, Any]]  # Any: JSON values
+ExactPlans = Mapping[tuple[str, str], JsonObject]
 """Table and step -> the fields of the document of the step, or the error instead."""
 
 
@@ -26,7 +27,7 @@ def add_exact_plans(run: Run, plan: FleetPlan, directory: str | None) -> ExactPl
         _make(directory)
     policies = {group.policy.name: group.policy for group in plan.file.groups}
     due = [(table, step.kind) for table, step in plan.due if step.is_destructive]
-    found: dict[tuple[str, str], Mapping[str, Any]] = {}  # Any: JSON values
+    found: dict[tuple[str, str], JsonObject] = {}
     with run.progress.step("planning deletions", unit="steps", total=len(due)) as progress:
         for table, kind in due:
             path = None if directory is None else os.path.join(directory, _file_name(table, kind))
@@ -54,7 +55,7 @@ def _file_name(table: TablePlan, kind: str) -> str:
     return f"{last}-{digest}.{kind}{'.parquet' if kind == 'vacuum' else '.json'}"
 
 
-def _plan_vacuum(_: Run, table: Table, policy: Policy, path: str | None) -> Mapping[str, Any]:  # Any: JSON values
+def _plan_vacuum(_: Run, table: Table, policy: Policy, path: str | None) -> JsonObject:
     from deltacli.fleet.planning.exact import plan_vacuum_step
     from deltacli.operations.vacuum.saved.applicable import with_past
     from deltacli.operations.vacuum.saved.plan_file import save_plan
@@ -66,7 +67,7 @@ def _plan_vacuum(_: Run, table: Table, policy: Policy, path: str | None) -> Mapp
     return {**plan.as_json(), "savedAs": path}
 
 
-def _plan_expiry(run: Run, table: Table, policy: Policy, path: str | None) -> Mapping[str, Any]:  # Any: JSON values
+def _plan_expiry(run: Run, table: Table, policy: Policy, path: str | None) -> JsonObject:
     from deltacli.cli.formats import JSON
     from deltacli.cli.render.expiry import expiry_result
     from deltacli.fleet.planning.exact import plan_expiry_step

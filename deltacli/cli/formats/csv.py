@@ -16,6 +16,7 @@ from deltacli.cli.render.json import EncodedItems
 from deltacli.cli.render.row_pieces import block_of
 from deltacli.cli.terminal.term import encoded
 from deltacli.delta.encoding.arrow_json import characters, escaped, escaped_objects, map_parts
+from deltacli.typing import ArrowType
 
 if TYPE_CHECKING:
     import pyarrow
@@ -162,7 +163,7 @@ def _has_only_quotes_to_escape(text: pyarrow.Array) -> bool:
     return pc.min(codes).as_py() >= _FIRST_PRINTED and "\\" not in characters(text)
 
 
-def _may_hold_text(kind: Any) -> bool:  # Any: an Arrow type
+def _may_hold_text(kind: ArrowType) -> bool:
     """Return False for types whose values are never empty and contain no quotes, commas or line ends."""
     import pyarrow as pa
 

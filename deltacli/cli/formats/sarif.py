@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from deltacli import __version__
 from deltacli.cli.render.json import dumps
@@ -12,6 +12,7 @@ from deltacli.cli.terminal.term import escaped_json, visible
 from deltacli.delta.log.place import Place
 from deltacli.delta.rules.framework.base import Finding, Rule, Severity
 from deltacli.operations.validate.baseline import fingerprint
+from deltacli.typing import Json
 
 if TYPE_CHECKING:
     from deltacli.cli.render.validate.result import FindingsResult
@@ -21,14 +22,12 @@ SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sar
 
 _LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
 
-Json = dict[str, Any]  # Any: JSON values
-
 
 def write(sink: BinaryIO, result: FindingsResult, terminal: Terminal) -> None:
     """Write one run: every rule that was checked, a result per finding, and a notification per unchecked item."""
     report = result.report
     places = {rule.id: index for index, rule in enumerate(report.rules)}
-    run: Json = {
+    run: dict[str, Json] = {
         "tool": {
             "driver": {
                 "name": "deltacli",
@@ -47,12 +46,12 @@ def write(sink: BinaryIO, result: FindingsResult, terminal: Terminal) -> None:
     sink.write(escaped_json(document.decode()).encode() + b"\n")
 
 
-def _rule(rule: Rule) -> Json:
+def _rule(rule: Rule) -> dict[str, Json]:
     area = rule.id.partition(".")[0]
-    properties: Json = {"tags": ["delta-lake", area], "level": LEVEL_NAMES[rule.level], "spec": rule.spec}
+    properties: dict[str, Json] = {"tags": ["delta-lake", area], "level": LEVEL_NAMES[rule.level], "spec": rule.spec}
     if rule.seed:
         properties["seed"] = rule.seed
-    document: Json = {
+    document: dict[str, Json] = {
         "id": rule.id,
         "shortDescription": {"text": rule.checks},
         "help": {"text": _help(rule)},
@@ -72,12 +71,12 @@ def _help(rule: Rule) -> str:
     return "\n".join([rule.checks, *(f"{name}: {text}" for name, text in pairs if text)])
 
 
-def _result(table: CheckedTable, finding: Finding, index: int) -> Json:
+def _result(table: CheckedTable, finding: Finding, index: int) -> dict[str, Json]:
     place = finding.place
-    location: Json = {"artifactLocation": {"uri": working_uri(table, place)}}
+    location: dict[str, Json] = {"artifactLocation": {"uri": working_uri(table, place)}}
     if place.line is not None:
         location["region"] = {"startLine": place.line}
-    properties: Json = {"table": table.validation.table, "version": place.version, "key": place.key}
+    properties: dict[str, Json] = {"table": table.validation.table, "version": place.version, "key": place.key}
     properties |= {"seen": finding.seen, "expected": finding.expected}
     known = fingerprint(working_uri(table, Place("")), finding)
     return {
@@ -91,7 +90,7 @@ def _result(table: CheckedTable, finding: Finding, index: int) -> Json:
     }
 
 
-def _invocation(report: ValidationReport) -> Json:
+def _invocation(report: ValidationReport) -> dict[str, Json]:
     """Return whether every path was checked, and what was left out."""
     told = [_notification("warning", f"{name}: {fault.message} [{fault.code}]") for name, fault in report.failures]
     for table in report.tables:
@@ -100,9 +99,9 @@ def _invocation(report: ValidationReport) -> Json:
             _notification("note", f"{table.name}: {count} more of {rule} are not shown")
             for rule, count in table.suppressed.items()
         ]
-    invocation: Json = {"executionSuccessful": not report.failures}
+    invocation: dict[str, Json] = {"executionSuccessful": not report.failures}
     return {**invocation, "toolExecutionNotifications": told} if told else invocation
 
 
-def _notification(level: str, text: str) -> Json:
+def _notification(level: str, text: str) -> dict[str, Json]:
     return {"level": level, "message": {"text": visible(text)}}

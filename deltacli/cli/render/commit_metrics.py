@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
+from deltacli.typing import JsonObject
 from deltacli.units import format_count
 
 
@@ -44,7 +44,7 @@ _WORDS = (
 )
 
 
-def changes_of(commit_info: Mapping[str, Any] | None) -> Changes:  # Any: JSON values
+def changes_of(commit_info: JsonObject | None) -> Changes:
     """Return what the `operationMetrics` of a commitInfo say changed."""
     metrics = (commit_info or {}).get("operationMetrics")
     if not isinstance(metrics, dict):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, BinaryIO
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, BinaryIO
 
 from deltacli.cli.render.columns import Column
 from deltacli.cli.render.json import envelope
@@ -12,6 +12,7 @@ from deltacli.cli.render.sections import Section
 from deltacli.cli.render.text_form import write_sections, write_table
 from deltacli.cli.results import Listing, Outcome
 from deltacli.cli.terminal.term import Style, Terminal
+from deltacli.typing import JsonObject
 
 if TYPE_CHECKING:
     from deltacli.cli.options.run import Run
@@ -82,7 +83,7 @@ def write_change(run: Run, outcome: PropertiesOutcome | FeaturesOutcome, *, is_d
     )
 
 
-def _draw(canvas: Canvas, table: str, content: Mapping[str, Any], *, is_done: bool) -> None:  # Any: JSON values
+def _draw(canvas: Canvas, table: str, content: JsonObject, *, is_done: bool) -> None:
     from deltacli.cli.render.terminal.protocol import draw_settings
 
     draw_settings(canvas, table, content, is_done=is_done)

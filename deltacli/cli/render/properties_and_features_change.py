@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from deltacli.cli.render.sections import Section
+from deltacli.typing import JsonObject
 
 
-def change_sections(table: str, content: Mapping[str, Any], *, is_done: bool) -> list[Section]:  # Any: JSON values
+def change_sections(table: str, content: JsonObject, *, is_done: bool) -> list[Section]:
     """Return the sections of a change of properties or features, without those that are empty."""
     changes = content["changes"]
     if not changes:
@@ -28,7 +26,7 @@ def change_sections(table: str, content: Mapping[str, Any], *, is_done: bool) ->
     return [section for section in sections if section.lines]
 
 
-def _change(change: Mapping[str, Any]) -> str:  # Any: JSON values
+def _change(change: JsonObject) -> str:
     if "feature" in change:
         return (
             f"{change['feature']}, which {change['neededBy']} needs" if "neededBy" in change else str(change["feature"])
@@ -37,7 +35,7 @@ def _change(change: Mapping[str, Any]) -> str:  # Any: JSON values
     return f"{change['key']}: {before} -> {change.get('after', '(not set)')}"
 
 
-def protocol_line(action: Mapping[str, Any]) -> str:  # Any: JSON values
+def protocol_line(action: JsonObject) -> str:
     """Return the versions and the features of a protocol action."""
     versions = f"reader {action['minReaderVersion']}, writer {action['minWriterVersion']}"
     named = sorted({*(action.get("readerFeatures") or ()), *(action.get("writerFeatures") or ())})

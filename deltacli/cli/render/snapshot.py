@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from deltacli.cli.render.json import envelope
 from deltacli.cli.results import Document, Emit, Grid, Result, RowGrid, line_of
+from deltacli.typing import Json
 
 if TYPE_CHECKING:
     from deltacli.cli.render.sections import Section
@@ -60,7 +61,7 @@ class SnapshotResult(Result):
     def _uri(self) -> str:
         return self.summary.snapshot.table.uri
 
-    def _content(self) -> dict[str, Any]:  # Any: JSON values
+    def _content(self) -> dict[str, Json]:
         content = self.summary.as_json()
         return {name: content[name] for name in _COUNTS} if self.only_counts else content
 

@@ -19,6 +19,7 @@ from deltacli.delta.log.action_fields import FIELDS, FieldType
 from deltacli.delta.paths.path_decoding import canonical_column
 from deltacli.delta.stats.values import as_single
 from deltacli.delta.vectors.descriptor import unique_id_column
+from deltacli.typing import ArrowArray, Json
 
 if TYPE_CHECKING:
     import pyarrow
@@ -48,7 +49,7 @@ class Comparison(NamedTuple):
     different: list[Difference]
 
 
-def keys_of(rows: pyarrow.RecordBatch) -> Any:  # Any: a binary array
+def keys_of(rows: pyarrow.RecordBatch) -> ArrowArray:
     """Return the key of each file action, canonical path and vector id, in bytes. Spec: Add File and Remove File."""
     paths = canonical_column(rows.column("path"))
     vectors = rows.column("deletionVector")
@@ -137,7 +138,7 @@ class DuplicateFinder:
     """
 
     def __init__(self) -> None:
-        self._prints: list[Any] = []  # Any: int64 arrays
+        self._prints: list[ArrowArray] = []
         self._rows: list[Any] = []  # Any: the paths and vectors of each batch
 
     def take(self, rows: pyarrow.RecordBatch) -> None:
@@ -237,7 +238,7 @@ def _singles(prefix: str, kind: Any) -> Iterator[str]:  # Any: a struct type
             yield prefix + field.name
 
 
-def _is_one_single(one: Any, other: Any) -> bool:  # Any: JSON values
+def _is_one_single(one: Json, other: Json) -> bool:
     return _is_number(one) and _is_number(other) and as_single(float(one)) == as_single(float(other))
 
 
@@ -287,5 +288,5 @@ def _are_one_moment(one: str, other: str) -> bool:
     return abs(ours.microseconds - theirs.microseconds) < 1_000_000 or has_zone[0] != has_zone[1]
 
 
-def _one(column: Any) -> Any:  # Any: a chunked array
+def _one(column: ArrowArray) -> ArrowArray:
     return column.combine_chunks()

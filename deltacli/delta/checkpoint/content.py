@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from deltacli.delta.log.action_faults import wrong_type
 from deltacli.delta.log.action_fields import arrow_schema
 from deltacli.delta.log.commit_lines import Action
+from deltacli.typing import ArrowType
 
 if TYPE_CHECKING:
     import pyarrow
@@ -49,8 +50,8 @@ class Columns(NamedTuple):
     """Additional columns of the adds of a checkpoint. A type is None if there is no such column."""
 
     has_stats: bool = True
-    partition_values: Any = None  # Any: an Arrow struct type
-    stats: Any = None  # Any: an Arrow struct type
+    partition_values: ArrowType = None
+    stats: ArrowType = None
 
 
 def checkpoint_schema(columns: Columns, *, kinds: Sequence[str]) -> pyarrow.Schema:

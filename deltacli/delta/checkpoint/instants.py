@@ -6,9 +6,10 @@ INT96 has no time zone, so Arrow reads it as a time without one. Writers use it 
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
+from deltacli.typing import ArrowArray
 
 if TYPE_CHECKING:
     import pyarrow
@@ -36,7 +37,7 @@ def _below(paths: Collection[_Path], name: str) -> list[_Path]:
     return [path[1:] for path in paths if path[0] == name]
 
 
-def _instants(column: Any, paths: Collection[_Path]) -> Any:  # Any: an Arrow array
+def _instants(column: ArrowArray, paths: Collection[_Path]) -> ArrowArray:
     import pyarrow as pa
 
     kind = column.type

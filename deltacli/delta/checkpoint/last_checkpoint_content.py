@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
+from deltacli.typing import Json
+
 
 class Hint(NamedTuple):
     """A trustworthy hint: the version at which to start listing."""
@@ -32,7 +34,7 @@ class _DuplicateKeyError(ValueError):
     pass
 
 
-def parse_hint(data: bytes) -> dict[str, Any] | str:  # Any: JSON values
+def parse_hint(data: bytes) -> dict[str, Json] | str:
     """Return the JSON object in `_last_checkpoint`, or the reason why it has none."""
     try:
         value = json.loads(data.decode("utf-8"), object_pairs_hook=_unique)
@@ -61,7 +63,7 @@ def read_hint(data: bytes) -> Hint | BadHint:
         return BadHint("hint.bad-json")
 
 
-def _judge(value: dict[str, Any]) -> Hint | BadHint:  # Any: JSON values
+def _judge(value: dict[str, Json]) -> Hint | BadHint:
     version = value.get("version")
     if type(version) is not int or not 0 <= version < 2**63:
         return BadHint("hint.missing-field")
@@ -78,7 +80,7 @@ def make_hint(
     size_bytes: int,
     adds: int,
     parts: int | None = None,
-    schema: dict[str, Any] | None = None,  # Any: JSON values
+    schema: dict[str, Json] | None = None,
 ) -> bytes:
     """Return the bytes of `_last_checkpoint`.
 
@@ -95,7 +97,7 @@ def make_hint(
     return json.dumps({**value, "checksum": checksum}, separators=(",", ":")).encode()
 
 
-def short_schema(schema: dict[str, Any]) -> str | None:  # Any: JSON values
+def short_schema(schema: dict[str, Json]) -> str | None:
     """Return a schema as it is repeated outside its file, or None if it is too long for that."""
     text = json.dumps(schema, separators=(",", ":"))
     return text if len(text) <= _MAX_SCHEMA else None

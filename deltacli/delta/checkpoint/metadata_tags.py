@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from deltacli.delta.checkpoint.last_checkpoint_content import short_schema
 from deltacli.delta.schema.of_arrow import table_schema
+from deltacli.typing import Json
 from deltacli.units import plural
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ def _described(path: str, kind: str | None) -> str:
     return f"no {path}" if kind is None else f"{path}: {kind}"
 
 
-def _columns(kind: Any, path: str) -> Iterator[tuple[str, str]]:  # Any: JSON values
+def _columns(kind: Json, path: str) -> Iterator[tuple[str, str]]:
     """Yield the path and the type of every column, and of the elements of maps and arrays."""
     if isinstance(kind, str):
         yield path, "timestamp" if kind == "timestamp_ntz" else kind

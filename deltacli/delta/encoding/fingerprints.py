@@ -6,12 +6,13 @@ from collections.abc import Iterable
 from typing import Any
 
 from deltacli.arrow import compute as pc
+from deltacli.typing import ArrowArray
 
 _PRINTED = 48
 _SALT = 31
 
 
-def fingerprints(keys: Any) -> Any:  # Any: a binary array in, an int64 array out
+def fingerprints(keys: ArrowArray) -> ArrowArray:
     """Return eight bytes for each key, computed from its last 48 bytes: equal for equal keys, and nearly always
     different for keys with different ends, as file names have.
     """
@@ -27,7 +28,7 @@ def fingerprints(keys: Any) -> Any:  # Any: a binary array in, an int64 array ou
     return prints
 
 
-def repeated(prints: Any) -> Any:  # Any: int64 arrays
+def repeated(prints: ArrowArray) -> ArrowArray:
     """Return the fingerprints that occur more than once, in order. Sorting takes a tenth of the memory of a hash
     table.
     """

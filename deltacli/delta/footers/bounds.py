@@ -14,6 +14,7 @@ from deltacli.delta.encoding.nanoseconds import to_microseconds
 from deltacli.delta.footers.schema import FileLeaf
 from deltacli.delta.schema.kinds import decimal_parts
 from deltacli.delta.stats.schema import StatColumn, StatKind
+from deltacli.typing import ArrowType
 
 _SECONDS_A_DAY = 86_400
 _MICROSECONDS_A_DAY = 86_400_000_000
@@ -50,7 +51,7 @@ def decode_bounds(leaf: FileLeaf, kind: Any, column: StatColumn, data: Any) -> A
     return None
 
 
-def comparable_type(column: StatColumn) -> Any:  # Any: an Arrow type
+def comparable_type(column: StatColumn) -> ArrowType:
     """Return the type in which values of a column are compared: dates in seconds, times in microseconds, text as its
     bytes; None for types without an order.
     """

@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import Enum
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+from deltacli.typing import ArrowType
 
 if TYPE_CHECKING:
     import pyarrow
@@ -128,7 +130,7 @@ def arrow_schema(action: str) -> pyarrow.Schema:
     return pa.schema([(name, _arrow_type(field.type)) for name, field in FIELDS[action].items()])
 
 
-def _arrow_type(field_type: FieldType) -> Any:  # Any: an Arrow type
+def _arrow_type(field_type: FieldType) -> ArrowType:
     import pyarrow as pa
 
     text = pa.string()

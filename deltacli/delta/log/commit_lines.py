@@ -15,6 +15,7 @@ from typing import Any
 import orjson
 
 from deltacli.errors import CommitCorrupt
+from deltacli.typing import Json
 
 Action = dict[str, Any]  # Any: an action as found, with unrecognized fields
 
@@ -183,7 +184,7 @@ def is_nested_too_deeply(line: bytes, action: Action) -> bool:
     return bool(level)
 
 
-def _parse_leniently(line: bytes, name: str, number: int, offset: int) -> Any:  # Any: a JSON value
+def _parse_leniently(line: bytes, name: str, number: int, offset: int) -> Json:
     """Parse a line that orjson refuses: NaN, Infinity and lone surrogates are accepted, anything else is a fault."""
     try:
         text = line.decode("utf-8")

@@ -15,6 +15,7 @@ from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.stats.record_counts import num_records_column
 from deltacli.delta.vectors.descriptor import fault_of, unique_id
 from deltacli.errors import CommitCorrupt
+from deltacli.typing import Json
 
 if TYPE_CHECKING:
     import pyarrow
@@ -150,7 +151,7 @@ def whole_actions(actions: Sequence[Action], schema: pyarrow.Schema, source: str
         if field.name not in names:
             columns.append(pa.nulls(len(actions), field.type))
             continue
-        values: list[Any] = [action.get(field.name) for action in actions]  # Any: JSON values
+        values: list[Json] = [action.get(field.name) for action in actions]
         if pa.types.is_map(field.type):
             values = [list(value.items()) if isinstance(value, dict) else None for value in values]
         try:
@@ -185,7 +186,7 @@ def _plain(action: Action, schema: pyarrow.Schema) -> Action:
     return plain
 
 
-def _plain_value(value: Any) -> Any:  # Any: a JSON value
+def _plain_value(value: Json) -> Json:
     if isinstance(value, str):
         return value.encode("utf-8", "replace").decode()
     if isinstance(value, dict):

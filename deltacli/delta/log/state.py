@@ -13,6 +13,7 @@ from deltacli.delta.log.action_faults import missing, shown, wrong_type
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.protocol.protocol_action import Protocol
 from deltacli.delta.protocol.read_property import in_commit_keys
+from deltacli.typing import JsonObject
 
 
 class Metadata(NamedTuple):
@@ -216,7 +217,7 @@ def _as_text(value: object, what: str, source: str) -> str:
     return str(value)
 
 
-def _mapping(value: object, what: str, source: str) -> Mapping[str, Any]:  # Any: JSON values
+def _mapping(value: object, what: str, source: str) -> JsonObject:
     """Return a map of the log: an object in JSON, a list of pairs in Parquet, empty if absent."""
     if value is None:
         return {}

@@ -14,6 +14,7 @@ from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.schema.names import NameIndex, places_of
 from deltacli.delta.schema.to_arrow import arrow_type
 from deltacli.errors import DataUnreadable
+from deltacli.typing import ArrowArray
 
 if TYPE_CHECKING:
     import pyarrow
@@ -88,7 +89,7 @@ def _alike(name: str, known: Mapping[str, str | None]) -> list[str]:
     return [keys[place] for place in places_of(name, keys)]
 
 
-def with_spelled_keys(maps: Any, names: Sequence[str]) -> Any:  # Any: map arrays
+def with_spelled_keys(maps: ArrowArray, names: Sequence[str]) -> ArrowArray:
     """Return partition values with the keys of these columns (physical names) spelled as the table spells them."""
     return _KeysOf(maps).spelled(names)
 
@@ -96,7 +97,7 @@ def with_spelled_keys(maps: Any, names: Sequence[str]) -> Any:  # Any: map array
 class _KeysOf:
     """The maps of some file actions, and the spellings of their keys."""
 
-    def __init__(self, maps: Any) -> None:  # Any: a map array
+    def __init__(self, maps: ArrowArray) -> None:
         self._maps = maps
         first, last = maps.offsets[0].as_py(), maps.offsets[len(maps)].as_py()
         self._first = first

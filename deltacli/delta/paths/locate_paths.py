@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.arrow import compute as pc
 from deltacli.delta.encoding.value_text import has_bytes
 from deltacli.delta.log.log_path import LOG_DIRECTORY
 from deltacli.delta.paths.path_decoding import canonical, canonical_column, without_dots_column
+from deltacli.typing import ArrowArray
 
 if TYPE_CHECKING:
     import pyarrow
@@ -62,12 +63,12 @@ def locate(paths: pyarrow.Array, uri: str) -> Located:
     return Located(pc.if_else(elsewhere, pa.scalar(None, pa.binary()), keys), outside)
 
 
-def _may_have_scheme(paths: Any) -> bool:  # Any: a string array
+def _may_have_scheme(paths: ArrowArray) -> bool:
     data = paths.buffers()[2]
     return data is not None and b":" in data.to_pybytes()
 
 
-def _has_empty(keys: Any) -> bool:  # Any: a binary array
+def _has_empty(keys: ArrowArray) -> bool:
     return bool(pc.any(pc.equal(pc.binary_length(keys), 0)).as_py())
 
 

@@ -13,8 +13,9 @@ from deltacli.delta.predicate.columns import TIMES, Column
 from deltacli.delta.predicate.limits import Limit, Order, as_doubles, ask, whole_numbers
 from deltacli.delta.predicate.patterns import Pattern
 from deltacli.delta.schema.kinds import Kind
+from deltacli.typing import ArrowArray
 
-Columns: TypeAlias = Callable[[Column], Any]  # Any: Arrow arrays
+Columns: TypeAlias = Callable[[Column], ArrowArray]
 """Returns the values of a column; raises KeyError for a missing one."""
 
 

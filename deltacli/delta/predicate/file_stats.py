@@ -22,6 +22,7 @@ from deltacli.delta.schema.kinds import Kind
 from deltacli.delta.stats.columns import read_in_pieces, safe_lines, with_numbers
 from deltacli.delta.stats.schema import BOUNDS, NULL_COUNT, PER_COLUMN
 from deltacli.delta.stats.values import INFINITE, dig, exact_decimal, fits, is_long, read_json
+from deltacli.typing import ArrowArray, ArrowSchema
 
 _BLOCK = 65_536
 _CUT_MICROSECONDS = 999
@@ -58,7 +59,7 @@ class _Wanted(NamedTuple):
         return self.column.kind in _WITH_BOUNDS
 
 
-def read_bounds(texts: Any, columns: Mapping[Column, ColumnPath]) -> dict[Column, Bounds]:  # Any: a string array
+def read_bounds(texts: ArrowArray, columns: Mapping[Column, ColumnPath]) -> dict[Column, Bounds]:
     """Return what the statistics of files record about columns, given with their physical paths."""
     import pyarrow as pa
 
@@ -77,7 +78,7 @@ def read_bounds(texts: Any, columns: Mapping[Column, ColumnPath]) -> dict[Column
 # -- reading ----------------------------------------------------------------------------------------------------------
 
 
-def _fields(wanted: Sequence[_Wanted]) -> Any:  # Any: an Arrow schema
+def _fields(wanted: Sequence[_Wanted]) -> ArrowSchema:
     import pyarrow as pa
 
     bounds = _nested([(one.path, _bound_type(one.column)) for one in wanted if one.has_bounds])

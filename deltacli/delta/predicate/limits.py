@@ -19,6 +19,7 @@ from deltacli.delta.encoding.value_text import MICROSECONDS_A_DAY
 from deltacli.delta.predicate.columns import NUMBERS, TIMES, Column
 from deltacli.delta.predicate.literals import Literal, NoValueError, from_text, nearest_double
 from deltacli.delta.schema.kinds import Kind
+from deltacli.typing import ArrowArray, ArrowScalar
 
 _LEAST, _BEYOND = -(1 << 63), 1 << 63
 _DECIMAL_BEYOND = 10**38
@@ -40,12 +41,12 @@ class Limit(Protocol):
         """The number of units, the double, or the bytes."""
 
     @property
-    def member(self) -> Any:  # Any: an Arrow scalar
+    def member(self) -> ArrowScalar:
         """Return the limit as a value of the column, or None if the column cannot hold it or has more than one spelling
         of it.
         """
 
-    def compare(self, order: Order, values: Any) -> Any:  # Any: Arrow arrays
+    def compare(self, order: Order, values: ArrowArray) -> ArrowArray:
         """Return which values are less, less or equal, or equal; null if the value is."""
 
     def holds_for_nan(self, order: Order) -> bool:
@@ -104,7 +105,7 @@ class WholeLimit:
         return False
 
     @property
-    def member(self) -> Any:  # Any: an Arrow scalar
+    def member(self) -> ArrowScalar:
         value = self.value
         if isinstance(value, float) or value.denominator != 1 or not self._fits(value.numerator):
             return None
@@ -166,7 +167,7 @@ class BytesLimit:
         return False
 
     @property
-    def member(self) -> Any:  # Any: an Arrow scalar
+    def member(self) -> ArrowScalar:
         import pyarrow as pa
 
         return pa.scalar(self.value, pa.string() if self.is_text else pa.binary())
@@ -200,7 +201,7 @@ def _sortable(limit: Limit) -> Any:
 # -- arrays -----------------------------------------------------------------------------------------------------------
 
 
-def _constant(values: Any, answer: bool) -> Any:  # Any: Arrow arrays
+def _constant(values: ArrowArray, answer: bool) -> ArrowArray:
     """Return the same answer for every value, null if the value is null."""
     import pyarrow as pa
 

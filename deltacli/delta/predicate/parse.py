@@ -39,6 +39,7 @@ from deltacli.delta.schema.types import StructType
 from deltacli.delta.sql.nodes import Form, Node
 from deltacli.delta.sql.parser import parse_expression
 from deltacli.errors import UsageError
+from deltacli.typing import ArrowArray
 
 if TYPE_CHECKING:
     import pyarrow
@@ -74,7 +75,7 @@ class Predicate:
 
         The batch has at least the top-level columns used, under their logical names, in the table's Arrow types.
         """
-        arrays: dict[Column, Any] = {}  # Any: Arrow arrays
+        arrays: dict[Column, ArrowArray] = {}
 
         def values(column: Column) -> Any:
             if column not in arrays:

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import re
 from functools import cached_property
-from typing import Any
 
 from deltacli.arrow import compute as pc
 from deltacli.delta.predicate.literals import NoValueError
+from deltacli.typing import ArrowArray
 
 _ANY, _ONE = "%", "_"
 
@@ -43,7 +43,7 @@ class Pattern:
         wildcards = self._parts[1:] if self.prefix else self._parts
         return wildcards == [(_ANY, False)]
 
-    def match(self, values: Any) -> Any:  # Any: Arrow arrays
+    def match(self, values: ArrowArray) -> ArrowArray:
         """Return which strings match; null if the string is."""
         if self.is_plain:
             return pc.equal(values, self.prefix)

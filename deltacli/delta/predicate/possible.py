@@ -30,6 +30,7 @@ from deltacli.delta.predicate.conditions import (
 )
 from deltacli.delta.predicate.limits import Limit, Order, ends_of
 from deltacli.delta.schema.kinds import Kind
+from deltacli.typing import ArrowArray
 
 TIE_BREAKERS = "\x7f\u07ff\ufffd\uffff\U0010ffff"
 "Characters that writers append to a truncated string so that it is above the original."
@@ -44,7 +45,7 @@ class Bounds(NamedTuple):
     tie-breaker.
     """
 
-    low: Any  # Any: Arrow arrays
+    low: ArrowArray
     high: Any
     may_be_null: Any
     has_values: Any
@@ -54,7 +55,7 @@ class Bounds(NamedTuple):
 class Exact(NamedTuple):
     """The one value that a column has in all rows of each file. If `is_known` is false it may be anything."""
 
-    values: Any  # Any: Arrow arrays
+    values: ArrowArray
     is_known: Any
 
 
@@ -66,7 +67,7 @@ Source: TypeAlias = Callable[[Column], Known]
 class Possible(NamedTuple):
     """Whether a condition may be true, false and null in each file: boolean arrays without nulls."""
 
-    true: Any  # Any: Arrow arrays
+    true: ArrowArray
     false: Any
     null: Any
 
@@ -220,7 +221,7 @@ def _known_or(mask: Any) -> Any:
     return pc.fill_null(mask, True)
 
 
-def constant(value: bool, count: int) -> Any:  # Any: a boolean array
+def constant(value: bool, count: int) -> ArrowArray:
     """Return the same answer for every file."""
     import pyarrow as pa
 

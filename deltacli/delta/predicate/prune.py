@@ -20,6 +20,7 @@ from deltacli.delta.predicate.parse import Predicate
 from deltacli.delta.predicate.possible import Exact, Known, constant, possible
 from deltacli.delta.schema.kinds import Kind
 from deltacli.delta.schema.types import StructType
+from deltacli.typing import ArrowArray
 
 if TYPE_CHECKING:
     import pyarrow
@@ -30,7 +31,7 @@ _NAMED_ZONE = "[A-Za-z]/"
 class Pruned(NamedTuple):
     """Which files have to be read, and which others were excluded by their partition values alone; never null."""
 
-    kept: Any  # Any: Arrow boolean arrays
+    kept: ArrowArray
     by_partition: Any
 
 

@@ -23,6 +23,7 @@ from deltacli.delta.predicate.parse import Predicate
 from deltacli.delta.predicate.possible import Bounds, Exact, Known, constant, possible
 from deltacli.delta.schema.kinds import Kind
 from deltacli.delta.schema.types import DataType
+from deltacli.typing import ArrowType
 
 _UNITS = {"s": (1_000_000, 1), "ms": (1000, 1), "us": (1, 1), "ns": (1, 1000)}
 """Unit of a timestamp -> microseconds as a fraction."""
@@ -94,7 +95,7 @@ def _known(reader: _FooterReader, column: Column, leaf: FileLeaf) -> Known:
 _AS_INTEGERS = frozenset({Kind.WHOLE, Kind.DATE, Kind.TIMESTAMP, Kind.NTZ})
 
 
-def _roomy(arrow: Any) -> Any:  # Any: an Arrow type
+def _roomy(arrow: ArrowType) -> ArrowType:
     import pyarrow as pa
 
     return pa.decimal128(38, arrow.scale) if pa.types.is_decimal(arrow) else arrow

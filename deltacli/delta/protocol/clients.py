@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
+
+from deltacli.typing import Json
 
 
 class Knowledge(NamedTuple):
@@ -57,7 +59,7 @@ class ClientAccess:
     since: str | None
     sources: tuple[str, ...]
 
-    def as_json(self) -> dict[str, Any]:  # Any: JSON values
+    def as_json(self) -> dict[str, Json]:
         return {
             "name": self.name,
             "reads": self.reads,

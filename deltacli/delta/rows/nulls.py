@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.arrow import compute as pc
 from deltacli.delta.schema.types import ArrayType, DataType, MapType, StructField, StructType
+from deltacli.typing import ArrowArray
 
 if TYPE_CHECKING:
     import pyarrow
@@ -82,7 +83,7 @@ class NullCounts:
         return dict(self._found)
 
 
-def _at(values: Any, steps: Sequence[int | str]) -> Any:  # Any: an Arrow array
+def _at(values: ArrowArray, steps: Sequence[int | str]) -> ArrowArray:
     """Return the values at a place, without those below a null."""
     import pyarrow as pa
 

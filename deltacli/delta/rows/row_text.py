@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from deltacli.typing import ArrowScalar
 
 if TYPE_CHECKING:
     import pyarrow
@@ -16,7 +18,7 @@ def row_text(row: pyarrow.RecordBatch) -> str:
     return ", ".join(f"{name}={_cut(_text(row.column(name)[0]))}" for name in row.schema.names)
 
 
-def _text(scalar: Any) -> str:  # Any: an Arrow scalar
+def _text(scalar: ArrowScalar) -> str:
     try:
         value = scalar.as_py()
     except (ValueError, OverflowError):  # a time beyond Python's calendar

@@ -7,6 +7,7 @@ from typing import Any, cast
 
 from deltacli.delta.encoding.value_text import has_bytes
 from deltacli.errors import Unreadable
+from deltacli.typing import Json
 
 
 class Verbatim(str):
@@ -15,7 +16,7 @@ class Verbatim(str):
     __slots__ = ()
 
 
-def read_exactly(text: str) -> Any:  # Any: JSON values
+def read_exactly(text: str) -> Json:
     """Return the value of a JSON text, numbers as `Verbatim`. Raises Unreadable (`schema.bad-json`)."""
     try:
         return json.loads(text, parse_float=Verbatim, parse_int=Verbatim)
@@ -27,7 +28,7 @@ def read_exactly(text: str) -> Any:  # Any: JSON values
         ) from None
 
 
-def write_exactly(value: Any) -> str:  # Any: JSON values
+def write_exactly(value: Json) -> str:
     """Return the JSON text of a value without spaces, with non-ASCII letters unchanged.
 
     Half a surrogate pair, which UTF-8 cannot encode, makes the text ASCII. Raises Unreadable (`schema.bad-json`).

@@ -17,6 +17,7 @@ from deltacli.delta.schema.shredded_variants import is_shredded, require_values,
 from deltacli.delta.schema.to_arrow import arrow_type
 from deltacli.delta.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType
 from deltacli.errors import DataUnreadable
+from deltacli.typing import ArrowField
 
 if TYPE_CHECKING:
     import pyarrow
@@ -45,7 +46,7 @@ class _FileFields:
     With `by_id` only a field without an id is found by its name. Spec: Reader Requirements for Column Mapping.
     """
 
-    def __init__(self, fields: Iterable[Any], first: int, *, by_id: bool) -> None:  # Any: Arrow fields
+    def __init__(self, fields: Iterable[ArrowField], first: int, *, by_id: bool) -> None:
         self.fields = list(fields)
         self.firsts: list[int] = []
         for field in self.fields:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from deltacli.typing import Json
+
 if TYPE_CHECKING:
     import pyarrow
 
 
-def table_schema(schema: pyarrow.Schema) -> dict[str, Any]:  # Any: JSON values
+def table_schema(schema: pyarrow.Schema) -> dict[str, Json]:
     """Return the schema of a Parquet file as in a schemaString; every field is nullable.
 
     A type that tables do not have keeps its name in Arrow.

@@ -6,6 +6,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from deltacli.arrow import compute as pc
+from deltacli.typing import ArrowField
 
 if TYPE_CHECKING:
     import pyarrow
@@ -23,7 +24,7 @@ def column_with_null(batch: pyarrow.RecordBatch) -> str | None:
 
 
 @lru_cache(maxsize=4096)
-def _asks(field: Any) -> bool:  # Any: an Arrow field
+def _asks(field: ArrowField) -> bool:
     """Return True if the field, or one within it, must not be null."""
     return not field.nullable or any(_asks(child) for child in _children(field.type))
 

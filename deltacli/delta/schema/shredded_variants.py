@@ -14,6 +14,7 @@ from deltacli.delta.encoding import variant_bytes as variants
 from deltacli.delta.encoding.variant_bytes import Dictionary, MalformedVariant, Names
 from deltacli.delta.schema.conversion import Convert
 from deltacli.errors import DataUnreadable
+from deltacli.typing import ArrowType
 
 Encoded: TypeAlias = list[bytes | None]
 """One value per row, None where it is missing."""
@@ -24,7 +25,7 @@ CODE = "data.variant-shape"
 METADATA, VALUE, TYPED = "metadata", "value", "typed_value"
 
 
-def is_shredded(kind: Any) -> bool:  # Any: an Arrow type
+def is_shredded(kind: ArrowType) -> bool:
     """Return True for a struct with a typed value, as variants in files are."""
     return any(field.name == TYPED for field in kind)
 

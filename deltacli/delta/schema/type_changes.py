@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from deltacli.delta.protocol.features import TYPE_WIDENING, TYPE_WIDENING_PREVIEW
 from deltacli.delta.schema.allowed_widenings import (
@@ -14,6 +14,7 @@ from deltacli.delta.schema.allowed_widenings import (
 )
 from deltacli.delta.schema.column_mapping import recorded_name
 from deltacli.delta.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType
+from deltacli.typing import Json
 
 TYPE_CHANGES_KEY = "delta.typeChanges"
 
@@ -77,7 +78,7 @@ def read_type_changes(field: StructField) -> list[TypeChange | BadEntry]:
     return [_read(entry) for entry in entries]
 
 
-def _read(entry: Any) -> TypeChange | BadEntry:  # Any: JSON values
+def _read(entry: Json) -> TypeChange | BadEntry:
     if not isinstance(entry, dict):
         return BadEntry("an entry is not an object", entry)
     for key in ("fromType", "toType"):

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from deltacli.errors import Unreadable
+from deltacli.typing import Json, JsonObject
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +40,7 @@ class StructField:
     name: str
     data_type: DataType
     nullable: bool
-    metadata: Mapping[str, Any]  # Any: JSON values
+    metadata: JsonObject
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +117,7 @@ def _parse_field(value: object, path: str, depth: int) -> StructField:
     )
 
 
-def _key(value: Mapping[str, Any], key: str, path: str) -> Any:  # Any: JSON values
+def _key(value: JsonObject, key: str, path: str) -> Json:
     if key not in value:
         raise Unreadable(
             f"the schema is malformed at {_place(path)}: {key} is missing",
@@ -160,7 +161,7 @@ def simple_name(data_type: DataType) -> str:
             return "struct"
 
 
-def type_json(data_type: DataType) -> Any:  # Any: JSON values
+def type_json(data_type: DataType) -> Json:
     """Return a type as in a schemaString: `"long"`, `{"type":"array",…}`."""
     match data_type:
         case PrimitiveType(name):
@@ -174,7 +175,7 @@ def type_json(data_type: DataType) -> Any:  # Any: JSON values
             return {"type": "struct", "fields": [_field_json(field) for field in fields]}
 
 
-def _field_json(field: StructField) -> dict[str, Any]:  # Any: JSON values
+def _field_json(field: StructField) -> dict[str, Json]:
     return {
         "name": field.name,
         "type": type_json(field.data_type),

@@ -19,6 +19,7 @@ from deltacli.delta.schema.type_changes import (
 )
 from deltacli.delta.schema.types import PrimitiveType, StructField
 from deltacli.errors import Unreadable
+from deltacli.typing import Json
 
 
 class Widened(NamedTuple):
@@ -41,7 +42,7 @@ def widened_schema(schema_string: str, changes: Sequence[Widened], table_version
     return write_exactly(root)
 
 
-def _at(root: Any, address: Sequence[str | int]) -> Any:  # Any: JSON values
+def _at(root: Json, address: Sequence[str | int]) -> Json:
     part = root
     for step in address:
         part = part[step]

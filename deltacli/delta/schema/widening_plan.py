@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.state import plain_action
@@ -31,6 +30,7 @@ from deltacli.delta.schema.widening_guards import (
     uniform_formats,
 )
 from deltacli.errors import Refused, Unreadable, UsageError
+from deltacli.typing import Json
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class PlannedChange:
     def is_allowed(self) -> bool:
         return not self.refusals
 
-    def as_json(self) -> dict[str, Any]:  # Any: JSON values
+    def as_json(self) -> dict[str, Json]:
         refusals = [{"code": one.code, "message": one.message, "wayOut": one.way_out} for one in self.refusals]
         types = {"fromType": self.from_type, "toType": self.to_type}
         return {"column": self.column, **types, "allowed": self.is_allowed, "refusals": refusals}
@@ -258,5 +258,5 @@ def _plain(metadata: Action) -> Action:
     return action
 
 
-def _object(value: Any) -> Any:  # Any: JSON values
+def _object(value: Json) -> Json:
     return dict(value) if isinstance(value, list | Mapping) else value

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from deltacli.arrow import compute as pc
 from deltacli.delta.encoding.value_text import has_bytes
 from deltacli.delta.stats.schema import ColumnPath, StatColumn, StatKind
+from deltacli.typing import ArrowArray, Json
 
 if TYPE_CHECKING:
     import pyarrow
@@ -44,7 +45,7 @@ class Claimed(NamedTuple):
     column: StatColumn
     path: ColumnPath
     names: Sequence[str]
-    low: Any = None  # Any: JSON values
+    low: Json = None
     high: Any = None
     is_single: bool = False
 
@@ -101,7 +102,7 @@ class _Column:
             case StatKind.WHOLE | StatKind.DECIMAL | StatKind.DATE | StatKind.TIMESTAMP | StatKind.BOOLEAN:
                 self._take_ends(values)
 
-    def _take_ends(self, values: Any) -> None:  # Any: an Arrow array
+    def _take_ends(self, values: ArrowArray) -> None:
         ends = pc.min_max(values)
         low, high = (_comparable(end) for end in (ends["min"], ends["max"]))
         if low is None or (isinstance(low, float) and math.isnan(low)):  # nulls alone, NaN alone

@@ -28,6 +28,7 @@ from deltacli.delta.stats.schema import (
     stats_fields,
 )
 from deltacli.delta.stats.values import SPELLED_FLOATS, StatsFault, read_json, read_stats
+from deltacli.typing import ArrowArray, ArrowSchema
 
 if TYPE_CHECKING:
     import pyarrow
@@ -48,7 +49,7 @@ class Leaf(NamedTuple):
 
     path: ColumnPath
     column: StatColumn | None
-    values: Any  # Any: an Arrow array
+    values: ArrowArray
 
 
 @dataclass
@@ -56,8 +57,8 @@ class StatsBlock:
     """Statistics in columns. `rows` are the rows of the view; None: the same ones."""
 
     rows: Any  # Any: a sequence of integers
-    records: Any  # Any: an int64 array
-    is_tight: Any  # Any: a boolean array
+    records: ArrowArray
+    is_tight: ArrowArray
     leaves: dict[str, list[Leaf]] = field(default_factory=dict)
     """By statistic: `minValues`, `maxValues`, `nullCount`."""
 
@@ -68,7 +69,7 @@ class StatsBlock:
         row = self.rows[index]
         return row if isinstance(row, int) else int(row.as_py())
 
-    def align(self, values: Any) -> Any:  # Any: Arrow arrays
+    def align(self, values: ArrowArray) -> ArrowArray:
         """Return a column of the view as a column of this block."""
         if self.rows is None:
             return values
@@ -102,7 +103,7 @@ class StatsColumns:
         self.unknown[path] = UnknownColumn(path, max(known.files, files), min(known.row, row))
 
 
-def parse_stats(texts: Any, config: TableConfiguration) -> StatsColumns:  # Any: a string array
+def parse_stats(texts: ArrowArray, config: TableConfiguration) -> StatsColumns:
     """Parse the statistics of files that share a configuration."""
     return _Parser(texts, config).run()
 
@@ -213,7 +214,7 @@ def read_in_pieces(texts: Any, read: Callable[[Any], Any]) -> Iterator[tuple[int
         pending.extend((start + first, piece.slice(first, step)) for first in reversed(starts))
 
 
-def safe_lines(texts: Any) -> bytes | None:  # Any: a string array
+def safe_lines(texts: ArrowArray) -> bytes | None:
     """Return texts that all begin and end with a brace as lines for Arrow's reader, or None if it must not get them."""
     import pyarrow as pa
 
@@ -244,7 +245,7 @@ def _read_block(schema: StatSchema, texts: Any) -> Any:  # Any: a string array i
     return None
 
 
-def _decimals_fit(columns: Any) -> bool:  # Any: Arrow arrays
+def _decimals_fit(columns: ArrowArray) -> bool:
     """Return False if a decimal has more digits than its type. Arrow's reader checks the written digits before it fills
     up the scale.
     """
@@ -286,7 +287,7 @@ def _names_of_floats(fields: Any) -> Iterator[str]:  # Any: an Arrow schema or s
             yield part.name
 
 
-def with_numbers(lines: bytes, fields: Any) -> bytes:  # Any: an Arrow schema
+def with_numbers(lines: bytes, fields: ArrowSchema) -> bytes:
     """Replace the floats that JSON writes as strings by numbers, in the doubles among the fields."""
     if not _names_floats(lines):
         return lines

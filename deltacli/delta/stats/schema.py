@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.schema.kinds import FIXED_TEXTS, WHOLE_BITS, Kind, decimal_parts, value_kind
 from deltacli.delta.schema.types import DataType, PrimitiveType, StructField, StructType, simple_name
+from deltacli.typing import ArrowType
 
 if TYPE_CHECKING:
     import pyarrow
@@ -127,7 +128,7 @@ def kind_of(data_type: DataType) -> StatKind:
     return _WRITTEN.get(value_kind(data_type), StatKind.OTHER)
 
 
-def bound_type(column: StatColumn) -> Any:  # Any: an Arrow type
+def bound_type(column: StatColumn) -> ArrowType:
     """Return the Arrow type as which a column's bounds are read, or None for any text."""
     import pyarrow as pa
 

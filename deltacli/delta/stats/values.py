@@ -12,6 +12,7 @@ from deltacli.delta.encoding.json_depth import MAX_DEPTH, is_nested_deeply
 from deltacli.delta.encoding.value_text import has_bytes, parse_date, parse_moment
 from deltacli.delta.schema.kinds import WHOLE_BITS, decimal_parts
 from deltacli.delta.stats.schema import NULL_COUNT, PER_COLUMN, ColumnPath, StatColumn, StatKind, StatSchema
+from deltacli.typing import Json
 
 NOT_A_NUMBER = 1.7976931348623157e308
 INFINITE = 1.7976931348623155e308
@@ -42,7 +43,7 @@ class PlainStats(NamedTuple):
     unknown: list[ColumnPath]
 
 
-def read_json(text: str) -> Any:  # Any: a JSON value
+def read_json(text: str) -> Json:
     """Parse a text strictly, numbers exactly. Raises ValueError, also for deeply nested text."""
     if text.count("{") + text.count("[") > MAX_DEPTH and is_nested_deeply(text.encode("utf-8", "replace")):
         raise ValueError(f"it is nested more than {MAX_DEPTH} levels deep, or brackets do not match")
@@ -275,7 +276,7 @@ def _shown(value: Any) -> str:
     return text if len(text) <= 120 else f"{text[:119]}…"
 
 
-def dig(value: Any, path: Iterable[str]) -> Any:  # Any: JSON values
+def dig(value: Json, path: Iterable[str]) -> Json:
     """Return the value at a path of names, or None if there is none."""
     for name in path:
         value = value.get(name) if isinstance(value, dict) else None

@@ -12,13 +12,14 @@ import unicodedata
 from array import array
 from collections.abc import Sequence
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.arrow import compute as pc
 from deltacli.delta.paths.locate_paths import are_absolute, locate
 from deltacli.delta.paths.path_decoding import canonical_column, without_dots_column
 from deltacli.delta.vacuum.directories import content_of
 from deltacli.delta.vectors.z85 import vector_file
+from deltacli.typing import ArrowArray
 
 if TYPE_CHECKING:
     import pyarrow
@@ -139,7 +140,7 @@ class PathKeys:
             keys = pc.coalesce(keys, locate(paths, uri).keys)
         return keys
 
-    def _as_written(self, paths: pyarrow.Array, keys: pyarrow.Array) -> tuple[Any, list[Any]]:  # Any: arrays
+    def _as_written(self, paths: pyarrow.Array, keys: pyarrow.Array) -> tuple[ArrowArray, list[ArrowArray]]:
         """Return the paths below the root without decoding, and the hashes of those, and of whole paths, that
         differ.
         """
@@ -159,7 +160,7 @@ class PathKeys:
         """Return the hashes of the last components of absolute paths, decoded and not, because the same table may be
         reached by another name.
         """
-        found: list[Any] = []  # Any: arrays
+        found: list[ArrowArray] = []
         for length in range(_LONGEST_SUFFIX):
             cut = pc.struct_field(pc.extract_regex(paths, f"(?P<end>(?:[^/]+/+){{{length}}}[^/]+)$"), ["end"])
             ends = pc.filter(cut, pc.is_valid(cut))
@@ -188,7 +189,7 @@ def _resolved(paths: pyarrow.Array) -> pyarrow.Array:
     return without_dots_column(canonical_column(paths))
 
 
-def binary_paths(paths: Sequence[str]) -> Any:  # Any: a binary array
+def binary_paths(paths: Sequence[str]) -> ArrowArray:
     """Return names as in a listing, as bytes."""
     import pyarrow as pa
 

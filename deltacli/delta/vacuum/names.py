@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from deltacli.arrow import compute as pc
 from deltacli.delta.paths.path_decoding import decode_hive
 from deltacli.delta.vacuum.directories import content_of, directories_of
+from deltacli.typing import ArrowArray
 
 if TYPE_CHECKING:
     import pyarrow
@@ -95,7 +96,7 @@ class HiddenNames:
 _ODD_START = re.compile(b"/[._]")
 
 
-def _may_hide(paths: Any) -> bool:  # Any: a binary array
+def _may_hide(paths: ArrowArray) -> bool:
     """Return False if no component begins with `.` or `_`, the usual case, which is faster to check in the bytes than
     with a regex.
     """
@@ -214,9 +215,9 @@ def _roots(paths: Any, pattern: str) -> set[bytes]:
     return {root.removesuffix(b"/") for root in roots if not root.startswith(_OWN_LOG)}
 
 
-def _any(mask: Any) -> bool:  # Any: a boolean array
+def _any(mask: ArrowArray) -> bool:
     return bool(pc.any(mask).as_py())
 
 
-def _matches(paths: Any, pattern: str) -> Any:  # Any: a boolean array
+def _matches(paths: ArrowArray, pattern: str) -> ArrowArray:
     return pc.fill_null(pc.match_substring_regex(paths, pattern), False)

@@ -12,6 +12,7 @@ from deltacli.fleet.planning.estimates import Estimate, StoreCost, estimate
 from deltacli.fleet.planning.facts import TableFacts
 from deltacli.fleet.policy_file.keys import DESTRUCTIVE
 from deltacli.fleet.policy_file.model import CheckpointPolicy, ExpirePolicy, Policy
+from deltacli.typing import Json
 from deltacli.units import DAY_MS, format_age, format_duration, format_size, plural
 
 ORDER = ("validate", "checkpoint", "log-expire", "vacuum")
@@ -53,7 +54,7 @@ class PlannedStep:
     def is_destructive(self) -> bool:
         return self.kind in DESTRUCTIVE
 
-    def as_json(self) -> dict[str, Any]:  # Any: JSON values
+    def as_json(self) -> dict[str, Json]:
         """Return the step for documents."""
         found = {"kind": self.kind, "reason": self.reason, "urgency": round(self.urgency, 3)}
         if self.is_destructive:

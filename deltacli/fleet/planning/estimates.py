@@ -5,10 +5,11 @@ Data files are not listed, so their number is derived from the size of the newes
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from deltacli.fleet.planning.facts import TableFacts
 from deltacli.fleet.policy_file.model import VacuumPolicy, ValidatePolicy
+from deltacli.typing import Json
 
 _BYTES_PER_ADD = 300
 _FOOTER_BYTES = 64 << 10
@@ -36,7 +37,7 @@ class Estimate(NamedTuple):
     size_bytes: int | None
     seconds: float
 
-    def as_json(self) -> dict[str, Any]:  # Any: JSON values
+    def as_json(self) -> dict[str, Json]:
         """Return the estimate for documents."""
         return {"calls": self.calls, "sizeBytes": self.size_bytes, "seconds": round(self.seconds, 3)}
 

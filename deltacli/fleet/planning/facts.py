@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from deltacli.delta.checkpoint.last_checkpoint_content import Hint, read_hint
 from deltacli.delta.log.log_path import AFTER_VERSIONED_NAMES, HINT_NAME, LOG_DIRECTORY
 from deltacli.delta.log.segment import LogFile, choose_segment, make_log_file, read_listing
 from deltacli.errors import CommitCorrupt, FileMissing, NotATable
 from deltacli.operations.table.find_log import missing_log
+from deltacli.typing import Json
 from deltacli.units import format_timestamp
 
 if TYPE_CHECKING:
@@ -41,9 +42,9 @@ class TableFacts:
     expirable_bytes: int
     """Versioned files before the newest checkpoint that is older than the cutoff."""
 
-    def as_json(self) -> dict[str, Any]:  # Any: JSON values
+    def as_json(self) -> dict[str, Json]:
         """Return the facts for documents. What does not exist is left out."""
-        found: dict[str, Any] = {  # Any: JSON values
+        found: dict[str, Json] = {
             "version": self.version,
             "committedMs": self.committed_ms,
             "committed": format_timestamp(self.committed_ms),

@@ -18,6 +18,7 @@ from deltacli.fleet.planning.facts import TableFacts, read_facts
 from deltacli.fleet.policy_file.model import FleetFile, Group
 from deltacli.progress import SILENT, Progress
 from deltacli.storage.secrets import without_secrets
+from deltacli.typing import Json
 
 if TYPE_CHECKING:
     from deltacli.engine.base import Engine
@@ -45,7 +46,7 @@ class PlanProblem(NamedTuple):
         """Return the code and the message."""
         return f"{self.code}: {self.message}"
 
-    def as_json(self) -> dict[str, Any]:  # Any: JSON values
+    def as_json(self) -> dict[str, Json]:
         """Return the problem for documents."""
         return {"code": self.code, "message": self.message, "exit": self.exit_code}
 
@@ -67,7 +68,7 @@ class TablePlan:
         urgency = max((step.urgency for step in self.steps), default=0.0)
         return (-urgency, -self.facts.log_bytes if self.facts else 0, self.name)
 
-    def as_json(self) -> dict[str, Any]:  # Any: JSON values
+    def as_json(self) -> dict[str, Json]:
         """Return the table for documents."""
         found: dict[str, Any] = {"table": without_secrets(self.name), "group": self.group, "policy": self.policy}
         if self.facts is not None:
@@ -85,7 +86,7 @@ class SearchProblem(NamedTuple):
     line: int
     problem: PlanProblem
 
-    def as_json(self) -> dict[str, Any]:  # Any: JSON values
+    def as_json(self) -> dict[str, Json]:
         """Return the problem for documents."""
         place = {"path": without_secrets(self.name), "group": self.group, "line": self.line}
         return place | self.problem.as_json()
@@ -119,7 +120,7 @@ class FleetPlan:
         """Return 5 if a table or a directory could not be read, else 0."""
         return PartlyDone.exit_code if self.unreadable or self.problems else EXIT_OK
 
-    def summary(self) -> dict[str, Any]:  # Any: JSON values
+    def summary(self) -> dict[str, Json]:
         """Return counts for documents."""
         due = self.due
         return {

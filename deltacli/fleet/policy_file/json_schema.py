@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from deltacli.fleet.policy_file.keys import (
     GROUP_KEYS,
@@ -14,8 +13,9 @@ from deltacli.fleet.policy_file.keys import (
     Key,
     Kind,
 )
+from deltacli.typing import Json
 
-Schema = dict[str, Any]  # Any: JSON values
+Schema = dict[str, Json]
 
 _DURATION = r"^\s*[0-9]{1,15}\s*([wdhmsWDHMS]|[mM][sS])\s*$"
 _SIZE = r"^\s*[0-9]{1,15}(\.[0-9]{1,9})?\s*([KMGTPkmgtp]i?[Bb]?|[KMGTPkmgtp]I[Bb]?|[Bb])?\s*$"

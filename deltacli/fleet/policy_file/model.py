@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from deltacli.typing import Json
 from deltacli.units import DAY_MS, format_duration
 
 
@@ -85,11 +86,11 @@ class Policy(NamedTuple):
     line: int = 1
     alerts: AlertPolicy | None = None
 
-    def as_json(self) -> dict[str, Any]:  # Any: JSON values
+    def as_json(self) -> dict[str, Json]:
         """Return the settings of each step, spelled like the file. Keys without a value are left out."""
         return {name: _settings(step) for name, step in self.steps.items()}
 
-    def alerts_as_json(self) -> dict[str, Any]:  # Any: JSON values
+    def alerts_as_json(self) -> dict[str, Json]:
         """Return the thresholds, spelled like the file; empty where there are none."""
         return {} if self.alerts is None else _settings(self.alerts)
 
@@ -98,8 +99,8 @@ _DURATIONS = frozenset({"every", "retention", "allow_retention_below", "checkpoi
 _SHARES = frozenset({"sample", "small_files", "tombstones"})
 
 
-def _settings(step: StepPolicy | AlertPolicy) -> dict[str, Any]:  # Any: JSON values
-    found: dict[str, Any] = {}  # Any: JSON values
+def _settings(step: StepPolicy | AlertPolicy) -> dict[str, Json]:
+    found: dict[str, Json] = {}
     for name in step.__slots__:
         value = getattr(step, name)
         if name in _DURATIONS and value is not None:
@@ -144,7 +145,7 @@ class Problem(NamedTuple):
     expected: str | None = None
     is_error: bool = True
 
-    def as_json(self) -> dict[str, Any]:  # Any: JSON values
+    def as_json(self) -> dict[str, Json]:
         """Return the problem for documents."""
         severity = "error" if self.is_error else "warning"
         found = {"line": self.line, "key": self.key, "severity": severity, "message": self.message}

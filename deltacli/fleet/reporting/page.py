@@ -11,13 +11,13 @@ from collections.abc import Iterable
 from hashlib import sha256
 from html import escape
 from importlib.resources import files
-from typing import Any
 
 from deltacli.documents import dumps
 from deltacli.fleet.causes import find_causes
 from deltacli.fleet.status import FleetStatus, TableStatus
 from deltacli.hints import is_command
 from deltacli.storage.secrets import without_secrets
+from deltacli.typing import Json
 from deltacli.units import format_timestamp
 
 _NUMBERS = ("liveFiles", "liveBytes", "rows", "logBytes", "tombstones", "findings")
@@ -122,7 +122,7 @@ def _data(status: FleetStatus) -> str:
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
 
-def _table(table: TableStatus) -> dict[str, Any]:  # Any: JSON values
+def _table(table: TableStatus) -> dict[str, Json]:
     steps = {
         kind: [step.state, step.timestamp_ms, without_secrets(step.message), step.is_alert]
         for kind, step in table.steps.items()

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import orjson
 
@@ -20,6 +20,7 @@ from deltacli.documents import dumps
 from deltacli.fleet.planning.due import LastRun, Past
 from deltacli.fleet.running.journal_files import JOURNAL, SUFFIX, JournalFiles, Record, Summary, read_summary
 from deltacli.storage.replacement import unwritable
+from deltacli.typing import JsonObject
 
 Facts = tuple[int | None, ...]
 
@@ -152,7 +153,7 @@ class Journal:
         """Return the last successful run of each step of a table."""
         return dict(self._past.get(table, {}))
 
-    def has_facts(self, table: str, facts: Mapping[str, Any]) -> bool:  # Any: JSON values
+    def has_facts(self, table: str, facts: JsonObject) -> bool:
         """Return True if these are the facts that were last recorded of a table."""
         return table in self._facts and self._facts[table][1] == _key_facts(facts)
 
@@ -202,7 +203,7 @@ class Journal:
         return one.timestamp_ms <= now_ms
 
 
-def _key_facts(facts: Mapping[str, Any]) -> Facts:  # Any: JSON values
+def _key_facts(facts: JsonObject) -> Facts:
     """Return the facts whose change is worth a line of the journal."""
     return tuple(facts.get(name) for name in ("version", "logBytes", "logFiles", "commitsBehind", "checkpointMs"))
 

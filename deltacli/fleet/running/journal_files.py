@@ -25,6 +25,7 @@ from deltacli.documents import dumps
 from deltacli.errors import UsageError
 from deltacli.fleet.running.runs import begin_of
 from deltacli.storage.replacement import replacement, unwritable
+from deltacli.typing import JsonObject
 from deltacli.units import DAY_MS
 
 JOURNAL = "journal"
@@ -38,7 +39,7 @@ ARCHIVE_AFTER_MS = 7 * DAY_MS
 MOST_BYTES = 64 << 20
 """Bytes of journal from which younger files are archived, too, the oldest first."""
 
-Record = Mapping[str, Any]  # Any: JSON values
+Record = JsonObject
 
 
 class TableLines(NamedTuple):

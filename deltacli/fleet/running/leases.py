@@ -10,11 +10,11 @@ from __future__ import annotations
 import os
 import re
 import socket
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from threading import Event, Lock, Thread
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import orjson
 
@@ -24,6 +24,7 @@ from deltacli.errors import DeltacliError, FileMissing, StorageFailed
 from deltacli.fleet.names import table_digest
 from deltacli.storage.base import Unknown
 from deltacli.storage.secrets import without_secrets
+from deltacli.typing import JsonObject
 from deltacli.units import format_timestamp
 
 if TYPE_CHECKING:
@@ -204,7 +205,7 @@ def _path(key: str, number: int) -> str:
 def _read(number: int, data: bytes) -> Holder:
     """Return the holder that a file names. A damaged file counts as an expired lease."""
     try:
-        content: Mapping[str, Any] = orjson.loads(data)  # Any: JSON values
+        content: JsonObject = orjson.loads(data)
         return Holder(
             number,
             str(content["run"]),

@@ -28,6 +28,7 @@ from deltacli.fleet.running.steps import StepOutcome, StepWork, attempt
 from deltacli.fleet.thresholds import Judgement
 from deltacli.progress import SILENT, Progress
 from deltacli.storage.secrets import without_secrets
+from deltacli.typing import Json
 
 if TYPE_CHECKING:
     from deltacli.operations.table.handle import TableHandle
@@ -66,7 +67,7 @@ class StepReport(NamedTuple):
     outcome: StepOutcome
     duration_ms: int = 0
 
-    def as_json(self) -> dict[str, Any]:  # Any: JSON values
+    def as_json(self) -> dict[str, Json]:
         """Return the step for documents."""
         outcome = self.outcome
         found: dict[str, Any] = {
@@ -89,9 +90,9 @@ class TableReport(NamedTuple):
     problem: PlanProblem | None = None
     stolen: str | None = None
 
-    def as_json(self) -> dict[str, Any]:  # Any: JSON values
+    def as_json(self) -> dict[str, Json]:
         """Return the table for documents."""
-        found: dict[str, Any] = {"table": without_secrets(self.name), "group": self.group}  # Any: JSON values
+        found: dict[str, Json] = {"table": without_secrets(self.name), "group": self.group}
         if self.problem is not None:
             found["problem"] = self.problem.as_json()
         if self.stolen is not None:
@@ -114,7 +115,7 @@ class FleetReport:
     alerts: Mapping[str, Sequence[Judgement]] = field(default_factory=dict)
     """Table -> its exceeded thresholds."""
 
-    def summary(self) -> dict[str, Any]:  # Any: JSON values
+    def summary(self) -> dict[str, Json]:
         """Return counts for documents. A step that was done again counts with its last state."""
         last = {(table.name, step.step.kind): step.outcome.state for table in self.tables for step in table.steps}
         states = Counter((dict(self.earlier) | last).values())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.errors import EXIT_BUG, EXIT_FINDINGS, EXIT_OK, DeltacliError, PartlyDone, Refused, UsageError
 from deltacli.fleet.names import table_file_name
@@ -15,6 +15,7 @@ from deltacli.hints import quoted, quoted_table
 from deltacli.memory_limit import exhausted_by, is_exhaustion
 from deltacli.storage.base import require_writable
 from deltacli.storage.secrets import without_secrets
+from deltacli.typing import Json, JsonObject
 from deltacli.units import format_size, plural
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from deltacli.operations.validate.baseline import Baseline
     from deltacli.operations.validate.validate import TableContents
 
-Details = dict[str, Any]  # Any: JSON values
+Details = dict[str, Json]
 
 MOST_FINDINGS = 10
 """Number of findings of a table that a validation records."""
@@ -36,10 +37,10 @@ class StepOutcome(NamedTuple):
     exit_code: int = EXIT_OK
     message: str = ""
     code: str | None = None
-    details: Mapping[str, Any] | None = None  # Any: JSON values
+    details: JsonObject | None = None
 
     @classmethod
-    def of(cls, fault: DeltacliError, details: Mapping[str, Any] | None = None) -> StepOutcome:  # Any: JSON values
+    def of(cls, fault: DeltacliError, details: JsonObject | None = None) -> StepOutcome:
         """Return an error as an outcome."""
         state = {Refused.exit_code: "refused", PartlyDone.exit_code: "partly"}.get(fault.exit_code, "failed")
         return cls(state, fault.exit_code, without_secrets(fault.message), fault.code, details)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from deltacli.delta.log.commit_content import CommitRequest
 from deltacli.delta.log.commit_metadata import NO_METADATA, require_free
@@ -13,6 +12,7 @@ from deltacli.operations.change.commit import Committed, commit, require_possibl
 from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.operations.table.version import Snapshot
+from deltacli.typing import Json
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class FeaturesOutcome:
     committed_version: int | None
     dry_run: bool
 
-    def as_json(self) -> dict[str, Any]:  # Any: JSON values
+    def as_json(self) -> dict[str, Json]:
         added = [
             {"feature": one.name} if one.needed_by is None else {"feature": one.name, "neededBy": one.needed_by}
             for one in self.plan.added

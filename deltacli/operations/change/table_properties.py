@@ -16,6 +16,7 @@ from deltacli.operations.change.commit import Committed, commit, require_possibl
 from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.operations.table.version import Snapshot
+from deltacli.typing import Json, JsonObject
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +31,7 @@ class ShownProperty:
     default: str | None
     meaning: str | None
 
-    def as_json(self) -> dict[str, Any]:  # Any: JSON values
+    def as_json(self) -> dict[str, Json]:
         document: dict[str, Any] = {
             "key": self.key,
             "value": self.value,
@@ -62,12 +63,12 @@ class PropertiesOutcome:
 
     table: str
     version: int
-    protocol: Mapping[str, Any] = field(repr=False)  # Any: JSON values
+    protocol: JsonObject = field(repr=False)
     plan: PropertiesPlan
     committed_version: int | None
     dry_run: bool
 
-    def as_json(self) -> dict[str, Any]:  # Any: JSON values
+    def as_json(self) -> dict[str, Json]:
         changes = [
             {name: value for name, value in change._asdict().items() if value is not None}
             for change in self.plan.changes

@@ -22,6 +22,7 @@ from deltacli.operations.change.commit import Committed, NothingToDo, commit, re
 from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.operations.table.version import Snapshot
+from deltacli.typing import Json
 from deltacli.work.rows.file_types import COLUMNS, CheckTypes, ColumnsOfFiles
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ class WideningOutcome:
         """Return all reasons not to commit."""
         return (*self.plan.all_refusals, *self.refused_files)
 
-    def as_json(self, *, dry_run: bool) -> dict[str, Any]:  # Any: JSON values
+    def as_json(self, *, dry_run: bool) -> dict[str, Json]:
         """Return the content of the document `deltacli.widen-type`."""
         plan = self.plan
         found: dict[str, Any] = {
@@ -227,7 +228,7 @@ def _request(plan: WideningPlan, snapshot: Snapshot) -> CommitRequest:
     )
 
 
-def _described(change: PlannedChange, schema: Any) -> dict[str, Any]:  # Any: JSON values
+def _described(change: PlannedChange, schema: Json) -> dict[str, Json]:
     """Return a changed field as in the history of the table."""
     found = schema
     for step in change.place.field_address:

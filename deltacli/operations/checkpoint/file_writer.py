@@ -29,6 +29,7 @@ from deltacli.operations.log.checksum_guard import require_as_in_checksum
 from deltacli.operations.table.version import Snapshot
 from deltacli.progress import reported
 from deltacli.storage import Created, Draft, Existed, Unknown
+from deltacli.typing import ArrowArray
 from deltacli.work.checkpoints.publishing import (
     OTHER_SIZE,
     not_proven,
@@ -306,7 +307,7 @@ class CheckpointWriter:
             return False
 
 
-def _by_part(actions: Any, parts: int) -> Iterator[tuple[int, Any]]:  # Any: struct arrays
+def _by_part(actions: ArrowArray, parts: int) -> Iterator[tuple[int, ArrowArray]]:
     import pyarrow as pa
 
     chosen = parts_of(actions.field("path"), parts)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from deltacli.errors import CredentialsMissing, FileMissing, PermissionRefused, StorageFailed
 from deltacli.operations.doctor import findings as found
@@ -13,6 +13,7 @@ from deltacli.operations.doctor.scratch import Scratch
 from deltacli.operations.table.find_log import missing_log
 from deltacli.storage import Failed, Storage
 from deltacli.storage.probing.subject import Granted, Identity, Permit, Reply, Said, Subject
+from deltacli.typing import Json
 
 LOG = "_delta_log"
 _PLACES = (LOG, "schema", "")
@@ -64,7 +65,7 @@ class AccessReport:
         states = {self.permits[name].state for name in command.needs}
         return next((state for state in (Granted.NO, Granted.UNKNOWN) if state in states), Granted.YES)
 
-    def as_json(self) -> dict[str, Any]:  # Any: JSON values
+    def as_json(self) -> dict[str, Json]:
         return {
             "store": self.store,
             **({"endpoint": self.endpoint} if self.endpoint else {}),
@@ -77,7 +78,7 @@ class AccessReport:
             "findings": [finding.as_json() for finding in self.findings],
         }
 
-    def commands(self) -> list[dict[str, Any]]:  # Any: JSON values
+    def commands(self) -> list[dict[str, Json]]:
         """Return the commands as JSON objects."""
         return [
             {
@@ -90,7 +91,7 @@ class AccessReport:
         ]
 
 
-def _identity(identity: Identity) -> dict[str, Any]:  # Any: JSON values
+def _identity(identity: Identity) -> dict[str, Json]:
     return {
         "name": identity.name,
         "source": identity.source,

@@ -14,6 +14,7 @@ from deltacli.operations.doctor.scratch import PREFIX
 from deltacli.progress import SILENT, Progress, reported
 from deltacli.storage import PathKind, Storage
 from deltacli.storage.probing.subject import Subject
+from deltacli.typing import Json
 
 
 @dataclass
@@ -40,7 +41,7 @@ class StorageReport:
         """Return True where every probe had a usable answer."""
         return all(result.outcome is not Outcome.INCONCLUSIVE for _, result in self.results)
 
-    def as_json(self) -> dict[str, Any]:  # Any: JSON values
+    def as_json(self) -> dict[str, Json]:
         fields: dict[str, Any] = {"store": self.store}
         fields |= {"endpoint": self.endpoint} if self.endpoint else {}
         skew = {} if self.dry_run else {"clockSkewMs": self.clock_skew_ms}

@@ -18,6 +18,7 @@ from deltacli.errors import FileMissing, Unreadable
 from deltacli.operations.log.log_copy import StoredFile, at_once, digest, log_location
 from deltacli.progress import Progress, weighed
 from deltacli.storage import Storage
+from deltacli.typing import Json
 from deltacli.units import format_timestamp
 
 LIST_NAME = "_delta_log_backup.ndjson"
@@ -114,7 +115,7 @@ def differing(
     return wrong
 
 
-def _read_first(first: Any, files: Mapping[str, BackedUp]) -> BackupList:  # Any: JSON values
+def _read_first(first: Json, files: Mapping[str, BackedUp]) -> BackupList:
     if first["kind"] != KIND or first["schemaVersion"] != 1:
         raise ValueError(f"its first line is of kind {str(first['kind'])[:80]}")
     table_id, version = first["tableId"], first["version"]
@@ -125,7 +126,7 @@ def _read_first(first: Any, files: Mapping[str, BackedUp]) -> BackupList:  # Any
     )
 
 
-def _read_entry(line: Any) -> BackedUp:  # Any: JSON values
+def _read_entry(line: Json) -> BackedUp:
     found = BackedUp(line["name"], line["sizeBytes"], line["sha256"], line["modificationTimeMs"])
     parts = found.name.split("/") if isinstance(found.name, str) else [""]
     if any(part in ("", ".", "..") or "\0" in part or "\\" in part for part in parts):

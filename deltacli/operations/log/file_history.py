@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow import compute as pc
+from deltacli.typing import ArrowArray
 
 if TYPE_CHECKING:
     import pyarrow
@@ -34,7 +35,7 @@ class NamedKeys(NamedTuple):
     keys: pyarrow.Array
     versions: pyarrow.Array
 
-    def where(self, mask: Any) -> NamedKeys:  # Any: a boolean array
+    def where(self, mask: ArrowArray) -> NamedKeys:
         """Return the rows of a mask."""
         return NamedKeys(*(pc.filter(column, mask) for column in self))
 
@@ -78,7 +79,7 @@ class FileHistory:
     _adds: _Rows = field(default_factory=_Rows)
     _vectors: _Rows = field(default_factory=_Rows)
     _removes: _Rows = field(default_factory=_Rows)
-    _tombstones: list[Any] = field(default_factory=list)  # Any: int64 arrays
+    _tombstones: list[ArrowArray] = field(default_factory=list)
     _other_adds: list[Any] = field(default_factory=list)
     _other_removes: list[Any] = field(default_factory=list)
 
@@ -94,11 +95,11 @@ class FileHistory:
         """Remove data files."""
         self._removes.add(rows.where(pc.is_valid(rows.files)))
 
-    def take_tombstones(self, keys: Any) -> None:  # Any: an int64 array
+    def take_tombstones(self, keys: ArrowArray) -> None:
         """Remove data files in an unknown version."""
         self._tombstones.append(pc.drop_null(keys))
 
-    def take_other_spellings(self, hashes: Any, *, are_added: bool) -> None:  # Any: an int64 array
+    def take_other_spellings(self, hashes: ArrowArray, *, are_added: bool) -> None:
         """Add or remove the files that paths name for a reader with other decoding rules."""
         if len(hashes):
             (self._other_adds if are_added else self._other_removes).append(hashes)
@@ -142,7 +143,7 @@ class FileHistory:
         return pc.and_not(is_last, pc.and_(is_older, pc.is_in(rows.keys, value_set=_whole(self._tombstones))))
 
 
-def _whole(arrays: list[Any]) -> Any:  # Any: int64 arrays
+def _whole(arrays: list[ArrowArray]) -> ArrowArray:
     import pyarrow as pa
 
     return arrays[0] if len(arrays) == 1 else pa.concat_arrays([pa.array([], pa.int64()), *arrays])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from deltacli.clock import Clock
 from deltacli.engine.base import Engine
@@ -31,6 +30,7 @@ from deltacli.paimon.schema_changes import Change, changes_between
 from deltacli.paimon.table_paths import MAIN_BRANCH
 from deltacli.storage import Storage
 from deltacli.storage.base import require_writable
+from deltacli.typing import Json
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class AlterOutcome:
         missing = () if fallback is None or fallback in self.branches else (("fallback-branch", _no_branch(fallback)),)
         return (*missing, ("schema-copy", catalog_warning(self.before.options)))
 
-    def as_json(self, *, dry_run: bool) -> dict[str, Any]:  # Any: JSON values
+    def as_json(self, *, dry_run: bool) -> dict[str, Json]:
         """Return the content of the document `deltacli.alter`."""
         refusals = [] if self.refusal is None else [{"code": self.refusal.code, "message": self.refusal.message}]
         return {

@@ -25,6 +25,7 @@ from deltacli.paimon.schema_changes import Change, changes_between
 from deltacli.paimon.table_paths import MAIN_BRANCH
 from deltacli.progress import SILENT, Progress
 from deltacli.storage import Storage
+from deltacli.typing import Json
 from deltacli.units import format_timestamp
 
 _WORST_FIRST = (Loss.REFUSED, Loss.LOSSY, Loss.LOSSLESS)
@@ -61,7 +62,7 @@ class SchemaVersion:
         losses = {change.loss for change in self.changes}
         return next((loss for loss in _WORST_FIRST if loss in losses), None)
 
-    def as_json(self) -> dict[str, Any]:  # Any: JSON values
+    def as_json(self) -> dict[str, Json]:
         """Return the version as in the document `deltacli.history`."""
         found: dict[str, Any] = {"id": self.id}
         if self.time_ms is not None:
@@ -105,7 +106,7 @@ class SnapshotVersion:
         value = self.file.readable.content.get(key) if self.file.readable is not None else None
         return value if type(value) is int else None
 
-    def as_json(self) -> dict[str, Any]:  # Any: JSON values
+    def as_json(self) -> dict[str, Json]:
         """Return the snapshot as in the document `deltacli.history`."""
         values = {
             "id": self.id,

@@ -26,6 +26,7 @@ from deltacli.paimon.snapshot_file import SnapshotFile
 from deltacli.paimon.table_paths import MAIN_BRANCH, MANIFEST_DIRECTORY
 from deltacli.progress import SILENT, Progress, reported
 from deltacli.storage import Storage
+from deltacli.typing import Json
 from deltacli.units import plural
 
 _MAX_MANIFEST_BYTES = 1 << 30
@@ -53,7 +54,7 @@ class Usage:
         named = (self.snapshots, self.tags, self.changelogs, self.manifests, self.files, self.has_data_files)
         return any(named)
 
-    def as_json(self) -> dict[str, Any]:  # Any: JSON values
+    def as_json(self) -> dict[str, Json]:
         """Return the usage as in documents."""
         return {
             "snapshots": self.snapshots,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 from urllib.parse import unquote
@@ -26,6 +26,7 @@ from deltacli.paimon.schema import MAX_SCHEMA_BYTES, Schema, read_schema
 from deltacli.paimon.snapshot_file import SnapshotFile
 from deltacli.paimon.table_paths import MAIN_BRANCH, schema_path
 from deltacli.storage import Storage
+from deltacli.typing import Json, JsonObject
 from deltacli.units import ranges_of
 
 _NAMED = 20
@@ -51,7 +52,7 @@ class PaimonSnapshot:
     point: Point
     schema: Schema
     schema_id: int
-    written: Mapping[str, Any]  # Any: JSON values
+    written: JsonObject
     schema_ids: tuple[int, ...]
     snapshot: SnapshotFile | None
     tags: tuple[str, ...]
@@ -68,7 +69,7 @@ class PaimonSnapshot:
         """The schema as a CREATE TABLE statement."""
         return create_table(self.schema, self.name)
 
-    def as_json(self) -> dict[str, Any]:  # Any: JSON values
+    def as_json(self) -> dict[str, Json]:
         """Return the content of the document `deltacli.snapshot`."""
         found: dict[str, Any] = {"branch": self.point.branch, "schemaId": self.schema_id}
         found |= {"latestSchemaId": self.schema_ids[-1], "schema": dict(self.written)}
@@ -118,9 +119,7 @@ def _newest(ids: Sequence[int]) -> int:
     return ids[-1]
 
 
-def _schema_at(
-    storage: Storage, branch: str, schema_id: int, ids: Sequence[int]
-) -> tuple[Schema, Mapping[str, Any]]:  # Any: JSON values
+def _schema_at(storage: Storage, branch: str, schema_id: int, ids: Sequence[int]) -> tuple[Schema, JsonObject]:
     path = schema_path(schema_id, branch)
     try:
         data = read_limited(storage, path, MAX_SCHEMA_BYTES)

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from deltacli.errors import FileMissing, PermissionRefused, Unreadable
 from deltacli.operations.paimon.references import BrokenFile
 from deltacli.operations.paimon.table_files import NO_PERMISSION, read_limited
 from deltacli.paimon.json_text import BadJson, read_object
 from deltacli.paimon.snapshot_file import SnapshotFile
 from deltacli.storage import Storage
+from deltacli.typing import JsonObject
 
-Statistics = Mapping[str, Any]  # Any: JSON values
+Statistics = JsonObject
 
 BAD_STATISTICS = "paimon.bad-statistics"
 _DIRECTORY = "statistics"

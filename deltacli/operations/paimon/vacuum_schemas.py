@@ -30,6 +30,7 @@ from deltacli.paimon.table_paths import (
 )
 from deltacli.progress import SILENT, Progress
 from deltacli.storage import Deleted, Failed, FileStat, Missing, Storage
+from deltacli.typing import Json
 from deltacli.units import format_duration, format_ranges, format_timestamp, plural
 
 DEFAULT_RETENTION_MS = 7 * 24 * 3_600_000
@@ -66,7 +67,7 @@ class SchemaFile(NamedTuple):
     verdict: Verdict
     users: tuple[str, ...] = ()
 
-    def as_json(self) -> dict[str, Any]:  # Any: JSON values
+    def as_json(self) -> dict[str, Json]:
         """Return the file as in the document `deltacli.vacuum`."""
         found: dict[str, Any] = {
             "path": self.path,
@@ -129,7 +130,7 @@ class SchemaVacuumPlan:
         lines = [self.table, self.request.branch, *(file.path for file in self.candidates)]
         return sha256("\n".join(lines).encode(errors="surrogatepass")).hexdigest()[:16]
 
-    def as_json(self) -> dict[str, Any]:  # Any: JSON values
+    def as_json(self) -> dict[str, Json]:
         """Return the document `deltacli.vacuum`, without the envelope and the outcome."""
         request = self.request
         return {
@@ -157,7 +158,7 @@ class SchemaVacuumOutcome:
     failed: list[tuple[str, str]] = field(default_factory=list)
     denials: Denials = field(default_factory=Denials)
 
-    def as_json(self) -> dict[str, Any]:  # Any: JSON values
+    def as_json(self) -> dict[str, Json]:
         """Return the outcome as in the document `deltacli.vacuum`."""
         return {
             "deleted": self.deleted.as_json()

@@ -21,6 +21,7 @@ from deltacli.operations.table.find_log import list_log
 from deltacli.progress import SILENT, Progress, weighed
 from deltacli.storage import Storage
 from deltacli.storage.base import StoreOfVersions
+from deltacli.typing import Json
 from deltacli.units import format_timestamp, ranges_of
 from deltacli.work.commits.provenance import Provenance, read_provenance
 from deltacli.work.commits.reading import stream_commit
@@ -104,7 +105,7 @@ class HistoryItem:
             item["removedBytes"] = self.counts.removed_bytes
         return item
 
-    def _other_info(self) -> dict[str, Any]:  # Any: JSON values
+    def _other_info(self) -> dict[str, Json]:
         """Return the keys of commitInfo without a field, verbatim; those with the name of a field in an object
         `commitInfo`.
         """

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property, partial
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from deltacli.arrow import compute as pc
 from deltacli.delta.log.table_configuration import TableConfiguration
@@ -27,6 +27,7 @@ from deltacli.errors import UsageError
 from deltacli.operations.table.api_hints import named_items
 from deltacli.progress import SILENT, Progress
 from deltacli.storage.secrets import without_secrets
+from deltacli.typing import ArrowArray
 from deltacli.work.rows.batches import first_rows
 from deltacli.work.rows.data_files import DataFile, ReadSpec, split_file
 from deltacli.work.rows.row_reader import read_rows
@@ -184,7 +185,7 @@ class Scan:
             names=["path", "size", "records", "kept", "reason"],
         )
 
-    def _pruned(self, adds: pyarrow.RecordBatch) -> tuple[Any, Any]:  # Any: boolean arrays
+    def _pruned(self, adds: pyarrow.RecordBatch) -> tuple[ArrowArray, ArrowArray]:
         import pyarrow as pa
 
         if self._selection.predicate is None:

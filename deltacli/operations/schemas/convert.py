@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from base64 import b64encode
 from dataclasses import dataclass, replace
-from typing import Any
 
 from deltacli.delta.schema import types as delta
 from deltacli.errors import Unreadable
@@ -17,6 +16,7 @@ from deltacli.paimon.arrow_types import arrow_schema
 from deltacli.paimon.ddl import create_table, left_out
 from deltacli.paimon.losses import Loss
 from deltacli.paimon.schema import CURRENT_VERSION
+from deltacli.typing import Json
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class Conversion:
     source: DescribedSchema
     target: Target
     text: str
-    value: Any  # Any: JSON values
+    value: Json
     losses: tuple[Loss, ...]
 
     @property
@@ -34,7 +34,7 @@ class Conversion:
         """The losses that need consent; others only make a type wider."""
         return [loss for loss in self.losses if loss.is_lost]
 
-    def as_json(self, *, with_result: bool) -> dict[str, Any]:  # Any: JSON values
+    def as_json(self, *, with_result: bool) -> dict[str, Json]:
         """Return the content of the document `deltacli.schema-convert`."""
         losses = [loss.as_json() for loss in self.losses]
         found = {"from": self.source.as_json(), "to": self.target.value, "losses": losses}
@@ -70,7 +70,7 @@ def _converted(source: DescribedSchema, target: Target, now_ms: int) -> Conversi
     return Conversion(source, target, text, value, tuple(losses))
 
 
-def _delta(source: DescribedSchema, losses: list[Loss]) -> tuple[str, Any]:  # Any: JSON values
+def _delta(source: DescribedSchema, losses: list[Loss]) -> tuple[str, Json]:
     """Return the schemaString of a Delta table. One of a Delta table is returned as it is."""
     if source.delta is not None:
         schema = source.delta
@@ -83,14 +83,14 @@ def _delta(source: DescribedSchema, losses: list[Loss]) -> tuple[str, Any]:  # A
     return json.dumps(delta.type_json(schema), ensure_ascii=False, separators=(",", ":")), content
 
 
-def _paimon(source: DescribedSchema, now_ms: int) -> tuple[str, Any]:  # Any: JSON values
+def _paimon(source: DescribedSchema, now_ms: int) -> tuple[str, Json]:
     """Return the schema file of a new table, as Java writes it."""
     schema = with_ids(source.schema)
     fresh = replace(schema, version=CURRENT_VERSION, id=0, time_ms=now_ms)
     return fresh.encode().decode("utf-8"), fresh.as_json()
 
 
-def _arrow(source: DescribedSchema, losses: list[Loss]) -> tuple[str, Any]:  # Any: JSON values
+def _arrow(source: DescribedSchema, losses: list[Loss]) -> tuple[str, Json]:
     """Return an Arrow schema in words, and as fields with the bytes of its IPC message."""
     schema = arrow_schema(with_ids(source.schema).fields, losses.append)
     fields = [{"name": field.name, "type": str(field.type), "nullable": field.nullable} for field in schema]

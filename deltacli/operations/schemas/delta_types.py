@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from deltacli.delta.schema import types as delta
 from deltacli.delta.schema.kinds import decimal_parts
@@ -25,6 +24,7 @@ from deltacli.paimon.types import (
     type_text,
     with_nullability,
 )
+from deltacli.typing import Json
 
 ID_KEY = "delta.columnMapping.id"
 _COMMENT_KEY = "comment"
@@ -169,7 +169,7 @@ def fields_of_paimon(columns: Sequence[DataField], report: Report) -> tuple[delt
 
 def _column_of(column: DataField, path: str, report: Report) -> delta.StructField:
     here = _below(path, column.name)
-    metadata: dict[str, Any] = {}  # Any: JSON values
+    metadata: dict[str, Json] = {}
     if column.description is not None:
         metadata[_COMMENT_KEY] = column.description
     if column.default_value is not None:

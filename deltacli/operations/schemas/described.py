@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from deltacli.delta.schema.types import StructType
 from deltacli.operations.paimon.snapshot import PaimonSnapshot
@@ -13,6 +12,7 @@ from deltacli.operations.table.version import Snapshot
 from deltacli.paimon.losses import Loss
 from deltacli.paimon.schema import CURRENT_VERSION, Schema
 from deltacli.paimon.types import DataField, DataType, ListType, MapType, RowType, walk_fields
+from deltacli.typing import Json, JsonObject
 
 _MAX_ID = "delta.columnMapping.maxColumnId"
 
@@ -23,7 +23,7 @@ class DescribedSchema:
 
     table: str
     table_format: str
-    point: Mapping[str, Any]  # Any: JSON values
+    point: JsonObject
     schema: Schema
     name: str
     losses: tuple[Loss, ...] = ()
@@ -35,7 +35,7 @@ class DescribedSchema:
         """Whether every field of the table has an id of its own."""
         return all(column.id >= 0 for _, column in walk_fields(self.schema.fields))
 
-    def as_json(self) -> dict[str, Any]:  # Any: JSON values
+    def as_json(self) -> dict[str, Json]:
         """Return where the schema is from, as in documents."""
         return {"table": self.table, "tableFormat": self.table_format, **self.point}
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 from deltacli.operations.schemas.described import DescribedSchema, matched_by_name
 from deltacli.paimon.schema_changes import Change, changes_between, dotted, sentence
+from deltacli.typing import Json
 
 _CLASS_KEYS = ("class", "cast", "reason", "fieldId")
 
@@ -24,7 +24,7 @@ class SchemaDiff:
     matched_by: str
     changes: tuple[Change, ...]
 
-    def as_json(self) -> dict[str, Any]:  # Any: JSON values
+    def as_json(self) -> dict[str, Json]:
         """Return the content of the document `deltacli.schema-diff`."""
         changes = [self.change_json(change) for change in self.changes]
         return {
@@ -34,7 +34,7 @@ class SchemaDiff:
             "changes": changes,
         }
 
-    def change_json(self, change: Change) -> dict[str, Any]:  # Any: JSON values
+    def change_json(self, change: Change) -> dict[str, Json]:
         """Return a change as in documents. What Paimon does with old values matters only within its own tables."""
         found = change.as_json()
         if self.matched_by == "id" and self.after.table_format == "paimon":

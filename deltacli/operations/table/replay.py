@@ -8,7 +8,7 @@ from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
 from deltacli.delta.log.commit_lines import Action, read_actions
@@ -27,6 +27,7 @@ from deltacli.engine.base import Engine
 from deltacli.errors import CommitCorrupt
 from deltacli.progress import SILENT, Progress, reported_weighed
 from deltacli.storage import Storage
+from deltacli.typing import RecordBatch
 from deltacli.work.checkpoints.reading import FileBatch
 from deltacli.work.commits.reading import is_large, read_commit, stream_commit
 
@@ -294,7 +295,7 @@ def _settle(blocks: list[NarrowBlock], contested: frozenset[int]) -> list[Narrow
     ]
 
 
-def _keep_last(rows: Any, contested: frozenset[int], settled: set[bytes]) -> Any:  # Any: RecordBatch
+def _keep_last(rows: RecordBatch, contested: frozenset[int], settled: set[bytes]) -> RecordBatch:
     """Drop rows whose contested key is settled already, from the end; each kept row settles its key."""
     import pyarrow as pa
 

@@ -19,6 +19,7 @@ from deltacli.operations.vacuum.guards import (
 from deltacli.operations.vacuum.plan import Refusal, VacuumPlan
 from deltacli.operations.vacuum.plan_context import PlanContext
 from deltacli.operations.vacuum.surroundings.other_tables import tables_around
+from deltacli.typing import ArrowTable
 from deltacli.units import format_duration, format_timestamp
 
 
@@ -62,7 +63,7 @@ def common_refusals(setting: PlanContext) -> Iterator[Refusal]:
     yield from outer_refusals(tables_around(setting.table), _protected(setting))
 
 
-def contradiction_refusals(setting: PlanContext, rows: Any) -> Iterator[Refusal]:  # Any: an Arrow table
+def contradiction_refusals(setting: PlanContext, rows: ArrowTable) -> Iterator[Refusal]:
     """Return contradictions to the state, if anything would be deleted."""
     if rows.num_rows:
         yield from retention_contradictions(setting)

@@ -17,6 +17,7 @@ from deltacli.delta.vacuum.keys import PathKeys, is_among
 from deltacli.delta.vacuum.names import FileKind, HiddenNames, TableRoots, kinds
 from deltacli.operations.vacuum.plan import Amount, Kept, Reason
 from deltacli.operations.vacuum.references import References
+from deltacli.typing import ArrowArray
 from deltacli.work.files.classifying import ClassifiedFiles, KnownFiles, classify
 from deltacli.work.files.listing import ListedFiles
 
@@ -60,7 +61,7 @@ class CandidateClassifier:
     """The listing may contain a file more than once, as an inventory does."""
     hits: list[Any] = field(default_factory=list)  # Any: pyarrow has no types
     """Hashes of listed files that are needed."""
-    lost: Any = None  # Any: an int64 array
+    lost: ArrowArray = None
     """Hashes of listed files that are kept because the log is inconsistent; None before `choose`."""
     young: list[Any] = field(default_factory=list)
     hidden: int = 0

@@ -17,6 +17,7 @@ from deltacli.operations.log.file_history import NamedKeys, live_keys, logical_k
 from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.operations.vacuum.candidates import Doubts
 from deltacli.operations.vacuum.plan import Refusal
+from deltacli.typing import ArrowArray
 from deltacli.units import format_duration
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ def _unknown(setting: PlanContext, files: Any) -> Any:  # Any: an int64 array in
     return pc.invert(known)
 
 
-def _take_older_checkpoints(setting: PlanContext, files: Any) -> Unreadable | None:  # Any: an int64 array
+def _take_older_checkpoints(setting: PlanContext, files: ArrowArray) -> Unreadable | None:
     """Record the adds of the oldest readable checkpoint; return why older ones cannot be read, None where all can."""
     fault: Unreadable | None = None
     for version in _older_versions(setting):
@@ -64,7 +65,7 @@ def _take_older_checkpoints(setting: PlanContext, files: Any) -> Unreadable | No
     return fault
 
 
-def _take_checkpoint(setting: PlanContext, version: int, files: Any) -> None:  # Any: an int64 array
+def _take_checkpoint(setting: PlanContext, version: int, files: ArrowArray) -> None:
     """Record the adds of a version in the history that name these files."""
     import pyarrow as pa
 

@@ -13,7 +13,7 @@ from concurrent.futures import CancelledError
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from deltacli.arrow import compute as pc
 from deltacli.clock import Clock, system_clock
@@ -21,6 +21,7 @@ from deltacli.errors import DeltacliError, Refused
 from deltacli.operations.vacuum.groups import Batch, Begun, DeleteUnlessEnding, Group
 from deltacli.operations.vacuum.plan import VacuumOutcome, VacuumPlan
 from deltacli.storage.retry import DEFAULT_BUDGET_SECONDS
+from deltacli.typing import ArrowArray
 from deltacli.work.files.deleting import (
     MOST_AT_ONCE,
     BatchOutcome,
@@ -167,7 +168,7 @@ class Deletions:
         found = self.table.engine.spread(are_missing, pieces, self.table.stores, weigh=len, is_cancelled=self._stop)
         return [bool(is_missing) for piece in found for is_missing in piece]
 
-    def _check(self, rows: pyarrow.Table, gone: Any) -> tuple[Any, list[Batch]]:  # Any: boolean arrays
+    def _check(self, rows: pyarrow.Table, gone: ArrowArray) -> tuple[ArrowArray, list[Batch]]:
         """Return which rows newer commits name, and batches of those that are neither named nor `gone`, to begin before
         the check is too old.
         """

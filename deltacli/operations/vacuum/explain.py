@@ -26,6 +26,7 @@ from deltacli.operations.vacuum.request import VacuumRequest
 from deltacli.operations.vacuum.surroundings.links import spare_linked
 from deltacli.operations.vacuum.surroundings.other_tables import kind_at
 from deltacli.storage import PathKind
+from deltacli.typing import ArrowArray
 from deltacli.units import format_duration, format_size, format_timestamp
 from deltacli.work.commits.file_references import FileReferences
 from deltacli.work.commits.provenance import read_provenance
@@ -160,7 +161,7 @@ def _why_needed(setting: PlanContext, judge: CandidateClassifier, commits: tuple
     references, hashes = setting.references, judge.needed
     version = setting.snapshot.version
 
-    def is_among(values: Any) -> bool:  # Any: an int64 array
+    def is_among(values: ArrowArray) -> bool:
         return bool(pc.any(pc.is_in(hashes, value_set=values)).as_py())
 
     if is_among(references.live) or is_among(references.live_written):

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
 from deltacli.delta.vacuum.keys import binary_paths
@@ -47,6 +47,7 @@ from deltacli.operations.vacuum.surroundings.links import spare_linked
 from deltacli.operations.vacuum.surroundings.other_tables import tables_above
 from deltacli.operations.vacuum.surroundings.walk import TableWalk
 from deltacli.operations.vacuum.time_travel_range import find_horizon, find_reach
+from deltacli.typing import ArrowArray
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -116,7 +117,7 @@ class _Listed:
     prefix: str | None
     hides: bool = False
 
-    def __call__(self, keys: Any) -> Any:  # Any: binary in, boolean out
+    def __call__(self, keys: ArrowArray) -> ArrowArray:
         is_hidden = self.names.mask(keys)
         self.hides = self.hides or bool(pc.any(is_hidden).as_py())
         visible = pc.invert(is_hidden)

@@ -6,11 +6,12 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from deltacli.errors import DeltacliError, PermissionRefused
 from deltacli.operations.vacuum.plan import Amount, VacuumOutcome
 from deltacli.storage import Failed
+from deltacli.typing import ArrowArray
 from deltacli.work.files.deleting import BatchOutcome, DeleteBatch, DeletePiece, FileOutcome
 from deltacli.work.uninterrupted import Stop
 
@@ -93,7 +94,7 @@ class Group:
     """
 
     rows: pyarrow.Table
-    spared: Any  # Any: a boolean array
+    spared: ArrowArray
     batches: list[Batch]
     last: list[Batch]
     missing: list[int]

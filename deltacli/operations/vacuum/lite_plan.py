@@ -28,6 +28,7 @@ from deltacli.operations.vacuum.plan_context import PlanContext, own_formats, pr
 from deltacli.operations.vacuum.surroundings.links import is_live_by_links
 from deltacli.operations.vacuum.surroundings.other_tables import tables_above
 from deltacli.operations.vacuum.time_travel_range import reach_of
+from deltacli.typing import ArrowArray, ArrowTable
 from deltacli.units import format_ranges
 
 if TYPE_CHECKING:
@@ -157,13 +158,13 @@ def _begin(table: TableHandle, listing: LogListing) -> int:
     )
 
 
-def _distinct(removals: Any) -> Any:  # Any: an Arrow table
+def _distinct(removals: ArrowTable) -> ArrowTable:
     """Return one row per file, with its newest removal."""
     hashes = _flat(removals.column("hash"))
     return pc.take(removals, pc.index_in(pc.unique(hashes), value_set=hashes))
 
 
-def _on_disk(setting: PlanContext, rows: Any) -> tuple[Any, Any]:  # Any: Arrow tables
+def _on_disk(setting: PlanContext, rows: ArrowTable) -> tuple[ArrowTable, ArrowTable]:
     """Return the rows whose files exist, with their actual sizes, and the recent ones; on a store where checking is
     expensive, all rows as in the log.
     """
@@ -187,7 +188,7 @@ class _Directories:
 
     found: set[bytes] = field(default_factory=set)
 
-    def __call__(self, keys: Any) -> Any:  # Any: binary in, boolean out
+    def __call__(self, keys: ArrowArray) -> ArrowArray:
         import pyarrow as pa
 
         parents = pc.replace_substring_regex(keys, r"/?[^/]*\z", "")
@@ -195,14 +196,12 @@ class _Directories:
         return pa.repeat(True, len(keys))
 
 
-def _by_links(
-    setting: PlanContext, rows: Any, directories: set[bytes], live: Any
-) -> tuple[Any, Any]:  # Any: Arrow tables
+def _by_links(setting: PlanContext, rows: Any, directories: set[bytes], live: Any) -> tuple[ArrowTable, ArrowTable]:
     """Return the rows to delete, and those that are live by a name through a link."""
     names = (name.decode("utf-8", "surrogateescape") for name in directories if name)
     keys = setting.keys
 
-    def is_live(paths: Any) -> Any:  # Any: binary in, boolean out
+    def is_live(paths: ArrowArray) -> ArrowArray:
         return pc.is_in(keys.of_listing(paths), value_set=live)
 
     mask = is_live_by_links(rows, setting.table.storage, names if rows.num_rows else (), is_live)
@@ -228,7 +227,7 @@ def _flat(column: Any) -> Any:  # Any: arrays, chunked or not
     return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
 
 
-def _whole(arrays: list[Any]) -> Any:  # Any: arrays
+def _whole(arrays: list[ArrowArray]) -> ArrowArray:
     import pyarrow as pa
 
     return pa.concat_arrays(arrays)

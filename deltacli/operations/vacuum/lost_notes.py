@@ -8,7 +8,7 @@ from __future__ import annotations
 import shlex
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
 from deltacli.delta.checkpoint.layout import Layout, choose_layout
@@ -18,6 +18,7 @@ from deltacli.errors import Refused, StorageFailed, Unreadable
 from deltacli.operations.log.file_history import RULE, NamedKeys, live_keys
 from deltacli.operations.table.find_log import Log
 from deltacli.operations.table.rebuild import rebuild
+from deltacli.typing import ArrowTable
 from deltacli.units import format_ranges, format_spans, gaps_in, plural
 
 if TYPE_CHECKING:
@@ -159,6 +160,6 @@ def _words(rows: pyarrow.Table) -> tuple[str, str]:
     return ("is", "it") if rows.num_rows == 1 else ("are", "them")
 
 
-def _example(rows: Any) -> str:  # Any: an Arrow table
+def _example(rows: ArrowTable) -> str:
     example: str = rows.column("path")[0].as_py().decode("utf-8", "replace")
     return example

@@ -15,6 +15,7 @@ from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.operations.vacuum.plan import VacuumPlan
 from deltacli.operations.vacuum.surroundings.protecting import made_absolute, of_protected, open_kept
 from deltacli.storage import link_targets
+from deltacli.typing import ArrowArray
 from deltacli.units import format_duration
 from deltacli.work.commits.file_references import FileReferences, NamedFiles, commit_actions
 
@@ -41,7 +42,7 @@ class NewerCommits:
         self._table, self._keys, self._plan = table, keys, plan
         self._own = _LogTail(table, plan.snapshot_version)
         self._others = [_LogTail(open_kept(table, kept), kept.version) for kept in plan.protected]
-        self._needed: Any = None  # Any: an int64 array
+        self._needed: ArrowArray = None
 
     def require_same(self, snapshot: Snapshot) -> None:
         """Raise Refused where a newer version is of another table, or keeps removed files longer than the plan."""
@@ -98,7 +99,7 @@ class NewerCommits:
         if parts:
             self._needed = pa.concat_arrays(parts)
 
-    def _behind_links(self, names: Any) -> Any:  # Any: a binary array in, an int64 array out
+    def _behind_links(self, names: ArrowArray) -> ArrowArray:
         """Return the targets of paths through links, because a file named through a link is needed by its other
         name.
         """

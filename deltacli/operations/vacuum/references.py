@@ -22,6 +22,7 @@ from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.operations.table.time_travel import last_commit_before
 from deltacli.operations.vacuum.plan import Amount, Reason
 from deltacli.operations.vacuum.surroundings.protecting import made_absolute, of_protected
+from deltacli.typing import ArrowArray, RecordBatch
 from deltacli.work.checkpoints.reading import FileBatch
 from deltacli.work.commits.file_references import FileReferences
 
@@ -152,7 +153,7 @@ class Collector:
         self.live_count = Amount()
         self._removals_since, self._unlisted_since = removals_since, unlisted_since
         self.unlisted = _Heap()
-        self.removals: list[Any] = []  # Any: record batches
+        self.removals: list[RecordBatch] = []
         self.some_live: list[tuple[str, str]] = []
         self.is_decoded = True
         """True as long as the log spells every live file as the store does."""
@@ -233,7 +234,7 @@ class Collector:
             self.changes.add(hashes)
             self.change_versions.add(pc.filter(part.version, pc.is_valid(keys.hashes)))
 
-    def _take_added(self, part: FileReferences, keys: LogKeys) -> Any:  # Any: an int64 array
+    def _take_added(self, part: FileReferences, keys: LogKeys) -> ArrowArray:
         """Record added files in the history, and return the hashes of the files of their deletion vectors."""
         rows = NamedKeys(keys.hashes, logical_keys(keys.hashes, part.vector), part.version)
         self.history.take_adds(rows)
@@ -451,7 +452,7 @@ def _narrow(paths: Any, vectors: Any) -> Any:  # Any: pyarrow has no types
     return pa.RecordBatch.from_arrays([_flat(paths), _flat(vectors)], ["path", "dv_id"])
 
 
-def _some(rows: FileReferences, mask: Any) -> FileReferences:  # Any: a boolean array
+def _some(rows: FileReferences, mask: ArrowArray) -> FileReferences:
     return FileReferences(rows.kind, *(pc.filter(column, mask) for column in rows[1:]))
 
 
@@ -467,7 +468,7 @@ def _flat(column: Any) -> Any:  # Any: an array, chunked or not
     return column.combine_chunks() if hasattr(column, "combine_chunks") else column
 
 
-def _joined(*heaps: _Heap) -> Any:  # Any: an int64 array
+def _joined(*heaps: _Heap) -> ArrowArray:
     import pyarrow as pa
 
     return pa.concat_arrays([heap.whole() for heap in heaps])

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from deltacli.delta.rules.framework.base import Finding
 from deltacli.errors import UsageError
+from deltacli.typing import JsonObject
 
 KIND = "deltacli.baseline"
 SCHEMA_VERSION = 1
@@ -92,7 +93,7 @@ def write_baseline(findings: Sequence[tuple[str, Finding]]) -> bytes:
     return json.dumps(document, indent=1, ensure_ascii=True).encode() + b"\n"
 
 
-def _known(item: Mapping[str, Any]) -> Fingerprint:  # Any: JSON values
+def _known(item: JsonObject) -> Fingerprint:
     return Fingerprint(
         str(item["table"]), str(item["rule"]), str(item["file"]), str(item.get("key", "")), str(item.get("seen", ""))
     )

@@ -21,6 +21,7 @@ from deltacli.delta.stats.record_counts import num_records_column
 from deltacli.operations.read.file_rows import FileRows
 from deltacli.operations.table.configurations import with_metadata, with_protocol
 from deltacli.storage import Storage
+from deltacli.typing import ArrowArray
 from deltacli.work.commits.inspection import CheckpointAdds, CheckpointReader, OpenedCheckpoint
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ class CheckpointInspector:
         self._removes: list[pyarrow.RecordBatch] = []
         self._shared_nulls = _SharedNulls()
         self._duplicates = comparison.DuplicateFinder()
-        self._remove_keys: list[Any] = []  # Any: binary arrays
+        self._remove_keys: list[ArrowArray] = []
         self._reader = CheckpointReader(storage, instance, self._take_adds, self._take_removes, scanner, sidecar_sizes)
 
     def judge_files_with(self, rows: FileRows) -> None:

@@ -9,16 +9,15 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from deltacli.documents import dumps
 from deltacli.errors import UsageError
+from deltacli.typing import Json, JsonObject
 from deltacli.units import format_timestamp
 
 KIND = "deltacli.validate-history"
 SCHEMA_VERSION = 1
-
-Json = dict[str, Any]  # Any: JSON values
 
 
 class Tally(NamedTuple):
@@ -65,7 +64,7 @@ class Entry(NamedTuple):
 
     timestamp_ms: int
     level: str
-    limits: Mapping[str, Any]  # Any: JSON values
+    limits: JsonObject
     fail_on: str
     tables: Sequence[TableTally]
     failures: Sequence[tuple[str, str]]
@@ -85,7 +84,7 @@ class Entry(NamedTuple):
 
     def line(self, version: str) -> bytes:
         """Return the run as a line, with the version of deltacli that made it."""
-        document: Json = {
+        document: dict[str, Json] = {
             "kind": KIND,
             "schemaVersion": SCHEMA_VERSION,
             "timestampMs": self.timestamp_ms,
@@ -136,7 +135,7 @@ def _found(fault: Exception) -> str:
     return f"no field {fault}" if isinstance(fault, KeyError) else f"{type(fault).__name__}: {fault}"
 
 
-def _entry(document: Json) -> Entry:
+def _entry(document: dict[str, Json]) -> Entry:
     if document["kind"] != KIND or document["schemaVersion"] != SCHEMA_VERSION:
         raise ValueError("it is another kind of document, or of a later version")
     tables = [
@@ -155,7 +154,7 @@ def _entry(document: Json) -> Entry:
     )
 
 
-def _tally(item: Json) -> Tally:
+def _tally(item: dict[str, Json]) -> Tally:
     return Tally(
         int(item["errors"]),
         int(item["warnings"]),

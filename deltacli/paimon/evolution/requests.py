@@ -13,8 +13,8 @@ from deltacli.paimon.json_text import BadJson, read_json
 from deltacli.paimon.type_objects import parse_type
 from deltacli.paimon.type_strings import BadType
 from deltacli.paimon.types import DataType, type_json
+from deltacli.typing import Json, JsonObject
 
-Json = Mapping[str, Any]  # Any: JSON values
 Path = tuple[str, ...]
 """The names that lead to a column or a nested field; `element` and `value` lead into arrays and maps."""
 
@@ -36,7 +36,7 @@ class Move(NamedTuple):
     kind: MoveKind
     reference: str | None = None
 
-    def as_json(self) -> dict[str, Any]:  # Any: JSON values
+    def as_json(self) -> dict[str, Json]:
         """Return the value of the key `move`."""
         return {"fieldName": self.column, "referenceFieldName": self.reference, "type": self.kind.value}
 
@@ -129,21 +129,21 @@ SchemaChange = (
 )
 
 
-def change_json(change: SchemaChange) -> dict[str, Any]:  # Any: JSON values
+def change_json(change: SchemaChange) -> dict[str, Json]:
     """Return a change as in the REST API."""
     return _WRITERS[type(change)](change)
 
 
-def _of(action: str, path: Path, **values: Any) -> dict[str, Any]:  # Any: JSON values
+def _of(action: str, path: Path, **values: Json) -> dict[str, Json]:
     return {"action": action, "fieldNames": list(path), **values}
 
 
-def _added(change: AddColumn) -> dict[str, Any]:  # Any: JSON values
+def _added(change: AddColumn) -> dict[str, Json]:
     move = None if change.move is None else change.move.as_json()
     return _of("addColumn", change.path, dataType=type_json(change.type), comment=change.comment, move=move)
 
 
-def _retyped(change: UpdateType) -> dict[str, Any]:  # Any: JSON values
+def _retyped(change: UpdateType) -> dict[str, Json]:
     new_type = type_json(change.type)
     return _of("updateColumnType", change.path, newDataType=new_type, keepNullability=change.keep_nullability)
 
@@ -198,7 +198,7 @@ class _Reader:
         self._number = number
         if not isinstance(value, Mapping):
             raise self._bad("it is not a JSON object")
-        self._value: Json = value
+        self._value: JsonObject = value
 
     def read(self) -> SchemaChange:
         """Return the change. Raises UsageError, also for a key that this action does not have."""

@@ -9,13 +9,13 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
-from typing import Any
 
 from deltacli.sharing.client.faults import AnswerBroken, AnswerInvalid, clean, invalid, unframed
 from deltacli.sharing.client.lines import parse_line, parse_lines, whole_lines
 from deltacli.sharing.client.transport import Reply
 from deltacli.sharing.protocol import capabilities as wire
 from deltacli.sharing.protocol.capabilities import ResponseFormat
+from deltacli.typing import Json
 
 VERSION_HEADER = "delta-table-version"
 _END = "endStreamAction"
@@ -30,18 +30,18 @@ class AnswerHead:
     form: ResponseFormat
     promises_end: bool
     """The last line will be `endStreamAction`."""
-    protocol: dict[str, Any] = field(default_factory=dict, repr=False)  # Any: JSON values
-    metadata: dict[str, Any] = field(default_factory=dict, repr=False)  # Any: JSON values
+    protocol: dict[str, Json] = field(default_factory=dict, repr=False)
+    metadata: dict[str, Json] = field(default_factory=dict, repr=False)
 
     @property
-    def delta_protocol(self) -> dict[str, Any]:  # Any: JSON values
+    def delta_protocol(self) -> dict[str, Json]:
         """The protocol action of a log that holds these files."""
         if self.form is ResponseFormat.PARQUET:
             return {"minReaderVersion": 1, "minWriterVersion": 4}  # of tables with a change data feed
         return _object(self.protocol, "deltaProtocol")
 
     @property
-    def delta_metadata(self) -> dict[str, Any]:  # Any: JSON values
+    def delta_metadata(self) -> dict[str, Json]:
         """The metadata action of a log that holds these files."""
         if self.form is ResponseFormat.DELTA:
             return {"partitionColumns": [], "configuration": {}, **_object(self.metadata, "deltaMetadata")}
@@ -62,7 +62,7 @@ class ActionLine:
     """A line after the first two: an action of a file, or the protocol or metadata of a later version."""
 
     kind: str
-    fields: dict[str, Any]  # Any: JSON values
+    fields: dict[str, Json]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ class LineAnswer:
         version = read_version(reply)
         self.head = AnswerHead(version, form, promises, self._first("protocol"), self._first("metaData"))
 
-    def _first(self, kind: str) -> dict[str, Any]:  # Any: JSON values
+    def _first(self, kind: str) -> dict[str, Json]:
         try:
             found = self._first_line()
         except AnswerInvalid as fault:
@@ -103,7 +103,7 @@ class LineAnswer:
             raise invalid(f"{self._what} does not begin with protocol and metaData", {"expected": kind})
         return found[1]
 
-    def _first_line(self) -> tuple[str, dict[str, Any]] | None:  # Any: JSON values
+    def _first_line(self) -> tuple[str, dict[str, Json]] | None:
         """Take the first line that is not empty from what was not read; None at the end of the body."""
         while True:
             while self._unread:
@@ -161,7 +161,7 @@ class LineAnswer:
         """The last line, once all actions are read."""
         return self._end or AnswerEnd()
 
-    def _take_end(self, fields: dict[str, Any]) -> None:  # Any: JSON values
+    def _take_end(self, fields: dict[str, Json]) -> None:
         if fields.get("errorMessage"):
             raise AnswerBroken(f"the server could not complete {self._what}: {clean(fields['errorMessage'])}")
         self._end = AnswerEnd(
@@ -201,14 +201,14 @@ def _read_capabilities(reply: Reply) -> tuple[ResponseFormat, bool]:
     return ResponseFormat(form), values.get("includeendstreamaction") == "true"
 
 
-def _object(fields: dict[str, Any], name: str) -> dict[str, Any]:  # Any: JSON values
+def _object(fields: dict[str, Json], name: str) -> dict[str, Json]:
     value = fields.get(name)
     if not isinstance(value, dict):
         raise invalid(f"{name} is missing")
     return value
 
 
-def _metadata_of_parquet(fields: dict[str, Any]) -> dict[str, Any]:  # Any: JSON values
+def _metadata_of_parquet(fields: dict[str, Json]) -> dict[str, Json]:
     """Return the metadata of the parquet format as an action of a log."""
     given = fields.get("configuration")
     feed = isinstance(given, dict) and str(given.get("enableChangeDataFeed")).lower() == "true"
@@ -224,14 +224,14 @@ def _metadata_of_parquet(fields: dict[str, Any]) -> dict[str, Any]:  # Any: JSON
     return {name: value for name, value in action.items() if value is not None}
 
 
-def _token(fields: dict[str, Any], name: str) -> str | None:  # Any: JSON values
+def _token(fields: dict[str, Json], name: str) -> str | None:
     value = fields.get(name)
     if value is not None and not isinstance(value, str):
         raise invalid(f"{name} is not a string")
     return value or None
 
 
-def _number(fields: dict[str, Any], name: str) -> int | None:  # Any: JSON values
+def _number(fields: dict[str, Json], name: str) -> int | None:
     value = fields.get(name)
     if value is not None and type(value) is not int:
         raise invalid(f"{name} is not a number")

@@ -9,7 +9,7 @@ import base64
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from threading import Lock
-from typing import Any, Protocol
+from typing import Protocol
 from urllib.parse import quote_plus, urlencode
 
 import orjson
@@ -19,6 +19,7 @@ from deltacli.errors import UsageError
 from deltacli.sharing.client.faults import AccessRefused, invalid
 from deltacli.sharing.client.guards import Origin, require_endpoint
 from deltacli.sharing.configuration.profiles import CODE, Profile, problems_of
+from deltacli.typing import Json
 
 EARLY_MS = 60_000
 """A token is replaced this long before it expires."""
@@ -96,7 +97,7 @@ class OAuthCredentials:
         return token, self._clock() + max(seconds * 1_000 - EARLY_MS, seconds * 500)
 
 
-def _parse(body: bytes) -> dict[str, Any]:  # Any: JSON values
+def _parse(body: bytes) -> dict[str, Json]:
     try:
         document = orjson.loads(body)
     except orjson.JSONDecodeError:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 import orjson
 
 from deltacli.sharing.client.faults import invalid, too_much
+from deltacli.typing import Json
 
 _TEXT_BYTES = 2 << 20
 """Of whole lines that are parsed at once."""
@@ -42,7 +42,7 @@ def _short_lines(text: bytes, most_bytes: int) -> bytes:
     return text
 
 
-def parse_line(line: bytes) -> tuple[str, dict[str, Any]]:  # Any: JSON values
+def parse_line(line: bytes) -> tuple[str, dict[str, Json]]:
     """Return the only key of a line's object and its value. Raises AnswerInvalid."""
     try:
         document = orjson.loads(line)
@@ -56,6 +56,6 @@ def parse_line(line: bytes) -> tuple[str, dict[str, Any]]:  # Any: JSON values
     return found[0]
 
 
-def parse_lines(text: bytes) -> Iterator[tuple[str, dict[str, Any]]]:  # Any: JSON values
+def parse_lines(text: bytes) -> Iterator[tuple[str, dict[str, Json]]]:
     """Yield the actions of lines; empty ones are skipped."""
     return (parse_line(line) for line in text.split(b"\n") if line and not line.isspace())

@@ -6,12 +6,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 from urllib.parse import quote
 
 from deltacli.sharing.client.addresses import TableName
 from deltacli.sharing.client.faults import ShareAbsent, clean, invalid, too_much
 from deltacli.sharing.client.transport import Request, Transport
+from deltacli.typing import Json
 
 _A_PAGE = 500
 
@@ -74,7 +74,7 @@ def list_tables(transport: Transport, share: str, schema: str | None = None) -> 
             yield from list_tables(transport, share, found.name)
 
 
-def _items(transport: Transport, path: str) -> Iterator[dict[str, Any]]:  # Any: JSON values
+def _items(transport: Transport, path: str) -> Iterator[dict[str, Json]]:
     """Yield the items of all pages. Raises AnswerInvalid where a page token comes again."""
     limits, seen, count = transport.limits, set[str](), 0
     token: str | None = None
@@ -101,7 +101,7 @@ def _items(transport: Transport, path: str) -> Iterator[dict[str, Any]]:  # Any:
             raise too_much("a list", f"{limits.pages:,} pages")
 
 
-def _table(item: dict[str, Any], share: str, schema: str | None) -> ListedTable:  # Any: JSON values
+def _table(item: dict[str, Json], share: str, schema: str | None) -> ListedTable:
     found = _optional(item, "schema") or schema
     if found is None:
         raise invalid("a table of a list has no schema")
@@ -109,14 +109,14 @@ def _table(item: dict[str, Any], share: str, schema: str | None) -> ListedTable:
     return ListedTable(_optional(item, "share") or share, found, _name(item, "name"), _optional(item, "id"), share_id)
 
 
-def _name(item: dict[str, Any], name: str) -> str:  # Any: JSON values
+def _name(item: dict[str, Json], name: str) -> str:
     value = item.get(name)
     if not isinstance(value, str) or not value:
         raise invalid(f"an item of a list has no {name}")
     return clean(value)
 
 
-def _optional(item: dict[str, Any], name: str) -> str | None:  # Any: JSON values
+def _optional(item: dict[str, Json], name: str) -> str | None:
     value = item.get(name)
     return clean(value) if isinstance(value, str) and value else None
 

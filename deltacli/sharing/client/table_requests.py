@@ -17,6 +17,7 @@ from deltacli.sharing.client.transport import Reply, Request, Transport
 from deltacli.sharing.protocol import capabilities as wire
 from deltacli.sharing.protocol.capabilities import ResponseFormat
 from deltacli.storage.retry import BODY_ATTEMPTS
+from deltacli.typing import Json
 from deltacli.units import format_timestamp
 
 Result = TypeVar("Result")
@@ -60,7 +61,7 @@ class Query:
     max_files: int | None = None
     refresh_token: str | None = None
 
-    def body(self) -> dict[str, Any]:  # Any: JSON values
+    def body(self) -> dict[str, Json]:
         """Return the body of the request, without a page token."""
         found: dict[str, Any] = dict(self.point.fields())
         optional = {

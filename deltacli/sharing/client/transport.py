@@ -43,6 +43,7 @@ from deltacli.sharing.client.guards import (
 )
 from deltacli.sharing.client.limits import DEFAULTS, Limits
 from deltacli.storage.retry import Retry, tried
+from deltacli.typing import Json, JsonObject
 
 if TYPE_CHECKING:
     import urllib3
@@ -66,7 +67,7 @@ class Request:
     method: str
     path: str
     query: Mapping[str, str | int] = field(default_factory=dict)
-    body: Mapping[str, Any] | None = None  # Any: JSON values
+    body: JsonObject | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -194,7 +195,7 @@ class Transport:
 
     # -- requests to the endpoint ---------------------------------------------------------------------------------
 
-    def document(self, request: Request) -> tuple[Reply, Any]:  # Any: JSON values
+    def document(self, request: Request) -> tuple[Reply, Json]:
         """Return an answer and its JSON document, None for an empty body."""
 
         def read(reply: Reply) -> tuple[Reply, Any]:
@@ -420,7 +421,7 @@ class Transport:
         return min(max(moment - self.clock() / 1_000, 0.0), _LONGEST_ASKED_S)
 
 
-def parse_json(body: bytes) -> Any:  # Any: JSON values
+def parse_json(body: bytes) -> Json:
     """Return a JSON document. Raises AnswerInvalid."""
     try:
         return orjson.loads(body)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from deltacli.errors import DeltacliError
 from deltacli.progress import SILENT, Progress
@@ -19,6 +19,7 @@ from deltacli.sharing.signing.choose import Proxy, choose_access
 from deltacli.sharing.tables.file_places import unavailable_files
 from deltacli.sharing.tables.snapshots import SharedSnapshots
 from deltacli.storage.secrets import without_secrets
+from deltacli.typing import Json
 from deltacli.units import format_ranges, plural
 
 if TYPE_CHECKING:
@@ -61,9 +62,9 @@ class TableReport:
         """Return True if it was opened, and nothing keeps all or some recipients from reading it."""
         return self.version is not None and not any(problem.is_error for problem in self.problems)
 
-    def as_json(self) -> dict[str, Any]:  # Any: JSON values
+    def as_json(self) -> dict[str, Json]:
         """Return the table for documents."""
-        known: dict[str, Any] = {  # Any: JSON values
+        known: dict[str, Json] = {
             "name": self.table.full_name,
             "id": self.table.table_id,
             "location": without_secrets(self.table.location),

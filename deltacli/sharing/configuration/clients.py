@@ -6,7 +6,9 @@ Each fact has its source and the month in which it was checked. Spec: Delta Shar
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Any, NamedTuple
+from typing import NamedTuple
+
+from deltacli.typing import Json
 
 _OLD = frozenset({"deletionVectors", "columnMapping"})
 _NTZ = _OLD | {"timestampNtz"}
@@ -50,9 +52,9 @@ class ClientAccess(NamedTuple):
         """Return True if the client reads the table."""
         return self.format is not None
 
-    def as_json(self) -> dict[str, Any]:  # Any: JSON values
+    def as_json(self) -> dict[str, Json]:
         """Return the access for documents."""
-        known: dict[str, Any] = {"name": self.name, "reads": self.reads}  # Any: JSON values
+        known: dict[str, Json] = {"name": self.name, "reads": self.reads}
         return known | ({"format": self.format} if self.reads else {"lacks": sorted(self.lacks)})
 
 

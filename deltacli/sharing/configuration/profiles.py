@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from deltacli.documents import dumps
@@ -17,6 +17,7 @@ from deltacli.hints import quoted
 from deltacli.sharing.configuration.bearer_tokens import has_token_form, is_intact
 from deltacli.sharing.configuration.private_files import others_may_read, write_private
 from deltacli.sharing.configuration.settings import is_loopback
+from deltacli.typing import Json
 from deltacli.units import DAY_MS, EPOCH, format_age, format_timestamp
 
 CODE = "share.profile"
@@ -53,7 +54,7 @@ class Profile:
         """Return when the token expires, None if the profile has no valid time."""
         return parse_expiration(self.expiration)
 
-    def as_json(self) -> dict[str, Any]:  # Any: JSON values
+    def as_json(self) -> dict[str, Json]:
         """Return the profile for documents, without secrets."""
         expires_ms = self.expires_ms
         return {

@@ -7,10 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from deltacli.sharing.configuration.bearer_tokens import digest_of
 from deltacli.sharing.model import Grant
+from deltacli.typing import Json
 from deltacli.units import format_timestamp
 
 _NO_DIGEST = bytes(32)
@@ -45,7 +46,7 @@ class TokenRecord:
             return TokenState.NOT_YET_VALID
         return TokenState.ACTIVE
 
-    def as_json(self, now_ms: int) -> dict[str, Any]:  # Any: JSON values
+    def as_json(self, now_ms: int) -> dict[str, Json]:
         """Return the token for documents, without its hash."""
         times = {"created": self.created_ms, "expires": self.expires_ms, "notBefore": self.not_before_ms}
         return {
@@ -93,7 +94,7 @@ class Recipient:
         """Return True if exactly this grant is present."""
         return _folded(grant) in {_folded(own) for own in self.grants}
 
-    def as_json(self, now_ms: int) -> dict[str, Any]:  # Any: JSON values
+    def as_json(self, now_ms: int) -> dict[str, Json]:
         """Return the recipient for documents, without hashes."""
         return {
             "name": self.name,

@@ -7,7 +7,7 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from deltacli.documents import dumps
 from deltacli.errors import UsageError
@@ -16,6 +16,7 @@ from deltacli.sharing.configuration.names import fault_in_name
 from deltacli.sharing.configuration.private_files import locked, write_private
 from deltacli.sharing.configuration.recipients import Recipient, Recipients, TokenRecord
 from deltacli.sharing.model import Grant
+from deltacli.typing import Json
 
 VERSION = 1
 CODE = "share.recipients"
@@ -78,7 +79,7 @@ def change_recipients(
         return after
 
 
-def _encode(recipient: Recipient) -> dict[str, Any]:  # Any: JSON values
+def _encode(recipient: Recipient) -> dict[str, Json]:
     return {
         "name": recipient.name,
         **({"comment": recipient.comment} if recipient.comment is not None else {}),
@@ -88,7 +89,7 @@ def _encode(recipient: Recipient) -> dict[str, Any]:  # Any: JSON values
     }
 
 
-def _encode_token(token: TokenRecord) -> dict[str, Any]:  # Any: JSON values
+def _encode_token(token: TokenRecord) -> dict[str, Json]:
     times = {"expiresMs": token.expires_ms, "notBeforeMs": token.not_before_ms}
     return {
         "id": token.token_id,

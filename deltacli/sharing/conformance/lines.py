@@ -6,13 +6,12 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 from deltacli.sharing.conformance.wire import Answer
+from deltacli.typing import JsonObject
 
 VERSION_HEADER = "delta-table-version"
 PARQUET, DELTA = "parquet", "delta"
-Json = Mapping[str, Any]  # Any: JSON values
 
 _FIRST_MOMENT, _LAST_MOMENT = -62_135_596_800_000, 253_402_300_799_999
 ACTIONS = {"file": "add", "add": "add", "remove": "remove", "cdf": "cdc"}
@@ -25,7 +24,7 @@ class Line:
 
     number: int
     kind: str
-    fields: Json
+    fields: JsonObject
     raw: bytes
 
 
@@ -35,8 +34,8 @@ class FileLine:
 
     line: Line
     kind: str
-    fields: Json
-    action: Json
+    fields: JsonObject
+    action: JsonObject
 
     @property
     def id(self) -> str:
@@ -70,12 +69,12 @@ class FileLine:
         return values if isinstance(values, dict) else {}
 
     @cached_property
-    def vector(self) -> Json | None:
+    def vector(self) -> JsonObject | None:
         found = self.action.get("deletionVector")
         return found if isinstance(found, dict) else None
 
     @cached_property
-    def stats(self) -> Json | None:
+    def stats(self) -> JsonObject | None:
         """Return the statistics, None where there are none or they are not an object."""
         text = self.action.get("stats")
         try:
@@ -102,11 +101,11 @@ class Lines:
 
     answer: Answer
     form: str
-    protocol: Json
-    metadata: Json
+    protocol: JsonObject
+    metadata: JsonObject
     head: bytes
     rest: tuple[Line, ...]
-    end: Json | None = None
+    end: JsonObject | None = None
     files: tuple[FileLine, ...] = field(default=())
 
     @property
@@ -114,7 +113,7 @@ class Lines:
         return version_of(self.answer)
 
     @property
-    def meta(self) -> Json:
+    def meta(self) -> JsonObject:
         """Return the fields that the formats have in common."""
         found = self.metadata if self.form == PARQUET else self.metadata.get("deltaMetadata")
         return found if isinstance(found, dict) else {}
@@ -130,12 +129,12 @@ class Lines:
         return [name for name in found if isinstance(name, str)] if isinstance(found, list) else []
 
     @property
-    def configuration(self) -> Json:
+    def configuration(self) -> JsonObject:
         found = self.meta.get("configuration")
         return found if isinstance(found, dict) else {}
 
     @cached_property
-    def columns(self) -> list[Json]:
+    def columns(self) -> list[JsonObject]:
         """Return the columns of the schema, none where it cannot be read."""
         try:
             schema = json.loads(self.meta.get("schemaString") or "")
@@ -145,7 +144,7 @@ class Lines:
         return [one for one in fields if isinstance(one, dict)] if isinstance(fields, list) else []
 
     @property
-    def delta_protocol(self) -> Json:
+    def delta_protocol(self) -> JsonObject:
         found = self.protocol.get("deltaProtocol")
         return found if isinstance(found, dict) else {}
 

@@ -14,6 +14,7 @@ from urllib.parse import urlencode, urlsplit
 
 from deltacli.sharing.client.faults import missing_extra
 from deltacli.sharing.client.guards import Reach, reach_of, require_reach
+from deltacli.typing import Json
 
 CAPABILITIES = "delta-sharing-capabilities"
 MOST_BYTES = 64 << 20
@@ -90,7 +91,7 @@ class Answer:
         return self.headers.get("content-type", "").partition(";")[0].strip().lower()
 
     @property
-    def json(self) -> Any:  # Any: a JSON value
+    def json(self) -> Json:
         """Return the body as a JSON value, None where it is not JSON."""
         try:
             return json.loads(self.body)

@@ -21,6 +21,7 @@ from deltacli.sharing.hints.careful import Reading, named_columns
 from deltacli.sharing.hints.json_predicates import read_json
 from deltacli.sharing.hints.known_values import KnownColumns
 from deltacli.sharing.hints.sql_predicates import read_sql
+from deltacli.typing import ArrowArray
 
 if TYPE_CHECKING:
     import pyarrow
@@ -140,7 +141,7 @@ def _faults() -> tuple[type[Exception], ...]:
 class _Selected(NamedTuple):
     """Whether each file is kept, and whether the condition is true for all of its rows."""
 
-    kept: Any  # Any: Arrow boolean arrays
+    kept: ArrowArray
     is_certain: Any
 
 

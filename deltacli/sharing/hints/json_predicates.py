@@ -33,6 +33,7 @@ from deltacli.delta.schema.types import StructType
 from deltacli.delta.sql.nodes import Form, Node
 from deltacli.errors import UsageError
 from deltacli.sharing.hints.careful import UNKNOWN, Reading, careful, compare_between, moved
+from deltacli.typing import Json
 
 LONGEST = 1 << 20
 DEEPEST = 100
@@ -106,7 +107,7 @@ class _Operand(NamedTuple):
 
     value_type: str
     column: Column | None
-    value: Any = None  # Any: what JSON has
+    value: Json = None
 
 
 @dataclass
@@ -118,7 +119,7 @@ class _Reader:
     def __post_init__(self) -> None:
         self.finder = ColumnFinder("", self.schema)
 
-    def read(self, value: Any) -> Reading:  # Any: what JSON has
+    def read(self, value: Json) -> Reading:
         try:
             condition = self._condition(value, 1)
         except _TooLarge as fault:

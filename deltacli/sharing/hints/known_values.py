@@ -7,7 +7,7 @@ point numbers, which are compared as floats or as doubles.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from deltacli.arrow import compute as pc
 from deltacli.delta.log.table_configuration import TableConfiguration
@@ -18,6 +18,7 @@ from deltacli.delta.predicate.prune import is_partition, partition_source, physi
 from deltacli.delta.schema.kinds import Kind
 from deltacli.delta.schema.types import StructField
 from deltacli.sharing.hints.careful import ZONE_MICROSECONDS
+from deltacli.typing import ArrowArray
 
 if TYPE_CHECKING:
     import pyarrow
@@ -88,7 +89,7 @@ def _names_char(field: StructField, path: ColumnPath) -> bool:
     return str(field.metadata.get(_PADDED, "")).lower().startswith("char")
 
 
-def _in_any_zone(found: Known, maps: Any, name: str) -> Known:  # Any: an Arrow array
+def _in_any_zone(found: Known, maps: ArrowArray, name: str) -> Known:
     """Return timestamps as bounds: those without a zone may be earlier and later."""
     import pyarrow as pa
 

@@ -13,6 +13,7 @@ from typing import Any
 from deltacli.delta.log.state import Metadata
 from deltacli.sharing.protocol.capabilities import ResponseFormat
 from deltacli.sharing.protocol.wire_text import json_line
+from deltacli.typing import Json
 
 _CHANGE_DATA = "delta.enableChangeDataFeed"
 _KEPT = ("comment",)
@@ -89,7 +90,7 @@ def _plain_schema(text: str) -> str:
     return json.dumps(_plain(json.loads(text)), separators=(",", ":"), ensure_ascii=False)
 
 
-def _plain(value: Any) -> Any:  # Any: JSON values
+def _plain(value: Json) -> Json:
     if isinstance(value, list):
         return [_plain(item) for item in value]
     if not isinstance(value, dict):

@@ -18,6 +18,7 @@ import orjson
 
 from deltacli.delta.encoding.json_depth import is_nested_deeply
 from deltacli.sharing.protocol.wire_errors import WireError, invalid, malformed
+from deltacli.typing import JsonObject
 from deltacli.units import EPOCH
 
 MOST_RESULTS = 500
@@ -159,7 +160,7 @@ def parse_timestamp(text: str, name: str) -> int:
         raise invalid(f"{name} is not a timestamp (expected: 2022-01-01T00:00:00Z)") from None
 
 
-def _read_object(body: bytes, most_levels: int) -> Mapping[str, Any]:  # Any: JSON values
+def _read_object(body: bytes, most_levels: int) -> JsonObject:
     if not body.strip():
         return {}
     if is_nested_deeply(body, most_levels):

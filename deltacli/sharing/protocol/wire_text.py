@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import codecs
 import json
-from typing import Any
+
+from deltacli.typing import Json
 
 _HANDLER = "deltacli-json"
 
@@ -25,6 +26,6 @@ def ascii_json(text: str) -> bytes:
     return text.encode("ascii", _HANDLER)
 
 
-def json_line(value: Any) -> bytes:  # Any: JSON values
+def json_line(value: Json) -> bytes:
     """Return a value as one line."""
     return json.dumps(value, separators=(",", ":")).encode("ascii") + b"\n"

@@ -10,7 +10,7 @@ import os
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from deltacli.clock import Clock, system_clock
 from deltacli.delta.log.commit_lines import Action
@@ -50,6 +50,7 @@ from deltacli.sharing.pulling.workspace import NAME as WORKSPACE
 from deltacli.sharing.pulling.workspace import Workspace, open_workspace
 from deltacli.storage import LocalStorage
 from deltacli.storage.disk_faults import writing_faults
+from deltacli.typing import Json
 
 OPERATION = "SHARE PULL"
 FORMATS = (ResponseFormat.DELTA,)
@@ -93,7 +94,7 @@ class PullResult:
         """Return True where the local table has the version already, with all of its files."""
         return self.before == self.shared_version and not self.difference.wanted
 
-    def as_json(self) -> dict[str, Any]:  # Any: JSON values
+    def as_json(self) -> dict[str, Json]:
         """Return the result as in documents."""
         difference = self.difference
         return {

@@ -9,10 +9,10 @@ import json
 import os
 from contextlib import suppress
 from threading import Lock
-from typing import Any
 
 from deltacli.sharing.pulling.parts import Part, is_strong_tag
 from deltacli.storage.disk_faults import writing_faults
+from deltacli.typing import Json
 
 RANGE_BYTES = 16 << 20
 _MOST_BYTES = 64 << 20
@@ -55,7 +55,7 @@ def read_journal(part: Part, size_bytes: int) -> RangeJournal | None:
     try:
         with open(_place(part), "rb") as file:
             lines = file.read(_MOST_BYTES).split(b"\n")[:-1]  # a last line that was cut does not count
-        head: dict[str, Any] = json.loads(lines[0])  # Any: JSON values
+        head: dict[str, Json] = json.loads(lines[0])
         tag, numbers = head["tag"], {int(line) for line in lines[1:]}
     except (OSError, ValueError, LookupError, TypeError):
         return None

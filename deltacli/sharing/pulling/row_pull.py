@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+
+from deltacli.typing import Json
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +38,7 @@ class WrittenRows:
         """Return what other tools take for all files of it."""
         return f"{self.target.rstrip('/')}/*.parquet" if self.is_directory else self.target
 
-    def as_json(self) -> dict[str, Any]:  # Any: JSON values
+    def as_json(self) -> dict[str, Json]:
         """Return the fields of a document."""
         read = {"filesToDownload": self.files, "bytesToDownload": self.size_bytes}
         written = {"rows": self.rows, "filesWritten": self.files, "bytesWritten": self.size_bytes}

@@ -12,6 +12,7 @@ from deltacli.delta.footers.parse import FooterReader
 from deltacli.delta.footers.thrift import ThriftFaultError
 from deltacli.sharing.client.faults import clean
 from deltacli.sharing.pulling.faults import invalid_file, other_size
+from deltacli.typing import JsonObject
 from deltacli.work.rows.deletion_vectors import AROUND, VectorFaultError, parse_vector, stored_data_of
 
 _decoding = BoundedSemaphore(os.cpu_count() or 1)
@@ -35,7 +36,7 @@ class WantedFile:
     name: str
     size_bytes: int | None = None
     rows: int | None = None
-    vectors: tuple[Mapping[str, Any], ...] = field(default=())  # Any: JSON values
+    vectors: tuple[JsonObject, ...] = field(default=())
 
     @property
     def least_bytes(self) -> int:

@@ -15,12 +15,12 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any
 from uuid import uuid4
 
 from deltacli.sharing.pulling.faults import PullRefused
 from deltacli.sharing.pulling.local_actions import Source
 from deltacli.storage.disk_faults import writing_faults
+from deltacli.typing import Json
 
 NAME = ".deltacli-pull"
 _MARKER, _LOCK = "pull.json", "lock"
@@ -117,7 +117,7 @@ def read_unfinished(directory: str) -> Unfinished | None:
     """Return what an unfinished pull of a target was pulling; None where there is none."""
     try:
         with open(f"{directory}/{NAME}/{_MARKER}", "rb") as file:
-            found: dict[str, Any] = json.loads(file.read(_MOST_MARKER_BYTES))  # Any: JSON values
+            found: dict[str, Json] = json.loads(file.read(_MOST_MARKER_BYTES))
         source = Source(str(found["endpoint"]), str(found["table"]), str(found["tableId"]))
         return Unfinished(source, int(found["version"]))
     except (OSError, ValueError, KeyError, TypeError):

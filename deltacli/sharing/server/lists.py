@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from deltacli.sharing.model import Share, SharedSchema, SharedTable
 from deltacli.sharing.protocol.names import require_name
@@ -15,12 +15,13 @@ from deltacli.sharing.protocol.parameters import ListRequest
 from deltacli.sharing.protocol.wire_errors import missing
 from deltacli.sharing.server.ports import Access, Seal
 from deltacli.sharing.signing.tokens import Bound
+from deltacli.typing import Json
 
 PAGE_LIFETIME_MS = 24 * 3_600_000
 _KIND = "list"
 
 Item = TypeVar("Item")
-Document = dict[str, Any]  # Any: JSON values
+Document = dict[str, Json]
 
 
 @dataclass(frozen=True)

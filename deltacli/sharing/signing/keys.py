@@ -22,6 +22,7 @@ from threading import Lock
 from typing import Any, NamedTuple, Protocol
 
 from deltacli.errors import StorageFailed, UsageError
+from deltacli.typing import Json
 
 SECRET_BYTES = 32
 ID_BYTES = 4
@@ -265,7 +266,7 @@ def _read(path: Path) -> ServerKeys:
         ) from None
 
 
-def _listed(document: Any) -> Sequence[Any]:  # Any: what JSON has
+def _listed(document: Json) -> Sequence[Json]:
     if document["version"] != 1 or not document["keys"]:
         raise ValueError
     keys: Sequence[Any] = document["keys"]

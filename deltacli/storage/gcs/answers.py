@@ -6,18 +6,18 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
 from deltacli.storage.objects.http import Answer, Fate, HttpFault, said_of
 from deltacli.storage.objects.listing import Content, Entry, ListedPage
+from deltacli.typing import JsonObject
 
 _RANGE = re.compile(r"bytes (\d{1,19})-(\d{1,19})/(\d{1,19})")
 _TOO_LONG = 19
 _BUCKET_GONE = "bucket does not exist"
 
-Fields = Mapping[str, Any]  # Any: JSON values
+Fields = JsonObject
 
 
 def fault_of(answer: Answer) -> HttpFault:

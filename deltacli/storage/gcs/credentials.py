@@ -21,6 +21,7 @@ from deltacli.storage.objects.faults import ANONYMOUS
 from deltacli.storage.objects.http import answers_within
 from deltacli.storage.objects.tokens import bounded_session
 from deltacli.storage.secrets import StoreFault
+from deltacli.typing import Json
 
 _SCOPE = "https://www.googleapis.com/auth/devstorage.read_write"
 _LOGIN = (
@@ -133,7 +134,7 @@ def _given(token: str) -> Any:  # Any: google-auth has no types
         return google.auth.load_credentials_from_file(place, scopes=[_SCOPE])[0]
 
 
-def _json(token: str) -> dict[str, Any]:  # Any: JSON values
+def _json(token: str) -> dict[str, Json]:
     try:
         fields = json.loads(token)
     except (ValueError, RecursionError):

@@ -22,6 +22,7 @@ from deltacli.storage.base import PARALLEL_READS
 from deltacli.storage.objects.body import Body
 from deltacli.storage.secrets import without_secrets
 from deltacli.storage.tally import Call, HostTally
+from deltacli.typing import Json
 
 LARGEST_ANSWER = 1 << 20
 """Bytes of an answer without objects and lists: properties, an error, a token."""
@@ -96,7 +97,7 @@ class Answer:
     headers: Mapping[str, str]
     data: bytes
 
-    def fields(self) -> dict[str, Any]:  # Any: JSON values
+    def fields(self) -> dict[str, Json]:
         """Return the JSON object of the answer. Raises HttpFault for anything else."""
         try:
             found = json.loads(self.data)

@@ -12,6 +12,7 @@ from deltacli.storage.azure.calls import AzureCalls
 from deltacli.storage.objects.faults import ANONYMOUS
 from deltacli.storage.probing.calls import unknown_without_writing
 from deltacli.storage.probing.subject import Granted, Identity, Permit
+from deltacli.typing import Json
 
 _BLOBS = "Microsoft.Storage/storageAccounts/blobServices/containers/blobs"
 _NAMES = {
@@ -85,7 +86,7 @@ def _fields(signature: str) -> dict[str, str]:
     return {word: found[name][0] for name, word in _SHOWN.items() if found.get(name)}
 
 
-def _claims(token: str) -> dict[str, Any]:  # Any: JSON values
+def _claims(token: str) -> dict[str, Json]:
     """Return the claims of a token, which are not verified; empty for another form of token."""
     parts = token.split(".")
     try:

@@ -23,6 +23,7 @@ from deltacli.delta.vectors.descriptor import no_vector_ids, unique_id_column
 from deltacli.errors import CheckpointUnreadable, CommitCorrupt, FileMissing
 from deltacli.memory_limit import stop_if_exhausted
 from deltacli.storage import Storage
+from deltacli.typing import ArrowArray, RecordBatch
 from deltacli.work.checkpoints.limits import (
     BUFFER_BYTES,
     ROWS_A_BATCH,
@@ -155,7 +156,7 @@ class OpenParquet(NamedTuple):
     tag: str
     columns: CheckpointColumns
 
-    def batches(self, group: int, columns: list[str], *, rows: int = ROWS_A_BATCH) -> Iterator[Any]:  # Any: RecordBatch
+    def batches(self, group: int, columns: list[str], *, rows: int = ROWS_A_BATCH) -> Iterator[RecordBatch]:
         """Yield the named columns of a row group, `rows` rows at a time, or fewer if they would not fit into memory."""
         if self.is_near:
             require_sound(self.file.metadata, group, columns)
@@ -355,7 +356,7 @@ def missing_field(message: str, source: str) -> CheckpointUnreadable:
     return CheckpointUnreadable(message, code="action.missing-required", facts={"file": source})
 
 
-def lacks_id(vectors: Any) -> bool:  # Any: struct array of descriptors
+def lacks_id(vectors: ArrowArray) -> bool:
     """Return whether a vector lacks its storage type or its location."""
 
     parts = ("storageType", "pathOrInlineDv")

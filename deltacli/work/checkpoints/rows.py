@@ -6,13 +6,13 @@ Spec: Checkpoints; Action Reconciliation.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 from deltacli.arrow import compute as pc
 from deltacli.delta.checkpoint.content import Columns, checkpoint_schema, struct_of_actions
 from deltacli.delta.checkpoint.expired_actions import unexpired
 from deltacli.delta.checkpoint.parsed import parsed_columns
 from deltacli.delta.log.table_configuration import TableConfiguration
+from deltacli.typing import ArrowArray
 from deltacli.work.checkpoints.reading import FileBatch
 
 FILE_KINDS = ("add", "remove")
@@ -22,7 +22,7 @@ FILE_KINDS = ("add", "remove")
 class RowBatch:
     """File actions as structs of the checkpoint, and their totals."""
 
-    actions: dict[str, Any] = field(default_factory=dict)  # Any: struct arrays
+    actions: dict[str, ArrowArray] = field(default_factory=dict)
     add_bytes: int = 0
     expired: int = 0
 

@@ -16,6 +16,7 @@ from deltacli.delta.checkpoint.layout import sidecar_name, sidecar_path
 from deltacli.delta.log.commit_lines import Action
 from deltacli.errors import DeltacliError
 from deltacli.storage import Storage
+from deltacli.typing import ArrowArray
 from deltacli.work.checkpoints.publishing import publish_named, require_proven
 from deltacli.work.checkpoints.reading import CheckpointPiece
 from deltacli.work.checkpoints.rows import FILE_KINDS, RowBatch, RowConverter
@@ -193,7 +194,7 @@ def _rows_of(
             yield rows
 
 
-def _cut(batches: Iterator[RowBatch], most: int) -> Iterator[tuple[str, Any]]:  # Any: struct arrays
+def _cut(batches: Iterator[RowBatch], most: int) -> Iterator[tuple[str, ArrowArray]]:
     """Yield actions of one kind, at most this many at a time."""
     for batch in batches:
         for kind, actions in batch.actions.items():
@@ -204,7 +205,7 @@ def _cut(batches: Iterator[RowBatch], most: int) -> Iterator[tuple[str, Any]]:  
 class _Rest:
     """Actions of one kind, taken in pieces of any size. False when there are no more."""
 
-    def __init__(self, pieces: Iterator[tuple[str, Any]]) -> None:  # Any: struct arrays
+    def __init__(self, pieces: Iterator[tuple[str, ArrowArray]]) -> None:
         self._rest = pieces
         self._next = next(pieces, None)
 

@@ -13,6 +13,7 @@ from deltacli.arrow import compute as pc
 from deltacli.delta.log.file_actions import action_schemas
 from deltacli.delta.log.replay import TouchedFiles
 from deltacli.delta.vectors.descriptor import unique_id_column
+from deltacli.typing import RecordBatch
 from deltacli.work.checkpoints.reading import (
     CheckpointPiece,
     FileBatch,
@@ -32,7 +33,7 @@ _NEEDED = ("path", "size", "deletionVector")
 
 def read_whole(
     stores: TableStores, piece: CheckpointPiece, touched: TouchedFiles, kind: str, fields: Sequence[str] | None = None
-) -> Iterator[Any]:  # Any: RecordBatch
+) -> Iterator[RecordBatch]:
     """Yield the live adds (`kind` "add") or tombstones ("remove") of a row group with all their fields.
 
     If `fields` is given, all other fields are null, except those that make up a key.

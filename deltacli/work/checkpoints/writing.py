@@ -19,6 +19,7 @@ from deltacli.delta.protocol.known_properties import PARQUET_VERSIONS
 from deltacli.errors import Refused, StorageFailed
 from deltacli.memory_limit import stop_if_exhausted
 from deltacli.storage.disk_faults import writing_faults
+from deltacli.typing import ArrowArray, JsonObject
 from deltacli.work.task_tracker import POLL_SECONDS, TaskTracker
 
 if TYPE_CHECKING:
@@ -190,7 +191,7 @@ class FileEncoder:
             self._count(name, len(column) - column.null_count)
         self._write(rows)
 
-    def add(self, kind: str, actions: Any) -> None:  # Any: a struct array
+    def add(self, kind: str, actions: ArrowArray) -> None:
         """Collect actions of one kind. They are written once there are enough for a row group."""
         self._pending.setdefault(kind, []).append(actions)
         self._pending_rows[kind] = self._pending_rows.get(kind, 0) + len(actions)
@@ -334,7 +335,7 @@ def _read_back(source: Any) -> Iterator[None]:
 
 def write_lines(
     place: str,
-    actions: Sequence[tuple[str, Mapping[str, Any]]],  # Any: JSON values
+    actions: Sequence[tuple[str, JsonObject]],
     *,
     name: str | None = None,
 ) -> bytes:

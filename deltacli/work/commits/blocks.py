@@ -16,6 +16,7 @@ from deltacli.delta.stats.record_counts import num_records_column
 from deltacli.delta.vectors.descriptor import unique_id_column
 from deltacli.errors import CommitCorrupt
 from deltacli.storage import Storage
+from deltacli.typing import ArrowArray, RecordBatch
 from deltacli.work.commits.reading import commit_location, require_whole
 
 if TYPE_CHECKING:
@@ -114,7 +115,7 @@ def _block_schema() -> Any:  # Any: pyarrow has no types
     return pa.schema([("add", add), ("remove", remove), *((kind, pa.struct([])) for kind in _SMALL_KINDS)])
 
 
-def _parse(lines: bytes) -> tuple[Any, Any, bool] | None:  # Any: struct arrays
+def _parse(lines: bytes) -> tuple[ArrowArray, ArrowArray, bool] | None:
     """Parse a block with Arrow and return (adds, removes, whether other lines exist).
 
     Returns None if the block is not simple enough for Arrow.
@@ -204,7 +205,7 @@ def _filtered(
     return NarrowBlock(kept[0], kept[1], key_hashes(kept[0]), key_hashes(kept[1]), small)
 
 
-def key_hashes(rows: Any) -> array[int]:  # Any: RecordBatch
+def key_hashes(rows: RecordBatch) -> array[int]:
     """Return a 64-bit hash of every row's key, equal for equal keys within this process."""
     return array("q", map(hash, key_column(rows.column("path"), rows.column("dv_id")).to_pylist()))
 

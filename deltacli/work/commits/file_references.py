@@ -13,6 +13,7 @@ from deltacli.delta.log.segment import LogFile
 from deltacli.delta.vectors.descriptor import fault_of, unique_id
 from deltacli.errors import CommitCorrupt
 from deltacli.storage import Storage
+from deltacli.typing import Json
 from deltacli.work.commits.reading import is_large, read_commit, stream_commit
 
 if TYPE_CHECKING:
@@ -105,7 +106,7 @@ def _column(values: tuple[Any, ...], data_type: Any) -> Any:  # Any: JSON values
         return pa.array([text.encode("utf-8", "replace").decode() for text in values], data_type)
 
 
-def _long(value: Any) -> int | None:  # Any: a JSON value
+def _long(value: Json) -> int | None:
     return value if type(value) is int and -(1 << 63) <= value < 1 << 63 else None
 
 

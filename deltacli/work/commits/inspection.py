@@ -24,6 +24,7 @@ from deltacli.delta.rules.log.commit_lines import MISSING_REQUIRED, report_field
 from deltacli.errors import CheckpointUnreadable, CommitCorrupt
 from deltacli.memory_limit import stop_if_exhausted
 from deltacli.storage import Storage
+from deltacli.typing import RecordBatch
 from deltacli.work.checkpoints.reading import (
     MAX_JSON_BYTES,
     OpenParquet,
@@ -212,7 +213,7 @@ class CheckpointReader:
                     self.found.counts[name] += batch.num_rows - batch.column(name).null_count
                 self._take_batch(batch, parquet.path)
 
-    def _count_actions(self, batch: Any, path: str) -> None:  # Any: a record batch
+    def _count_actions(self, batch: RecordBatch, path: str) -> None:
         import pyarrow as pa
 
         holding = None
@@ -223,7 +224,7 @@ class CheckpointReader:
         if holding is not None and not pc.all(pc.equal(holding, 1)).as_py():
             self._multiple[path] += pc.sum(pc.not_equal(holding, 1)).as_py()
 
-    def _take_batch(self, batch: Any, path: str) -> None:  # Any: a record batch
+    def _take_batch(self, batch: RecordBatch, path: str) -> None:
         schemas = action_schemas()
         if batch.schema.get_field_index("add") >= 0:
             rows = whole_rows(batch, "add", schemas.add, path)

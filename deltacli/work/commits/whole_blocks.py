@@ -13,6 +13,7 @@ from deltacli.delta.log.file_actions import action_schemas, whole_actions
 from deltacli.delta.log.replay import TouchedFiles
 from deltacli.delta.vectors.descriptor import unique_id_column
 from deltacli.storage import Storage
+from deltacli.typing import ArrowArray, ArrowSchema
 from deltacli.work.checkpoints.reading import FileBatch
 from deltacli.work.commits.blocks import CommitBlock, read_lines
 
@@ -58,7 +59,7 @@ def _untouched(rows: pyarrow.RecordBatch, touched: TouchedFiles) -> pyarrow.Reco
 
 
 @lru_cache(maxsize=8)
-def _block_schema(partitions: tuple[str, ...]) -> Any:  # Any: an Arrow schema
+def _block_schema(partitions: tuple[str, ...]) -> ArrowSchema:
     """Return the schema with which Arrow parses a line.
 
     It has no maps: partition values are read as a struct, and tags are not read this way.
@@ -163,7 +164,7 @@ def _as_maps(values: Any, kind: Any) -> Any:  # Any: a struct array; a map type;
     return pa.MapArray.from_arrays(offsets, keys, items, type=kind)
 
 
-def _count(numbers: int) -> Any:  # Any: an int32 array
+def _count(numbers: int) -> ArrowArray:
     """Return 0, 1, 2, …."""
     import pyarrow as pa
 

@@ -14,6 +14,7 @@ from deltacli.arrow import compute as pc
 from deltacli.delta.vacuum.keys import PathKeys, binary_paths, is_among
 from deltacli.delta.vacuum.names import HiddenNames, TableRoots
 from deltacli.errors import FileMissing
+from deltacli.typing import ArrowArray, RecordBatch
 from deltacli.work.files.listing import DirectoryWalk, ListedFiles, in_batches
 
 if TYPE_CHECKING:
@@ -76,9 +77,9 @@ class ClassifiedFiles:
     listed: int
     live: int
     hidden: int
-    hits: tuple[Any, ...]  # Any: int64 arrays
+    hits: tuple[ArrowArray, ...]
     young: tuple[Any, ...]
-    old: tuple[Any, ...]  # Any: record batches
+    old: tuple[RecordBatch, ...]
     roots: TableRoots
 
 

@@ -10,6 +10,7 @@ from deltacli.arrow import compute as pc
 from deltacli.delta.encoding.value_text import parse_moment
 from deltacli.delta.paths.path_decoding import decode_column
 from deltacli.errors import Unreadable
+from deltacli.typing import ArrowArray
 
 CODE = "vacuum.inventory"
 """The code of the error for an inventory that cannot be read."""
@@ -128,7 +129,7 @@ class BelowRoots:
         return paths, pc.fill_null(pc.and_(inside, pc.invert(odd)), pa.scalar(False))
 
 
-def milliseconds(name: str, values: Any) -> Any:  # Any: an array, an int64 array
+def milliseconds(name: str, values: ArrowArray) -> ArrowArray:
     """Return times as milliseconds since the epoch; null for missing and invalid times, and dates without a time.
 
     Numbers are seconds or milliseconds, depending on their magnitude. Strings without a time zone are UTC.
@@ -151,7 +152,7 @@ def milliseconds(name: str, values: Any) -> Any:  # Any: an array, an int64 arra
     return pc.if_else(is_time, times, pa.scalar(None, pa.int64()))
 
 
-def numbers(name: str, values: Any) -> Any:  # Any: an array, an int64 array
+def numbers(name: str, values: ArrowArray) -> ArrowArray:
     """Return sizes in bytes; null for values that are not a size."""
     import pyarrow as pa
 

@@ -12,13 +12,14 @@ from deltacli.arrow.parquet import ParquetReader
 from deltacli.errors import FileMissing, Unreadable
 from deltacli.memory_limit import stop_if_exhausted
 from deltacli.storage import Storage
+from deltacli.typing import RecordBatch
 from deltacli.work.checkpoints.limits import BUFFER_BYTES
 from deltacli.work.inventory.columns import CODE, InventoryColumns
 
 _ROWS_A_BATCH = 65_536
 _CSV_BYTES = 4 << 20
 _HEADER_BYTES = 64 << 10
-Rows = Iterator[tuple[Any, InventoryColumns]]  # Any: record batches
+Rows = Iterator[tuple[RecordBatch, InventoryColumns]]
 
 
 @contextmanager

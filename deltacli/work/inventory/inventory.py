@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from deltacli.arrow import compute as pc
 from deltacli.errors import Unreadable
 from deltacli.storage import PathKind, Storage
+from deltacli.typing import RecordBatch
 from deltacli.work.inventory.columns import CODE, BelowRoots, InventoryColumns, milliseconds, numbers, truths
 from deltacli.work.inventory.files import inventory_faults, read_csv, read_orc, read_parquet, split_place
 from deltacli.work.inventory.s3_inventory import S3Manifest, read_manifest
@@ -53,7 +54,7 @@ class Inventory:
 
     place: str
     created_ms: int | None
-    _read: Callable[[], Iterator[tuple[Any, InventoryColumns]]] = field(repr=False)  # Any: record batches
+    _read: Callable[[], Iterator[tuple[RecordBatch, InventoryColumns]]] = field(repr=False)
     _below: BelowRoots = field(repr=False)
     newest_ms: int | None = field(default=None, init=False)
 
@@ -67,7 +68,7 @@ class Inventory:
                 batch = self._judge(rows, columns)
             yield batch
 
-    def _judge(self, rows: Any, columns: InventoryColumns) -> InventoryBatch:  # Any: a record batch
+    def _judge(self, rows: RecordBatch, columns: InventoryColumns) -> InventoryBatch:
         rows = _files_only(rows, columns)
         modified = milliseconds(columns.time, rows.column(columns.time))
         newest = pc.max(modified).as_py()
@@ -134,7 +135,7 @@ def _read_manifest(
                 )
 
 
-def _files_only(rows: Any, columns: InventoryColumns) -> Any:  # Any: a record batch
+def _files_only(rows: RecordBatch, columns: InventoryColumns) -> RecordBatch:
     """Return the rows without directories, delete markers and versions that are not the latest.
 
     Rows that may be one of these are left out, too.

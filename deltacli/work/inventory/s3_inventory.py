@@ -6,12 +6,13 @@ import hashlib
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import orjson
 
 from deltacli.errors import Unreadable
 from deltacli.storage import PathKind, Storage
+from deltacli.typing import Json
 from deltacli.work.inventory.columns import CODE
 from deltacli.work.inventory.files import split_place
 
@@ -119,6 +120,6 @@ def read_manifest(data: bytes, place: str) -> S3Manifest:
         ) from fault
 
 
-def _file(entry: Any) -> ManifestFile:  # Any: JSON
+def _file(entry: Json) -> ManifestFile:
     size, md5 = entry.get("size"), entry.get("MD5checksum")
     return ManifestFile(str(entry["key"]), None if size is None else int(size), str(md5) if md5 else None)

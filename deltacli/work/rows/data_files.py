@@ -14,6 +14,7 @@ from deltacli.delta.schema.types import StructField
 from deltacli.delta.vectors.roaring import DeletedRows
 from deltacli.errors import DataUnreadable, FileMissing
 from deltacli.memory_limit import stop_if_exhausted
+from deltacli.typing import ArrowScalar
 from deltacli.work.rows.deletion_vectors import Descriptor
 from deltacli.work.rows.table_files import TableFiles
 
@@ -40,7 +41,7 @@ class DataFile:
 
     path: str
     size_bytes: int | None
-    constants: Mapping[str, Any] = field(default_factory=dict)  # Any: Arrow scalars
+    constants: Mapping[str, ArrowScalar] = field(default_factory=dict)
     vector: Descriptor | None = None
     only: Descriptor | None = None
     version: int | None = None

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from deltacli.arrow import compute as pc
 from deltacli.delta.sql.translation.columns import Asked
 from deltacli.delta.sql.translation.values import ABSENT
+from deltacli.typing import ArrowArray
 
 if TYPE_CHECKING:
     import pyarrow
@@ -75,7 +76,7 @@ def ask(sql: str, columns: Mapping[str, Any]) -> pyarrow.BooleanArray:
     return column.combine_chunks()
 
 
-def columns_of(batch: pyarrow.RecordBatch, asked: Iterable[Asked]) -> dict[str, Any]:  # Any: Arrow arrays
+def columns_of(batch: pyarrow.RecordBatch, asked: Iterable[Asked]) -> dict[str, ArrowArray]:
     """Return the columns that a query needs, under its names. Raises NotEvaluated for values it cannot handle.
 
     For a query that needs no columns, the number of rows is preserved.
@@ -93,7 +94,7 @@ def columns_of(batch: pyarrow.RecordBatch, asked: Iterable[Asked]) -> dict[str, 
     return columns
 
 
-def handed_over(values: Any) -> Any:  # Any: Arrow arrays
+def handed_over(values: ArrowArray) -> ArrowArray:
     """Return values in the form passed to a query: times in UTC without a time zone. Raises NotEvaluated."""
     import pyarrow as pa
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from deltacli.arrow import compute as pc
 from deltacli.delta.rules.partitions.contents import PartitionDifference
 from deltacli.delta.schema.types import PrimitiveType, StructField
+from deltacli.typing import ArrowArray, ArrowScalar
 from deltacli.work.file_facts import AskingBeside, OpenFileContext
 from deltacli.work.rows.data_files import ReadSpec
 from deltacli.work.rows.row_reader import find_beside
@@ -68,7 +69,7 @@ class _AskingPartitions(AskingBeside):
 class _Column:
     name: str
     beside: str
-    constant: Any  # Any: an Arrow scalar
+    constant: ArrowScalar
     text: str | None
     rows: int = 0
     seen: str | None = None
@@ -80,7 +81,7 @@ class _Column:
             self.seen = _shown(pc.filter(values, differs)[0].as_py())
         self.rows += rows
 
-    def _differs(self, values: Any) -> Any:  # Any: arrays
+    def _differs(self, values: ArrowArray) -> ArrowArray:
         constant = self.constant
         if not constant.is_valid:
             # An empty string in the log is null; a file may contain the empty string itself.

@@ -10,6 +10,7 @@ from deltacli.delta.log.file_actions import action_schemas
 from deltacli.delta.partitions.values import partition_columns
 from deltacli.delta.rules.framework.file_views import FileFault
 from deltacli.errors import DataUnreadable, FileMissing, PathExternal, StorageFailed, UsageError
+from deltacli.typing import ArrowScalar
 from deltacli.work.file_facts import (
     REFUSED,
     FileFacts,
@@ -89,7 +90,7 @@ class ReadRows:
 
 def _answers(
     piece: RowPiece,
-    constants: Mapping[str, Any],  # Any: Arrow scalars
+    constants: Mapping[str, ArrowScalar],
     checks: RowChecks,
     context: TaskContext,
 ) -> FileFacts:
@@ -104,7 +105,7 @@ def _answers(
     return read_file(context.files, checks.wanted, piece.row, piece.add, data_file, checks.questions, pool)
 
 
-def _constants(piece: RowPiece, checks: RowChecks) -> dict[str, Any]:  # Any: Arrow scalars
+def _constants(piece: RowPiece, checks: RowChecks) -> dict[str, ArrowScalar]:
     """Return the partition values of a file by logical name. Raises DataUnreadable (`partition.*`)."""
     import pyarrow as pa
 

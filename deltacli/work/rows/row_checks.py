@@ -17,6 +17,7 @@ from deltacli.delta.rules.statistics.files import STATISTICS
 from deltacli.delta.schema.file_columns import FileColumns
 from deltacli.delta.schema.to_arrow import arrow_schema
 from deltacli.delta.schema.types import ArrayType, DataType, MapType, StructField, StructType
+from deltacli.typing import ArrowSchema
 from deltacli.work.file_facts import FileFacts, OpenFileContext, RowCheck, RowCheckFactory
 from deltacli.work.rows.data_files import ReadSpec
 from deltacli.work.rows.optional_row_checks import OptionalRowChecks
@@ -95,7 +96,7 @@ class ChecksOfTable:
         return ChecksOfTable, (self.config,)
 
 
-def _may_be_there(columns: FileColumns, stored: Any, fields: tuple[StructField, ...]) -> bool:  # Any: an Arrow schema
+def _may_be_there(columns: FileColumns, stored: ArrowSchema, fields: tuple[StructField, ...]) -> bool:
     """Return True if a file has a field or a field around it; other rules report missing ones."""
     return any(columns.leaf(stored, fields[:length]) is not None for length in range(len(fields), 0, -1))
 

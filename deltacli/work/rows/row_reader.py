@@ -17,6 +17,7 @@ from deltacli.delta.schema.types import PrimitiveType, StructField, StructType, 
 from deltacli.delta.vectors.roaring import DeletedRows
 from deltacli.errors import DataUnreadable
 from deltacli.memory_limit import stop_if_exhausted
+from deltacli.typing import ArrowArray
 from deltacli.work.checkpoints.limits import read_footer
 from deltacli.work.rows.data_files import DataFile, OpenDataFile, ReadSpec, open_data_file
 from deltacli.work.rows.deletion_vectors import read_vector
@@ -308,14 +309,14 @@ def find_beside(wanted: ReadSpec, column: StructField, stored: pyarrow.Schema) -
         return None
 
 
-def _numbers(first: int, rows: int) -> Any:  # Any: an Arrow array
+def _numbers(first: int, rows: int) -> ArrowArray:
     """Return consecutive integers starting at `first`."""
     whole = _first_numbers(max(ROWS_A_BATCH, rows))
     return pc.add(whole.slice(0, rows), first)
 
 
 @lru_cache(maxsize=1)
-def _first_numbers(count: int) -> Any:  # Any: an Arrow array
+def _first_numbers(count: int) -> ArrowArray:
     import pyarrow as pa
 
     return pa.array(range(count), pa.int64())

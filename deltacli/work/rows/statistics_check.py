@@ -13,6 +13,7 @@ from deltacli.delta.stats.column_facts import Claimed, StatisticsOfRows
 from deltacli.delta.stats.schema import BOUNDS, PER_COLUMN, ColumnPath, StatKind, StatSchema
 from deltacli.delta.stats.values import dig, read_json
 from deltacli.errors import DataUnreadable
+from deltacli.typing import Json
 from deltacli.work.file_facts import OpenFileContext, RowCheckFactory
 
 
@@ -40,7 +41,7 @@ class _Checks:
         claimed = [one for one in (self._claimed(file, stats, path) for path in paths) if one is not None]
         return StatisticsOfRows(claimed) if claimed else None
 
-    def _paths(self, given: Any, parent: ColumnPath) -> Iterator[ColumnPath]:  # Any: a JSON value
+    def _paths(self, given: Json, parent: ColumnPath) -> Iterator[ColumnPath]:
         """Return the columns of the schema that an object of statistics names."""
         if not isinstance(given, Mapping):
             return

@@ -11,7 +11,7 @@ Spec: CHECK Constraints; Column Invariants; Generated Columns.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
 from deltacli.delta.predicate.parse import Predicate, parse_predicate
@@ -25,6 +25,7 @@ from deltacli.delta.sql.translation.translate import (
 )
 from deltacli.delta.sql.translation.values import NotTranslated
 from deltacli.errors import Unreadable, UsageError
+from deltacli.typing import ArrowArray, ArrowTable
 from deltacli.work.rows import duckdb_session
 from deltacli.work.rows.duckdb_session import NotEvaluated
 
@@ -133,12 +134,12 @@ def _refusal(translation: Translation, schema: StructType, others: dict[str, Dat
     return None
 
 
-def _empty_batch(schema: StructType, translation: Translation) -> Any:  # Any: an Arrow table
+def _empty_batch(schema: StructType, translation: Translation) -> ArrowTable:
     """Return the columns that a query needs, with no rows."""
     names = {asked.column.path[0] for asked in translation.asked}
     return arrow_schema(field for field in schema.fields if field.name in names).empty_table()
 
 
-def _empty_column(name: str, data_type: DataType) -> Any:  # Any: an Arrow array
+def _empty_column(name: str, data_type: DataType) -> ArrowArray:
     empty = arrow_schema([StructField(name, data_type, True, {})]).empty_table()
     return duckdb_session.handed_over(empty.column(0))

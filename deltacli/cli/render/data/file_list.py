@@ -14,6 +14,7 @@ from deltacli.cli.render.text_form import write_table
 from deltacli.cli.results import BatchGrid, Document, Emit, Grid, Result, RowForm
 from deltacli.cli.terminal.term import Style, Terminal
 from deltacli.errors import UsageError
+from deltacli.typing import Json, RecordBatch
 from deltacli.units import format_count, format_moment, format_size
 
 if TYPE_CHECKING:
@@ -112,13 +113,13 @@ class FilesResult(Result):
         else:
             _write_screens(sink, terminal, columns, self._batches())
 
-    def _batches(self) -> Iterator[tuple[str, Any]]:  # Any: RecordBatch
+    def _batches(self) -> Iterator[tuple[str, RecordBatch]]:
         return self._cutter.cut(_batches(self._snapshot, self._listing))
 
     def _blocks(self, encode: Encode) -> Iterator[EncodedItems]:
         return _blocks(self._snapshot, self._listing, self._batches() if self._limit else None, encode)
 
-    def _end(self) -> dict[str, Any]:  # Any: JSON values
+    def _end(self) -> dict[str, Json]:
         return {"complete": not self.was_cut}
 
 
@@ -156,25 +157,25 @@ def _blocks(
         yield from (block for block in snapshot.map_actions(kind, work) if block.count)
 
 
-def _encode_chosen(listing: FileListing, kind: str, encode: Encode, batch: Any) -> EncodedItems:  # Any: RecordBatch
+def _encode_chosen(listing: FileListing, kind: str, encode: Encode, batch: RecordBatch) -> EncodedItems:
     return encode(kind, _chosen(listing, batch)) if batch.num_rows else EncodedItems(0, memoryview(b""))
 
 
-def _batches(snapshot: Snapshot, listing: FileListing) -> Iterator[tuple[str, Any]]:  # Any: RecordBatch
+def _batches(snapshot: Snapshot, listing: FileListing) -> Iterator[tuple[str, RecordBatch]]:
     for kind in listing.kinds:
         for batch in snapshot.files() if kind == "add" else snapshot.tombstones():
             if batch.num_rows:
                 yield kind, _chosen(listing, batch)
 
 
-def _chosen(listing: FileListing, batch: Any) -> Any:  # Any: RecordBatch
+def _chosen(listing: FileListing, batch: RecordBatch) -> RecordBatch:
     """A batch with the columns asked for."""
     if listing.columns is None:
         return batch
     return batch.select([name for name in listing.columns if name in batch.schema.names])
 
 
-def _json_block(kind: str, batch: Any, *, end: str) -> EncodedItems:  # Any: RecordBatch
+def _json_block(kind: str, batch: RecordBatch, *, end: str) -> EncodedItems:
     """Encode a batch in columns, `{"type":"add","path":…}` a row, absent fields left out; the rows lie end to end."""
     from deltacli.cli.render.row_pieces import block_of
     from deltacli.delta.encoding.arrow_json import json_lines
@@ -182,7 +183,7 @@ def _json_block(kind: str, batch: Any, *, end: str) -> EncodedItems:  # Any: Rec
     return block_of(json_lines(batch, f'{{"type":"{kind}"', end))
 
 
-def _grid_block(form: RowForm, names: Sequence[str], kind: str, batch: Any) -> EncodedItems:  # Any: RecordBatch
+def _grid_block(form: RowForm, names: Sequence[str], kind: str, batch: RecordBatch) -> EncodedItems:
     """Encode a batch in columns, one row of a form per row."""
     return form.block([_values(kind, batch, name) for name in names], batch.num_rows)
 
@@ -205,7 +206,7 @@ def _values(kind: str, batch: Any, name: str) -> Any:  # Any: RecordBatch; an Ar
     return pa.nulls(batch.num_rows)
 
 
-def _rows(kind: str, batch: Any) -> Iterator[dict[str, Any]]:  # Any: RecordBatch
+def _rows(kind: str, batch: RecordBatch) -> Iterator[dict[str, RecordBatch]]:
     for row in batch.to_pylist(maps_as_pydicts="lossy"):
         yield {"type": kind, **row}
 

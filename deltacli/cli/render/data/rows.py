@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
@@ -15,6 +15,7 @@ from deltacli.cli.render.row_pieces import block_of, pieces
 from deltacli.cli.render.text_form import write_table
 from deltacli.cli.results import Document, Emit, Grid, Result, grid_of
 from deltacli.cli.terminal.term import Style, Terminal, encoded
+from deltacli.typing import Json, JsonObject
 from deltacli.units import format_count, plural
 from deltacli.work.outputs.parquet_stream import require_sound
 
@@ -41,7 +42,7 @@ class Rows:
     line: str
     """Of a line of NDJSON, and the name of the field that holds the row: `row`."""
     table: str
-    about: Mapping[str, Any]  # Any: JSON values
+    about: JsonObject
     """What stands between the envelope and the items."""
     schema: pyarrow.Schema
     batches: Iterable[pyarrow.RecordBatch]
@@ -105,7 +106,7 @@ class RowsResult(FramedResult):
         footer = _footer(shown, self._rows, self.written)
         sink.write(encoded(f"\n{terminal.paint(footer, Style.QUIET)}\n"))
 
-    def _end(self) -> dict[str, Any]:  # Any: JSON values
+    def _end(self) -> dict[str, Json]:
         return {"complete": not self.written.was_cut}
 
 

@@ -14,6 +14,7 @@ from deltacli.cli.render.sections import Section
 from deltacli.cli.render.text_form import write_sections, write_table
 from deltacli.cli.results import Document, Emit, Grid, grid_of, line_of
 from deltacli.cli.terminal.term import Style, Terminal
+from deltacli.typing import Json
 from deltacli.units import format_count, format_size, plural
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ class Totals:
             if batch.num_rows:
                 yield batch
 
-    def as_json(self) -> dict[str, Any]:  # Any: JSON values
+    def as_json(self) -> dict[str, Json]:
         """As it stands in documents and lines."""
         skipped = {"partition": asdict(self.by_partition), "statistics": asdict(self.by_statistics)}
         return {"kept": asdict(self.kept), "skipped": skipped}
@@ -115,11 +116,11 @@ class ScanResult(FramedResult):
         write_sections(sink, terminal, self.sections(terminal))
         _write_screens(sink, terminal, list(self._batches))
 
-    def _all(self) -> dict[str, Any]:  # Any: JSON values
+    def _all(self) -> dict[str, Json]:
         _drain(self._counted)
         return self._totals.as_json()
 
-    def _end(self) -> dict[str, Any]:  # Any: JSON values
+    def _end(self) -> dict[str, Json]:
         return {"complete": not self.written.was_cut, **self._all()}
 
 

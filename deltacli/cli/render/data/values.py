@@ -14,6 +14,7 @@ from deltacli.arrow import compute as pc
 from deltacli.cli.render.json import dumps
 from deltacli.delta.encoding.arrow_json import escaped, join_items, map_items, null_where_null, quoted
 from deltacli.delta.encoding.calendar_texts import date_texts, moment_texts
+from deltacli.typing import ArrowType
 
 if TYPE_CHECKING:
     import pyarrow
@@ -115,7 +116,7 @@ def _stored(column: pyarrow.Array) -> pyarrow.Array:
     return column
 
 
-def _is_nested(kind: Any) -> bool:  # Any: an Arrow type
+def _is_nested(kind: ArrowType) -> bool:
     import pyarrow as pa
 
     return bool(pa.types.is_nested(kind))
@@ -179,7 +180,7 @@ def _decimals(column: pyarrow.Array) -> pyarrow.Array:
     )
 
 
-def _whole_type(kind: Any) -> Any:  # Any: Arrow types
+def _whole_type(kind: ArrowType) -> ArrowType:
     """The type of the same width without a scale."""
     import pyarrow as pa
 

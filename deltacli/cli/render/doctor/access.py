@@ -5,9 +5,9 @@ from __future__ import annotations
 from deltacli.cli.render.columns import Column
 from deltacli.cli.render.doctor.findings import DoctorResult, document_fields, finding_sections
 from deltacli.cli.render.sections import Section
-from deltacli.cli.results import Json
 from deltacli.cli.terminal.term import Style
 from deltacli.operations.doctor.access import AccessReport
+from deltacli.typing import JsonObject
 
 _STATES = {"granted": "allowed", "missing": "not allowed", "unknown": "unknown"}
 
@@ -15,7 +15,7 @@ _STATES = {"granted": "allowed", "missing": "not allowed", "unknown": "unknown"}
 def access_result(report: AccessReport) -> DoctorResult:
     """Return who sends the requests, and what each command may do."""
     content, items = report.as_json(), report.commands()
-    columns: list[Column[Json]] = [
+    columns: list[Column[JsonObject]] = [
         Column("commands", lambda one: one["commands"], priority=1, folds=True, least=20),
         Column("state", lambda one: one["state"], lambda one: _STATES[one["state"]], _style, priority=1, least=11),
         Column("needs", lambda one: " ".join(one["needs"]), priority=3, folds=True, least=20),
@@ -45,7 +45,7 @@ def _verdict(report: AccessReport) -> str:
     )
 
 
-def _style(item: Json) -> Style:
+def _style(item: JsonObject) -> Style:
     return {"granted": Style.GOOD, "missing": Style.PROBLEM}.get(item["state"], Style.PLAIN)
 
 

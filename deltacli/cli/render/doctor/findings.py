@@ -8,18 +8,19 @@ from typing import BinaryIO
 from deltacli.cli.render.json import SCHEMA_VERSION
 from deltacli.cli.render.sections import Section
 from deltacli.cli.render.text_form import write_sections, write_table
-from deltacli.cli.results import Json, Listing
+from deltacli.cli.results import Listing
 from deltacli.cli.terminal.term import Style, Terminal
 from deltacli.operations.doctor.findings import Severity, StoreFinding
+from deltacli.typing import JsonObject
 
 
-def document_fields(kind: str, table: str, content: Json, *, is_complete: bool = True) -> Json:
+def document_fields(kind: str, table: str, content: JsonObject, *, is_complete: bool = True) -> JsonObject:
     """Return the fields of a document about the store of a table of any format."""
     fields = {"kind": f"deltacli.{kind}", "schemaVersion": SCHEMA_VERSION, "table": table, "complete": is_complete}
     return fields | dict(content)
 
 
-class DoctorResult(Listing[Json]):
+class DoctorResult(Listing[JsonObject]):
     """The sections of the store, a table, and the findings."""
 
     below: Sequence[Section] = ()

@@ -5,9 +5,9 @@ from __future__ import annotations
 from deltacli.cli.render.columns import Column
 from deltacli.cli.render.doctor.findings import DoctorResult, document_fields, finding_sections
 from deltacli.cli.render.sections import Section
-from deltacli.cli.results import Json
 from deltacli.cli.terminal.term import Style
 from deltacli.operations.doctor.storage import StorageReport
+from deltacli.typing import JsonObject
 
 _GOOD = "the store guarantees what deltacli relies on"
 _UNSURE = "nothing is wrong, but not every probe had a usable answer; run the same command again"
@@ -16,7 +16,7 @@ _UNSURE = "nothing is wrong, but not every probe had a usable answer; run the sa
 def storage_result(report: StorageReport) -> DoctorResult:
     """Return the probes of a store, run or planned."""
     content, items = report.as_json(), report.probes()
-    columns: list[Column[Json]] = [
+    columns: list[Column[JsonObject]] = [
         Column("probe", lambda one: one["probe"], priority=1, least=15),
         Column("what", lambda one: one["what"], priority=3, folds=True, least=20),
         Column("expected", lambda one: one["expected"], on_screen=False),
@@ -41,5 +41,5 @@ def storage_result(report: StorageReport) -> DoctorResult:
     return result
 
 
-def _style(item: Json) -> Style:
+def _style(item: JsonObject) -> Style:
     return {"passed": Style.GOOD, "failed": Style.PROBLEM}.get(item["outcome"], Style.PLAIN)

@@ -9,38 +9,39 @@ from deltacli.cli.render.columns import Column
 from deltacli.cli.render.json import SCHEMA_VERSION
 from deltacli.cli.render.sections import Section
 from deltacli.cli.render.text_form import write_sections, write_table
-from deltacli.cli.results import Json, Listing
+from deltacli.cli.results import Listing
 from deltacli.cli.terminal.term import Style, Terminal
 from deltacli.fleet.policy_file.model import Entry, FleetFile, Group, Problem
 from deltacli.storage.secrets import without_secrets
+from deltacli.typing import Json, JsonObject
 from deltacli.units import plural
 
 
-def fleet_fields(kind: str, file: str, *, complete: bool = True) -> dict[str, Any]:  # Any: JSON values
+def fleet_fields(kind: str, file: str, *, complete: bool = True) -> dict[str, Json]:
     """Return the first fields of a document about the tables of a policy file."""
     return {"kind": f"deltacli.{kind}", "schemaVersion": SCHEMA_VERSION, "complete": complete, "file": file}
 
 
-class Items(Sequence[Json]):
+class Items(Sequence[JsonObject]):
     """The items of tables, each made when it is written: a fleet may have many thousands."""
 
-    def __init__(self, tables: Sequence[Any], make: Callable[[Any], Json]) -> None:  # Any: what `make` takes
+    def __init__(self, tables: Sequence[Any], make: Callable[[Any], JsonObject]) -> None:  # Any: what `make` takes
         self._tables, self._make = tables, make
 
     def __len__(self) -> int:
         return len(self._tables)
 
     @overload
-    def __getitem__(self, place: int) -> Json: ...
+    def __getitem__(self, place: int) -> JsonObject: ...
     @overload
-    def __getitem__(self, place: slice) -> Sequence[Json]: ...
-    def __getitem__(self, place: int | slice) -> Json | Sequence[Json]:
+    def __getitem__(self, place: slice) -> Sequence[JsonObject]: ...
+    def __getitem__(self, place: int | slice) -> JsonObject | Sequence[JsonObject]:
         if isinstance(place, slice):
             return [self[number] for number in range(*place.indices(len(self)))]
         return self._make(self._tables[place])
 
 
-class GroupsResult(Listing[Json]):
+class GroupsResult(Listing[JsonObject]):
     """The groups, then the problems and a verdict."""
 
     def draw(self, sink: BinaryIO, terminal: Terminal) -> None:
@@ -53,7 +54,7 @@ class GroupsResult(Listing[Json]):
 def check_result(found: FleetFile) -> GroupsResult:
     """Return the groups of a policy file with their steps, and what is wrong."""
     items = [_item(group) for group in found.groups]
-    columns: list[Column[Json]] = [
+    columns: list[Column[JsonObject]] = [
         Column("group", lambda one: one["name"], priority=1),
         Column("policy", lambda one: one["policy"], priority=2),
         Column("includes", _includes, priority=2, folds=True, least=16),
@@ -78,7 +79,7 @@ def check_result(found: FleetFile) -> GroupsResult:
     )
 
 
-def _item(group: Group) -> dict[str, Any]:  # Any: JSON values
+def _item(group: Group) -> dict[str, Json]:
     return {
         "name": group.name,
         "policy": group.policy.name,
@@ -96,7 +97,7 @@ def _texts(entries: Sequence[Entry]) -> list[str]:
     return [without_secrets(entry.text) for entry in entries]
 
 
-def _includes(one: Json) -> str:
+def _includes(one: JsonObject) -> str:
     return " ".join([*one["globs"], *one["prefixes"], *one["tables"]])
 
 

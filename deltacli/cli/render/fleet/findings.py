@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from deltacli.cli.render.validate.report import CheckedTable, ValidationReport
 from deltacli.delta.log.place import Place
@@ -14,6 +13,7 @@ from deltacli.fleet.policy_file.keys import ALERT_KEYS, STEP_KEYS
 from deltacli.fleet.status import FleetStatus, StepStatus, TableStatus, advice_for
 from deltacli.fleet.thresholds import State
 from deltacli.operations.validate.validate import Validation
+from deltacli.typing import JsonObject
 
 PREFIX = "fleet."
 _FIX = Fix("the table needs work that no run has done", "deltacli fleet status", "")
@@ -81,7 +81,7 @@ def _with_advice(rule: Rule, advice: str) -> Rule:
     return rule._replace(fix=rule.fix._replace(repair=advice))
 
 
-def _recorded(found: Mapping[str, Any], step: StepStatus) -> Finding:  # Any: JSON values
+def _recorded(found: JsonObject, step: StepStatus) -> Finding:
     """Return a finding of the journal. A rule that this version does not have is the one of its step."""
     rule = catalogue().rules.get(str(found.get("rule")), _STEP_RULES[step.kind])
     severity = next((one for one in Severity if one.value == found.get("severity")), rule.severity)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Any, BinaryIO, NamedTuple, overload
+from typing import BinaryIO, NamedTuple, overload
 
 from deltacli.cli.render.columns import Column
 from deltacli.cli.render.fleet.check import Items, fleet_fields
@@ -15,9 +15,10 @@ from deltacli.cli.terminal.term import Style, Terminal
 from deltacli.fleet.planning.due import PlannedStep
 from deltacli.fleet.planning.plan import FleetPlan, PlanProblem, TablePlan
 from deltacli.storage.secrets import without_secrets
+from deltacli.typing import Json, JsonObject
 from deltacli.units import format_size, plural
 
-ExactPlans = Mapping[tuple[str, str], Mapping[str, Any]]  # Any: JSON values
+ExactPlans = Mapping[tuple[str, str], JsonObject]
 
 
 class PlanRow(NamedTuple):
@@ -28,7 +29,7 @@ class PlanRow(NamedTuple):
     step: PlannedStep | None
     why: str
     problem: PlanProblem | None = None
-    exact: Mapping[str, Any] | None = None  # Any: JSON values
+    exact: JsonObject | None = None
 
 
 class _Rows(Sequence[PlanRow]):
@@ -87,7 +88,7 @@ def plan_result(plan: FleetPlan, exact: ExactPlans) -> PlanResult:
     )
 
 
-def _item(table: TablePlan, exact: ExactPlans) -> dict[str, Any]:  # Any: JSON values
+def _item(table: TablePlan, exact: ExactPlans) -> dict[str, Json]:
     item = table.as_json()
     for step in item["steps"]:
         if (found := exact.get((table.name, step["kind"]))) is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, BinaryIO, NamedTuple
+from typing import BinaryIO, NamedTuple
 
 from deltacli.cli.render.columns import Column
 from deltacli.cli.render.fleet.check import fleet_fields
@@ -13,6 +13,7 @@ from deltacli.cli.results import Listing
 from deltacli.cli.terminal.term import Style, Terminal
 from deltacli.fleet.running.runner import FleetReport, StepReport
 from deltacli.storage.secrets import without_secrets
+from deltacli.typing import Json
 from deltacli.units import plural
 
 _GOOD = frozenset({"done", "nothing"})
@@ -44,7 +45,7 @@ class RunResult(Listing[RunRow]):
 def run_result(report: FleetReport) -> RunResult:
     """Return the report of a run as a result."""
     file = str(report.plan.file.path)
-    content: dict[str, Any] = {  # Any: JSON values
+    content: dict[str, Json] = {
         "run": report.run,
         "resumed": report.is_resumed,
         "timestampMs": report.plan.now_ms,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from deltacli.cli.render.columns import Column
 from deltacli.cli.render.fleet.check import Items, fleet_fields
@@ -17,6 +17,7 @@ from deltacli.fleet.causes import Cause, find_causes
 from deltacli.fleet.planning.due import ORDER
 from deltacli.fleet.status import FleetStatus, TableStatus
 from deltacli.hints import is_command
+from deltacli.typing import Json
 from deltacli.units import format_age, format_size, plural
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ class StatusResult(Listing[TableStatus]):
 def status_result(file: str, status: FleetStatus, now_ms: int) -> StatusResult:
     """Return the status as a result."""
     causes = find_causes(status.tables)
-    content: dict[str, Any] = {  # Any: JSON values
+    content: dict[str, Json] = {
         "exit": status.exit_code,
         "newestRun": None if status.newest is None else status.newest.as_json(),
         "summary": status.summary(),

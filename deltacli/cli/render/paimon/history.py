@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from deltacli.cli.render.columns import Column, usual
 from deltacli.cli.render.json import envelope
@@ -15,6 +15,7 @@ from deltacli.cli.terminal.term import Style, Terminal
 from deltacli.operations.paimon.history import Event, PaimonHistory, SchemaVersion, SnapshotVersion
 from deltacli.paimon.casts import Loss
 from deltacli.paimon.schema_changes import Change, ChangeKind, sentence
+from deltacli.typing import Json
 from deltacli.units import format_age, format_moment, format_timestamp, plural
 
 if TYPE_CHECKING:
@@ -80,10 +81,10 @@ class PaimonHistoryResult(Result):
         shown = self.columns if self.is_chosen else usual(self.columns, terminal)
         write_table(sink, terminal, shown, list(self.found.events), keep_empty=self.is_chosen)
 
-    def _schemas(self) -> list[dict[str, Any]]:  # Any: JSON values
+    def _schemas(self) -> list[dict[str, Json]]:
         return [version.as_json() for version in self.found.schemas]
 
-    def _snapshots(self) -> list[dict[str, Any]]:  # Any: JSON values
+    def _snapshots(self) -> list[dict[str, Json]]:
         return [snapshot.as_json() for snapshot in self.found.snapshots]
 
 

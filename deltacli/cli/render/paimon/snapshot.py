@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, BinaryIO, NamedTuple
+from typing import BinaryIO, NamedTuple
 
 from deltacli.cli.render.columns import Column
 from deltacli.cli.render.json import envelope
@@ -25,6 +25,7 @@ from deltacli.paimon.types import (
     type_text,
     walk_fields,
 )
+from deltacli.typing import Json
 from deltacli.units import format_count, format_timestamp, plural
 
 
@@ -119,7 +120,7 @@ class SchemaRow(NamedTuple):
     default: str | None
     comment: str | None
 
-    def as_json(self) -> dict[str, Any]:  # Any: JSON values
+    def as_json(self) -> dict[str, Json]:
         """Return the row as a line of NDJSON, without absent values."""
         named = {
             "path": self.path,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 from deltacli.cli.render.columns import Column
 from deltacli.cli.render.json import envelope
@@ -13,6 +13,7 @@ from deltacli.cli.render.text_form import write_sections, write_table
 from deltacli.cli.results import Document, Emit, Grid, Result, RowGrid, emit_lines, line_of
 from deltacli.cli.terminal.term import Style, Terminal
 from deltacli.operations.paimon.vacuum_schemas import SchemaFile, SchemaVacuumOutcome, SchemaVacuumPlan, Verdict
+from deltacli.typing import Json
 from deltacli.units import format_duration, format_moment, format_ranges, format_size, format_timestamp, plural
 
 _WHY: Mapping[Verdict, str] = {
@@ -71,7 +72,7 @@ class SchemaVacuumResult(Result):
             shown = [column for column in _columns() if column.on_screen or not terminal.is_drawn]
             write_table(sink, terminal, shown, list(self.plan.files))
 
-    def _content(self) -> dict[str, Any]:  # Any: JSON values
+    def _content(self) -> dict[str, Json]:
         return self.plan.as_json() | (self.outcome or SchemaVacuumOutcome()).as_json() | {"dryRun": self.dry_run}
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 from deltacli.cli.render.columns import Column
 from deltacli.cli.render.json import envelope
@@ -13,6 +13,7 @@ from deltacli.cli.results import Document, Emit, Grid, Result, RowGrid, line_of
 from deltacli.cli.terminal.term import Style, Terminal, encoded, visible
 from deltacli.operations.schemas.convert import Conversion
 from deltacli.paimon.losses import Loss
+from deltacli.typing import Json
 
 
 @dataclass
@@ -41,7 +42,7 @@ class ConversionResult(Result):
     def _has_result(self) -> bool:
         return True
 
-    def _fields(self) -> dict[str, Any]:  # Any: JSON values
+    def _fields(self) -> dict[str, Json]:
         source = self.found.source
         return envelope("deltacli.schema-convert", source.table, complete=True, table_format=source.table_format)
 

@@ -13,6 +13,7 @@ from deltacli.cli.render.json import envelope
 from deltacli.cli.results import Document, Emit, Grid, Result, RowGrid, emit_lines
 from deltacli.cli.terminal.term import Style, Terminal, encoded, for_screen, shorten, visible
 from deltacli.delta.schema.types import DataType, PrimitiveType, StructField, simple_name, walk
+from deltacli.typing import Json
 
 if TYPE_CHECKING:
     from deltacli.operations.table.version import Snapshot
@@ -125,12 +126,12 @@ class SchemaResult(Result):
     def draw(self, sink: BinaryIO, terminal: Terminal) -> None:
         write_schema_tree(sink, self.found, terminal, with_mapping=self.with_mapping)
 
-    def _stored(self) -> dict[str, Any]:  # Any: JSON values
+    def _stored(self) -> dict[str, Json]:
         _ = self.found.schema
         schema: dict[str, Any] = json.loads(self.found.metadata.schema_string or '{"type":"struct","fields":[]}')
         return schema
 
 
-def _field_line(field: dict[str, Any]) -> dict[str, Any]:  # Any: JSON values
+def _field_line(field: dict[str, Json]) -> dict[str, Json]:
     """Return a field as a line: its `type` is what the line is, so the column's own is `dataType`."""
     return {"dataType" if name == "type" else name: value for name, value in field.items()}

@@ -9,15 +9,16 @@ from deltacli.cli.render.columns import Column
 from deltacli.cli.render.sections import Section
 from deltacli.cli.render.sharing.recipients import share_fields
 from deltacli.cli.render.text_form import write_sections, write_table
-from deltacli.cli.results import Json, Listing
+from deltacli.cli.results import Listing
 from deltacli.cli.terminal.term import Style, Terminal
 from deltacli.sharing.configuration.checking import CheckProblem, CheckReport
+from deltacli.typing import JsonObject
 from deltacli.units import plural
 
 _MOST_OF_ONE_CODE = 5
 
 
-class CheckResult(Listing[Json]):
+class CheckResult(Listing[JsonObject]):
     """The tables, then the problems and a verdict."""
 
     def draw(self, sink: BinaryIO, terminal: Terminal) -> None:
@@ -31,7 +32,7 @@ class CheckResult(Listing[Json]):
 def check_result(report: CheckReport) -> CheckResult:
     """Return the tables of a configuration, and what is wrong."""
     items = [table.as_json() for table in report.tables]
-    columns: list[Column[Json]] = [
+    columns: list[Column[JsonObject]] = [
         Column("table", lambda one: one["name"], priority=1, folds=True, least=24),
         Column("location", lambda one: one["location"], on_screen=False),
         Column("version", lambda one: one.get("version"), right=True, priority=2),
@@ -80,30 +81,30 @@ def _texts(problems: Iterable[CheckProblem]) -> list[str]:
     return lines
 
 
-def _history(one: Json) -> str:
+def _history(one: JsonObject) -> str:
     if not one["historyShared"]:
         return "newest only"
     return f"from {one['startVersion']}" if one["startVersion"] else "all"
 
 
-def _clients(one: Json) -> str:
+def _clients(one: JsonObject) -> str:
     return " ".join(client["name"] for client in one["clients"] if client["reads"])
 
 
-def _clients_shown(one: Json) -> str:
+def _clients_shown(one: JsonObject) -> str:
     reading = [client["reads"] for client in one["clients"]]
     return "all" if reading and all(reading) else _clients(one) or "none"
 
 
-def _codes(one: Json) -> str:
+def _codes(one: JsonObject) -> str:
     return " ".join(dict.fromkeys(problem["code"] for problem in one["problems"]))
 
 
-def _counts(one: Json) -> str:
+def _counts(one: JsonObject) -> str:
     severities = [problem["severity"] for problem in one["problems"]]
     counts = [(severities.count(name), name) for name in ("error", "warning")]
     return ", ".join(plural(count, name) for count, name in counts if count) or "none"
 
 
-def _style(one: Json) -> Style:
+def _style(one: JsonObject) -> Style:
     return Style.PROBLEM if any(problem["severity"] == "error" for problem in one["problems"]) else Style.PLAIN

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 from deltacli.cli.render.json import EncodedItems
 from deltacli.cli.render.sections import Section
@@ -13,6 +13,7 @@ from deltacli.cli.render.validate.report import CheckedTable, ValidationReport
 from deltacli.cli.render.validate.result import FindingsResult, table_json
 from deltacli.cli.results import Document, line_of
 from deltacli.cli.terminal.term import Terminal
+from deltacli.typing import Json
 from deltacli.units import plural
 
 
@@ -26,7 +27,7 @@ class ConformanceResult(FindingsResult):
     def document(self) -> Document:
         """Return the document `deltacli.share-test`."""
         fields = dict(super().document().fields)
-        about: dict[str, Any] = {  # Any: JSON values
+        about: dict[str, Json] = {
             "kind": "deltacli.share-test",
             "endpoint": self.endpoint,
             "requests": self.requests,
@@ -73,7 +74,7 @@ def _checked_nowhere(report: ValidationReport) -> Iterator[str]:
             yield f"{', '.join(left)}: {reason}"
 
 
-def suite_json(table: CheckedTable) -> dict[str, Any]:  # Any: JSON values
+def suite_json(table: CheckedTable) -> dict[str, Json]:
     """Return a suite as in the document `deltacli.share-test`."""
     content = table_json(table)
     del content["verdict"]["readable"], content["tableFormat"]

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from deltacli.cli.render.columns import Column
 from deltacli.cli.render.sharing.recipients import share_fields
-from deltacli.cli.results import Json, Listing
+from deltacli.cli.results import Listing
+from deltacli.typing import Json, JsonObject
 
 if TYPE_CHECKING:
     from deltacli.cli.render.terminal.console import Canvas
@@ -17,10 +18,10 @@ if TYPE_CHECKING:
 _NAMES = ("share", "schema", "table")
 
 
-def listing_result(profile: str, entries: Sequence[ListedEntry]) -> Listing[Json]:
+def listing_result(profile: str, entries: Sequence[ListedEntry]) -> Listing[JsonObject]:
     """Return what a profile gives access to. A share without schemas, and a schema without tables, has an entry."""
     items = [_as_json(entry) for entry in entries]
-    columns: list[Column[Json]] = [Column(name, lambda one, name=name: one.get(name)) for name in _NAMES]  # type: ignore[misc]
+    columns: list[Column[JsonObject]] = [Column(name, lambda one, name=name: one.get(name)) for name in _NAMES]  # type: ignore[misc]
     columns.append(Column("id", lambda one: one.get("id"), on_screen=False))
     return Listing(
         share_fields("share-ls", profile=profile),
@@ -32,7 +33,7 @@ def listing_result(profile: str, entries: Sequence[ListedEntry]) -> Listing[Json
     )
 
 
-def _as_json(entry: ListedEntry) -> dict[str, Any]:  # Any: JSON values
+def _as_json(entry: ListedEntry) -> dict[str, Json]:
     found = {
         "share": entry.share,
         "schema": entry.schema,

@@ -7,17 +7,18 @@ from collections.abc import Sequence
 from deltacli.cli.render.columns import Column
 from deltacli.cli.render.sections import Section
 from deltacli.cli.render.sharing.recipients import share_fields
-from deltacli.cli.results import Json, Listing
+from deltacli.cli.results import Listing
 from deltacli.cli.terminal.term import Style
 from deltacli.sharing.configuration.profiles import Problem, Profile
+from deltacli.typing import JsonObject
 from deltacli.units import format_age, format_moment
 
 
-def profile_result(profile: Profile, problems: Sequence[Problem], now_ms: int) -> Listing[Json]:
+def profile_result(profile: Profile, problems: Sequence[Problem], now_ms: int) -> Listing[JsonObject]:
     """Return a profile and its problems. CSV has a line for each problem."""
     items = [{"code": one.code, "severity": _severity(one), "message": one.message} for one in problems]
     names = ("code", "severity", "message")
-    columns: list[Column[Json]] = [Column(name, lambda one, name=name: one[name]) for name in names]  # type: ignore[misc]
+    columns: list[Column[JsonObject]] = [Column(name, lambda one, name=name: one[name]) for name in names]  # type: ignore[misc]
     fields = share_fields("share-profile") | profile.as_json()
     content = profile.as_json()
     last = {"type": "share-profile", "credentialsType": content.pop("type"), **content}

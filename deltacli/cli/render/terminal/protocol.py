@@ -15,13 +15,13 @@ from deltacli.cli.render.terminal.sections import change
 from deltacli.cli.render.terminal.tables import matrix
 from deltacli.cli.render.terminal.theme import Role
 from deltacli.delta.protocol.clients import ClientAccess, access_of
+from deltacli.typing import JsonObject
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from deltacli.operations.change.widen_type import WideningOutcome
 
-Json = Mapping[str, Any]  # Any: JSON values
 Grid = list[tuple[str, "RenderableType"]]
 
 
@@ -54,7 +54,7 @@ def draw_widening(canvas: Canvas, outcome: WideningOutcome, said: Sequence[Secti
     draw_parts(canvas, *parts)
 
 
-def draw_settings(canvas: Canvas, table: str, content: Json, *, is_done: bool) -> None:
+def draw_settings(canvas: Canvas, table: str, content: JsonObject, *, is_done: bool) -> None:
     """Draw a change of properties or features that was made, or would be."""
     sections = {section.label: section for section in change_sections(table, content, is_done=is_done)}
     changes = content["changes"]
@@ -83,7 +83,7 @@ def _chosen(canvas: Canvas, sections: Mapping[str, Any], *labels: str) -> Grid: 
     return section_rows(canvas, [sections[label] for label in labels if label in sections])
 
 
-def protocol_matrix(canvas: Canvas, before: Json, after: Json, added: Sequence[str]) -> RenderableType:
+def protocol_matrix(canvas: Canvas, before: JsonObject, after: JsonObject, added: Sequence[str]) -> RenderableType:
     """Return what a protocol demands of those that read and write the table, before and after. Of the features that
     are listed afterwards, those in `added` are new; the others were implied by the versions.
     """
@@ -106,7 +106,7 @@ def _features_text(canvas: Canvas, names: Sequence[str], added: Sequence[str]) -
     return canvas.joined(parts)
 
 
-def _features(protocol: Json) -> set[str]:
+def _features(protocol: JsonObject) -> set[str]:
     return {*(protocol.get("readerFeatures") or ()), *(protocol.get("writerFeatures") or ())}
 
 

@@ -14,6 +14,7 @@ from deltacli.cli.render.text_form import write_table
 from deltacli.cli.results import BatchGrid, Document, Emit, Grid, Result, RowForm, line_of
 from deltacli.cli.terminal.term import Style, Terminal
 from deltacli.operations.vacuum.plan import VacuumOutcome
+from deltacli.typing import Json
 from deltacli.units import format_moment, format_size
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ class VacuumResult(Result):
             sink.write(b"\n")
             _write_screens(sink, terminal, self.plan)
 
-    def _content(self) -> dict[str, Any]:  # Any: JSON values
+    def _content(self) -> dict[str, Json]:
         return self.plan.as_json() | (self.outcome or VacuumOutcome()).as_json() | {"dryRun": self.dry_run}
 
 

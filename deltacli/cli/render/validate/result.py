@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from deltacli.cli.render.columns import DRAWN_ROWS, Column
 from deltacli.cli.render.json import SCHEMA_VERSION, EncodedItems
@@ -15,6 +15,7 @@ from deltacli.cli.render.validate.verdict import judge
 from deltacli.cli.results import Document, Emit, Grid, Result, RowGrid, line_of
 from deltacli.cli.terminal.term import Terminal, encoded
 from deltacli.delta.rules.framework.base import Finding
+from deltacli.typing import Json
 from deltacli.units import plural
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ class FindingsResult(Result):
     def document(self) -> Document:
         """Return the document `deltacli.validate`; `table` is the one table, or null where there are several."""
         report = self.report
-        document: dict[str, Any] = {  # Any: JSON values
+        document: dict[str, Json] = {
             "kind": "deltacli.validate",
             "schemaVersion": SCHEMA_VERSION,
             "table": report.tables[0].validation.table if len(report.tables) == 1 else None,
@@ -120,7 +121,7 @@ def summary_line(table: CheckedTable, level: str) -> EncodedItems:
     return line_of({"level": level, **document}, "summary")
 
 
-def table_json(table: CheckedTable) -> dict[str, Any]:  # Any: JSON values
+def table_json(table: CheckedTable) -> dict[str, Json]:
     """Return a table as in the document `deltacli.validate`."""
     validation = table.validation
     files = {} if validation.files is None else {"files": validation.files._asdict()}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 from deltacli.cli.formats import FORMATS, Content, Format
 from deltacli.cli.render.columns import Column
@@ -17,6 +17,7 @@ from deltacli.cli.results import Document, Emit, Grid, Result, RowGrid, emit_lin
 from deltacli.cli.terminal.term import Style, Terminal, for_screen
 from deltacli.delta.rules.framework.base import Rule, Severity
 from deltacli.errors import UsageError
+from deltacli.typing import Json
 
 _STYLES = {Severity.ERROR: Style.PROBLEM, Severity.WARNING: Style.CHANGE, Severity.INFO: Style.QUIET}
 
@@ -89,7 +90,7 @@ def require_list_format(form: Format) -> None:
         )
 
 
-def rule_json(rule: Rule) -> dict[str, Any]:  # Any: JSON values
+def rule_json(rule: Rule) -> dict[str, Json]:
     """A rule as in the document `deltacli.rules`."""
     return {
         "rule": rule.id,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from deltacli.cli.render.validate.report import LEVEL_NAMES, CheckedTable, ValidationReport
 from deltacli.delta.rules.framework.base import Severity
 from deltacli.delta.rules.framework.catalogue import catalogue
 from deltacli.delta.rules.framework.risks import PAIMON_RULES, SAYS, UNREADABLE, Risk, risk_of
+from deltacli.typing import Json
 from deltacli.units import plural
 
 _NAMED = 3
@@ -51,7 +51,7 @@ class TableVerdict:
     def _says(self, risk: Risk) -> str:
         return "it cannot be read" if risk is Risk.UNREADABLE and self.is_readable is False else SAYS[risk]
 
-    def as_json(self) -> dict[str, Any]:  # Any: JSON values
+    def as_json(self) -> dict[str, Json]:
         """The verdict as in the document `deltacli.validate`."""
         risks = [
             {"risk": risk.value, "says": SAYS[risk], "findings": sum(rules.values()), "rules": list(rules)}

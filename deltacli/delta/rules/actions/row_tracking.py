@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
 from deltacli.delta.log.log_path import LOG_DIRECTORY, commit_name
@@ -21,6 +21,7 @@ from deltacli.delta.rules.framework.views import (
     TableConfigurationView,
 )
 from deltacli.delta.rules.schema.schema_walk import fresh
+from deltacli.typing import ArrowArray
 
 if TYPE_CHECKING:
     import pyarrow
@@ -230,7 +231,7 @@ def high_water_mark_is_below_ids(view: StateView) -> Iterator[Finding]:
         yield HIGH_WATER_MARK.at(place, message, seen=mark, expected=f"at least {highest}")
 
 
-def _ranges(live: pyarrow.Table) -> tuple[Any, Any, Any] | None:  # Any: arrays
+def _ranges(live: pyarrow.Table) -> tuple[ArrowArray, ArrowArray, ArrowArray] | None:
     """Return the rows of files that have row ids in the order of their first ids, those ids, and the number of rows of
     each file (at least one). Return None if there are fewer than two.
     """

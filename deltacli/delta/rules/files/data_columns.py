@@ -19,6 +19,7 @@ from deltacli.delta.rules.framework.base import Finding, Severity
 from deltacli.delta.rules.framework.file_views import FileSchemaView, FootersView
 from deltacli.delta.rules.protocol.iceberg import active
 from deltacli.delta.schema.types import PrimitiveType, StructType, simple_name
+from deltacli.typing import ArrowType
 from deltacli.units import plural
 
 _MATERIALISE = "materializePartitionColumns"
@@ -157,7 +158,7 @@ def _required(part: MatchedPart) -> _Required | None:
     return _Required(part.nullable[-1].path, part.file.leaf)
 
 
-def _is_nested(kind: Any) -> bool:  # Any: an Arrow type
+def _is_nested(kind: ArrowType) -> bool:
     import pyarrow as pa
 
     return bool(pa.types.is_nested(kind))

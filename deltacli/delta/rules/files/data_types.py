@@ -24,6 +24,7 @@ from deltacli.delta.schema.shredded_variants import is_shredded, shredding_fault
 from deltacli.delta.schema.to_arrow import plain_type
 from deltacli.delta.schema.type_changes import TypeChange, read_type_changes
 from deltacli.delta.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructType, simple_name
+from deltacli.typing import ArrowType
 
 _UNITS = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}
 _ICEBERG_UNIT = "INT64 in microseconds"
@@ -118,7 +119,7 @@ def is_final(part: MatchedPart) -> bool:
     return delta_type(part.file.kind) == canonical_name(part.data_type.name)
 
 
-def delta_type(kind: Any) -> str | None:  # Any: an Arrow type
+def delta_type(kind: ArrowType) -> str | None:
     """The type of a table whose form in files an Arrow type is; None where there is none."""
     import pyarrow as pa
 
@@ -140,7 +141,7 @@ def delta_type(kind: Any) -> str | None:  # Any: an Arrow type
     return next((name for test, name in known if test(kind)), None)
 
 
-def shown(kind: Any) -> str:  # Any: an Arrow type
+def shown(kind: ArrowType) -> str:
     """A type in a file, in the words of tables where these have one."""
     import pyarrow as pa
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from deltacli.arrow import compute as pc
 from deltacli.delta.rules.files import vector_contents, vector_files
@@ -13,6 +12,7 @@ from deltacli.delta.rules.framework.view_stats import stats_of
 from deltacli.delta.rules.framework.views import CommitView, FilesView
 from deltacli.delta.vectors.descriptor import fault_of, unique_id
 from deltacli.delta.vectors.z85 import UUID_LENGTH, decode_z85
+from deltacli.typing import ArrowArray, Json, JsonObject
 from deltacli.units import format_count
 
 AREA = rules.AREA
@@ -47,7 +47,7 @@ class _Vectors:
         """The row of the view."""
         return int(self.rows[index].as_py())
 
-    def of_kind(self, *kinds: str) -> Any:  # Any: a boolean array
+    def of_kind(self, *kinds: str) -> ArrowArray:
         import pyarrow as pa
 
         return pc.is_in(self.kind, value_set=pa.array(kinds, pa.string()))
@@ -213,12 +213,12 @@ def vectors_written_while_disabled(view: CommitView) -> Iterator[Finding]:
         yield rules.WRITTEN_WHILE_DISABLED.at(place, text, seen=config.properties.get(_ENABLED), expected="true")
 
 
-def _is_new(view: CommitView, add: Mapping[str, Any], vector: dict[str, Any]) -> bool:  # Any: JSON values
+def _is_new(view: CommitView, add: JsonObject, vector: dict[str, Json]) -> bool:
     path = add.get("path")
     live = view.live_before(path) if isinstance(path, str) else None
     return live is not None and unique_id(vector) not in {file.dv_id for file in live}
 
 
-def _indices(mask: Any) -> list[int]:  # Any: a boolean array
+def _indices(mask: ArrowArray) -> list[int]:
     indices: list[int] = pc.indices_nonzero(mask).to_pylist()
     return indices

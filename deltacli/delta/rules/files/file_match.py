@@ -16,6 +16,7 @@ from deltacli.delta.protocol.read_property import parse_integer
 from deltacli.delta.schema.file_columns import count_leaves, is_list, is_struct
 from deltacli.delta.schema.names import NameIndex
 from deltacli.delta.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType
+from deltacli.typing import ArrowField, ArrowType
 
 COLUMN_ID = "delta.columnMapping.id"
 NESTED_IDS = "delta.columnMapping.nested.ids"
@@ -29,7 +30,7 @@ class InFile(NamedTuple):
     """
 
     name: str
-    kind: Any  # Any: an Arrow type
+    kind: ArrowType
     nullable: bool
     file_id: int | None
     leaf: int
@@ -118,7 +119,7 @@ def id_of(column: StructField) -> int | None:
     return number if isinstance(number, int) and not isinstance(number, bool) else None
 
 
-def plain(kind: Any) -> Any:  # Any: Arrow types
+def plain(kind: ArrowType) -> ArrowType:
     """An Arrow type without the extensions around it."""
     import pyarrow as pa
 
@@ -300,7 +301,7 @@ def entry_nodes(node: FileNode) -> tuple[FileNode | None, FileNode | None]:
     return (inside[0], inside[1]) if len(inside) == 2 else (None, None)
 
 
-def _in_file(one: Any, leaf: int, node: FileNode | None) -> InFile:  # Any: an Arrow field
+def _in_file(one: ArrowField, leaf: int, node: FileNode | None) -> InFile:
     file_id = (one.metadata or {}).get(_FIELD_ID)
     return InFile(one.name, plain(one.type), one.nullable, int(file_id) if file_id else None, leaf, node)
 

@@ -21,6 +21,7 @@ from deltacli.delta.rules.framework.file_views import VANISHED, FileFaultView
 from deltacli.delta.rules.framework.stored_files import newest_removals, place_of
 from deltacli.delta.rules.framework.views import StateView, StorageView
 from deltacli.delta.rules.log.log_times import is_copied
+from deltacli.typing import ArrowArray
 from deltacli.units import format_size, format_timestamp, plural
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ class Compared:
     def _located(self) -> tuple[pyarrow.ChunkedArray, list[int]]:
         import pyarrow as pa
 
-        keys: list[Any] = []  # Any: arrays
+        keys: list[ArrowArray] = []
         outside: list[int] = []
         start = 0
         for chunk in self.view.live_adds.column("path").chunks:
@@ -126,7 +127,7 @@ class Compared:
                 yield place_of(found), found
 
 
-def _rows_of(mask: Any) -> list[int]:  # Any: a boolean array
+def _rows_of(mask: ArrowArray) -> list[int]:
     found: list[int] = pc.indices_nonzero(mask).to_pylist()
     return found
 

@@ -5,10 +5,11 @@ Actions.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from deltacli.delta.log.action_fields import FIELDS, PARTS, Field, FieldType
 from deltacli.delta.log.commit_lines import Action
+from deltacli.typing import Json
 
 _PLAIN = {
     FieldType.TEXT: str,
@@ -58,7 +59,7 @@ def _is_plain(field_type: FieldType, value: object) -> bool:
     return False
 
 
-def _faults_inside(field: Field, value: Any, name: str) -> Iterator[FieldFault]:  # Any: a JSON value
+def _faults_inside(field: Field, value: Json, name: str) -> Iterator[FieldFault]:
     match field.type:
         case FieldType.VECTOR | FieldType.FORMAT if type(value) is dict:
             yield from _faults(PARTS[field.type], value, f"{name}.")

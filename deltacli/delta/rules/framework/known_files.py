@@ -16,6 +16,7 @@ from deltacli.delta.log.log_path import LOG_DIRECTORY, commit_name
 from deltacli.delta.paths.path_decoding import canonical, canonical_column
 from deltacli.delta.rules.framework.views import OF_CHECKPOINT, LiveFile, Totals, TouchedFile
 from deltacli.delta.vectors.descriptor import fault_of, unique_id
+from deltacli.typing import ArrowArray
 
 if TYPE_CHECKING:
     import pyarrow
@@ -269,21 +270,21 @@ def _without(table: pyarrow.Table, rows: Sequence[int]) -> pyarrow.Table:
     return pa.concat_tables(table.slice(before + 1, after - before - 1) for before, after in pairwise(ends))
 
 
-def _is_in(paths: Any, keys: Any) -> Any:  # Any: chunked arrays
+def _is_in(paths: ArrowArray, keys: ArrowArray) -> ArrowArray:
     import pyarrow as pa
 
     masks = [pc.is_in(canonical_column(chunk), value_set=keys) for chunk in paths.chunks]
     return pa.chunked_array(masks, pa.bool_())
 
 
-def _keys(paths: Any) -> Any:  # Any: chunked arrays
+def _keys(paths: ArrowArray) -> ArrowArray:
     """Return the canonical paths. If all are plain, these are the same bytes without a copy."""
     import pyarrow as pa
 
     return pa.chunked_array([canonical_column(chunk) for chunk in paths.chunks], pa.binary())
 
 
-def _binary(keys: Iterable[str]) -> Any:  # Any: a binary array
+def _binary(keys: Iterable[str]) -> ArrowArray:
     import pyarrow as pa
 
     return pa.array([_bytes_of(key) for key in keys], pa.binary())
@@ -353,7 +354,7 @@ def _state_columns(base: pyarrow.Table) -> pyarrow.Table:
     )
 
 
-def _table(*columns: Any) -> pyarrow.Table:  # Any: arrays
+def _table(*columns: ArrowArray) -> pyarrow.Table:
     import pyarrow as pa
 
     names = (
@@ -394,19 +395,19 @@ def _add_columns(files: Sequence[LiveFile], base_path: str) -> pyarrow.Table:
     )
 
 
-def _no_text(rows: int) -> Any:  # Any: a string array
+def _no_text(rows: int) -> ArrowArray:
     import pyarrow as pa
 
     return pa.nulls(rows, pa.string())
 
 
-def _same_text(text: str, rows: int) -> Any:  # Any: a string array
+def _same_text(text: str, rows: int) -> ArrowArray:
     import pyarrow as pa
 
     return pa.repeat(text, rows)
 
 
-def _texts(values: Sequence[str | None]) -> Any:  # Any: a string array
+def _texts(values: Sequence[str | None]) -> ArrowArray:
     """Return texts as a column. Halves of surrogate pairs become question marks, because they cannot be encoded."""
     import pyarrow as pa
 
@@ -417,7 +418,7 @@ def _texts(values: Sequence[str | None]) -> Any:  # Any: a string array
         return pa.array(plain, pa.string())
 
 
-def _num_records(stats: Any) -> Any:  # Any: arrays
+def _num_records(stats: ArrowArray) -> ArrowArray:
     from deltacli.delta.stats.record_counts import num_records_column
 
     return num_records_column(stats)

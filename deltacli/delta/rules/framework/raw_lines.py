@@ -26,6 +26,7 @@ from deltacli.delta.rules.framework.action_types import faults_of, shown, unknow
 from deltacli.delta.rules.framework.base import Finding
 from deltacli.delta.rules.framework.views import LocatedAction
 from deltacli.delta.rules.log import commit_lines as rules
+from deltacli.typing import Json
 
 _MOST_PLAIN_SHAPES = 10_000
 _MOST_KEYS_TOLD = 10
@@ -104,7 +105,7 @@ class LineScanner:
             self._take(value, number, run)
         return run.result()
 
-    def _careful(self, line: bytes, number: int, run: _Run) -> Any:  # Any: a JSON value
+    def _careful(self, line: bytes, number: int, run: _Run) -> Json:
         """Parse a line that does not have the usual machine-written form."""
         place = run.place._replace(line=number)
         try:
@@ -144,7 +145,7 @@ class LineScanner:
         run.odd_ends += text.endswith("\r")
         return value
 
-    def _take(self, value: Any, number: int, run: _Run) -> bool:  # Any: a JSON value
+    def _take(self, value: Json, number: int, run: _Run) -> bool:
         """Parse the actions of one line. Return False if it has none."""
         if type(value) is not dict:
             message = f"the line is {shown(value)}, expected an object with one action"
@@ -235,7 +236,7 @@ def _report_number(value: dict[str, Any], number: int, run: _Run) -> bool:
     return filled > 0
 
 
-def _take_no_object(kind: str, action: Any, number: int, run: _Run) -> None:  # Any: a JSON value
+def _take_no_object(kind: str, action: Json, number: int, run: _Run) -> None:
     if kind not in KNOWN_ACTIONS:
         run.actions.append(LocatedAction(kind, {}, number))
     elif kind == "commitInfo":  # free in form; another rule requires an object

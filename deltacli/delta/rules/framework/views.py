@@ -18,6 +18,7 @@ from deltacli.delta.log.segment import CheckpointInstance, LogFile, LogListing
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.paths.path_decoding import canonical, canonical_all
 from deltacli.delta.vectors.descriptor import fault_of, unique_id
+from deltacli.typing import ArrowArray
 
 if TYPE_CHECKING:
     import pyarrow
@@ -218,7 +219,7 @@ class FilesView:
         version = self.versions[row]
         return Place(f"{LOG_DIRECTORY}/{commit_name(version)}", self.lines[row], version, key)
 
-    def rows(self, mask: Any) -> list[int]:  # Any: a boolean array
+    def rows(self, mask: ArrowArray) -> list[int]:
         """Return the rows that a mask marks, at most the first thousand. More findings of one kind add no
         information.
         """
@@ -234,7 +235,7 @@ class FilesView:
         return bool(vectors.null_count < len(vectors))
 
     @cached_property
-    def num_records(self) -> Any:  # Any: an int64 array
+    def num_records(self) -> ArrowArray:
         """Return `numRecords` of each row's statistics, null if missing."""
         from deltacli.delta.stats.record_counts import num_records_column
 

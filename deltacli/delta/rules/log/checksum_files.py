@@ -9,7 +9,6 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import pairwise
-from typing import Any
 
 from deltacli.arrow import compute as pc
 from deltacli.delta.log.commit_lines import Action
@@ -17,6 +16,7 @@ from deltacli.delta.paths.path_decoding import canonical
 from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Rule, Severity
 from deltacli.delta.rules.framework.views import ChecksumView, ExpectedState
 from deltacli.delta.vectors.descriptor import fault_of, unique_id
+from deltacli.typing import ArrowArray, JsonObject
 from deltacli.units import plural
 
 AREA = Area("checksums")
@@ -234,7 +234,7 @@ def files_are_those_of_replay(view: ChecksumView) -> Iterator[Finding]:
         )
 
 
-def bins_of(values: Any, boundaries: Sequence[int]) -> tuple[list[int], list[int]]:  # Any: an Arrow array
+def bins_of(values: ArrowArray, boundaries: Sequence[int]) -> tuple[list[int], list[int]]:
     """Return the number of values in each bin, and their sums.
 
     A bin begins at its boundary and ends before the next one. One sort (a million values: 0.1 s), then a binary search
@@ -249,7 +249,7 @@ def bins_of(values: Any, boundaries: Sequence[int]) -> tuple[list[int], list[int
 
 
 @lru_cache(maxsize=1)
-def read_checksum(data: bytes) -> Mapping[str, Any] | None:  # Any: JSON values
+def read_checksum(data: bytes) -> JsonObject | None:
     """Return the object in a checksum, or None if there is none. Cached, because several checks use it one after
     another.
     """
@@ -260,7 +260,7 @@ def read_checksum(data: bytes) -> Mapping[str, Any] | None:  # Any: JSON values
     return value if isinstance(value, dict) else None
 
 
-def comparable(view: ChecksumView) -> tuple[Mapping[str, Any], ExpectedState | None]:  # Any: JSON values
+def comparable(view: ChecksumView) -> tuple[JsonObject, ExpectedState | None]:
     """Return the checksum and the replayed state of its version, or None if they cannot be compared."""
     value = read_checksum(view.data)
     expected = view.expected
@@ -299,7 +299,7 @@ def differences(
             yield differs(view, rule, f"{what} {name}", one, other)
 
 
-def _live_column(expected: ExpectedState | None, name: str, *, absent: int | None = None) -> Any:  # Any: an array
+def _live_column(expected: ExpectedState | None, name: str, *, absent: int | None = None) -> ArrowArray:
     """Return a column of the live files as one array, or None if it is not known for all of them."""
     import pyarrow as pa
 

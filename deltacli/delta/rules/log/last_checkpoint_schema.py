@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from deltacli.delta.schema.allowed_widenings import decimal_of
 from deltacli.delta.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructType, parse_schema
 from deltacli.errors import DeltacliError
+from deltacli.typing import ArrowType
 
 if TYPE_CHECKING:
     import pyarrow
@@ -25,7 +26,7 @@ def difference(schema: object, stored: pyarrow.Schema) -> str | None:
     return _difference(parsed, pa.struct(list(stored)), "")
 
 
-def _difference(wanted: DataType, actual: Any, path: str) -> str | None:  # Any: an Arrow type
+def _difference(wanted: DataType, actual: ArrowType, path: str) -> str | None:
     import pyarrow as pa
 
     match wanted:

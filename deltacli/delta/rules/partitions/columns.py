@@ -9,6 +9,7 @@ from typing import Any
 from deltacli.arrow import compute as pc
 from deltacli.delta.rules.framework.views import FilesView
 from deltacli.delta.schema.types import PrimitiveType
+from deltacli.typing import ArrowArray
 
 
 @dataclass(frozen=True)
@@ -23,8 +24,8 @@ class PartitionColumn:
     physical_name: str
     type_name: str | None
     is_nullable: bool
-    values: Any  # Any: a string array
-    rows: Any  # Any: an integer array
+    values: ArrowArray
+    rows: ArrowArray
 
     def row(self, index: int) -> int:
         """Return the row of the view."""
@@ -104,7 +105,7 @@ class PartitionKeys:
         rows = None if self.are_regular else pc.filter(self._parent_rows(), mask)
         return PartitionColumn(name, physical, type_name, is_nullable, pc.filter(self._items, mask), rows)
 
-    def _parent_rows(self) -> Any:  # Any: an integer array
+    def _parent_rows(self) -> ArrowArray:
         import pyarrow as pa
 
         if self._parents is None:

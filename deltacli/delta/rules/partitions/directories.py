@@ -14,6 +14,7 @@ from deltacli.delta.rules.framework.base import Finding
 from deltacli.delta.rules.framework.views import FilesView
 from deltacli.delta.rules.partitions import rows as rules
 from deltacli.delta.rules.partitions.columns import PartitionColumn, keys_of
+from deltacli.typing import ArrowArray
 from deltacli.units import format_count
 
 _FILE_NAME = "[^/]*$"
@@ -52,7 +53,7 @@ def directories_of_other_values(view: FilesView) -> Iterator[Finding]:
             yield rules.DIR_MISMATCH.at(place, text, seen=named, expected=logged)
 
 
-def _as_usual(paths: Any, columns: list[PartitionColumn]) -> Any:  # Any: Arrow arrays
+def _as_usual(paths: ArrowArray, columns: list[PartitionColumn]) -> ArrowArray:
     """Return rows whose path begins with `p=value/q=value/`, with the values of the log, none of which has a slash."""
     texts = [pc.coalesce(column.values, HIVE_DEFAULT) for column in columns]
     segments = [
@@ -68,7 +69,7 @@ def _as_usual(paths: Any, columns: list[PartitionColumn]) -> Any:  # Any: Arrow 
     return mask
 
 
-def _directories_with_values(paths: Any, columns: list[PartitionColumn], rows: Any) -> Any:  # Any: Arrow arrays
+def _directories_with_values(paths: ArrowArray, columns: list[PartitionColumn], rows: ArrowArray) -> ArrowArray:
     """Return the directory and the values of each row in one text, of which few are distinct."""
     directories = pc.replace_substring_regex(pc.take(paths, rows), _FILE_NAME, "")
     values = [pc.coalesce(pc.take(column.values, rows), "") for column in columns]

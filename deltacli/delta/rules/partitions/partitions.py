@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from deltacli.arrow import compute as pc
 from deltacli.delta.log.table_configuration import TableConfiguration
@@ -14,6 +13,7 @@ from deltacli.delta.rules.framework.views import FilesView, StateView
 from deltacli.delta.rules.partitions import directories as partition_directories
 from deltacli.delta.rules.partitions import rows as rules
 from deltacli.delta.rules.partitions.columns import PartitionColumn, PartitionKeys, keys_of
+from deltacli.typing import ArrowArray
 from deltacli.units import format_count, format_size
 
 AREA = rules.AREA
@@ -197,7 +197,7 @@ def _logical_names(config: TableConfiguration) -> dict[str, str]:
     return names
 
 
-def _texts(values: list[str]) -> Any:  # Any: a string array
+def _texts(values: list[str]) -> ArrowArray:
     import pyarrow as pa
 
     return pa.array(values, pa.string())

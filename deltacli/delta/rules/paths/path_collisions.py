@@ -6,7 +6,6 @@ Spec: Add File and Remove File; Action Reconciliation; Data Files.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from deltacli.arrow import compute as pc
 from deltacli.delta.encoding.fingerprints import rows_that_may_repeat
@@ -16,6 +15,7 @@ from deltacli.delta.rules.framework.base import Finding, Fix, Level, Severity
 from deltacli.delta.rules.framework.stored_files import place_of
 from deltacli.delta.rules.framework.views import CommitView, LiveFile, StateView, StorageView, TouchedFile
 from deltacli.delta.rules.paths.spelling import AREA
+from deltacli.typing import ArrowArray
 
 DOUBLE_ENCODED = AREA.rule(
     "path.double-encoded",
@@ -202,7 +202,7 @@ def paths_that_differ_in_case(view: StateView) -> Iterator[Finding]:
             )
 
 
-def _folded(keys: Any) -> Any:  # Any: a binary array
+def _folded(keys: ArrowArray) -> ArrowArray:
     """Return keys in lower case, as bytes."""
     import pyarrow as pa
 

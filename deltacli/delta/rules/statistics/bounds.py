@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from deltacli.arrow import compute as pc
 from deltacli.delta.rules.framework.base import Finding
@@ -13,6 +12,7 @@ from deltacli.delta.rules.statistics import rows as rules
 from deltacli.delta.stats.columns import Leaf, StatsBlock
 from deltacli.delta.stats.schema import BOUNDS, ColumnPath, StatColumn, StatKind
 from deltacli.delta.stats.values import dig, read_bound, read_json
+from deltacli.typing import Json
 
 _ORDERED = frozenset(
     {
@@ -70,12 +70,12 @@ def _was_cut(low: Leaf, high: Leaf, index: int) -> bool:
     return bool(maximum % _CUT_MICROSECONDS == 0 and minimum - maximum < _CUT_MICROSECONDS)
 
 
-def _are_in_order(column: StatColumn, minimum: Any, maximum: Any) -> bool:  # Any: JSON values
+def _are_in_order(column: StatColumn, minimum: Json, maximum: Json) -> bool:
     low, high = read_bound(column, minimum), read_bound(column, maximum)
     return bool(low <= high)
 
 
-def _as_written(view: FilesView, row: int, path: ColumnPath) -> tuple[Any, Any]:  # Any: JSON values
+def _as_written(view: FilesView, row: int, path: ColumnPath) -> tuple[Json, Json]:
     """Return both bounds of a column as in the log."""
     value = read_json(view.adds.column("stats")[row].as_py())
     minimum, maximum = (dig(value.get(part), path) for part in BOUNDS)

@@ -11,6 +11,7 @@ from deltacli.delta.rules.framework.view_stats import stats_of
 from deltacli.delta.rules.framework.views import FilesView
 from deltacli.delta.rules.protocol.clustering import find_column, is_skippable, read_clustering_columns
 from deltacli.delta.rules.statistics.rows import AREA
+from deltacli.typing import ArrowArray
 
 CLUSTERING_MISSING = AREA.rule(
     "stats.clustering-missing",
@@ -45,7 +46,7 @@ def clustering_columns_without_statistics(view: FilesView) -> Iterator[Finding]:
             yield CLUSTERING_MISSING.at(place, message, expected=f"nullCount and bounds of {name}")
 
 
-def _have_statistics(view: FilesView, column: Sequence[str]) -> Any:  # Any: a boolean array
+def _have_statistics(view: FilesView, column: Sequence[str]) -> ArrowArray:
     import pyarrow as pa
 
     rows = pc.cast(pc.cumulative_sum(pa.repeat(1, view.adds.num_rows)), pa.int64())

@@ -36,6 +36,7 @@ from deltacli.delta.stats.values import (
     read_bound,
     read_json,
 )
+from deltacli.typing import ArrowArray
 
 CUT_MICROSECONDS = 999
 "What writers drop when they keep milliseconds."
@@ -54,7 +55,7 @@ class Claim(NamedTuple):
 
     column: StatColumn
     path: ColumnPath
-    low: Any  # Any: Arrow arrays
+    low: ArrowArray
     high: Any
     nulls: Any
 

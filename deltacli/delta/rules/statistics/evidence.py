@@ -19,6 +19,7 @@ from deltacli.delta.schema.types import StructField, StructType
 from deltacli.delta.stats.column_facts import ColumnFacts
 from deltacli.delta.stats.schema import ColumnPath, StatColumn, StatKind
 from deltacli.errors import DataUnreadable
+from deltacli.typing import ArrowArray, ArrowType
 
 _NEVER_CUT = 16
 "Number of bytes of text that no known writer truncates. Older footers do not record whether they did."
@@ -35,7 +36,7 @@ class ColumnEvidence:
     At least `values_least` rows are not null. `file_rows` includes deleted rows.
     """
 
-    low: Any  # Any: Arrow arrays
+    low: ArrowArray
     high: Any
     floor: Any
     ceiling: Any
@@ -100,7 +101,7 @@ def _is_plain(column: StatColumn) -> bool:
     return column.type_name == "binary"
 
 
-def _is_nested(kind: Any) -> bool:  # Any: an Arrow type
+def _is_nested(kind: ArrowType) -> bool:
     import pyarrow as pa
 
     return bool(pa.types.is_nested(kind))
@@ -284,7 +285,7 @@ def _where_exact(bounds: Any, is_exact: Any, others: Any) -> Any:
 
 def _per_file(
     files: Any, values: Any, count: int, how: str, *, all_known: bool = False, unless: Any = None
-) -> Any:  # Any: Arrow arrays
+) -> ArrowArray:
     """Return one value for each of `count` files from those of its row groups. `all_known`: none if one of them has
     none, except where `unless` is true.
     """
@@ -303,7 +304,7 @@ def _per_file(
 
 
 @lru_cache(maxsize=4)
-def _first(count: int) -> Any:  # Any: an int64 array
+def _first(count: int) -> ArrowArray:
     """The first numbers from 0: files of a view, requested with each column."""
     import pyarrow as pa
 

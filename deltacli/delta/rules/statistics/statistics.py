@@ -18,6 +18,7 @@ from deltacli.delta.rules.statistics import rows as rules
 from deltacli.delta.stats.columns import Leaf, StatsBlock
 from deltacli.delta.stats.schema import BOUNDS, NULL_COUNT, PER_COLUMN, ColumnPath, StatKind
 from deltacli.delta.stats.values import Z85
+from deltacli.typing import ArrowArray, ArrowSchema
 from deltacli.units import format_count, plural
 
 AREA = rules.AREA
@@ -170,7 +171,7 @@ def spelling_of_parsed_null_counts(view: CheckpointView) -> Iterator[Finding]:
             yield rules.NULL_COUNTS_SPELLING.at(place, text, seen="nullCounts", expected="nullCount")
 
 
-def _names_below(schema: Any, *path: str) -> list[str]:  # Any: an Arrow schema
+def _names_below(schema: ArrowSchema, *path: str) -> list[str]:
     import pyarrow as pa
 
     fields = schema
@@ -189,7 +190,7 @@ def _leaves_of(view: FilesView, parts: tuple[str, ...]) -> Iterator[tuple[StatsB
                 yield block, part, leaf
 
 
-def _has_bounds(block: StatsBlock) -> Any:  # Any: a boolean array
+def _has_bounds(block: StatsBlock) -> ArrowArray:
     """Return rows with a minimum or a maximum of any column."""
     import pyarrow as pa
 
@@ -227,7 +228,7 @@ def _has_iceberg(config: TableConfiguration) -> bool:
     )
 
 
-def _is_whole(values: Any) -> bool:  # Any: an Arrow array
+def _is_whole(values: ArrowArray) -> bool:
     import pyarrow as pa
 
     return bool(pa.types.is_integer(values.type))
@@ -237,7 +238,7 @@ def _either(one: Any, other: Any) -> Any:  # Any: boolean arrays, null where not
     return pc.or_(pc.coalesce(one, False), pc.coalesce(other, False))
 
 
-def _rows(mask: Any) -> list[int]:  # Any: a boolean array
+def _rows(mask: ArrowArray) -> list[int]:
     """Return the positions where a mask is true."""
     rows: list[int] = pc.indices_nonzero(mask).to_pylist()
     return rows

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from deltacli.operations.vacuum.plan import Amount, Kept, Mode, ProtectedTable, Refusal, TimeTravelRange, VacuumPlan
+from deltacli.typing import Json
 
 if TYPE_CHECKING:
     import pyarrow
@@ -109,14 +110,14 @@ def _read_kept(kept: Mapping[str, Any]) -> Kept:
     )
 
 
-def _read_refusal(value: Any) -> Refusal:  # Any: a JSON value
+def _read_refusal(value: Json) -> Refusal:
     code, message, *rest = value
     _require(all(isinstance(text, str) for text in (code, message)), "refusals")
     _require(all(text is None or isinstance(text, str) for text in rest), "refusals")
     return Refusal(code, message, *rest)
 
 
-def _read_protected(value: Any) -> ProtectedTable:  # Any: a JSON value
+def _read_protected(value: Json) -> ProtectedTable:
     uri, table_id, version = value
     _require(isinstance(uri, str) and isinstance(table_id, str) and type(version) is int, "protected")
     return ProtectedTable(uri, table_id, version)

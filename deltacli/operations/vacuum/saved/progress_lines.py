@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from deltacli.operations.vacuum.plan import Amount, VacuumOutcome
+from deltacli.typing import Json, JsonObject
 
 FORMAT_VERSION = 1
 KEPT_FAILURES = 1000
@@ -65,7 +66,7 @@ class RecordState:
         if self.files != files or self.resume_at > files:
             raise ValueError(f"it is of {self.files} files, but the plan has {files}")
 
-    def take(self, line: Mapping[str, Any]) -> None:  # Any: JSON values
+    def take(self, line: JsonObject) -> None:
         """Add a line. Raises ValueError, LookupError or TypeError for an invalid one."""
         kind = line["type"]
         if (kind == "begin") != (self.plan_id is None):
@@ -155,7 +156,7 @@ def _read_counts(line: Mapping[str, Any]) -> dict[str, int | None]:
     }
 
 
-def _count(value: Any) -> int:  # Any: a JSON value
+def _count(value: Json) -> int:
     if type(value) is not int or value < 0:
         raise ValueError(f"{str(value)[:40]!r} is not a count")
     return value

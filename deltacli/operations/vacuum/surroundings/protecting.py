@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
 from deltacli.delta.paths.path_decoding import canonical
@@ -17,6 +17,7 @@ from deltacli.errors import DeltacliError, Refused
 from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.operations.vacuum.plan import ProtectedTable
+from deltacli.typing import ArrowArray
 
 if TYPE_CHECKING:
     from deltacli.operations.table.version import Snapshot
@@ -74,7 +75,7 @@ def of_protected(uri: str) -> Iterator[None]:
         raise
 
 
-def made_absolute(paths: Any, uri: str) -> Any:  # Any: string arrays
+def made_absolute(paths: ArrowArray, uri: str) -> ArrowArray:
     """Return paths from the log of another table as absolute paths."""
     root = f"{canonical(uri).rstrip('/')}/"
     is_relative = pc.invert(pc.match_substring_regex(paths, r"^([A-Za-z][A-Za-z0-9+.-]*:|/)"))

@@ -16,6 +16,7 @@ from deltacli.delta.log.file_actions import action_schemas
 from deltacli.sharing.client.tables.file_urls import data_file_name, vector_file_name, vector_text, vector_uuid
 from deltacli.sharing.client.tables.string_maps import complete_maps, partial_maps
 from deltacli.sharing.protocol.capabilities import ResponseFormat
+from deltacli.typing import ArrowArray, ArrowSchema, ArrowType
 
 if TYPE_CHECKING:
     import pyarrow
@@ -33,7 +34,7 @@ class FileColumns:
     """
 
     adds: pyarrow.RecordBatch
-    names: Any  # Any: Arrow arrays
+    names: ArrowArray
     urls: Any
     expires_ms: Any
     versions: Any
@@ -78,7 +79,7 @@ def _count_objects(text: bytes) -> int:
 
 
 @lru_cache(maxsize=8)
-def _parquet_schema(partitions: tuple[str, ...]) -> Any:  # Any: an Arrow schema
+def _parquet_schema(partitions: tuple[str, ...]) -> ArrowSchema:
     import pyarrow as pa
 
     text, whole = pa.string(), pa.int64()
@@ -87,7 +88,7 @@ def _parquet_schema(partitions: tuple[str, ...]) -> Any:  # Any: an Arrow schema
 
 
 @lru_cache(maxsize=8)
-def _delta_schema(partitions: tuple[str, ...]) -> Any:  # Any: an Arrow schema
+def _delta_schema(partitions: tuple[str, ...]) -> ArrowSchema:
     import pyarrow as pa
 
     text, whole = pa.string(), pa.int64()
@@ -98,13 +99,13 @@ def _delta_schema(partitions: tuple[str, ...]) -> Any:  # Any: an Arrow schema
     return pa.schema([pa.field("file", pa.struct([*fields, ("deltaSingleAction", single)]))])
 
 
-def _values(partitions: tuple[str, ...]) -> Any:  # Any: an Arrow struct type
+def _values(partitions: tuple[str, ...]) -> ArrowType:
     import pyarrow as pa
 
     return pa.struct([pa.field(name, pa.string()) for name in partitions])
 
 
-def _of_parquet(files: Any, text: bytes) -> FileColumns | None:  # Any: a struct array
+def _of_parquet(files: ArrowArray, text: bytes) -> FileColumns | None:
     import pyarrow as pa
 
     schema = action_schemas().add
@@ -121,7 +122,7 @@ def _of_parquet(files: Any, text: bytes) -> FileColumns | None:  # Any: a struct
     return _columns(files, pc.struct_field(files, ["url"]), {}, known, schema)
 
 
-def _without_empty(maps: Any) -> Any:  # Any: map arrays
+def _without_empty(maps: ArrowArray) -> ArrowArray:
     """Return maps whose empty texts are null. Spec: Partition Value Serialization."""
     import pyarrow as pa
 
@@ -129,7 +130,7 @@ def _without_empty(maps: Any) -> Any:  # Any: map arrays
     return pa.MapArray.from_arrays(maps.offsets, maps.keys, items)
 
 
-def _of_delta(files: Any, text: bytes) -> FileColumns | None:  # Any: a struct array
+def _of_delta(files: ArrowArray, text: bytes) -> FileColumns | None:
     schema = action_schemas().add
     singles = pc.struct_field(files, ["deltaSingleAction"])
     if singles.null_count or singles.type.num_fields != 1:
@@ -192,10 +193,10 @@ def _local_vectors(
 
 
 def _columns(
-    files: Any,  # Any: a struct array
-    urls: Any,  # Any: an array
+    files: ArrowArray,
+    urls: ArrowArray,
     vectors: dict[str, tuple[str, int | None]],
-    known: dict[str, Any],  # Any: arrays
+    known: dict[str, ArrowArray],
     schema: pyarrow.Schema,
 ) -> FileColumns | None:
     import pyarrow as pa
@@ -226,7 +227,7 @@ def _names(ids: Any) -> Any:  # Any: arrays; None where an id is missing
     return pa.array([data_file_name(one) for one in ids.to_pylist()], pa.string())
 
 
-def _is_text(files: Any) -> bool:  # Any: a struct array
+def _is_text(files: ArrowArray) -> bool:
     """Return True where all strings are UTF-8. Arrow 26 refuses escaped halves of surrogate pairs, which are not."""
     import pyarrow as pa
 
@@ -237,19 +238,19 @@ def _is_text(files: Any) -> bool:  # Any: a struct array
     return True
 
 
-def _are_whole(files: Any, names: tuple[str, ...]) -> bool:  # Any: a struct array
+def _are_whole(files: ArrowArray, names: tuple[str, ...]) -> bool:
     """Return True where no number is negative."""
     found = (pc.min(pc.struct_field(files, [name])).as_py() for name in names)
     return all(one is None or one >= 0 for one in found)
 
 
-def _is_not_url(urls: Any) -> Any:  # Any: arrays
+def _is_not_url(urls: ArrowArray) -> ArrowArray:
     """Return True for texts that are empty, null or not ASCII."""
     is_odd = pc.or_(pc.equal(urls, ""), pc.not_equal(pc.utf8_length(urls), pc.binary_length(urls)))
     return pc.fill_null(is_odd, True)
 
 
-def _all(mask: Any) -> bool:  # Any: a boolean array
+def _all(mask: ArrowArray) -> bool:
     return mask.null_count == 0 and pc.min(mask).as_py() is not False
 
 

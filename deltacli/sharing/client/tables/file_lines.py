@@ -6,7 +6,6 @@ Spec: File; Data Change Files; File in Delta Format; Deletion Vectors in Delta S
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from deltacli.delta.log.commit_lines import Action
 from deltacli.sharing.client.answers import ActionLine
@@ -19,6 +18,7 @@ from deltacli.sharing.client.tables.file_urls import (
     vector_uuid,
 )
 from deltacli.sharing.protocol.capabilities import ResponseFormat
+from deltacli.typing import Json
 
 _LARGEST = 2**63 - 1
 _KINDS_OF_PARQUET = {"file": "add", "add": "add", "remove": "remove", "cdf": "cdc"}
@@ -62,7 +62,7 @@ def read_file(line: ActionLine, form: ResponseFormat) -> SharedFile:
     return _of_delta(line.fields, kind, action)
 
 
-def _of_delta(fields: dict[str, Any], kind: str, wire: Action) -> SharedFile:  # Any: JSON values
+def _of_delta(fields: dict[str, Json], kind: str, wire: Action) -> SharedFile:
     file_id = fields.get("id")
     name, url, action = data_file_name(file_id), wire.get("path"), dict(wire)
     expires_ms = _whole(fields, "expirationTimestamp")
@@ -143,7 +143,7 @@ def _url(value: object) -> str:
     return value
 
 
-def _whole(fields: dict[str, Any], name: str) -> int | None:  # Any: JSON values
+def _whole(fields: dict[str, Json], name: str) -> int | None:
     value = fields.get(name)
     if value is not None and (type(value) is not int or not 0 <= value <= _LARGEST):
         raise invalid(f"{name} of a file is not a whole number", {"found": value})

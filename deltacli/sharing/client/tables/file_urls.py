@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 from deltacli.delta.vectors.z85 import encode_z85
 from deltacli.sharing.client.faults import invalid
 from deltacli.storage.disk_faults import writing_faults
+from deltacli.typing import ArrowArray
 
 _PLAIN = re.compile(r"[a-z0-9][a-z0-9-]{0,127}")
 _VECTORS = uuid.UUID("6f0e2f0e-7d53-4c5e-9a0e-5a2f5c0b7a11")
@@ -103,7 +104,7 @@ class FileUrls:
         """Return True where a name is there already, or occurs twice among these."""
         return len(set(names)) < len(names) or not self._rows.keys().isdisjoint(names)
 
-    def add_columns(self, names: list[str], urls: Any, sizes: Any, expires_ms: Any) -> None:  # Any: Arrow arrays
+    def add_columns(self, names: list[str], urls: ArrowArray, sizes: ArrowArray, expires_ms: ArrowArray) -> None:
         """Add many files of which none is there. URLs are ASCII and not empty; times may be null."""
         import pyarrow as pa
 

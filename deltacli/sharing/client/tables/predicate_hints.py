@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import date, timedelta
 from fractions import Fraction
-from typing import Any
 
 import orjson
 
@@ -20,8 +19,9 @@ from deltacli.delta.predicate.conditions import And, Compare, Condition, Contain
 from deltacli.delta.predicate.limits import Limit, Order
 from deltacli.delta.schema.kinds import Kind
 from deltacli.delta.schema.types import StructType
+from deltacli.typing import Json
 
-Node = dict[str, Any]  # Any: JSON values
+Node = dict[str, Json]
 _OPERATORS = {Order.EQUAL: "equal", Order.LESS: "lessThan", Order.LESS_EQUAL: "lessThanOrEqual"}
 _OPPOSITES = {Order.LESS: "greaterThanOrEqual", Order.LESS_EQUAL: "greaterThan"}
 _VALUE_TYPES: Mapping[str, str] = {

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from deltacli.arrow import compute as pc
+from deltacli.typing import ArrowArray
 
 
 def complete_maps(values: Any, text: bytes) -> Any:  # Any: a struct array; a map array, or None
@@ -49,7 +50,7 @@ def _strings(column: Any) -> Any:  # Any: an array; None for another type
     return column if pa.types.is_string(column.type) else None
 
 
-def _maps(names: Sequence[str], columns: Sequence[Any], rows: int, *, drops_nulls: bool = False) -> Any:  # Any: arrays
+def _maps(names: Sequence[str], columns: Sequence[ArrowArray], rows: int, *, drops_nulls: bool = False) -> ArrowArray:
     import pyarrow as pa
 
     width = len(names)
@@ -71,7 +72,7 @@ def _maps(names: Sequence[str], columns: Sequence[Any], rows: int, *, drops_null
     return pa.MapArray.from_arrays(offsets, keys, items)
 
 
-def _count(numbers: int) -> Any:  # Any: an int32 array
+def _count(numbers: int) -> ArrowArray:
     """Return 0, 1, 2, …."""
     import pyarrow as pa
 

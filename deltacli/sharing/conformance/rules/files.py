@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit, urlunsplit
 
 from deltacli.delta.rules.framework.base import Level
 from deltacli.sharing.client.faults import UrlRefused
 from deltacli.sharing.conformance.framework import ConformanceArea
-from deltacli.sharing.conformance.lines import DELTA, FileLine, Json, Lines
+from deltacli.sharing.conformance.lines import DELTA, FileLine, Lines
 from deltacli.sharing.conformance.rules.shared_table import SharedTableTest
 from deltacli.sharing.conformance.wire import Answer
+from deltacli.typing import ArrowType, JsonObject
 
 if TYPE_CHECKING:
     from deltacli.arrow.parquet import ParquetReader
@@ -346,11 +347,11 @@ def _extremes(reader: ParquetReader, name: str) -> tuple[int | None, int | None]
     return (found[0], found[-1]) if found else (None, None)
 
 
-def _object(value: object) -> Json:
+def _object(value: object) -> JsonObject:
     return value if isinstance(value, dict) else {}
 
 
-def _is_number(kind: Any) -> bool:  # Any: an Arrow type
+def _is_number(kind: ArrowType) -> bool:
     import pyarrow as pa
 
     return bool(pa.types.is_integer(kind))

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 from urllib.parse import quote
 
 from deltacli.sharing.conformance.framework import ConformanceArea, Suite
 from deltacli.sharing.conformance.rules.answers import Tester
 from deltacli.sharing.conformance.wire import Answer
+from deltacli.typing import Json
 
 AREA = ConformanceArea("Lists")
 
@@ -147,7 +147,7 @@ _WHOLE = "500"
 _BAD_TOKEN = "deltacli-share-test-no-token"
 _LONGEST_NAME = 255
 
-Item = dict[str, Any]  # Any: JSON values
+Item = dict[str, Json]
 
 
 @dataclass

@@ -10,7 +10,8 @@ from urllib.parse import urlsplit
 from deltacli.delta.rules.framework.action_types import faults_of
 from deltacli.sharing.configuration.settings import is_loopback
 from deltacli.sharing.conformance.framework import ConformanceArea, Suite
-from deltacli.sharing.conformance.lines import DELTA, PARQUET, FileLine, Json, Lines
+from deltacli.sharing.conformance.lines import DELTA, PARQUET, FileLine, Lines
+from deltacli.typing import JsonObject
 
 AREA = ConformanceArea("Tables")
 
@@ -254,7 +255,7 @@ def _check_action(suite: Suite, lines: Lines, file: FileLine) -> None:
     )
 
 
-def partition_names(lines: Lines) -> dict[str, Json]:
+def partition_names(lines: Lines) -> dict[str, JsonObject]:
     """Return the name of each partition column in partitionValues -> its column."""
     is_mapped = lines.form == DELTA and lines.maps_columns
     columns = {str(one.get("name")): one for one in lines.columns}

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from typing import Any
 
 from deltacli.sharing.server.guarding.metrics import CONTENT_TYPE, Metrics
+from deltacli.typing import JsonObject
 
 Scope = MutableMapping[str, Any]  # Any: ASGI
 Message = MutableMapping[str, Any]  # Any: ASGI
@@ -57,7 +58,7 @@ class AdminApplication:
         return 404, "application/json", _json({"message": "expected: /metrics, /healthz, /readyz"})
 
 
-def _json(value: Mapping[str, Any]) -> bytes:  # Any: JSON values
+def _json(value: JsonObject) -> bytes:
     return json.dumps(value).encode() + b"\n"
 
 

@@ -10,16 +10,17 @@ import fcntl
 import json
 import os
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from deltacli.sharing.configuration.private_files import MODE
 from deltacli.sharing.configuration.settings import Audit
 from deltacli.storage.disk_faults import writing_faults
+from deltacli.typing import JsonObject
 
-Entry = Mapping[str, Any]  # Any: JSON values
+Entry = JsonObject
 
 
 class AuditTrail(Protocol):

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Any
 
 from deltacli.sharing.server.ports import Caller
+from deltacli.typing import Json
 from deltacli.units import format_timestamp
 
 Scope = MutableMapping[str, Any]  # Any: ASGI
@@ -31,7 +32,7 @@ class Exchange:
     begun_at: float
     route: str = "other"
     caller: Caller | None = None
-    details: dict[str, Any] = field(default_factory=dict)  # Any: JSON values
+    details: dict[str, Json] = field(default_factory=dict)
     on_end: list[Callable[[], None]] = field(default_factory=list)
     status: int | None = None
     sent_bytes: int = 0
@@ -97,7 +98,7 @@ class Exchange:
             **self.details,
         }
 
-    def last_entry(self, now_ms: int, now_seconds: float) -> dict[str, Any]:  # Any: JSON values
+    def last_entry(self, now_ms: int, now_seconds: float) -> dict[str, Json]:
         """Return the line of the audit log about the end of a stream."""
         return {
             "event": "end",

@@ -26,6 +26,7 @@ from deltacli.sharing.server.guarding.metrics import Metrics
 from deltacli.sharing.server.guarding.refusals import not_recorded
 from deltacli.sharing.server.guarding.serving_state import ServingState
 from deltacli.sharing.server.ports import Access
+from deltacli.typing import JsonObject
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -97,7 +98,7 @@ class RequestGuard:
         """Return a `receive` with the limits of bodies."""
         return limited_body(receive, self.limits)
 
-    def record(self, entry: Mapping[str, Any]) -> None:  # Any: JSON values
+    def record(self, entry: JsonObject) -> None:
         """Write a line of the audit log. Raises WireError (503) where that fails."""
         try:
             self.audit.write(entry)
