@@ -11,11 +11,9 @@ import sys
 import time
 from collections.abc import Mapping
 
-from deltacli.sharing.signing.azure import AzureUrlSigner
-from deltacli.sharing.signing.gcs import GcsUrlSigner
+from deltacli.sharing.signing.clouds import AzureUrlSigner, GcsUrlSigner, S3UrlSigner
 from deltacli.sharing.signing.keys import ServerKeys
 from deltacli.sharing.signing.local import LocalUrlSigner
-from deltacli.sharing.signing.s3 import S3UrlSigner
 from deltacli.sharing.signing.signed_urls import UrlSigner
 from deltacli.storage.signing.values import (
     AccountKey,

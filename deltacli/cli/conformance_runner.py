@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from deltacli.delta.rules.framework.base import Finding, Rule, Severity
     from deltacli.sharing.conformance.framework import Suite
     from deltacli.sharing.conformance.run import ConformanceRun, Scope
-    from deltacli.sharing.conformance.target import Target
+    from deltacli.sharing.conformance.target import ServerTarget
     from deltacli.sharing.conformance.wire import Budget
 
 COMMAND = "share test"
@@ -48,7 +48,7 @@ class ConformanceChecker:
         self._to_accept: list[tuple[str, Finding]] = []
         self._filter: FindingFilter | None = None
 
-    def test(self, target: Target) -> ValidationReport:
+    def test(self, target: ServerTarget) -> ValidationReport:
         """Test a server and write the result. Raises what the test raises."""
         from deltacli.cli.render.sharing.conformance import ConformanceResult
         from deltacli.cli.render.validate.result import LiveFindings
@@ -66,11 +66,11 @@ class ConformanceChecker:
         keep_baseline(self._run, report, self._to_accept, wanted.write_baseline, wanted.baseline)
         return report
 
-    def _test_as_it_goes(self, target: Target, emit: Emit) -> bool:
+    def _test_as_it_goes(self, target: ServerTarget, emit: Emit) -> bool:
         self._test(target, emit)
         return self._report().is_complete
 
-    def _test(self, target: Target, emit: Emit | None) -> int:
+    def _test(self, target: ServerTarget, emit: Emit | None) -> int:
         """Test the server; `emit` gets lines as they come. Return the number of requests."""
         from deltacli.cli.render.sharing.conformance import suite_line
         from deltacli.sharing.conformance.run import ConformanceRun

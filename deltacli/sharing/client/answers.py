@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
 
-from deltacli.sharing.client.faults import AnswerBroken, AnswerInvalid, clean, invalid, unframed
-from deltacli.sharing.client.lines import parse_line, parse_lines, whole_lines
+import orjson
+
+from deltacli.sharing.client.faults import AnswerBroken, AnswerInvalid, clean, invalid, too_much, unframed
 from deltacli.sharing.client.transport import Reply
 from deltacli.sharing.protocol import capabilities as wire
 from deltacli.sharing.protocol.capabilities import ResponseFormat
@@ -109,7 +110,7 @@ class LineAnswer:
             while self._unread:
                 line, _, self._unread = self._unread.partition(b"\n")
                 if line and not line.isspace():
-                    return parse_line(line)
+                    return _parse_line(line)
             text = next(self._texts, None)
             if text is None:
                 return None
@@ -132,7 +133,7 @@ class LineAnswer:
         if self._reply.is_framed or text.endswith(b"\n"):
             return
         try:
-            parse_line(text.rpartition(b"\n")[2])
+            _parse_line(text.rpartition(b"\n")[2])
         except AnswerInvalid as fault:
             raise self._cut() from fault
 
@@ -236,3 +237,55 @@ def _number(fields: dict[str, Json], name: str) -> int | None:
     if value is not None and type(value) is not int:
         raise invalid(f"{name} is not a number")
     return value
+
+
+_TEXT_BYTES = 2 << 20
+"""Of whole lines that are parsed at once."""
+
+
+def whole_lines(blocks: Iterable[bytes], most_bytes: int) -> Iterator[bytes]:
+    """Yield the body in texts of whole lines: the first one as soon as it is there, larger ones later.
+
+    Raises AnswerInvalid for a line longer than `most_bytes`.
+    """
+    held, held_bytes, rest, rest_bytes, least = list[bytes](), 0, list[bytes](), 0, 0
+    for block in blocks:
+        if end := block.rfind(b"\n") + 1:
+            held += [*rest, block[:end]]
+            held_bytes += rest_bytes + end
+            rest, rest_bytes = [block[end:]], 0
+        else:
+            rest.append(block)
+        rest_bytes += len(block) - end
+        if rest_bytes > most_bytes:
+            raise too_much("a line of an answer", f"{most_bytes:,} bytes")
+        if held and held_bytes >= least:
+            yield _short_lines(b"".join(held), most_bytes)
+            held, held_bytes, least = [], 0, _TEXT_BYTES
+    if held or rest_bytes:
+        yield _short_lines(b"".join([*held, *rest]), most_bytes)
+
+
+def _short_lines(text: bytes, most_bytes: int) -> bytes:
+    if len(text) > most_bytes and any(len(line) > most_bytes for line in text.split(b"\n")):
+        raise too_much("a line of an answer", f"{most_bytes:,} bytes")
+    return text
+
+
+def _parse_line(line: bytes) -> tuple[str, dict[str, Json]]:
+    """Return the only key of a line's object and its value. Raises AnswerInvalid."""
+    try:
+        document = orjson.loads(line)
+    except orjson.JSONDecodeError as fault:
+        raise invalid("a line is not JSON", {"reason": fault}) from fault
+    if not isinstance(document, dict):
+        raise invalid("a line is not a JSON object")
+    found = [(name, value) for name, value in document.items() if value is not None]
+    if len(found) != 1 or not isinstance(found[0][1], dict):
+        raise invalid("a line is not an object with one action", {"keys": ", ".join(map(str, document))})
+    return found[0]
+
+
+def parse_lines(text: bytes) -> Iterator[tuple[str, dict[str, Json]]]:
+    """Yield the actions of lines; empty ones are skipped."""
+    return (_parse_line(line) for line in text.split(b"\n") if line and not line.isspace())

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class AnswerLimits:
     """Bytes, numbers and seconds. An answer above a limit is an error that names it."""
 
     line_bytes: int = 32 << 20
@@ -35,4 +35,4 @@ class Limits:
     """All of them to the same origin."""
 
 
-DEFAULTS = Limits()
+DEFAULTS = AnswerLimits()

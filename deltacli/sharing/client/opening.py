@@ -9,7 +9,7 @@ from pathlib import Path
 from deltacli.clock import Clock, system_clock
 from deltacli.sharing.client.addresses import ShareAddress, parse_address
 from deltacli.sharing.client.credentials import credentials_of, require_usable
-from deltacli.sharing.client.limits import DEFAULTS, Limits
+from deltacli.sharing.client.limits import DEFAULTS, AnswerLimits
 from deltacli.sharing.client.table_requests import TableRequests
 from deltacli.sharing.client.tables.share_storage import ShareStorage
 from deltacli.sharing.client.transport import Transport
@@ -21,7 +21,7 @@ def open_profile(
     path: str | os.PathLike[str],
     *,
     retry: Retry | None = None,
-    limits: Limits = DEFAULTS,
+    limits: AnswerLimits = DEFAULTS,
     clock: Clock = system_clock,
     note: Callable[[str], None] | None = None,
 ) -> Transport:
@@ -42,7 +42,7 @@ def open_address(
     address: ShareAddress,
     *,
     retry: Retry | None = None,
-    limits: Limits = DEFAULTS,
+    limits: AnswerLimits = DEFAULTS,
     clock: Clock = system_clock,
     note: Callable[[str], None] | None = None,
 ) -> ShareStorage:

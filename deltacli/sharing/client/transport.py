@@ -41,7 +41,7 @@ from deltacli.sharing.client.guards import (
     require_file_url,
     require_reach,
 )
-from deltacli.sharing.client.limits import DEFAULTS, Limits
+from deltacli.sharing.client.limits import DEFAULTS, AnswerLimits
 from deltacli.storage.retry import Retry, tried
 from deltacli.typing import Json, JsonObject
 
@@ -82,7 +82,7 @@ class _AgainError(Exception):
 class Reply:
     """The status and the headers of an answer, and its body, read once."""
 
-    def __init__(self, response: Any, limits: Limits, now: Callable[[], float]) -> None:  # Any: of urllib3
+    def __init__(self, response: Any, limits: AnswerLimits, now: Callable[[], float]) -> None:  # Any: of urllib3
         self.status: int = response.status
         self.headers = {name.lower(): value for name, value in response.headers.items()}
         self._response, self._limits, self._now = response, limits, now
@@ -182,7 +182,7 @@ class Transport:
         origin: Origin,
         *,
         retry: Retry | None = None,
-        limits: Limits = DEFAULTS,
+        limits: AnswerLimits = DEFAULTS,
         clock: Clock = system_clock,
         now: Callable[[], float] = time.monotonic,
         lookup: Resolve | None = None,
@@ -429,7 +429,7 @@ def parse_json(body: bytes) -> Json:
         raise invalid("it is not JSON", {"reason": fault}) from fault
 
 
-def _error_of(reply: Reply, limits: Limits) -> tuple[str, str]:
+def _error_of(reply: Reply, limits: AnswerLimits) -> tuple[str, str]:
     """Return the error code and the message of an answer; empty where it has none."""
     try:
         document = orjson.loads(reply.head(limits.error_bytes))

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.errors import DeltacliError
 from deltacli.progress import SILENT, Progress
-from deltacli.sharing.configuration.clients import CLIENTS, ClientAccess, access_of
 from deltacli.sharing.configuration.private_files import others_may_read
 from deltacli.sharing.configuration.recipients import Recipients, TokenState, spelled
 from deltacli.sharing.configuration.settings import Configuration
@@ -54,7 +53,7 @@ class TableReport:
     place: str
     version: int | None = None
     needs: ReadingNeeds = _NOTHING_NEEDED
-    clients: tuple[ClientAccess, ...] = ()
+    clients: tuple[_ClientAccess, ...] = ()
     problems: tuple[CheckProblem, ...] = ()
 
     @property
@@ -153,7 +152,7 @@ def check_table(
     except DeltacliError as fault:
         message = f"{table.full_name} cannot be read: {without_secrets(fault.message)}"
         return TableReport(table, place, problems=(CheckProblem(fault.code, message),))
-    clients = tuple(access_of(client, needs.features, needs.not_in_parquet) for client in CLIENTS)
+    clients = tuple(_access_of(client, needs.features, needs.not_in_parquet) for client in _CLIENTS)
     problems = (*gates, *missing, *_client_problems(table, needs, clients))
     return TableReport(table, place, snapshot.version, needs, clients, problems)
 
@@ -204,14 +203,14 @@ def _versions(versions: Sequence[int]) -> str:
 
 
 def _client_problems(
-    table: SharedTable, needs: ReadingNeeds, clients: Iterable[ClientAccess]
+    table: SharedTable, needs: ReadingNeeds, clients: Iterable[_ClientAccess]
 ) -> Iterator[CheckProblem]:
     """Yield an error where no known client reads the table, a warning where some do not."""
     excluded = [client.name for client in clients if not client.reads]
     if not excluded:
         return
     used = ", ".join(needs.features or needs.not_in_parquet)
-    if len(excluded) == len(CLIENTS):
+    if len(excluded) == len(_CLIENTS):
         yield CheckProblem("share.no-client", f"no known client reads {table.full_name}, which uses {used}")
         return
     message = f"{table.full_name} uses {used}, which {', '.join(excluded)} cannot read"
@@ -269,3 +268,64 @@ def _grantable(configuration: Configuration) -> Mapping[str, None]:
             names[f"{share.name}/{schema.name}".casefold()] = None
             names |= dict.fromkeys(f"{share.name}/{schema.name}/{table.name}".casefold() for table in schema.tables)
     return names
+
+
+# What clients send: each fact has its source and month. Spec: Delta Sharing Capabilities Header.
+_OLD = frozenset({"deletionVectors", "columnMapping"})
+_NTZ = _OLD | {"timestampNtz"}
+
+
+class _Client(NamedTuple):
+    """A client: the formats that it reads, and the features that it reads in delta format."""
+
+    name: str
+    formats: tuple[str, ...]
+    features: frozenset[str]
+    source: str
+    as_of: str
+
+
+_CLIENTS = (
+    _Client("python", ("parquet", "delta"), _NTZ, "delta-sharing 1.4.1, its requests", "2026-11"),
+    _Client(
+        "spark",
+        ("parquet", "delta"),
+        _NTZ | {"typeWidening", "variantType"},
+        "delta-sharing-spark 4, its source",
+        "2026-11",
+    ),
+    _Client("duckdb", ("delta",), _OLD, "prequel-co/duckdb-delta-sharing, its source", "2026-11"),
+    _Client("node", ("parquet",), frozenset(), "nodejs-sharing-client, its source", "2026-11"),
+    _Client("power-bi", ("parquet",), frozenset(), "documentation of Delta Sharing", "2026-11"),
+)
+"""Other clients exist. One that is not listed reads what its formats and features allow."""
+
+
+class _ClientAccess(NamedTuple):
+    """Whether a client reads a table: in which format, or what it lacks."""
+
+    name: str
+    format: str | None
+    lacks: tuple[str, ...] = ()
+
+    @property
+    def reads(self) -> bool:
+        """Return True if the client reads the table."""
+        return self.format is not None
+
+    def as_json(self) -> dict[str, Json]:
+        """Return the access for documents."""
+        known: dict[str, Json] = {"name": self.name, "reads": self.reads}
+        return known | ({"format": self.format} if self.reads else {"lacks": sorted(self.lacks)})
+
+
+def _access_of(client: _Client, features: Collection[str], not_in_parquet: Collection[str]) -> _ClientAccess:
+    """Return the access of a client to a table that needs `features`, and whose parts `not_in_parquet` the parquet
+    format cannot express.
+    """
+    if "parquet" in client.formats and not not_in_parquet:
+        return _ClientAccess(client.name, "parquet")
+    if "delta" not in client.formats:
+        return _ClientAccess(client.name, None, tuple(not_in_parquet))
+    lacking = tuple(name for name in features if name not in client.features)
+    return _ClientAccess(client.name, None if lacking else "delta", lacking)

@@ -20,7 +20,7 @@ _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
 @dataclass
-class Source:
+class ConfigurationFile:
     """A file of the configuration, and the remarks about it."""
 
     path: Path
@@ -39,9 +39,9 @@ class Source:
         """Remember a remark about a line."""
         self.notes.append(f"{self.path}:{line}: {message}")
 
-    def other(self, path: Path) -> Source:
+    def other(self, path: Path) -> ConfigurationFile:
         """Return another file of the same configuration, whose remarks are collected with those of this one."""
-        return Source(path, self.environment, self.notes, self.files)
+        return ConfigurationFile(path, self.environment, self.notes, self.files)
 
     def place_of(self, text: str) -> Path:
         """Return a path that the file names; relative ones start at its directory."""
@@ -70,7 +70,7 @@ class Source:
 class Fields:
     """The keys of one mapping."""
 
-    def __init__(self, source: Source, node: Node, what: str) -> None:
+    def __init__(self, source: ConfigurationFile, node: Node, what: str) -> None:
         if not isinstance(node, Mapped):
             raise source.fault(node.line, f"{what} is not a mapping", expected="keys with values")
         self.source = source

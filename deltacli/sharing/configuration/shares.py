@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import os
+import re
 import uuid
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
+from deltacli.errors import FileMissing
 from deltacli.sharing.configuration.fields import Fields
 from deltacli.sharing.configuration.names import fault_in_name
-from deltacli.sharing.configuration.wildcards import DIRECTORY, find_directories, is_wildcard
 from deltacli.sharing.configuration.yaml_tree import Node
 from deltacli.sharing.model import Catalog, Share, SharedSchema, SharedTable
+from deltacli.storage.base import PathKind
 from deltacli.storage.secrets import is_secret_name, remember_secrets
 
 if TYPE_CHECKING:
@@ -86,7 +89,7 @@ class CatalogReader:
         fields.require_known(_TABLE)
         location = _location(fields)
         options = self.options_of(fields, inherited)
-        if not is_wildcard(location):
+        if not _is_wildcard(location):
             if DIRECTORY in (fields.text("name") or ""):
                 raise fields.fault("name", f"contains {DIRECTORY}, but location has no wildcard")
             return [self._table(fields, above, fields.required("name"), location, options)]
@@ -98,7 +101,7 @@ class CatalogReader:
             raise fields.fault("name", f"is the same for all tables of a wildcard; it must contain {DIRECTORY}")
         if self.open_store is None:
             return []
-        found = find_directories(fields, location, options, self.open_store)
+        found = _find_directories(fields, location, options, self.open_store)
         return [
             self._table(fields, above, pattern.replace(DIRECTORY, one.directory), one.location, options)
             for one in found
@@ -176,3 +179,59 @@ def _location(fields: Fields) -> str:
     if "://" in location or location.startswith(("file:", "~")):
         return location
     return os.path.abspath(fields.source.place_of(location))
+
+
+DIRECTORY = "${dir}"
+"""What stands for the matching directory in the name of a table."""
+
+
+class _Match(NamedTuple):
+    """A directory that matches, and the location of the table at or below it."""
+
+    directory: str
+    location: str
+
+
+def _is_wildcard(location: str) -> bool:
+    """Return True for a location with a `*`."""
+    return "*" in location
+
+
+def _find_directories(
+    fields: Fields, location: str, options: Mapping[str, str], open_store: Callable[[str, Mapping[str, str]], Storage]
+) -> list[_Match]:
+    """Return the tables that a wildcard matches, by the name of their directory. Directories without a log are left
+    out.
+
+    Raises UsageError for more than one directory with a wildcard, and StorageFailed where the store cannot be listed.
+    """
+    prefix, pattern, rest = _split(fields, location)
+    store = open_store(prefix, options)
+    matches = re.compile(".*".join(map(re.escape, pattern.split("*"))), re.DOTALL)
+    try:
+        names = [name for name in store.list_directories("") if matches.fullmatch(name) and not name.startswith("_")]
+    except FileMissing:
+        names = []
+
+    def has_log(name: str) -> bool:
+        return store.kind_of("/".join(filter(None, (name, rest, "_delta_log")))) is PathKind.DIRECTORY
+
+    with ThreadPoolExecutor(store.capabilities.parallel_reads) as pool:
+        found = [name for name, is_table in zip(names, pool.map(has_log, names), strict=True) if is_table]
+    if not found:
+        fields.source.note(fields.line_of("location"), f"no table matches {location}")
+    return [_Match(name, "/".join(filter(None, (prefix.rstrip("/"), name, rest)))) for name in found]
+
+
+def _split(fields: Fields, location: str) -> tuple[str, str, str]:
+    """Return the directory above the wildcard, the name with the wildcard, and the path below it."""
+    scheme, separator, path = location.partition("://")
+    if not separator:
+        scheme, path = "", location
+    parts = path.rstrip("/").split("/")
+    places = [place for place, part in enumerate(parts) if _is_wildcard(part)]
+    is_in_bucket = bool(separator) and places[0] == 0
+    if len(places) != 1 or is_in_bucket or _is_wildcard(scheme):
+        raise fields.fault("location", "must have * in one directory", expected="s3://bucket/tenant_*/orders")
+    place = places[0]
+    return f"{scheme}{separator}{'/'.join(parts[:place])}" or "/", parts[place], "/".join(parts[place + 1 :])

@@ -10,7 +10,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from deltacli.sharing.configuration.fields import Fields, Source
+from deltacli.sharing.configuration.fields import ConfigurationFile, Fields
 from deltacli.sharing.configuration.server_keys import SERVER_KEYS, read_settings
 from deltacli.sharing.configuration.settings import Configuration
 from deltacli.sharing.configuration.shares import CatalogReader, OpenStore
@@ -33,7 +33,7 @@ def read_configuration(
     Raises UsageError, which names file, line and key, and StorageFailed where the tables of a wildcard cannot be
     listed.
     """
-    source = Source(Path(path), environment)
+    source = ConfigurationFile(Path(path), environment)
     top = source.read()
     top.require_known(_TOP)
     _require_version(top)
@@ -75,7 +75,7 @@ def _require_version(fields: Fields) -> None:
         raise fields.fault("version", f"is {version}", expected=str(VERSION))
 
 
-def _included(top: Fields) -> list[Source]:
+def _included(top: Fields) -> list[ConfigurationFile]:
     """Return the files that `include` names, in the order of the patterns and then by name. Raises UsageError."""
     found: list[Path] = []
     for pattern in top.texts("include"):
@@ -87,7 +87,7 @@ def _included(top: Fields) -> list[Source]:
     return [top.source.other(path) for path in dict.fromkeys(found)]
 
 
-def _read_included(source: Source) -> Fields:
+def _read_included(source: ConfigurationFile) -> Fields:
     fields = source.read()
     if outside := next((key for key in fields if key in _TOP - _INCLUDED), None):
         raise fields.fault(outside, "is allowed in the main file only", expected="version, shares, storageOptions")

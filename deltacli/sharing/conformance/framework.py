@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from deltacli.delta.log.place import Place
 from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Rule, Severity
-from deltacli.sharing.conformance.wire import Answer
+from deltacli.sharing.conformance.wire import WireAnswer
 
 UNEXPLAINED = "the server has nothing to check it on"
 
@@ -57,7 +57,7 @@ class Suite:
         self,
         rule: Rule,
         holds: bool,
-        answer: Answer,
+        answer: WireAnswer,
         message: str,
         *,
         seen: object = None,
@@ -82,7 +82,7 @@ class Suite:
         for rule in rules:
             self.skipped.setdefault(rule.id, reason)
 
-    def place(self, answer: Answer, line: int | None = None) -> Place:
+    def place(self, answer: WireAnswer, line: int | None = None) -> Place:
         """Return an answer as a place: the path of the request, and as the key what else was sent."""
         return Place(answer.request.path.removeprefix(self.base).lstrip("/"), line, None, answer.request.about or None)
 

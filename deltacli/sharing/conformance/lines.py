@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from deltacli.sharing.conformance.wire import Answer
+from deltacli.sharing.conformance.wire import WireAnswer
 from deltacli.typing import JsonObject
 
 VERSION_HEADER = "delta-table-version"
@@ -99,7 +99,7 @@ class FileLine:
 class Lines:
     """An answer in lines that is sound enough to be compared."""
 
-    answer: Answer
+    answer: WireAnswer
     form: str
     protocol: JsonObject
     metadata: JsonObject
@@ -161,7 +161,7 @@ class Lines:
         return str(self.configuration.get("delta.columnMapping.mode", "none")).lower() != "none"
 
 
-def version_of(answer: Answer) -> int | None:
+def version_of(answer: WireAnswer) -> int | None:
     """Return the version in the header, None where it is missing or not a whole number."""
     text = answer.headers.get(VERSION_HEADER, "").strip()
     return int(text) if text.isascii() and text.isdigit() and len(text) < 20 else None

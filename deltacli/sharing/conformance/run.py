@@ -14,9 +14,16 @@ from deltacli.sharing.conformance.catalogue import LEVELS, server_rules, table_r
 from deltacli.sharing.conformance.framework import Suite
 from deltacli.sharing.conformance.rules import answers, changes, files, formats, hints, lists, paging, queries, versions
 from deltacli.sharing.conformance.rules.answers import Tester
-from deltacli.sharing.conformance.rules.lists import Item, Listed, TableName
+from deltacli.sharing.conformance.rules.lists import Item, Listed, ListedTable
 from deltacli.sharing.conformance.rules.shared_table import SharedTableTest
-from deltacli.sharing.conformance.wire import Answer, BudgetSpentError, NoAnswerError, Request, TooLargeError, Wire
+from deltacli.sharing.conformance.wire import (
+    BudgetSpentError,
+    NoAnswerError,
+    TooLargeError,
+    Wire,
+    WireAnswer,
+    WireRequest,
+)
 
 ITEM_NAMES = {"share": ("name",), "schema": ("name", "share"), "table": ("name", "schema", "share")}
 _MOST_LISTS = 20
@@ -33,7 +40,7 @@ class Scope:
     level: str = "footers"
     most_tables: int = 10
 
-    def admits(self, name: TableName) -> bool:
+    def admits(self, name: ListedTable) -> bool:
         """Return True for a table within the names."""
         pairs = ((self.share, name.share), (self.schema, name.schema), (self.table, name.name))
         return all(wanted is None or wanted.lower() == found.lower() for wanted, found in pairs)
@@ -88,7 +95,7 @@ class ConformanceRun:
     def _require_server(self) -> None:
         """Raise the fault that keeps everything from being tested."""
         try:
-            answer = self.wire.send(Request("shares", {"maxResults": "1"}))
+            answer = self.wire.send(WireRequest("shares", {"maxResults": "1"}))
         except NoAnswerError as fault:
             raise StorageFailed(
                 f"the server {self.wire.endpoint} cannot be reached: {fault}", code="share.unreachable"
@@ -121,14 +128,14 @@ class ConformanceRun:
             if str(spent) not in self.omissions:
                 self.omissions.append(str(spent))
         except NoAnswerError as fault:
-            nowhere = Answer(Request(f"{suite.base}/{name}"), 0, {}, b"")
+            nowhere = WireAnswer(WireRequest(f"{suite.base}/{name}"), 0, {}, b"")
             suite.require(answers.NO_ANSWER, False, nowhere, f"a request has no whole answer: {fault}")
             suite.skip(f"a request has no whole answer: {fault}", rules)
         except TooLargeError as fault:
             suite.skip(str(fault), rules)
         except Exception as fault:  # noqa: BLE001  (reported: a failing check must not affect the others)
             stop_if_exhausted(fault)
-            nowhere = Answer(Request(f"{suite.base}/{name}"), 0, {}, b"")
+            nowhere = WireAnswer(WireRequest(f"{suite.base}/{name}"), 0, {}, b"")
             message = f"a check failed with {type(fault).__name__}: {fault}"
             suite.require(CHECK_CRASHED, False, nowhere, message)
             suite.skip(message, rules)
@@ -172,13 +179,13 @@ class ConformanceRun:
             items = lists.list_whole(tester, suite, within, ITEM_NAMES["table"])
             lists.check_belongs(suite, answer, items, share=name, schema=inside)
             tables += items
-            listed.tables += [TableName(name, inside, str(item["name"]), item.get("id")) for item in items]
+            listed.tables += [ListedTable(name, inside, str(item["name"]), item.get("id")) for item in items]
         lists.check_unique_ids(suite, answer, tables, "tables of a share")
         lists.check_share_ids(suite, answer, share, tables)
         if len(schemas) <= _MOST_LISTS:
             lists.check_all_tables(tester, suite, name, tables)
 
-    def _test_table(self, tester: Tester, name: TableName) -> Suite:
+    def _test_table(self, tester: Tester, name: ListedTable) -> Suite:
         """Run each part of the test of a table; a part that ends early does not keep the others from running."""
         suite = self._suite(name.full_name, f"{self.wire.endpoint}/{name.path}", name.path)
         table = SharedTableTest(tester, suite, name.path)

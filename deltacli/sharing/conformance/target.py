@@ -18,7 +18,7 @@ Names = tuple[str | None, str | None, str | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class ServerTarget:
     """A server, what the header Authorization has for it, and the names to which a run is limited."""
 
     endpoint: str
@@ -27,7 +27,9 @@ class Target:
     names: Names = (None, None, None)
 
 
-def read_target(address: str, profile: str | None, clock: Clock, note: Callable[[str], None] | None = None) -> Target:
+def read_target(
+    address: str, profile: str | None, clock: Clock, note: Callable[[str], None] | None = None
+) -> ServerTarget:
     """Return the server of an address; `note` gets warnings about the profile. Raises UsageError, also where the token
     would go to another server than that of the profile.
     """
@@ -48,7 +50,7 @@ def read_target(address: str, profile: str | None, clock: Clock, note: Callable[
         endpoint = _require_same_origin(place, connection.origin)
     credentials = connection.credentials
     assert credentials is not None  # those of the profile
-    return Target(endpoint.rstrip("/"), connection.origin, credentials.authorization, names)
+    return ServerTarget(endpoint.rstrip("/"), connection.origin, credentials.authorization, names)
 
 
 def split_names(address: str) -> tuple[str, Names]:

@@ -48,7 +48,7 @@ class NoAnswerError(Exception):
 
 
 @dataclass(frozen=True)
-class Request:
+class WireRequest:
     """A request below the endpoint. `token`: None sends the token of the profile, an empty text sends none."""
 
     path: str
@@ -72,10 +72,10 @@ class Request:
 
 
 @dataclass(frozen=True)
-class Answer:
+class WireAnswer:
     """An answer; the names of its headers are in lower case. `is_whole`: nothing was cut off at `MOST_BYTES`."""
 
-    request: Request
+    request: WireRequest
     status: int
     headers: Mapping[str, str]
     body: bytes
@@ -154,7 +154,7 @@ class Wire:
         else:
             require_reach(host, address, frozenset(self._reaches))
 
-    def send(self, request: Request) -> Answer:
+    def send(self, request: WireRequest) -> WireAnswer:
         """Return the answer to a request of the API; waits where the server asks for it. Raises BudgetSpentError,
         NoAnswerError.
         """
@@ -169,14 +169,14 @@ class Wire:
             self._sleep(_wait_of(answer.headers["retry-after"]))
         return answer
 
-    def fetch(self, url: str, *, byte_range: str | None = None, most: int = MOST_BYTES) -> Answer:
+    def fetch(self, url: str, *, byte_range: str | None = None, most: int = MOST_BYTES) -> WireAnswer:
         """Return the answer of a file URL, which never gets the token. Raises what `send` raises, and UrlRefused for an
         address inside a private network.
         """
         headers = {} if byte_range is None else {"Range": f"bytes={byte_range}"}
-        return self._exchange(Request(urlsplit(url).path, headers=headers, token=""), url, headers, most)
+        return self._exchange(WireRequest(urlsplit(url).path, headers=headers, token=""), url, headers, most)
 
-    def _exchange(self, request: Request, url: str, headers: Mapping[str, str], most: int) -> Answer:
+    def _exchange(self, request: WireRequest, url: str, headers: Mapping[str, str], most: int) -> WireAnswer:
         import urllib3
 
         self._spend()
@@ -200,7 +200,7 @@ class Wire:
             raise NoAnswerError(_reason(fault)) from fault
         self.received += len(body)
         found = {name.lower(): value for name, value in response.headers.items()}
-        return Answer(request, response.status, found, body, is_whole)
+        return WireAnswer(request, response.status, found, body, is_whole)
 
     def _read(self, response: Any, most: int) -> tuple[bytes, bool]:  # Any: a response of urllib3
         """Return the body, at most `most` bytes of it, and whether that is all. Raises BudgetSpentError."""

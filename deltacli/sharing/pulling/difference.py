@@ -15,7 +15,7 @@ from deltacli.errors import DataUnreadable
 from deltacli.operations.table.version import Snapshot
 from deltacli.sharing.client.faults import invalid
 from deltacli.sharing.pulling.faults import DIFFERS, PullRefused
-from deltacli.sharing.pulling.local_actions import TAG, Source, add_line, adds_of, key_of, remove_line
+from deltacli.sharing.pulling.local_actions import TAG, PullSource, add_line, adds_of, key_of, remove_line
 from deltacli.sharing.pulling.local_table import PulledTable
 from deltacli.sharing.pulling.verifying import WantedFile, decode, verify
 
@@ -137,7 +137,12 @@ def _is_intact(directory: str, file: WantedFile) -> bool:
 
 
 def file_actions(
-    shared: Snapshot, table: PulledTable | None, local: LocalFiles, difference: Difference, source: Source, now_ms: int
+    shared: Snapshot,
+    table: PulledTable | None,
+    local: LocalFiles,
+    difference: Difference,
+    source: PullSource,
+    now_ms: int,
 ) -> Iterator[Action]:
     """Yield the tombstones of files that the version does not have, then the files that the local table lacks."""
     if table is not None:

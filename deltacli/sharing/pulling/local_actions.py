@@ -61,7 +61,7 @@ _NAMES = uuid.UUID("b0c1a7b8-6f53-4d0c-9a51-0d8f3c1f7e22")
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class PullSource:
     """Where a table is pulled from. `table_id` is that of its metadata."""
 
     endpoint: str
@@ -110,7 +110,7 @@ def _with_required(names: Iterable[str]) -> list[str]:
     return sorted(found | {other for name in found for other in FEATURES[name].requires})
 
 
-def local_metadata(remote: Action, source: Source, before: Action | None, now_ms: int) -> Action:
+def local_metadata(remote: Action, source: PullSource, before: Action | None, now_ms: int) -> Action:
     """Return the metadata of a local table. Properties that were set on the local table stay."""
     given = {str(key): str(value) for key, value in (remote.get("configuration") or {}).items()}
     own = {} if before is None else before.get("configuration") or {}
@@ -155,7 +155,7 @@ def adds_of(batches: Iterable[pyarrow.RecordBatch]) -> Iterator[dict[str, Any]]:
             yield add
 
 
-def add_line(add: Mapping[str, Any], source: Source, now_ms: int) -> Action:
+def add_line(add: Mapping[str, Any], source: PullSource, now_ms: int) -> Action:
     """Return the add of a pulled file."""
     action: Action = {
         "path": add["path"],

@@ -12,7 +12,7 @@ from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.operations.table.version import Snapshot
 from deltacli.sharing.pulling.faults import PullRefused
-from deltacli.sharing.pulling.local_actions import APP_ID, ENDPOINT, TABLE, Source
+from deltacli.sharing.pulling.local_actions import APP_ID, ENDPOINT, TABLE, PullSource
 from deltacli.sharing.pulling.workspace import NAME, Unfinished, read_unfinished
 from deltacli.storage.disk_faults import disk_fault
 
@@ -24,12 +24,12 @@ class PulledTable:
     """A local table and the version of the shared table that it has."""
 
     snapshot: Snapshot
-    source: Source
+    source: PullSource
     shared_version: int
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class PullTarget:
     """A directory that can take a pull. `table` is None before the first pull is finished."""
 
     directory: str
@@ -37,7 +37,7 @@ class Target:
     unfinished: Unfinished | None = None
 
 
-def read_target(handle: TableHandle, directory: str) -> Target:
+def read_target(handle: TableHandle, directory: str) -> PullTarget:
     """Return what a directory has. Raises PullRefused for one that has something else than a pull, StorageFailed, and
     what `read_snapshot` raises.
     """
@@ -45,7 +45,7 @@ def read_target(handle: TableHandle, directory: str) -> Target:
     unfinished = read_unfinished(directory) if NAME in found else None
     if _has_commits(directory):
         try:
-            return Target(directory, _pulled(read_snapshot(handle), directory), unfinished)
+            return PullTarget(directory, _pulled(read_snapshot(handle), directory), unfinished)
         except DeltacliError as fault:
             name_table(fault, directory)
             raise
@@ -56,7 +56,7 @@ def read_target(handle: TableHandle, directory: str) -> Target:
             f"{directory} is not empty, and no pull has written to it",
             facts={"found": some, "expected": "a table that was pulled, an empty directory, or none"},
         )
-    return Target(directory, None, unfinished)
+    return PullTarget(directory, None, unfinished)
 
 
 def _entries(directory: str) -> set[str]:
@@ -90,10 +90,10 @@ def _pulled(snapshot: Snapshot, directory: str) -> PulledTable:
             facts={"version": str(snapshot.version), "tableId": snapshot.metadata.id},
             hint="pull into another directory",
         )
-    return PulledTable(snapshot, Source(properties[ENDPOINT], properties[TABLE], snapshot.metadata.id), version)
+    return PulledTable(snapshot, PullSource(properties[ENDPOINT], properties[TABLE], snapshot.metadata.id), version)
 
 
-def require_same_table(target: Target, source: Source) -> None:
+def require_same_table(target: PullTarget, source: PullSource) -> None:
     """Raise PullRefused where a directory has another table, finished or not. The endpoint may be another one."""
     for what, known in (("has", target.table), ("has an unfinished pull of", target.unfinished)):
         if known is None or (known.source.table, known.source.table_id) == (source.table, source.table_id):
@@ -108,7 +108,7 @@ def require_same_table(target: Target, source: Source) -> None:
         )
 
 
-def require_not_backwards(target: Target, version: int) -> None:
+def require_not_backwards(target: PullTarget, version: int) -> None:
     """Raise PullRefused where a directory has a newer version."""
     table = target.table
     if table is not None and table.shared_version > version:

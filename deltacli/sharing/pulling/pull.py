@@ -38,10 +38,10 @@ from deltacli.sharing.pulling.difference import (
 )
 from deltacli.sharing.pulling.downloading import Downloads
 from deltacli.sharing.pulling.faults import PullRefused
-from deltacli.sharing.pulling.local_actions import APP_ID, Source, local_metadata, local_protocol, table_id_of
+from deltacli.sharing.pulling.local_actions import APP_ID, PullSource, local_metadata, local_protocol, table_id_of
 from deltacli.sharing.pulling.local_table import (
     PulledTable,
-    Target,
+    PullTarget,
     read_target,
     require_not_backwards,
     require_same_table,
@@ -79,7 +79,7 @@ class PullResult:
     """What a pull did or would do. `local_version` is None before the first commit, and in a dry run of one."""
 
     directory: str
-    source: Source
+    source: PullSource
     shared_version: int
     before: int | None
     local_version: int | None
@@ -121,8 +121,8 @@ class _Plan(NamedTuple):
 
     store: ShareStorage
     shared: Snapshot
-    source: Source
-    target: Target
+    source: PullSource
+    target: PullTarget
     local: LocalFiles
     difference: Difference
 
@@ -171,13 +171,13 @@ class Pull:
     def _handle(self) -> TableHandle:
         return TableHandle(LocalStorage(self._directory), clock=self.clock)
 
-    def _point(self, target: Target) -> Point:
+    def _point(self, target: PullTarget) -> Point:
         """Return what to pull. Raises PullRefused where there is nothing to resume."""
         if not self.request.resumes or target.unfinished is None:
             return self.request.point
         return Point(target.unfinished.version)
 
-    def _has_newest(self, target: Target, point: Point) -> bool:
+    def _has_newest(self, target: PullTarget, point: Point) -> bool:
         """Return True where one request shows that a complete table has the newest version."""
         table = target.table
         if table is None or not point.is_newest or self.request.dry_run or self.request.decodes:
@@ -191,10 +191,10 @@ class Pull:
         """Return True where all files of the local table exist with their sizes."""
         return not compare(table.snapshot, read_local_files(table, self._directory), self._directory).wanted
 
-    def _source(self, table_id: str) -> Source:
-        return Source(self.store.requests.transport.endpoint, str(self.store.address.name), table_id)
+    def _source(self, table_id: str) -> PullSource:
+        return PullSource(self.store.requests.transport.endpoint, str(self.store.address.name), table_id)
 
-    def _plan(self, target: Target, point: Point) -> _Plan:
+    def _plan(self, target: PullTarget, point: Point) -> _Plan:
         store = ShareStorage(self.store.address, self.store.requests, Query(point, FORMATS), progress=self.progress)
         shared = read_snapshot(TableHandle(store, clock=self.clock))
         metadata = shared.raw_metadata

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from uuid import uuid4
 
 from deltacli.sharing.pulling.faults import PullRefused
-from deltacli.sharing.pulling.local_actions import Source
+from deltacli.sharing.pulling.local_actions import PullSource
 from deltacli.storage.disk_faults import writing_faults
 from deltacli.typing import Json
 
@@ -31,7 +31,7 @@ _MOST_MARKER_BYTES = 64 << 10
 class Unfinished:
     """What an unfinished pull was pulling."""
 
-    source: Source
+    source: PullSource
     version: int
 
 
@@ -46,7 +46,7 @@ class Workspace:
         """The path of the workspace."""
         return f"{self.directory}/{NAME}"
 
-    def mark(self, source: Source, version: int) -> None:
+    def mark(self, source: PullSource, version: int) -> None:
         """Record what is being pulled. Raises PullRefused where another pull is pulling another table."""
         content = {
             "endpoint": source.endpoint,
@@ -118,7 +118,7 @@ def read_unfinished(directory: str) -> Unfinished | None:
     try:
         with open(f"{directory}/{NAME}/{_MARKER}", "rb") as file:
             found: dict[str, Json] = json.loads(file.read(_MOST_MARKER_BYTES))
-        source = Source(str(found["endpoint"]), str(found["table"]), str(found["tableId"]))
+        source = PullSource(str(found["endpoint"]), str(found["table"]), str(found["tableId"]))
         return Unfinished(source, int(found["version"]))
     except (OSError, ValueError, KeyError, TypeError):
         return None

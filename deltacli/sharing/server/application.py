@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
+from anyio import CapacityLimiter, to_thread
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from deltacli.errors import DeltacliError
@@ -38,9 +40,32 @@ from deltacli.sharing.server.guarding.exchange import exchange_of
 from deltacli.sharing.server.lists import Lists, find_table
 from deltacli.sharing.server.logs import NAME
 from deltacli.sharing.server.ports import Access, Guard
-from deltacli.sharing.server.streams import LineStream
 from deltacli.sharing.server.table_answers import TableAnswers
 from deltacli.sharing.signing.local import SEGMENT
+
+THREADS, WAITING_THREADS = 2, 20
+"""How many answers make lines at a time: those that take processor time only, and those that wait for other machines.
+Every further thread of the first kind delays requests for the version: with ten, the slowest 1 % of them took 105 ms
+instead of 50 ms while 200 clients asked."""
+
+
+class _LineStream:
+    """Makes the bodies of answers, in a limited number of threads."""
+
+    def __init__(self) -> None:
+        self._busy, self._waiting = CapacityLimiter(THREADS), CapacityLimiter(WAITING_THREADS)
+
+    def response(self, answer: Answer) -> StreamingResponse:
+        """Return an answer as a response."""
+        limiter = self._waiting if answer.waits else self._busy
+        return StreamingResponse(_made(iter(answer.parts), limiter), headers=dict(answer.headers))
+
+
+async def _made(parts: Iterator[bytes], limiter: CapacityLimiter) -> AsyncIterator[bytes]:
+    following = partial(next, parts, None)
+    while (part := await to_thread.run_sync(following, limiter=limiter)) is not None:
+        yield part
+
 
 _JSON = "application/json; charset=utf-8"
 _log = logging.getLogger(NAME)
@@ -58,7 +83,7 @@ class Application:
     ranges: ChangeAnswers
     files: FileAnswers
     prefix: str = "/delta-sharing"
-    streams: LineStream = field(default_factory=LineStream)
+    streams: _LineStream = field(default_factory=_LineStream)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":

@@ -5,9 +5,11 @@ Spec: Read Change Data Feed from a Table; Read Data from a Table (startingVersio
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from deltacli.delta.log.table_configuration import TableConfiguration
@@ -24,8 +26,8 @@ from deltacli.sharing.server.pages import FileGroup, Page, PageTokens, assemble,
 from deltacli.sharing.server.ports import Access
 from deltacli.sharing.server.table_answers import TableAnswers
 from deltacli.sharing.tables.changes import Changes, CommitChanges, read_changes
-from deltacli.sharing.tables.recent_ranges import RecentRanges
 from deltacli.sharing.tables.shared_snapshot import NO_COLUMNS, SharedSnapshot
+from deltacli.sharing.tables.snapshots import Place, SharedSnapshots, place_of
 from deltacli.sharing.tables.versions import (
     first_version_since,
     last_version_until,
@@ -35,6 +37,42 @@ from deltacli.sharing.tables.versions import (
 
 if TYPE_CHECKING:
     import pyarrow
+
+_MOST_RANGES = 8
+_MOST_COMMITS = 10_000
+"""Per range. A commit takes some hundred bytes."""
+
+
+class RecentRanges:
+    """Keeps ranges without their files, which are read again for each page. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[tuple[Place, int, int, bool], Changes] = OrderedDict()
+        self._lock = Lock()
+
+    def read(self, snapshots: SharedSnapshots, table: SharedTable, first: int, last: int, *, is_feed: bool) -> Changes:
+        """Return the changes of a range, as `read_changes` does; without reading where the commits are still those
+        that were checked.
+        """
+        key = (place_of(table), first, last, is_feed)
+        with self._lock:
+            known = self._known.get(key)
+        if known is not None:
+            commits = snapshots.whole_log(table).listing.commits
+            if all(commits.get(commit.version) == commit.files.file for commit in known.commits):
+                return known
+        found = read_changes(snapshots, table, first, last, is_feed=is_feed)
+        if len(found.commits) <= _MOST_COMMITS:
+            self._keep(key, found)
+        return found
+
+    def _keep(self, key: tuple[Place, int, int, bool], changes: Changes) -> None:
+        commits = tuple(replace(commit, held=None) for commit in changes.commits)
+        with self._lock:
+            self._known[key] = Changes(changes.start, commits)
+            self._known.move_to_end(key)
+            while len(self._known) > _MOST_RANGES:
+                self._known.popitem(last=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from deltacli.sharing.model import Share, SharedSchema, SharedTable
 from deltacli.sharing.protocol.names import require_name
 from deltacli.sharing.protocol.parameters import ListRequest
 from deltacli.sharing.protocol.wire_errors import missing
-from deltacli.sharing.server.ports import Access, Seal
+from deltacli.sharing.server.ports import Access, TokenSeal
 from deltacli.sharing.signing.tokens import Bound
 from deltacli.typing import Json
 
@@ -28,7 +28,7 @@ Document = dict[str, Json]
 class Lists:
     """Answers lists; page tokens name the last item seen, so that changes between pages lose or repeat nothing else."""
 
-    seal: Seal
+    seal: TokenSeal
     clock: Callable[[], int]
 
     def shares(self, access: Access, request: ListRequest) -> Document:

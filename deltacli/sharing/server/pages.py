@@ -19,7 +19,7 @@ from deltacli.sharing.model import SharedTable
 from deltacli.sharing.protocol.file_lines import LineStyle
 from deltacli.sharing.protocol.wire_text import json_line
 from deltacli.sharing.server.logs import NAME
-from deltacli.sharing.server.ports import Access, Seal
+from deltacli.sharing.server.ports import Access, TokenSeal
 from deltacli.sharing.server.signed_actions import ROWS_A_STEP, FileSource, in_chunks, sign_lines
 from deltacli.sharing.signing.tokens import Bound
 from deltacli.sharing.tables.flights import Steps
@@ -90,7 +90,7 @@ def _lines_between(group: FileGroup, low: int, high: int, source: FileSource) ->
 class PageTokens:
     """The tokens of one request."""
 
-    seal: Seal
+    seal: TokenSeal
     clock: Callable[[], int]
     settings: Settings
     access: Access

@@ -46,7 +46,7 @@ class Guard(Protocol):
         """Return the access of the token that a signed URL was made with, unless it was revoked since."""
 
 
-class Seal(Protocol):
+class TokenSeal(Protocol):
     """Makes tokens that nobody can change or make."""
 
     def seal(self, kind: str, payload: Mapping[str, Any], *, bound: Bound, expires_ms: int) -> str:
@@ -58,7 +58,7 @@ class Seal(Protocol):
         """
 
 
-class UrlSigner(Protocol):
+class TableUrlSigner(Protocol):
     """Makes URLs of the files of one table for one recipient. `waits`: every URL takes a request to another machine."""
 
     @property
@@ -72,5 +72,5 @@ class UrlSigner(Protocol):
         """Return a URL for each path, relative to the table and decoded. They expire at `expires_ms` or before."""
 
 
-OpenSigner = Callable[[SharedTable, Caller], UrlSigner]
+OpenSigner = Callable[[SharedTable, Caller], TableUrlSigner]
 """Returns the signer of a table for a recipient. Raises WireError where the store of the table cannot be signed for."""

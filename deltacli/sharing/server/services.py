@@ -4,26 +4,38 @@ from __future__ import annotations
 
 import logging
 import os
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Thread
 from time import monotonic, sleep
+from typing import Any
+
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from deltacli.clock import Clock, system_clock
 from deltacli.sharing.configuration.settings import Configuration, Limits, Settings
 from deltacli.sharing.configuration.shares_yaml import read_configuration
 from deltacli.sharing.model import Catalog
-from deltacli.sharing.server.assembling import LiveApplication, guarded
+from deltacli.sharing.protocol.wire_errors import invalid
+from deltacli.sharing.server.application import Application
+from deltacli.sharing.server.change_answers import ChangeAnswers
+from deltacli.sharing.server.file_answers import FileAnswers
+from deltacli.sharing.server.file_urls import FileUrls
 from deltacli.sharing.server.guarding.assembling import make_guarding, require_startable
 from deltacli.sharing.server.guarding.audit import AuditFile
 from deltacli.sharing.server.guarding.connections import Connections
 from deltacli.sharing.server.guarding.guard import RequestGuard
 from deltacli.sharing.server.guarding.reloading import POLL_SECONDS, Reloader
 from deltacli.sharing.server.guarding.serving_state import ServingState
+from deltacli.sharing.server.lists import Lists
 from deltacli.sharing.server.logs import NAME
+from deltacli.sharing.server.ports import Guard
 from deltacli.sharing.server.serving import Certificate, Service, Sockets, bind, read_certificate
+from deltacli.sharing.server.table_answers import TableAnswers
 from deltacli.sharing.signing.keys import KeyFile, Keys, ServerKeys
+from deltacli.sharing.signing.tokens import Bound, Seal, TokenRefused
 from deltacli.sharing.tables.snapshots import SharedSnapshots
 
 _LOG = logging.getLogger(NAME)
@@ -183,3 +195,73 @@ def open_sockets(configuration: Configuration) -> Sockets:
     except BaseException:
         main.close()
         raise
+
+
+def _make_application(
+    settings: Settings, guard: Guard, keys: Keys, snapshots: SharedSnapshots, clock: Clock = system_clock
+) -> Application:
+    """Return an application with these settings. `clock` is in epoch milliseconds."""
+    seal = _WireSeal(Seal(keys), clock)
+    proxy = settings.proxy_files
+    urls = FileUrls(keys, settings.base_url, clock, proxy)
+    tables = TableAnswers(snapshots, urls.for_table, seal, clock, settings)
+    return Application(
+        guard,
+        Lists(seal, clock),
+        tables,
+        ChangeAnswers(tables),
+        FileAnswers(urls, guard, snapshots),
+        settings.endpoint,
+    )
+
+
+@dataclass
+class LiveApplication:
+    """The application for the settings of the moment. A request is answered by one application to its end."""
+
+    state: Callable[[], ServingState]
+    guard: RequestGuard
+    keys: Keys
+    snapshots: SharedSnapshots
+    clock: Clock = system_clock
+    _made: tuple[Settings, Application] | None = field(default=None, init=False)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self.current()(scope, receive, send)
+        use = self.snapshots.use
+        self.guard.metrics.note_cache(use.hits, use.rebuilt + use.refreshed, use.size_bytes)
+
+    def current(self) -> Application:
+        """Return the application for what is served now."""
+        settings = self.state().configuration.settings
+        if self._made is None or self._made[0] is not settings:
+            self.snapshots.limit(settings.cache_bytes)
+            made = _make_application(settings, self.guard, self.keys, self.snapshots, self.clock)
+            self._made = settings, made
+        return self._made[1]
+
+
+def guarded(live: LiveApplication) -> ASGIApp:
+    """Return the application behind its guard."""
+    return live.guard.wrap(live)
+
+
+@dataclass(frozen=True)
+class _WireSeal:
+    """Makes and opens tokens. `clock` is in epoch milliseconds."""
+
+    inner: Seal
+    clock: Callable[[], int]
+
+    def seal(self, kind: str, payload: Mapping[str, Any], *, bound: Bound, expires_ms: int) -> str:
+        """Return a token of letters, digits, `-` and `_`."""
+        return self.inner.seal(kind, payload, bound=bound, expires_ms=expires_ms, now_ms=self.clock())
+
+    def open(self, kind: str, token: str, *, bound: Bound) -> Mapping[str, Any]:
+        """Return the payload of a token. Raises WireError."""
+        try:
+            return self.inner.open(kind, token, bound=bound, now_ms=self.clock())
+        except TokenRefused as refused:
+            if refused.reason == "expired":
+                raise invalid("the token has expired; begin again without it") from None
+            raise invalid("the token is invalid, or belongs to another request") from None

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.sharing.protocol.file_lines import HASHES, IdHash, LineStyle, lines_of
-from deltacli.sharing.server.ports import UrlSigner
+from deltacli.sharing.server.ports import TableUrlSigner
 from deltacli.sharing.tables.checking import vector_place, vectors_of
 from deltacli.sharing.tables.file_places import places_of
 from deltacli.storage import Storage
@@ -24,7 +24,7 @@ class FileSource(NamedTuple):
     """The store that files are in, and who signs their URLs."""
 
     storage: Storage
-    signer: UrlSigner
+    signer: TableUrlSigner
 
 
 def sign_lines(source: FileSource, actions: pyarrow.RecordBatch, style: LineStyle) -> bytes:

@@ -21,7 +21,7 @@ from deltacli.sharing.protocol.parameters import QueryRequest, VersionChoice
 from deltacli.sharing.protocol.wire_errors import invalid
 from deltacli.sharing.server.answers import VERSION_HEADER, Answer, Wishes, headers_of
 from deltacli.sharing.server.pages import FileGroup, Page, PageTokens, assemble, digest_of, end_line
-from deltacli.sharing.server.ports import Access, OpenSigner, Seal
+from deltacli.sharing.server.ports import Access, OpenSigner, TokenSeal
 from deltacli.sharing.server.signed_actions import ROWS_A_STEP, FileSource
 from deltacli.sharing.tables.flights import SharedSteps
 from deltacli.sharing.tables.shared_snapshot import SharedSnapshot, batches_of
@@ -41,7 +41,7 @@ class TableAnswers:
 
     snapshots: SharedSnapshots
     open_signer: OpenSigner
-    seal: Seal
+    seal: TokenSeal
     clock: Callable[[], int]
     settings: Settings
     lines: SharedSteps = field(default_factory=lambda: SharedSteps(_MOST_SHARED_BYTES))

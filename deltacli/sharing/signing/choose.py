@@ -7,9 +7,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from deltacli.errors import UsageError
-from deltacli.sharing.signing.azure import AzureUrlSigner
-from deltacli.sharing.signing.gcs import GcsUrlSigner
-from deltacli.sharing.signing.s3 import S3UrlSigner
+from deltacli.sharing.signing.clouds import AzureUrlSigner, GcsUrlSigner, S3UrlSigner
 from deltacli.sharing.signing.signed_urls import UrlSigner
 from deltacli.storage.signing.values import BlobSigner, CannotSign
 

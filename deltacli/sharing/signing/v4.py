@@ -30,7 +30,7 @@ class Dialect(NamedTuple):
     terminator: str
 
 
-class Request(NamedTuple):
+class SignedRequest(NamedTuple):
     """What the URLs of a call have in common."""
 
     dialect: Dialect
@@ -63,7 +63,10 @@ def period(now_ms: int, expires_ms: int, credential_ms: int | None) -> Period:
 
 
 def sign_paths(
-    request: Request, paths: Sequence[str], valid: Period, signature: Callable[[bytes, Sequence[bytes]], Sequence[str]]
+    request: SignedRequest,
+    paths: Sequence[str],
+    valid: Period,
+    signature: Callable[[bytes, Sequence[bytes]], Sequence[str]],
 ) -> SignedUrls:
     """Return the URLs of files. `signature` returns the hexadecimal signatures of the texts to be signed, given as what
     they have in common and the rest of each.
@@ -86,7 +89,7 @@ def sign_paths(
     return SignedUrls([f"{base}{path}{query}{sealed}" for path, sealed in signed], valid.expires_ms)
 
 
-def day_scope(request: Request, valid: Period) -> str:
+def day_scope(request: SignedRequest, valid: Period) -> str:
     """Return the scope of a credential: a day, a region and a service."""
     return "/".join((valid.start.strftime("%Y%m%d"), request.region, request.dialect.service,
                      request.dialect.terminator))  # fmt: skip
@@ -129,7 +132,7 @@ def hmac_states(secret: bytes) -> tuple[Any, Any]:  # Any: hash objects
     return inner, outer
 
 
-def _query(request: Request, scope: str, moment: str, seconds: int) -> str:
+def _query(request: SignedRequest, scope: str, moment: str, seconds: int) -> str:
     """Return the query without the signature, in the order of its names."""
     prefix = request.dialect.prefix
     parameters = {

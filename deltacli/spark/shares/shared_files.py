@@ -12,7 +12,7 @@ from deltacli.sharing.client.addresses import ShareAddress, parse_table_name
 from deltacli.sharing.client.faults import AccessRefused
 from deltacli.sharing.client.guards import require_endpoint
 from deltacli.sharing.client.table_requests import TableRequests
-from deltacli.sharing.client.tables.file_urls import FileUrl, FileUrls
+from deltacli.sharing.client.tables.file_urls import FileUrl, StoredUrls
 from deltacli.sharing.client.tables.share_storage import ShareStorage
 from deltacli.sharing.client.tables.shared_log import LogFileBytes
 from deltacli.sharing.client.transport import Transport
@@ -70,7 +70,7 @@ class KnownUrls:
 
     def __init__(self, files: SharedFiles, clock: Clock) -> None:
         self._clock = clock
-        self.urls = FileUrls()
+        self.urls = StoredUrls()
         for name, (url, size_bytes, expires_ms) in files.urls:
             self.urls.add(name, url, size_bytes, expires_ms)
         self.urls.finish()

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from deltacli.sharing.client.addresses import parse_address
-from deltacli.sharing.client.limits import DEFAULTS, Limits
+from deltacli.sharing.client.limits import DEFAULTS, AnswerLimits
 from deltacli.sharing.client.opening import open_address
 from deltacli.sharing.client.table_requests import BOTH_FORMATS, Query
 from deltacli.sharing.client.tables.share_storage import ShareStorage
@@ -87,7 +87,7 @@ class Proxy:
         name: str = "t",
         *,
         formats: tuple[ResponseFormat, ...] = BOTH_FORMATS,
-        limits: Limits = DEFAULTS,
+        limits: AnswerLimits = DEFAULTS,
         budget_s: float = 60.0,
         **query: Any,  # Any: fields of a query
     ) -> ShareStorage:

@@ -12,13 +12,12 @@ from hypothesis import strategies as st
 
 from deltacli.delta.log.file_actions import action_schemas, whole_actions
 from deltacli.errors import DeltacliError
-from deltacli.sharing.client.answers import ActionLine, AnswerHead
+from deltacli.sharing.client.answers import ActionLine, AnswerHead, parse_lines, whole_lines
 from deltacli.sharing.client.faults import AnswerInvalid
-from deltacli.sharing.client.lines import parse_lines, whole_lines
 from deltacli.sharing.client.tables import shared_version
 from deltacli.sharing.client.tables.file_columns import FileColumns, read_files
 from deltacli.sharing.client.tables.file_lines import SharedFile, read_file
-from deltacli.sharing.client.tables.file_urls import FileUrls
+from deltacli.sharing.client.tables.file_urls import StoredUrls
 from deltacli.sharing.protocol.capabilities import ResponseFormat
 from tests.sharing.client.serving import Asked, Sent, proxied
 from tests.sharing.pulling.origin import Origin
@@ -72,7 +71,7 @@ def rows_of(adds: Any) -> list[Line]:  # Any: a record batch
 
 
 def urls_of(files: list[SharedFile]) -> dict[str, Any]:
-    urls = FileUrls()
+    urls = StoredUrls()
     for file in files:
         file.add_urls(urls)
     urls.finish()
@@ -80,7 +79,7 @@ def urls_of(files: list[SharedFile]) -> dict[str, Any]:
 
 
 def urls_of_columns(columns: FileColumns) -> dict[str, Any]:
-    urls = FileUrls()
+    urls = StoredUrls()
     for name, (url, expires_ms) in columns.vectors.items():
         urls.add(name, url, None, expires_ms)
     urls.add_columns(columns.names.to_pylist(), columns.urls, columns.sizes, columns.expires_ms)

@@ -22,7 +22,7 @@ from deltacli.sharing.client.faults import (
     ServerUnavailable,
     ShareAbsent,
 )
-from deltacli.sharing.client.limits import Limits
+from deltacli.sharing.client.limits import AnswerLimits
 from deltacli.sharing.client.listing import list_shares
 from deltacli.sharing.client.tables.share_storage import ShareStorage
 from deltacli.sharing.protocol.capabilities import ResponseFormat
@@ -300,7 +300,7 @@ def test_fresh_tokens_for_ever_end_at_a_limit(proxy: Proxy) -> None:
     proxy.plant = plant
 
     with pytest.raises(AnswerInvalid, match="limit of 5 pages"):
-        list(list_shares(proxy.store(limits=Limits(pages=5)).requests.transport))
+        list(list_shares(proxy.store(limits=AnswerLimits(pages=5)).requests.transport))
 
 
 @pytest.mark.parametrize("later_ms, queries", [(0, 1), (3_580_000, 2), (3_600_000, 3)])

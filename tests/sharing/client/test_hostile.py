@@ -16,7 +16,7 @@ from deltacli.api.table import Table
 from deltacli.errors import DataUnreadable, DeltacliError, UsageError
 from deltacli.sharing.client.faults import AnswerBroken, AnswerInvalid, ServerUnavailable, UrlRefused
 from deltacli.sharing.client.guards import Origin, Reach, reach_of, require_endpoint, require_file_url
-from deltacli.sharing.client.limits import Limits
+from deltacli.sharing.client.limits import AnswerLimits
 from deltacli.sharing.client.listing import list_shares
 from deltacli.sharing.client.opening import open_profile
 from deltacli.sharing.client.tables.file_urls import data_file_name
@@ -210,16 +210,16 @@ def test_a_line_without_end_stops_at_the_limit(proxy: Proxy) -> None:
     proxy.plant = plant
 
     with pytest.raises(AnswerInvalid, match="limit of 200,000 bytes"):
-        read(proxy, limits=Limits(line_bytes=200_000))
+        read(proxy, limits=AnswerLimits(line_bytes=200_000))
 
 
 def test_limits_of_answers_documents_and_files_are_named(proxy: Proxy) -> None:
     with pytest.raises(AnswerInvalid, match="the list of files exceeds the limit of 500 bytes"):
-        read(proxy, limits=Limits(answer_bytes=500))
+        read(proxy, limits=AnswerLimits(answer_bytes=500))
     with pytest.raises(AnswerInvalid, match="a document of the sharing server exceeds the limit of 5 bytes"):
-        list(list_shares(proxy.store(limits=Limits(document_bytes=5)).requests.transport))
+        list(list_shares(proxy.store(limits=AnswerLimits(document_bytes=5)).requests.transport))
     with pytest.raises(AnswerInvalid, match="limit of 0 files"):
-        read(proxy, limits=Limits(files=0))
+        read(proxy, limits=AnswerLimits(files=0))
 
 
 def test_compressed_answers_are_refused(proxy: Proxy) -> None:

@@ -16,10 +16,9 @@ import pytest
 from deltacli.sharing.client.credentials import FixedCredentials
 from deltacli.sharing.client.faults import AnswerBroken, ServerUnavailable
 from deltacli.sharing.client.guards import origin_of
-from deltacli.sharing.client.limits import Limits
+from deltacli.sharing.client.limits import AnswerLimits
 from deltacli.sharing.client.transport import Reply, Request, Transport
-from deltacli.sharing.conformance.wire import Budget, BudgetSpentError, Wire
-from deltacli.sharing.conformance.wire import Request as RawRequest
+from deltacli.sharing.conformance.wire import Budget, BudgetSpentError, Wire, WireRequest
 from deltacli.storage.retry import Retry
 
 
@@ -80,7 +79,7 @@ def test_a_head_that_never_ends_is_an_error(answer: Callable[[socket.socket], No
     with serving(answer) as url:
         origin = origin_of(urlsplit(url))
         assert origin is not None
-        transport = Transport(url, origin, retry=Retry(0), limits=Limits(head_seconds=0.05))
+        transport = Transport(url, origin, retry=Retry(0), limits=AnswerLimits(head_seconds=0.05))
         transport.credentials = FixedCredentials("Bearer t")
 
         with pytest.raises(ServerUnavailable, match="cannot be reached"):
@@ -92,7 +91,7 @@ def test_the_framing_of_a_body_that_never_ends_is_an_error(answer: Callable[[soc
     with serving(answer) as url:
         origin = origin_of(urlsplit(url))
         assert origin is not None
-        transport = Transport(url, origin, retry=Retry(0), limits=Limits(head_seconds=0.3))
+        transport = Transport(url, origin, retry=Retry(0), limits=AnswerLimits(head_seconds=0.3))
         transport.credentials = FixedCredentials("Bearer t")
 
         with pytest.raises(AnswerBroken, match="broke off"):
@@ -103,7 +102,7 @@ def test_the_body_of_an_error_is_not_read_for_ever() -> None:
     response = SimpleNamespace(status=400, headers={}, read1=lambda _: b" ")
     seconds = count()
 
-    found = Reply(response, Limits(), lambda: float(next(seconds))).head(64 << 10)
+    found = Reply(response, AnswerLimits(), lambda: float(next(seconds))).head(64 << 10)
 
     assert len(found) < 100
 
@@ -136,7 +135,7 @@ def test_the_time_of_a_conformance_run_ends_in_the_middle_of_an_answer() -> None
     )
 
     with pytest.raises(BudgetSpentError, match="60 seconds"):
-        wire.send(RawRequest("shares"))
+        wire.send(WireRequest("shares"))
 
 
 @pytest.mark.parametrize("text", ["nan", "-5", "1e9", "Fri, 31 Dec 2999 23:59:59 GMT", "\u0664"])
@@ -151,6 +150,6 @@ def test_a_break_that_is_not_a_number_of_seconds_takes_one(text: str) -> None:
     waited: list[float] = []
     wire = Wire("http://127.0.0.1:1", lambda: "", Budget(10), sleep=waited.append, clock=lambda: 0.0, pool=Busy())
 
-    wire.send(RawRequest("shares"))
+    wire.send(WireRequest("shares"))
 
     assert {1.0} == set(waited)

@@ -12,10 +12,10 @@ import pytest
 from deltacli.errors import CommitCorrupt
 from deltacli.operations.table.handle import TableHandle
 from deltacli.sharing.protocol.wire_errors import WireError
+from deltacli.sharing.server.change_answers import RecentRanges
 from deltacli.sharing.tables import changes, commit_files
 from deltacli.sharing.tables import snapshots as snapshots_module
 from deltacli.sharing.tables.changes import read_changes
-from deltacli.sharing.tables.recent_ranges import RecentRanges
 from deltacli.sharing.tables.snapshots import SharedSnapshots
 from deltacli.sharing.tables.versions import first_version_since
 from deltacli.storage import Created

@@ -20,10 +20,8 @@ import botocore.session
 import pytest
 
 from deltacli.errors import CredentialsMissing, UsageError
-from deltacli.sharing.signing.azure import AzureUrlSigner
 from deltacli.sharing.signing.choose import Mode, choose_access, without_signing_options
-from deltacli.sharing.signing.gcs import GcsUrlSigner
-from deltacli.sharing.signing.s3 import S3UrlSigner
+from deltacli.sharing.signing.clouds import AzureUrlSigner, GcsUrlSigner, S3UrlSigner
 from deltacli.storage.azure.address import read_address
 from deltacli.storage.azure.options import read_options as read_azure_options
 from deltacli.storage.s3.options import read_options

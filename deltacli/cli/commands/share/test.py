@@ -32,7 +32,7 @@ from deltacli.errors import EXIT_FINDINGS, PartlyDone, UsageError
 if TYPE_CHECKING:
     from deltacli.cli.render.validate.report import ValidationReport
     from deltacli.delta.rules.framework.base import Rule
-    from deltacli.sharing.conformance.target import Target
+    from deltacli.sharing.conformance.target import ServerTarget
 
 EXIT_CODES = (0, 1, 2, 3, 5, 7, 70)
 FORMATS = FindingFormat
@@ -147,7 +147,7 @@ def test(
         raise typer.Exit(code)
 
 
-def _target(run: Run, address: str | None, profile: str | None) -> Target:
+def _target(run: Run, address: str | None, profile: str | None) -> ServerTarget:
     """Return the server to test. Raises UsageError."""
     from deltacli.sharing.conformance.target import read_target
 

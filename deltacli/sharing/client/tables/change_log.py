@@ -19,7 +19,7 @@ from deltacli.sharing.client.answers import ActionLine, AnswerHead
 from deltacli.sharing.client.faults import invalid, too_much
 from deltacli.sharing.client.table_requests import ChangeQuery, Pages, Point, Query, TableRequests
 from deltacli.sharing.client.tables.file_lines import read_file
-from deltacli.sharing.client.tables.file_urls import FileUrl, FileUrls
+from deltacli.sharing.client.tables.file_urls import FileUrl, StoredUrls
 from deltacli.sharing.client.tables.shared_log import LogFileBytes, RenewedUrls
 from deltacli.sharing.client.tables.shared_version import NOT_FILES, HiddenFile, urls_again
 from deltacli.sharing.client.tables.synthetic_log import CheckpointOfAnswer, hidden_file
@@ -81,7 +81,7 @@ class SharedChanges:
     lines: HiddenFile
     parts: Mapping[int, list[tuple[int, int]]]
     times: Mapping[int, int]
-    first_urls: FileUrls
+    first_urls: StoredUrls
 
     @property
     def version(self) -> int:
@@ -89,7 +89,7 @@ class SharedChanges:
         return self.last
 
     @property
-    def urls(self) -> FileUrls:
+    def urls(self) -> StoredUrls:
         """The URLs of the files, as they are now."""
         return self._renewed.urls
 
@@ -111,7 +111,7 @@ class SharedChanges:
 
     @cached_property
     def _renewed(self) -> RenewedUrls:
-        def renew(before: FileUrls) -> FileUrls:
+        def renew(before: StoredUrls) -> StoredUrls:
             if isinstance(self.query, Query):
                 return self.requests.query(self.query, lambda pages: urls_again(pages, before))
             return self.requests.changes(self.query, lambda pages: urls_again(pages, before))
@@ -156,7 +156,7 @@ def read_commits(
 def _read_pages(
     requests: TableRequests, query: ChangeQuery | Query, span: tuple[int, int], pages: Pages, progress: Progress
 ) -> SharedChanges:
-    urls = FileUrls()
+    urls = StoredUrls()
     with hidden_file() as (place, opened), hidden_file() as (lines, opened_lines):
         writer = CheckpointOfAnswer(place, pages.head)
         try:
@@ -173,7 +173,7 @@ def _read_pages(
 
 
 def _take_lines(
-    pages: Pages, commits: _Commits, urls: FileUrls, span: tuple[int, int], most: int, progress: Progress
+    pages: Pages, commits: _Commits, urls: StoredUrls, span: tuple[int, int], most: int, progress: Progress
 ) -> None:
     with progress.step("listing changed files", unit="files") as step:
         for count, line in enumerate(pages.actions, 1):

@@ -34,7 +34,7 @@ class _Part(NamedTuple):
     whole: HiddenFile | None = None
 
 
-class Downloads:
+class RangeReader:
     """Reads ranges of files, from any thread. URLs that are not accepted are renewed once."""
 
     def __init__(self, transport: Transport, find_url: FindUrl) -> None:

@@ -6,6 +6,9 @@ reads it line by line, which also finds the error in it. Spec: File; File in Del
 
 from __future__ import annotations
 
+import json
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -14,7 +17,6 @@ from deltacli.arrow import compute as pc
 from deltacli.delta.encoding.ndjson import parse_ndjson
 from deltacli.delta.log.file_actions import action_schemas
 from deltacli.sharing.client.tables.file_urls import data_file_name, vector_file_name, vector_text, vector_uuid
-from deltacli.sharing.client.tables.string_maps import complete_maps, partial_maps
 from deltacli.sharing.protocol.capabilities import ResponseFormat
 from deltacli.typing import ArrowArray, ArrowSchema, ArrowType
 
@@ -109,7 +111,7 @@ def _of_parquet(files: ArrowArray, text: bytes) -> FileColumns | None:
     import pyarrow as pa
 
     schema = action_schemas().add
-    values = complete_maps(pc.struct_field(files, ["partitionValues"]), text)
+    values = _complete_maps(pc.struct_field(files, ["partitionValues"]), text)
     times = pc.struct_field(files, ["timestamp"])
     if values is None:
         return None
@@ -136,7 +138,7 @@ def _of_delta(files: ArrowArray, text: bytes) -> FileColumns | None:
     if singles.null_count or singles.type.num_fields != 1:
         return None
     adds = pc.struct_field(singles, ["add"])
-    values = None if adds.null_count else complete_maps(pc.struct_field(adds, ["partitionValues"]), text)
+    values = None if adds.null_count else _complete_maps(pc.struct_field(adds, ["partitionValues"]), text)
     tags, has_tags = _tags(adds, text)
     if values is None or not has_tags:
         return None
@@ -158,7 +160,7 @@ def _tags(adds: Any, text: bytes) -> tuple[Any, bool]:  # Any: a struct array; a
     tags = pc.struct_field(adds, ["tags"])
     if tags.null_count == len(tags):
         return None, True
-    found = partial_maps(tags, text) if pa.types.is_struct(tags.type) else None
+    found = _partial_maps(tags, text) if pa.types.is_struct(tags.type) else None
     return found, found is not None
 
 
@@ -256,3 +258,71 @@ def _all(mask: ArrowArray) -> bool:
 
 def _any(mask: Any) -> bool:  # Any: as above
     return pc.max(mask).as_py() is True
+
+
+def _complete_maps(values: Any, text: bytes) -> Any:  # Any: a struct array; a map array, or None
+    """Return the maps of structs whose keys all rows have; None where that is not certain, or for other values."""
+    columns = [_strings(column) for column in values.flatten()]
+    names = [field.name for field in values.type]
+    if values.null_count or not all(
+        column is not None and (not column.null_count or text.count(_null_value(name)) == column.null_count)
+        for name, column in zip(names, columns, strict=True)
+    ):
+        return None
+    return _maps(names, columns, len(values))
+
+
+def _partial_maps(values: Any, text: bytes) -> Any:  # Any: as above
+    """Return the maps of structs whose nulls are missing keys; None where one is a value, or for other values.
+
+    A struct does not show which of the two a null was, so it is looked up in the text.
+    """
+    columns = [_strings(column) for column in values.flatten()]
+    names = [field.name for field in values.type]
+    if values.null_count or any(column is None for column in columns):
+        return None
+    has_nulls = [name for name, column in zip(names, columns, strict=True) if column.null_count]
+    if any(re.search(rb"%b\s*:\s*null" % re.escape(json.dumps(name).encode()), text) for name in has_nulls):
+        return None
+    return _maps(names, columns, len(values), drops_nulls=bool(has_nulls))
+
+
+def _null_value(name: str) -> bytes:
+    return f"{json.dumps(name, ensure_ascii=False)}:null".encode()
+
+
+def _strings(column: Any) -> Any:  # Any: an array; None for another type
+    import pyarrow as pa
+
+    if pa.types.is_null(column.type):
+        return pa.nulls(len(column), pa.string())
+    return column if pa.types.is_string(column.type) else None
+
+
+def _maps(names: Sequence[str], columns: Sequence[ArrowArray], rows: int, *, drops_nulls: bool = False) -> ArrowArray:
+    import pyarrow as pa
+
+    width = len(names)
+    if width == 0:
+        return pa.MapArray.from_arrays([0] * (rows + 1), pa.nulls(0, pa.string()), pa.nulls(0, pa.string()))
+    if width == 1:
+        keys, items = pa.repeat(pa.scalar(names[0]), rows), columns[0]
+    else:
+        entries = _count(rows * width)
+        row = pc.divide(entries, width)
+        column = pc.subtract(entries, pc.multiply(row, width))
+        items = pc.take(pa.concat_arrays(columns), pc.add(pc.multiply(column, rows), row))
+        keys = pc.take(pa.array(names, pa.string()), column)
+    offsets = pc.cast(pc.multiply(_count(rows + 1), width), pa.int32())
+    if drops_nulls:
+        is_kept = pc.is_valid(items)
+        kept_before = pa.concat_arrays([pa.array([0], pa.int32()), pc.cumulative_sum(pc.cast(is_kept, pa.int32()))])
+        keys, items, offsets = pc.filter(keys, is_kept), pc.filter(items, is_kept), pc.take(kept_before, offsets)
+    return pa.MapArray.from_arrays(offsets, keys, items)
+
+
+def _count(numbers: int) -> ArrowArray:
+    """Return 0, 1, 2, …."""
+    import pyarrow as pa
+
+    return pc.subtract(pc.cumulative_sum(pa.repeat(pa.scalar(1, pa.int32()), numbers)), pa.scalar(1, pa.int32()))

@@ -11,7 +11,7 @@ from deltacli.delta.log.commit_lines import Action
 from deltacli.sharing.client.answers import ActionLine
 from deltacli.sharing.client.faults import invalid
 from deltacli.sharing.client.tables.file_urls import (
-    FileUrls,
+    StoredUrls,
     data_file_name,
     vector_file_name,
     vector_text,
@@ -41,7 +41,7 @@ class SharedFile:
     vector_name: str | None = None
     vector_url: str | None = None
 
-    def add_urls(self, urls: FileUrls) -> bool:
+    def add_urls(self, urls: StoredUrls) -> bool:
         """Add the URLs of the file and of its deletion vector; return False where the file is there already."""
         if self.vector_name is not None:
             urls.add(self.vector_name, self.vector_url, None, self.expires_ms)  # several vectors share a file

@@ -59,7 +59,7 @@ def vector_file_name(name: uuid.UUID) -> str:
     return f"deletion_vector_{name}.bin"
 
 
-class FileUrls:
+class StoredUrls:
     """URLs by file name. Fill it first; then it may be read from any thread."""
 
     def __init__(self) -> None:

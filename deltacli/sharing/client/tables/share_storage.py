@@ -17,7 +17,7 @@ from deltacli.sharing.client.addresses import ShareAddress
 from deltacli.sharing.client.faults import read_only
 from deltacli.sharing.client.table_requests import NEWEST, Point, Query, TableRequests
 from deltacli.sharing.client.tables.change_log import read_changes, read_commits
-from deltacli.sharing.client.tables.downloads import Downloads
+from deltacli.sharing.client.tables.downloads import RangeReader
 from deltacli.sharing.client.tables.file_urls import FileUrl
 from deltacli.sharing.client.tables.guarded_reader import GuardedReader
 from deltacli.sharing.client.tables.predicate_hints import json_hint
@@ -52,7 +52,7 @@ class ShareStorage:
         self._progress = progress
         self._loaded: SharedLog | None = None
         self._lock = Lock()
-        self._downloads = Downloads(requests.transport, self._url_of)
+        self._downloads = RangeReader(requests.transport, self._url_of)
 
     @property
     def shared(self) -> SharedLog:

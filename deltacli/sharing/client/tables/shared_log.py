@@ -8,7 +8,7 @@ from threading import Lock
 from typing import NamedTuple, Protocol
 
 from deltacli.sharing.client.faults import FilesMovedOn
-from deltacli.sharing.client.tables.file_urls import FileUrl, FileUrls
+from deltacli.sharing.client.tables.file_urls import FileUrl, StoredUrls
 
 EARLY_MS = 30_000
 """A URL is replaced this long before it expires."""
@@ -30,7 +30,7 @@ class SharedLog(Protocol):
         """The newest version."""
 
     @property
-    def urls(self) -> FileUrls: ...
+    def urls(self) -> StoredUrls: ...
 
     @property
     def log_files(self) -> Mapping[str, LogFileBytes]:
@@ -51,8 +51,8 @@ class RenewedUrls:
     the clocks of server and client differ too much, and URLs are used until one is not accepted.
     """
 
-    urls: FileUrls
-    renew: Callable[[FileUrls], FileUrls]
+    urls: StoredUrls
+    renew: Callable[[StoredUrls], StoredUrls]
     clock: Callable[[], int]
     _lock: Lock = field(default_factory=Lock, repr=False)
     _ignores_times: bool = field(default=False, init=False)

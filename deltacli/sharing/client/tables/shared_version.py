@@ -19,7 +19,7 @@ from deltacli.sharing.client.faults import FilesMovedOn, RequestRefused, invalid
 from deltacli.sharing.client.table_requests import Pages, Point, Query, TableRequests
 from deltacli.sharing.client.tables.file_columns import LEAST_BYTES, read_files
 from deltacli.sharing.client.tables.file_lines import SharedFile, read_file
-from deltacli.sharing.client.tables.file_urls import FileUrl, FileUrls
+from deltacli.sharing.client.tables.file_urls import FileUrl, StoredUrls
 from deltacli.sharing.client.tables.shared_log import LogFileBytes, RenewedUrls
 from deltacli.sharing.client.tables.synthetic_log import CheckpointOfAnswer, hidden_file
 
@@ -55,7 +55,7 @@ class SharedVersion:
     query: Query
     head: AnswerHead
     checkpoint: HiddenFile
-    first_urls: FileUrls
+    first_urls: StoredUrls
     refresh_token: str | None
     timestamp_ms: int | None = None
 
@@ -70,7 +70,7 @@ class SharedVersion:
         return self.query.json_hint is not None or self.query.limit is not None
 
     @property
-    def urls(self) -> FileUrls:
+    def urls(self) -> StoredUrls:
         """The URLs of the files, as they are now."""
         return self._renewed.urls
 
@@ -96,12 +96,12 @@ class SharedVersion:
     def _renewed(self) -> RenewedUrls:
         return RenewedUrls(self.first_urls, self._renew, self.requests.transport.clock)
 
-    def _renew(self, before: FileUrls) -> FileUrls:
+    def _renew(self, before: StoredUrls) -> StoredUrls:
         """Return new URLs: by the refresh token, else of the same version by its number, else of the newest version,
         which has the same files unless the table was changed.
         """
 
-        def read(pages: Pages) -> FileUrls:
+        def read(pages: Pages) -> StoredUrls:
             found = urls_again(pages, before)
             self.refresh_token = pages.end.refresh_token or self.refresh_token
             return found
@@ -116,9 +116,9 @@ class SharedVersion:
         return self.requests.query(ways[-1], read)
 
 
-def urls_again(pages: Pages, before: FileUrls) -> FileUrls:
+def urls_again(pages: Pages, before: StoredUrls) -> StoredUrls:
     """Return the URLs of files that were listed before. Raises FilesMovedOn where one has another size now."""
-    found = FileUrls()
+    found = StoredUrls()
     for line in pages.actions:
         if line.kind in NOT_FILES:
             continue
@@ -145,7 +145,7 @@ def version_without_files(requests: TableRequests, query: Query) -> SharedVersio
 def _read_pages(requests: TableRequests, query: Query, pages: Pages, progress: Progress) -> SharedVersion:
     if query.point.version is not None and pages.head.version != query.point.version:
         raise invalid("it is another version", {"asked": query.point.version, "found": pages.head.version})
-    urls, times = FileUrls(), set[int]()
+    urls, times = StoredUrls(), set[int]()
     with hidden_file() as (place, opened):
         writer = CheckpointOfAnswer(place, pages.head)
         try:
@@ -181,7 +181,7 @@ class _Taker:
 
     head: AnswerHead
     writer: CheckpointOfAnswer
-    urls: FileUrls
+    urls: StoredUrls
     times: set[int]
     partitions: tuple[str, ...]
     misses: int = 0

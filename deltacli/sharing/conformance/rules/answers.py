@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from deltacli.delta.rules.framework.base import Rule
 from deltacli.sharing.conformance.framework import ConformanceArea, Suite
-from deltacli.sharing.conformance.wire import MOST_BYTES, Answer, Request, ThrottledError, TooLargeError, Wire
+from deltacli.sharing.conformance.wire import MOST_BYTES, ThrottledError, TooLargeError, Wire, WireAnswer, WireRequest
 
 AREA = ConformanceArea("Answers")
 
@@ -109,9 +109,9 @@ class Tester:
         body: bytes | None = None,
         method: str = "GET",
         token: str | None = None,
-    ) -> Answer:
+    ) -> WireAnswer:
         """Return the answer to a request. Raises BudgetSpentError, NoAnswerError, TooLargeError."""
-        answer = self.wire.send(Request(path, query or {}, headers or {}, body, method, token))
+        answer = self.wire.send(WireRequest(path, query or {}, headers or {}, body, method, token))
         suite.require(NO_ANSWER, True, answer, "")
         if answer.status == _THROTTLED:
             raise ThrottledError("the limit of the server on requests is reached: it answers 429; try --pause 1s")
@@ -121,7 +121,7 @@ class Tester:
         return answer
 
 
-def _check_status(suite: Suite, answer: Answer) -> None:
+def _check_status(suite: Suite, answer: WireAnswer) -> None:
     status = answer.status
     suite.require(SERVER_ERROR, status < 500, answer, f"the server answers {status}", seen=status, expected="below 500")
     is_redirect = 300 <= status < 400
@@ -148,7 +148,7 @@ def _check_status(suite: Suite, answer: Answer) -> None:
     )
 
 
-def _shape(answer: Answer) -> str:
+def _shape(answer: WireAnswer) -> str:
     fields = answer.json
     if isinstance(fields, dict):
         return f"an object with {', '.join(sorted(fields)) or 'nothing'}"

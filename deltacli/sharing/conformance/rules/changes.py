@@ -11,7 +11,7 @@ from deltacli.sharing.conformance.lines import FileLine, Lines
 from deltacli.sharing.conformance.rules.paging import check_feed_pages
 from deltacli.sharing.conformance.rules.shared_table import HEADERS, SharedTableTest
 from deltacli.sharing.conformance.rules.versions import NO_HISTORY, iso
-from deltacli.sharing.conformance.wire import Answer
+from deltacli.sharing.conformance.wire import WireAnswer
 
 AREA = ConformanceArea("Changes")
 
@@ -133,7 +133,7 @@ def _check_refused(table: SharedTableTest, form: str, last: int) -> None:
         table.skip("the table has one version", REVERSED)
 
 
-def _require_refused(table: SharedTableTest, rule: Rule, answer: Answer, words: str) -> None:
+def _require_refused(table: SharedTableTest, rule: Rule, answer: WireAnswer, words: str) -> None:
     message = f"{words} is answered with {answer.status}"
     table.suite.require(rule, answer.status >= 400, answer, message, seen=answer.status, expected=400)
 

@@ -11,7 +11,7 @@ from deltacli.sharing.client.faults import UrlRefused
 from deltacli.sharing.conformance.framework import ConformanceArea
 from deltacli.sharing.conformance.lines import DELTA, FileLine, Lines
 from deltacli.sharing.conformance.rules.shared_table import SharedTableTest
-from deltacli.sharing.conformance.wire import Answer
+from deltacli.sharing.conformance.wire import WireAnswer
 from deltacli.typing import ArrowType, JsonObject
 
 if TYPE_CHECKING:
@@ -181,7 +181,7 @@ def _check_file(table: SharedTableTest, whole: Lines, file: FileLine, level: str
         _check_rows(table, whole, file)
 
 
-def _check_range(table: SharedTableTest, whole: Lines, file: FileLine, tail: Answer, first: int) -> bool:
+def _check_range(table: SharedTableTest, whole: Lines, file: FileLine, tail: WireAnswer, first: int) -> bool:
     """Check the answer to a range; return whether its bytes can be used."""
     line, require, size = file.line.number, table.suite.require, file.size or 0
     _, _, total = tail.headers.get("content-range", "").partition("/")

@@ -19,7 +19,7 @@ from deltacli.sharing.conformance.lines import (
     raw_lines,
     version_of,
 )
-from deltacli.sharing.conformance.wire import CAPABILITIES, Answer
+from deltacli.sharing.conformance.wire import CAPABILITIES, WireAnswer
 
 AREA = ConformanceArea("Lines")
 
@@ -110,7 +110,7 @@ _KINDS = {PARQUET: {"protocol", "metaData", "file", "add", "remove", "cdf"}, DEL
 _END = "endStreamAction"
 
 
-def read_lines(suite: Suite, answer: Answer, *, expects_end: bool = False) -> Lines | None:
+def read_lines(suite: Suite, answer: WireAnswer, *, expects_end: bool = False) -> Lines | None:
     """Check the form of an answer in lines; return it, None where it cannot be used."""
     suite.require(
         LINES_TYPE,
@@ -145,7 +145,7 @@ def read_lines(suite: Suite, answer: Answer, *, expects_end: bool = False) -> Li
     return Lines(answer, form, lines[0].fields, lines[1].fields, head, tuple(lines[2:]), end, files)
 
 
-def check_version_header(suite: Suite, answer: Answer) -> int | None:
+def check_version_header(suite: Suite, answer: WireAnswer) -> int | None:
     """Check the header of the version and return it."""
     version = version_of(answer)
     suite.require(
@@ -159,7 +159,7 @@ def check_version_header(suite: Suite, answer: Answer) -> int | None:
     return version
 
 
-def _objects(suite: Suite, answer: Answer) -> list[Line] | None:
+def _objects(suite: Suite, answer: WireAnswer) -> list[Line] | None:
     """Return the lines as objects with one field; None where one is not."""
     found = []
     for number, raw in enumerate(raw_lines(answer.body), 1):
@@ -199,7 +199,7 @@ def _shown(raw: bytes) -> str:
     return raw[:80].decode("utf-8", "replace") or "a blank line"
 
 
-def _take_end(suite: Suite, answer: Answer, lines: list[Line], *, expects_end: bool) -> dict[str, object] | None:
+def _take_end(suite: Suite, answer: WireAnswer, lines: list[Line], *, expects_end: bool) -> dict[str, object] | None:
     """Take the last line out of the lines where it is endStreamAction."""
     is_there = bool(lines) and lines[-1].kind == _END
     end = dict(lines.pop().fields) if is_there else None
@@ -216,7 +216,7 @@ def _take_end(suite: Suite, answer: Answer, lines: list[Line], *, expects_end: b
     return end
 
 
-def _check_format_header(suite: Suite, answer: Answer, form: str) -> None:
+def _check_format_header(suite: Suite, answer: WireAnswer, form: str) -> None:
     header = answer.headers.get(CAPABILITIES)
     if header is None and form == PARQUET:
         return
@@ -231,7 +231,7 @@ def _check_format_header(suite: Suite, answer: Answer, form: str) -> None:
     )
 
 
-def _check_kinds(suite: Suite, answer: Answer, lines: Sequence[Line], form: str) -> bool:
+def _check_kinds(suite: Suite, answer: WireAnswer, lines: Sequence[Line], form: str) -> bool:
     for line in lines:
         if not suite.require(
             WRAPPER,

@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 from deltacli.sharing.conformance.framework import ConformanceArea, Suite
 from deltacli.sharing.conformance.rules.answers import Tester
-from deltacli.sharing.conformance.wire import Answer
+from deltacli.sharing.conformance.wire import WireAnswer
 from deltacli.typing import Json
 
 AREA = ConformanceArea("Lists")
@@ -151,7 +151,7 @@ Item = dict[str, Json]
 
 
 @dataclass
-class TableName:
+class ListedTable:
     """A table as its list has it."""
 
     share: str
@@ -175,7 +175,7 @@ class Listed:
 
     shares: list[Item] = field(default_factory=list)
     schemas: list[tuple[str, str]] = field(default_factory=list)
-    tables: list[TableName] = field(default_factory=list)
+    tables: list[ListedTable] = field(default_factory=list)
 
 
 def share_path(share: str) -> str:
@@ -206,13 +206,13 @@ def list_whole(tester: Tester, suite: Suite, path: str, names: Sequence[str]) ->
     return items
 
 
-def _leads_on(suite: Suite, answer: Answer, token: str, tokens: Sequence[str]) -> bool:
+def _leads_on(suite: Suite, answer: WireAnswer, token: str, tokens: Sequence[str]) -> bool:
     return suite.require(
         PAGES_ENDLESS, token not in tokens, answer, "the nextPageToken of a page leads to the same page again"
     )
 
 
-def _read_page(suite: Suite, answer: Answer, names: Sequence[str]) -> tuple[list[Item], str]:
+def _read_page(suite: Suite, answer: WireAnswer, names: Sequence[str]) -> tuple[list[Item], str]:
     """Return the items and the token of a page, and check their form."""
     suite.require(
         LIST_TYPE,
@@ -242,7 +242,7 @@ def _read_page(suite: Suite, answer: Answer, names: Sequence[str]) -> tuple[list
     return [item for item in found if all(isinstance(item.get(name), str) for name in names)], token
 
 
-def check_names(suite: Suite, answer: Answer, listed: Listed) -> None:
+def check_names(suite: Suite, answer: WireAnswer, listed: Listed) -> None:
     """Check the names of everything that is listed."""
     for kind, name in _all_names(listed):
         bad = len(name) > _LONGEST_NAME or any(char in " /" or ord(char) < 0x20 or ord(char) == 0x7F for char in name)
@@ -337,7 +337,7 @@ def check_parameters(tester: Tester, suite: Suite, path: str) -> None:
         )
 
 
-def check_share(tester: Tester, suite: Suite, item: Item) -> Answer:
+def check_share(tester: Tester, suite: Suite, item: Item) -> WireAnswer:
     """Compare a share with its item in the list."""
     name = str(item["name"])
     answer = tester.ask(suite, share_path(name))
@@ -363,12 +363,12 @@ def check_share(tester: Tester, suite: Suite, item: Item) -> Answer:
     return answer
 
 
-def _check_id(suite: Suite, answer: Answer, expected: object, found: object, what: str) -> None:
+def _check_id(suite: Suite, answer: WireAnswer, expected: object, found: object, what: str) -> None:
     message = f"{what} has another id than in the list of shares"
     suite.require(ID_DIFFERS, expected == found, answer, message, expected="the same id in every answer")
 
 
-def check_unique_ids(suite: Suite, answer: Answer, items: Sequence[Item], kind: str) -> None:
+def check_unique_ids(suite: Suite, answer: WireAnswer, items: Sequence[Item], kind: str) -> None:
     """Check that no two items have the same id."""
     ids = [item["id"] for item in items if item.get("id")]
     repeated = sorted({str(one) for one in ids if ids.count(one) > 1})
@@ -377,14 +377,14 @@ def check_unique_ids(suite: Suite, answer: Answer, items: Sequence[Item], kind: 
     )
 
 
-def check_share_ids(suite: Suite, answer: Answer, share: Item, tables: Sequence[Item]) -> None:
+def check_share_ids(suite: Suite, answer: WireAnswer, share: Item, tables: Sequence[Item]) -> None:
     """Check `shareId` of the tables of a share."""
     for item in tables:
         if item.get("shareId") is not None and share.get("id") is not None:
             _check_id(suite, answer, share["id"], item["shareId"], f"the share of the table {item['name']}")
 
 
-def check_belongs(suite: Suite, answer: Answer, items: Sequence[Item], **names: str) -> None:
+def check_belongs(suite: Suite, answer: WireAnswer, items: Sequence[Item], **names: str) -> None:
     """Check that items name the share, or the schema, that was asked for."""
     for item in items:
         wrong = [name for name, value in names.items() if str(item.get(name)).lower() != value.lower()]

@@ -8,7 +8,7 @@ from deltacli.sharing.conformance.framework import ConformanceArea
 from deltacli.sharing.conformance.lines import Lines
 from deltacli.sharing.conformance.rules.line_form import names_of
 from deltacli.sharing.conformance.rules.shared_table import HEADERS, SharedTableTest
-from deltacli.sharing.conformance.wire import CAPABILITIES, Answer
+from deltacli.sharing.conformance.wire import CAPABILITIES, WireAnswer
 
 AREA = ConformanceArea("Pages")
 
@@ -98,7 +98,7 @@ def _page_size(whole: Lines) -> int:
     return max(1, (len(whole.files) + 2) // 3)
 
 
-def _walk(table: SharedTableTest, whole: Lines, fetch: Callable[[Mapping[str, object]], Answer]) -> list[str]:
+def _walk(table: SharedTableTest, whole: Lines, fetch: Callable[[Mapping[str, object]], WireAnswer]) -> list[str]:
     """Read and compare the pages of an answer; return the tokens that led to them."""
     size = _page_size(whole)
     pages: list[Lines] = []

@@ -13,7 +13,7 @@ from deltacli.sharing.conformance.lines import DELTA, PARQUET, Lines
 from deltacli.sharing.conformance.rules.answers import Tester
 from deltacli.sharing.conformance.rules.line_form import read_lines
 from deltacli.sharing.conformance.rules.table_lines import check_table
-from deltacli.sharing.conformance.wire import CAPABILITIES, Answer
+from deltacli.sharing.conformance.wire import CAPABILITIES, WireAnswer
 
 ALL_FEATURES = ",".join(
     sorted(name.lower() for name, feature in FEATURES.items() if feature.kind is FeatureKind.READER_WRITER)
@@ -47,19 +47,19 @@ class SharedTableTest:
         headers: Mapping[str, str] | None = None,
         *,
         method: str = "GET",
-    ) -> Answer:
+    ) -> WireAnswer:
         """Return the answer to a request about the table."""
         parameters = {name: str(value) for name, value in (query or {}).items()}
         path = f"{self.path}/{rest}" if rest else self.path
         return self.tester.ask(self.suite, path, query=parameters, headers=headers, method=method)
 
-    def query(self, body: Mapping[str, object], form: str, headers: Mapping[str, str] | None = None) -> Answer:
+    def query(self, body: Mapping[str, object], form: str, headers: Mapping[str, str] | None = None) -> WireAnswer:
         """Return the answer to a query in a format."""
         sent = json.dumps(body).encode()
         path = f"{self.path}/query"
         return self.tester.ask(self.suite, path, body=sent, method="POST", headers={**HEADERS[form], **(headers or {})})
 
-    def read(self, answer: Answer, *, expects_end: bool = False) -> Lines | None:
+    def read(self, answer: WireAnswer, *, expects_end: bool = False) -> Lines | None:
         """Return an answer in lines, checked; None where it is an error or cannot be used."""
         if not answer.is_ok:
             return None

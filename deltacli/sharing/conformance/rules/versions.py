@@ -8,7 +8,7 @@ from deltacli.sharing.conformance.framework import ConformanceArea
 from deltacli.sharing.conformance.lines import Lines, version_of
 from deltacli.sharing.conformance.rules.line_form import check_version_header, names_of
 from deltacli.sharing.conformance.rules.shared_table import HEADERS, MOVED, SharedTableTest
-from deltacli.sharing.conformance.wire import Answer
+from deltacli.sharing.conformance.wire import WireAnswer
 
 AREA = ConformanceArea("Versions")
 
@@ -260,7 +260,7 @@ def _time_of(table: SharedTableTest, version: int) -> int | None:
     return next((file.timestamp for file in lines.files), None) if lines is not None else None
 
 
-def _require_since(table: SharedTableTest, answer: Answer, version: int, moment: int) -> None:
+def _require_since(table: SharedTableTest, answer: WireAnswer, version: int, moment: int) -> None:
     found = version_of(answer) if answer.is_ok else None
     words = f"version {found}" if answer.is_ok else str(answer.status)
     message = f"the startingTimestamp of version {version} is answered with {words}"

@@ -10,22 +10,22 @@ import asyncio
 import logging
 import time
 import uuid
-from collections.abc import Callable, Mapping, MutableMapping
+from collections.abc import Callable, Iterable, Mapping, MutableMapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from deltacli.clock import Clock, system_clock
 from deltacli.errors import StorageFailed
+from deltacli.sharing.configuration.recipients import Recipient, TokenRecord, TokenState
 from deltacli.sharing.configuration.settings import Limits
 from deltacli.sharing.protocol.wire_errors import WireError
 from deltacli.sharing.server.guarding.audit import AuditTrail, NoAudit
-from deltacli.sharing.server.guarding.authentication import authenticate, authorize_url
 from deltacli.sharing.server.guarding.exchange import Application, Exchange, Message, Receive, Scope, Send, exchange_of
 from deltacli.sharing.server.guarding.limits import RecipientLimits, check_headers, limited_body
 from deltacli.sharing.server.guarding.metrics import Metrics
-from deltacli.sharing.server.guarding.refusals import not_recorded
-from deltacli.sharing.server.guarding.serving_state import ServingState
-from deltacli.sharing.server.ports import Access
+from deltacli.sharing.server.guarding.refusals import not_recorded, token_missing, token_refused, url_revoked
+from deltacli.sharing.server.guarding.serving_state import EVERYONE, ServingState
+from deltacli.sharing.server.ports import Access, Caller
 from deltacli.typing import JsonObject
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class RequestGuard:
 
     async def admit(self, request: Request) -> Access:
         """Return the access of the bearer of a token, and count the request. Raises WireError (401, 429)."""
-        return self._entered(request.scope, authenticate(request.scope["headers"], self._state(), self.clock()))
+        return self._entered(request.scope, _authenticate(request.scope["headers"], self._state(), self.clock()))
 
     def readmit(self, name: str, token_epoch: int, request: Request | None = None) -> Access:
         """Return the access of the token that a signed URL was made with, unless it was revoked since.
@@ -74,7 +74,7 @@ class RequestGuard:
         With `request`, the recipient is recorded with it. Downloads do not count towards the rate of a recipient.
         Raises WireError (403).
         """
-        access = authorize_url(name, token_epoch, self._state(), self.clock())
+        access = _authorize_url(name, token_epoch, self._state(), self.clock())
         exchange = exchange_of(request.scope) if request is not None else None
         if exchange is not None:
             exchange.caller = access.caller
@@ -235,3 +235,54 @@ async def _send_refusal(refusal: WireError, send: Send) -> None:
     encoded = [(name.lower().encode(), value.encode("latin-1")) for name, value in headers.items()]
     await send({"type": "http.response.start", "status": refusal.status, "headers": encoded})
     await send({"type": "http.response.body", "body": body})
+
+
+_LONGEST_TOKEN = 4_096
+
+
+def _authenticate(headers: Iterable[tuple[bytes, bytes]], state: ServingState, now_ms: int) -> Access:
+    """Return the access of the bearer of a token. Raises WireError (401)."""
+    if state.is_open:
+        return Access(Caller(EVERYONE), state.configuration.catalog)
+    token = _bearer_token(headers)
+    found = state.find_token(token)
+    if found is None:
+        raise token_refused()
+    validity = found.token.state(now_ms)
+    if validity is not TokenState.ACTIVE:
+        is_over = validity is TokenState.EXPIRED
+        raise token_refused(validity, found.token.expires_ms if is_over else found.token.not_before_ms)
+    return _access(state, found.recipient, found.token)
+
+
+def _authorize_url(name: str, token_epoch: int, state: ServingState, now_ms: int) -> Access:
+    """Return the access of the token that a signed URL was made with. Raises WireError (403) where the token is no
+    longer valid, or its recipient was removed.
+    """
+    if state.is_open and name == EVERYONE:
+        return Access(Caller(EVERYONE), state.configuration.catalog)
+    recipient = state.find_recipient(name)
+    tokens = () if recipient is None else recipient.tokens
+    token = next((one for one in tokens if one.epoch == token_epoch), None)
+    if recipient is None or token is None or token.state(now_ms) is not TokenState.ACTIVE:
+        raise url_revoked()
+    return _access(state, recipient, token)
+
+
+def _bearer_token(headers: Iterable[tuple[bytes, bytes]]) -> str:
+    """Return the token of a request. Raises WireError (401) where there is none, or more than one."""
+    values = [value for name, value in headers if name == b"authorization"]
+    if len(values) != 1:
+        raise token_missing()
+    scheme, _, token = values[0].strip().partition(b" ")
+    token = token.strip()
+    if scheme.lower() != b"bearer" or not token:
+        raise token_missing()
+    if len(token) > _LONGEST_TOKEN or not token.isascii() or b" " in token:
+        raise token_refused()
+    return token.decode("ascii")
+
+
+def _access(state: ServingState, recipient: Recipient, token: TokenRecord) -> Access:
+    caller = Caller(recipient.name, recipient.epoch, token.expires_ms, token.token_id, token.epoch)
+    return Access(caller, state.catalog_of(recipient))

@@ -10,9 +10,9 @@ import pytest
 from deltacli.sharing.configuration.bearer_tokens import create_token
 from deltacli.sharing.configuration.settings import Settings, Tls, is_loopback
 from deltacli.sharing.configuration.starting import refusals_to_start
-from deltacli.sharing.server.guarding.admin import AdminApplication
+from deltacli.sharing.server.guarding.assembling import AdminApplication
 from deltacli.sharing.server.guarding.metrics import Metrics
-from deltacli.sharing.server.guarding.scrubbing import Scrubbing, scrubbed
+from deltacli.sharing.server.logs import Scrubbing, scrubbed
 from tests.sharing.server.guarding.asgi import Client
 
 TLS = Tls(Path("c"), Path("k"))
