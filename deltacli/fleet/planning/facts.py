@@ -5,18 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from deltacli.delta.checkpoint.last_checkpoint_content import Hint, read_hint
-from deltacli.delta.log.log_path import AFTER_VERSIONED_NAMES, HINT_NAME, LOG_DIRECTORY
-from deltacli.delta.log.segment import LogFile, choose_segment, make_log_file, read_listing
-from deltacli.errors import CommitCorrupt, FileMissing, NotATable
-from deltacli.operations.table.find_log import missing_log
+from deltacli.delta.checkpoint.last_checkpoint_content import Hint
+from deltacli.delta.log.segment import choose_segment, read_listing
+from deltacli.errors import CommitCorrupt
+from deltacli.operations.table.find_log import find_hint, list_log_files
 from deltacli.typing import Json
 from deltacli.units import format_timestamp
 
 if TYPE_CHECKING:
     from deltacli.storage import Storage
-
-_MOST_HINT_BYTES = 16 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +65,7 @@ def read_facts(store: Storage, at: str, cutoff_ms: int) -> TableFacts:
     Raises NotATable, LogIncomplete and CommitCorrupt where the listing shows that the newest version cannot be rebuilt,
     and StorageFailed.
     """
-    log = f"{at}/{LOG_DIRECTORY}" if at else LOG_DIRECTORY
-    files = _list(store, log)
+    files = list_log_files(store, at)
     listing = read_listing(files)
     segment = choose_segment(listing)
     for file in segment.commits:
@@ -81,6 +77,7 @@ def read_facts(store: Storage, at: str, cutoff_ms: int) -> TableFacts:
         (found.version for found in listing.checkpoints if max(one.modified_ms for one in found.files) <= cutoff_ms),
         default=-1,
     )
+    hint = find_hint(store, at)
     expirable = [file for file in files if 0 <= file.version < boundary]
     return TableFacts(
         version=segment.version,
@@ -93,29 +90,7 @@ def read_facts(store: Storage, at: str, cutoff_ms: int) -> TableFacts:
         commits_behind=len(segment.commits),
         bytes_behind=sum(file.size_bytes for file in segment.commits),
         behind_since_ms=segment.commits[0].modified_ms if segment.commits else 0,
-        hint=_hint(store, log),
+        hint=hint.version if isinstance(hint, Hint) else -1,
         expirable_files=len(expirable),
         expirable_bytes=sum(file.size_bytes for file in expirable),
     )
-
-
-def _list(store: Storage, log: str) -> list[LogFile]:
-    files = []
-    try:
-        for stat in store.list_from(log, "0"):
-            if stat.name >= AFTER_VERSIONED_NAMES:
-                break
-            files.append(make_log_file(stat.name, stat.size_bytes, stat.modified_ms))
-    except FileMissing:
-        if log == LOG_DIRECTORY:
-            raise missing_log(store) from None
-        raise NotATable("_delta_log is not a directory") from None
-    return files
-
-
-def _hint(store: Storage, log: str) -> int:
-    try:
-        found = read_hint(store.read_range(f"{log}/{HINT_NAME}", 0, _MOST_HINT_BYTES))
-    except FileMissing:
-        return -1
-    return found.version if isinstance(found, Hint) else -1

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from deltacli.delta.checkpoint.last_checkpoint_content import BadHint, Hint, read_hint
 from deltacli.delta.log.log_path import AFTER_VERSIONED_NAMES, HINT_NAME, LOG_DIRECTORY, version_prefix
-from deltacli.delta.log.segment import LogListing, make_log_file, read_listing
+from deltacli.delta.log.segment import LogFile, LogListing, make_log_file, read_listing
 from deltacli.errors import (
     DeltacliError,
     FileMissing,
@@ -46,7 +46,7 @@ def find_log(storage: Storage, version: int | None = None, *, progress: Progress
     A stale, torn, dangling or forged hint costs one more listing but is not an error. Raises NotATable where there is
     no log.
     """
-    hint = _hint(storage)
+    hint = find_hint(storage)
     problems = (hint.rule,) if isinstance(hint, BadHint) else ()
     start = 0
     if (
@@ -79,26 +79,36 @@ def require_delta(storage: Storage) -> None:
 
 
 def list_log(storage: Storage, *, start_version: int = 0, progress: Progress = SILENT) -> LogListing:
-    """List the versioned files of the log from `start_version` on, stopping before `_sidecars` and other names
-    without a version.
+    """List the versioned files of the log from `start_version` on."""
+    files = list_log_files(storage, start_version=start_version, progress=progress)
+    return read_listing(files, start_version=start_version)
+
+
+def list_log_files(
+    storage: Storage, at: str = "", *, start_version: int = 0, progress: Progress = SILENT
+) -> list[LogFile]:
+    """Return the versioned files of the log of the table at a path of the store, stopping before `_sidecars` and other
+    names without a version.
     """
     start = version_prefix(start_version) if start_version else _FIRST_VERSIONED_NAME
     files = []
     try:
-        entries = storage.list_from(LOG_DIRECTORY, start)
+        entries = storage.list_from(_log_directory(at), start)
         for stat in reported(entries, progress, "listing the log", unit="files", every=_FILES_A_REPORT):
             if stat.name >= AFTER_VERSIONED_NAMES:
                 break
             files.append(make_log_file(stat.name, stat.size_bytes, stat.modified_ms))
     except FileMissing:
-        raise missing_log(storage) from None
-    return read_listing(files, start_version=start_version)
+        raise NotATable(f"{LOG_DIRECTORY} is not a directory") if at else missing_log(storage) from None
+    return files
 
 
-def _hint(storage: Storage) -> Hint | BadHint | None:
-    """Read the hint. One that cannot be read, that links outside the table, or that is too large counts as missing."""
+def find_hint(storage: Storage, at: str = "") -> Hint | BadHint | None:
+    """Read the hint of the table at a path of the store. One that cannot be read, that links outside the table, or that
+    is too large counts as missing.
+    """
     try:
-        data = storage.read_range(f"{LOG_DIRECTORY}/{HINT_NAME}", 0, _MAX_HINT_BYTES + 1)
+        data = storage.read_range(f"{_log_directory(at)}/{HINT_NAME}", 0, _MAX_HINT_BYTES + 1)
     except FileMissing:
         return None
     except PathExternal:
@@ -108,6 +118,10 @@ def _hint(storage: Storage) -> Hint | BadHint | None:
             raise  # the listing would retry the same fault again
         return BadHint("hint.bad-json")
     return read_hint(data) if len(data) <= _MAX_HINT_BYTES else BadHint("hint.bad-json")
+
+
+def _log_directory(at: str) -> str:
+    return f"{at}/{LOG_DIRECTORY}" if at else LOG_DIRECTORY
 
 
 def missing_log(storage: Storage) -> DeltacliError:
@@ -195,9 +209,8 @@ def table_directories(storage: Storage, at: str) -> list[str]:
 
 def _has_other_log(storage: Storage, at: str) -> bool:
     """Return True for a directory with a `_delta_log` that is not a directory, where there is no such directory."""
-    below = f"{at}/{LOG_DIRECTORY}" if at else LOG_DIRECTORY
     if isinstance(storage, LocalStorage):
-        return os.path.lexists(os.path.join(storage.root, below))
+        return os.path.lexists(os.path.join(storage.root, _log_directory(at)))
     return any(stat.name == LOG_DIRECTORY for stat in islice(storage.list_from(at, LOG_DIRECTORY), 1))
 
 
