@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from deltacli.api.table import open_table
 from deltacli.operations.table.api_hints import named_items
-from deltacli.spark.own_rows import own_rows
+from deltacli.spark.python_rows import rows_through_python
 from deltacli.spark.session_settings import require_session
 from deltacli.spark.spark_types import spark_schema
 
@@ -44,4 +44,4 @@ def read_changes(
     changes = table.changes(from_version=from_version, to_version=to_version, columns=columns, where=where)
     schema = spark_schema(changes.columns, described=True)
     files = named_items(changes.changed_files(), table.name)
-    return own_rows(spark, table.stores, changes.wanted, files, schema)
+    return rows_through_python(spark, table.stores, changes.wanted, files, schema)

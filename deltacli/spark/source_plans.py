@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from deltacli.delta.log.segment import LogFile
 from deltacli.engine.spark.engine import sendable_location
-from deltacli.engine.spark.worker import Job, Witness
+from deltacli.engine.spark.worker import Job, SeenFile
 from deltacli.errors import DeltacliError, Refused
 from deltacli.operations.read.scan import Selection, data_files
 from deltacli.operations.table.api_hints import name_table
@@ -23,7 +23,7 @@ from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.table.time_travel import find_snapshot
 from deltacli.operations.table.version import Snapshot
 from deltacli.spark.executor_rows import SPEC, read_piece, searchable
-from deltacli.spark.own_rows import require_no_nested_variant
+from deltacli.spark.python_rows import require_no_nested_variant
 from deltacli.spark.spark_types import spark_schema
 from deltacli.spark.streams.batches import Limits, files_between, next_offset
 from deltacli.spark.streams.offsets import StreamOffset
@@ -210,8 +210,8 @@ def partitions_of(table: TableHandle, spec: ReadSpec, files: Iterable[DataFile],
     if not pieces:
         return []
     location = sendable_location(table.stores.location)
-    witness = None if newest is None else Witness(newest.name, newest.size_bytes)
-    job = pickle.dumps(Job(read_piece, location, witness, pickle.dumps({SPEC: spec}, pickle.HIGHEST_PROTOCOL)))
+    seen_file = None if newest is None else SeenFile(newest.name, newest.size_bytes)
+    job = pickle.dumps(Job(read_piece, location, seen_file, pickle.dumps({SPEC: spec}, pickle.HIGHEST_PROTOCOL)))
     return [
         pickle.dumps((job, [pickle.dumps(piece, pickle.HIGHEST_PROTOCOL)]), pickle.HIGHEST_PROTOCOL) for piece in pieces
     ]

@@ -17,10 +17,10 @@ from deltacli.spark.conditions import spark_condition
 from deltacli.spark.deletion_vectors import file_keys, without_deleted
 from deltacli.spark.literals import scalar_literal
 from deltacli.spark.live_files import Locations, SparkFile
-from deltacli.spark.own_rows import own_rows
 from deltacli.spark.parquet_scan import PATH, ROW, Scanner
 from deltacli.spark.parquet_schema import Part, Shape
 from deltacli.spark.partition_values import Values, key_of
+from deltacli.spark.python_rows import rows_through_python
 from deltacli.spark.spark_types import spark_schema, spark_type
 from deltacli.storage.secrets import without_secrets
 from deltacli.units import format_size, plural
@@ -127,7 +127,7 @@ class TablePlan:
             spec = self.selection.rows_wanted(self.snapshot.config)
             files = [own.file.file for own in self.own_files]
             schema = spark_schema(self.columns, described=True)
-            frames.append(own_rows(self.session, self.snapshot.table.stores, spec, files, schema))
+            frames.append(rows_through_python(self.session, self.snapshot.table.stores, spec, files, schema))
         if not frames:
             return self.session.createDataFrame([], spark_schema(self.columns, described=True))
         return with_metadata(reduce(lambda one, other: one.union(other), frames), self.columns)

@@ -33,7 +33,7 @@ class TaskTracker(Generic[Piece, Result]):
         self._is_over = False
 
     def run(self, piece: Piece) -> Result:
-        """Run one task. Raises CancelledError after `land`: a thread may have taken the task without starting it."""
+        """Run one task. Raises CancelledError after `wait_idle`: a thread may hold a task not begun yet."""
         with self._changed:
             if self._is_over:
                 raise CancelledError

@@ -15,7 +15,7 @@ from deltacli.engine.spark import engine as module
 from deltacli.engine.spark.cluster import Cluster
 from deltacli.engine.spark.engine import SparkEngine
 from deltacli.engine.spark.jobs import PROBLEM, _task, run_job
-from deltacli.engine.spark.worker import BEAT, BUG, DONE, FAULT, Job, Row, Witness, greet, run_pieces
+from deltacli.engine.spark.worker import BEAT, BUG, DONE, FAULT, Job, Row, SeenFile, identify, run_pieces
 from deltacli.errors import Refused, UsageError
 from deltacli.storage import open_storage
 from deltacli.storage.location import StoreLocation
@@ -60,7 +60,7 @@ def test_a_window_is_limited_by_the_bytes_of_its_pieces(
         return [Row(number, DONE, pickle.dumps(value)) for number, value in enumerate(values)]
 
     monkeypatch.setattr(module, "run_job", run_here)
-    monkeypatch.setattr(module, "shake_hands", lambda *_: 1)
+    monkeypatch.setattr(module, "check_executors", lambda *_: 1)
     monkeypatch.setattr(module, "_WINDOW_BYTES", 1 << 20)
 
     found = list(engine.spread(length, (bytes(10_000) for _ in range(2_000)), stores))
@@ -142,15 +142,15 @@ def test_short_work_is_one_task_per_slot_and_each_piece_runs_once(
     assert [2 * number for number in range(20)] == [pickle.loads(row.content) for row in rows]
 
 
-def test_a_process_looks_for_the_same_witness_once(stores: TableStores, tmp_path: Path) -> None:
+def test_a_process_looks_for_the_same_seen_file_once(stores: TableStores, tmp_path: Path) -> None:
     newest = tmp_path / "table" / "_delta_log" / f"{5:020d}.checkpoint.parquet"
     assert stores.location is not None
-    witness = Witness(newest.name, 4)
+    seen_file = SeenFile(newest.name, 4)
 
-    first, _ = greet(stores.location, witness)
+    first, _ = identify(stores.location, seen_file)
     newest.unlink()
-    again, _ = greet(stores.location, witness)
-    other, _ = greet(stores.location, Witness(newest.name, 5))
+    again, _ = identify(stores.location, seen_file)
+    other, _ = identify(stores.location, SeenFile(newest.name, 5))
 
     assert [DONE, DONE, FAULT] == [first, again, other]
 
@@ -218,10 +218,10 @@ def test_a_log_without_commits_tells_another_table(engine: SparkEngine, stores: 
     assert stores.location is not None
     (tmp_path / "other").mkdir()
 
-    witness = engine._witness(stores.storage, stores.location)
+    seen_file = engine._seen_file(stores.storage, stores.location)
 
-    assert Witness(f"{5:020d}.checkpoint.parquet", 4) == witness
-    status, content = greet(StoreLocation.of(str(tmp_path / "other")), witness)
+    assert SeenFile(f"{5:020d}.checkpoint.parquet", 4) == seen_file
+    status, content = identify(StoreLocation.of(str(tmp_path / "other")), seen_file)
     fault: Any = pickle.loads(content)
     assert isinstance(fault, Refused)
     assert (status, fault.code) == (FAULT, "cluster.other-table")

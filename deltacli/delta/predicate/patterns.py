@@ -1,5 +1,6 @@
-"""Patterns of LIKE: % matches any text, _ any character, and the character after the escape character matches "
-"itself."""
+"""Patterns of LIKE: % matches any text, _ any character, and the character after the escape character matches
+itself.
+"""
 
 from __future__ import annotations
 

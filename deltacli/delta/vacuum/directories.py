@@ -1,5 +1,6 @@
-"""Many paths at once: their directories, and their bytes. Paths are binary, because names in a store need not be "
-"UTF-8."""
+"""Many paths at once: their directories, and their bytes. Paths are binary, because names in a store need not be
+UTF-8.
+"""
 
 from __future__ import annotations
 

@@ -12,10 +12,10 @@ from deltacli.delta.log.log_path import LOG_DIRECTORY
 from deltacli.engine.base import NOTHING_SHARED, never
 from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.engine.spark.cluster import Cluster, JobFailedError
+from deltacli.engine.spark.executor_check import check_executors
 from deltacli.engine.spark.faults import explain, is_too_large, missing_module
-from deltacli.engine.spark.handshake import shake_hands
 from deltacli.engine.spark.jobs import PROBLEM, run_job
-from deltacli.engine.spark.worker import BUG, FAULT, Job, Row, Witness
+from deltacli.engine.spark.worker import BUG, FAULT, Job, Row, SeenFile
 from deltacli.errors import DeltacliError, UsageError
 from deltacli.progress import SILENT, Progress
 from deltacli.storage.location import StoreLocation
@@ -53,7 +53,7 @@ class SparkEngine(EmbeddedEngine):
         self._cluster = Cluster(session)
         self._is_own = is_own
         self._slots = 0
-        self._witnesses: dict[StoreLocation, Witness | None] = {}
+        self._seen_files: dict[StoreLocation, SeenFile | None] = {}
 
     def spread(
         self,
@@ -110,37 +110,37 @@ class SparkEngine(EmbeddedEngine):
         first job of a table compares versions and the table. Raises what the class says.
         """
         location = sendable_location(stores.location)
-        witness = self._witness(stores.storage, location)
-        if not self._slots or location not in self._witnesses:
+        seen_file = self._seen_file(stores.storage, location)
+        if not self._slots or location not in self._seen_files:
             with self._progress.step("preparing the cluster", unit="jobs", total=1):
-                self._slots = shake_hands(self._cluster, location, witness)
-        self._witnesses[location] = witness
+                self._slots = check_executors(self._cluster, location, seen_file)
+        self._seen_files[location] = seen_file
         content = pickle.dumps(dict(shared), pickle.HIGHEST_PROTOCOL) if shared else b""
         if len(content) <= _INLINE_BYTES:
-            return Job(task, location, witness, content)
+            return Job(task, location, seen_file, content)
         name = f"deltacli-{hashlib.sha256(content).hexdigest()[:24]}.pickle"
         try:
             self._cluster.run(lambda: self._cluster.ship_file(name, content))
         except JobFailedError as failed:
             raise explain(failed, "sending the values that all tasks share") from failed
-        return Job(task, location, witness, shared_name=name)
+        return Job(task, location, seen_file, shared_name=name)
 
     @property
     def slots(self) -> int:
         """Return how many tasks run at once; known after `prepare`."""
         return max(1, self._slots)
 
-    def _witness(self, storage: Storage, location: StoreLocation) -> Witness | None:
+    def _seen_file(self, storage: Storage, location: StoreLocation) -> SeenFile | None:
         """Return the newest commit of the log, found from the one known before; in a log without commits, the newest
         file that has a version in its name.
         """
-        known = self._witnesses.get(location)
+        known = self._seen_files.get(location)
         other = None
         for start in [known.name, "0"] if known is not None else ["0"]:
             newest = None
             for file in storage.list_from(LOG_DIRECTORY, start):
                 if file.name[:1].isdigit():
-                    other = Witness(file.name, file.size_bytes)
+                    other = SeenFile(file.name, file.size_bytes)
                     newest = other if file.name.endswith(".json") else newest
             if newest is not None:
                 return newest

@@ -44,7 +44,7 @@ class Fingerprint(NamedTuple):
         return cls(VERSION, f"{sys.version_info[0]}.{sys.version_info[1]}", pyarrow.__version__)
 
 
-class Witness(NamedTuple):
+class SeenFile(NamedTuple):
     """A file of the log that the driver has seen. An executor that does not see it sees another table."""
 
     name: str
@@ -57,7 +57,7 @@ class Job:
 
     task: Task[Any, Any]
     location: Openable
-    witness: Witness | None
+    seen_file: SeenFile | None
     shared: bytes = b""
     shared_name: str | None = None
 
@@ -74,15 +74,15 @@ _BEAT = Row(-1, BEAT, bytes(1 << 16))
 """As large as the buffer between a worker and Spark, so that it arrives at once."""
 
 _stores: dict[Openable, TableStores] = {}
-_proven: dict[Openable, Witness] = {}
-"""The witness that this process has seen itself, so that a task does not send a request for it again."""
+_proven: dict[Openable, SeenFile] = {}
+"""The file that this process has seen itself, so that a task does not send a request for it again."""
 _shared: dict[str, Mapping[str, Any]] = {}  # Any: values of operations
 
 
-def greet(location: StoreLocation, witness: Witness | None) -> tuple[str, bytes]:
+def identify(location: StoreLocation, seen_file: SeenFile | None) -> tuple[str, bytes]:
     """Return the fingerprint of this process and its time, pickled, or the error where it sees another table."""
     try:
-        _open(Job(_nothing, location, witness))
+        _open(Job(_nothing, location, seen_file))
     except DeltacliError as fault:
         return FAULT, _pickled(_named(fault))
     return DONE, pickle.dumps((*Fingerprint.of_this_process(), system_clock()))
@@ -146,21 +146,21 @@ def _open(job: Job) -> TableStores:
         known = location if isinstance(location, StoreLocation) else None
         stores = TableStores(location.open(), location.open_other, location.allowed, known)
         _keep(_stores, location, stores)
-    if job.witness is not None and _proven.get(job.location) != job.witness:
-        require_same_table(stores, job.witness)
-        _keep(_proven, job.location, job.witness)
+    if job.seen_file is not None and _proven.get(job.location) != job.seen_file:
+        require_same_table(stores, job.seen_file)
+        _keep(_proven, job.location, job.seen_file)
     return stores
 
 
-def require_same_table(stores: TableStores, witness: Witness) -> None:
+def require_same_table(stores: TableStores, seen_file: SeenFile) -> None:
     """Raise Refused unless this process sees the log file that the driver has seen."""
-    path = f"{LOG_DIRECTORY}/{witness.name}"
+    path = f"{LOG_DIRECTORY}/{seen_file.name}"
     try:
         found = stores.storage.stat(path).size_bytes
     except FileMissing:
         found = None
-    if found != witness.size_bytes:
-        seen = "not there" if found is None else f"{found} bytes, {witness.size_bytes} on the driver"
+    if found != seen_file.size_bytes:
+        seen = "not there" if found is None else f"{found} bytes, {seen_file.size_bytes} on the driver"
         raise Refused(
             "executors see another table than the driver",
             code="cluster.other-table",

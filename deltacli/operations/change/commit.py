@@ -84,7 +84,7 @@ def commit(
     pause: Pause = jittered_pause,
     new_txn_id: Callable[[], str] = new_txn_id,
 ) -> Committed | NothingToDo:
-    """Make a request from the newest version and commit it as the next one; return the version, or Unchanged where
+    """Make a request from the newest version and commit it as the next one; return the version, or NothingToDo where
     `make` returns None.
 
     If another writer is first, the request is retried after it, or made again where that commit changed what was read:

@@ -53,7 +53,7 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class CatSummary:
     """What was written: whether it was a checkpoint, and the number of lines of unknown kind."""
 
     version: int
@@ -79,7 +79,7 @@ def find_actions(storage: Storage, version: int, *, checkpoint: bool = False) ->
 
 def read_raw(
     found: Found, kinds: frozenset[str] | None, write: Callable[[bytes], object], *, progress: Progress = SILENT
-) -> Told:
+) -> CatSummary:
     """Write the actions (of these kinds) in blocks of whole lines, in file order."""
     unjudged = Unjudged()
     blocks: Iterator[bytes]
@@ -92,7 +92,7 @@ def read_raw(
         write(block)
     is_commit = isinstance(found.place, LogFile)
     is_empty = isinstance(found.place, LogFile) and found.place.size_bytes == 0
-    return Told(found.version, not is_commit, found.was_asked_for, is_empty, unjudged.lines)
+    return CatSummary(found.version, not is_commit, found.was_asked_for, is_empty, unjudged.lines)
 
 
 def _files_of(storage: Storage, version: int) -> LogListing:

@@ -1,7 +1,7 @@
 """Checking the data files of the newest version: footers, deletion vectors, and at level `data` rows.
 
 Each file is opened once. Footers are read some hundred at a time, rows file by file; the checks get them in columns
-(`rules/file_views.py`), so that memory does not grow with the table.
+(`rules/framework/file_views.py`), so that memory does not grow with the table.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from deltacli.sharing.configuration.fields import ConfigurationFile, Fields
-from deltacli.sharing.configuration.server_keys import SERVER_KEYS, read_settings
+from deltacli.sharing.configuration.server_settings import SERVER_KEYS, read_settings
 from deltacli.sharing.configuration.settings import Configuration
 from deltacli.sharing.configuration.shares import CatalogReader, OpenStore
 from deltacli.storage import open_storage

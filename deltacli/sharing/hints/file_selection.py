@@ -17,7 +17,7 @@ from deltacli.delta.predicate.conditions import And, Condition
 from deltacli.delta.predicate.possible import possible
 from deltacli.delta.stats.record_counts import num_records_column
 from deltacli.errors import DeltacliError
-from deltacli.sharing.hints.careful import Reading, named_columns
+from deltacli.sharing.hints.client_dialects import Reading, named_columns
 from deltacli.sharing.hints.json_predicates import read_json
 from deltacli.sharing.hints.known_values import KnownColumns
 from deltacli.sharing.hints.sql_predicates import read_sql

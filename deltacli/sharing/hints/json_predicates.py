@@ -32,7 +32,7 @@ from deltacli.delta.schema.kinds import Kind
 from deltacli.delta.schema.types import StructType
 from deltacli.delta.sql.nodes import Form, Node
 from deltacli.errors import UsageError
-from deltacli.sharing.hints.careful import UNKNOWN, Reading, careful, compare_between, moved
+from deltacli.sharing.hints.client_dialects import UNKNOWN, Reading, compare_between, for_any_client, moved
 from deltacli.typing import Json
 
 LONGEST = 1 << 20
@@ -124,7 +124,7 @@ class _Reader:
             condition = self._condition(value, 1)
         except _TooLarge as fault:
             return Reading(None, (str(fault),))
-        return Reading(careful(condition), tuple(self.problems))
+        return Reading(for_any_client(condition), tuple(self.problems))
 
     def _condition(self, value: Any, depth: int) -> Condition:
         """Return a part as a condition: UNKNOWN with a problem if it is not understood."""

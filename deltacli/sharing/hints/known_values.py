@@ -17,7 +17,7 @@ from deltacli.delta.predicate.possible import Bounds, Exact, Known
 from deltacli.delta.predicate.prune import is_partition, partition_source, physical_path
 from deltacli.delta.schema.kinds import Kind
 from deltacli.delta.schema.types import StructField
-from deltacli.sharing.hints.careful import ZONE_MICROSECONDS
+from deltacli.sharing.hints.client_dialects import ZONE_MICROSECONDS
 from deltacli.typing import ArrowArray
 
 if TYPE_CHECKING:

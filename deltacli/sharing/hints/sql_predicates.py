@@ -17,7 +17,7 @@ from deltacli.delta.schema.types import StructType
 from deltacli.delta.sql.nodes import Form, Node
 from deltacli.delta.sql.parser import parse_expression
 from deltacli.errors import UsageError
-from deltacli.sharing.hints.careful import Reading, careful, named_columns
+from deltacli.sharing.hints.client_dialects import Reading, for_any_client, named_columns
 
 LONGEST = 16 << 10
 "Characters of one hint."
@@ -49,7 +49,7 @@ def read_sql(text: str, schema: StructType) -> Reading:
     if problem := _ambiguity(nodes, condition, bare):
         return Reading(None, (problem,))
     zoneless = {Kind.TIMESTAMP, Kind.NTZ, *((Kind.DATE,) if any(map(_is_zoned, nodes)) else ())}
-    return Reading(careful(condition, zoneless))
+    return Reading(for_any_client(condition, zoneless))
 
 
 def _described(found: str) -> str:

@@ -22,7 +22,7 @@ from deltacli.sharing.server.logs import NAME
 from deltacli.sharing.server.ports import Access, TokenSeal
 from deltacli.sharing.server.signed_actions import ROWS_A_STEP, FileSource, in_chunks, sign_lines
 from deltacli.sharing.signing.tokens import Bound
-from deltacli.sharing.tables.flights import Steps
+from deltacli.sharing.tables.single_flight import Steps
 
 if TYPE_CHECKING:
     import pyarrow

@@ -23,12 +23,12 @@ from deltacli.sharing.server.application import Application
 from deltacli.sharing.server.change_answers import ChangeAnswers
 from deltacli.sharing.server.file_answers import FileAnswers
 from deltacli.sharing.server.file_urls import FileUrls
-from deltacli.sharing.server.guarding.assembling import make_guarding, require_startable
 from deltacli.sharing.server.guarding.audit import AuditFile
 from deltacli.sharing.server.guarding.connections import Connections
 from deltacli.sharing.server.guarding.guard import RequestGuard
 from deltacli.sharing.server.guarding.reloading import POLL_SECONDS, Reloader
 from deltacli.sharing.server.guarding.serving_state import ServingState
+from deltacli.sharing.server.guarding.setup import make_guarding, require_startable
 from deltacli.sharing.server.lists import Lists
 from deltacli.sharing.server.logs import NAME
 from deltacli.sharing.server.ports import Guard

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.sharing.protocol.file_lines import HASHES, IdHash, LineStyle, lines_of
 from deltacli.sharing.server.ports import TableUrlSigner
-from deltacli.sharing.tables.checking import vector_place, vectors_of
 from deltacli.sharing.tables.file_places import places_of
+from deltacli.sharing.tables.shareable import vector_place, vectors_of
 from deltacli.storage import Storage
 
 if TYPE_CHECKING:

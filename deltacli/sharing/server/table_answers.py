@@ -23,8 +23,8 @@ from deltacli.sharing.server.answers import VERSION_HEADER, Answer, Wishes, head
 from deltacli.sharing.server.pages import FileGroup, Page, PageTokens, assemble, digest_of, end_line
 from deltacli.sharing.server.ports import Access, OpenSigner, TokenSeal
 from deltacli.sharing.server.signed_actions import ROWS_A_STEP, FileSource
-from deltacli.sharing.tables.flights import SharedSteps
 from deltacli.sharing.tables.shared_snapshot import SharedSnapshot, batches_of
+from deltacli.sharing.tables.single_flight import SharedSteps
 from deltacli.sharing.tables.snapshots import SharedSnapshots
 from deltacli.sharing.tables.versions import choose_version, commit_time_ms, first_readable_since
 

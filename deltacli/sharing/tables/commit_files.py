@@ -16,7 +16,7 @@ from deltacli.delta.log.file_actions import whole_actions
 from deltacli.delta.log.segment import LogFile
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.operations.read.changes import with_partition_values
-from deltacli.sharing.tables.checking import find_fault, spelled_alike
+from deltacli.sharing.tables.shareable import find_fault, spelled_alike
 from deltacli.work.commits.reading import is_large, stream_commit
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from deltacli.delta.paths.locate_paths import locate, text_of
-from deltacli.sharing.tables.checking import outside, vector_place, vectors_of
+from deltacli.sharing.tables.shareable import outside, vector_place, vectors_of
 from deltacli.storage import LocalStorage, Storage
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from deltacli.delta.log.segment import LogFile, LogListing
 from deltacli.delta.log.state import StateBuilder, plain_action
 from deltacli.delta.protocol.protocol_action import require_readable
 from deltacli.delta.vectors.descriptor import unique_id_column
-from deltacli.sharing.tables.checking import find_fault, spelled_alike
+from deltacli.sharing.tables.shareable import find_fault, spelled_alike
 from deltacli.sharing.tables.shared_snapshot import SharedSnapshot
 from deltacli.work.commits.reading import read_commit
 

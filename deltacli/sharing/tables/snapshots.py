@@ -15,9 +15,9 @@ from deltacli.operations.table.find_log import Log, find_log, list_log
 from deltacli.operations.table.rebuild import read_snapshot, rebuild
 from deltacli.sharing.model import SharedTable
 from deltacli.sharing.signing.choose import without_signing_options
-from deltacli.sharing.tables.flights import Flights
 from deltacli.sharing.tables.refresh import apply_commits, commits_between
 from deltacli.sharing.tables.shared_snapshot import SharedSnapshot, make_snapshot, make_state
+from deltacli.sharing.tables.single_flight import SingleFlight
 from deltacli.sharing.tables.whole_log import WholeLog
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ class SharedSnapshots:
         self._listed: dict[Place, _Listed] = {}
         self._logs: OrderedDict[Place, WholeLog] = OrderedDict()
         self._kept: OrderedDict[tuple[Place, int], SharedSnapshot] = OrderedDict()
-        self._lock, self._flights = Lock(), Flights()
+        self._lock, self._flights = Lock(), SingleFlight()
         self.use = CacheUse()
 
     def handle(self, table: SharedTable) -> TableHandle:

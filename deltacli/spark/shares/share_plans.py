@@ -19,7 +19,7 @@ from deltacli.sharing.client.opening import open_address
 from deltacli.sharing.client.table_requests import Query
 from deltacli.sharing.client.tables.share_storage import ShareStorage
 from deltacli.spark.live_files import find_live_files
-from deltacli.spark.own_rows import require_no_nested_variant
+from deltacli.spark.python_rows import require_no_nested_variant
 from deltacli.spark.shares.fresh_urls import FreshUrls
 from deltacli.spark.shares.share_log import ShareLog
 from deltacli.spark.shares.share_options import (

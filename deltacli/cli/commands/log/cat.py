@@ -14,7 +14,7 @@ from deltacli.errors import UsageError
 from deltacli.units import plural
 
 if TYPE_CHECKING:
-    from deltacli.operations.read.log_cat import Told
+    from deltacli.operations.read.log_cat import CatSummary
 
 EXIT_CODES = (0, 2, 3, 7, 70)
 
@@ -73,7 +73,7 @@ def cat(
     _say_what_was_left_out(run, told)
 
 
-def _say_what_was_left_out(run: Run, told: Told) -> None:
+def _say_what_was_left_out(run: Run, told: CatSummary) -> None:
     if told.is_checkpoint and not told.was_asked_for:
         run.note(f"note: version {told.version} has no commit file; these are the actions of its checkpoint")
     if told.is_empty:

@@ -50,8 +50,8 @@ def check(run: Run, config: ConfigurationOption = SHARES, level: LevelOption = L
       deltacli share check -c shares.yaml --format csv --output tables.csv
     """
     from deltacli.cli.render.sharing.check import check_result
-    from deltacli.sharing.configuration.checking import check_configuration
     from deltacli.sharing.configuration.recipients_file import read_recipients
+    from deltacli.sharing.configuration.share_check import check_configuration
 
     configuration = read_shares(config, lists_wildcards=True)
     file = configuration.recipients_file

@@ -11,7 +11,7 @@ from deltacli.cli.render.sharing.recipients import share_fields
 from deltacli.cli.render.text_form import write_sections, write_table
 from deltacli.cli.results import Listing
 from deltacli.cli.terminal.term import Style, Terminal
-from deltacli.sharing.configuration.checking import CheckProblem, CheckReport
+from deltacli.sharing.configuration.share_check import CheckProblem, CheckReport
 from deltacli.typing import JsonObject
 from deltacli.units import plural
 

@@ -3,8 +3,8 @@
 A result is drawn where `Terminal.is_drawn`: stdout is a terminal, or colour was forced (`--color always`,
 `FORCE_COLOR`) into something else, where no row and no value is cut. In a pipe nothing here is imported.
 
-Two functions draw most results without a change to their callers: `render.columns.write_table` and
-`render.state.write_sections`. For more than that:
+Two functions draw most results without a change to their callers: `text_form.write_table` and
+`text_form.write_sections`. For more than that:
 
     canvas = Canvas(sink, run.terminal)
     canvas.draw(panel(canvas, "data", grid(canvas, [("files", "12"), ("size", canvas.text("3.2 GiB", Role.SIZE))])))

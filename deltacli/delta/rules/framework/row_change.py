@@ -1,5 +1,6 @@
-"""Count how many rows a commit adds to a table according to its log. Spec: Add File and Remove File; Deletion "
-"Vectors."""
+"""Count how many rows a commit adds to a table according to its log. Spec: Add File and Remove File; Deletion
+Vectors.
+"""
 
 from __future__ import annotations
 

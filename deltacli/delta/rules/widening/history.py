@@ -1,5 +1,6 @@
-"""Rules about type widening: how type changes appear and disappear from one metadata to the next. Spec: Type "
-"Widening."""
+"""Rules about type widening: how type changes appear and disappear from one metadata to the next. Spec: Type
+Widening.
+"""
 
 from __future__ import annotations
 

@@ -9,9 +9,9 @@ import pytest
 
 from deltacli.sharing.configuration.bearer_tokens import create_token
 from deltacli.sharing.configuration.settings import Settings, Tls, is_loopback
-from deltacli.sharing.configuration.starting import refusals_to_start
-from deltacli.sharing.server.guarding.assembling import AdminApplication
+from deltacli.sharing.configuration.start_refusals import refusals_to_start
 from deltacli.sharing.server.guarding.metrics import Metrics
+from deltacli.sharing.server.guarding.setup import AdminApplication
 from deltacli.sharing.server.logs import Scrubbing, scrubbed
 from tests.sharing.server.guarding.asgi import Client
 

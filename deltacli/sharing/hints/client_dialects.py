@@ -51,14 +51,14 @@ def named_columns(condition: Condition) -> Iterator[Column]:
     return (column for column in columns_of(condition) if column != _NOWHERE)
 
 
-def careful(condition: Condition, zoneless: Set[Kind] = frozenset()) -> Condition:
+def for_any_client(condition: Condition, zoneless: Set[Kind] = frozenset()) -> Condition:
     """Return a condition without what clients evaluate differently. Literals next to columns of the `zoneless` kinds
     are times in an unknown zone.
     """
     match condition:
         case Not(Compare(column) as part) if column.kind is Kind.FLOAT:
             # This is how > and >= arrive. NaN is above the literal for some clients, and not for others.
-            return And((Not(careful(part, zoneless)), UNKNOWN))
+            return And((Not(for_any_client(part, zoneless)), UNKNOWN))
         case Compare(column, order, limit):
             return _compared(column, order, limit, zoneless)
         case Contained(column, limits) if column.kind in zoneless:
@@ -67,15 +67,15 @@ def careful(condition: Condition, zoneless: Set[Kind] = frozenset()) -> Conditio
         case CompareColumns():
             return UNKNOWN
         case Not(part):
-            return Not(careful(part, zoneless))
+            return Not(for_any_client(part, zoneless))
         case Truth(part, wanted):
-            return Truth(careful(part, zoneless), wanted)
+            return Truth(for_any_client(part, zoneless), wanted)
         case CompareConditions(left, order, right):
-            return CompareConditions(careful(left, zoneless), order, careful(right, zoneless))
+            return CompareConditions(for_any_client(left, zoneless), order, for_any_client(right, zoneless))
         case And(parts):
-            return And(tuple(careful(part, zoneless) for part in parts))
+            return And(tuple(for_any_client(part, zoneless) for part in parts))
         case Or(parts):
-            return Or(tuple(careful(part, zoneless) for part in parts))
+            return Or(tuple(for_any_client(part, zoneless) for part in parts))
     return condition
 
 

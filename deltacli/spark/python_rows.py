@@ -33,7 +33,7 @@ def engine_of(session: Any) -> SparkEngine:  # Any: a SparkSession
     return engine
 
 
-def own_rows(
+def rows_through_python(
     session: Any, stores: TableStores, spec: ReadSpec, files: Iterable[DataFile], schema: Any
 ) -> Any:  # Any: a DataFrame
     """Return the rows of files as a frame of a schema of Spark, as `read_rows` reads them.

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 Result = TypeVar("Result")
 
 
-class Flights:
+class SingleFlight:
     """Runs the work for a key once, while callers with the same key wait for its result."""
 
     def __init__(self) -> None:
@@ -53,7 +53,7 @@ class SharedSteps:
         self._callers: dict[Hashable, int] = {}
         self._kept: OrderedDict[tuple[Hashable, Hashable], bytes] = OrderedDict()
         self._kept_bytes = 0
-        self._flights = Flights()
+        self._flights = SingleFlight()
         self._lock = RLock()  # whoever is interrupted by the garbage collector may hold it, and an answer ends there
 
     @property

@@ -10,7 +10,7 @@ from deltacli.clock import system_clock
 from deltacli.engine.spark.cluster import JobFailedError
 from deltacli.engine.spark.faults import explain, missing_module
 from deltacli.engine.spark.jobs import PROBLEM, RESULT
-from deltacli.engine.spark.worker import FAULT, Fingerprint, Witness
+from deltacli.engine.spark.worker import FAULT, Fingerprint, SeenFile
 from deltacli.errors import Refused, UsageError
 from deltacli.units import format_timestamp
 
@@ -22,13 +22,13 @@ _CLOCK_MS = 30_000
 """Milliseconds by which the clocks of hosts may differ."""
 
 
-def shake_hands(cluster: Cluster, location: StoreLocation, witness: Witness | None) -> int:
+def check_executors(cluster: Cluster, location: StoreLocation, seen_file: SeenFile | None) -> int:
     """Ship the package, compare every executor that answers with the driver, and return the number of task slots.
 
     Raises UsageError for other versions and missing modules, Refused for another table, and ClusterFailed.
     """
     wanted = Fingerprint.of_this_process()
-    payload = pickle.dumps((location, witness))
+    payload = pickle.dumps((location, seen_file))
     sent_ms = system_clock()
     try:
         cluster.run(cluster.ship_package)
@@ -78,9 +78,9 @@ def _answers(cluster: Cluster, payload: bytes) -> list[tuple[str, bytes]]:
         for _ in batches:
             pass
         try:
-            from deltacli.engine.spark.worker import greet
+            from deltacli.engine.spark.worker import identify
 
-            status, content = greet(*pickle.loads(payload))
+            status, content = identify(*pickle.loads(payload))
         except ImportError as missing:
             status, content = "problem", f"{missing.name or ''}\n{missing}".encode()
         columns = [pa.array([0], pa.int64()), pa.array([status]), pa.array([content], pa.binary())]

@@ -218,7 +218,7 @@ def _client_problems(
 
 
 def _configuration_problems(configuration: Configuration) -> Iterator[CheckProblem]:
-    from deltacli.sharing.configuration.starting import refusals_to_start
+    from deltacli.sharing.configuration.start_refusals import refusals_to_start
 
     for refusal in refusals_to_start(configuration.settings, is_authenticated=configuration.is_authenticated):
         yield CheckProblem(refusal.code, f"the server does not start: {refusal.message}")
