@@ -1,4 +1,4 @@
-"""`python -m deltacli` and the console script. It answers `--version` before anything heavy is imported."""
+"""`python -m deltacli` and the console script. It answers `--version` and `--help` before imports that take time."""
 
 from __future__ import annotations
 
@@ -26,6 +26,14 @@ def main() -> None:
         from deltacli.cli.terminal.streams import mend_standard_streams
 
         mend_standard_streams()
+    from deltacli.cli.invocation import ASK_FOR_HELP, help_as_option
+
+    *words, last = help_as_option(sys.argv[1:])
+    if last in ASK_FOR_HELP:
+        from deltacli.cli.help_page import show_generated_help
+
+        if show_generated_help(words):
+            _leave(0)
     # Imports and replay create many objects and few cycles: fewer collections save a tenth of the time, and no memory.
     gc.set_threshold(50_000, 20, 100)
     import signal

@@ -1,18 +1,25 @@
 """Write the files that are made from the code.
 
-These are completions, manual pages, the command reference, the rules, tables in the docs, schemas and screens.
+These are completions, help and manual pages, the command reference, the rules, tables in the docs, schemas and screens.
 `python -m tools.generate` writes them. `--check` names those that differ, writes nothing, and exits with 1.
 """
 
 from __future__ import annotations
 
+import json
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
+import typer
+
+from deltacli.cli.app import build_app
+from deltacli.cli.help_page import command_page, group_page
 from deltacli.cli.options.sections import Section
 from deltacli.errors import EXIT_CODES
+from deltacli.typing import JsonObject
 from tools.bash_completion import render_bash
 from tools.command_tree import Command, Option, read_commands, read_tree
 from tools.environment import read_environment, variables_of
@@ -26,6 +33,25 @@ from tools.zsh_completion import render_zsh
 __all__ = ["files", "read_commands"]
 
 ROOT = Path(__file__).resolve().parent.parent
+
+
+def render_help_pages() -> str:
+    """Return the help of all commands and groups as JSON, one page a line."""
+    pages = dict(_help_pages(typer.main.get_command(build_app()), (), None))
+    lines = (f"{json.dumps(' '.join(path))}: {json.dumps(page, ensure_ascii=False)}" for path, page in pages.items())
+    return "{\n" + ",\n".join(lines) + "\n}\n"
+
+
+def _help_pages(
+    command: Any, path: tuple[str, ...], parent: Any
+) -> Iterator[tuple[tuple[str, ...], JsonObject]]:  # Any: typer's own click
+    context = command.context_class(
+        command, info_name=(path or ("deltacli",))[-1], parent=parent, **command.context_settings
+    )
+    below = getattr(command, "commands", {})
+    yield path, (group_page if below else command_page)(command, context)
+    for name in below:
+        yield from _help_pages(below[name], (*path, name), context)
 
 
 def render_reference(root: Command, environment: Mapping[str, str]) -> str:
@@ -98,6 +124,7 @@ def files() -> dict[str, str]:
         "completions/deltacli.bash": render_bash(root),
         "completions/_deltacli": render_zsh(root),
         "completions/deltacli.fish": render_fish(root),
+        "deltacli/cli/help_pages.json": render_help_pages(),
         "docs/commands.md": render_reference(root, environment),
         "docs/rules.md": render_rules_page(),
         "docs/paimon-rules.md": render_paimon_rules_page(),

@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import Any
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
 from deltacli import __version__
 from deltacli.cli.command_tree import (
@@ -17,7 +18,6 @@ from deltacli.cli.command_tree import (
     Path,
     below,
     first_argument,
-    help_as_option,
     is_command,
     move_shared_options,
     path_in,
@@ -25,8 +25,7 @@ from deltacli.cli.command_tree import (
 )
 from deltacli.cli.errors import report_details, report_error, say_document, wants_json
 from deltacli.cli.formats import AnyFormat
-from deltacli.cli.help import HelpCommand, HelpGroup
-from deltacli.cli.invocation import invocation
+from deltacli.cli.invocation import ASK_FOR_HELP, help_as_option, invocation
 from deltacli.cli.options.run import ReaderGoneError, with_shared_options
 from deltacli.cli.terminal.interrupts import Interrupted, signals_raise
 from deltacli.cli.terminal.libraries import libraries_muted
@@ -36,13 +35,12 @@ from deltacli.errors import EXIT_BUG, EXIT_CODES, DeltacliError, MemoryExhausted
 from deltacli.memory_limit import choose_allocator, exhausted_by, is_exhaustion, require_room
 
 _READER_GONE = 128 + 13  # SIGPIPE, which some systems do not name
-_ASK_FOR_HELP = ["-h", "--help"]
 _NEEDS_LITTLE = frozenset(
     {("completion",), ("fleet", "check"), ("fleet", "status"), ("history",), ("log", "cat"), ("spark", "package")}
     | {path for path in WITHOUT_TABLE if path[:1] == ("share",) and len(path) == 3}
 )
 """Commands that need no pyarrow: they read logs line by line, or no table at all."""
-_CONTEXT = {"help_option_names": _ASK_FOR_HELP}
+_CONTEXT = {"help_option_names": list(ASK_FOR_HELP)}
 
 _HELP = """Administer Delta Lake table directories, without a JVM.
 
@@ -58,6 +56,20 @@ Examples:
   deltacli validate ./tbl               check it against the protocol
   deltacli log cat ./tbl 3              print the actions of version 3
 """
+
+
+class _Command(TyperCommand):
+    def get_help(self, ctx: Any) -> str:  # Any: typer's own click
+        from deltacli.cli.help_page import command_page, fold
+
+        return fold(command_page(self, ctx))
+
+
+class _Group(TyperGroup):
+    def get_help(self, ctx: Any) -> str:  # Any: typer's own click
+        from deltacli.cli.help_page import fold, group_page
+
+        return fold(group_page(self, ctx))
 
 
 def build_app(at: Path | None = None) -> typer.Typer:
@@ -85,14 +97,14 @@ def build_app(at: Path | None = None) -> typer.Typer:
             names_choose=getattr(module, "NAMES_CHOOSE", True),
         )
         group, ending = groups[tuple(above)], _exits(module.EXIT_CODES)
-        group.command(last, cls=HelpCommand, epilog=ending, context_settings=_CONTEXT)(command)
+        group.command(last, cls=_Command, epilog=ending, context_settings=_CONTEXT)(command)
     return app
 
 
 def _make_group(name: str, text: str, epilog: str) -> typer.Typer:
     return typer.Typer(
         name=name,
-        cls=HelpGroup,
+        cls=_Group,
         add_completion=False,
         rich_markup_mode=None,
         pretty_exceptions_enable=False,
@@ -145,9 +157,9 @@ def run(argv: Sequence[str]) -> int:
 def _run(arguments: Sequence[str]) -> int:
     """Run one command and return its exit code; every fault maps to one."""
     path = path_of(arguments)
-    asks_for_help = set(arguments) <= set(_ASK_FOR_HELP)
+    asks_for_help = set(arguments) <= set(ASK_FOR_HELP)
     try:
-        if is_command(path) and path not in _NEEDS_LITTLE and not set(arguments) & set(_ASK_FOR_HELP):
+        if is_command(path) and path not in _NEEDS_LITTLE and not set(arguments) & set(ASK_FOR_HELP):
             require_room()
         outcome = build_app(path if path or asks_for_help else None)(
             arguments, standalone_mode=False, prog_name="deltacli"

@@ -238,13 +238,6 @@ def move_shared_options(argv: Sequence[str]) -> list[str]:
     return [*path, *moved, *argv[position:]] if is_command(path) else list(argv)
 
 
-def help_as_option(arguments: Sequence[str]) -> list[str]:
-    """Return `help COMMAND` as `COMMAND --help`, and the bare program as `--help`; other arguments as they are."""
-    if not arguments:
-        return ["--help"]
-    return [*arguments[1:], "--help"] if arguments[0] == "help" else list(arguments)
-
-
 def first_argument(arguments: Sequence[str], valued: Iterable[str]) -> str | None:
     """Return the first word after the command that is neither an option nor the value of a `valued` option."""
     takes_value, skip, only_arguments = set(valued), False, False

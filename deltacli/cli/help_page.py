@@ -1,20 +1,28 @@
 """Help of commands and groups: plain text in sections, as wide as the terminal.
 
-Drawn without rich, so that help takes no longer than the import of typer.
+A page is a JSON object of texts that are not folded yet. It is read from the command tree, or, where the command line
+asks for help only, from a generated file, which imports neither typer nor the command.
 """
 
 from __future__ import annotations
 
+import json
 import os
-import shutil
 import sys
 import textwrap
-from collections.abc import Iterator, Sequence
-from inspect import cleandoc
-from typing import Any, NamedTuple, get_args
 
-from deltacli.cli.options.global_options import GLOBAL_OPTIONS
-from deltacli.cli.options.sections import Section, section_of
+TYPE_CHECKING = False  # importing it takes as long as folding a page
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from typing import Any
+
+    from deltacli.typing import JsonObject
+
+    Entries = Iterable[tuple[str, str]]
+    """Options, arguments or commands, and their descriptions."""
+
+GENERATED = os.path.join(os.path.dirname(__file__), "help_pages.json")
+"""The pages of all commands and groups by name; that of the program has none."""
 
 WIDTH = 80
 """Columns of help that is written to a pipe."""
@@ -24,78 +32,71 @@ _WIDEST_PROSE = 100
 _ELSEWHERE = "explained by deltacli --help"
 
 
-class Entry(NamedTuple):
-    """An option, an argument or a command, and its description."""
-
-    name: str
-    text: str
-
-
-class Page(NamedTuple):
-    """The device that help is written to."""
-
-    width: int
-    is_bold: bool
-
-    def heading(self, text: str, remark: str = "") -> str:
-        """Return the line above a section."""
-        title = f"\x1b[1m{text}:\x1b[0m" if self.is_bold else f"{text}:"
-        return f"{title} {remark}".rstrip()
+def show_generated_help(path: Sequence[str]) -> bool:
+    """Write the generated page of a command or a group. False where it is missing or cannot be written."""
+    name = " ".join(path)
+    if name.split() != path:
+        return False
+    try:
+        with open(GENERATED, encoding="utf-8") as file:
+            page = json.load(file)[name]
+        sys.stdout.write(fold(page) + "\n")
+        sys.stdout.flush()
+    except (OSError, LookupError, ValueError):
+        return False
+    return True
 
 
-def command_help(command: Any, context: Any) -> str:  # Any: typer's own click
-    """Return the help of a command: usage, description, examples, options in sections, exit codes."""
-    page = _page()
+def command_page(command: Any, context: Any) -> JsonObject:  # Any: typer's own click
+    """Return the page of a command: usage, description, examples, options in sections, exit codes."""
+    from deltacli.cli.options.sections import Section
+
     sections = _sections(command, context)
     names = [spelled.replace(" ", "\xa0") for spelled, _ in sections.pop(Section.GLOBAL, [])]
-    blocks = [_usage(command, context), *_description(command.help or "", page)]
-    if arguments := _arguments(command, context):
-        sections = {"Arguments": arguments, **sections}
-    blocks += _definitions(sections, page)
-    blocks.append([page.heading(Section.GLOBAL, f"({_ELSEWHERE})"), *_block("  ".join(names), page.width)])
-    return _joined([*blocks, _exit_codes(command.epilog or "", page)])
+    arguments = [found for found in command.get_params(context) if found.param_type_name == "argument"]
+    if arguments:
+        sections = {"Arguments": [(_spelled(found), found.help or "") for found in arguments], **sections}
+    return {
+        "usage": [context.command_path, "[OPTIONS]", *map(_spelled, arguments)],
+        "description": _cleaned(command.help),
+        "lists": [sections],
+        "names": {Section.GLOBAL: "  ".join(names)},
+        "exit codes": command.epilog or "",
+    }
 
 
-def group_help(group: Any, context: Any) -> str:  # Any: typer's own click
-    """Return the help of a group: usage, description, examples, commands, options; the root has the global ones."""
-    page = _page()
-    is_root = context.parent is None
-    commands = [Entry(name, _summary(command)) for name, command in group.commands.items() if not command.hidden]
-    own = [entry for entries in _sections(group, context).values() for entry in entries]
-    options = {"Global options": [*_global_options(), *own]} if is_root else {"Options": own}
-    blocks = [_usage(group, context), *_description(group.help or "", page)]
-    blocks += [*_definitions({"Commands": commands}, page), *_definitions(options, page)]
-    return _joined([*blocks, _block(cleandoc(group.epilog or ""), page.width)])
-
-
-def _page() -> Page:
-    """Return the terminal, or 80 plain columns."""
-    if not sys.stdout.isatty():
-        return Page(WIDTH, is_bold=False)
-    is_plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb" or not sys.stderr.isatty()
-    return Page(max(shutil.get_terminal_size((WIDTH, 24)).columns, _LEAST_WIDTH), is_bold=not is_plain)
-
-
-def _usage(command: Any, context: Any) -> list[str]:  # Any: typer's own click
-    arguments = [
-        _spelled(argument) for argument in command.get_params(context) if argument.param_type_name == "argument"
+def group_page(group: Any, context: Any) -> JsonObject:  # Any: typer's own click
+    """Return the page of a group: usage, description, examples, commands, options; the root has the global ones."""
+    commands = [
+        (name, " ".join(_cleaned(command.help).split("\n\n")[0].split()))
+        for name, command in group.commands.items()
+        if not command.hidden
     ]
-    rest = ["COMMAND", "..."] if hasattr(command, "commands") else arguments
-    return [" ".join(["Usage:", context.command_path, "[OPTIONS]", *rest])]
+    own = [entry for entries in _sections(group, context).values() for entry in entries]
+    options = {"Options": own} if context.parent else {"Global options": [*_global_options(), *own]}
+    return {
+        "usage": [context.command_path, "[OPTIONS]", "COMMAND", "..."],
+        "description": _cleaned(group.help),
+        "lists": [{"Commands": commands}, options],
+        "closing": _cleaned(group.epilog),
+    }
 
 
-def _sections(command: Any, context: Any) -> dict[str, list[Entry]]:  # Any: typer's own click
+def _cleaned(text: str | None) -> str:
+    from inspect import cleandoc
+
+    return cleandoc(text or "")
+
+
+def _sections(command: Any, context: Any) -> dict[str, list[tuple[str, str]]]:  # Any: typer's own click
     """Return the options of a command by section, those without a section first."""
-    sections: dict[str, list[Entry]] = {"Options": [], **{section: [] for section in Section}}
+    from deltacli.cli.options.sections import Section, section_of
+
+    sections: dict[str, list[tuple[str, str]]] = {"Options": [], **{section: [] for section in Section}}
     for parameter in command.get_params(context):
         if parameter.param_type_name == "option" and (record := parameter.get_help_record(context)) is not None:
-            sections[section_of(parameter.opts) or "Options"].append(Entry(*record))
+            sections[section_of(parameter.opts) or "Options"].append(record)
     return {heading: entries for heading, entries in sections.items() if entries}
-
-
-def _arguments(command: Any, context: Any) -> list[Entry]:  # Any: typer's own click
-    parameters = [parameter for parameter in command.get_params(context) if parameter.param_type_name == "argument"]
-    return [Entry(_spelled(parameter), parameter.help or "") for parameter in parameters]
 
 
 def _spelled(argument: Any) -> str:  # Any: typer's own click
@@ -103,52 +104,66 @@ def _spelled(argument: Any) -> str:  # Any: typer's own click
     return name if argument.required else f"[{name}]"
 
 
-def _global_options() -> Iterator[Entry]:
+def _global_options() -> Entries:
     """Return the global options as they are declared."""
+    from typing import get_args
+
+    from deltacli.cli.options.global_options import GLOBAL_OPTIONS
+
     for annotation in GLOBAL_OPTIONS.values():
         option = get_args(annotation)[-1]
         spellings = ", ".join(str(name) for name in (option.default, *option.param_decls) if name)
-        yield Entry(f"{spellings} {option.metavar or ''}".rstrip(), option.help)
+        yield f"{spellings} {option.metavar or ''}".rstrip(), option.help
 
 
-def _summary(command: Any) -> str:  # Any: typer's own click
-    return " ".join(cleandoc(command.help or "").split("\n\n")[0].split())
+def fold(page: JsonObject) -> str:
+    """Return the text of a page, as wide as the terminal, or in 80 plain columns."""
+    width, is_bold = WIDTH, False
+    if sys.stdout.isatty():
+        import shutil
+
+        width = max(shutil.get_terminal_size((WIDTH, 24)).columns, _LEAST_WIDTH)
+        is_bold = not (os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb" or not sys.stderr.isatty())
+    title = "\x1b[1m{}:\x1b[0m" if is_bold else "{}:"
+    blocks = [[" ".join(["Usage:", *page["usage"]])], *_description(page["description"], width)]
+    for sections in page["lists"]:
+        blocks += _definitions(sections, title, width)
+    for heading, names in page.get("names", {}).items():
+        blocks.append([f"{title.format(heading)} ({_ELSEWHERE})", *_block(names, width)])
+    if exit_codes := page.get("exit codes"):
+        heading, *lines = exit_codes.replace("\b\n", "").splitlines()
+        blocks.append([title.format(heading.rstrip(":")), *(_in_one_line(line, width) for line in lines)])
+    blocks.append(_block(page.get("closing", ""), width))
+    return "\n\n".join("\n".join(block) for block in blocks if block)
 
 
-def _description(text: str, page: Page) -> Iterator[list[str]]:
+def _description(text: str, width: int) -> Iterator[list[str]]:
     """Return the paragraphs of a help text: prose is refilled, examples are unchanged."""
-    for paragraph in cleandoc(text).split("\n\n"):
+    for paragraph in text.split("\n\n"):
         lines = paragraph.replace("\b", "").strip("\n").splitlines()
         if any(line.startswith(" ") for line in lines):
             yield [f"  {line}" for line in lines]
         else:
-            yield _block(" ".join(lines), min(page.width, _WIDEST_PROSE))
+            yield _block(" ".join(lines), min(width, _WIDEST_PROSE))
 
 
-def _definitions(sections: dict[str, list[Entry]], page: Page) -> Iterator[list[str]]:
+def _definitions(sections: Mapping[str, Sequence[tuple[str, str]]], title: str, width: int) -> Iterator[list[str]]:
     """Return lists of names and descriptions below headings, with all descriptions in one column."""
-    widest = page.width * 2 // 5
-    names = [len(entry.name) for entries in sections.values() for entry in entries]
-    column = max((length for length in names if length <= widest), default=0) + 4
+    names = [len(name) for entries in sections.values() for name, _ in entries]
+    column = max((length for length in names if length <= width * 2 // 5), default=0) + 4
     for heading, entries in sections.items():
-        yield [page.heading(heading), *(line for entry in entries for line in _defined(entry, column, page.width))]
+        yield [title.format(heading), *(line for entry in entries for line in _defined(*entry, column, width))]
 
 
-def _defined(entry: Entry, column: int, width: int) -> list[str]:
+def _defined(name: str, text: str, column: int, width: int) -> list[str]:
     """Return the lines of a name and its description; a name that is too long has a line of its own."""
     indent = " " * column
-    text = " ".join(entry.text.split())
+    text = " ".join(text.split())
     lines = textwrap.wrap(text, width, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False)
-    name = f"  {entry.name}"
+    name = f"  {name}"
     if not lines or len(name) + 2 > column:
         return [name, *lines]
     return [name.ljust(column) + lines[0].lstrip(), *lines[1:]]
-
-
-def _exit_codes(epilog: str, page: Page) -> list[str]:
-    """Return the exit codes, one line each; examples that do not fit are left out."""
-    heading, *lines = epilog.replace("\b\n", "").splitlines()
-    return [page.heading(heading.rstrip(":")), *(_in_one_line(line, page.width) for line in lines)]
 
 
 def _in_one_line(line: str, width: int) -> str:
@@ -164,7 +179,3 @@ def _block(text: str, width: int) -> list[str]:
     """Return text in lines of at most `width`; no-break spaces hold words together."""
     lines = textwrap.wrap(text, width, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False)
     return [line.replace("\xa0", " ") for line in lines]
-
-
-def _joined(blocks: Sequence[Sequence[str]]) -> str:
-    return "\n\n".join("\n".join(block) for block in blocks if block)

@@ -18,3 +18,12 @@ class Invocation:
 
 
 invocation = Invocation()
+
+ASK_FOR_HELP = ("-h", "--help")
+
+
+def help_as_option(arguments: Sequence[str]) -> list[str]:
+    """Return `help COMMAND` as `COMMAND --help`, and the bare program as `--help`; other arguments as they are."""
+    if not arguments:
+        return ["--help"]
+    return [*arguments[1:], "--help"] if arguments[0] == "help" else list(arguments)

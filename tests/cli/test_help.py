@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+from deltacli.cli import help_page
 from deltacli.cli.commands.completion import SCRIPTS
 from deltacli.cli.options.sections import Section, section_of
 from tests.cli.pty_session import Session
@@ -30,12 +32,21 @@ def test_help_shows_examples_first_and_exit_codes_last(command: str) -> None:
     assert result.out.index("Examples:") < result.out.index("Output:")
 
 
-def test_the_version_is_printed_without_loading_the_package() -> None:
-    result = deltacli("--version")
-    checked = [sys.executable, "-X", "importtime", "-m", "deltacli", "--version"]
+@pytest.mark.parametrize(
+    ("arguments", "beginning"),
+    [
+        (["--version"], "deltacli 0."),
+        (["--help"], "Usage: deltacli [OPTIONS]"),
+        (["help", "fleet", "plan"], "Usage: deltacli fleet plan"),
+    ],
+)
+def test_version_and_help_are_printed_without_loading_the_package(arguments: list[str], beginning: str) -> None:
+    checked = [sys.executable, "-X", "importtime", "-m", "deltacli", *arguments]
 
-    imported = subprocess.run(checked, capture_output=True, text=True, check=True).stderr
-    assert result.out.startswith("deltacli 0.")
+    done = subprocess.run(checked, capture_output=True, text=True, check=True)
+    imported = done.stderr
+    assert deltacli(*arguments).out == done.stdout
+    assert done.stdout.startswith(beginning)
     assert not [line for line in imported.splitlines() if "typer" in line or "pyarrow" in line or "orjson" in line]
 
 
@@ -57,6 +68,19 @@ def test_history_imports_neither_pyarrow_nor_the_modules_of_clusters_and_help(
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
 
     assert (0, "") == (done.returncode, done.stderr)
+
+
+def test_help_without_its_generated_page_comes_from_the_command_tree(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for text in ("{}", "{"):
+        (tmp_path / "pages.json").write_text(text)
+        monkeypatch.setattr(help_page, "GENERATED", str(tmp_path / "pages.json"))
+        assert not help_page.show_generated_help(["validate"])
+    monkeypatch.setattr(help_page, "GENERATED", str(tmp_path / "none.json"))
+
+    assert not help_page.show_generated_help(["validate"])
+    assert capsys.readouterr().out == ""
 
 
 def test_generated_files_are_up_to_date() -> None:

@@ -18,7 +18,7 @@ PLACES = {
 }
 
 
-def test_the_wheel_brings_completions_and_manual_pages(tmp_path: Path) -> None:
+def test_the_wheel_brings_completions_help_and_manual_pages(tmp_path: Path) -> None:
     build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
     subprocess.run(build, cwd=ROOT, check=True, capture_output=True)
     pages = ["deltacli", *(f"deltacli-{command.name.replace(' ', '-')}" for command in read_commands())]
@@ -28,7 +28,9 @@ def test_the_wheel_brings_completions_and_manual_pages(tmp_path: Path) -> None:
     data = f"deltacli-{__version__}.data/data/"
     with zipfile.ZipFile(wheel) as archive:
         packed = {name.removeprefix(data): archive.read(name) for name in archive.namelist() if name.startswith(data)}
+        help_pages = archive.read("deltacli/cli/help_pages.json")
         scripts = {source: archive.read(f"deltacli/cli/{source}") for source in PLACES}
 
     assert {place: (ROOT / source).read_bytes() for source, place in expected.items()} == packed
     assert {source: (ROOT / source).read_bytes() for source in PLACES} == scripts
+    assert (ROOT / "deltacli/cli/help_pages.json").read_bytes() == help_pages
