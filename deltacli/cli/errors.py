@@ -6,12 +6,34 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from types import MappingProxyType
 
+from deltacli.cli.command_tree import path_of
 from deltacli.cli.invocation import invocation
 from deltacli.cli.options.configuration import Variable
 from deltacli.cli.render.json import dumps
-from deltacli.cli.terminal.shell import again_with, fill_hint
+from deltacli.cli.terminal.shell import again_with, fill_hint, quoted_table
 from deltacli.cli.terminal.term import say, say_json, visible
 from deltacli.errors import DeltacliError, PaimonTable, PathExternal, UsageError
+
+INSTEAD: Mapping[str, str] = {
+    "changes": "an engine reads row changes from the system table $audit_log",
+    "checkpoint": "nothing is needed: a Paimon snapshot names all its files",
+    "features": "options enable features: deltacli alter TABLE set KEY=VALUE",
+    "log backup": "an engine keeps a state as a tag or a branch: sys.create_tag, sys.create_branch",
+    "log cat": "deltacli snapshot TABLE --snapshot-id N shows a snapshot",
+    "log compact": "writers merge manifests when they commit",
+    "log crc": "deltacli validate TABLE checks schemas, snapshots and manifests",
+    "log expire": "an engine deletes old snapshots: sys.expire_snapshots; deltacli vacuum TABLE --schemas old schemas",
+    "log restore": "an engine returns to a snapshot or tag: sys.rollback_to",
+    "properties": "deltacli snapshot TABLE shows options, deltacli alter TABLE set KEY=VALUE changes them",
+    "read": "an engine, or the package pypaimon, reads rows",
+}
+"""Commands that work on Delta tables only."""
+
+
+def _instead_of(arguments: Sequence[str], table: str | None) -> str | None:
+    """Return what does the work of a command line on a Paimon table, None for commands that work on both formats."""
+    found = INSTEAD.get(" ".join(path_of(arguments)))
+    return found if found is None or table is None else found.replace("TABLE", quoted_table(table))
 
 
 def report_error(error: DeltacliError, arguments: Sequence[str], table: str | None) -> None:
@@ -66,9 +88,9 @@ def say_document(
 
 def _name_what_works(error: PaimonTable, arguments: Sequence[str], table: str | None) -> None:
     """Add to the facts what does the work of the command on a Paimon table."""
-    from deltacli.cli.paimon_instead import instead_of
+    from deltacli.cli.errors import _instead_of
 
-    if (instead := instead_of(arguments, table)) is not None:
+    if (instead := _instead_of(arguments, table)) is not None:
         error.facts["instead"] = instead
 
 

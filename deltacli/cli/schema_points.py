@@ -78,7 +78,7 @@ class SchemaPoint(NamedTuple):
         return describe_paimon(found) if isinstance(found, PaimonSnapshot) else describe_delta(found)
 
     def _of_file(self, run: Run, path: str) -> DescribedSchema:
-        from deltacli.operations.schemas.schema_files import describe_file
+        from deltacli.operations.schemas.described import describe_file
 
         if self != SchemaPoint():
             raise UsageError(f"{path} is a file, which has no versions", code="usage.point")

@@ -2,19 +2,167 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from deltacli.cli.confirmation import require_confirmation, require_now_is_not_ahead
 from deltacli.cli.invocation import invocation
 from deltacli.cli.options.run import Run
+from deltacli.cli.render.columns import Column
+from deltacli.cli.render.json import envelope
+from deltacli.cli.render.sections import Section
+from deltacli.cli.render.text_form import write_sections, write_table
+from deltacli.cli.results import Document, Emit, Grid, Result, RowGrid, emit_lines, line_of
 from deltacli.cli.terminal.interrupts import Interrupted
 from deltacli.cli.terminal.shell import again, again_with, again_without, quoted_table
+from deltacli.cli.terminal.term import Style, Terminal
 from deltacli.errors import DeltacliError, PaimonTable, Refused
-from deltacli.units import format_size, parse_duration, plural
+from deltacli.operations.paimon.vacuum_schemas import (
+    DEFAULT_KEEP_LAST,
+    DEFAULT_RETENTION_MS,
+    SchemaFile,
+    SchemaVacuumOutcome,
+    SchemaVacuumPlan,
+    SchemaVacuumRequest,
+    Verdict,
+    execute_schema_vacuum,
+    plan_schema_vacuum,
+    require_all_deleted,
+    require_allowed,
+)
+from deltacli.typing import Json
+from deltacli.units import (
+    format_duration,
+    format_moment,
+    format_ranges,
+    format_size,
+    format_timestamp,
+    parse_duration,
+    plural,
+)
 
 if TYPE_CHECKING:
-    from deltacli.operations.paimon.vacuum_schemas import SchemaVacuumOutcome, SchemaVacuumPlan, SchemaVacuumRequest
     from deltacli.storage import Storage
+
+_WHY: Mapping[Verdict, str] = {
+    Verdict.NEWEST: "the newest version",
+    Verdict.OLDEST: "the oldest version, whose time identifies the table",
+    Verdict.USED: "in use",
+    Verdict.LAST: "among the last versions",
+    Verdict.YOUNG: "written or replaced after the cutoff",
+    Verdict.UNREADABLE: "cannot be read, so nothing is known about it",
+}
+_FAILURES = 10
+
+
+@dataclass
+class _SchemaVacuumResult(Result):
+    """The plan with its outcome. Lines and columns name every schema file, the others where that is asked for."""
+
+    plan: SchemaVacuumPlan
+    outcome: SchemaVacuumOutcome | None
+    dry_run: bool
+    lists: bool
+
+    def document(self) -> Document:
+        fields = envelope("deltacli.vacuum", self.plan.table, complete=True, table_format="paimon") | self._content()
+        items = {"items": [file.as_json() for file in self.plan.files]} if self.lists else {}
+        return Document(fields | items)
+
+    def lines(self, emit: Emit) -> bool:
+        emit_lines(emit, (file.as_json() for file in self.plan.files), "schema-file")
+        emit(line_of({"table": self.plan.table, **self._content()}, "schema-vacuum"))
+        return True
+
+    def grid(self) -> Grid:
+        return RowGrid(_columns(), self.plan.files)
+
+    def sections(self, _terminal: Terminal) -> Sequence[Section]:
+        plan, request = self.plan, self.plan.request
+        cutoff = (
+            f"schemas replaced before {format_moment(plan.cutoff_ms)} UTC ({format_duration(request.retention_ms)})"
+        )
+        sections = [
+            Section("table", [plan.table]),
+            Section("branch", [request.branch]),
+            Section("cutoff", [cutoff], is_cut=False),
+            Section("delete" if self.outcome is None else "planned", [_deleted(plan)], is_cut=False),
+            Section("keep", _kept(plan), is_cut=False),
+            Section("refused", [one.message for one in plan.refusals], Style.PROBLEM, is_cut=False),
+            *([] if self.outcome is None else _became(self.outcome)),
+        ]
+        return [section for section in sections if section.lines]
+
+    def draw(self, sink: BinaryIO, terminal: Terminal) -> None:
+        write_sections(sink, terminal, self.sections(terminal))
+        if self.lists:
+            sink.write(b"\n")
+            shown = [column for column in _columns() if column.on_screen or not terminal.is_drawn]
+            write_table(sink, terminal, shown, list(self.plan.files))
+
+    def _content(self) -> dict[str, Json]:
+        return self.plan.as_json() | (self.outcome or SchemaVacuumOutcome()).as_json() | {"dryRun": self.dry_run}
+
+
+def _columns() -> list[Column[SchemaFile]]:
+    return [
+        Column("schemaId", lambda file: file.id, right=True, priority=1, title="schema"),
+        Column("delete", lambda file: file.verdict is Verdict.UNREFERENCED, on_screen=False),
+        Column("reason", lambda file: file.verdict.value, style=_style, priority=1),
+        Column("sizeBytes", lambda file: file.size_bytes, text=_size, right=True, priority=4, title="size"),
+        Column("replaced", _replaced, text=_moment, priority=3, title="replaced (UTC)"),
+        Column("usedBy", lambda file: "; ".join(file.users) or None, priority=2, folds=True, title="used by"),
+        Column("path", lambda file: file.path, on_screen=False),
+    ]
+
+
+def _style(file: SchemaFile) -> Style:
+    return Style.CHANGE if file.verdict is Verdict.UNREFERENCED else Style.PLAIN
+
+
+def _size(file: SchemaFile) -> str:
+    return format_size(file.size_bytes)
+
+
+def _replaced(file: SchemaFile) -> str | None:
+    return None if file.replaced_ms is None else format_timestamp(file.replaced_ms)
+
+
+def _moment(file: SchemaFile) -> str:
+    return "" if file.replaced_ms is None else format_moment(file.replaced_ms)
+
+
+def _deleted(plan: SchemaVacuumPlan) -> str:
+    if not plan.candidates:
+        return "nothing"
+    files, size = plan.amount
+    return f"{plural(files, 'schema file')}, {format_size(size)}: {format_ranges(file.id for file in plan.candidates)}"
+
+
+def _kept(plan: SchemaVacuumPlan) -> list[str]:
+    """Return a line per reason: the number, and why."""
+    counts = {verdict: count for verdict, count in plan.kept.items() if count}
+    width = max((len(str(count)) for count in counts.values()), default=0)
+    return [f"{count:>{width}}  {_why(plan, verdict)}" for verdict, count in counts.items()]
+
+
+def _why(plan: SchemaVacuumPlan, verdict: Verdict) -> str:
+    if verdict is Verdict.LAST:
+        return f"among the last {plural(plan.request.keep_last, 'version')}"
+    return _WHY[verdict]
+
+
+def _became(outcome: SchemaVacuumOutcome) -> list[Section]:
+    files, size = outcome.deleted
+    done = f"{plural(files, 'schema file')}, {format_size(size)}" if files else "nothing"
+    failed = [f"{path}: {reason}" for path, reason in outcome.failed[:_FAILURES]]
+    return [
+        Section("deleted", [done]),
+        Section("missing", [f"{outcome.missing:,} already deleted"] if outcome.missing else []),
+        Section("spared", [f"{outcome.spared:,} needed by a newer commit"] if outcome.spared else []),
+        Section("failed", failed, Style.PROBLEM),
+    ]
 
 
 class SchemaVacuumOptions(NamedTuple):
@@ -31,12 +179,6 @@ class SchemaVacuumOptions(NamedTuple):
 
     def request(self) -> SchemaVacuumRequest:
         """Return the request for a plan. Raises UsageError for an invalid duration."""
-        from deltacli.operations.paimon.vacuum_schemas import (
-            DEFAULT_KEEP_LAST,
-            DEFAULT_RETENTION_MS,
-            SchemaVacuumRequest,
-        )
-
         below = self.allow_below
         return SchemaVacuumRequest(
             self.branch or "main",
@@ -48,23 +190,15 @@ class SchemaVacuumOptions(NamedTuple):
 
 def vacuum_schemas(run: Run, table: str, storage: Storage, options: SchemaVacuumOptions) -> None:
     """Delete schema files that nothing needs. Raises PaimonTable without `--schemas`, and Refused."""
-    from deltacli.operations.paimon.vacuum_schemas import plan_schema_vacuum
-
     if not options.schemas:
         raise _of_data(storage)
     request = options.request()
     plan = plan_schema_vacuum(storage, run.engine, request, now_ms=run.clock(), progress=run.progress_of(storage))
-    if options.dry_run:
-        _show(run, plan, None, options, dry_run=True)
+    if options.dry_run or plan.refusals or not plan.candidates:
+        _show(run, plan, None, options, dry_run=options.dry_run or bool(plan.refusals))
         _require_allowed(plan)
         if plan.candidates:
             run.say_next(again_without(invocation.arguments, "--dry-run"))
-        return
-    if plan.refusals:
-        _show(run, plan, None, options, dry_run=True)
-        _require_allowed(plan)
-    if not plan.candidates:
-        _show(run, plan, None, options, dry_run=False)
         return
     files, size = plan.amount
     what = f"delete {plural(files, 'schema file')} ({format_size(size)}) of {plan.table}"
@@ -73,12 +207,6 @@ def vacuum_schemas(run: Run, table: str, storage: Storage, options: SchemaVacuum
 
 
 def _delete(run: Run, table: str, storage: Storage, plan: SchemaVacuumPlan, options: SchemaVacuumOptions) -> None:
-    from deltacli.operations.paimon.vacuum_schemas import (
-        SchemaVacuumOutcome,
-        execute_schema_vacuum,
-        require_all_deleted,
-    )
-
     require_now_is_not_ahead(run)
     outcome = SchemaVacuumOutcome()
     try:
@@ -103,15 +231,11 @@ def _show(
     *,
     dry_run: bool,
 ) -> None:
-    from deltacli.cli.render.paimon.vacuum import SchemaVacuumResult
-
-    run.write(SchemaVacuumResult(plan, outcome, dry_run, options.files))
+    run.write(_SchemaVacuumResult(plan, outcome, dry_run, options.files))
 
 
 def _require_allowed(plan: SchemaVacuumPlan) -> None:
     """Raise the first refusal of a plan with the command that overrides it."""
-    from deltacli.operations.paimon.vacuum_schemas import require_allowed
-
     try:
         require_allowed(plan)
     except Refused as refused:

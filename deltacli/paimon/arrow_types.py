@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from deltacli.paimon.losses import Loss, Report
+from deltacli.paimon.losses import ConversionLoss, Report
 from deltacli.paimon.type_strings import BadType, decimal, vector
 from deltacli.paimon.types import (
     MAX_LENGTH,
@@ -97,7 +97,7 @@ def _arrow_type(data_type: DataType, path: str, report: Report) -> pyarrow.DataT
         return pa.field(name, _arrow_type(inner, f"{path}.{name}", report), inner.nullable)
 
     def lose(found: pyarrow.DataType, reason: str, *, is_lost: bool = True) -> pyarrow.DataType:
-        report(Loss(path, "type", type_text(with_nullability(data_type, True)), str(found), reason, is_lost))
+        report(ConversionLoss(path, "type", type_text(with_nullability(data_type, True)), str(found), reason, is_lost))
         return found
 
     match data_type:
@@ -105,7 +105,11 @@ def _arrow_type(data_type: DataType, path: str, report: Report) -> pyarrow.DataT
             return pa.struct([_arrow_field(field, path, report) for field in fields])
         case MapType(key, value):
             if key.nullable:
-                report(Loss(f"{path}.key", "nullability", "NULL", "NOT NULL", "keys of maps in Arrow are never null"))
+                report(
+                    ConversionLoss(
+                        f"{path}.key", "nullability", "NULL", "NOT NULL", "keys of maps in Arrow are never null"
+                    )
+                )
             return pa.map_(part("key", with_nullability(key, False)), part("value", value))
         case ListType(Root.VECTOR, _, _, length):
             return pa.list_(part("element", data_type.element), length)
@@ -195,7 +199,7 @@ def _type_of(kind: ArrowType, nullable: bool, path: str, report: Report) -> Data
         try:
             return vector(part(kind.value_field), kind.list_size, nullable=nullable)
         except BadType as fault:
-            report(Loss(path, "type", str(kind), "ARRAY", str(fault)))
+            report(ConversionLoss(path, "type", str(kind), "ARRAY", str(fault)))
             return ListType(Root.ARRAY, part(kind.value_field), nullable)
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
         return ListType(Root.ARRAY, part(kind.value_field), nullable)
@@ -210,7 +214,7 @@ def _atomic_of(kind: ArrowType, path: str, report: Report) -> AtomicType:
         return _OF_ARROW[name]
     if name in _WIDER_OF_ARROW:
         found = _WIDER_OF_ARROW[name]
-        report(Loss(path, "type", name, type_text(found), "Paimon has no such type; every value fits", False))
+        report(ConversionLoss(path, "type", name, type_text(found), "Paimon has no such type; every value fits", False))
         return found
     if pa.types.is_decimal(kind):
         return decimal(kind.precision, kind.scale)
@@ -220,7 +224,7 @@ def _atomic_of(kind: ArrowType, path: str, report: Report) -> AtomicType:
         return AtomicType(Root.TIME, (3 * _UNITS.index(kind.unit),))
     if pa.types.is_timestamp(kind):
         if kind.tz not in (None, "UTC"):
-            report(Loss(path, "type", name, "WITH LOCAL TIME ZONE", "the time zone is not kept", False))
+            report(ConversionLoss(path, "type", name, "WITH LOCAL TIME ZONE", "the time zone is not kept", False))
         root = Root.TIMESTAMP if kind.tz is None else Root.TIMESTAMP_LTZ
         return AtomicType(root, (3 * _UNITS.index(kind.unit),))
     raise BadType(f"{path}: Paimon has no type for {name}")

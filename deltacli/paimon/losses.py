@@ -8,7 +8,7 @@ from typing import NamedTuple
 from deltacli.typing import Json
 
 
-class Loss(NamedTuple):
+class ConversionLoss(NamedTuple):
     """One thing that the other format does not have. `is_lost` is False where every value still fits, as in a wider
     type.
     """
@@ -33,4 +33,4 @@ class Loss(NamedTuple):
         return {name: value for name, value in found.items() if value} | {"reason": self.reason, "lost": self.is_lost}
 
 
-Report = Callable[[Loss], None]
+Report = Callable[[ConversionLoss], None]

@@ -11,7 +11,7 @@ import pytest
 
 import deltacli
 from deltacli.cli.app import run
-from deltacli.cli.paimon_instead import INSTEAD
+from deltacli.cli.errors import INSTEAD
 from deltacli.errors import Refused, UsageError
 from deltacli.paimon.evolution.default_values import why_bad_default
 from deltacli.paimon.sql_types import parse_sql_type

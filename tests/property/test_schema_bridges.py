@@ -13,7 +13,7 @@ from deltacli.operations.schemas.described import with_ids
 from deltacli.paimon.arrow_types import arrow_schema, fields_of_arrow
 from deltacli.paimon.ddl import create_table
 from deltacli.paimon.ddl_reader import read_ddl
-from deltacli.paimon.losses import Loss
+from deltacli.paimon.losses import ConversionLoss
 from deltacli.paimon.schema import Schema
 from deltacli.paimon.sql_types import parse_sql_type
 from deltacli.paimon.types import (
@@ -81,7 +81,7 @@ TYPES = st.recursive(_nullable(ATOMS), _compound, max_leaves=8)
 COLUMNS = st.lists(fields(TYPES), min_size=1, max_size=4, unique_by=lambda column: column.name).map(tuple)
 
 
-def _ignore(_loss: Loss) -> None:
+def _ignore(_loss: ConversionLoss) -> None:
     """Ignore what is lost."""
 
 
@@ -93,8 +93,8 @@ def numbered(columns: tuple[DataField, ...]) -> tuple[DataField, ...]:
 @examples(150)
 @given(COLUMNS)
 def test_what_delta_states_comes_back(columns: tuple[DataField, ...]) -> None:
-    losses: list[Loss] = []
-    more: list[Loss] = []
+    losses: list[ConversionLoss] = []
+    more: list[ConversionLoss] = []
 
     stored = fields_of_paimon(columns, losses.append)
     again = fields_of_delta(stored, more.append)
@@ -102,7 +102,7 @@ def test_what_delta_states_comes_back(columns: tuple[DataField, ...]) -> None:
     assert [] == more
     if not losses:
         assert columns == again
-    twice: list[Loss] = []
+    twice: list[ConversionLoss] = []
     fields_of_paimon(again, twice.append)
     assert [] == twice
 
@@ -110,7 +110,7 @@ def test_what_delta_states_comes_back(columns: tuple[DataField, ...]) -> None:
 @examples(150)
 @given(COLUMNS)
 def test_what_arrow_states_comes_back(columns: tuple[DataField, ...]) -> None:
-    losses: list[Loss] = []
+    losses: list[ConversionLoss] = []
     before = numbered(columns)
 
     again = fields_of_arrow(arrow_schema(before, losses.append), _ignore)

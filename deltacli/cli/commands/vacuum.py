@@ -37,7 +37,6 @@ from deltacli.cli.options.vacuum import (
     parse_rate,
     require_one_errand,
 )
-from deltacli.cli.schema_vacuum import SchemaVacuumOptions, vacuum_schemas
 from deltacli.cli.terminal.interrupts import Interrupted
 from deltacli.cli.terminal.shell import again, again_with, again_without, quoted, quoted_table
 from deltacli.delta.log.commit_metadata import parse_commit_metadata
@@ -117,7 +116,12 @@ def vacuum(
         raise UsageError("--commit-metadata and --no-log-entries exclude each other")
     request, files_a_second = asked.request(), None if rate is None else parse_rate(rate)
     how = _Execution(threads, files_a_second, not no_log_entries, added_keys)
-    of_schemas = SchemaVacuumOptions(schemas, branch, retention, allow_below, keep_last, files, dry_run, yes)
+
+    def vacuum_files_of_schemas(storage: Storage) -> None:
+        from deltacli.cli.schema_vacuum import SchemaVacuumOptions, vacuum_schemas
+
+        options = SchemaVacuumOptions(schemas, branch, retention, allow_below, keep_last, files, dry_run, yes)
+        vacuum_schemas(run, table, storage, options)
 
     def vacuum_data(storage: Storage) -> None:
         command = _VacuumCommand(run, table, run.table_of(storage), how, dry_run, yes, files)
@@ -127,7 +131,7 @@ def vacuum(
         run,
         table,
         delta=vacuum_data,
-        paimon=lambda storage: vacuum_schemas(run, table, storage, of_schemas),
+        paimon=vacuum_files_of_schemas,
         of_delta={
             **dict.fromkeys(asked.given_for_data(), True),
             **given(save_plan=save_plan, apply=apply, explain=explain, threads=threads, rate=rate),

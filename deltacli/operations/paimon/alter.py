@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from deltacli.clock import Clock
+from deltacli.delta.rules.framework.base import Finding, Severity
 from deltacli.engine.base import Engine
 from deltacli.errors import Refused
 from deltacli.operations.change.commit import Pause
@@ -24,10 +25,12 @@ from deltacli.operations.paimon.table_files import require_branch, require_paimo
 from deltacli.paimon.evolution.evolve import Terms, evolve
 from deltacli.paimon.evolution.requests import AddColumn, SchemaChange, change_json
 from deltacli.paimon.rules import fields
-from deltacli.paimon.rules.verdict import faults_of_new
+from deltacli.paimon.rules.catalogue import paimon_catalogue
+from deltacli.paimon.rules.views import SchemaFileView
 from deltacli.paimon.schema import Schema
 from deltacli.paimon.schema_changes import Change, changes_between
 from deltacli.paimon.table_paths import MAIN_BRANCH
+from deltacli.paimon.types import walk_fields
 from deltacli.storage import Storage
 from deltacli.storage.base import require_writable
 from deltacli.typing import Json
@@ -177,7 +180,7 @@ def _next_schema(request: AlterRequest, newest: Newest, used: UsedIds, now_ms: i
     greatest = used.greatest(newest) if _adds(request.changes) else -1
     terms = Terms(newest.has_snapshots, greatest, request.allow_lossy, request.with_options)
     after = evolve(newest.schema, request.changes, terms, time_ms=now_ms)
-    fault = next(faults_of_new(after, newest.schema), None)
+    fault = next(_faults_of_new(after, newest.schema), None)
     if fault is not None:
         place = {} if fault.place.key is None else {"at": fault.place.key}
         code = _CODES.get(fault.rule)
@@ -205,3 +208,36 @@ def _changes(newest: Newest, after: Schema) -> tuple[Change, ...]:
 def changed_columns(changes: Sequence[Change]) -> list[str]:
     """Return the columns and options that changed, each once, for a question."""
     return list(dict.fromkeys(".".join(change.path) for change in changes if change.path))
+
+
+_UNNOTICED = (fields.HIGHEST_ID, fields.DEFAULT_VALUE, fields.DIRECTIVE)
+"""Errors that Paimon does not look for, so that a table can have them and still be altered."""
+
+_UNNOTICED_IDS = (fields.ID_DUPLICATE, fields.ID_RANGE)
+"""The same, but no field gets a new name while old files are read into the wrong column."""
+
+
+def _faults_of_new(schema: Schema, before: Schema) -> Iterator[Finding]:
+    """Yield the errors of a new schema, without those that the schema before has and that Paimon does not notice."""
+    tolerated = _UNNOTICED if _names(schema) - _names(before) else (*_UNNOTICED, *_UNNOTICED_IDS)
+    known = {_key(finding) for finding in _errors(before)}
+    for finding in _errors(schema):
+        if finding.rule not in tolerated or _key(finding) not in known:
+            yield finding
+
+
+def _names(schema: Schema) -> set[tuple[str, ...]]:
+    return {path for path, _ in walk_fields(schema.fields)}
+
+
+def _errors(schema: Schema) -> Iterator[Finding]:
+    view = SchemaFileView(schema.id, schema)
+    for check in paimon_catalogue().checks:
+        if check.view is SchemaFileView:
+            for finding in check.run(view):
+                if finding.severity is Severity.ERROR:
+                    yield finding
+
+
+def _key(finding: Finding) -> tuple[str, str | None, str]:
+    return finding.rule.id, finding.place.key, finding.message

@@ -15,15 +15,16 @@ from functools import partial
 from deltacli.engine.base import Engine
 from deltacli.errors import FileMissing, PermissionRefused, Unreadable
 from deltacli.operations.paimon.references import (
+    BAD_STATISTICS,
     BranchFiles,
     BrokenFile,
     Usage,
     collect_references,
     read_branch,
+    read_statistics,
     schemas_of_manifest_file,
     words_of,
 )
-from deltacli.operations.paimon.statistics import BAD_STATISTICS, read_statistics
 from deltacli.operations.paimon.table_files import NO_PERMISSION, list_schemas, read_limited
 from deltacli.paimon.json_text import BadJson, read_object
 from deltacli.paimon.oddities import Odd

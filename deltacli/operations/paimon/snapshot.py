@@ -9,8 +9,7 @@ from urllib.parse import unquote
 
 from deltacli.engine.base import Engine
 from deltacli.errors import FileMissing, Unreadable, VersionAbsent
-from deltacli.operations.paimon.references import BrokenFile
-from deltacli.operations.paimon.statistics import Statistics, read_statistics
+from deltacli.operations.paimon.references import BrokenFile, Statistics, read_statistics
 from deltacli.operations.paimon.table_files import (
     StoredFile,
     list_schemas,

@@ -11,10 +11,9 @@ from deltacli.errors import Unreadable
 from deltacli.operations.schemas.delta_types import fields_of_paimon
 from deltacli.operations.schemas.described import DescribedSchema, with_ids
 from deltacli.operations.schemas.spark_ddl import create_delta_table, not_in_spark
-from deltacli.operations.schemas.targets import Target
 from deltacli.paimon.arrow_types import arrow_schema
 from deltacli.paimon.ddl import create_table, left_out
-from deltacli.paimon.losses import Loss
+from deltacli.paimon.losses import ConversionLoss
 from deltacli.paimon.schema import CURRENT_VERSION
 from deltacli.typing import Json
 
@@ -24,25 +23,25 @@ class Conversion:
     """A converted schema: as text, as a JSON value, and what its format cannot state."""
 
     source: DescribedSchema
-    target: Target
+    target: str
     text: str
     value: Json
-    losses: tuple[Loss, ...]
+    losses: tuple[ConversionLoss, ...]
 
     @property
-    def lost(self) -> list[Loss]:
+    def lost(self) -> list[ConversionLoss]:
         """The losses that need consent; others only make a type wider."""
         return [loss for loss in self.losses if loss.is_lost]
 
     def as_json(self, *, with_result: bool) -> dict[str, Json]:
         """Return the content of the document `deltacli.schema-convert`."""
         losses = [loss.as_json() for loss in self.losses]
-        found = {"from": self.source.as_json(), "to": self.target.value, "losses": losses}
+        found = {"from": self.source.as_json(), "to": self.target, "losses": losses}
         return found | ({"result": self.value, "text": self.text} if with_result else {})
 
 
-def convert_schema(source: DescribedSchema, target: Target, *, now_ms: int) -> Conversion:
-    """Return a schema in another form. Raises Unreadable for a name that is not valid Unicode."""
+def convert_schema(source: DescribedSchema, target: str, *, now_ms: int) -> Conversion:
+    """Return a schema as delta, paimon, arrow or ddl. Raises Unreadable for a name that is not valid Unicode."""
     try:
         return _converted(source, target, now_ms)
     except UnicodeEncodeError as fault:
@@ -51,26 +50,26 @@ def convert_schema(source: DescribedSchema, target: Target, *, now_ms: int) -> C
         ) from fault
 
 
-def _converted(source: DescribedSchema, target: Target, now_ms: int) -> Conversion:
-    losses: list[Loss] = []
+def _converted(source: DescribedSchema, target: str, now_ms: int) -> Conversion:
+    losses: list[ConversionLoss] = []
     is_delta = source.table_format == "delta"
     match target:
-        case Target.DELTA:
+        case "delta":
             text, value = _delta(source, losses)
-        case Target.PAIMON:
+        case "paimon":
             losses += source.losses
             text, value = _paimon(source, now_ms)
-        case Target.ARROW:
+        case "arrow":
             losses += source.losses
             text, value = _arrow(source, losses)
-        case Target.DDL:
+        case _:
             text = create_delta_table(source) if is_delta else create_table(source.schema, source.name)
-            losses += not_in_spark(source) if is_delta else [Loss(*left) for left in left_out(source.schema)]
+            losses += not_in_spark(source) if is_delta else [ConversionLoss(*left) for left in left_out(source.schema)]
             value = text
     return Conversion(source, target, text, value, tuple(losses))
 
 
-def _delta(source: DescribedSchema, losses: list[Loss]) -> tuple[str, Json]:
+def _delta(source: DescribedSchema, losses: list[ConversionLoss]) -> tuple[str, Json]:
     """Return the schemaString of a Delta table. One of a Delta table is returned as it is."""
     if source.delta is not None:
         schema = source.delta
@@ -78,7 +77,7 @@ def _delta(source: DescribedSchema, losses: list[Loss]) -> tuple[str, Json]:
         schema = delta.StructType(fields_of_paimon(source.schema.fields, losses.append))
         if source.schema.primary_keys:
             keys = ", ".join(source.schema.primary_keys)
-            losses.append(Loss("", "primaryKeys", keys, "", "a Delta table has no primary key"))
+            losses.append(ConversionLoss("", "primaryKeys", keys, "", "a Delta table has no primary key"))
     content = {"schema": delta.type_json(schema), "partitionColumns": list(source.schema.partition_keys)}
     return json.dumps(delta.type_json(schema), ensure_ascii=False, separators=(",", ":")), content
 
@@ -90,7 +89,7 @@ def _paimon(source: DescribedSchema, now_ms: int) -> tuple[str, Json]:
     return fresh.encode().decode("utf-8"), fresh.as_json()
 
 
-def _arrow(source: DescribedSchema, losses: list[Loss]) -> tuple[str, Json]:
+def _arrow(source: DescribedSchema, losses: list[ConversionLoss]) -> tuple[str, Json]:
     """Return an Arrow schema in words, and as fields with the bytes of its IPC message."""
     schema = arrow_schema(with_ids(source.schema).fields, losses.append)
     fields = [{"name": field.name, "type": str(field.type), "nullable": field.nullable} for field in schema]

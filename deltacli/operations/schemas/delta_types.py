@@ -9,7 +9,7 @@ from deltacli.delta.schema import types as delta
 from deltacli.delta.schema.kinds import decimal_parts
 from deltacli.delta.schema.widening_guards import CHAR_VARCHAR_KEY
 from deltacli.delta.sql.stored import DEFAULT_KEY
-from deltacli.paimon.losses import Loss, Report
+from deltacli.paimon.losses import ConversionLoss, Report
 from deltacli.paimon.type_strings import BadType, decimal, parse_type_string
 from deltacli.paimon.types import (
     MAX_LENGTH,
@@ -78,7 +78,7 @@ def _field_of(column: delta.StructField, path: str, report: Report) -> DataField
     found = with_nullability(_type_of_column(column, here, report), column.nullable)
     for key, value in column.metadata.items():
         if key not in (*_CARRIED, _CHANGES_KEY):
-            report(Loss(here, key, _shown(value), "", "Paimon has no such property of a column"))
+            report(ConversionLoss(here, key, _shown(value), "", "Paimon has no such property of a column"))
     return DataField(
         number if type(number) is int else -1,
         column.name,
@@ -94,14 +94,14 @@ def _type_of_column(column: delta.StructField, path: str, report: Report) -> Dat
         match = _LENGTH.fullmatch(fixed.strip().lower())
         if match is not None and column.data_type == delta.PrimitiveType("string"):
             return _fixed(match[1], int(match[2]), path, report)
-        report(Loss(path, "length", fixed, "STRING", "the length of strings inside a type is not kept"))
+        report(ConversionLoss(path, "length", fixed, "STRING", "the length of strings inside a type is not kept"))
     return _type_of(column.data_type, path, report)
 
 
 def _fixed(word: str, length: int, path: str, report: Report) -> AtomicType:
     if 1 <= length <= MAX_LENGTH:
         return AtomicType(Root.CHAR if word == "char" else Root.VARCHAR, (length,))
-    report(Loss(path, "length", f"{word}({length})", "STRING", "Paimon has no such length"))
+    report(ConversionLoss(path, "length", f"{word}({length})", "STRING", "Paimon has no such length"))
     return _STRING
 
 
@@ -114,7 +114,7 @@ def _default_of(column: delta.StructField, path: str, report: Report) -> str | N
         return literal[1].replace("''", "'").replace("\\\\", "\\")
     if _NUMBER.fullmatch(text.strip()):
         return text.strip()
-    report(Loss(path, "default", text, "", "a default value in Paimon is a literal, not an expression"))
+    report(ConversionLoss(path, "default", text, "", "a default value in Paimon is a literal, not an expression"))
     return None
 
 
@@ -141,11 +141,11 @@ def _primitive_of(name: str, path: str, report: Report) -> AtomicType:
     if (match := _LENGTH.fullmatch(name)) is not None:
         return _fixed(match[1], int(match[2]), path, report)
     if name.startswith("string collate "):
-        report(Loss(path, "collation", name, "STRING", "Paimon compares strings by their bytes"))
+        report(ConversionLoss(path, "collation", name, "STRING", "Paimon compares strings by their bytes"))
         return _STRING
     if (match := re.fullmatch(r"(geometry|geography)\((.*)\)", name)) is not None:
         return _geometry_of(name, match[1].upper(), match[2], path, report)
-    report(Loss(path, "type", name, "STRING", "Paimon has no such type"))
+    report(ConversionLoss(path, "type", name, "STRING", "Paimon has no such type"))
     return _STRING
 
 
@@ -154,11 +154,11 @@ def _geometry_of(name: str, word: str, arguments: str, path: str, report: Report
     try:
         found = parse_type_string(f"{word}({quoted})")
     except BadType as fault:
-        report(Loss(path, "type", name, "BYTES", str(fault)))
+        report(ConversionLoss(path, "type", name, "BYTES", str(fault)))
         return _BYTES
     assert isinstance(found, AtomicType)
     if "," in arguments:
-        report(Loss(path, "type", name, type_text(found), "the algorithm is not kept"))
+        report(ConversionLoss(path, "type", name, type_text(found), "the algorithm is not kept"))
     return found
 
 
@@ -201,16 +201,20 @@ def _delta_type(data_type: DataType, path: str, report: Report) -> delta.DataTyp
             return delta.StructType(tuple(_column_of(field, path, report) for field in fields))
         case MapType(key, value):
             if key.nullable:
-                report(Loss(f"{path}.key", "nullability", "NULL", "NOT NULL", "keys of maps in Delta are never null"))
+                report(
+                    ConversionLoss(
+                        f"{path}.key", "nullability", "NULL", "NOT NULL", "keys of maps in Delta are never null"
+                    )
+                )
             parts = _delta_type(key, f"{path}.key", report), _delta_type(value, f"{path}.value", report)
             return delta.MapType(*parts, value.nullable)
         case ListType(Root.MULTISET, element):
-            report(Loss(path, "type", "MULTISET", "map", "a multiset is a map of counts"))
+            report(ConversionLoss(path, "type", "MULTISET", "map", "a multiset is a map of counts"))
             return delta.MapType(_delta_type(element, f"{path}.key", report), delta.PrimitiveType("integer"), False)
         case ListType(root, element):
             if root is Root.VECTOR:
                 text = type_text(with_nullability(data_type, True))
-                report(Loss(path, "type", text, "array", "the length of a vector is not kept"))
+                report(ConversionLoss(path, "type", text, "array", "the length of a vector is not kept"))
             return delta.ArrayType(_delta_type(element, f"{path}.element", report), element.nullable)
         case AtomicType():
             return delta.PrimitiveType(_delta_name(data_type, path, report))
@@ -224,15 +228,15 @@ def _delta_name(data_type: AtomicType, path: str, report: Report) -> str:
     if plain.root is Root.DECIMAL:
         return "decimal({},{})".format(*plain.arguments)
     if plain.root in (Root.CHAR, Root.VARCHAR):
-        report(Loss(path, "type", text, "string", _CHAR))
+        report(ConversionLoss(path, "type", text, "string", _CHAR))
         return "string"
     if plain.root in (Root.TIMESTAMP, Root.TIMESTAMP_LTZ):
         name = "timestamp_ntz" if plain.root is Root.TIMESTAMP else "timestamp"
         digits = int(plain.arguments[0])
-        report(Loss(path, "type", text, name, "timestamps in Delta have 6 digits of a second", digits > 6))
+        report(ConversionLoss(path, "type", text, name, "timestamps in Delta have 6 digits of a second", digits > 6))
         return name
     name, reason, is_lost = _INSTEAD[plain.root]
-    report(Loss(path, "type", text, name, reason, is_lost))
+    report(ConversionLoss(path, "type", text, name, reason, is_lost))
     return name
 
 

@@ -8,7 +8,7 @@ from deltacli.delta.schema.types import ArrayType, DataType, MapType, PrimitiveT
 from deltacli.delta.schema.widening_guards import CHAR_VARCHAR_KEY
 from deltacli.delta.sql.stored import DEFAULT_KEY, GENERATION_KEY
 from deltacli.operations.schemas.described import DescribedSchema
-from deltacli.paimon.losses import Loss
+from deltacli.paimon.losses import ConversionLoss
 
 _NULLABLE = "elements and values in Spark SQL are nullable"
 _SQL = {"byte": "TINYINT", "short": "SMALLINT", "integer": "INT", "long": "BIGINT"}
@@ -25,24 +25,24 @@ def create_delta_table(source: DescribedSchema) -> str:
     return "\n".join([f"CREATE TABLE {_quoted(source.name)} (", ",\n".join(columns), f"{ending};"])
 
 
-def not_in_spark(source: DescribedSchema) -> Iterator[Loss]:
+def not_in_spark(source: DescribedSchema) -> Iterator[ConversionLoss]:
     """Yield what the statement cannot state."""
     for field in () if source.delta is None else source.delta.fields:
         yield from _not_in_type(field.data_type, field.name)
         for key in field.metadata:
             if key.startswith("delta.identity.") or key == "delta.invariants":
-                yield Loss(field.name, key, str(field.metadata[key]), "", "the statement leaves it out")
+                yield ConversionLoss(field.name, key, str(field.metadata[key]), "", "the statement leaves it out")
 
 
-def _not_in_type(data_type: DataType, path: str) -> Iterator[Loss]:
+def _not_in_type(data_type: DataType, path: str) -> Iterator[ConversionLoss]:
     match data_type:
         case ArrayType(element, contains_null):
             if not contains_null:
-                yield Loss(f"{path}.element", "nullability", "NOT NULL", "NULL", _NULLABLE)
+                yield ConversionLoss(f"{path}.element", "nullability", "NOT NULL", "NULL", _NULLABLE)
             yield from _not_in_type(element, f"{path}.element")
         case MapType(key, value, value_contains_null):
             if not value_contains_null:
-                yield Loss(f"{path}.value", "nullability", "NOT NULL", "NULL", _NULLABLE)
+                yield ConversionLoss(f"{path}.value", "nullability", "NOT NULL", "NULL", _NULLABLE)
             yield from _not_in_type(key, f"{path}.key")
             yield from _not_in_type(value, f"{path}.value")
         case StructType(fields):

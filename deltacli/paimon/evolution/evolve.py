@@ -25,12 +25,12 @@ from deltacli.paimon.evolution.column_edits import (
     with_required_keys,
 )
 from deltacli.paimon.evolution.option_columns import (
+    HashOrder,
     drop_from_options,
     is_indexed,
     options_naming,
     rename_in_options,
 )
-from deltacli.paimon.evolution.option_order import HashOrder
 from deltacli.paimon.evolution.requests import (
     AddColumn,
     DropColumn,

@@ -8,8 +8,7 @@ from typing import NamedTuple
 
 from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Rule, Severity
 from deltacli.paimon.rules.fields import NO_KEY_TYPES, is_blob
-from deltacli.paimon.rules.option_conflicts import CONFLICTS
-from deltacli.paimon.rules.table_facts import BOOLEANS, TableFacts, function_key, is_number, split_names
+from deltacli.paimon.rules.option_conflicts import BOOLEANS, CONFLICTS, TableFacts, function_key, is_number, split_names
 from deltacli.paimon.rules.views import SchemaFileView
 from deltacli.paimon.types import AtomicType, DataType, MapType, Root, walk_fields
 

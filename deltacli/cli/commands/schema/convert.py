@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Annotated
 
 import typer
@@ -10,16 +11,23 @@ from deltacli.cli.confirmation import require_confirmation
 from deltacli.cli.options.common_options import TableArgument, TimestampOption, VersionOption, YesOption
 from deltacli.cli.options.run import Run
 from deltacli.cli.options.table_formats import BranchOption, SchemaIdOption, SnapshotIdOption, TagOption
-from deltacli.operations.schemas.targets import Target
 from deltacli.units import plural
 
 NAMES_CHOOSE = False
 """The text is the schema in its own form, which is JSON for most, so `.json` does not ask for the document."""
 EXIT_CODES = (0, 2, 3, 4, 7, 70)
 
+
+class FormatChoice(StrEnum):
+    DELTA = "delta"
+    PAIMON = "paimon"
+    ARROW = "arrow"
+    DDL = "ddl"
+
+
 To = Annotated[
-    Target,
-    typer.Option("--to", metavar="|".join(Target), help="Form of the result.", show_default=False),
+    FormatChoice,
+    typer.Option("--to", metavar="|".join(FormatChoice), help="Form of the result.", show_default=False),
 ]
 
 

@@ -45,7 +45,7 @@ def diff(run: Run, table: TableArgument, other: Other = None, *, first: From = N
       deltacli schema diff ./paimon_tbl --to branch:dev
       deltacli schema diff ./tbl ./paimon_tbl --json
     """
-    from deltacli.cli.render.schemas.diff import diff_result
+    from deltacli.cli.render.schemas.conversion import diff_result
     from deltacli.cli.schema_points import parse_point
     from deltacli.operations.schemas.diff import diff_schemas
 

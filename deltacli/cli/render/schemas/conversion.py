@@ -1,4 +1,4 @@
-"""A converted schema, and what is lost by the conversion, as results."""
+"""A converted schema with what is lost by the conversion, and the difference of two schemas, as results."""
 
 from __future__ import annotations
 
@@ -8,11 +8,15 @@ from typing import BinaryIO
 
 from deltacli.cli.render.columns import Column
 from deltacli.cli.render.json import envelope
+from deltacli.cli.render.paimon.history import is_told
 from deltacli.cli.render.text_form import write_table
-from deltacli.cli.results import Document, Emit, Grid, Result, RowGrid, line_of
+from deltacli.cli.results import Document, Emit, Grid, Listing, Result, RowGrid, line_of
 from deltacli.cli.terminal.term import Style, Terminal, encoded, visible
 from deltacli.operations.schemas.convert import Conversion
-from deltacli.paimon.losses import Loss
+from deltacli.operations.schemas.diff import SchemaDiff, field_of, shown
+from deltacli.paimon.casts import Loss
+from deltacli.paimon.losses import ConversionLoss
+from deltacli.paimon.schema_changes import Change
 from deltacli.typing import Json
 
 
@@ -60,7 +64,7 @@ class LossesResult(ConversionResult):
         return False
 
 
-def _columns() -> Sequence[Column[Loss]]:
+def _columns() -> Sequence[Column[ConversionLoss]]:
     return [
         Column("column", lambda loss: loss.column or None, priority=1),
         Column("what", lambda loss: loss.what, priority=3),
@@ -71,9 +75,36 @@ def _columns() -> Sequence[Column[Loss]]:
     ]
 
 
-def _lost(loss: Loss) -> str:
+def _lost(loss: ConversionLoss) -> str:
     return "lost" if loss.is_lost else "wider"
 
 
-def _style(loss: Loss) -> Style:
+def _style(loss: ConversionLoss) -> Style:
     return Style.CHANGE if loss.is_lost else Style.PLAIN
+
+
+_STYLES = {Loss.LOSSLESS: Style.PLAIN, Loss.LOSSY: Style.CHANGE, Loss.REFUSED: Style.PROBLEM}
+
+
+def diff_result(found: SchemaDiff) -> Listing[Change]:
+    """Return the changes as a list."""
+    has_class = found.matched_by == "id" and found.after.table_format == "paimon"
+    columns: list[Column[Change]] = [
+        Column("kind", lambda change: change.kind.value, priority=3),
+        Column("field", field_of, on_screen=False),
+        Column("change", shown, priority=1, folds=True),
+        Column("from", lambda change: change.before, on_screen=False),
+        Column("to", lambda change: change.after, on_screen=False),
+    ]
+    if has_class:
+        columns += [
+            Column("class", lambda change: change.loss.value, style=lambda change: _STYLES[change.loss], priority=2),
+            Column("reason", lambda change: change.reason or None, priority=4, folds=True),
+        ]
+    content = envelope(
+        "deltacli.schema-diff", found.before.table, complete=True, table_format=found.before.table_format
+    )
+    content |= {name: value for name, value in found.as_json().items() if name != "changes"}
+    items = [found.change_json(change) for change in found.changes]
+    rows = [change for change in found.changes if is_told(change, found.changes)]
+    return Listing(content, "schema-change", items, columns, rows, items_name="changes")
