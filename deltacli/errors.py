@@ -26,8 +26,9 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping
+
+from deltacli.hints import command
 
 EXIT_OK = 0
 EXIT_FINDINGS = 1
@@ -70,7 +71,7 @@ class DeltacliError(Exception):
         self.message = message
         self.code = code or type(self).code
         self.facts: dict[str, str] = dict(facts or {})
-        self.hint = hint
+        self.hint = hint or None  # a caller may have no command for it
         self.table = table
 
     def __str__(self) -> str:
@@ -162,7 +163,7 @@ class PathExternal(Refused):
     def __init__(self, message: str, *, facts: Mapping[str, str] | None = None, prefix: str | None = None) -> None:
         hint = None
         if prefix is not None and "{" not in prefix:  # a hint would replace that by the table's name
-            hint = f"deltacli read {{table}} --allow-external {shlex.quote(prefix)}"
+            hint = command("read", allow_external=[prefix])
         super().__init__(message, facts=facts, hint=hint)
         self.prefix = prefix
 

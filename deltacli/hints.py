@@ -1,12 +1,42 @@
-"""Hints: commands to paste, with the table's name filled in and words quoted for a shell."""
+"""How errors, notes and rules name parameters and next commands, with the table's name filled in.
+
+    raise UsageError(f"{parameter('vacuum.prefix')} and {parameter('vacuum.where')} exclude each other")
+    raise Refused("the log has a gap", hint=command("validate", level="storage"))
+
+Both return text as the caller of this process knows it: Python reads "`prefix` and `where`", and a method of the table;
+the command line has its own `Spelling`. So call them where the text is made, never while a module is imported.
+Parameters have the names of the Python API, or those of the option where Python has none.
+"""
 
 from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
 _UNPRINTABLE = r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
-_BELOW = re.compile(r"\{table\}/(.*)\Z", re.DOTALL)
+TABLE = "{table}"
+SHELL_ONLY = frozenset({"explain", "save_plan", "verify", "write_baseline"})
+"""Parameters without which a command is another one, and which no method has."""
+NEEDLESS = frozenset({"json", "schema", "yes"})
+"""Options that methods do without."""
+_OF_OPENING = ("allow_external", "storage_options")
+_WITHOUT_METHOD = frozenset(
+    {"doctor", "features", "fleet", "log cat", "log crc", "properties", "schema", "share", "spark"}
+)
+_GROUPS = ("doctor", "log", "schema")
+_WITHOUT_TABLE = ("fleet", "share", "spark")
+_OPTIONS = {
+    ("changes", "from_version"): "from",
+    ("changes", "to_version"): "to",
+    ("log compact", "first"): "from",
+    ("open_table", "storage_options"): "storage-option",
+    ("log compact", "last"): "to",
+    ("vacuum", "keep_versions"): "keep-version",
+    ("validate", "with_manifests"): "refs",
+}
+"""Options that are not named like the parameter."""
 
 
 def quoted(word: str) -> str:
@@ -27,6 +57,12 @@ def quoted_table(table: str) -> str:
     return quoted(f"./{table}" if table.startswith("-") else table)
 
 
+class DoubleQuoted(str):
+    """A value that a shell shows in double quotes."""
+
+    __slots__ = ()
+
+
 class CommandLine(str):
     """A whole command line: a hint with no place for a table, whatever its words are."""
 
@@ -38,13 +74,143 @@ def is_command(advice: str) -> bool:
     return advice.startswith("deltacli ")
 
 
+class Spelling:
+    """Names parameters and commands for callers of the Python API."""
+
+    def parameter(self, operation: str, name: str, value: object = None) -> str:
+        """Return the name of a parameter, with a value where there is one."""
+        if operation == "storage_options":
+            return f"`storage_options[{name!r}]`" if value is None else f"`storage_options={{{name!r}: {value!r}}}`"
+        return f"`{name}`" if value is None else f"`{name}={value!r}`"
+
+    def command(self, operation: str, table: str, arguments: tuple[object, ...], options: Mapping[str, object]) -> str:
+        """Return an operation on a table as a command to paste; empty where this caller has none."""
+        is_of_shell = operation in _WITHOUT_METHOD or operation.split(maxsplit=1)[0] in (
+            *_WITHOUT_TABLE,
+            "doctor",
+            "schema",
+        )
+        if is_of_shell or not SHELL_ONLY.isdisjoint(options):
+            return ""
+        of_opening = {name: options[name] for name in _OF_OPENING if name in options}
+        rest = {name: value for name, value in options.items() if name not in (*_OF_OPENING, *NEEDLESS)}
+        if operation == "read":
+            of_version = {name: rest.pop(name) for name in list(rest) if name in ("version", "timestamp")}
+            method = f"snapshot({_shown((), of_version)}).scan"
+        else:
+            method = "_".join(reversed(operation.split())).replace("-", "_")
+        opened = _shown((), of_opening)
+        place = table if _is_template(table) else repr(table)
+        line = f"open_table({place}{opened and ', '}{opened}).{method}({_shown(arguments, rest)})"
+        return line if _is_template(table) else CommandLine(line)
+
+    def fill(self, hint: str, table: str) -> str:
+        """Fill the table into a hint, where it says `{table}`, `{table}/NAME` or `{parent}`."""
+        if isinstance(hint, CommandLine):
+            return hint
+        if "deltacli " in hint:  # of a layer that does not call `command` yet
+            return fill_hint(hint, table)
+        if below := re.search(r"\{table\}(/[^)]*)", hint):
+            return hint.replace(below[0], repr(table.rstrip("/") + below[1]))
+        return hint.replace("{parent}", repr(_parent(table))).replace(TABLE, repr(table))
+
+
+class ShellSpelling(Spelling):
+    """Names parameters and commands for a shell. Not a part of `cli`, because executors of a cluster need it, too."""
+
+    def parameter(self, operation: str, name: str, value: object = None) -> str:
+        """Return the option of a parameter, with a value where there is one; `--no-NAME` for False."""
+        if operation == "storage_options":
+            return f"--storage-option {name}" if value is None else f"--storage-option {name}={value}"
+        option = _OPTIONS.get((operation, name)) or name.removesuffix("_ms").replace("_", "-")
+        if isinstance(value, bool) or value is None:
+            return f"--no-{option}" if value is False else f"--{option}"
+        return f"--{option} {'…' if value is ... else value}"
+
+    def command(self, operation: str, table: str, arguments: tuple[object, ...], options: Mapping[str, object]) -> str:
+        """Return a command line, in which the table follows the words of the command."""
+        words = operation.split()
+        length = 2 if words[0] in _GROUPS else 1
+        place = [] if words[0] in _WITHOUT_TABLE else [table if _is_template(table) else quoted_table(table)]
+        given = [
+            self.parameter(operation, name, _quoted(one))
+            for name, value in options.items()
+            for one in (value if isinstance(value, list) else [value])
+        ]
+        line = " ".join(["deltacli", *words[:length], *place, *words[length:], *map(_word, arguments), *given])
+        return line if _is_template(table) else CommandLine(line)
+
+    def fill(self, hint: str, table: str) -> str:
+        """Fill the table into a hint, quoted."""
+        return fill_hint(hint, table)
+
+
+def _word(argument: object) -> str:
+    if isinstance(argument, Mapping):
+        return " ".join(quoted(f"{name}={value}") for name, value in argument.items())
+    return "…" if argument is ... else str(_quoted(argument))
+
+
+def _quoted(value: object) -> object:
+    """Return a value, quoted where it is text."""
+    if isinstance(value, DoubleQuoted):
+        return f'"{value}"'
+    return quoted(value) if isinstance(value, str) else value
+
+
+def _is_template(table: str) -> bool:
+    return table in (TABLE, "{parent}") or table.startswith("{table}/")
+
+
+def _shown(arguments: tuple[object, ...], options: Mapping[str, object]) -> str:
+    words = [*map(repr, arguments), *(f"{name}={value!r}" for name, value in options.items())]
+    return ", ".join(words).replace("Ellipsis", "...")
+
+
+_chosen = [Spelling()]
+
+
+def spelling() -> Spelling:
+    """Return how this process names parameters and commands, for others that work for it."""
+    return _chosen[-1]
+
+
+@contextmanager
+def spelled(chosen: Spelling) -> Iterator[None]:
+    """Name parameters and commands in this way; a process does it for the whole of its work."""
+    _chosen.append(chosen)
+    try:
+        yield
+    finally:
+        _chosen.pop()
+
+
+def parameter(name: str, value: object = None) -> str:
+    """Return what the caller calls a parameter, with a value where there is one; True and False are values of flags.
+
+    `name` is `OPERATION.NAME`, with `open_table` for what all operations share, or `storage_options.NAME`.
+    """
+    operation, _, last = name.partition(".")
+    return spelling().parameter(operation, last, value)
+
+
+def command(operation: str, *arguments: object, table: str = TABLE, **options: object) -> str:
+    """Return a next command: an operation with the words and the options of its command line; empty where the caller
+    has none. `...` stands for what the user fills in.
+    """
+    return spelling().command(operation, table, arguments, options)
+
+
 def fill_hint(hint: str, table: str | None) -> str:
     """Fill the table into a hint: `{table}`, `{table}/NAME` for one below it, `{parent}` for the directory above."""
     if isinstance(hint, CommandLine):
         return hint
     if table is None:
         return hint.replace("{table}", "TABLE").replace("{parent}", "TABLE")
-    if below := _BELOW.search(hint):
+    if below := re.search(r"\{table\}/(.*)\Z", hint, re.DOTALL):
         return hint[: below.start()] + quoted_table(f"{table.rstrip('/')}/{below[1]}")
-    parent = table.rstrip("/").rpartition("/")[0] if "/" in table.rstrip("/") else "."
-    return hint.replace("{table}", quoted_table(table)).replace("{parent}", quoted_table(parent or "/"))
+    return hint.replace("{table}", quoted_table(table)).replace("{parent}", quoted_table(_parent(table)))
+
+
+def _parent(table: str) -> str:
+    return (table.rstrip("/").rpartition("/")[0] or "/") if "/" in table.rstrip("/") else "."

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from deltacli.hints import ShellSpelling, spelled
 from tests.support import azurite as emulator
 from tests.support.azure import AzureServer
 from tests.support.builder import TableBuilder
@@ -48,6 +49,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_collection_finish(session: pytest.Session) -> None:
     if any(item.get_closest_marker("hypothesis") for item in session.items):
         import_the_whole_product()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def in_a_shell() -> Iterator[None]:
+    """Tests read messages as a shell shows them; those of the Python API choose its own."""
+    with spelled(ShellSpelling()):
+        yield
 
 
 @pytest.fixture

@@ -2,6 +2,8 @@
 
 - no circle of imports, those inside functions and for type checkers included;
 - no folder with more than 20 modules;
+- options and commands of the command line in no text below it: `parameter` and `command` of `deltacli.hints` spell
+  them, and not before a text is made;
 - private modules of pyarrow and `pyarrow.compute` in `deltacli.arrow` only; `sys.modules` also in the stand-in for
   orjson.
 """
@@ -9,22 +11,31 @@
 from __future__ import annotations
 
 import ast
+import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
+from deltacli.cli.command_tree import COMMANDS
+
 ROOT = Path(__file__).parent.parent
 MOST_MODULES = 20
 ARROW = "deltacli.arrow"
 _STAND_IN = "deltacli.engine.spark.orjson_stand_in"
+_SPELLED = ("storage",)
+"""Layers whose texts do not know the command line."""
+_UNSPELLED = ("deltacli.storage.s3",)
+_OPTION = re.compile(r"(?<![\w-])--[a-z]")
+_OTHER_PROGRAM = re.compile(r"^(az|aws|eval|export| --profile) ?")
+"""Beginnings of what is to be done with other programs, whose options are their own."""
 _PRIVATE = ("pyarrow._", "pyarrow.lib", "pyarrow.compute")
 
 
 def main() -> int:
     """Print what is wrong; the exit code is 1 where anything is."""
     trees = parse_package(ROOT, "deltacli")
-    faults = [*circles(imports_of(trees)), *crowded(trees), *outside_arrow(trees)]
+    faults = [*circles(imports_of(trees)), *crowded(trees), *outside_arrow(trees), *spelled_out(trees)]
     for fault in faults:
         sys.stderr.write(f"{fault}\n")
     return 1 if faults else 0
@@ -85,6 +96,43 @@ def outside_arrow(trees: Mapping[str, ast.Module]) -> Iterator[str]:
         yield from (f"{module} imports {name}" for name in imported_names(tree) if name.startswith(_PRIVATE))
         if module != _STAND_IN and any(_is_sys_modules(node) for node in ast.walk(tree)):
             yield f"{module} uses sys.modules"
+
+
+def spelled_out(trees: Mapping[str, ast.Module]) -> Iterator[str]:
+    """Yield where texts of lower layers name options or commands, and where they would be spelled during an import."""
+    command = re.compile(rf"\bdeltacli ({'|'.join({name.split()[0] for name in COMMANDS})})(?![\w-])")
+    for module, tree in trees.items():
+        if not module.startswith(tuple(f"deltacli.{layer}" for layer in _SPELLED)) or module.startswith(_UNSPELLED):
+            continue
+        yield from (f"{module}:{line} is spelled during the import" for line in _spelled_on_import(tree))
+        for line, text in _texts(tree):
+            if not _OTHER_PROGRAM.match(text) and (found := _OPTION.search(text) or command.search(text)):
+                yield f"{module}:{line} names {found[0]} of the command line: use deltacli.hints"
+
+
+def _texts(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Yield the literals of a module, docstrings excepted; of an f-string its fixed parts, joined."""
+    skipped = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.JoinedStr):
+            parts = [part for part in node.values if isinstance(part, ast.Constant)]
+            skipped.update(map(id, parts))
+            yield node.lineno, "\0".join(str(part.value) for part in parts)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in skipped:
+            yield node.lineno, node.value
+
+
+def _spelled_on_import(tree: ast.Module) -> Iterator[int]:
+    """Yield the lines that call `parameter` or `command` outside of functions."""
+    waiting: list[ast.AST] = [tree]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            waiting.extend(node.args.defaults)
+            continue
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("command", "parameter"):
+            yield node.lineno
+        waiting.extend(ast.iter_child_nodes(node))
 
 
 def _is_sys_modules(node: ast.AST) -> bool:

@@ -19,6 +19,7 @@ from deltacli.cli.app import build_app
 from deltacli.cli.help_page import command_page, group_page
 from deltacli.cli.options.sections import Section
 from deltacli.errors import EXIT_CODES
+from deltacli.hints import ShellSpelling, spelled
 from deltacli.typing import JsonObject
 from tools.bash_completion import render_bash
 from tools.command_tree import Command, Option, read_commands, read_tree
@@ -159,4 +160,5 @@ def main(arguments: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    with spelled(ShellSpelling()):
+        sys.exit(main(sys.argv[1:]))

@@ -32,6 +32,7 @@ from deltacli.cli.terminal.libraries import libraries_muted
 from deltacli.cli.terminal.streams import give_up
 from deltacli.cli.terminal.term import PagerQuitError, close_live_line, say, visible
 from deltacli.errors import EXIT_BUG, EXIT_CODES, DeltacliError, MemoryExhausted, StorageFailed, Unreadable, UsageError
+from deltacli.hints import ShellSpelling, spelled
 from deltacli.memory_limit import choose_allocator, exhausted_by, is_exhaustion, require_room
 
 _READER_GONE = 128 + 13  # SIGPIPE, which some systems do not name
@@ -140,7 +141,7 @@ def run(argv: Sequence[str]) -> int:
     invocation.begin(arguments)
     choose_allocator()
     try:
-        with signals_raise(), libraries_muted():
+        with signals_raise(), libraries_muted(), spelled(ShellSpelling()):
             try:
                 return _run(arguments)
             except Interrupted as interruption:

@@ -14,6 +14,7 @@ from typing import Self
 from urllib.parse import unquote
 
 from deltacli.errors import PathExternal, UsageError
+from deltacli.hints import parameter
 
 _MOST_KNOWN = 1 << 16
 """Number of directories whose resolved path is cached."""
@@ -49,9 +50,9 @@ class Allowed:
                 uris.append(prefix.rstrip("/"))
             else:
                 raise UsageError(
-                    f"--allow-external {prefix!r} does not name a directory, host or bucket",
+                    f"{parameter('open_table.allow_external')} {prefix!r} does not name a directory, host or bucket",
                     code="usage.allow-external",
-                    hint="--allow-external s3://BUCKET/PATH",
+                    hint=parameter("open_table.allow_external", "s3://BUCKET/PATH"),
                 )
         return cls(tuple(directories), tuple(uris))
 

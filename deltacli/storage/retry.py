@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from threading import Event, Lock, Thread, local
 from typing import Any, NamedTuple, TypeVar
 
+from deltacli.hints import parameter
 from deltacli.storage.pace import Pace
 from deltacli.storage.tally import Tally
 
@@ -260,7 +261,7 @@ _TRIED = "tried: "
 
 
 def _tried(attempts: int, seconds: float) -> str:
-    times = "once" if attempts == 1 else f"{attempts} times in {seconds:.0f} s (--retry-budget)"
+    times = "once" if attempts == 1 else f"{attempts} times in {seconds:.0f} s ({parameter('open_table.retry_budget')})"
     return f"{_TRIED}{times}"
 
 

@@ -17,6 +17,7 @@ from deltacli.engine.spark.engine import SparkEngine
 from deltacli.engine.spark.jobs import PROBLEM, _task, run_job
 from deltacli.engine.spark.worker import BEAT, BUG, DONE, FAULT, Job, Row, SeenFile, identify, run_pieces
 from deltacli.errors import Refused, UsageError
+from deltacli.hints import Spelling
 from deltacli.storage import open_storage
 from deltacli.storage.location import StoreLocation
 from deltacli.storage.sendable import may_be_sent
@@ -147,10 +148,10 @@ def test_a_process_looks_for_the_same_seen_file_once(stores: TableStores, tmp_pa
     assert stores.location is not None
     seen_file = SeenFile(newest.name, 4)
 
-    first, _ = identify(stores.location, seen_file)
+    first, _ = identify(stores.location, seen_file, Spelling())
     newest.unlink()
-    again, _ = identify(stores.location, seen_file)
-    other, _ = identify(stores.location, SeenFile(newest.name, 5))
+    again, _ = identify(stores.location, seen_file, Spelling())
+    other, _ = identify(stores.location, SeenFile(newest.name, 5), Spelling())
 
     assert [DONE, DONE, FAULT] == [first, again, other]
 
@@ -221,7 +222,7 @@ def test_a_log_without_commits_tells_another_table(engine: SparkEngine, stores: 
     seen_file = engine._seen_file(stores.storage, stores.location)
 
     assert SeenFile(f"{5:020d}.checkpoint.parquet", 4) == seen_file
-    status, content = identify(StoreLocation.of(str(tmp_path / "other")), seen_file)
+    status, content = identify(StoreLocation.of(str(tmp_path / "other")), seen_file, Spelling())
     fault: Any = pickle.loads(content)
     assert isinstance(fault, Refused)
     assert (status, fault.code) == (FAULT, "cluster.other-table")

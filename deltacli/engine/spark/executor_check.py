@@ -12,6 +12,7 @@ from deltacli.engine.spark.faults import explain, missing_module
 from deltacli.engine.spark.jobs import PROBLEM, RESULT
 from deltacli.engine.spark.worker import FAULT, Fingerprint, SeenFile
 from deltacli.errors import Refused, UsageError
+from deltacli.hints import spelling
 from deltacli.units import format_timestamp
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ def check_executors(cluster: Cluster, location: StoreLocation, seen_file: SeenFi
     Raises UsageError for other versions and missing modules, Refused for another table, and ClusterFailed.
     """
     wanted = Fingerprint.of_this_process()
-    payload = pickle.dumps((location, seen_file))
+    payload = pickle.dumps((location, seen_file, spelling()))
     sent_ms = system_clock()
     try:
         cluster.run(cluster.ship_package)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import pickle
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,6 +17,7 @@ from deltacli.delta.log.log_path import LOG_DIRECTORY
 from deltacli.engine.spark import orjson_stand_in
 from deltacli.engine.spark.orphans import ending_with_the_task, with_beats
 from deltacli.errors import DeltacliError, FileMissing, Refused
+from deltacli.hints import Spelling, spelled, spelling
 from deltacli.release import VERSION
 from deltacli.storage.location import Openable, StoreLocation
 from deltacli.storage.secrets import without_secrets
@@ -60,6 +61,7 @@ class Job:
     seen_file: SeenFile | None
     shared: bytes = b""
     shared_name: str | None = None
+    spelling: Spelling = field(default_factory=spelling)
 
 
 class Row(NamedTuple):
@@ -79,10 +81,11 @@ _proven: dict[Openable, SeenFile] = {}
 _shared: dict[str, Mapping[str, Any]] = {}  # Any: values of operations
 
 
-def identify(location: StoreLocation, seen_file: SeenFile | None) -> tuple[str, bytes]:
+def identify(location: StoreLocation, seen_file: SeenFile | None, chosen: Spelling) -> tuple[str, bytes]:
     """Return the fingerprint of this process and its time, pickled, or the error where it sees another table."""
     try:
-        _open(Job(_nothing, location, seen_file))
+        with spelled(chosen):
+            _open(Job(_nothing, location, seen_file))
     except DeltacliError as fault:
         return FAULT, _pickled(_named(fault))
     return DONE, pickle.dumps((*Fingerprint.of_this_process(), system_clock()))
@@ -97,13 +100,13 @@ def run_pieces(job: Job, pieces: Iterable[tuple[int, bytes]]) -> Iterator[Row]:
 
     An error of deltacli is a value. A piece that runs out of memory raises, so that the cluster tries it again.
     """
-    try:
-        context = context_of(job)
-    except DeltacliError as fault:
-        content = _pickled(_named(fault))
-        yield from (Row(number, FAULT, content) for number, _ in pieces)
-        return
-    with ending_with_the_task():
+    with spelled(job.spelling), ending_with_the_task():
+        try:
+            context = context_of(job)
+        except DeltacliError as fault:
+            content = _pickled(_named(fault))
+            yield from (Row(number, FAULT, content) for number, _ in pieces)
+            return
         yield from with_beats((_run(job, number, piece, context) for number, piece in pieces), _BEAT)
 
 

@@ -7,7 +7,7 @@ from functools import wraps
 from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
 from deltacli.errors import DeltacliError
-from deltacli.hints import fill_hint
+from deltacli.hints import spelling
 
 Arguments = ParamSpec("Arguments")
 Item = TypeVar("Item")
@@ -55,4 +55,4 @@ def name_table(fault: DeltacliError, name: str | None) -> None:
         return
     fault.table = fault.table or name
     if fault.hint is not None:
-        fault.hint = fill_hint(fault.hint, name)
+        fault.hint = spelling().fill(fault.hint, name)

@@ -17,6 +17,7 @@ from multiprocessing.connection import wait
 from typing import TYPE_CHECKING
 
 from deltacli.errors import DeltacliError, StorageFailed
+from deltacli.hints import Spelling, parameter, spelled, spelling
 from deltacli.sharing.server.logs import NAME, log_to_stderr
 from deltacli.sharing.server.serving import SHUTDOWN_SECONDS, Service, Sockets, run_service
 
@@ -67,6 +68,11 @@ def serve_by_workers(following: Callable[[], MakeService], sockets: Sockets, wor
             del os.environ[METRICS]
 
 
+def _begin(chosen: Spelling, make: MakeService, sockets: Sockets, log: LogChoice) -> None:
+    with spelled(chosen):
+        _work(make, sockets, log)
+
+
 def _work(make: MakeService, sockets: Sockets, log: LogChoice) -> None:
     """Run one worker. A signal during startup ends the process immediately; later, the server shuts down cleanly."""
     is_serving = False
@@ -115,7 +121,9 @@ class _Workers:
                 self._count_end(process, self.clock() - self.began.pop(process.sentinel))
 
     def _start(self) -> SpawnProcess:
-        process = get_context("spawn").Process(target=_work, args=(self.following(), self.sockets, self.log))
+        process = get_context("spawn").Process(
+            target=_begin, args=(spelling(), self.following(), self.sockets, self.log)
+        )
         process.start()
         self.running.append(process)
         self.began[process.sentinel] = self.clock()
@@ -138,7 +146,7 @@ class _Workers:
                 "the workers of the server end as soon as they start",
                 code="share.workers",
                 facts={"exit code": str(process.exitcode)},
-                hint="start it with --workers 1 to see why",
+                hint=f"start it with {parameter('share serve.workers', 1)} to see why",
             )
 
     def end(self) -> None:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from urllib.parse import unquote
 
 from deltacli.errors import UsageError
+from deltacli.hints import parameter
 
 _CONTAINER = re.compile(r"\$?[A-Za-z0-9][A-Za-z0-9-]{1,62}|\$root")
 _HOST = re.compile(r"(?P<account>[a-z0-9-]{1,63})\.(?:blob|dfs)\.(?P<suffix>[a-z0-9.-]+)", re.IGNORECASE)
@@ -59,7 +60,10 @@ def read_address(uri: str) -> Address:
         raise UsageError(
             f"the host of {uri} is not one of Azure",
             code="usage.table",
-            facts={"expected": "ACCOUNT.dfs.core.windows.net; for another endpoint --storage-option endpoint_url=URL"},
+            facts={
+                "expected": "ACCOUNT.dfs.core.windows.net; for another endpoint "
+                f"{parameter('storage_options.endpoint_url', 'URL')}"
+            },
         )
     account, suffix = (named["account"].lower(), named["suffix"].lower()) if named else ("", "")
     if scheme.lower() == "https":

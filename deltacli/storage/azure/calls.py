@@ -39,8 +39,7 @@ DIALECT = Dialect(
     exists=frozenset({"BlobAlreadyExists", "PathAlreadyExists"}),
     who="az account show",
     list_holders="az storage container list --auth-mode login --account-name ACCOUNT",
-    check_endpoint="check the name of the account, the network and the proxy settings, or --storage-option "
-    "endpoint_url=URL",
+    check_endpoint="check the name of the account, the network and the proxy settings",
     condition="If-None-Match",
 )
 LARGEST_SINGLE = 8 << 20

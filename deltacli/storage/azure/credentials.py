@@ -17,6 +17,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from deltacli.errors import CredentialsMissing
+from deltacli.hints import parameter
 from deltacli.storage.azure.options import AzureOptions
 from deltacli.storage.azure.shared_key import authorization
 from deltacli.storage.objects.faults import ANONYMOUS
@@ -41,7 +42,12 @@ _PROGRAMS = {
 """The logins that azure-identity tries: program, name, and how to log in again."""
 _ATTEMPT = re.compile(r"^\s*(\w+Credential): (.+)$", re.MULTILINE)
 _SECRET_EXPIRED = "AADSTS7000222"
-LOGIN = "az login, or set AZURE_STORAGE_ACCOUNT_KEY; for public data add --storage-option anon=true"
+
+
+def how_to_log_in() -> str:
+    """Return the hint where no credentials are found."""
+    anonymous = parameter("storage_options.anon", "true")
+    return f"az login, or set AZURE_STORAGE_ACCOUNT_KEY; for public data add {anonymous}"
 
 
 class AzureCredentials:
@@ -135,7 +141,7 @@ class AzureCredentials:
                 f"{self._place} cannot be read: "
                 + ("the credentials of Azure have expired" if renewal else "no usable credentials of Azure"),
                 facts={"library says": str(said).splitlines()[0][:300], **chain(self._options, attempts)},
-                hint=renewal or LOGIN,
+                hint=renewal or how_to_log_in(),
             )
             error.__cause__ = said
             raise error from said

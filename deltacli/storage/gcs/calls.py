@@ -30,8 +30,7 @@ DIALECT = Dialect(
     exists=frozenset({"conditionNotMet"}),
     who="gcloud auth list",
     list_holders="gcloud storage buckets list",
-    check_endpoint="check STORAGE_EMULATOR_HOST, the network and the proxy settings, or --storage-option "
-    "endpoint_url=URL",
+    check_endpoint="check STORAGE_EMULATOR_HOST, the network and the proxy settings",
     condition="ifGenerationMatch",
 )
 _OF_GOOGLE = (".googleapis.com", ".googleapis-cn.com")

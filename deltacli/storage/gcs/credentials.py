@@ -16,6 +16,7 @@ from threading import Lock
 from typing import Any
 
 from deltacli.errors import CredentialsMissing, UsageError
+from deltacli.hints import parameter
 from deltacli.storage.gcs.options import GcsOptions
 from deltacli.storage.objects.faults import ANONYMOUS
 from deltacli.storage.objects.http import answers_within
@@ -24,10 +25,6 @@ from deltacli.storage.secrets import StoreFault
 from deltacli.typing import Json
 
 _SCOPE = "https://www.googleapis.com/auth/devstorage.read_write"
-_LOGIN = (
-    "gcloud auth application-default login, or --storage-option token=@FILE; "
-    "for public data add --storage-option anon=true"
-)
 _EXPIRED = ("expired", "reauthentication is needed", "invalid_rapt")
 """What google-auth says of a login that must be repeated."""
 _METADATA = "169.254.169.254"
@@ -53,7 +50,7 @@ class GcsCredentials:
         if self._options.anonymous:
             return ANONYMOUS
         account = getattr(self._found, "service_account_email", None)
-        source = "--storage-option token" if self._options.token else "application default credentials"
+        source = parameter("storage_options.token") if self._options.token else "application default credentials"
         return f"{account} ({source})" if account and "@" in account else source
 
     def headers(self) -> Mapping[str, str]:
@@ -102,7 +99,7 @@ def missing_credentials(fault: BaseException, place: str) -> CredentialsMissing:
         f"{place} cannot be read: "
         + ("the credentials of Google Cloud have expired" if has_expired else "no usable credentials of Google Cloud"),
         facts={"library says": text, **chain_of(_metadata_state())},
-        hint="gcloud auth application-default login" if has_expired else _LOGIN,
+        hint="gcloud auth application-default login" if has_expired else _how_to_log_in(),
     )
     error.__cause__ = said
     return error
@@ -127,9 +124,10 @@ def _given(token: str) -> Any:  # Any: google-auth has no types
         place = os.path.expanduser(token)
         if not os.path.isfile(place):
             raise UsageError(
-                "--storage-option token is neither a file of credentials nor anon, google_default or cloud",
+                f"{parameter('storage_options.token')} is neither a file of credentials nor anon, google_default or "
+                "cloud",
                 code="usage.credentials",
-                hint=_LOGIN,
+                hint=_how_to_log_in(),
             )
         return google.auth.load_credentials_from_file(place, scopes=[_SCOPE])[0]
 
@@ -140,7 +138,7 @@ def _json(token: str) -> dict[str, Json]:
     except (ValueError, RecursionError):
         fields = None
     if not isinstance(fields, dict):
-        raise UsageError("--storage-option token is not valid JSON", code="usage.credentials")
+        raise UsageError(f"{parameter('storage_options.token')} is not valid JSON", code="usage.credentials")
     return fields
 
 
@@ -196,3 +194,8 @@ def _is_googles_machine() -> bool:
     with suppress(OSError):
         return Path("/sys/class/dmi/id/product_name").read_text().strip().startswith("Google")
     return False
+
+
+def _how_to_log_in() -> str:
+    token, anonymous = parameter("storage_options.token", "@FILE"), parameter("storage_options.anon", "true")
+    return f"gcloud auth application-default login, or {token}; for public data add {anonymous}"

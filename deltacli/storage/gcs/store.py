@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 
 from deltacli.errors import UsageError
+from deltacli.hints import parameter
 from deltacli.storage.gcs.options import read_options
 from deltacli.storage.objects.store import ObjectStorage
 from deltacli.storage.retry import Retry
@@ -23,7 +24,7 @@ def open_gcs(uri: str, options: Mapping[str, str], *, retry: Retry | None = None
         raise UsageError(
             "invalid character @ in the name of the bucket: pass credentials outside the URI",
             code="usage.secret",
-            facts={"instead": "the application default credentials, or --storage-option token=@FILE"},
+            facts={"instead": f"the application default credentials, or {parameter('storage_options.token', '@FILE')}"},
         )
     if not _BUCKET.fullmatch(bucket):
         raise UsageError(f"{uri} does not name a bucket", code="usage.table", hint="gs://BUCKET/PATH")

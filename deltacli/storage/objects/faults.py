@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 
 from deltacli.errors import FileMissing, PermissionRefused, StorageFailed
+from deltacli.hints import parameter
 from deltacli.storage.objects.http import Fate, HttpFault
 from deltacli.storage.retry import tried
 from deltacli.storage.secrets import StoreFault
@@ -108,20 +109,20 @@ def _judge(fault: HttpFault, place: str, what: str, dialect: Dialect, endpoint: 
         return PermissionRefused(
             f"{failed}: access is denied",
             facts={**facts, "credentials": identity},
-            hint="omit --storage-option anon=true" if identity == ANONYMOUS else dialect.who,
+            hint=f"omit {parameter('storage_options.anon', 'true')}" if identity == ANONYMOUS else dialect.who,
         )
     if fault.fate is Fate.UNEXPECTED:
         return StorageFailed(
             f"{failed}: the answer is not a valid answer of {dialect.store}",
             code="storage.unexpected-answer",
             facts={"seen": fault.said, "expected": f"{dialect.store} instead of a proxy or login page", **facts},
-            hint=dialect.check_endpoint,
+            hint=f"{dialect.check_endpoint}, or {parameter('storage_options.endpoint_url', 'URL')}",
         )
     if fault.reason in ("unreachable", "invalid-request"):
         return StorageFailed(
             f"{failed}: the endpoint is unreachable",
             code="storage.unreachable",
             facts=facts,
-            hint=dialect.check_endpoint,
+            hint=f"{dialect.check_endpoint}, or {parameter('storage_options.endpoint_url', 'URL')}",
         )
     return StorageFailed(failed, facts=facts)

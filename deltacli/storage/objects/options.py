@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable, Mapping
 
 from deltacli.errors import UsageError
+from deltacli.hints import parameter
 from deltacli.storage.secrets import remember_secrets
 
 _TRUTH: Mapping[str, bool] = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
@@ -21,7 +22,7 @@ def known_options(
         spelled = canonical.get(name.lower(), name.lower())
         if spelled not in known:
             raise UsageError(
-                f"--storage-option {name} is not an option of {store}",
+                f"{parameter(f'storage_options.{name}')} is not an option of {store}",
                 code="usage.storage-option",
                 facts={"known": ", ".join(known)},
             )
@@ -43,7 +44,9 @@ def truth(given: Mapping[str, str], name: str) -> bool:
     """Return an option that is true or false; false where it is not given. Raises UsageError."""
     text = given.get(name, "false")
     if text.lower() not in _TRUTH:
-        raise UsageError(f"--storage-option {name}={text} is neither true nor false", code="usage.storage-option")
+        raise UsageError(
+            f"{parameter(f'storage_options.{name}', text)} is neither true nor false", code="usage.storage-option"
+        )
     return _TRUTH[text.lower()]
 
 
@@ -59,6 +62,7 @@ def endpoint(given: Mapping[str, str], default: str) -> str:
     url = text if "://" in text else f"http://{text}"
     if url.partition("://")[0].lower() not in ("http", "https") or not url.partition("://")[2].strip("/"):
         raise UsageError(
-            f"--storage-option endpoint_url={text} is not an http or https URL", code="usage.storage-option"
+            f"{parameter('storage_options.endpoint_url', text)} is not an http or https URL",
+            code="usage.storage-option",
         )
     return url.rstrip("/")

@@ -9,6 +9,7 @@ from threading import Lock
 from typing import Any, TypeVar
 
 from deltacli.errors import FileMissing, NoAtomicCreate, PermissionRefused, StorageFailed
+from deltacli.hints import command
 from deltacli.storage.base import (
     PARALLEL_READS,
     Capabilities,
@@ -326,7 +327,7 @@ class ObjectStorage:
                 raise StorageFailed(
                     f"{self._place(path)} was changed while it was read",
                     facts={"next": "run the same command again"},
-                    hint="deltacli snapshot {table}",
+                    hint=command("snapshot"),
                 ) from None
             raise
 

@@ -8,6 +8,7 @@ import os
 from typing import Any
 from urllib.parse import parse_qs
 
+from deltacli.hints import parameter
 from deltacli.storage.azure.calls import AzureCalls
 from deltacli.storage.objects.faults import ANONYMOUS
 from deltacli.storage.probing.calls import unknown_without_writing
@@ -105,4 +106,4 @@ def _source(credential: Any, identity: str) -> str:  # Any: a credential of azur
 def _origin(secret: str) -> str:
     """Return the variable that a secret comes from, else that it is an option."""
     holders = [name for name in _VARIABLES if secret in os.environ.get(name, "")]
-    return holders[0] if holders else "--storage-option, or the configuration file"
+    return holders[0] if holders else f"{parameter('open_table.storage_options')}, or the configuration file"

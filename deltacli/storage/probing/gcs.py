@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from deltacli.hints import parameter
 from deltacli.storage.gcs.calls import GcsCalls
 from deltacli.storage.gcs.credentials import chain_of
 from deltacli.storage.objects.faults import ANONYMOUS
@@ -76,7 +77,7 @@ def _account(found: Any) -> str | None:  # Any: credentials of google-auth
 def _source(found: Any, *, has_token: bool) -> str:  # Any: credentials of google-auth
     module = type(found).__module__
     if has_token:
-        return "--storage-option token"
+        return parameter("storage_options.token")
     if "compute_engine" in module:
         return "instance metadata (service account of the machine)"
     file = os.environ.get("GOOGLE_APPLICATION_CREDENTIALS")

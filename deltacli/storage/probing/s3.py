@@ -31,7 +31,7 @@ DIALECT = Dialect(
     exists=frozenset(),
     who="aws sts get-caller-identity",
     list_holders="aws s3api list-buckets",
-    check_endpoint="check AWS_ENDPOINT_URL and AWS_REGION, or --storage-option endpoint_url=URL",
+    check_endpoint="check AWS_ENDPOINT_URL and AWS_REGION",
     condition="If-None-Match",
 )
 _NAMES = {

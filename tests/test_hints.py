@@ -1,0 +1,155 @@
+"""How messages name parameters and next commands: for a shell, and for callers of the Python API."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+import deltacli
+from deltacli.api.paimon import Paimon, open_paimon
+from deltacli.api.table import Table
+from deltacli.cli.app import build_app
+from deltacli.cli.command_tree import path_of
+from deltacli.errors import UsageError
+from deltacli.hints import NEEDLESS, SHELL_ONLY, DoubleQuoted, ShellSpelling, Spelling, command, parameter, spelled
+
+ROOT = Path(deltacli.__file__).parent
+SHELL, PYTHON = ShellSpelling(), Spelling()
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "shell", "python"),
+    [
+        ("vacuum.prefix", None, "--prefix", "`prefix`"),
+        ("vacuum.mode", "lite", "--mode lite", "`mode='lite'`"),
+        ("vacuum.keep_versions", None, "--keep-version", "`keep_versions`"),
+        ("vacuum.retention_ms", None, "--retention", "`retention_ms`"),
+        ("vacuum.log_entries", False, "--no-log-entries", "`log_entries=False`"),
+        ("checkpoint.force", True, "--force", "`force=True`"),
+        ("storage_options.token", None, "--storage-option token", "`storage_options['token']`"),
+        ("storage_options.anon", "true", "--storage-option anon=true", "`storage_options={'anon': 'true'}`"),
+    ],
+)
+def test_a_parameter(name: str, value: object, shell: str, python: str) -> None:
+    with spelled(SHELL):
+        in_shell = parameter(name, value)
+    with spelled(PYTHON):
+        in_python = parameter(name, value)
+
+    assert (shell, python) == (in_shell, in_python)
+
+
+COMMANDS: list[tuple[str, list[object], dict[str, Any], str, str]] = [
+    (
+        *("validate", [], {"level": "storage"}),
+        *("deltacli validate './a b' --level storage", "open_table('./a b').validate(level='storage')"),
+    ),
+    (
+        *("validate", [], {"select": [DoubleQuoted("ict.*"), "log.*"]}),
+        "deltacli validate './a b' --select \"ict.*\" --select 'log.*'",
+        "open_table('./a b').validate(select=['ict.*', 'log.*'])",
+    ),
+    (
+        *("properties set", [{"delta.x": "a b"}], {}),
+        *("deltacli properties './a b' set 'delta.x=a b'", "open_table('./a b').set_properties({'delta.x': 'a b'})"),
+    ),
+    (
+        *("read", [], {"version": ..., "allow_external": ["s3://b/c"]}),
+        "deltacli read './a b' --version … --allow-external s3://b/c",
+        "open_table('./a b', allow_external=['s3://b/c']).snapshot(version=...).scan()",
+    ),
+    ("history", [], {"table": "{parent}"}, "deltacli history .", "open_table('.').history()"),
+    ("history", [], {"table": "{table}/c"}, "deltacli history './a b/c'", "open_table('./a b/c').history()"),
+    ("history", [], {"table": "-{table}"}, "deltacli history './-{table}'", "open_table('-{table}').history()"),
+    ("log expire", [], {"yes": True}, "deltacli log expire './a b' --yes", "open_table('./a b').expire_log()"),
+    ("vacuum", [], {"save_plan": "FILE"}, "deltacli vacuum './a b' --save-plan FILE", ""),
+    ("log cat", [12], {}, "deltacli log cat './a b' 12", ""),
+    ("share token list", ["acme"], {}, "deltacli share token list acme", ""),
+]
+
+
+@pytest.mark.parametrize(("operation", "words", "options", "shell", "python"), COMMANDS)
+def test_a_command(operation: str, words: list[object], options: dict[str, Any], shell: str, python: str) -> None:
+    """
+    It is empty for callers that have none: a plan is saved, the log printed and tokens are listed in a shell only.
+    """
+    with spelled(SHELL):
+        in_shell = SHELL.fill(command(operation, *words, **options), "./a b")
+    with spelled(PYTHON):
+        in_python = PYTHON.fill(command(operation, *words, **options), "./a b")
+
+    assert (shell, python) == (in_shell, in_python)
+
+
+def test_an_error_from_python_names_the_parameter(tmp_path: Path) -> None:
+    with spelled(PYTHON), pytest.raises(UsageError) as raised:
+        deltacli.open_table(tmp_path, allow_external=["s3://"])
+
+    message, hint = raised.value.message, raised.value.hint
+    assert "`allow_external` 's3://' does not name a directory, host or bucket" == message
+    assert "`allow_external='s3://BUCKET/PATH'`" == hint
+
+
+def calls() -> Iterator[tuple[str, str, set[str]]]:
+    """Yield the place of each call of `parameter` and `command` with its operation and the names in it."""
+    for path in sorted(ROOT.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name) or not node.args:
+                continue
+            place = f"{path.relative_to(ROOT)}:{node.lineno}"
+            if node.func.id == "command" and path.name != "hints.py" and "cli" not in path.parts:
+                assert isinstance(node.args[0], ast.Constant), place
+                yield place, str(node.args[0].value), {word.arg for word in node.keywords if word.arg} - {"table"}
+            if node.func.id == "parameter" and isinstance(node.args[0], ast.Constant):
+                operation, _, name = str(node.args[0].value).partition(".")
+                if operation != "storage_options":
+                    yield place, operation, {name}
+
+
+def options_of(operation: str) -> set[str]:
+    """Return the options of a command; those that all commands have for `open_table`."""
+    path = path_of(["snapshot"] if operation == "open_table" else operation.split())
+    found: Any = typer.main.get_command(build_app(path))  # Any: typer's own click
+    for word in path:
+        found = found.commands[word]
+    assert hasattr(found, "params"), operation
+    return {name for option in found.params for name in (*option.opts, *option.secondary_opts)}
+
+
+def test_what_lower_layers_name_are_options() -> None:
+    known = {operation: options_of(operation) for operation in {operation for _, operation, _ in calls()}}
+
+    wrong = [
+        (place, operation, name)
+        for place, operation, names in calls()
+        for name in names
+        if not {SHELL.parameter(operation, name), SHELL.parameter(operation, name, False)} & known[operation]
+    ]
+
+    assert [] == wrong
+
+
+def test_what_lower_layers_name_are_parameters_of_the_api() -> None:
+    wrong = []
+    for place, operation, names in calls():
+        method = PYTHON.command(operation, "{table}", (), {}).partition(").")[2].partition("(")[0]
+        if not method:
+            continue
+        if operation == "open_table":
+            known = {*inspect.signature(deltacli.open_table).parameters, *inspect.signature(open_paimon).parameters}
+        else:
+            found = [getattr(kind, method) for kind in (Table, Paimon, deltacli.Snapshot) if hasattr(kind, method)]
+            if operation == "read":
+                found.append(deltacli.Snapshot.scan)
+            known = {name for each in found for name in inspect.signature(each).parameters}
+        shell_only = SHELL_ONLY | NEEDLESS | {"allow_external", "storage_options"}
+        if not known or names - known - shell_only:
+            wrong.append((place, method, names))
+
+    assert [] == wrong
