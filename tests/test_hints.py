@@ -45,7 +45,7 @@ def test_a_parameter(name: str, value: object, shell: str, python: str) -> None:
     assert (shell, python) == (in_shell, in_python)
 
 
-COMMANDS: list[tuple[str, list[object], dict[str, Any], str, str]] = [
+COMMANDS: list[tuple[Any, ...]] = [
     (
         *("validate", [], {"level": "storage"}),
         *("deltacli validate './a b' --level storage", "open_table('./a b').validate(level='storage')"),
