@@ -148,7 +148,9 @@ class Draft(Protocol):
         """The local path of an empty file to write to."""
 
     def publish(self, *, replace: bool = False) -> Creation:
-        """Give the file its name as `put_if_absent` does; with `replace` an existing file is replaced."""
+        """Give the file its name as `put_if_absent` does; with `replace` an existing file is replaced. May be called
+        again where the outcome is unknown.
+        """
 
     def __enter__(self) -> Self: ...
 

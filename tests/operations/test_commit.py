@@ -51,7 +51,7 @@ def test_a_request_is_committed_as_the_next_version() -> None:
     done = run(storage, count_up())
 
     assert isinstance(done, Committed)
-    assert (3, 2, 0, "ours") == (done.version, done.read.version, done.lost, done.txn_id)
+    assert (3, 2, 0, "ours") == (done.version, done.read_version, done.lost, done.txn_id)
     snapshot = open_at(storage).snapshot()
     assert (3, "1", 2) == (snapshot.version, snapshot.properties["count"], infos(storage)[3]["readVersion"])
     assert ENGINE_INFO == infos(storage)[3]["engineInfo"]
@@ -64,7 +64,7 @@ def test_nothing_to_do_makes_no_version() -> None:
     done = run(storage, lambda _snapshot: None)
 
     assert isinstance(done, NothingToDo)
-    assert (2, 3) == (done.read.version, len(commits(storage)))
+    assert (2, 3) == (done.read_version, len(commits(storage)))
 
 
 def test_a_commit_costs_one_creation_and_no_listing_of_its_own() -> None:
@@ -173,7 +173,7 @@ def test_a_winner_may_leave_nothing_to_do() -> None:
     done = run(Rivals(storage, CHANGING[1]), add_feature("appendOnly"))
 
     assert isinstance(done, NothingToDo)
-    assert 3 == done.read.version
+    assert 3 == done.read_version
     assert 4 == len(commits(storage))
 
 

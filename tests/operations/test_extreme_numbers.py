@@ -12,7 +12,6 @@ from deltacli.delta.log.log_path import MAX_VERSION
 from deltacli.errors import CommitCorrupt, Refused, VersionAbsent
 from deltacli.operations.change.commit import Committed
 from deltacli.operations.log.version_checksum import check_or_write_checksum
-from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.operations.table.version import Snapshot
 from tests.support.actions import add, birth, commit_info, metadata, protocol, remove, to_bytes, txn
 from tests.support.builder import EPOCH_MS, LOG, StoredFile, TableBuilder, commit_path
@@ -85,10 +84,12 @@ def test_no_commit_follows_the_last_version() -> None:
 
 
 def test_the_last_version_itself_can_be_committed() -> None:
-    done = run(numbered(MAX_VERSION - 1).in_memory(), count_up())
+    storage = numbered(MAX_VERSION - 1).in_memory()
+
+    done = run(storage, count_up())
 
     assert isinstance(done, Committed)
-    assert MAX_VERSION == done.version == read_snapshot(done.read.table).version
+    assert MAX_VERSION == done.version == open_at(storage).snapshot().version
 
 
 def test_a_log_whose_newest_version_is_the_last_is_an_error() -> None:

@@ -6,7 +6,7 @@ Spec: Delta Log Entries; Commit Provenance Information; In-Commit Timestamps; Ro
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -29,9 +29,9 @@ _ROWS_KEPT = {"delta.rowTracking.preserved": "true"}
 
 @dataclass(frozen=True, slots=True)
 class CommitRequest:
-    """The content of a new commit: no files, at most one protocol and one metaData, and domains, each action as in the
-    log. `operation_parameters`: texts, numbers and booleans are written unchanged, objects and arrays as JSON text.
-    `tags` are added to the commitInfo, which always records that row ids are preserved.
+    """The content of a new commit: at most one protocol and one metaData, transactions, domains, and a body of any
+    size, each action as in the log. `operation_parameters`: texts, numbers and booleans are written unchanged, objects
+    and arrays as JSON text. `tags` are added to the commitInfo, which always records that row ids are preserved.
     """
 
     operation: str
@@ -39,7 +39,11 @@ class CommitRequest:
     operation_metrics: Mapping[str, int | str] = field(default_factory=dict)
     protocol: Action | None = None
     metadata: Action | None = None
+    transactions: tuple[Action, ...] = ()
     domains: tuple[Action, ...] = ()
+    body: Callable[[int], Iterable[Action]] | None = None
+    """Yields the lines of its files, `{"add": …}` and `{"remove": …}`, for the version that it is committed as. It is
+    called once per version that is tried, and what it yields is not kept."""
     tags: Mapping[str, str] = field(default_factory=dict)
     reads_files: bool = False
     "It depends on the set of live files, so a commit that adds or removes files makes it stale."
@@ -51,10 +55,15 @@ class CommitRequest:
         """Return the domains that it writes, and therefore has read."""
         return tuple(str(action["domain"]) for action in self.domains)
 
+    @property
+    def app_ids(self) -> tuple[str, ...]:
+        """Return the applications whose transactions it writes, and therefore has read."""
+        return tuple(str(action["appId"]) for action in self.transactions)
+
 
 class Base(NamedTuple):
-    """The version that a commit follows. `committed_ms`: its commit time in epoch milliseconds; None if the commit has
-    no in-commit timestamp, which alone depends on it.
+    """The version that a commit follows: -1 with the configuration of the new table before version 0. `committed_ms`:
+    its commit time in epoch milliseconds; None if the commit has no in-commit timestamp, which alone depends on it.
     """
 
     version: int
@@ -82,7 +91,8 @@ def encode(
     engine_info: str,
     commit_metadata: Mapping[str, str] = NO_METADATA,
 ) -> bytes:
-    """Return the commit file that makes `base.version + 1` from the request: commitInfo, protocol, metaData, domains.
+    """Return the commit file that makes `base.version + 1` from the request, up to its body: commitInfo, protocol,
+    metaData, transactions, domains.
 
     `commit_metadata` are further keys of the commitInfo, none of which is reserved. A request that enables in-commit
     timestamps also gets the two properties that record since when. Spec: Commit Provenance Information; In-Commit
@@ -102,7 +112,7 @@ def encode(
         "timestamp": now_ms,
         "operation": request.operation,
         "operationParameters": {key: _parameter(value) for key, value in request.operation_parameters.items()},
-        "readVersion": base.version,
+        **({} if base.version < 0 else {"readVersion": base.version}),
         "isolationLevel": "Serializable",
         "isBlindAppend": False,
         "operationMetrics": {key: str(value) for key, value in request.operation_metrics.items()},
@@ -116,8 +126,22 @@ def encode(
         lines.append({"protocol": request.protocol})
     if request.metadata is not None:
         lines.append({"metaData": _dated(request.metadata, base, stamp)})
+    lines += [{"txn": action} for action in request.transactions]
     lines += [{"domainMetadata": action} for action in request.domains]
     return b"".join(_line(line) for line in lines)
+
+
+def encode_body(request: CommitRequest, base: Base) -> Iterator[bytes]:
+    """Yield the lines of the body in the commit that makes `base.version + 1`."""
+    if request.body is not None:
+        yield from map(_line, request.body(base.version + 1))
+
+
+def base_of_new_table(request: CommitRequest) -> Base:
+    """Return what version 0 follows. Raises ValueError for a request without a protocol or a metaData."""
+    if request.protocol is None or request.metadata is None:
+        raise ValueError("version 0 needs a protocol and a metaData")
+    return Base(-1, read_protocol(request.protocol, _OURS), read_metadata(request.metadata, _OURS), committed_ms=-1)
 
 
 def require_allowed(request: CommitRequest, base: Base) -> None:

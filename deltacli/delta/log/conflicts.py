@@ -58,6 +58,11 @@ def _if_same_domain(request: CommitRequest, action: Action) -> str | None:
     return f"it changes the domain {name}" if name in request.domain_names else None
 
 
+def _if_same_transaction(request: CommitRequest, action: Action) -> str | None:
+    name = action.get("appId")
+    return f"it has a transaction of {name}" if name in request.app_ids else None
+
+
 _OBSTACLES: Mapping[str, _Rule] = {
     "protocol": lambda _request, _action: "it changes the protocol",
     "metaData": lambda _request, _action: "it changes the metadata",
@@ -65,7 +70,7 @@ _OBSTACLES: Mapping[str, _Rule] = {
     "add": _if_files_count,
     "remove": _if_files_count,
     "cdc": _never,  # change data files are not part of a state
-    "txn": _never,
+    "txn": _if_same_transaction,
     "commitInfo": _never,
 }
 "Content of a winning commit -> why this commit is planned again. An unrecognized action may have changed anything."
@@ -101,7 +106,7 @@ def judge(request: CommitRequest, base: Base, winners: Sequence[ConflictingCommi
     A domain written by both is planned again like everything else, so the result is that of both commits in sequence.
     Spec: Delta Log Entries (writers must resolve conflicts).
     """
-    if not winners:
+    if not winners or base.version < 0:
         return Recompute("the log has changed")
     if request.names_version:
         return Recompute(

@@ -2,7 +2,8 @@
 
 A version is created atomically by `put_if_absent`, under one txnId for the whole run. The next version is tried only
 when another writer is known to have created this one. As long as the answer to a creation is lost, the same bytes are
-sent to the same name, where they can take effect at most once, whenever they arrive.
+sent to the same name, where they can take effect at most once, whenever they arrive. A body is written to a draft line
+by line, so a commit may have any number of files.
 """
 
 from __future__ import annotations
@@ -12,9 +13,18 @@ import time
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple, assert_never
 
-from deltacli.delta.log.commit_content import Base, CommitRequest, encode, is_stamped, require_allowed
+from deltacli.delta.log.commit_content import (
+    Base,
+    CommitRequest,
+    base_of_new_table,
+    encode,
+    encode_body,
+    is_stamped,
+    require_allowed,
+)
 from deltacli.delta.log.commit_metadata import NO_METADATA, require_free
 from deltacli.delta.log.commit_times import TimestampSource
 from deltacli.delta.log.conflicts import ConflictingCommit, Rebase, Recompute, judge, look_at
@@ -25,7 +35,7 @@ from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.operations.table.version import Snapshot
 from deltacli.release import VERSION
-from deltacli.storage import Created, Existed, Unknown
+from deltacli.storage import Created, Creation, Existed, Unknown
 from deltacli.storage.base import require_writable
 from deltacli.work.commits.reading import stream_commit
 
@@ -46,22 +56,22 @@ Pause = Callable[[int], None]
 
 @dataclass(frozen=True)
 class Committed:
-    """The version is in the log. `read` is the state that the request was made from, `lost` the number of attempts that
-    other writers won.
+    """The version is in the log. `read_version` is that which the request was made from, -1 for a new table; `lost` the
+    number of attempts that other writers won.
     """
 
     version: int
     txn_id: str
     request: CommitRequest
-    read: Snapshot
+    read_version: int
     lost: int
 
 
 @dataclass(frozen=True)
 class NothingToDo:
-    """`read` is already in the requested state: no version was created."""
+    """The version that was read is already in the requested state: no version was created."""
 
-    read: Snapshot
+    read_version: int
 
 
 def jittered_pause(repetition: int) -> None:
@@ -79,6 +89,8 @@ def commit(
     table: TableHandle,
     make: Callable[[Snapshot], CommitRequest | None],
     *,
+    read: Callable[[TableHandle], Snapshot | None] = read_snapshot,
+    create: Callable[[], CommitRequest | None] | None = None,
     commit_metadata: Mapping[str, str] = NO_METADATA,
     max_attempts: int = MAX_ATTEMPTS,
     pause: Pause = jittered_pause,
@@ -88,13 +100,14 @@ def commit(
     `make` returns None.
 
     If another writer is first, the request is retried after it, or made again where that commit changed what was read:
-    `make` may be called several times, with newer snapshots, and what it raises ends the run. `commit_metadata` are
-    keys to add to the commitInfo; reserved ones raise UsageError.
+    `make` may be called several times, with newer snapshots, and what it raises ends the run. `read` returns
+    that version, None where there is no table yet: then `create` makes the request for version 0. `commit_metadata`
+    are keys to add to the commitInfo; reserved ones raise UsageError.
 
     Raises Refused where the table's protocol forbids it, NoAtomicCreate where the store is read-only, and
     StorageFailed, all with nothing changed; ConflictLost after `max_attempts` versions went to others, with nothing
-    changed; OutcomeUnknown where the commit was sent and cannot be read back; and what `read_snapshot` raises. An
-    interruption carries a note where a commit was in flight.
+    changed; OutcomeUnknown where the commit was sent and cannot be read back; and what `read` raises. An interruption
+    carries a note where a commit was in flight.
 
     Spec: Delta Log Entries; Protocol Evolution; In-Commit Timestamps.
     """
@@ -108,15 +121,20 @@ def commit(
         if attempt:
             pause(attempt)
         if made is None:
-            snapshot = read_snapshot(table)
-            request = make(snapshot)
+            snapshot = read(table)
+            if snapshot is not None:
+                request, read_version = make(snapshot), snapshot.version
+            elif create is not None:
+                request, read_version = create(), -1
+            else:
+                raise ValueError("there is no table to commit to")
             if request is None:
-                return NothingToDo(snapshot)
-            made = _Made(request, snapshot, _base(snapshot, request))
+                return NothingToDo(read_version)
+            made = _Made(request, read_version, _base(snapshot, request))
         require_allowed(made.request, made.base)
         match sender.send(made):
             case int(version):
-                return Committed(version, sender.txn_id, made.request, made.snapshot, lost=attempt)
+                return Committed(version, sender.txn_id, made.request, made.read_version, lost=attempt)
             case _Lost() as lost:
                 match judge(made.request, made.base, lost.winners):
                     case Rebase(base):
@@ -127,10 +145,10 @@ def commit(
 
 
 class _Made(NamedTuple):
-    """A request, the state it was made from, and the version to commit it after."""
+    """A request, the version it was made from, and the version to commit it after."""
 
     request: CommitRequest
-    snapshot: Snapshot
+    read_version: int
     base: Base
 
 
@@ -154,8 +172,7 @@ class _Sender:
 
         Raises StorageFailed where nothing was sent, OutcomeUnknown where the outcome cannot be determined.
         """
-        version = made.base.version + 1
-        data = encode(
+        head = encode(
             made.request,
             made.base,
             txn_id=self.txn_id,
@@ -163,15 +180,27 @@ class _Sender:
             engine_info=ENGINE_INFO,
             commit_metadata=self._commit_metadata,
         )
+        storage, version = self._table.storage, made.base.version + 1
+        path = f"{LOG_DIRECTORY}/{commit_name(version)}"
+        if made.request.body is None:
+            return self._send(made.request, version, partial(storage.put_if_absent, path, head))
+        from deltacli.storage.disk_faults import writing_faults
+
+        with storage.draft(path) as draft:
+            with writing_faults(draft.place, path), open(draft.place, "wb") as file:
+                file.write(head)
+                file.writelines(encode_body(made.request, made.base))
+            return self._send(made.request, version, draft.publish)
+
+    def _send(self, request: CommitRequest, version: int, create: Callable[[], Creation]) -> int | _Lost:
         try:
-            return self._send(made.request, version, data)
+            return self._create(request, version, create)
         except BaseException as stop:
             if not isinstance(stop, Exception):
-                stop.add_note(self._note(made.request, version))
+                stop.add_note(self._note(request, version))
             raise
 
-    def _send(self, request: CommitRequest, version: int, data: bytes) -> int | _Lost:
-        path = f"{LOG_DIRECTORY}/{commit_name(version)}"
+    def _create(self, request: CommitRequest, version: int, create: Callable[[], Creation]) -> int | _Lost:
         cause: str | None = None
         """The reason why the outcome is unknown. From then on the commit may exist or appear later."""
         fault: DeltacliError | None = None
@@ -179,7 +208,7 @@ class _Sender:
             if asked:
                 self._pause(asked)
             try:
-                answer = self._table.storage.put_if_absent(path, data)
+                answer = create()
             except StorageFailed as failed:
                 if cause is None:
                     raise  # an error here means that nothing was written
@@ -268,11 +297,13 @@ def require_possible(snapshot: Snapshot, request: CommitRequest) -> None:
     require_allowed(request, _base(snapshot, request))
 
 
-def _base(snapshot: Snapshot, request: CommitRequest) -> Base:
+def _base(snapshot: Snapshot | None, request: CommitRequest) -> Base:
     """Return the version that a request was made from, with its time where the new commit has an in-commit timestamp.
 
     Raises Refused where that time is needed but unknown, because the next one could be earlier.
     """
+    if snapshot is None:
+        return base_of_new_table(request)
     base = Base(snapshot.version, snapshot.protocol, snapshot.metadata)
     if not is_stamped(request, base):
         return base

@@ -86,7 +86,7 @@ def add_features(
 
     done = commit(table, make, commit_metadata=commit_metadata)
     version = done.version if isinstance(done, Committed) else None
-    return FeaturesOutcome(table.uri, done.read.version, plan, version, dry_run=False)
+    return FeaturesOutcome(table.uri, done.read_version, plan, version, dry_run=False)
 
 
 def _request(plan: FeaturesPlan) -> CommitRequest | None:

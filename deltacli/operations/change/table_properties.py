@@ -106,17 +106,16 @@ def change_properties(table: TableHandle, edits: PropertyEdits) -> PropertiesOut
 
     Raises what `plan_properties` and `commit` raise.
     """
-    plan = PropertiesPlan((), None)
+    plan, protocol = PropertiesPlan((), None), dict[str, object]()
 
     def make(snapshot: Snapshot) -> CommitRequest | None:
-        nonlocal plan
-        plan = _plan(snapshot, edits)
+        nonlocal plan, protocol
+        plan, protocol = _plan(snapshot, edits), snapshot.protocol.as_json()
         return _request(plan, edits)
 
     done = commit(table, make, commit_metadata=edits.commit_metadata)
     version = done.version if isinstance(done, Committed) else None
-    read = done.read
-    return PropertiesOutcome(table.uri, read.version, read.protocol.as_json(), plan, version, dry_run=False)
+    return PropertiesOutcome(table.uri, done.read_version, protocol, plan, version, dry_run=False)
 
 
 def _plan(snapshot: Snapshot, edits: PropertyEdits) -> PropertiesPlan:

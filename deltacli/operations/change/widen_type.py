@@ -163,9 +163,9 @@ def execute_widen_type(table: TableHandle, request: WidenRequest) -> WideningOut
 
     match commit(table, make, commit_metadata=request.commit_metadata):
         case NothingToDo(read):
-            return WideningOutcome(table, read.version, made[-1], ())
-        case Committed(version=version, read=read):
-            return WideningOutcome(table, read.version, made[-1], _clients(made[-1]), committed_version=version)
+            return WideningOutcome(table, read, made[-1], ())
+        case Committed(version=version, read_version=read):
+            return WideningOutcome(table, read, made[-1], _clients(made[-1]), committed_version=version)
 
 
 def refusal_error(refusals: Sequence[WideningRefusal]) -> Refused:

@@ -7,18 +7,15 @@ whole difference to the version or is not there.
 from __future__ import annotations
 
 import os
-import uuid
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from deltacli.clock import Clock, system_clock
-from deltacli.delta.log.commit_lines import Action
-from deltacli.delta.log.state import has_in_commit_timestamps
-from deltacli.delta.protocol.protocol_action import require_committable
+from deltacli.delta.log.commit_content import CommitRequest
 from deltacli.delta.protocol.read_property import is_true
-from deltacli.errors import ConflictLost, NoSpace
-from deltacli.operations.change.commit import ENGINE_INFO
+from deltacli.errors import ConflictLost, NoSpace, OutcomeUnknown, Refused
+from deltacli.operations.change.commit import Committed, NothingToDo, commit
+from deltacli.operations.table.api_hints import name_table
 from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.operations.table.version import Snapshot
@@ -27,7 +24,6 @@ from deltacli.sharing.client.faults import FilesMovedOn
 from deltacli.sharing.client.table_requests import Point, Query
 from deltacli.sharing.client.tables.share_storage import ShareStorage
 from deltacli.sharing.protocol.capabilities import ResponseFormat
-from deltacli.sharing.pulling.committing import CommitHead, publish
 from deltacli.sharing.pulling.difference import (
     NO_FILES,
     Difference,
@@ -56,7 +52,6 @@ OPERATION = "SHARE PULL"
 FORMATS = (ResponseFormat.DELTA,)
 """Ids of files depend on the format, so every pull asks for the same one. A server without it answers in the other."""
 _NEWEST = Point()
-_MOST_COMMITS = 40
 _MOST_LISTINGS = 3
 
 
@@ -243,50 +238,66 @@ class Pull:
 
     def _commit(self, plan: _Plan) -> PullResult:
         """Commit the difference; after another writer, compare again with what it has left."""
-        for _ in range(_MOST_COMMITS):
-            table = plan.target.table
-            if _is_there(plan):
-                assert table is not None
-                return self._result(plan, table.snapshot.version)
-            head, actions = self._content(plan)
-            if publish(LocalStorage(self._directory), head, actions):
-                return replace(self._result(plan, head.version), is_committed=True)
-            target = read_target(self._handle(), self._directory)
-            require_same_table(target, plan.source)
-            require_not_backwards(target, plan.shared.version)
-            local = NO_FILES if target.table is None else read_local_files(target.table, self._directory)
-            difference = compare(plan.shared, local, self._directory)
-            if difference.wanted:
-                raise PullRefused("files disappeared while they were pulled", facts={"in": self._directory})
-            plan = plan._replace(
-                target=target, local=local, difference=replace(difference, wanted=plan.difference.wanted)
-            )
-        raise ConflictLost(
-            "nothing was committed: other writers created every version that was tried",
-            hint=f"deltacli history {self._directory} --limit 10",
-        )
+        reads = 0
 
-    def _content(self, plan: _Plan) -> tuple[CommitHead, Iterator[Action]]:
-        """Return the commit that makes the next version. Raises PullRefused, and Refused."""
-        table, shared, now_ms = plan.target.table, plan.shared, self.clock()
+        def read(_table: TableHandle) -> Snapshot | None:
+            nonlocal plan, reads
+            plan, reads = self._compared_again(plan) if reads else plan, reads + 1
+            return None if plan.target.table is None else plan.target.table.snapshot
+
+        def make(_snapshot: Snapshot | None = None) -> CommitRequest | None:
+            return None if _is_there(plan) else self._request(plan)
+
+        try:
+            done = commit(self._handle(), make, read=read, create=make)
+        except (ConflictLost, OutcomeUnknown, Refused) as fault:
+            name_table(fault, self._directory)
+            raise
+        match done:
+            case NothingToDo(version):
+                return self._result(plan, version)
+            case Committed(version=version):
+                return replace(self._result(plan, version), is_committed=True)
+
+    def _compared_again(self, plan: _Plan) -> _Plan:
+        """Return the plan for the local table as another writer has left it."""
+        target = read_target(self._handle(), self._directory)
+        require_same_table(target, plan.source)
+        require_not_backwards(target, plan.shared.version)
+        local = NO_FILES if target.table is None else read_local_files(target.table, self._directory)
+        difference = compare(plan.shared, local, self._directory)
+        if difference.wanted:
+            raise PullRefused("files disappeared while they were pulled", facts={"in": self._directory})
+        return plan._replace(target=target, local=local, difference=replace(difference, wanted=plan.difference.wanted))
+
+    def _request(self, plan: _Plan) -> CommitRequest:
+        """Return the commit that makes the next version. Raises PullRefused."""
+        table, shared, source, difference = plan.target.table, plan.shared, plan.source, plan.difference
+        now_ms = self.clock()
         before = None if table is None else table.snapshot
         old_protocol, old_metadata = (None, None) if before is None else (before.raw_protocol, before.raw_metadata)
-        metadata = local_metadata(shared.raw_metadata, plan.source, old_metadata, now_ms)
-        protocol = local_protocol(shared.raw_protocol, metadata, old_protocol)
+        metadata = local_metadata(shared.raw_metadata, source, old_metadata, now_ms)
         if before is not None:
-            _require_writable(before, plan.difference.removed, self._directory)
-        small: list[Action] = []
-        if protocol is not None:
-            small.append({"protocol": protocol})
-        if metadata != old_metadata:
-            small.append({"metaData": metadata})
-        small.append({"txn": {"appId": APP_ID, "version": shared.version, "lastUpdated": now_ms}})
-
-        def actions() -> Iterator[Action]:
-            yield from small
-            yield from file_actions(shared, table, plan.local, plan.difference, plan.source, now_ms)
-
-        return _head(plan, before, now_ms), actions()
+            _require_allowed(before, difference.removed, self._directory)
+        return CommitRequest(
+            OPERATION,
+            {
+                "table": source.table,
+                "endpoint": source.endpoint,
+                "tableId": source.table_id,
+                "version": str(shared.version),
+            },
+            {
+                "numAddedFiles": difference.added,
+                "numRemovedFiles": difference.removed,
+                "numAddedBytes": difference.added_bytes,
+            },
+            protocol=local_protocol(shared.raw_protocol, metadata, old_protocol),
+            metadata=None if metadata == old_metadata else metadata,
+            transactions=({"appId": APP_ID, "version": shared.version, "lastUpdated": now_ms},),
+            body=lambda _version: file_actions(shared, table, plan.local, difference, source, now_ms),
+            reads_files=True,
+        )
 
     def _result(self, plan: _Plan, version: int | None) -> PullResult:
         table = plan.target.table
@@ -310,37 +321,6 @@ class Pull:
         return PullResult(self._directory, table.source, version, version, table.snapshot.version, difference)
 
 
-def _head(plan: _Plan, before: Snapshot | None, now_ms: int) -> CommitHead:
-    """Return the first line of the commit after a version. Spec: Commit Provenance Information."""
-    stamp: dict[str, object] = {}
-    if before is not None and has_in_commit_timestamps(before.protocol, before.metadata):
-        committed_ms = 0 if before.time is None else before.time.timestamp_ms
-        stamp = {"inCommitTimestamp": max(now_ms, committed_ms + 1)}
-    difference, txn_id = plan.difference, str(uuid.uuid4())
-    info = {
-        **stamp,
-        "timestamp": now_ms,
-        "operation": OPERATION,
-        "operationParameters": {
-            "table": plan.source.table,
-            "endpoint": plan.source.endpoint,
-            "tableId": plan.source.table_id,
-            "version": str(plan.shared.version),
-        },
-        **({} if before is None else {"readVersion": before.version}),
-        "isolationLevel": "Serializable",
-        "isBlindAppend": False,
-        "operationMetrics": {
-            "numAddedFiles": str(difference.added),
-            "numRemovedFiles": str(difference.removed),
-            "numAddedBytes": str(difference.added_bytes),
-        },
-        "engineInfo": ENGINE_INFO,
-        "txnId": txn_id,
-    }
-    return CommitHead(0 if before is None else before.version + 1, txn_id, info)
-
-
 def _is_there(plan: _Plan) -> bool:
     """Return True where the local table has the version already."""
     table = plan.target.table
@@ -352,9 +332,8 @@ def _is_there(plan: _Plan) -> bool:
     )
 
 
-def _require_writable(snapshot: Snapshot, removed: int, directory: str) -> None:
-    """Raise Refused where the local table was changed so that a pull cannot commit to it."""
-    require_committable(snapshot.protocol, snapshot.properties, snapshot.version)
+def _require_allowed(snapshot: Snapshot, removed: int, directory: str) -> None:
+    """Raise PullRefused where the local table was changed so that a pull cannot commit to it."""
     for key in ("delta.appendOnly", "delta.enableRowTracking"):
         if is_true(snapshot.properties, key) and (removed or key != "delta.appendOnly"):
             raise PullRefused(

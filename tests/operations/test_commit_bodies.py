@@ -1,0 +1,185 @@
+"""Commits with a body: written to a draft line by line, again for each version that is tried, and created once."""
+
+from __future__ import annotations
+
+import tracemalloc
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from deltacli.delta.log.commit_content import CommitRequest
+from deltacli.delta.log.commit_lines import Action
+from deltacli.errors import DeltacliError, OutcomeUnknown, StorageFailed
+from deltacli.operations.change.commit import Committed, NothingToDo, commit
+from deltacli.operations.table.handle import TableHandle
+from deltacli.operations.table.version import Snapshot
+from deltacli.storage import Creation, PathKind
+from deltacli.storage.base import Draft
+from deltacli.storage.in_memory import MemoryStorage
+from tests.support.actions import Line, add, commit_info, metadata, protocol, to_bytes
+from tests.support.builder import LOG, commit_path
+from tests.support.committing import Make, Rivals, commits, infos, run, table_of_commits, versions_of
+from tests.support.faulty import Fault, FaultyStorage
+from tests.support.reading import open_at
+
+FILES = 3
+OTHER_INFO = [commit_info("OPTIMIZE", inCommitTimestamp=1)]
+OTHER_FILES = [*OTHER_INFO, add("theirs")]
+SITUATIONS: dict[str, list[list[Line]]] = {"alone": [], "moved": [OTHER_INFO], "made again": [OTHER_FILES]}
+
+
+class DraftRivals(Rivals):
+    """Other writers that come before a draft is published."""
+
+    def draft(self, path: str) -> Draft:
+        inner, rivals = self._inner.draft(path), self
+
+        class Late:
+            place = property(lambda _: inner.place)
+
+            def __enter__(self) -> Any:  # Any: a draft
+                inner.__enter__()
+                return self
+
+            def __exit__(self, *exception: object) -> None:
+                inner.__exit__(*exception)
+
+            def publish(self, *, replace: bool = False) -> Creation:
+                if isinstance(lines := next(rivals._rounds, None), list):
+                    MemoryStorage.put_if_absent(rivals._inner, path, to_bytes(lines))  # type: ignore[arg-type]
+                return inner.publish(replace=replace)
+
+        return Late()
+
+
+def adds(seen: list[int], *, transaction: int = 1) -> Make:
+    """Files named after the version that they are added by; `seen` are the versions that were read."""
+
+    def make(snapshot: Snapshot) -> CommitRequest:
+        seen.append(snapshot.version)
+        return request(transaction)
+
+    return make
+
+
+def request(transaction: int = 1, **more: Any) -> CommitRequest:  # Any: fields
+    def body(version: int) -> Iterator[Action]:
+        yield from (add(f"{version}-{number}.parquet") for number in range(FILES))
+
+    transactions: tuple[Action, ...] = ({"appId": "app", "version": transaction},)
+    return CommitRequest("WRITE", transactions=transactions, body=body, reads_files=True, **more)
+
+
+def files_of(inner: MemoryStorage) -> list[str]:
+    lines = [action["path"] for actions in commits(inner) for kind, action in actions if kind == "add"]
+    return [path for path in lines if path[0].isdigit()]
+
+
+def new_table() -> CommitRequest:
+    return request(protocol=protocol()["protocol"], metadata=metadata()["metaData"])
+
+
+@pytest.mark.parametrize(("rounds", "read"), list(zip(SITUATIONS.values(), [[2], [2], [2, 3]], strict=True)))
+def test_a_body_follows_what_does_not_touch_its_files(rounds: list[list[Line]], read: list[int]) -> None:
+    """
+    The lines are those of the version that was created.
+    """
+    inner, seen = table_of_commits().in_memory(), list[int]()
+
+    done = run(DraftRivals(inner, *rounds), adds(seen))
+
+    assert isinstance(done, Committed)
+    assert read == seen
+    assert 3 + len(rounds) == done.version
+    assert [f"{done.version}-{number}.parquet" for number in range(FILES)] == files_of(inner)
+    assert ["commitInfo", "txn", *["add"] * FILES] == [kind for kind, _ in commits(inner)[-1]]
+    assert done.version - 1 == infos(inner)[-1]["readVersion"]
+
+
+def test_a_transaction_of_the_same_application_is_made_again() -> None:
+    inner, seen = table_of_commits().in_memory(), list[int]()
+    theirs: list[Line] = [*OTHER_INFO, {"txn": {"appId": "app", "version": 1}}]
+
+    run(DraftRivals(inner, theirs), adds(seen))
+    run(DraftRivals(inner, [*OTHER_INFO, {"txn": {"appId": "another", "version": 1}}]), adds(seen, transaction=2))
+
+    assert [2, 3, 4] == seen
+
+
+@pytest.mark.parametrize("rounds", SITUATIONS.values(), ids=SITUATIONS)
+@pytest.mark.parametrize("fault", [Fault.BEFORE, Fault.DUPLICATED, Fault.LOST, Fault.UNSENT])
+def test_a_fault_at_any_call_never_makes_half_a_commit_or_two(fault: Fault, rounds: list[list[Line]]) -> None:
+    counting = FaultyStorage(DraftRivals(table_of_commits().in_memory(), *rounds))
+    run(counting, adds([]))
+    assert 1 + len(rounds) == [verb for verb, _ in counting.calls].count("publish")
+
+    for at, (verb, _) in enumerate(counting.calls, 1):
+        if verb != "publish" and fault in (Fault.LOST, Fault.UNSENT):
+            continue  # only creations have unknown outcomes
+        inner = table_of_commits().in_memory()
+        store = FaultyStorage(DraftRivals(inner, *rounds), at, fault)
+        try:
+            found: object = run(store, adds([]))
+        except DeltacliError as fault_said:
+            found = fault_said
+        ours = versions_of(inner)
+        match found:
+            case Committed(version=version):
+                assert [version] == ours
+                assert [f"{version}-{number}.parquet" for number in range(FILES)] == files_of(inner)
+            case OutcomeUnknown():
+                assert len(ours) <= 1
+            case _:
+                assert isinstance(found, StorageFailed), found
+                assert [] == ours
+        assert FILES * len(ours) == len(files_of(inner))
+        assert len(commits(inner)) - 1 == open_at(inner).snapshot().version
+
+
+def test_a_new_table_is_created_once() -> None:
+    """
+    Who loses version 0 reads the table of the other, and has nothing to do.
+    """
+    inner, read = MemoryStorage("new"), list[int]()
+
+    def read_newest(table: TableHandle) -> Snapshot | None:
+        return open_at(table.storage).snapshot() if inner.kind_of(LOG) is PathKind.DIRECTORY else None
+
+    def make(snapshot: Snapshot) -> None:
+        read.append(snapshot.version)
+
+    first = commit(open_at(inner), make, read=read_newest, create=new_table)
+    second_inner = MemoryStorage("new")
+    rival = DraftRivals(second_inner, [commit_info(), protocol(), metadata()])
+    inner = second_inner
+    second = commit(open_at(rival), make, read=read_newest, create=new_table, pause=lambda _: None)
+
+    assert isinstance(first, Committed)
+    assert (0, -1, [0]) == (first.version, first.read_version, read)
+    assert NothingToDo(0) == second
+
+
+def test_a_body_is_not_held_in_memory() -> None:
+    inner = table_of_commits().in_memory()
+    long = "x" * 1_000
+    written: list[int] = []
+
+    class Measured(Rivals):
+        def draft(self, path: str) -> Draft:
+            tracemalloc.start()
+            draft = self._inner.draft(path)
+            publish = draft.publish
+
+            def measured(*, replace: bool = False) -> Creation:
+                written.append(tracemalloc.get_traced_memory()[1])
+                tracemalloc.stop()
+                return publish(replace=replace)
+
+            draft.publish = measured  # type: ignore[method-assign]
+            return draft
+
+    many = CommitRequest("WRITE", body=lambda _: (add(f"{number}{long}") for number in range(5_000)))
+    run(Measured(inner), lambda _snapshot: many)
+
+    assert written[0] < 1 << 20 < len(inner.read(commit_path(3)))
