@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -20,7 +20,7 @@ from deltacli.arrow import compute as pc
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.commit_times import MAX_TIME_MS, file_times, is_representable
 from deltacli.delta.log.file_actions import action_schemas, whole_actions
-from deltacli.delta.log.segment import LogListing
+from deltacli.delta.log.segment import LogFile, LogListing
 from deltacli.delta.log.state import has_in_commit_timestamps, read_metadata, read_protocol
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.partitions.values import are_lacking_values_null, lacking_values, with_values
@@ -35,7 +35,7 @@ from deltacli.operations.read.scan import Selection, data_files, reader_of, stre
 from deltacli.operations.table.api_hints import named_items
 from deltacli.operations.table.find_log import list_log
 from deltacli.operations.table.rebuild import read_snapshot
-from deltacli.storage.base import StoreOfVersions
+from deltacli.storage.base import Storage, StoreOfVersions
 from deltacli.storage.secrets import without_secrets
 from deltacli.work.commits.reading import stream_commit
 from deltacli.work.rows.batches import first_rows
@@ -263,35 +263,77 @@ class Commit(NamedTuple):
         return bool(self.adds and self.removes) and not self.change_files and not self.is_recorded
 
 
+@dataclass
+class CommitSummary:
+    """What a commit does besides adding and removing files."""
+
+    protocol: Action | None = None
+    metadata: Action | None = None
+    info: Action = field(default_factory=dict)
+    has_change_data: bool = False
+
+    def take(self, kind: str, action: Action) -> bool:
+        """Note an action; return True for a file whose data the commit changes, or that records a change."""
+        match kind:
+            case "add" | "remove":
+                return action.get("dataChange") is not False
+            case "cdc":
+                self.has_change_data = True
+                return True
+            case "protocol":
+                self.protocol = action
+            case "metaData":
+                self.metadata = action
+            case "commitInfo":
+                self.info = action
+        return False
+
+    def config_after(self, before: TableConfiguration, version: int, name: str) -> TableConfiguration:
+        """Return the configuration after the commit. Raises CommitCorrupt and ProtocolUnsupported."""
+        protocol, metadata, schema = before.protocol, before.metadata, before.schema
+        if self.protocol is not None:
+            protocol = read_protocol(self.protocol, name)
+            require_readable(protocol, version)
+        if self.metadata is not None:
+            metadata = read_metadata(self.metadata, name)
+            schema = parse_schema(metadata.schema_string or NO_COLUMNS)
+        is_same = protocol is before.protocol and metadata is before.metadata
+        return before if is_same else TableConfiguration(protocol=protocol, metadata=metadata, schema=schema)
+
+    def stamp(self, config: TableConfiguration) -> int | None:
+        """Return the in-commit timestamp, which counts where the configuration after the commit says so."""
+        assert config.protocol is not None
+        assert config.metadata is not None
+        stamp = self.info.get("inCommitTimestamp")
+        return stamp if type(stamp) is int and has_in_commit_timestamps(config.protocol, config.metadata) else None
+
+
+def read_changed(storage: Storage, file: LogFile) -> tuple[CommitSummary, dict[str, list[Action]]]:
+    """Return what a commit does, and by kind the actions of the files whose data it changes."""
+    summary = CommitSummary()
+    found: dict[str, list[Action]] = {"add": [], "remove": [], "cdc": []}
+    for kind, action in stream_commit(storage, file):
+        if summary.take(kind, action):
+            found[kind].append(action)
+    return summary, found
+
+
 def read_commits(table: TableHandle, listing: LogListing, end: Snapshot, first: int) -> Iterator[Commit]:
     """Yield the commits from version `first` to the last version, ascending."""
     times = file_times(listing.commits)
-    start = end if first == end.version else read_snapshot(table, version=first)
-    protocol, metadata = start.protocol, start.metadata
-    config = read_as(end.config, TableConfiguration(protocol=protocol, metadata=metadata, schema=start.schema))
+    current = (end if first == end.version else read_snapshot(table, version=first)).config
+    config = read_as(end.config, current)
     for version in range(first, end.version + 1):
         file = listing.commits[version]
-        found: dict[str, list[Action]] = {"add": [], "remove": [], "cdc": []}
-        stamp = None
-        before, was = config, metadata
-        for kind, action in stream_commit(table.storage, file):
-            if kind in found and (kind == "cdc" or action.get("dataChange") is not False):
-                found[kind].append(action)
-            elif kind == "protocol":
-                protocol = read_protocol(action, file.name)
-                require_readable(protocol, version)
-            elif kind == "metaData":
-                metadata = read_metadata(action, file.name)
-            elif kind == "commitInfo":
-                stamp = action.get("inCommitTimestamp")
-        if metadata is not was:
-            schema = parse_schema(metadata.schema_string or NO_COLUMNS)
-            config = read_as(end.config, TableConfiguration(protocol=protocol, metadata=metadata, schema=schema))
-        is_stamped = has_in_commit_timestamps(protocol, metadata) and type(stamp) is int
-        time_ms = stamp if is_stamped and stamp is not None else times[version].timestamp_ms
+        summary, found = read_changed(table.storage, file)
+        before, current = config, summary.config_after(current, version, file.name)
+        if summary.metadata is not None:
+            config = read_as(end.config, current)
+        stamp = summary.stamp(current)
+        time_ms = times[version].timestamp_ms if stamp is None else stamp
         require_representable(time_ms, version, file.name)
-        is_recorded = is_true(metadata.configuration, ENABLED)
-        if version == first and metadata is not was and found["remove"] and first > 0:
+        is_recorded = is_true(current.properties, ENABLED)
+        if version == first and summary.metadata is not None and found["remove"] and first > 0:
             before = read_as(end.config, read_snapshot(table, version=first - 1).config)
         yield Commit(version, time_ms, before, config, is_recorded, found["add"], found["remove"], found["cdc"])
 

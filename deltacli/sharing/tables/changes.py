@@ -12,17 +12,16 @@ from typing import TYPE_CHECKING
 
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.segment import LogFile
-from deltacli.delta.log.state import Metadata, has_in_commit_timestamps, plain_action, read_metadata, read_protocol
-from deltacli.delta.log.table_configuration import TableConfiguration
-from deltacli.delta.protocol.protocol_action import Protocol, require_readable
+from deltacli.delta.log.state import Metadata, plain_action
+from deltacli.delta.protocol.protocol_action import Protocol
 from deltacli.delta.protocol.read_property import is_true
-from deltacli.delta.schema.types import parse_schema
 from deltacli.errors import CommitCorrupt
+from deltacli.operations.read.changes import CommitSummary
 from deltacli.operations.table.handle import TableHandle
 from deltacli.sharing.model import SharedTable
 from deltacli.sharing.protocol.wire_errors import unsupported
-from deltacli.sharing.tables.commit_files import CommitFiles, CommitSummary, FileBatch, actions_of
-from deltacli.sharing.tables.shared_snapshot import NO_COLUMNS, SharedSnapshot
+from deltacli.sharing.tables.commit_files import CommitFiles, FileBatch, actions_of, kinds_of
+from deltacli.sharing.tables.shared_snapshot import SharedSnapshot
 from deltacli.sharing.tables.snapshots import SharedSnapshots
 from deltacli.sharing.tables.whole_log import WholeLog
 
@@ -135,42 +134,35 @@ class _RangeReading:
     ) -> None:
         self._handle, self._times = handle, log.times
         self._table, self._first, self._is_feed, self._left_bytes = table, start.version, is_feed, left_bytes
-        self._protocol, self._metadata, self._config = start.protocol, start.metadata, start.config
+        self._config = start.config
 
     def read(self, file: LogFile) -> CommitChanges:
         """Check a commit and return it."""
         actions = actions_of(self._handle, file)
-        summary = CommitSummary.of(actions)
-        protocol = None if summary.protocol is None else read_protocol(summary.protocol, file.name)
-        metadata = None if summary.metadata is None else read_metadata(summary.metadata, file.name)
-        before = self._config
-        self._advance(file.version, protocol, metadata)
+        summary, before = CommitSummary(), self._config
+        for kind, action in actions:
+            summary.take(kind, action)
+        self._config = summary.config_after(before, file.version, file.name)
+        protocol, metadata = self._config.protocol, self._config.metadata
+        assert metadata is not None
+        if self._is_feed:
+            _require_feed(self._table, metadata, file.version)
         names = tuple((before if file.version > self._first else self._config).partition_columns)
-        kinds = summary.kinds(is_feed=self._is_feed)
+        kinds = kinds_of(summary, is_feed=self._is_feed)
         files = CommitFiles(self._handle, file, kinds, before, self._config, names)
-        stamp = summary.stamp if has_in_commit_timestamps(self._protocol, self._metadata) else None
+        stamp = summary.stamp(self._config)
         found = CommitChanges(
             file.version,
             self._times[file.version].timestamp_ms if stamp is None else stamp,
             files,
             0,
             False,
-            metadata=metadata,
+            metadata=None if summary.metadata is None else metadata,
             raw_metadata=_plain(summary.metadata),
-            protocol=protocol,
+            protocol=None if summary.protocol is None else protocol,
             raw_protocol=_plain(summary.protocol),
         )
         return self._with_files(found, files.batches(actions))
-
-    def _advance(self, version: int, protocol: Protocol | None, metadata: Metadata | None) -> None:
-        """Take over what a commit changes. Raises WireError and ProtocolUnsupported."""
-        self._protocol, self._metadata = protocol or self._protocol, metadata or self._metadata
-        require_readable(self._protocol, version)
-        if self._is_feed:
-            _require_feed(self._table, self._metadata, version)
-        if metadata is not None:
-            schema = parse_schema(metadata.schema_string or NO_COLUMNS)
-            self._config = TableConfiguration(protocol=self._protocol, metadata=metadata, schema=schema)
 
     def _with_files(self, commit: CommitChanges, batches: Iterator[FileBatch]) -> CommitChanges:
         """Return a commit with what is known of its files; they are kept while there is room for all of them."""

@@ -7,7 +7,7 @@ those that change no data. Spec: Read Change Data Feed from a Table; Add CDC Fil
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from deltacli.delta.log.action_fields import arrow_schema
@@ -15,7 +15,7 @@ from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.file_actions import whole_actions
 from deltacli.delta.log.segment import LogFile
 from deltacli.delta.log.table_configuration import TableConfiguration
-from deltacli.operations.read.changes import with_partition_values
+from deltacli.operations.read.changes import CommitSummary, with_partition_values
 from deltacli.sharing.tables.shareable import find_fault, spelled_alike
 from deltacli.work.commits.reading import is_large, stream_commit
 
@@ -33,52 +33,21 @@ FileBatch = tuple[str, "pyarrow.RecordBatch"]
 _ROWS_OF_MERGE = ("numTargetRowsInserted", "numTargetRowsUpdated", "numTargetRowsDeleted")
 
 
-@dataclass
-class CommitSummary:
-    """What a commit does besides adding and removing files, and which of its files are its changes."""
+def kinds_of(summary: CommitSummary, *, is_feed: bool) -> tuple[str, ...]:
+    """Return which actions of a commit are the changes of a feed, or the added and removed files."""
+    if not is_feed:
+        return "add", "remove"
+    if summary.has_change_data:
+        return ("cdc",)
+    return () if _is_merge_without_changes(summary.info) else ("add", "remove")
 
-    protocol: Action | None = None
-    metadata: Action | None = None
-    info: Action = field(default_factory=dict)
-    has_change_data: bool = False
 
-    @classmethod
-    def of(cls, actions: Iterable[tuple[str, Action]]) -> CommitSummary:
-        """Return the summary of these actions."""
-        found = cls()
-        for kind, action in actions:
-            match kind:
-                case "cdc":
-                    found.has_change_data = True
-                case "protocol":
-                    found.protocol = action
-                case "metaData":
-                    found.metadata = action
-                case "commitInfo":
-                    found.info = action
-        return found
-
-    @property
-    def stamp(self) -> int | None:
-        """Return the in-commit timestamp."""
-        value = self.info.get("inCommitTimestamp")
-        return value if type(value) is int else None
-
-    def kinds(self, *, is_feed: bool) -> tuple[str, ...]:
-        """Return which actions are the changes of a feed, or the added and removed files."""
-        if not is_feed:
-            return "add", "remove"
-        if self.has_change_data:
-            return ("cdc",)
-        return () if self._is_merge_without_changes else ("add", "remove")
-
-    @property
-    def _is_merge_without_changes(self) -> bool:
-        """Return True for a MERGE that rewrote files but changed no row, which has no change data files."""
-        metrics = self.info.get("operationMetrics")
-        if self.info.get("operation") != "MERGE" or not isinstance(metrics, dict):
-            return False
-        return all(str(metrics.get(name)) == "0" for name in _ROWS_OF_MERGE)
+def _is_merge_without_changes(info: Action) -> bool:
+    """Return True for a MERGE that rewrote files but changed no row, which has no change data files."""
+    metrics = info.get("operationMetrics")
+    if info.get("operation") != "MERGE" or not isinstance(metrics, dict):
+        return False
+    return all(str(metrics.get(name)) == "0" for name in _ROWS_OF_MERGE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +68,9 @@ class CommitFiles:
         Raises CommitCorrupt, PathExternal and DataUnreadable for files that cannot be shared.
         """
         waiting: dict[str, list[Action]] = {kind: [] for kind in self.kinds}
+        summary = CommitSummary()
         for kind, action in actions if actions is not None else actions_of(self.table, self.file):
-            if kind not in waiting or (kind != "cdc" and action.get("dataChange") is False):
+            if not summary.take(kind, action) or kind not in waiting:
                 continue
             waiting[kind].append(action)
             if len(waiting[kind]) == ROWS_A_BATCH:

@@ -6,16 +6,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.commit_times import CommitTime, file_times
 from deltacli.delta.log.file_actions import action_schemas, whole_actions
 from deltacli.delta.log.segment import LogFile
-from deltacli.delta.log.state import has_in_commit_timestamps, read_metadata, read_protocol
 from deltacli.delta.log.table_configuration import TableConfiguration
-from deltacli.delta.protocol.protocol_action import require_readable
 from deltacli.delta.protocol.read_property import is_true
 from deltacli.delta.schema.readable_rows import require_readable_rows
-from deltacli.delta.schema.types import StructField, StructType, parse_schema
+from deltacli.delta.schema.types import StructField, StructType
 from deltacli.delta.vectors.descriptor import unique_id
 from deltacli.errors import FileMissing, Refused, Unreadable, UsageError, VersionAbsent
 from deltacli.operations.read.changes import (
@@ -24,11 +21,11 @@ from deltacli.operations.read.changes import (
     COMMIT_TIMESTAMP,
     COMMIT_VERSION,
     ENABLED,
-    NO_COLUMNS,
     ChangeType,
     Commit,
     changed_files,
     read_as,
+    read_changed,
     require_representable,
 )
 from deltacli.operations.read.scan import Selection, data_files
@@ -42,16 +39,12 @@ from deltacli.spark.streams.option_values import LATEST
 from deltacli.spark.streams.options import StreamOptions
 from deltacli.spark.streams.schema_changes import require_readable_columns, require_same_columns, schema_id
 from deltacli.units import format_ranges, format_timestamp
-from deltacli.work.commits.reading import stream_commit
 from deltacli.work.rows.data_files import DataFile, ReadSpec
 
 if TYPE_CHECKING:
     import pyarrow
 
     from deltacli.operations.table.handle import TableHandle
-
-_FILES = ("add", "remove", "cdc")
-_NO_FILES = ("protocol", "metaData", "commitInfo")
 
 
 class TableLog:
@@ -198,53 +191,27 @@ class TableLog:
     def _read_commit(self, version: int) -> Commit:
         """Read a commit, and remember the configuration after it."""
         file = self._commit_file(version)
-        actions = self._actions(file)  # first: whether the commit is there decides which error is raised
+        try:  # first: whether the commit is there decides which error is raised
+            summary, found = read_changed(self._table_of(version).storage, file)
+        except FileMissing:
+            self._commits.pop(version)
+            raise self._cleaned(version) from None
         before = self._config_before(version)
-        protocol, metadata, stamp = before.protocol, before.metadata, None
-        found: dict[str, list[Action]] = {"add": [], "remove": [], "cdc": []}
-        for kind, action in actions:
-            match kind:
-                case "protocol":
-                    protocol = read_protocol(action, file.name)
-                    require_readable(protocol, version)
-                case "metaData":
-                    metadata = read_metadata(action, file.name)
-                case "commitInfo":
-                    stamp = action.get("inCommitTimestamp")
-                case _:
-                    found[kind].append(action)
-        config = _after(before, protocol, metadata)
+        config = summary.config_after(before, version, file.name)
         self._require_columns(config, version)
         self._note_config(version, config)
         then, now = read_as(self._end.config, before), read_as(self._end.config, config)
-        time_ms, is_recorded = self._time_ms(version, config, stamp), is_true(config.properties, ENABLED)
+        time_ms, is_recorded = self._time_ms(version, summary.stamp(config)), is_true(config.properties, ENABLED)
         return Commit(version, time_ms, then, now, is_recorded, found["add"], found["remove"], found["cdc"])
 
     def _note_config(self, version: int, config: TableConfiguration) -> None:
         """Remember the configuration after a commit."""
         self._configs = {version: config, self._end.version: self._end.config}
 
-    def _actions(self, file: LogFile) -> list[tuple[str, Action]]:
-        """Return the actions of a commit that matter to a stream."""
-        try:
-            return [
-                (kind, action)
-                for kind, action in stream_commit(self._table_of(file.version).storage, file)
-                if kind in _NO_FILES or (kind in _FILES and (kind == "cdc" or action.get("dataChange") is not False))
-            ]
-        except FileMissing:
-            self._commits.pop(file.version)
-            raise self._cleaned(file.version) from None
-
-    def _time_ms(self, version: int, config: TableConfiguration, stamp: object) -> int:
-        """Return when a version was committed, in epoch milliseconds."""
-        assert config.protocol is not None
-        assert config.metadata is not None
+    def _time_ms(self, version: int, time_ms: int | None) -> int:
+        """Return when a version was committed, in epoch milliseconds: its in-commit timestamp, or that of its file."""
         if not self._options.read_change_feed:
             return 0  # not shown
-        time_ms = None
-        if has_in_commit_timestamps(config.protocol, config.metadata) and type(stamp) is int:
-            time_ms = stamp
         if time_ms is None:
             if self._times is None:
                 self._times = file_times(self._commits)
@@ -285,16 +252,6 @@ class TableLog:
             hint="begin anew: another checkpointLocation"
             + (f', with .option("startingVersion", "{later[0]}") or without it' if later else ""),
         )
-
-
-def _after(before: TableConfiguration, protocol: Any, metadata: Any) -> TableConfiguration:  # Any: the actions
-    """Return the configuration after a commit with these actions."""
-    if protocol is before.protocol and metadata is before.metadata:
-        return before
-    schema = before.schema
-    if metadata is not before.metadata:
-        schema = parse_schema(metadata.schema_string or NO_COLUMNS)
-    return TableConfiguration(protocol=protocol, metadata=metadata, schema=schema)
 
 
 def _require_free_names(schema: StructType, described: Sequence[StructField]) -> None:
