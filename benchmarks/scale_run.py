@@ -36,7 +36,8 @@ from deltacli.engine.spark import engine as spark_module
 from deltacli.engine.spark.engine import SparkEngine
 from deltacli.engine.spark.session import SparkSettings, open_session
 from deltacli.engine.spark.worker import _nothing
-from deltacli.operations.vacuum.execute import ExecuteOptions, execute_vacuum
+from deltacli.operations.vacuum.execute import execute_vacuum
+from deltacli.operations.vacuum.request import VacuumRequest
 from deltacli.storage.base import PARALLEL_READS
 from deltacli.work.checkpoints.writing import ROWS_PER_GROUP
 
@@ -170,7 +171,7 @@ def run_store(runner: Runner, bench: Bench, files: int, footers: int) -> None:
     with_calls("footers", footers, lambda table: _read_footers(runner.engine, table, footers))
     runner.repeat = 1
     done: Any = with_calls(
-        "vacuum, execution", files // 10, lambda table: execute_vacuum(table, plan.plan, ExecuteOptions())
+        "vacuum, execution", files // 10, lambda table: execute_vacuum(table, plan.plan, VacuumRequest())
     )
     assert done.deleted.files == files // 10, done
 

@@ -27,7 +27,7 @@ from deltacli import open_table
 from deltacli.api.table import Table
 from deltacli.operations.vacuum.full_plan import plan_vacuum
 from deltacli.operations.vacuum.plan import VacuumPlan
-from deltacli.operations.vacuum.request import make_request
+from deltacli.operations.vacuum.request import VacuumRequest
 from deltacli.storage import WalkEntry, open_storage
 
 _OLD_MS = 1_500_000_000_000
@@ -90,13 +90,13 @@ def _run(table: str, how: str, names: str) -> None:
 
 
 def _by_inventory(table: Table, names: str) -> VacuumPlan:
-    return plan_vacuum(table, make_request(inventory=names, max_delete="100%"))
+    return plan_vacuum(table, VacuumRequest(inventory=names, max_delete="100%"))
 
 
 def _by_walk(table: Table, names: str) -> VacuumPlan:
     storage = _MadeUpStorage(table.uri, names)
     made_up = Table(storage, clock=table.clock)  # type: ignore[arg-type]  # what it lacks it passes on
-    return plan_vacuum(made_up, make_request(max_delete="100%"))
+    return plan_vacuum(made_up, VacuumRequest(max_delete="100%"))
 
 
 class _MadeUpStorage:

@@ -91,6 +91,20 @@ def parse_duration(text: str, where: str) -> int:
     return duration
 
 
+def parse_versions(text: str, option: str) -> tuple[int, ...]:
+    """Return the versions of a list, each once: `5,10-12` -> 5, 10, 11, 12. Raises UsageError, which names `option`."""
+    found: set[int] = set()
+    for part in text.split(","):
+        first, dash, last = part.strip().partition("-")
+        ends = (first, last if dash else first)
+        if not all(end.isascii() and end.isdigit() and len(end) < 19 for end in ends) or int(ends[0]) > int(ends[1]):
+            raise UsageError(f"{option} {text}: {part.strip()!r} is not a version", facts={"expected": "5,10-12"})
+        if int(ends[1]) - int(ends[0]) > 1_000_000:
+            raise UsageError(f"{option} {text}: more than a million versions")
+        found.update(range(int(ends[0]), int(ends[1]) + 1))
+    return tuple(sorted(found))
+
+
 def parse_share(text: str) -> float:
     """A share of something, `5%` or `0.5%`, as a number above 0 and up to 1. Raises ValueError."""
     match = re.fullmatch(r"([0-9]+(?:[.][0-9]+)?) ?%", text.strip())

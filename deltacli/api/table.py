@@ -19,11 +19,11 @@ from deltacli.operations.table.api_arguments import (
     moment_ms,
     optional_count,
     optional_version,
-    version_number,
 )
 from deltacli.operations.table.api_hints import name_table, named
 from deltacli.operations.table.version import Snapshot
 from deltacli.progress import SILENT, Progress
+from deltacli.request_fields import takes
 from deltacli.storage import NOTHING, Allowed, open_storage
 from deltacli.storage.secrets import without_secrets
 
@@ -37,10 +37,17 @@ if TYPE_CHECKING:
     from deltacli.operations.read.history import History
     from deltacli.operations.table.time_travel import VersionTime
     from deltacli.operations.vacuum.plan import VacuumResult
+    from deltacli.operations.vacuum.request import VacuumRequest
     from deltacli.operations.validate.validate import Validation
     from deltacli.storage import Storage
     from deltacli.storage.location import StoreLocation
     from deltacli.storage.retry import Retry
+else:
+
+    def VacuumRequest(**fields: object) -> object:  # noqa: N802  (the class, loaded when it is needed)
+        from deltacli.operations.vacuum.request import VacuumRequest as Loaded
+
+        return Loaded(**fields)
 
 
 def open_table(
@@ -311,28 +318,11 @@ class Table(LogCare):
         return execute_widen_type(self, request)
 
     @named
-    def vacuum(
-        self,
-        *,
-        retention_ms: int | None = None,
-        allow_retention_below_ms: int | None = None,
-        mode: str = "full",
-        prefix: str | None = None,
-        where: str | None = None,
-        keep_versions: Sequence[int] = (),
-        protect_from: Sequence[str] = (),
-        inventory: str | None = None,
-        max_delete: str = "50%",
-        include_foreign: bool = False,
-        skip_nested_tables: bool = False,
-        dry_run: bool = False,
-        log_entries: bool = True,
-        threads: int | None = None,
-        rate: float | None = None,
-        commit_metadata: Mapping[str, str] = NO_METADATA,
-    ) -> VacuumResult:
+    @takes(VacuumRequest)
+    def vacuum(self, request: VacuumRequest) -> VacuumResult:
         """Delete the files that no retained version needs, and return the plan with its outcome.
 
+        The parameters are the fields of `VacuumRequest`.
         `retention_ms` (default: the table's own): files unneeded for longer are deleted; a shorter one than the table's
         own needs `allow_retention_below_ms` with the table's value. `mode` is `full` (lists the table) or `lite` (reads
         the log only). `prefix` is a directory, `where` a condition on partition columns. Files of `keep_versions` and
@@ -344,30 +334,16 @@ class Table(LogCare):
         what commits raise; PartlyDone where files could not be deleted; and what `snapshot` raises.
         Spec: Add File and Remove File; VACUUM Protocol Check.
         """
-        from deltacli.operations.vacuum.execute import ExecuteOptions, execute_vacuum, require_done
+        from deltacli.operations.vacuum.execute import execute_vacuum, require_done
         from deltacli.operations.vacuum.full_plan import plan_vacuum
         from deltacli.operations.vacuum.plan import VacuumResult
-        from deltacli.operations.vacuum.request import make_request
 
-        self.require_writable(dry_run=dry_run)
-        request = make_request(
-            retention_ms=retention_ms,
-            allowed_below_ms=allow_retention_below_ms,
-            mode=mode,
-            prefix=prefix,
-            where=where,
-            keep_versions=[version_number(version, "keep_versions") for version in keep_versions],
-            protect_from=protect_from,
-            inventory=inventory,
-            max_delete=max_delete,
-            include_foreign=include_foreign,
-            skip_nested_tables=skip_nested_tables,
-        )
-        require_free(commit_metadata)
+        self.require_writable(dry_run=request.dry_run)
+        require_free(request.commit_metadata)
         plan = plan_vacuum(self, request)
-        if dry_run:
+        if request.dry_run:
             return VacuumResult(plan, None)
-        outcome = execute_vacuum(self, plan, ExecuteOptions(threads, rate, log_entries, commit_metadata))
+        outcome = execute_vacuum(self, plan, request)
         require_done(outcome)
         return VacuumResult(plan, outcome)
 

@@ -20,8 +20,8 @@ import pytest
 from deltacli.cli.app import run
 from deltacli.cli.terminal.interrupts import Interrupted
 from deltacli.errors import Refused
-from deltacli.operations.vacuum.plan import Amount, Kept, Mode, VacuumOutcome, VacuumPlan
-from deltacli.operations.vacuum.request import DeletionLimit, VacuumRequest
+from deltacli.operations.vacuum.plan import Amount, Kept, VacuumOutcome, VacuumPlan
+from deltacli.operations.vacuum.request import Mode, VacuumRequest
 from deltacli.operations.vacuum.saved.plan_file import read_plan, save_plan
 from tests.cli.pty_session import Session
 from tests.cli.support import Result, deltacli
@@ -253,12 +253,12 @@ def test_every_option_reaches_the_plan(core: Core, vacuum: Vacuum) -> None:
     assert [
         VacuumRequest(
             retention_ms=hour,
-            allowed_below_ms=7 * DAY_MS,
+            allow_retention_below_ms=7 * DAY_MS,
             prefix="day=1/x",
             keep_versions=(5, 7, 9, 10, 11),
             protect_from=("s3://a/b", "../c"),
             inventory="m.json",
-            max_delete=DeletionLimit(size_bytes=10 << 30, text="10GiB"),
+            max_delete="10GiB",
             include_foreign=True,
             skip_nested_tables=True,
         ),

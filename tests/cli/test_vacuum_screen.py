@@ -16,7 +16,8 @@ from deltacli.cli.render.text_form import write_sections
 from deltacli.cli.render.vacuum.formats import VacuumResult
 from deltacli.cli.render.vacuum.screen import vacuum_sections
 from deltacli.cli.terminal.term import Terminal
-from deltacli.operations.vacuum.plan import Amount, Kept, Mode, TimeTravelRange, VacuumOutcome
+from deltacli.operations.vacuum.plan import Amount, Kept, TimeTravelRange, VacuumOutcome
+from deltacli.operations.vacuum.request import Mode
 from tests.cli.vacuum_plans import ROWS, TOO_MUCH, TORN, make_plan
 
 PLAN = """\

@@ -7,7 +7,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from deltacli.operations.vacuum.plan import Amount, Kept, Mode, Refusal, TimeTravelRange, VacuumPlan
+from deltacli.operations.vacuum.plan import Amount, Kept, Refusal, TimeTravelRange, VacuumPlan
+from deltacli.operations.vacuum.request import Mode
 from tests.support.vacuum_plans import SCHEMA
 
 DAY_MS = 86_400_000

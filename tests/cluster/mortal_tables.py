@@ -13,7 +13,7 @@ from deltacli.operations.checkpoint.verify import CheckpointVerdict, verify_chec
 from deltacli.operations.log.expire import ExpiryRequest, execute_expiry, plan_expiry
 from deltacli.operations.table.find_log import list_log
 from deltacli.operations.vacuum.full_plan import plan_vacuum
-from deltacli.operations.vacuum.request import make_request
+from deltacli.operations.vacuum.request import VacuumRequest
 from deltacli.storage import open_storage
 from deltacli.work.checkpoints.reading import open_checkpoint
 from deltacli.work.task import TableStores
@@ -73,7 +73,7 @@ def state(place: Path) -> dict[str, Any]:  # Any: JSON values
 
 def plan_document(table: Table) -> Any:  # Any: JSON values
     """The plan of a vacuum, the same for every engine."""
-    request = make_request(retention_ms=0, allowed_below_ms=10**15, max_delete="100%")
+    request = VacuumRequest(retention_ms=0, allow_retention_below_ms=10**15, max_delete="100%")
     plan = plan_vacuum(table, request)
     return plan.as_json(), plan.candidates.column("path").to_pylist()
 

@@ -11,7 +11,7 @@ from deltacli.api.table import open_table
 from deltacli.engine.spark.engine import SparkEngine
 from deltacli.operations.vacuum.execute import execute_vacuum
 from deltacli.operations.vacuum.full_plan import plan_vacuum
-from deltacli.operations.vacuum.request import make_request
+from deltacli.operations.vacuum.request import VacuumRequest
 from tests.cluster import mortal_tables as tables
 from tests.cluster.gates import Gates, Step
 from tests.cluster.tasks import ClockInFile
@@ -31,7 +31,7 @@ def test_a_file_that_is_needed_by_the_time_a_paused_worker_wakes_survives(
     clock = ClockInFile(str(tmp_path / "clock"))
     clock.set(1_000_000)
     table = open_table(str(place), engine=spark_engine)
-    plan = plan_vacuum(table, make_request(max_delete="100%"))
+    plan = plan_vacuum(table, VacuumRequest(max_delete="100%"))
     gates.close(Step("delete", "orphan", "after", number=5, executor=True))
     needed: list[str] = []
     waking = threading.Thread(target=lambda: needed.append(_need_meanwhile(gates, place, clock)))

@@ -26,7 +26,7 @@ from deltacli.operations.log.expire import ExpiryRequest, execute_expiry, plan_e
 from deltacli.operations.vacuum.execute import execute_vacuum
 from deltacli.operations.vacuum.full_plan import plan_vacuum
 from deltacli.operations.vacuum.plan import VacuumOutcome
-from deltacli.operations.vacuum.request import make_request
+from deltacli.operations.vacuum.request import VacuumRequest
 from deltacli.operations.validate.inspect_storage import list_table
 from deltacli.progress import SILENT
 from deltacli.storage import Storage, open_storage
@@ -82,7 +82,7 @@ def repeating() -> ShippingEngine:
 
 
 def plan_of(table: Table, **limits: Any) -> Any:  # Any: fields of a plan
-    request = make_request(retention_ms=0, allowed_below_ms=10**15, max_delete="100%", **limits)
+    request = VacuumRequest(retention_ms=0, allow_retention_below_ms=10**15, max_delete="100%", **limits)
     try:
         plan = plan_vacuum(table, request)
     except DeltacliError as fault:
@@ -95,7 +95,7 @@ def vacuum(table: Table) -> tuple[object, ...]:
     """Plan and execute; the counts, which are those of the files that are gone, and of the plan."""
     before = files_of(table)
     try:
-        plan = plan_vacuum(table, make_request(retention_ms=0, allowed_below_ms=10**15, max_delete="100%"))
+        plan = plan_vacuum(table, VacuumRequest(retention_ms=0, allow_retention_below_ms=10**15, max_delete="100%"))
         outcome = execute_vacuum(table, plan)
     except DeltacliError as fault:
         assert before == files_of(table)
@@ -289,7 +289,7 @@ def test_files_that_are_behind_a_link_by_now_are_not_counted_as_deleted(tmp_path
         builder.file(name, b"x", modified_ms=EPOCH_MS)
     place = builder.write(tmp_path / "t")
     table = table_at(open_storage(str(place)), repeating())
-    plan = plan_vacuum(table, make_request(retention_ms=0, allowed_below_ms=10**15, max_delete="100%"))
+    plan = plan_vacuum(table, VacuumRequest(retention_ms=0, allow_retention_below_ms=10**15, max_delete="100%"))
     (place / "a").rename(tmp_path / "elsewhere")
     (place / "a").symlink_to(tmp_path / "elsewhere")
 
@@ -318,7 +318,7 @@ def test_files_that_a_failed_job_has_deleted_are_counted(tmp_path: Path) -> None
     for number in range(5):
         builder.file(f"gone-{number}.parquet", b"x", modified_ms=EPOCH_MS)
     table = table_at(open_storage(str(builder.write(tmp_path / "t"))), _Failing(varying=("DeleteBatch",)))
-    plan = plan_vacuum(table, make_request(retention_ms=0, allowed_below_ms=10**15, max_delete="100%"))
+    plan = plan_vacuum(table, VacuumRequest(retention_ms=0, allow_retention_below_ms=10**15, max_delete="100%"))
     before, outcome = files_of(table), VacuumOutcome()
 
     with pytest.raises(ClusterFailed):
@@ -361,7 +361,7 @@ def test_a_file_that_a_failed_job_has_deleted_is_counted_once_by_a_later_executi
         builder.file(f"zone-{number}.parquet", b"x", modified_ms=EPOCH_MS)
     storage = open_storage(str(builder.write(tmp_path / "t")))
     table = table_at(storage, _DeletingTheLast())
-    plan = plan_vacuum(table, make_request(retention_ms=0, allowed_below_ms=10**15, max_delete="100%"))
+    plan = plan_vacuum(table, VacuumRequest(retention_ms=0, allow_retention_below_ms=10**15, max_delete="100%"))
     record = _Record(plan.files)
     with pytest.raises(ClusterFailed):
         execute_vacuum(table, plan, record=record)

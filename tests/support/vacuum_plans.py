@@ -10,7 +10,8 @@ from typing import Any
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from deltacli.operations.vacuum.plan import Amount, Kept, Mode, Reason, Refusal, TimeTravelRange, VacuumPlan
+from deltacli.operations.vacuum.plan import Amount, Kept, Reason, Refusal, TimeTravelRange, VacuumPlan
+from deltacli.operations.vacuum.request import Mode
 from tests.support.reading import NOW_MS
 
 DAY_MS = 86_400_000

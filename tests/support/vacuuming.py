@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from deltacli.operations.vacuum import deleting
-from deltacli.operations.vacuum.execute import ExecuteOptions, execute_vacuum
+from deltacli.operations.vacuum.execute import execute_vacuum
 from deltacli.operations.vacuum.full_plan import plan_vacuum
 from deltacli.operations.vacuum.plan import VacuumOutcome
-from deltacli.operations.vacuum.request import VacuumRequest, make_request
+from deltacli.operations.vacuum.request import VacuumRequest
 from deltacli.operations.vacuum.saved.applicable import require_applicable
 from deltacli.operations.vacuum.saved.plan_file import read_plan, save_plan
 from deltacli.operations.vacuum.saved.progress_record import ProgressRecord
@@ -66,7 +66,7 @@ GARBAGE = (
 
 def vacuum_request() -> VacuumRequest:
     """Delete everything that can be deleted."""
-    return make_request(max_delete="100%")
+    return VacuumRequest(max_delete="100%")
 
 
 def table_with_garbage() -> TableBuilder:
@@ -148,12 +148,12 @@ class MortalStorage(FaultyStorage):
 def vacuum(
     storage: Storage, plan_path: str | None = None, *, outcome: VacuumOutcome | None = None, **options: Any
 ) -> VacuumOutcome | None:
-    """Plan and execute, or apply what was saved; None where the record says that it was done. Any: ExecuteOptions.
+    """Plan and execute, or apply what was saved; None where the record says that it was done. Any: VacuumRequest.
 
     `outcome` is one that begins with nothing.
     """
     table = open_at(storage)
-    chosen = ExecuteOptions(**options)
+    chosen = VacuumRequest(**options)
     if plan_path is None:
         return execute_vacuum(table, plan_vacuum(table, vacuum_request()), chosen, outcome=outcome)
     plan = read_plan(plan_path)

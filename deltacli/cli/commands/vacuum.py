@@ -2,53 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from deltacli.cli.confirmation import require_confirmation, require_now_is_not_ahead
 from deltacli.cli.invocation import invocation
-from deltacli.cli.options.common_options import CommitMetadataOption, DryRunOption, TableArgument, YesOption
+from deltacli.cli.options.asked import Asked
+from deltacli.cli.options.common_options import DryRunOption, TableArgument, YesOption
 from deltacli.cli.options.run import Run
 from deltacli.cli.options.table_formats import BranchOption, given, on_its_format
 from deltacli.cli.options.targets import require_target
-from deltacli.cli.options.vacuum import (
-    AllowBelow,
-    Apply,
-    Explain,
-    Files,
-    IncludeForeign,
-    Inventory,
-    KeepLast,
-    KeepVersion,
-    MaxDelete,
-    ModeOption,
-    NoLogEntries,
-    PlanningOptions,
-    Prefix,
-    ProtectFrom,
-    Rate,
-    Retention,
-    SavePlan,
-    Schemas,
-    SkipNested,
-    Threads,
-    Where,
-    parse_rate,
-    require_one_errand,
-)
 from deltacli.cli.terminal.interrupts import Interrupted
 from deltacli.cli.terminal.shell import again, again_with, again_without, quoted, quoted_table
-from deltacli.delta.log.commit_metadata import parse_commit_metadata
 from deltacli.errors import DeltacliError, PartlyDone, Refused, UsageError
 from deltacli.operations.vacuum.plan import VacuumOutcome
+from deltacli.operations.vacuum.request import EXECUTING, VacuumRequest
+from deltacli.request_fields import Kind, option
 from deltacli.units import format_size, plural
 
 if TYPE_CHECKING:
     from deltacli.api.table import Table
     from deltacli.operations.vacuum.deleting import Record
     from deltacli.operations.vacuum.plan import VacuumPlan
-    from deltacli.operations.vacuum.request import VacuumRequest
     from deltacli.storage import Storage
 
 EXIT_CODES = (0, 2, 3, 4, 5, 6, 7, 8, 70)
@@ -57,35 +32,24 @@ RUNS_ON_CLUSTER = True
 _SAVE_AGAIN = "deltacli vacuum {{table}} --save-plan FILE {override}"
 
 
-def vacuum(
-    run: Run,
-    table: TableArgument,
-    *,
-    retention: Retention = None,
-    allow_below: AllowBelow = None,
-    mode: ModeOption = None,
-    prefix: Prefix = None,
-    where: Where = None,
-    keep_version: KeepVersion = None,
-    protect_from: ProtectFrom = None,
-    inventory: Inventory = None,
-    max_delete: MaxDelete = None,
-    include_foreign: IncludeForeign = False,
-    skip_nested_tables: SkipNested = False,
-    no_log_entries: NoLogEntries = False,
-    threads: Threads = None,
-    rate: Rate = None,
-    commit_metadata: CommitMetadataOption = None,
-    files: Files = False,
-    save_plan: SavePlan = None,
-    apply: Apply = None,
-    explain: Explain = None,
-    schemas: Schemas = False,
-    keep_last: KeepLast = None,
-    branch: BranchOption = None,
-    dry_run: DryRunOption = False,
-    yes: YesOption = False,
-) -> None:
+@dataclass(frozen=True)
+class VacuumOptions:
+    """What the command does with the plan; of Paimon tables, which schemas it deletes."""
+
+    files: bool = option("List every file to delete; csv and ndjson always do.", default=False)
+    save_plan: str | None = option("Write the plan to a Parquet file and delete nothing.", "FILE")
+    apply: str | None = option("Execute a saved plan, or resume it.", "FILE")
+    explain: str | None = option("Show why one file is kept or deleted; change nothing.", "PATH")
+    schemas: bool = option("Delete schema files of a Paimon table that nothing needs.", default=False)
+    keep_last: int | None = option(
+        "Keep the last K schemas of a Paimon table, whatever their age.  [default: 10]", "K", Kind.COUNT
+    )
+    branch: BranchOption = None
+    dry_run: DryRunOption = False
+    yes: YesOption = False
+
+
+def vacuum(run: Run, table: TableArgument, *, asked: Asked[VacuumRequest], how: VacuumOptions) -> None:
     """Delete files that no retained version needs.
 
     \b
@@ -106,49 +70,46 @@ def vacuum(
       deltacli vacuum ./tbl --explain day=2026-01-01/part-0.parquet
       deltacli vacuum ./paimon_tbl --schemas --dry-run --files
     """
-    asked = PlanningOptions(
-        *(retention, allow_below, mode, prefix, where, tuple(keep_version or ()), tuple(protect_from or ())),
-        *(inventory, max_delete, include_foreign, skip_nested_tables),
-    )
-    require_one_errand(asked, save=save_plan, apply=apply, explain=explain)
-    added_keys = parse_commit_metadata(commit_metadata or [])
-    if added_keys and no_log_entries:
+    _require_one_errand(asked, how)
+    request = asked.request()
+    if request.commit_metadata and not request.log_entries:
         raise UsageError("--commit-metadata and --no-log-entries exclude each other")
-    request, files_a_second = asked.request(), None if rate is None else parse_rate(rate)
-    how = _Execution(threads, files_a_second, not no_log_entries, added_keys)
 
     def vacuum_files_of_schemas(storage: Storage) -> None:
         from deltacli.cli.schema_vacuum import SchemaVacuumOptions, vacuum_schemas
 
-        options = SchemaVacuumOptions(schemas, branch, retention, allow_below, keep_last, files, dry_run, yes)
+        limits = asked.values.get("retention_ms"), asked.values.get("allow_retention_below_ms")
+        options = SchemaVacuumOptions(how.schemas, how.branch, *limits, how.keep_last, how.files, how.dry_run, how.yes)
         vacuum_schemas(run, table, storage, options)
-
-    def vacuum_data(storage: Storage) -> None:
-        command = _VacuumCommand(run, table, run.table_of(storage), how, dry_run, yes, files)
-        command.carry_out(request, save=save_plan, apply=apply, explain=explain)
 
     on_its_format(
         run,
         table,
-        delta=vacuum_data,
+        delta=lambda storage: _VacuumCommand(run, table, run.table_of(storage), request, how).carry_out(),
         paimon=vacuum_files_of_schemas,
         of_delta={
-            **dict.fromkeys(asked.given_for_data(), True),
-            **given(save_plan=save_plan, apply=apply, explain=explain, threads=threads, rate=rate),
-            **given(no_log_entries=no_log_entries, commit_metadata=commit_metadata),
+            **dict.fromkeys(asked.given(but=("retention_ms", "allow_retention_below_ms")), True),
+            **given(save_plan=how.save_plan, apply=how.apply, explain=how.explain),
         },
-        of_paimon=given(schemas=schemas, keep_last=keep_last, branch=branch),
-        writes=not dry_run and save_plan is None and explain is None,
+        of_paimon=given(schemas=how.schemas, keep_last=how.keep_last, branch=how.branch),
+        writes=not how.dry_run and how.save_plan is None and how.explain is None,
     )
 
 
-class _Execution(NamedTuple):
-    """Options for executing a plan, as on the command line."""
-
-    threads: int | None
-    rate: float | None
-    log_entries: bool
-    commit_metadata: Mapping[str, str]
+def _require_one_errand(asked: Asked[VacuumRequest], how: VacuumOptions) -> None:
+    """Raise UsageError for options that exclude each other."""
+    errands = {"--save-plan": how.save_plan, "--apply": how.apply, "--explain": how.explain}
+    chosen = [name for name, value in errands.items() if value is not None]
+    if len(chosen) > 1:
+        raise UsageError(f"{' and '.join(chosen)} exclude each other")
+    for name in chosen:
+        if not errands[name]:
+            raise UsageError(f"{name} is empty")
+    if how.apply is not None and (planning := asked.given(but=EXECUTING)):
+        raise UsageError(
+            f"--apply executes a saved plan and takes no options for planning: {', '.join(planning)}",
+            facts={"instead": "make another plan with these options and --save-plan FILE"},
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,26 +120,24 @@ class _VacuumCommand:
     name: str
     """The table as the user wrote it."""
     table: Table
-    execution: _Execution
-    dry_run: bool
-    yes: bool
-    with_files: bool
+    request: VacuumRequest
+    how: VacuumOptions
 
-    def carry_out(self, request: VacuumRequest, *, save: str | None, apply: str | None, explain: str | None) -> None:
+    def carry_out(self) -> None:
         """Run the mode that the options select; at most one of them is given."""
-        if explain is not None:
-            self.explain(request, explain)
-        elif save is not None:
-            self.save(request, save)
-        elif apply is not None:
-            self.apply(apply)
+        if self.how.explain is not None:
+            self.explain(self.how.explain)
+        elif self.how.save_plan is not None:
+            self.save(self.how.save_plan)
+        elif self.how.apply is not None:
+            self.apply(self.how.apply)
         else:
-            self.vacuum(request)
+            self.vacuum()
 
-    def vacuum(self, request: VacuumRequest) -> None:
+    def vacuum(self) -> None:
         """Plan, ask, delete."""
-        plan = self._plan(request)
-        if self.dry_run:
+        plan = self._plan()
+        if self.how.dry_run:
             self._show_dry(plan)
             if plan.files or plan.directories:
                 self.run.say_next(again_without(invocation.arguments, "--dry-run"))
@@ -186,13 +145,13 @@ class _VacuumCommand:
         if self._is_due(plan):
             self._report(plan, self._execute(plan, None, VacuumOutcome()))
 
-    def save(self, request: VacuumRequest, path: str) -> None:
+    def save(self, path: str) -> None:
         """Plan and save the plan. A refused plan is saved as well, then Refused is raised."""
         from deltacli.operations.vacuum.saved.applicable import with_past
         from deltacli.operations.vacuum.saved.plan_file import save_plan
 
         require_target(path, "--save-plan")
-        plan = self._plan(request)
+        plan = self._plan()
         save_plan(with_past(self.table, plan), path)
         self._show_dry(plan)
         if self.run.format.is_for_eyes:
@@ -206,7 +165,7 @@ class _VacuumCommand:
         saved = read_plan(path)
         plan = replace(saved, table=self.table.uri)  # possibly a copy of the table that the plan was made for
         self._say_notes(plan)
-        if self.dry_run:
+        if self.how.dry_run:
             self._show_applicable(plan, saved)
             return
         require_applicable(self.table, saved, self.table.snapshot())
@@ -243,13 +202,13 @@ class _VacuumCommand:
         self.run.note(f"note: the report is {report}")
         self._report(plan, outcome)
 
-    def explain(self, request: VacuumRequest, path: str) -> None:
+    def explain(self, path: str) -> None:
         """Show why one file is kept or deleted."""
         from deltacli.cli.render.vacuum.explained import explanation_sections
         from deltacli.cli.results import Outcome
         from deltacli.operations.vacuum.explain import explain_file
 
-        explanation = explain_file(self.table, request, path)
+        explanation = explain_file(self.table, self.request, path)
         content = explanation.as_json()
         columns = ("version", "timestampMs", "action", "operation", "detail")
         uri, rows = self.table.uri, content["commits"]
@@ -257,10 +216,10 @@ class _VacuumCommand:
             Outcome("vacuum-explain", uri, content, lambda: explanation_sections(uri, explanation), rows, columns)
         )
 
-    def _plan(self, request: VacuumRequest) -> VacuumPlan:
+    def _plan(self) -> VacuumPlan:
         from deltacli.operations.vacuum.full_plan import plan_vacuum
 
-        plan = plan_vacuum(self.table, request)
+        plan = plan_vacuum(self.table, self.request)
         self._say_notes(plan)
         return plan
 
@@ -276,23 +235,22 @@ class _VacuumCommand:
         if plan.refusals:
             self._show_dry(plan, way_out)
         if not plan.files and not plan.directories:
-            if self.yes:
+            if self.how.yes:
                 self._execute(plan, None, VacuumOutcome())  # the next run needs to know how far the log was examined
             self._show(plan, None, dry_run=False)
             return False
         what = f"delete {plural(plan.files, 'file')} ({format_size(plan.size_bytes)}) of {plan.table}"
-        require_confirmation(self.run, what, yes=self.yes, show_plan=lambda: self._show(plan, None, dry_run=True))
+        require_confirmation(self.run, what, yes=self.how.yes, show_plan=lambda: self._show(plan, None, dry_run=True))
         return True
 
     def _execute(self, plan: VacuumPlan, record: Record | None, outcome: VacuumOutcome) -> VacuumOutcome:
         """Delete the files; `outcome` has what earlier runs did and is updated."""
-        from deltacli.operations.vacuum.execute import ExecuteOptions, execute_vacuum
+        from deltacli.operations.vacuum.execute import execute_vacuum
 
         require_now_is_not_ahead(self.run)
         before = outcome.deleted.files
         try:
-            how = ExecuteOptions(*self.execution)
-            return execute_vacuum(self.table, plan, how, outcome=outcome, record=record)
+            return execute_vacuum(self.table, plan, self.request, outcome=outcome, record=record)
         except Interrupted as interruption:
             notes = getattr(interruption, "__notes__", None)
             interruption.outcome = _so_far(plan, outcome, notes[0] if notes else None)
@@ -324,7 +282,7 @@ class _VacuumCommand:
     def _show(self, plan: VacuumPlan, outcome: VacuumOutcome | None, *, dry_run: bool) -> None:
         from deltacli.cli.render.vacuum.formats import VacuumResult
 
-        self.run.write(VacuumResult(plan, outcome, dry_run, self.with_files))
+        self.run.write(VacuumResult(plan, outcome, dry_run, self.how.files))
 
 
 def _refused(plan: VacuumPlan, way_out: str | None) -> Refused:

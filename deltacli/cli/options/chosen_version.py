@@ -1,4 +1,4 @@
-"""The options that select a version or a list of versions, and the notes about the selection."""
+"""The options that select a version, and the notes about the selection."""
 
 from __future__ import annotations
 
@@ -21,20 +21,6 @@ def parse_moment_of(version: int | None, timestamp: str | None) -> int | None:
     if version is not None and version < 0:
         raise UsageError(f"--version {version} is negative")
     return parse_moment("--timestamp", timestamp, invocation.arguments) if timestamp is not None else None
-
-
-def parse_versions(text: str, option: str) -> tuple[int, ...]:
-    """Return the versions of a list, each once: `5,10-12` -> 5, 10, 11, 12. Raises UsageError, which names `option`."""
-    found: set[int] = set()
-    for part in text.split(","):
-        first, dash, last = part.strip().partition("-")
-        ends = (first, last if dash else first)
-        if not all(end.isascii() and end.isdigit() and len(end) < 19 for end in ends) or int(ends[0]) > int(ends[1]):
-            raise UsageError(f"{option} {text}: {part.strip()!r} is not a version", facts={"expected": "5,10-12"})
-        if int(ends[1]) - int(ends[0]) > 1_000_000:
-            raise UsageError(f"{option} {text}: more than a million versions")
-        found.update(range(int(ends[0]), int(ends[1]) + 1))
-    return tuple(sorted(found))
 
 
 def note_findings(run: Run, found: Snapshot, at_ms: int | None) -> None:

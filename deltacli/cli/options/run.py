@@ -27,6 +27,7 @@ from deltacli.cli.formats import (
     format_named,
 )
 from deltacli.cli.invocation import invocation
+from deltacli.cli.options.asked import made_of, options_of
 from deltacli.cli.options.configuration import (
     Variable,
     one_of,
@@ -295,11 +296,16 @@ def with_shared_options(
     format.
     """
     hints = get_type_hints(command, include_extras=True)
-    own = [
-        parameter.replace(annotation=hints[name])
-        for name, parameter in inspect.signature(command).parameters.items()
-        if name != "run"
-    ]
+    requests: dict[str, Mapping[str, inspect.Parameter]] = {}
+    own = []
+    for name, parameter in inspect.signature(command).parameters.items():
+        if name == "run":
+            continue
+        if (found := options_of(hints[name])) is None:
+            own.append(parameter.replace(annotation=hints[name]))
+        else:
+            requests[name] = found
+            own += found.values()
     names = {parameter.name for parameter in own}
     declared = {name: declared for name, declared in _shared_options(formats).items() if name not in names}
     if runs_on_cluster:
@@ -316,6 +322,8 @@ def with_shared_options(
     def invoke(**options: Any) -> None:  # Any: values parsed by typer
         run = make_run(formats=formats, names_choose=names_choose, **{name: options.pop(name) for name in declared})
         try:
+            for name, found in requests.items():
+                options[name] = made_of(hints[name], found, {field: options.pop(field) for field in found})
             command(run, **options)
         except BrokenPipeError as closed:  # typer would turn it into exit 1
             raise ReaderGoneError from closed

@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 def plan_vacuum_step(table: TableHandle, policy: Policy) -> VacuumPlan:
     """Return the plan of a vacuum with the settings of a policy. Raises what `plan_vacuum` raises."""
     from deltacli.operations.vacuum.full_plan import plan_vacuum
-    from deltacli.operations.vacuum.request import make_request
+    from deltacli.operations.vacuum.request import VacuumRequest
 
     settings = policy.steps["vacuum"]
     assert isinstance(settings, VacuumPolicy)
-    request = make_request(
+    request = VacuumRequest(
         retention_ms=settings.retention,
-        allowed_below_ms=settings.allow_retention_below,
+        allow_retention_below_ms=settings.allow_retention_below,
         mode=settings.mode,
         max_delete=settings.max_delete,
         protect_from=settings.protect_from,

@@ -11,8 +11,8 @@ from deltacli.fleet.policy_file.keys import (
     TOP_KEYS,
     WEBHOOK_KEYS,
     Key,
-    Kind,
 )
+from deltacli.request_fields import Kind
 from deltacli.typing import Json
 
 Schema = dict[str, Json]

@@ -2,23 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from enum import Enum
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping
+from dataclasses import fields
+from typing import Any, NamedTuple
 
-
-class Kind(Enum):
-    """What a value is."""
-
-    TEXT = "a text"
-    TEXTS = "a list of texts"
-    FLAG = "true or false"
-    COUNT = "a number of at least 1"
-    SIZE = "a size such as 64MiB"
-    DURATION = "a duration such as 7d or 36h"
-    SHARE = "a share such as 10%"
-    LIMIT = "a share or size such as 20% or 10GiB"
-    CHOICE = "one of several words"
+from deltacli.operations.vacuum.request import VacuumRequest
+from deltacli.request_fields import Kind, Option
 
 
 class Key(NamedTuple):
@@ -34,6 +23,21 @@ class Key(NamedTuple):
     def expected(self) -> str:
         """Return what the value may be."""
         return ", ".join(self.choices) if self.choices else self.kind.value
+
+
+def _of_fields(request: type[Any], *names: str) -> Iterator[Key]:  # Any: a dataclass
+    """Yield the keys for some fields of a request."""
+    declared = {one.name: one for one in fields(request)}
+    for name in names:
+        option: Option = declared[name].metadata["option"]
+        default = declared[name].default
+        yield Key(
+            name.removesuffix("_ms").replace("_", "-"),
+            option.kind or Kind.TEXT,
+            option.policy or option.meaning,
+            None if default in (None, ()) else str(default),
+            tuple(option.choices or ()),
+        )
 
 
 LEVELS = ("log", "storage", "footers", "data")
@@ -66,11 +70,7 @@ STEP_KEYS: Mapping[str, tuple[Key, ...]] = {
     ),
     "vacuum": (
         Key("every", Kind.DURATION, _EVERY, "7d"),
-        Key("retention", Kind.DURATION, _RETENTION),
-        Key("allow-retention-below", Kind.DURATION, _BELOW),
-        Key("mode", Kind.CHOICE, "Source of candidates: a listing, or the log only.", "full", ("full", "lite")),
-        Key("max-delete", Kind.LIMIT, "Refuse a plan that would delete more.", "50%"),
-        Key("protect-from", Kind.TEXTS, "Tables, such as shallow clones, whose files are kept: URIs."),
+        *_of_fields(VacuumRequest, "retention_ms", "allow_retention_below_ms", "mode", "max_delete", "protect_from"),
         Key("consent", Kind.FLAG, _CONSENT, "false"),
     ),
     "validate": (

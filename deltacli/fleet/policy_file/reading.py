@@ -20,7 +20,6 @@ from deltacli.fleet.policy_file.keys import (
     TOP_KEYS,
     WEBHOOK_KEYS,
     Key,
-    Kind,
 )
 from deltacli.fleet.policy_file.model import (
     STEP_TYPES,
@@ -38,6 +37,7 @@ from deltacli.fleet.policy_file.model import (
 from deltacli.fleet.policy_file.toml_lines import KeyPath, key_lines
 from deltacli.fleet.policy_file.values import read_value, url_fault
 from deltacli.hints import quoted_table
+from deltacli.request_fields import Kind
 from deltacli.units import format_duration
 
 FAULT = "fleet.config"

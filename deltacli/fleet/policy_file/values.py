@@ -8,8 +8,9 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from deltacli.errors import UsageError
-from deltacli.fleet.policy_file.keys import Key, Kind
+from deltacli.fleet.policy_file.keys import Key
 from deltacli.operations.vacuum.request import DeletionLimit
+from deltacli.request_fields import Kind
 from deltacli.units import parse_duration, parse_share, parse_size
 
 

@@ -18,6 +18,7 @@ from deltacli.operations.vacuum.guards import (
 )
 from deltacli.operations.vacuum.plan import Refusal, VacuumPlan
 from deltacli.operations.vacuum.plan_context import PlanContext
+from deltacli.operations.vacuum.request import Mode
 from deltacli.operations.vacuum.surroundings.other_tables import tables_around
 from deltacli.typing import ArrowTable
 from deltacli.units import format_duration, format_timestamp
@@ -82,7 +83,7 @@ def make_plan(setting: PlanContext, rows: Any, **parts: Any) -> VacuumPlan:  # A
     return VacuumPlan(
         table=setting.table.uri,
         table_id=setting.snapshot.metadata.id,
-        mode=request.mode,
+        mode=Mode(request.mode),
         snapshot_version=setting.snapshot.version,
         now_ms=setting.now_ms,
         retention_ms=setting.retention_ms,

@@ -8,7 +8,6 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from deltacli.clock import Clock, system_clock
@@ -25,6 +24,7 @@ from deltacli.operations.vacuum.deleting import Deletions, Pause, Record, Ticks,
 from deltacli.operations.vacuum.last_vacuum_info import write_last_vacuum
 from deltacli.operations.vacuum.plan import VacuumOutcome, VacuumPlan
 from deltacli.operations.vacuum.rechecking import NewerCommits
+from deltacli.operations.vacuum.request import VacuumRequest
 from deltacli.operations.vacuum.surroundings.other_tables import tables_above
 from deltacli.storage import Deleted, folds_names
 from deltacli.units import format_timestamp, plural
@@ -34,22 +34,10 @@ if TYPE_CHECKING:
     from deltacli.operations.table.version import Snapshot
 
 
-@dataclass(frozen=True)
-class ExecuteOptions:
-    """How to execute a plan: concurrent deletions (None: as many as the store prefers), maximum files per second (None:
-    no limit), and whether START and END are committed, with which additional keys in their commitInfo.
-    """
-
-    threads: int | None = None
-    rate: float | None = None
-    log_entries: bool = True
-    commit_metadata: Mapping[str, str] = field(default_factory=dict)
-
-
 def execute_vacuum(
     table: TableHandle,
     plan: VacuumPlan,
-    options: ExecuteOptions | None = None,
+    request: VacuumRequest | None = None,
     *,
     outcome: VacuumOutcome | None = None,
     record: Record | None = None,
@@ -63,7 +51,7 @@ def execute_vacuum(
     Raises Refused where the plan has refusals, or where a newer version forbids it; what `commit` raises; and
     StorageFailed. On any error END is committed with the status FAILED where that is still possible.
     """
-    chosen = options or ExecuteOptions()
+    chosen = request or VacuumRequest()
     found = outcome if outcome is not None else record.counts if record is not None else VacuumOutcome()
     require_free(chosen.commit_metadata)
     require_executable(plan)

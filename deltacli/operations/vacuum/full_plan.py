@@ -40,9 +40,9 @@ from deltacli.operations.vacuum.guards import (
     shared_refusals,
 )
 from deltacli.operations.vacuum.lost_notes import lost_notes, unread_note
-from deltacli.operations.vacuum.plan import Amount, Mode, Refusal, VacuumPlan
+from deltacli.operations.vacuum.plan import Amount, Refusal, VacuumPlan
 from deltacli.operations.vacuum.plan_context import PlanContext, hidden_names, own_formats, prepare
-from deltacli.operations.vacuum.request import VacuumRequest
+from deltacli.operations.vacuum.request import Mode, VacuumRequest
 from deltacli.operations.vacuum.surroundings.links import spare_linked
 from deltacli.operations.vacuum.surroundings.other_tables import tables_above
 from deltacli.operations.vacuum.surroundings.walk import TableWalk

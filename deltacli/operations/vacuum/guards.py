@@ -11,7 +11,7 @@ from deltacli.delta.protocol.retention import DELETED_FILE_RETENTION
 from deltacli.operations.table.version import Snapshot
 from deltacli.operations.vacuum.plan import Amount, Refusal
 from deltacli.operations.vacuum.references import References
-from deltacli.operations.vacuum.request import VacuumRequest
+from deltacli.operations.vacuum.request import DeletionLimit, VacuumRequest
 from deltacli.units import format_duration, format_size, format_timestamp, plural
 
 _MISSING_SHARE = 0.1
@@ -45,7 +45,7 @@ def property_refusals(request: VacuumRequest, properties: Mapping[str, str]) -> 
 
 def allows_below(request: VacuumRequest, own_ms: int) -> bool:
     """Return True if the user named the table's own retention, to allow a shorter one."""
-    return request.allowed_below_ms is not None and request.allowed_below_ms >= own_ms
+    return request.allow_retention_below_ms is not None and request.allow_retention_below_ms >= own_ms
 
 
 def log_refusals(references: References) -> Iterator[Refusal]:
@@ -110,7 +110,7 @@ def listing_refusals(listed: int, expected: Amount, actual: Amount) -> Iterator[
 
 def limit_refusals(request: VacuumRequest, candidates: Amount, live: Amount) -> Iterator[Refusal]:
     """Yield a refusal if more would be deleted than the limit."""
-    limit = request.max_delete
+    limit = DeletionLimit.parse(request.max_delete)
     what = f"{plural(candidates.files, 'file')} ({format_size(candidates.size_bytes)})"
     if limit.size_bytes is not None and candidates.size_bytes > limit.size_bytes:
         yield Refusal(

@@ -11,17 +11,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from deltacli.arrow import compute as pc
 from deltacli.delta.encoding.arrow_digest import sha256_rows
 from deltacli.operations.table.denials import Denials
+from deltacli.operations.vacuum.request import Mode
 from deltacli.units import format_timestamp
 
 if TYPE_CHECKING:
     import pyarrow
-
-
-class Mode(StrEnum):
-    """The source of candidates: a listing of the table, or the commits that removed them."""
-
-    FULL = "full"
-    LITE = "lite"
 
 
 class Reason(StrEnum):

@@ -3,16 +3,29 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from enum import StrEnum
+from typing import NamedTuple
 
+from deltacli.delta.log.commit_metadata import NO_METADATA
 from deltacli.delta.log.log_path import LOG_DIRECTORY
 from deltacli.errors import UsageError
-from deltacli.operations.vacuum.plan import Mode
+from deltacli.operations.table.api_arguments import version_number
+from deltacli.request_fields import Kind, option
 from deltacli.units import parse_size
 
+EXECUTING = frozenset({"log_entries", "threads", "rate", "commit_metadata"})
+"""The fields that say how a plan is executed; the others say what is planned."""
+
 _PERCENT = re.compile(r"(\d{1,3}(?:\.\d+)?)\s*%")
+
+
+class Mode(StrEnum):
+    """The source of candidates: a listing of the table, or the commits that removed them."""
+
+    FULL = "full"
+    LITE = "lite"
 
 
 class DeletionLimit(NamedTuple):
@@ -36,73 +49,98 @@ class DeletionLimit(NamedTuple):
         )
 
 
-DEFAULT_MAX_DELETE = DeletionLimit(share=0.5, text="50%")
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class VacuumRequest:
-    """The request for a plan. Durations are milliseconds; None: the table's own.
+    """What to delete and how. Durations are milliseconds; None: the table's own, what the store prefers, or no limit.
 
-    `allowed_below_ms` is the table's own retention, named to allow a shorter one. At most one of `prefix` (a directory
-    below the table, without a trailing slash) and `where` (a condition on partition columns) is given. The files of
-    `keep_versions` are kept whatever their age, and those that the tables at the URIs `protect_from` (clones) need.
-    `inventory` is the path or URI of a listing made by the store.
+    `allow_retention_below_ms` is the table's own retention, named to allow a shorter one. At most one of `prefix` (a
+    directory below the table) and `where` (a condition on partition columns) is given. `inventory` is the path or URI
+    of a listing made by the store. `log_entries`: START and END are committed, with the keys of `commit_metadata`.
     """
 
-    retention_ms: int | None = None
-    allowed_below_ms: int | None = None
-    mode: Mode = Mode.FULL
-    prefix: str | None = None
-    where: str | None = None
-    keep_versions: tuple[int, ...] = ()
-    protect_from: tuple[str, ...] = ()
-    inventory: str | None = None
-    max_delete: DeletionLimit = DEFAULT_MAX_DELETE
-    include_foreign: bool = False
-    skip_nested_tables: bool = False
-
-
-def make_request(
-    *,
-    mode: str = Mode.FULL.value,
-    prefix: str | None = None,
-    where: str | None = None,
-    keep_versions: Sequence[int] = (),
-    protect_from: Sequence[str] = (),
-    max_delete: str = DEFAULT_MAX_DELETE.text,
-    inventory: str | None = None,
-    include_foreign: bool = False,
-    retention_ms: int | None = None,
-    allowed_below_ms: int | None = None,
-    **others: Any,  # Any: fields of VacuumRequest as they are
-) -> VacuumRequest:
-    """Parse texts and check for options that exclude each other. Raises UsageError."""
-    if mode not in set(Mode):
-        raise UsageError(f"invalid --mode {mode}", facts={"expected": " or ".join(Mode)})
-    if prefix is not None and where is not None:
-        raise UsageError("--prefix and --where exclude each other", facts={"instead": "a condition only"})
-    if min(retention_ms or 0, allowed_below_ms or 0) < 0:
-        raise UsageError("the retention is negative", facts={"expected": "at least 0h"})
-    limits = {"--prefix": prefix, "--where": where, "--inventory": inventory, "--include-foreign": include_foreign}
-    given = [option for option, value in limits.items() if value]
-    if mode == Mode.LITE and given:
-        raise UsageError(
-            f"{given[0]} cannot be combined with --mode lite, which does not list the table",
-            hint="deltacli vacuum {table} --mode full --dry-run",
-        )
-    return VacuumRequest(
-        retention_ms=retention_ms,
-        allowed_below_ms=allowed_below_ms,
-        mode=Mode(mode),
-        prefix=None if prefix is None else _directory(prefix),
-        where=where,
-        keep_versions=tuple(keep_versions),
-        protect_from=tuple(protect_from),
-        max_delete=DeletionLimit.parse(max_delete),
-        inventory=inventory,
-        include_foreign=include_foreign,
-        **others,
+    retention_ms: int | None = option(
+        "Age up to which files are kept.  [default: delta.deletedFileRetentionDuration, else 7d]",
+        "7d",
+        Kind.DURATION,
+        policy="Age up to which files are kept; without it the table's own property.",
     )
+    allow_retention_below_ms: int | None = option(
+        "Allow a shorter retention than the table's; repeat the table's value.", "168h", Kind.DURATION
+    )
+    mode: str = option(
+        "Source of candidates: full lists the table, lite reads removed files from commits.  [default: full]",
+        "full|lite",
+        Kind.CHOICE,
+        default=Mode.FULL,
+        choices=Mode,
+        policy="Source of candidates: a listing, or the log only.",
+    )
+    prefix: str | None = option("Delete only below this directory of the table.", "P")
+    where: str | None = option("Delete only in partitions that match: \"date < '2026-01-01'\".", "COND", Kind.TEXT)
+    keep_versions: Sequence[int] = option(
+        "Versions to keep fully readable, whatever their age. Repeatable.",
+        "A,B-C,…",
+        Kind.VERSIONS,
+        default=(),
+        spelled="--keep-version",
+    )
+    protect_from: Sequence[str] = option(
+        "Keep files that another table (a shallow clone) references. Repeatable.",
+        "OTHER",
+        Kind.TEXTS,
+        default=(),
+        policy="Tables, such as shallow clones, whose files are kept: URIs.",
+    )
+    inventory: str | None = option(
+        "List of files to use instead of a listing: S3 Inventory (manifest.json), Parquet, CSV.", "FILE", Kind.TEXT
+    )
+    max_delete: str = option(
+        "Refuse to delete more than this share of the table, or more bytes.  [default: 50%]",
+        "20%|10GiB",
+        Kind.LIMIT,
+        default="50%",
+        policy="Refuse a plan that would delete more.",
+    )
+    include_foreign: bool = option("Also delete unrecognized files that are older than the retention.", default=False)
+    skip_nested_tables: bool = option(
+        "Skip directories that are tables of their own instead of refusing.", default=False
+    )
+    log_entries: bool = option(
+        "Do not commit VACUUM START and VACUUM END.", kind=Kind.OPPOSITE, default=True, spelled="--no-log-entries"
+    )
+    threads: int | None = option("Number of threads that delete.", "N", Kind.COUNT)
+    rate: float | None = option("Maximum files to delete per second, such as 500/s.", "N/s", Kind.RATE)
+    commit_metadata: Mapping[str, str] = option(
+        "Key to add to the commitInfo; userMetadata=V sets that field. Repeatable.",
+        "K=V",
+        Kind.COMMIT_METADATA,
+        default=NO_METADATA,
+    )
+    dry_run: bool = False
+
+    def __post_init__(self) -> None:
+        """Bring the texts to one form. Raises UsageError, also for fields that exclude each other."""
+        if self.mode not in set(Mode):
+            raise UsageError(f"invalid --mode {self.mode}", facts={"expected": " or ".join(Mode)})
+        if self.prefix is not None and self.where is not None:
+            raise UsageError("--prefix and --where exclude each other", facts={"instead": "a condition only"})
+        if min(self.retention_ms or 0, self.allow_retention_below_ms or 0) < 0:
+            raise UsageError("the retention is negative", facts={"expected": "at least 0h"})
+        given = [name for name in ("prefix", "where", "inventory", "include_foreign") if getattr(self, name)]
+        if self.mode == Mode.LITE and given:
+            raise UsageError(
+                f"--{given[0].replace('_', '-')} cannot be combined with --mode lite, which does not list the table",
+                hint="deltacli vacuum {table} --mode full --dry-run",
+            )
+        settled = {
+            "mode": Mode(self.mode),
+            "prefix": None if self.prefix is None else _directory(self.prefix),
+            "keep_versions": tuple(version_number(version, "keep_versions") for version in self.keep_versions),
+            "protect_from": tuple(self.protect_from),
+            "max_delete": DeletionLimit.parse(self.max_delete).text,
+        }
+        for name, value in settled.items():
+            object.__setattr__(self, name, value)
 
 
 def _directory(prefix: str) -> str:

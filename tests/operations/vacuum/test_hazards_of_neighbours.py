@@ -13,8 +13,7 @@ from deltacli.clock import fixed_clock
 from deltacli.errors import Refused, UsageError
 from deltacli.operations.vacuum.execute import execute_vacuum
 from deltacli.operations.vacuum.explain import explain_file
-from deltacli.operations.vacuum.plan import Mode
-from deltacli.operations.vacuum.request import VacuumRequest
+from deltacli.operations.vacuum.request import Mode, VacuumRequest
 from deltacli.storage import LocalStorage, open_storage
 from tests.support.actions import Line, add, deletion_vector, metadata, protocol, remove, to_bytes
 from tests.support.builder import LOG, TableBuilder, commit_path

@@ -10,7 +10,8 @@ import pytest
 
 from deltacli.clock import system_clock
 from deltacli.errors import CommitCorrupt, DeltacliError, PartlyDone, Refused, Unreadable
-from deltacli.operations.vacuum.execute import ExecuteOptions, execute_vacuum
+from deltacli.operations.vacuum.execute import execute_vacuum
+from deltacli.operations.vacuum.request import VacuumRequest
 from deltacli.storage import Creation, Deletion, Failed, FileStat, Storage
 from deltacli.storage.in_memory import MemoryStorage
 from tests.support.actions import Line, add, commit_info, metadata, protocol, remove
@@ -416,7 +417,7 @@ def test_a_torn_commit_that_comes_after_the_protocol_was_checked_stops_everythin
             return b"" if path == commit_path(1) else super().read(path)
 
     with pytest.raises(CommitCorrupt):
-        execute_vacuum(open_at(Torn(inner)), plan, ExecuteOptions(log_entries=False))
+        execute_vacuum(open_at(Torn(inner)), plan, VacuumRequest(log_entries=False))
 
     assert 4 == len(data_of(inner))
 
@@ -432,7 +433,7 @@ def test_a_version_far_above_the_plan_stops_everything(log_entries: bool) -> Non
             storage.put(path.replace(f"{1:020d}", f"{1 << 60:020d}"), file.data, modified_ms=file.modified_ms)
 
     with pytest.raises(Refused) as raised:
-        execute_vacuum(open_at(storage), plan, ExecuteOptions(log_entries=log_entries))
+        execute_vacuum(open_at(storage), plan, VacuumRequest(log_entries=log_entries))
 
     assert "vacuum.plan-too-old" == raised.value.code
     assert 4 == len(data_of(storage))
@@ -449,7 +450,7 @@ def test_commits_that_were_cleaned_before_anybody_read_them_stop_everything(log_
             storage.put(path, file.data, modified_ms=file.modified_ms)
 
     with pytest.raises(Refused) as raised:
-        execute_vacuum(open_at(storage), plan, ExecuteOptions(log_entries=log_entries))
+        execute_vacuum(open_at(storage), plan, VacuumRequest(log_entries=log_entries))
 
     assert "vacuum.plan-too-old" == raised.value.code
     assert 4 == len(data_of(storage))
@@ -481,7 +482,7 @@ def test_a_newer_version_that_changes_what_the_plan_rests_on_stops_it(
         commit_to(inner, 1, *lines)
 
     with pytest.raises(Refused):
-        execute_vacuum(open_at(storage), plan, ExecuteOptions(threads=1, log_entries=log_entries))
+        execute_vacuum(open_at(storage), plan, VacuumRequest(threads=1, log_entries=log_entries))
 
     assert (501 if is_late else 1_501) == len(data_of(inner))
 

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from deltacli.errors import DeltacliError, Refused
-from deltacli.operations.vacuum.execute import ExecuteOptions, execute_vacuum
+from deltacli.operations.vacuum.execute import execute_vacuum
 from deltacli.operations.vacuum.plan import VacuumPlan
+from deltacli.operations.vacuum.request import VacuumRequest
 from deltacli.storage import LocalStorage, open_storage
 from tests.support.actions import Line, add, remove, to_bytes
 from tests.support.builder import LOG, commit_path
@@ -70,7 +71,7 @@ def test_files_a_protected_table_restores_between_two_waves_are_kept(tmp_path: P
     act = partial(cloned.commit, add(f"{cloned.name.removesuffix('b.parquet')}c.parquet", size=10))
     storage: Any = Meanwhile(cloned.storage, "delete_many", act)
 
-    execute_vacuum(cloned.table(storage), plan, ExecuteOptions(rate=1), pause=lambda _: None)
+    execute_vacuum(cloned.table(storage), plan, VacuumRequest(rate=1), pause=lambda _: None)
 
     assert {"a.parquet", "c.parquet"} == cloned.left
 
@@ -117,4 +118,4 @@ def test_a_version_known_only_from_a_checkpoint_stops_the_deletions(log_entries:
     storage: Any = Meanwhile(inner, "delete_many", lambda: inner.put(name, b"PAR1"))
 
     with pytest.raises(Refused, match="are no longer in the log"):
-        execute_vacuum(open_at(storage), plan, ExecuteOptions(threads=1, log_entries=log_entries))
+        execute_vacuum(open_at(storage), plan, VacuumRequest(threads=1, log_entries=log_entries))

@@ -21,9 +21,10 @@ import pytest
 from deltacli.cli.terminal.interrupts import Interrupted, signals_raise
 from deltacli.errors import ConflictLost, DeltacliError, NoSpace, OutcomeUnknown, PartlyDone, Refused, StorageFailed
 from deltacli.operations.vacuum import deleting
-from deltacli.operations.vacuum.execute import ExecuteOptions, execute_vacuum, require_done
+from deltacli.operations.vacuum.execute import execute_vacuum, require_done
 from deltacli.operations.vacuum.full_plan import plan_vacuum
 from deltacli.operations.vacuum.plan import Amount, VacuumOutcome
+from deltacli.operations.vacuum.request import VacuumRequest
 from deltacli.operations.vacuum.saved.plan_file import read_plan
 from deltacli.operations.vacuum.saved.progress_record import ProgressRecord
 from deltacli.storage import Creation, Deletion, Existed, Failed, LocalStorage, Unknown
@@ -78,7 +79,7 @@ class Hooked(MortalStorage):
 
 
 def execute(storage: MortalStorage, plan_path: str | None = None, **options: Any) -> VacuumOutcome | DeltacliError:
-    """Vacuum; what became of it. Any: ExecuteOptions."""
+    """Vacuum; what became of it. Any: VacuumRequest."""
     outcome = VacuumOutcome()
     try:
         return vacuum(storage, plan_path, outcome=outcome, **options) or outcome
@@ -309,7 +310,7 @@ def test_a_rate_is_kept_all_along(rate: float, files: int, place: Path) -> None:
     execute_vacuum(
         table,
         plan_vacuum(table, vacuum_request()),
-        ExecuteOptions(threads=1, rate=rate),
+        VacuumRequest(threads=1, rate=rate),
         pause=pause,
         ticks=lambda: now,
     )
@@ -512,7 +513,7 @@ def test_a_full_disk_at_start_names_the_way_to_free_space(tmp_path: Path, monkey
     with pytest.raises(NoSpace) as raised:
         execute_vacuum(table, plan)
     before = set(files_of(tmp_path))
-    outcome = execute_vacuum(table, plan, ExecuteOptions(log_entries=False))
+    outcome = execute_vacuum(table, plan, VacuumRequest(log_entries=False))
 
     assert ("storage.no-space", 7) == (raised.value.code, raised.value.exit_code)
     assert raised.value.hint is not None

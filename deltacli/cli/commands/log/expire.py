@@ -8,12 +8,11 @@ import typer
 
 from deltacli.cli.confirmation import require_confirmation, require_now_is_not_ahead
 from deltacli.cli.invocation import invocation
-from deltacli.cli.options.chosen_version import parse_versions
 from deltacli.cli.options.common_options import DryRunOption, TableArgument, YesOption
 from deltacli.cli.options.run import Run
 from deltacli.cli.terminal.interrupts import Interrupted
 from deltacli.cli.terminal.shell import again, again_without, quoted_table
-from deltacli.units import format_size, parse_duration, plural
+from deltacli.units import format_size, parse_duration, parse_versions, plural
 
 if TYPE_CHECKING:
     from deltacli.api.table import Table

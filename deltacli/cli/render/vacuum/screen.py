@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from deltacli.cli.render.sections import Section
 from deltacli.cli.terminal.term import Style, Terminal
-from deltacli.operations.vacuum.plan import Mode
+from deltacli.operations.vacuum.request import Mode
 from deltacli.units import (
     format_age,
     format_duration,

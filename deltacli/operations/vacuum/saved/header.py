@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from deltacli.operations.vacuum.plan import Amount, Kept, Mode, ProtectedTable, Refusal, TimeTravelRange, VacuumPlan
+from deltacli.operations.vacuum.plan import Amount, Kept, ProtectedTable, Refusal, TimeTravelRange, VacuumPlan
+from deltacli.operations.vacuum.request import Mode
 from deltacli.typing import Json
 
 if TYPE_CHECKING:

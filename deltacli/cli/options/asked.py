@@ -1,0 +1,155 @@
+"""Options of a command that are made from the fields of a request, and the request that is made of their values."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import Field, fields, is_dataclass
+from typing import Annotated, Any, Generic, TypeVar, get_args, get_origin, get_type_hints
+
+import typer
+
+from deltacli.errors import UsageError
+from deltacli.request_fields import Kind, Option
+from deltacli.units import parse_duration, parse_versions
+
+Request = TypeVar("Request")
+
+_RATE = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,6})?)/s")
+
+
+class Asked(Generic[Request]):
+    """The values of the options of a request, as on the command line."""
+
+    def __init__(self, request: type[Request], values: Mapping[str, Any]) -> None:  # Any: values parsed by typer
+        self._request = request
+        self.values = values
+        """Field -> its value, for the options that were given."""
+
+    def given(self, *, but: Iterable[str] = ()) -> list[str]:
+        """Return the spellings of the options that were given, in order, without those of some fields."""
+        left_out = {*but}
+        return [_spelled(one) for one in fields(self._request) if one.name in self.values.keys() - left_out]  # type: ignore[arg-type]
+
+    def request(self) -> Request:
+        """Return the request. Raises UsageError for invalid values and combinations."""
+        found = {one.name: self._read(one) for one in fields(self._request) if one.name in self.values}  # type: ignore[arg-type]
+        return self._request(**found)
+
+    def _read(self, one: Field[Any]) -> Any:  # Any: a field, and its value
+        read = _READERS.get(one.metadata["option"].kind) if one.metadata else None
+        value = self.values[one.name]
+        return value if read is None else read(value, _spelled(one))
+
+
+Parameters = Mapping[str, inspect.Parameter]
+
+
+def options_of(hint: object) -> Parameters | None:
+    """Return the options for a parameter that is a request, or what was asked of one; None for another parameter.
+
+    A field without an option, or a hint that declares one, is for the Python API only.
+    """
+    request = _request_of(hint)
+    if request is None:
+        return None
+    hints = get_type_hints(request, include_extras=True)
+    found = {}
+    for one in fields(request):
+        if one.metadata:
+            found[one.name] = _parameter(one, hints[one.name])
+        elif get_origin(hints[one.name]) is Annotated:
+            found[one.name] = _keyword(one.name, hints[one.name], one.default)
+    return found
+
+
+def made_of(hint: object, options: Parameters, values: Mapping[str, Any]) -> Any:  # Any: values parsed by typer
+    """Return the argument for a parameter of `options_of`. Raises UsageError where it is a request."""
+    request = _request_of(hint)
+    assert request is not None
+    given = {name: values[name] for name, option in options.items() if _is_given(values[name], option)}
+    asked = Asked(request, given)
+    return asked if get_origin(hint) is Asked else asked.request()
+
+
+def _is_given(value: object, option: inspect.Parameter) -> bool:
+    return value is not option.default and value != []
+
+
+def _request_of(hint: object) -> type[Any] | None:  # Any: a dataclass
+    found = get_args(hint)[0] if get_origin(hint) is Asked else hint
+    return found if isinstance(found, type) and is_dataclass(found) else None
+
+
+def _spelled(one: Field[Any]) -> str:
+    option: Option = one.metadata["option"]
+    return option.spelled or f"--{one.name.removesuffix('_ms').replace('_', '-')}"
+
+
+def _keyword(name: str, annotation: Any, default: object) -> inspect.Parameter:
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+
+
+def _parameter(one: Field[Any], hint: Any) -> inspect.Parameter:
+    """Return the parameter that typer makes an option of. Unless its default is shown, it has none."""
+    option: Option = one.metadata["option"]
+    kind = _type_of(option, hint)
+    shows_default = option.shows_default or kind is bool
+    settings = typer.Option(
+        _spelled(one),
+        metavar=option.metavar,
+        help=option.meaning,
+        min=1 if option.kind is Kind.COUNT else option.least,
+        hidden=option.is_hidden,
+        show_default=shows_default,
+    )
+    default = False if option.kind is Kind.OPPOSITE else one.default if shows_default else None
+    return _keyword(one.name, Annotated[kind, settings], default)
+
+
+def _type_of(option: Option, hint: Any) -> Any:  # Any: annotations
+    if option.kind is None:
+        return hint
+    return option.choices | None if option.choices else _TYPES.get(option.kind, str | None)
+
+
+_TYPES: Mapping[Kind, Any] = {  # Any: annotations
+    Kind.COUNT: int | None,
+    Kind.OPPOSITE: bool,
+    **dict.fromkeys((Kind.TEXTS, Kind.VERSIONS, Kind.COMMIT_METADATA), list[str] | None),
+}
+
+
+def _read_text(text: str, option: str) -> str:
+    if not text.strip():
+        raise UsageError(f"{option} is empty")
+    return text
+
+
+def _read_texts(texts: Sequence[str], option: str) -> tuple[str, ...]:
+    return tuple(_read_text(text, option) for text in texts)
+
+
+def _read_rate(text: str, option: str) -> float:
+    found = _RATE.fullmatch(text.strip())
+    if found is None or float(found[1]) <= 0:
+        raise UsageError(f"{option} {text} is not a rate", facts={"expected": Kind.RATE.value})
+    return float(found[1])
+
+
+def _read_commit_metadata(texts: Sequence[str], _option: str) -> Mapping[str, str]:
+    from deltacli.delta.log.commit_metadata import parse_commit_metadata
+
+    return parse_commit_metadata(texts)
+
+
+_READERS: Mapping[Kind, Callable[[Any, str], object]] = {  # Any: values parsed by typer
+    Kind.TEXT: _read_text,
+    Kind.TEXTS: _read_texts,
+    Kind.DURATION: parse_duration,
+    Kind.VERSIONS: lambda texts, option: parse_versions(",".join(texts), option),
+    Kind.RATE: _read_rate,
+    Kind.OPPOSITE: lambda value, _option: not value,
+    Kind.COMMIT_METADATA: _read_commit_metadata,
+}

@@ -1,0 +1,76 @@
+"""The fields of requests. Each declares a value once, with type, default and help; the options of commands, the
+parameters of the Python API and the keys of fleet policies are made from them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import field
+from enum import Enum, StrEnum
+from functools import wraps
+from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
+
+Fields = ParamSpec("Fields")
+Request = TypeVar("Request")
+Result = TypeVar("Result")
+Self = TypeVar("Self")
+
+
+class Kind(Enum):
+    """What a value is, in words for people."""
+
+    TEXT = "a text"
+    TEXTS = "a list of texts"
+    FLAG = "true or false"
+    OPPOSITE = "true, where false is asked for"
+    COUNT = "a number of at least 1"
+    SIZE = "a size such as 64MiB"
+    DURATION = "a duration such as 7d or 36h"
+    SHARE = "a share such as 10%"
+    LIMIT = "a share or size such as 20% or 10GiB"
+    RATE = "files per second, such as 500/s or 0.5/s"
+    VERSIONS = "5,10-12"
+    COMMIT_METADATA = "a list of keys with values"
+    CHOICE = "one of several words"
+
+
+class Option(NamedTuple):
+    """How people see a field. Without a `kind` the value is of the type of the field as it is given. `spelled`: the
+    name on the command line, where it is not that of the field; `policy`: the meaning in a fleet policy, where it
+    differs.
+    """
+
+    meaning: str
+    metavar: str | None = None
+    kind: Kind | None = None
+    spelled: str | None = None
+    choices: type[StrEnum] | None = None
+    least: int | None = None
+    is_hidden: bool = False
+    shows_default: bool = False
+    policy: str | None = None
+
+
+def option(
+    meaning: str, metavar: str | None = None, kind: Kind | None = None, *, default: Any = None, **others: Any
+) -> Any:  # Any: a field of any type
+    """Return a field of a request: None without a `default`. `others`: as in `Option`."""
+    metadata = {"option": Option(meaning, metavar, kind, **others)}
+    if default.__hash__ is None:
+        return field(default_factory=lambda: default, metadata=metadata)
+    return field(default=default, metadata=metadata)
+
+
+def takes(
+    request: Callable[Fields, Request],
+) -> Callable[[Callable[[Self, Request], Result]], Callable[Concatenate[Self, Fields], Result]]:
+    """Let a method that takes a request take the fields of the request instead."""
+
+    def with_fields(method: Callable[[Self, Request], Result]) -> Callable[Concatenate[Self, Fields], Result]:
+        @wraps(method)
+        def call(self: Self, /, *arguments: Fields.args, **fields: Fields.kwargs) -> Result:
+            return method(self, request(*arguments, **fields))
+
+        return call
+
+    return with_fields
