@@ -17,7 +17,7 @@ from contextlib import contextmanager
 
 _UNPRINTABLE = r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
 TABLE = "{table}"
-SHELL_ONLY = frozenset({"explain", "save_plan", "verify", "write_baseline"})
+SHELL_ONLY = frozenset({"explain", "format", "save_plan", "verify", "write_baseline"})
 """Parameters without which a command is another one, and which no method has."""
 NEEDLESS = frozenset({"json", "schema", "yes"})
 """Options that methods do without."""
@@ -125,7 +125,9 @@ class ShellSpelling(Spelling):
         option = _OPTIONS.get((operation, name)) or name.removesuffix("_ms").replace("_", "-")
         if isinstance(value, bool) or value is None:
             return f"--no-{option}" if value is False else f"--{option}"
-        return f"--{option} {'…' if value is ... else value}"
+        if isinstance(value, Mapping):
+            value = " ".join(f"{key}={inner}" for key, inner in value.items())
+        return f"--{option} {value}"
 
     def command(self, operation: str, table: str, arguments: tuple[object, ...], options: Mapping[str, object]) -> str:
         """Return a command line, in which the table follows the words of the command."""
@@ -133,7 +135,7 @@ class ShellSpelling(Spelling):
         length = 2 if words[0] in _GROUPS else 1
         place = [] if words[0] in _WITHOUT_TABLE else [table if _is_template(table) else quoted_table(table)]
         given = [
-            self.parameter(operation, name, _quoted(one))
+            self.parameter(operation, name, one if isinstance(one, bool) else _word(one))
             for name, value in options.items()
             for one in (value if isinstance(value, list) else [value])
         ]
@@ -145,17 +147,16 @@ class ShellSpelling(Spelling):
         return fill_hint(hint, table)
 
 
-def _word(argument: object) -> str:
-    if isinstance(argument, Mapping):
-        return " ".join(quoted(f"{name}={value}") for name, value in argument.items())
-    return "…" if argument is ... else str(_quoted(argument))
-
-
-def _quoted(value: object) -> object:
-    """Return a value, quoted where it is text."""
+def _word(value: object) -> str:
+    """Return a value as it is on a command line."""
+    if value is ...:
+        return "…"
+    if isinstance(value, Mapping):
+        pairs = value.items()
+        return " ".join(f"{key}=…" if inner is ... else quoted(f"{key}={inner}") for key, inner in pairs)
     if isinstance(value, DoubleQuoted):
         return f'"{value}"'
-    return quoted(value) if isinstance(value, str) else value
+    return quoted(str(value))
 
 
 def _is_template(table: str) -> bool:

@@ -23,9 +23,9 @@ ROOT = Path(__file__).parent.parent
 MOST_MODULES = 20
 ARROW = "deltacli.arrow"
 _STAND_IN = "deltacli.engine.spark.orjson_stand_in"
-_SPELLED = ("storage",)
+_SPELLED = ("delta", "storage", "work")
 """Layers whose texts do not know the command line."""
-_UNSPELLED = ("deltacli.storage.s3",)
+_UNSPELLED = ("deltacli.delta.rules", "deltacli.storage.s3")
 _OPTION = re.compile(r"(?<![\w-])--[a-z]")
 _OTHER_PROGRAM = re.compile(r"^(az|aws|eval|export| --profile) ?")
 """Beginnings of what is to be done with other programs, whose options are their own."""

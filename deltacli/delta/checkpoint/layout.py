@@ -11,6 +11,7 @@ from enum import StrEnum
 from deltacli.delta.log.log_path import LOG_DIRECTORY, SIDECAR_DIRECTORY, LogFileKind
 from deltacli.delta.protocol.protocol_action import Protocol
 from deltacli.errors import Refused
+from deltacli.hints import command
 
 CHECKPOINT_POLICY = "delta.checkpointPolicy"
 
@@ -58,13 +59,13 @@ def choose_layout(protocol: Protocol, properties: Mapping[str, str], asked: Layo
             "a V2 checkpoint requires the feature v2Checkpoint, which this table does not have",
             code="checkpoint.v2-without-feature",
             facts={"protocol": f"reader {protocol.min_reader_version}, writer {protocol.min_writer_version}"},
-            hint="deltacli checkpoint {table} --layout classic",
+            hint=command("checkpoint", layout="classic"),
         )
     if asked is Layout.MULTI_PART and has_v2:
         raise Refused(
             "a table with the feature v2Checkpoint must not have multi-part checkpoints",
             code="checkpoint.multipart-forbidden",
-            hint="deltacli checkpoint {table} --layout v2",
+            hint=command("checkpoint", layout="v2"),
         )
     return asked
 

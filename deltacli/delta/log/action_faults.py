@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from deltacli.errors import CommitCorrupt
-
-_HINT = "deltacli history {table}"
+from deltacli.hints import command
 
 
 def missing(what: str, source: str) -> CommitCorrupt:
     """Return the error for a missing required field: `what` is `add.size`, `source` the file."""
-    return CommitCorrupt(f"{source}: {what} is missing", code="action.missing-required", hint=_HINT)
+    return CommitCorrupt(f"{source}: {what} is missing", code="action.missing-required", hint=command("history"))
 
 
 def wrong_type(what: str, actual: str, source: str) -> CommitCorrupt:
     """Return the error for a field whose value has a different type than in the protocol."""
     return CommitCorrupt(
-        f"{source}: {what} has the wrong type", code="action.wrong-type", facts={"found": actual[:120]}, hint=_HINT
+        f"{source}: {what} has the wrong type",
+        code="action.wrong-type",
+        facts={"found": actual[:120]},
+        hint=command("history"),
     )
 
 

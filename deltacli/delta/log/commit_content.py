@@ -21,6 +21,7 @@ from deltacli.delta.log.state import Metadata, has_in_commit_timestamps, read_me
 from deltacli.delta.protocol.protocol_action import Protocol, require_committable, require_readable
 from deltacli.delta.protocol.read_property import ICT_ENABLEMENT_TIMESTAMP, ICT_ENABLEMENT_VERSION, is_true
 from deltacli.errors import Refused
+from deltacli.hints import DoubleQuoted, command
 
 _OURS = "the new commit"
 _ROW_TRACKING = "delta.enableRowTracking"
@@ -182,14 +183,14 @@ def _require_room(request: CommitRequest, base: Base) -> None:
             f"no version can follow version {base.version}: version numbers in file names are at most 2^63 - 1",
             code="log.version-too-large",
             facts={"largest version": str(MAX_VERSION)},
-            hint='deltacli validate {table} --select "log.*"',
+            hint=command("validate", select=[DoubleQuoted("log.*")]),
         )
     if base.committed_ms is not None and is_stamped(request, base) and base.committed_ms >= MAX_TIME_MS:
         raise Refused(
             f"no in-commit timestamp can follow that of version {base.version}",
             code="ict.future",
             facts={"found": str(base.committed_ms), "largest timestamp": f"{MAX_TIME_MS} (epoch milliseconds)"},
-            hint='deltacli validate {table} --select "ict.*"',
+            hint=command("validate", select=[DoubleQuoted("ict.*")]),
         )
 
 

@@ -15,6 +15,7 @@ from typing import Any
 import orjson
 
 from deltacli.errors import CommitCorrupt
+from deltacli.hints import command
 from deltacli.typing import Json
 
 Action = dict[str, Any]  # Any: an action as found, with unrecognized fields
@@ -76,7 +77,7 @@ def line_too_long(name: str, number: int | None = None) -> CommitCorrupt:
         f"{name} {'has a line' if number is None else f'line {number} is'} longer than {MAX_LINE_BYTES >> 20} MiB",
         code="commit.line-too-long",
         facts={"limit": f"{MAX_LINE_BYTES} bytes"} | ({} if number is None else {"line": str(number)}),
-        hint="deltacli history {table}",
+        hint=command("history"),
     )
 
 
@@ -193,14 +194,14 @@ def _parse_leniently(line: bytes, name: str, number: int, offset: int) -> Json:
             f"{name} line {number} is not UTF-8",
             code="commit.not-utf8",
             facts={"byte": str(offset + fault.start), "found": repr(line[fault.start : fault.start + 8])},
-            hint="deltacli history {table}",
+            hint=command("history"),
         ) from None
     if text.startswith("\ufeff"):
         raise CommitCorrupt(
             f"{name} line {number} begins with a byte order mark",
             code="commit.not-utf8",
             facts={"byte": str(offset), "found": repr(line[:8])},
-            hint="deltacli history {table}",
+            hint=command("history"),
         )
     try:
         return json.loads(text)
@@ -214,7 +215,7 @@ def _parse_leniently(line: bytes, name: str, number: int, offset: int) -> Json:
         f"{name} line {number} is not JSON: {reason}",
         code="commit.bad-json",
         facts={"line": str(number), "byte": str(offset + position), "line ends with": repr(text[-60:])},
-        hint="deltacli history {table}",
+        hint=command("history"),
     )
 
 
@@ -271,7 +272,7 @@ def _not_an_action(name: str, number: int, offset: int, value: object) -> Commit
         f"{name} line {number} is not an action: found {json_type(value)}, expected an object",
         code="commit.line-not-object",
         facts={"line": str(number), "byte": str(offset)},
-        hint="deltacli history {table}",
+        hint=command("history"),
     )
 
 
@@ -280,7 +281,7 @@ def _wrong_type(name: str, number: int, offset: int, kind: str, value: object) -
         f"{name} line {number}: {kind} is {json_type(value)}, expected an object",
         code="action.wrong-type",
         facts={"line": str(number), "byte": str(offset)},
-        hint="deltacli history {table}",
+        hint=command("history"),
     )
 
 

@@ -7,6 +7,7 @@ from types import MappingProxyType
 
 from deltacli.delta.encoding.value_text import has_bytes
 from deltacli.errors import UsageError
+from deltacli.hints import parameter
 
 NO_METADATA: Mapping[str, str] = MappingProxyType({})
 
@@ -59,8 +60,9 @@ def require_free(metadata: Mapping[str, str]) -> None:
             )
         reserved = _BY_LOWER_CASE.get(key.lower())
         if reserved is not None:
-            other = None if RESERVED[reserved] is _WRITTEN else f"another key: --commit-metadata {reserved}Name=VALUE"
-            raise _refused(f"the key {key} is reserved", {"why": f"{reserved}: {RESERVED[reserved]}"}, hint=other)
+            other = parameter("vacuum.commit_metadata", {f"{reserved}Name": "VALUE"})
+            hint = None if RESERVED[reserved] is _WRITTEN else f"another key: {other}"
+            raise _refused(f"the key {key} is reserved", {"why": f"{reserved}: {RESERVED[reserved]}"}, hint=hint)
 
 
 def _refused(what: str, facts: Mapping[str, str], *, hint: str | None = None) -> UsageError:

@@ -17,6 +17,7 @@ from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.paths.path_decoding import canonical, canonical_column, decode_column
 from deltacli.delta.vectors.descriptor import fault_of, unique_id
 from deltacli.errors import CommitCorrupt
+from deltacli.hints import command
 
 if TYPE_CHECKING:
     import pyarrow
@@ -35,15 +36,13 @@ def file_key(action: Action, source: str = "") -> str:
         raise CommitCorrupt(
             f"{source}: a file action has no path" if path is None else f"{source}: path has the wrong type",
             code="action.missing-required" if path is None else "action.wrong-type",
-            hint="deltacli history {table}",
+            hint=command("history"),
         )
     vector = action.get("deletionVector")
     if vector is None:
         return _encodable(canonical(path), source)
     if fault := fault_of(vector):
-        raise CommitCorrupt(
-            f"{source}: {fault.text}", code=fault.code, facts={"path": path}, hint="deltacli history {table}"
-        )
+        raise CommitCorrupt(f"{source}: {fault.text}", code=fault.code, facts={"path": path}, hint=command("history"))
     return _encodable(f"{canonical(path)}{_VECTOR_MARK}{unique_id(vector)}", source)
 
 

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from deltacli.delta.log.log_path import LogFileKind, LogPath, commit_name, parse_log_path
 from deltacli.errors import LogIncomplete, NotATable, VersionAbsent
+from deltacli.hints import command
 from deltacli.units import format_ranges, plural, ranges_of
 
 
@@ -228,7 +229,7 @@ def _start_missing(listing: LogListing, wanted: int) -> LogIncomplete:
             **_readable_facts(listing),
         },
         hint=hint_readable(listing)
-        or "restore the missing files of _delta_log from a backup, then: deltacli history {table}",
+        or f"restore the missing files of _delta_log from a backup, then: {command('history')}",
     )
 
 
@@ -241,11 +242,11 @@ def _gap(listing: LogListing, missing: int, wanted: int) -> LogIncomplete:
             "needed": commit_name(missing),
             **_readable_facts(listing),
         },
-        hint=hint_readable(listing) or "restore the missing commit from a backup, then: deltacli history {table}",
+        hint=hint_readable(listing) or f"restore the missing commit from a backup, then: {command('history')}",
     )
 
 
 def hint_readable(listing: LogListing, broken: Collection[int] = ()) -> str | None:
     """Return the command that shows the newest version that can be rebuilt, or None if there is none."""
     readable = listing.readable_without(broken)
-    return f"deltacli snapshot {{table}} --version {readable[-1]}" if readable else None
+    return command("snapshot", version=readable[-1]) if readable else None

@@ -14,6 +14,7 @@ from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.schema.names import NameIndex, places_of
 from deltacli.delta.schema.to_arrow import arrow_type
 from deltacli.errors import DataUnreadable
+from deltacli.hints import command
 from deltacli.typing import ArrowArray
 
 if TYPE_CHECKING:
@@ -119,7 +120,7 @@ class _KeysOf:
                     f"the log has no value for partition column {name}",
                     code="partition.key-missing",
                     facts={"file": paths[row].as_py(), "keys": ", ".join(known or ()) or "none"},
-                    hint="deltacli validate {table} --select 'partition.*'",
+                    hint=command("validate", select=["partition.*"]),
                 )
 
     def _spellings(self, name: str) -> list[str]:
@@ -148,5 +149,5 @@ def _unparsable(actions: Any, field: Any, texts: Any, row: int) -> DataUnreadabl
         f"a value of partition column {field.name} is not a {field.type}: {texts[row].as_py()[:80]}",
         code="partition.unparsable",
         facts={"file": actions.column("path")[row].as_py(), "value": texts[row].as_py()[:200]},
-        hint="deltacli validate {table} --select 'partition.*'",
+        hint=command("validate", select=["partition.*"]),
     )

@@ -15,6 +15,7 @@ from deltacli.delta.protocol.upgrade import upgraded
 from deltacli.delta.schema.readable_rows import refused_change
 from deltacli.did_you_mean import nearest_name
 from deltacli.errors import Refused, UsageError
+from deltacli.hints import command
 
 
 class AddedFeature(NamedTuple):
@@ -157,13 +158,12 @@ def _with_needs(name: str, needed_by: str | None, supported: set[str]) -> Iterat
 def _require_addable(name: str, config: TableConfiguration) -> None:
     feature = FEATURES[name]
     if feature.obstacle is not None:
-        reason, way_out = (text.format(stable=stable_name(name)) for text in feature.obstacle)
-        is_command = way_out.startswith("deltacli ")
+        reason, way_out = feature.obstacle
         raise Refused(
-            f"the feature {name} cannot be added by itself: {reason}",
+            f"the feature {name} cannot be added by itself: {reason.format(stable=stable_name(name))}",
             code="features.not-alone",
-            facts={} if is_command else {"way out": way_out},
-            hint=way_out if is_command else None,
+            facts={"way out": way_out} if way_out else {},
+            hint=None if way_out else command("features add", stable_name(name)),
         )
     preview = next((known for known in config.features if known != name and stable_name(known) == name), None)
     if preview is not None:
@@ -178,7 +178,7 @@ def _require_addable(name: str, config: TableConfiguration) -> None:
             f"the feature {name} would be active at once, but files and commits do not meet its requirements: "
             f"{use.what}",
             code="features.would-activate",
-            hint=f"deltacli properties {{table}} unset {use.key}",
+            hint=command("properties unset", use.key),
         )
 
 
@@ -190,7 +190,7 @@ def _require_readable_types(config: TableConfiguration, added: Collection[str]) 
             f"with the feature {TYPE_WIDENING} no reader could read the table: {refusal.reason}",
             code="features.would-activate",
             facts={"column": refusal.column, "seen": refusal.seen},
-            hint="deltacli validate {table} --select 'typewidening.*'",
+            hint=command("validate", select=["typewidening.*"]),
         )
 
 

@@ -30,10 +30,12 @@ class Support(StrEnum):
 
 
 class Obstacle(NamedTuple):
-    """Why a feature cannot be added on its own, and the way out; `{stable}` is the stable name of the feature."""
+    """Why a feature cannot be added on its own, and the way out; `{stable}` is the stable name of the feature, and None
+    means to add that one.
+    """
 
     reason: str
-    way_out: str
+    way_out: str | None
 
 
 class Feature(NamedTuple):
@@ -80,7 +82,7 @@ _MANIFESTS = Obstacle(
 _ELSEWHERE = Obstacle(
     "readers and writers would be redirected to another table, which only its engine can name", "that engine"
 )
-_OTHER_NAME = Obstacle("it is another name of {stable}", "deltacli features {{table}} add {stable}")
+_OTHER_NAME = Obstacle("it is another name of {stable}", None)
 _DROPPING = Obstacle("it is useful only while another feature is dropped", "ALTER TABLE … DROP FEATURE")
 _CLUSTERED = Obstacle("a clustered table names its columns", "ALTER TABLE … CLUSTER BY (…) in an engine")
 _PAST_USE = Obstacle(

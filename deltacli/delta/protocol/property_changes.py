@@ -26,6 +26,7 @@ from deltacli.delta.protocol.read_property import (
 from deltacli.delta.protocol.valid_property_values import expected_of, normal_form
 from deltacli.did_you_mean import nearest_name
 from deltacli.errors import Refused, UsageError
+from deltacli.hints import command, parameter
 
 
 class PropertyChange(NamedTuple):
@@ -132,7 +133,7 @@ def _require_key(key: str, *, force: bool) -> None:
         return
     if is_of_protocol(key):
         name = key.removeprefix("delta.feature.")
-        hint = "deltacli features {table} add" + (f" {name}" if name != key else "")
+        hint = command("features add", *([name] if name != key else []))
         message = f"{key} belongs in the protocol; as a property it has no effect"
         raise Refused(message, code="property.protocol-in-config", hint=hint)
     _require_spelling(key)
@@ -141,8 +142,8 @@ def _require_key(key: str, *, force: bool) -> None:
         raise Refused(
             f"no known engine recognizes the property {key}" + (f"; did you mean {nearest}?" if nearest else ""),
             code="properties.unknown-key",
-            facts={"to set it anyway": "--force"},
-            hint=f"deltacli properties {{table}} set {nearest}=…" if nearest else None,
+            facts={"to set it anyway": parameter("properties set.force", True)},
+            hint=command("properties set", {nearest: ...}) if nearest else None,
         )
 
 
@@ -189,7 +190,7 @@ def _require_features(before: TableConfiguration, after: TableConfiguration) -> 
             f"{use[2]}, which requires the feature {use[0]}, but the protocol does not support it",
             code="properties.feature-needed",
             facts={"protocol": _shown(before), "feature": use[0]},
-            hint=f"deltacli features {{table}} add {use[0]}",
+            hint=command("features add", use[0]),
         )
 
 

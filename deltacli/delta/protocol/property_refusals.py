@@ -25,6 +25,7 @@ from deltacli.delta.protocol.retention import (
     log_retention_ms,
 )
 from deltacli.errors import Refused
+from deltacli.hints import command
 from deltacli.units import DAY_MS
 
 _MAPPING_MODE = "delta.columnMapping.mode"
@@ -69,7 +70,7 @@ def require_ours(key: str, value: str | None, config: TableConfiguration) -> Non
         raise Refused(
             f"{key} is maintained by the writers of the table; another value would make their writes wrong",
             code="properties.internal",
-            hint="deltacli properties {table}",
+            hint=command("properties"),
         )
     if key.lower().startswith(_CONSTRAINTS):
         raise Refused(
@@ -81,7 +82,7 @@ def require_ours(key: str, value: str | None, config: TableConfiguration) -> Non
         raise Refused(
             f"{key} is the former name of {_CHANGE_FEED}, which most engines do not recognize",
             code="property.cdf-legacy-key",
-            hint=f"deltacli properties {{table}} set {_CHANGE_FEED}={value}",
+            hint=command("properties set", {_CHANGE_FEED: value}),
         )
     if key == _UNIFORM and value:
         raise Refused(
@@ -139,7 +140,7 @@ def require_legal(before: TableConfiguration, after: TableConfiguration, due: Ma
         raise Refused(
             f"{_VECTORS} and {_MANIFEST} exclude each other, because readers of manifests would see deleted rows",
             code="properties.manifest",
-            hint=f"deltacli properties {{table}} unset {_MANIFEST}",
+            hint=command("properties unset", _MANIFEST),
         )
     if due.get(_CHANGE_FEED) == "true" and after.schema is not None:
         taken = [field.name for field in after.schema.fields if field.name.lower() in _CHANGE_COLUMNS]
@@ -165,13 +166,13 @@ def _require_iceberg_kept(before: TableConfiguration, after: TableConfiguration,
             raise Refused(
                 f"{key} must remain true because {', '.join(users)} requires it",
                 code="properties.iceberg-needed",
-                hint=f"deltacli properties {{table}} unset {users[0]}",
+                hint=command("properties unset", users[0]),
             )
     if _ROW_TRACKING in due and not after.is_on(_ROW_TRACKING) and after.is_on(_ICEBERG[2]):
         raise Refused(
             f"{_ROW_TRACKING} must remain true because {_ICEBERG[2]} is",
             code="properties.iceberg-needed",
-            hint=f"deltacli properties {{table}} unset {_ICEBERG[2]}",
+            hint=command("properties unset", _ICEBERG[2]),
         )
 
 
@@ -187,7 +188,7 @@ def _require_order(after: TableConfiguration) -> None:
             "the log would be kept for a shorter time than deleted files, which would then be unreadable",
             code="property.retention-order",
             facts=shown,
-            hint=f"deltacli properties {{table}} set '{LOG_RETENTION}=…' '{DELETED_FILE_RETENTION}=…'",
+            hint=command("properties set", {LOG_RETENTION: "…", DELETED_FILE_RETENTION: "…"}),
         )
 
 

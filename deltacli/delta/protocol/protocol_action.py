@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from deltacli.delta.protocol.features import CATALOG_FEATURES, FEATURES
 from deltacli.errors import ProtocolUnsupported, Refused
+from deltacli.hints import command
 
 NEWEST_READER_VERSION = 3
 READER_FEATURES_VERSION = 3
@@ -67,7 +68,7 @@ def require_readable(protocol: Protocol, version: int) -> None:
             f"deltacli reads 1 to {NEWEST_READER_VERSION}",
             code="protocol.version-out-of-range",
             facts={"protocol": f"reader {protocol.min_reader_version}, writer {protocol.min_writer_version}"},
-            hint="deltacli history {table}",
+            hint=command("history"),
         )
     unknown = [name for name in protocol.reader_features or () if not _can_read(name)]
     if unknown:
@@ -76,7 +77,7 @@ def require_readable(protocol: Protocol, version: int) -> None:
             f"version {version} needs the reader {listed}, which deltacli cannot read",
             code="protocol.unknown-feature",
             facts={"readerFeatures": ", ".join(protocol.reader_features or ())},
-            hint="deltacli history {table}",
+            hint=command("history"),
         )
 
 
@@ -88,7 +89,7 @@ def require_writable(protocol: Protocol, version: int) -> None:
             f"deltacli knows 1 to {WRITER_FEATURES_VERSION}",
             code="protocol.version-out-of-range",
             facts={"protocol": f"reader {protocol.min_reader_version}, writer {protocol.min_writer_version}"},
-            hint="deltacli snapshot {table}",
+            hint=command("snapshot"),
         )
     names = sorted({*(protocol.reader_features or ()), *(protocol.writer_features or ())})
     refused = [name for name in names if name not in FEATURES or not FEATURES[name].is_writable]
@@ -99,7 +100,7 @@ def require_writable(protocol: Protocol, version: int) -> None:
             f"version {version} has the writer {listed}, which deltacli {why}: it writes nothing to this table",
             code="protocol.unknown-feature",
             facts={"writerFeatures": ", ".join(protocol.writer_features or ())},
-            hint="deltacli snapshot {table}",
+            hint=command("snapshot"),
         )
 
 
@@ -116,7 +117,7 @@ def require_committable(protocol: Protocol, properties: Mapping[str, str], versi
             f"version {version} has a protocol that no writer may commit to: {seen}",
             code=code,
             facts={"protocol": f"reader {protocol.min_reader_version}, writer {protocol.min_writer_version}"},
-            hint="deltacli validate {table}",
+            hint=command("validate"),
         )
     if protocol.is_catalog_managed or properties.get(_COMMIT_COORDINATOR):
         catalogs = sorted(protocol.supported_features & CATALOG_FEATURES)
@@ -132,7 +133,7 @@ def require_committable(protocol: Protocol, properties: Mapping[str, str], versi
             f"version {version} redirects its writers to another table",
             code="table.redirected",
             facts={"because of": ", ".join(redirects)},
-            hint="deltacli snapshot {table}",
+            hint=command("snapshot"),
         )
 
 

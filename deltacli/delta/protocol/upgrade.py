@@ -17,6 +17,7 @@ from deltacli.delta.protocol.protocol_action import (
     WRITER_FEATURES_VERSION,
 )
 from deltacli.errors import Refused
+from deltacli.hints import command
 
 
 def upgraded(raw_protocol: Action, names: Iterable[str]) -> Action | None:
@@ -61,7 +62,7 @@ def _require_legal(reader: int, writer: int) -> None:
             f"to {WRITER_FEATURES_VERSION}",
             code="protocol.version-out-of-range",
             facts=facts,
-            hint="deltacli snapshot {table}",
+            hint=command("snapshot"),
         )
     if reader == READER_FEATURES_VERSION and writer < WRITER_FEATURES_VERSION:
         raise Refused(
@@ -69,7 +70,7 @@ def _require_legal(reader: int, writer: int) -> None:
             f"{WRITER_FEATURES_VERSION}, and the table has {writer}",
             code="protocol.reader3-needs-writer7",
             facts=facts,
-            hint="deltacli validate {table} --select 'protocol.*'",
+            hint=command("validate", select=["protocol.*"]),
         )
 
 

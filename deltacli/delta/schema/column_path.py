@@ -15,6 +15,7 @@ from typing import NamedTuple
 from deltacli.delta.schema.names import NameIndex
 from deltacli.delta.schema.types import ArrayType, DataType, MapType, StructField, StructType, simple_name
 from deltacli.errors import UsageError
+from deltacli.hints import command
 
 CODE = "usage.column"
 _SHOWN_NAMES = 40
@@ -206,5 +207,5 @@ def _refused(text: str, reason: str, names: Sequence[str]) -> UsageError:
         f"the column {text} cannot be used: {reason}",
         code=CODE,
         facts={"possible": ", ".join(names[:_SHOWN_NAMES]) + more or "nothing: it has no parts"},
-        hint="deltacli snapshot {table} --schema",
+        hint=command("snapshot", schema=True),
     )

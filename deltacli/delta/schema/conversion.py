@@ -14,6 +14,7 @@ from deltacli.arrow import compute as pc
 from deltacli.delta.encoding.nanoseconds import to_microseconds
 from deltacli.delta.schema.kinds import WHOLE_BITS, decimal_parts
 from deltacli.errors import DataUnreadable
+from deltacli.hints import command
 
 Convert: TypeAlias = Callable[[Any], Any]  # Any: Arrow arrays in and out
 
@@ -47,7 +48,7 @@ def mismatch(path: str, actual: Any, wanted: Any) -> DataUnreadable:
         f"column {path} is {str(actual)[:120]} in the file, but {str(wanted)[:120]} in the table",
         code="data.type-mismatch",
         facts={"column": path, "in the file": str(actual)[:200], "in the table": str(wanted)[:200]},
-        hint="deltacli snapshot {table} --schema",
+        hint=command("snapshot", schema=True),
     )
 
 

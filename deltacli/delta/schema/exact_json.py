@@ -7,6 +7,7 @@ from typing import Any, cast
 
 from deltacli.delta.encoding.value_text import has_bytes
 from deltacli.errors import Unreadable
+from deltacli.hints import command
 from deltacli.typing import Json
 
 
@@ -24,7 +25,7 @@ def read_exactly(text: str) -> Json:
         raise Unreadable(
             f"the schema cannot be read: {str(fault)[:200]}",
             code="schema.bad-json",
-            hint="deltacli snapshot {table} --json",
+            hint=command("snapshot", json=True),
         ) from None
 
 

@@ -18,6 +18,7 @@ from deltacli.delta.schema.type_changes import (
     read_type_changes,
 )
 from deltacli.errors import Unreadable
+from deltacli.hints import command
 
 BAD_ENTRY, NOT_ALLOWED = "typewidening.bad-entry", "typewidening.change-not-allowed"
 """The rules of `validate` that report what is refused here."""
@@ -69,5 +70,5 @@ def require_readable_rows(config: TableConfiguration, version: int) -> None:
             f"the rows of version {version} cannot be read: {refusal.reason}",
             code=refusal.rule,
             facts={"column": refusal.column, "seen": refusal.seen},
-            hint="deltacli validate {table} --select 'typewidening.*'",
+            hint=command("validate", select=["typewidening.*"]),
         )

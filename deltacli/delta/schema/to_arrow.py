@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from deltacli.delta.schema.kinds import decimal_parts
 from deltacli.delta.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType
 from deltacli.errors import Unreadable
+from deltacli.hints import command
 
 if TYPE_CHECKING:
     import pyarrow
@@ -53,7 +54,7 @@ def arrow_type(data_type: DataType, path: str = "") -> pyarrow.DataType:
                     f"column {path} has type {name[:80]}, which this version of deltacli does not read",
                     code="schema.unknown-type",
                     facts={"column": path, "type": name[:80]},
-                    hint="deltacli read {table} --columns …   # the other columns",
+                    hint=f"{command('read', columns=...)}   # the other columns",
                 )
             return primitive
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from deltacli.errors import Unreadable
+from deltacli.hints import command
 from deltacli.typing import Json, JsonObject
 
 
@@ -122,7 +123,7 @@ def _key(value: JsonObject, key: str, path: str) -> Json:
         raise Unreadable(
             f"the schema is malformed at {_place(path)}: {key} is missing",
             code="schema.field-missing-key",
-            hint="deltacli snapshot {table} --json",
+            hint=command("snapshot", json=True),
         )
     return value[key]
 
@@ -139,7 +140,7 @@ def _malformed(path: str, reason: str) -> Unreadable:
     return Unreadable(
         f"the schema is malformed at {_place(path)}: {reason}",
         code="schema.bad-json",
-        hint="deltacli snapshot {table} --json",
+        hint=command("snapshot", json=True),
     )
 
 

@@ -19,6 +19,7 @@ from deltacli.delta.schema.type_changes import (
 )
 from deltacli.delta.schema.types import PrimitiveType, StructField
 from deltacli.errors import Unreadable
+from deltacli.hints import command
 from deltacli.typing import Json
 
 
@@ -69,7 +70,7 @@ def _record(field: dict[str, Any], change: Widened, table_version: int | None) -
         raise Unreadable(
             f"the history of {change.place.text} cannot be continued because its metadata does not follow the protocol",
             code="typewidening.bad-entry",
-            hint="deltacli validate {table} --select 'typewidening.*'",
+            hint=command("validate", select=["typewidening.*"]),
         )
     metadata[TYPE_CHANGES_KEY] = [*entries, entry]
 

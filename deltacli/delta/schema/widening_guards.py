@@ -32,6 +32,7 @@ from deltacli.delta.sql.stored import (
     refers_to,
     stored_sql,
 )
+from deltacli.hints import command
 from deltacli.units import plural
 
 PartitionValues = Callable[[str], Iterable[str | None]]
@@ -268,7 +269,7 @@ def _fits(node: Node, to_type: str | None, *, is_cast: bool = False) -> bool:
 def _partition_values(change: Widened, ground: Ground) -> Iterator[WideningRefusal]:
     if not is_partition_column(change, ground.config):
         return
-    name, way_out = change.place.text, "deltacli validate {table} --select 'partition.*'"
+    name, way_out = change.place.text, command("validate", select=["partition.*"])
     if ground.partition_values is None:
         message = f"{name} cannot become {change.to_type}: the partition values are not known"
         yield WideningRefusal("widen.partition-value", message, way_out)
@@ -299,7 +300,7 @@ def _history(change: Widened, _ground: Ground) -> Iterator[WideningRefusal]:
     fault = history_of(change.place).fault
     if fault is not None:
         message = f"{change.place.text} cannot become {change.to_type}: its history is broken, {fault}"
-        yield WideningRefusal("widen.history-broken", message, "deltacli validate {table} --select 'typewidening.*'")
+        yield WideningRefusal("widen.history-broken", message, command("validate", select=["typewidening.*"]))
 
 
 _GUARDS = (_iceberg, _uniform, _own_expressions, _expressions, _default, _partition_values, _history)

@@ -30,6 +30,7 @@ from deltacli.delta.schema.widening_guards import (
     uniform_formats,
 )
 from deltacli.errors import Refused, Unreadable, UsageError
+from deltacli.hints import command, parameter
 from deltacli.typing import Json
 
 
@@ -138,7 +139,7 @@ def plan_widening(
     enables = bool(due) and not config.is_on(TYPE_WIDENING_ENABLED)
     if enables and not enable:
         message = f"type widening is not enabled: {TYPE_WIDENING_ENABLED} is not true"
-        refusals.append(WideningRefusal("widen.not-enabled", message, "--enable"))
+        refusals.append(WideningRefusal("widen.not-enabled", message, parameter("widen-type.enable", True)))
     is_of_preview = TYPE_WIDENING_PREVIEW in config.features and TYPE_WIDENING not in config.features
     return WideningPlan(
         planned,
@@ -159,7 +160,7 @@ def _schema_of(config: TableConfiguration, raw_metadata: Action) -> StructType:
         raise Unreadable(
             "no type can be widened because the table has no protocol, no metadata or no schema",
             code="schema.bad-json",
-            hint="deltacli validate {table}",
+            hint=command("validate"),
         )
     return parse_schema(text)
 
@@ -211,12 +212,14 @@ def _protocol(
     try:
         after = upgraded(before, _needed_features(config, due))
     except Refused as refused:
-        return None, [WideningRefusal(refused.code, refused.message, refused.hint or "deltacli snapshot {table}")]
+        return None, [WideningRefusal(refused.code, refused.message, refused.hint or command("snapshot"))]
     if after is None or upgrade_protocol:
         return after, []
     listed = ", ".join(added_features(before, after)) or "its features in both lists"
     message = f"the protocol lacks {listed}; readers and writers without support for it will lose access"
-    return after, [WideningRefusal("widen.protocol-upgrade-needed", message, "--upgrade-protocol")]
+    return after, [
+        WideningRefusal("widen.protocol-upgrade-needed", message, parameter("widen-type.upgrade_protocol", True))
+    ]
 
 
 def _refusals_of_readers(config: TableConfiguration, before: Action, after: Action | None) -> Iterator[WideningRefusal]:
@@ -225,7 +228,7 @@ def _refusals_of_readers(config: TableConfiguration, before: Action, after: Acti
     refusal = refused_change(config, [*config.features, *added]) if TYPE_WIDENING in added else None
     if refusal is not None:
         message = f"with the feature {TYPE_WIDENING} no reader could read the table: {refusal.reason}"
-        yield WideningRefusal("widen.history-refused", message, "deltacli validate {table} --select 'typewidening.*'")
+        yield WideningRefusal("widen.history-refused", message, command("validate", select=["typewidening.*"]))
 
 
 def _needed_features(config: TableConfiguration, due: Sequence[Widened]) -> list[str]:

@@ -22,6 +22,7 @@ from deltacli.delta.schema.to_arrow import arrow_type
 from deltacli.delta.schema.types import StructField, StructType
 from deltacli.delta.vacuum.directories import directories_of
 from deltacli.errors import UsageError
+from deltacli.hints import command
 
 if TYPE_CHECKING:
     import pyarrow
@@ -130,5 +131,5 @@ def _not_a_partition(column: str, partitions: Sequence[str]) -> UsageError:
         f"{column} is not a partition column, and files are selected by their partition directories",
         code="usage.where",
         facts={"partition columns": ", ".join(partitions) or "none"},
-        hint="deltacli vacuum {table} --prefix DIRECTORY --dry-run",
+        hint=command("vacuum", prefix="DIRECTORY", dry_run=True),
     )

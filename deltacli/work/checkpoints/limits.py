@@ -16,6 +16,7 @@ from deltacli.arrow.parquet import ParquetReader
 from deltacli.delta.checkpoint.pages import DICTIONARY_PAGE, PageHeader, read_page_header
 from deltacli.delta.footers.thrift import ThriftFaultError
 from deltacli.errors import CheckpointUnreadable
+from deltacli.hints import command
 
 ROWS_A_BATCH = 16_384
 MAX_PAGE_BYTES = 128 << 20
@@ -191,5 +192,5 @@ def _too_large(path: str, reason: str) -> CheckpointUnreadable:
     return CheckpointUnreadable(
         f"{path} cannot be read as a checkpoint",
         facts={"file": path, "reason": reason},
-        hint="deltacli history {table}",
+        hint=command("history"),
     )

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from deltacli.errors import FileMissing, StorageFailed
+from deltacli.hints import command
 from deltacli.storage import Draft, FileStat, Storage, Unknown
 from deltacli.work.checkpoints.writing import EncodedFile, count_groups, digest_group, why_not_proven
 
@@ -55,7 +56,7 @@ def require_size(storage: Storage, path: str, size: int, cause: str) -> FileStat
         raise StorageFailed(
             f"{path} has {found.size_bytes} bytes, expected {size}",
             facts={"why": cause},
-            hint="deltacli validate {table}",
+            hint=command("validate"),
         )
     return found
 

@@ -21,6 +21,7 @@ from deltacli.delta.paths.path_decoding import decode_sidecar
 from deltacli.delta.stats.record_counts import num_records_column
 from deltacli.delta.vectors.descriptor import no_vector_ids, unique_id_column
 from deltacli.errors import CheckpointUnreadable, CommitCorrupt, FileMissing
+from deltacli.hints import command
 from deltacli.memory_limit import stop_if_exhausted
 from deltacli.storage import Storage
 from deltacli.typing import ArrowArray, RecordBatch
@@ -198,7 +199,7 @@ def open_piece(stores: TableStores, piece: CheckpointPiece) -> Iterator[OpenParq
             raise CheckpointUnreadable(
                 f"{path} was changed while it was read",
                 facts={"file": path, "next": "run the same command again"},
-                hint="deltacli snapshot {table}",
+                hint=command("snapshot"),
             )
         file = ParquetReader(source, metadata=stores.footers.get(path, piece.tag), buffer_size=BUFFER_BYTES)
         stores.footers.put(path, piece.tag, file.metadata)

@@ -17,6 +17,7 @@ from deltacli.delta.encoding.arrow_digest import digest_rows
 from deltacli.delta.log.action_faults import wrong_type
 from deltacli.delta.protocol.known_properties import PARQUET_VERSIONS
 from deltacli.errors import Refused, StorageFailed
+from deltacli.hints import command
 from deltacli.memory_limit import stop_if_exhausted
 from deltacli.storage.disk_faults import writing_faults
 from deltacli.typing import ArrowArray, JsonObject
@@ -60,7 +61,7 @@ class Encoding(NamedTuple):
                 f"the property {FORMAT_VERSION} is invalid, so no Parquet file can be written",
                 code="property.parquet-version",
                 facts={"found": version, "expected": "1.0.0 or 2.x.y"},
-                hint=f"deltacli properties {{table}} set {FORMAT_VERSION}=1.0.0",
+                hint=command("properties set", {FORMAT_VERSION: "1.0.0"}),
             )
         return cls(_codec_of(properties) or DEFAULT_CODEC, "2.0" if version.startswith("2.") else "1.0")
 

@@ -12,6 +12,7 @@ from deltacli.delta.log.commit_lines import Action, read_actions
 from deltacli.delta.log.segment import LogFile
 from deltacli.delta.vectors.descriptor import fault_of, unique_id
 from deltacli.errors import CommitCorrupt
+from deltacli.hints import command
 from deltacli.storage import Storage
 from deltacli.typing import Json
 from deltacli.work.commits.reading import is_large, read_commit, stream_commit
@@ -112,5 +113,5 @@ def _long(value: Json) -> int | None:
 
 def _unnamed(file: LogFile, what: str, code: str) -> CommitCorrupt:
     return CommitCorrupt(
-        f"{file.name}: {what}", code=code, facts={"version": str(file.version)}, hint="deltacli validate {table}"
+        f"{file.name}: {what}", code=code, facts={"version": str(file.version)}, hint=command("validate")
     )

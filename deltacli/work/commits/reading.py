@@ -8,6 +8,7 @@ from deltacli.delta.log.commit_lines import Action, read_actions, split_lines, s
 from deltacli.delta.log.log_path import LOG_DIRECTORY
 from deltacli.delta.log.segment import LogFile
 from deltacli.errors import CommitCorrupt
+from deltacli.hints import command
 from deltacli.storage import Storage
 
 LARGE_COMMIT_BYTES = 32 << 20
@@ -33,9 +34,7 @@ def require_bytes(file: LogFile) -> None:
             f"{file.name} is empty (an interrupted write); skipping it would lose rows or restore deleted ones",
             code="commit.empty",
             facts={"file": commit_location(file), "size": "0 bytes", "version": str(file.version)},
-            hint=f"deltacli snapshot {{table}} --version {file.version - 1}"
-            if file.version
-            else "deltacli history {table}",
+            hint=command("snapshot", version=file.version - 1) if file.version else command("history"),
         )
 
 
@@ -46,7 +45,7 @@ def require_whole(file: LogFile, actual: int, expected: int) -> None:
             f"{file.name} was truncated while it was read",
             code="commit.shrank",
             facts={"file": commit_location(file), "listed with": f"{file.size_bytes} bytes"},
-            hint="deltacli history {table}",
+            hint=command("history"),
         )
 
 

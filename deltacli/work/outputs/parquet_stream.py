@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, BinaryIO
 
 from deltacli.errors import Unreadable, UsageError
+from deltacli.hints import parameter
 
 if TYPE_CHECKING:
     import pyarrow
@@ -126,5 +127,5 @@ def _unwritable(fault: Exception) -> UsageError:
         "these columns cannot be written as Parquet",
         code="usage.format",
         facts={"reason": str(fault)},
-        hint="select other columns with --columns, or use --format ndjson",
+        hint=f"select other columns with {parameter('read.columns')}, or use {parameter('read.format', 'ndjson')}",
     )

@@ -13,6 +13,7 @@ from deltacli.delta.schema.file_columns import FileColumns
 from deltacli.delta.schema.types import StructField
 from deltacli.delta.vectors.roaring import DeletedRows
 from deltacli.errors import DataUnreadable, FileMissing
+from deltacli.hints import command
 from deltacli.memory_limit import stop_if_exhausted
 from deltacli.typing import ArrowScalar
 from deltacli.work.rows.deletion_vectors import Descriptor
@@ -96,7 +97,7 @@ def data_faults(file: DataFile) -> Iterator[None]:
             f"{path} does not exist",
             code="data.file-missing",
             facts=_facts(file) | {"file": path} | as_written,
-            hint="deltacli validate {table} --level storage",
+            hint=command("validate", level="storage"),
         ) from fault
     except (pyarrow.ArrowException, OSError, UnicodeDecodeError, OverflowError, MemoryError) as fault:
         stop_if_exhausted(fault)

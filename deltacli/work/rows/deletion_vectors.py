@@ -10,6 +10,7 @@ from deltacli.delta.vectors.descriptor import fault_of, unique_id
 from deltacli.delta.vectors.roaring import PORTABLE, BitmapFaultError, DeletedRows, parse_bitmap
 from deltacli.delta.vectors.z85 import decode_padded_z85, vector_file
 from deltacli.errors import DataUnreadable, FileMissing
+from deltacli.hints import command
 from deltacli.storage import Storage
 from deltacli.work.rows.table_files import TableFiles
 
@@ -66,7 +67,7 @@ def read_vector(files: TableFiles, descriptor: Descriptor) -> DeletedRows:
             f"the file of a deletion vector does not exist: {shown}",
             code="dv.file-missing",
             facts={"vector": unique_id(dict(descriptor))[:200], "in": shown},
-            hint="deltacli validate {table} --level storage",
+            hint=command("validate", level="storage"),
         ) from fault
     except VectorFaultError as fault:
         about = {} if fault_of(dict(descriptor)) else {"vector": unique_id(dict(descriptor))[:200], "in": shown}
@@ -74,7 +75,7 @@ def read_vector(files: TableFiles, descriptor: Descriptor) -> DeletedRows:
             f"a deletion vector cannot be read: {fault}",
             code=fault.code,
             facts=about,
-            hint="deltacli validate {table} --level storage" if about else None,
+            hint=command("validate", level="storage") if about else None,
         ) from fault
 
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from threading import Lock
 
 from deltacli.delta.paths.path_decoding import canonical, decode, without_dots
+from deltacli.hints import parameter
 from deltacli.storage import NOTHING, Allowed, Storage, path_external
 from deltacli.storage.bounds import is_below
 from deltacli.storage.secrets import without_secrets
@@ -134,7 +135,8 @@ class TableFiles:
         """Yield a sentence about the files that were refused."""
         if self._refused:
             files, first = plural(len(self._refused), "file"), without_secrets(self._first_refused)[:200]
-            yield f"{files} outside the table, first {first}, not opened without --allow-external PREFIX"
+            allowed = parameter("open_table.allow_external", "PREFIX")
+            yield f"{files} outside the table, first {first}, not opened without {allowed}"
 
     def _elsewhere(self, path: str, place: str) -> tuple[Storage, str]:
         """Return the store of a location outside the table's root. Raises PathExternal."""
