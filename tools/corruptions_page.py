@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from deltacli import __version__
-from deltacli.delta.rules.framework.catalogue import catalogue
+from deltacli.delta.rules.framework.catalogue import CATALOGUE
 from tests.support.damage_outcomes import (
     LEVELS,
     PEERS,
@@ -129,7 +129,7 @@ def _long(outcome: Outcome) -> str:
 
 def _mending(told: Mapping[str, Told | None]) -> list[str]:
     """Return the fix of the first rule that is reported for each damaged table."""
-    fixes = {found.rules[0][0]: catalogue().rules[found.rules[0][0]].fix for found in told.values() if found}
+    fixes = {found.rules[0][0]: CATALOGUE.rules[found.rules[0][0]].fix for found in told.values() if found}
     rows = [[_link(rule), *map(_text, fix)] for rule, fix in fixes.items()]
     return _table(["rule", "effect on readers", "fix", "what the fix loses"], rows)
 

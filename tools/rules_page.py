@@ -5,13 +5,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from importlib import import_module
 from types import MappingProxyType
 
 from deltacli.cli.render.validate.report import LEVEL_NAMES
 from deltacli.delta.rules.framework.base import Area, Rule
-from deltacli.delta.rules.framework.catalogue import AREAS, catalogue
-from deltacli.paimon.rules.catalogue import areas as paimon_areas
+from deltacli.delta.rules.framework.catalogue import CATALOGUE
+from deltacli.paimon.rules.catalogue import PAIMON_CATALOGUE
 from deltacli.paimon.rules.table_options import CHECKS as OPTION_CHECKS
 from deltacli.sharing.conformance.catalogue import areas as conformance_areas
 
@@ -101,8 +100,8 @@ notice. `deltacli share test --list-rules` prints the list below.
 
 def render_rules_page() -> str:
     """Return the page in Markdown."""
-    areas: list[Area] = [import_module(f"deltacli.delta.rules.{name}").AREA for name in AREAS]
-    rules = list(catalogue().rules.values())
+    areas = CATALOGUE.areas()
+    rules = list(CATALOGUE.rules.values())
     levels = Counter(LEVEL_NAMES[rule.level] for rule in rules)
     return _page(_HEAD, areas, f"; by level: {_counted(levels)}")
 
@@ -112,7 +111,7 @@ def render_paimon_rules_page() -> str:
     demands: dict[str, list[str]] = {}
     for check in OPTION_CHECKS:
         demands.setdefault(check.rule.id, []).extend(check.sentences)
-    return _page(_PAIMON_HEAD, paimon_areas(), "", demands)
+    return _page(_PAIMON_HEAD, PAIMON_CATALOGUE.areas(), "", demands)
 
 
 def render_conformance_page() -> str:

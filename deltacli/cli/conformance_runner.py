@@ -141,12 +141,13 @@ class ConformanceChecker:
 
         labels = [suite.validation.table for suite in self._suites]
         checked = {rule for suite in self._suites for rule in suite.validation.rules}
+        rules = tuple(rule for rule in self._rules.values() if rule.id in checked)
         return ValidationReport(
             self._wanted.scope.level,
             self._wanted.fail_on,
             tuple(self._suites),
             (),
-            tuple(rule for rule in self._rules.values() if rule.id in checked),
+            lambda: rules,
             self._baseline.stale(labels, checked.__contains__) if self._baseline is not None else None,
             COMMAND,
             tuple(self._left_out),

@@ -6,7 +6,7 @@ import gc
 import os
 from collections import Counter
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import typer
@@ -52,6 +52,11 @@ class ValidateOptions(NamedTuple):
     """Whether manifests of Paimon tables are read."""
 
     @property
+    def is_selective(self) -> bool:
+        """Whether rules are named, so that a name may be wrong."""
+        return bool(self.select or self.ignore) or self.profile == "draft"
+
+    @property
     def left_out_by(self) -> dict[str, object]:
         """The options that restrict the run, as a trend names them."""
         named: dict[str, object] = {
@@ -68,10 +73,12 @@ class ValidateOptions(NamedTuple):
 class Checker:
     """One run over all tables."""
 
-    def __init__(self, run: Run, wanted: ValidateOptions, rules: Sequence[Rule]) -> None:
+    def __init__(self, run: Run, wanted: ValidateOptions, choose_rules: Callable[[], list[Rule]]) -> None:
         self._run = run
         self._wanted = wanted
-        self._rules = rules
+        self._choose_rules = choose_rules
+        if wanted.is_selective:
+            self._rules  # noqa: B018  (raises UsageError where no rule is left)
         self._now_ms = run.clock()
         self._baseline = read_baseline_file(wanted.baseline) if wanted.baseline is not None else None
         self._failures: list[tuple[str, DeltacliError]] = []
@@ -80,6 +87,11 @@ class Checker:
         self._labels: list[str] = []
         self._tallies: list[TableTally] = []
         self._stores: dict[str, Storage] = {}
+
+    @cached_property
+    def _rules(self) -> list[Rule]:
+        """The selected rules; listing them imports every module of rules."""
+        return self._choose_rules()
 
     def run_all(self, names: Sequence[str]) -> ValidationReport:
         """Find the tables, check each and write the result. Raises the fault where no table could be checked."""
@@ -220,7 +232,7 @@ class Checker:
     def _check_paimon(self, target: Target, on_finding: Callable[[Finding], None], most: int) -> Validation:
         from deltacli.operations.paimon.validate import validate_paimon_table
         from deltacli.operations.validate.findings import RuleChoice
-        from deltacli.paimon.rules.catalogue import paimon_catalogue
+        from deltacli.paimon.rules.catalogue import PAIMON_CATALOGUE
         from deltacli.paimon.rules.views import Profile
 
         wanted = self._wanted
@@ -228,8 +240,8 @@ class Checker:
             raise _wrong_profile(wanted.profile or "", "Delta", list(Profile))
         choice = RuleChoice("log", wanted.select, wanted.ignore)
         known = {rule.id for rule in self._rules}
-        chosen = (rule for rule in paimon_catalogue().rules.values() if choice.takes(rule) and rule.id not in known)
-        self._rules = [*self._rules, *chosen]
+        chosen = (rule for rule in PAIMON_CATALOGUE.rules.values() if choice.takes(rule) and rule.id not in known)
+        self._rules += chosen
         return validate_paimon_table(
             target.storage,
             self._run.engine,
@@ -247,7 +259,10 @@ class Checker:
         """Return True if a finding above the limit of shown ones may reach `--fail-on`."""
         from deltacli.cli.render.validate.report import reaches
 
-        return any(reaches(rule.severity, self._wanted.fail_on) for rule in self._rules if rule.id in found.suppressed)
+        above = found.suppressed
+        return bool(above) and any(
+            reaches(rule.severity, self._wanted.fail_on) for rule in self._rules if rule.id in above
+        )
 
     def _check_as_it_goes(self, targets: Sequence[Target], emit: Emit) -> bool:
         """Write findings as they are found and a summary after each table; return whether the result is complete."""
@@ -266,18 +281,25 @@ class Checker:
     def _report(self) -> ValidationReport:
         from deltacli.cli.render.validate.report import ValidationReport
 
-        checked: dict[str, Rule] = {
-            rule.id: rule for rule in self._rules if any(rule.id in table.validation.rules for table in self._tables)
-        }
-        checked |= {finding.rule.id: finding.rule for table in self._tables for finding in table.findings}
+        stale = None
+        if self._baseline is not None:
+            stale = self._baseline.stale(self._labels, {rule.id for rule in self._checked_rules()}.__contains__)
         return ValidationReport(
             self._wanted.level,
             self._wanted.fail_on,
             tuple(self._tables),
             tuple(self._failures),
-            tuple(checked.values()),
-            self._baseline.stale(self._labels, checked.__contains__) if self._baseline is not None else None,
+            self._checked_rules,
+            stale,
         )
+
+    def _checked_rules(self) -> tuple[Rule, ...]:
+        """Return the rules that were checked, and any other that reported."""
+        checked: dict[str, Rule] = {
+            rule.id: rule for rule in self._rules if any(rule.id in table.validation.rules for table in self._tables)
+        }
+        checked |= {finding.rule.id: finding.rule for table in self._tables for finding in table.findings}
+        return tuple(checked.values())
 
 
 def _wrong_profile(profile: str, table_format: str, expected: Sequence[str]) -> UsageError:

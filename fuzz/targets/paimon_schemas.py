@@ -8,7 +8,7 @@ from deltacli.cli.render.paimon.snapshot import schema_rows, tree_lines
 from deltacli.errors import Unreadable
 from deltacli.paimon.ddl import create_table
 from deltacli.paimon.ddl_reader import read_ddl
-from deltacli.paimon.rules.catalogue import paimon_catalogue
+from deltacli.paimon.rules.catalogue import PAIMON_CATALOGUE
 from deltacli.paimon.rules.views import SchemaFileView
 from deltacli.paimon.schema import Schema, read_schema
 from deltacli.paimon.schema_changes import changes_between
@@ -72,6 +72,5 @@ def test_one_input(data: bytes) -> None:
         if sum(1 for _ in schema_rows(content)) > len(tree_lines(content)) or not create_table(content, "t"):
             raise AssertionError("a field is not drawn")
     view = SchemaFileView(0, content)
-    for check in paimon_catalogue().checks:
-        if check.view is SchemaFileView:
-            list(check.run(view))
+    for check in PAIMON_CATALOGUE.checks_of(SchemaFileView):
+        list(check.run(view))

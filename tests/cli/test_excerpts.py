@@ -9,11 +9,11 @@ import pytest
 from deltacli.cli.render.validate.excerpt import excerpt_of
 from deltacli.delta.log.place import Place
 from deltacli.delta.rules.framework.base import Finding, Severity
-from deltacli.delta.rules.framework.catalogue import catalogue
+from deltacli.delta.rules.framework.catalogue import CATALOGUE
 from deltacli.operations.validate.log_line import LONGEST_LINE, MOST_BYTES, read_log_line
 from deltacli.storage import LocalStorage
 
-RULE = next(iter(catalogue().rules.values()))
+RULE = next(iter(CATALOGUE.rules.values()))
 ADD = '{"add":{"path":"a%20b.parquet","size":1363,"dataChange":true,"stats":"{\\"numRecords\\":9}"}}'
 SCHEMA = r'{"metaData":{"id":"x","schemaString":"{\"fields\":[{\"name\":\"id\",\"type\":\"long\"}]}"}}'
 

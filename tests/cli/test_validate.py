@@ -17,7 +17,7 @@ import pytest
 from deltacli.cli.validate_runner import failure_code
 from deltacli.delta.log.place import Place
 from deltacli.delta.rules.framework.base import Finding, Severity
-from deltacli.delta.rules.framework.catalogue import catalogue
+from deltacli.delta.rules.framework.catalogue import CATALOGUE
 from deltacli.errors import DeltacliError, NotATable, StorageFailed
 from deltacli.operations.validate.validate import Validation
 from deltacli.storage import Storage
@@ -225,7 +225,7 @@ def test_findings_above_the_limit_have_the_severity_of_their_rule(
     lake: Path, validate: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A rule may report a light case first, and what lies above the limit is counted only."""
-    rule = catalogue().rules["log.gap"]
+    rule = CATALOGUE.rules["log.gap"]
     light = rule.at(Place("_delta_log"), "a light case", severity=Severity.INFO)
 
     def check(storage: Storage, *_: object, on_finding: Callable[[Finding], None], **__: object) -> Validation:

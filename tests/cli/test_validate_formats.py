@@ -56,7 +56,7 @@ def make_table(*findings: Finding, name: str = "./lake/t", uri: str | None = Non
 
 def make_checkup(*tables: CheckedTable, fail_on: Severity = Severity.ERROR) -> ValidationReport:
     failure = (f"none {NASTY}", NotATable(f"nothing {NASTY}", facts={"path": NASTY}))
-    return ValidationReport("storage", fail_on, tables, (failure,), (RULE, QUIET))
+    return ValidationReport("storage", fail_on, tables, (failure,), lambda: (RULE, QUIET))
 
 
 def nasty() -> ValidationReport:
@@ -356,7 +356,7 @@ def test_sarif_keeps_the_original_name() -> None:
     finding = rule.at(Place("x"), "message", seen=TRICKS)
     table = CheckedTable("t", Validation("file:///t", 3, "log", (finding,), {}, ()), (finding,), {}, 0, fails=True)
 
-    text = written("sarif", ValidationReport("log", Severity.ERROR, (table,), (), (rule,))).decode()
+    text = written("sarif", ValidationReport("log", Severity.ERROR, (table,), (), lambda: (rule,))).decode()
 
     document = json.loads(text)
     assert not CONTROL.search(text[:-1])

@@ -12,19 +12,19 @@ from deltacli.cli.render.validate.report import CheckedTable
 from deltacli.cli.render.validate.verdict import judge
 from deltacli.delta.log.place import Place
 from deltacli.delta.rules.framework.base import Finding, Severity
-from deltacli.delta.rules.framework.catalogue import catalogue
+from deltacli.delta.rules.framework.catalogue import CATALOGUE
 from deltacli.delta.rules.framework.risks import SAYS, Risk
 from deltacli.operations.validate.validate import Validation
 from tests.cli.conftest import Run
 from tests.cli.pty_session import Session
 from tests.cli.support import ROOT
 
-LOG = frozenset(catalogue().rules)
+LOG = frozenset(CATALOGUE.rules)
 ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def found(*rules: str) -> tuple[Finding, ...]:
-    return tuple(catalogue().rules[rule].at(Place(""), "something") for rule in rules)
+    return tuple(CATALOGUE.rules[rule].at(Place(""), "something") for rule in rules)
 
 
 def table(
@@ -88,7 +88,7 @@ def test_the_verdict_leaves_out_skipped_unjudged_and_accepted_rules() -> None:
 
 
 def test_a_rule_with_several_severities_is_reported_once() -> None:
-    light = catalogue().rules["hint.ahead-of-log"].at(Place(""), "", severity=Severity.WARNING)
+    light = CATALOGUE.rules["hint.ahead-of-log"].at(Place(""), "", severity=Severity.WARNING)
 
     verdict = judge(table((light, *found("hint.ahead-of-log"))))
 

@@ -15,7 +15,7 @@ import pytest
 
 from deltacli.api.table import Table
 from deltacli.delta.rules.framework.base import Level
-from deltacli.delta.rules.framework.catalogue import catalogue
+from deltacli.delta.rules.framework.catalogue import CATALOGUE
 from deltacli.engine.base import Engine
 from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.errors import DeltacliError
@@ -83,7 +83,7 @@ _LARGEST_PIECES = {
 """More bytes for some tasks."""
 
 
-_RULES_OF_FILES = [rule.id for rule in catalogue().rules.values() if rule.level in (Level.FOOTERS, Level.DATA)]
+_RULES_OF_FILES = [rule.id for rule in CATALOGUE.rules.values() if rule.level in (Level.FOOTERS, Level.DATA)]
 _TOO_MANY = "kernel-rs/300k-add-files-100-col-partitioned"
 """A table whose 300,000 files are all missing: 20 s for each engine and level, and nothing to read."""
 

@@ -10,8 +10,8 @@ import pytest
 import deltacli
 from deltacli.api.table import Table
 from deltacli.clock import fixed_clock
-from deltacli.delta.rules.framework import catalogue as catalogue_module
 from deltacli.delta.rules.framework.base import Area, Finding
+from deltacli.delta.rules.framework.catalogue import CATALOGUE
 from deltacli.delta.rules.framework.views import CommitView
 from deltacli.errors import NotATable
 from deltacli.storage import open_storage
@@ -74,15 +74,14 @@ def test_findings_of_one_rule_are_limited_and_counted(tmp_path: Path) -> None:
 
 def test_a_check_that_fails_is_reported_and_hides_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     area = Area("broken")
-    rule = next(iter(catalogue_module.catalogue().rules.values()))
+    rule = next(iter(CATALOGUE.rules.values()))
 
     @area.check(CommitView, rule)
     def check_that_fails(_: CommitView) -> Iterator[Finding]:
         raise ZeroDivisionError("by zero")
 
-    real = catalogue_module.catalogue()
-    broken = catalogue_module.Catalogue(real.rules, (*area.checks, *real.checks))
-    monkeypatch.setattr("deltacli.operations.validate.findings.catalogue", lambda: broken)
+    real = CATALOGUE.checks_of
+    monkeypatch.setattr(CATALOGUE, "checks_of", lambda view: [*(c for c in area.checks if c.view is view), *real(view)])
     table = TableBuilder().derive(checkpoint=False, checksums=False)
     table.add(3)["size"] = -1
 

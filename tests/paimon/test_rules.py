@@ -11,12 +11,12 @@ import pytest
 from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.operations.paimon.validate import validate_paimon_table
 from deltacli.operations.validate.validate import Validation
-from deltacli.paimon.rules.catalogue import paimon_catalogue
+from deltacli.paimon.rules.catalogue import PAIMON_CATALOGUE
 from deltacli.paimon.rules.views import Profile
 from tests.support.paimon_builder import ID, NAME, AsUser, PaimonBuilder, field
 from tests.support.paimon_corpus import branches, cases, manifest
 
-RULES = paimon_catalogue().rules
+RULES = PAIMON_CATALOGUE.rules
 Corrupt = Callable[[PaimonBuilder], object]
 
 

@@ -7,8 +7,8 @@ from typing import Any
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.segment import CheckpointInstance, make_log_file
 from deltacli.delta.log.table_configuration import TableConfiguration
-from deltacli.delta.rules.checkpoints.checkpoints import AREA
 from deltacli.delta.rules.framework.base import Finding
+from deltacli.delta.rules.framework.catalogue import CATALOGUE
 from deltacli.delta.rules.framework.views import CheckpointView, ExpectedState, LocatedAction, Totals
 from deltacli.operations.table.configurations import next_config
 from tests.rules.table_builder import NOW_MS, TableBuilder
@@ -75,7 +75,12 @@ def opened(
 
 
 def found_in(view: CheckpointView) -> list[Finding]:
-    return [finding for check in AREA.checks if check.view is CheckpointView for finding in check.run(view)]
+    return [
+        finding
+        for check in CATALOGUE.checks_of(CheckpointView)
+        if check.rules[0].id.startswith(("checkpoint.", "sidecar."))
+        for finding in check.run(view)
+    ]
 
 
 def told(view: CheckpointView) -> list[tuple[str, str | None, str | None]]:

@@ -12,9 +12,9 @@ import pytest
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.rules.framework.base import Finding
+from deltacli.delta.rules.framework.catalogue import CATALOGUE
 from deltacli.delta.rules.framework.views import ChecksumView, ExpectedState, LiveFile, LocatedAction, Totals
 from deltacli.delta.rules.log import checksums
-from deltacli.delta.rules.log.checksum_files import AREA
 from deltacli.operations.table.configurations import next_config
 from tests.rules.table_builder import TableBuilder
 
@@ -50,7 +50,7 @@ def state(*files: LiveFile, table: TableBuilder | None = None, **fields: Any) ->
 def judged(claims: Mapping[str, Any], expected: ExpectedState | None = None) -> list[Finding]:
     """What all checks say of a checksum with these claims; that it lacks others is left out."""
     view = ChecksumView(3, json.dumps(claims).encode(), expected, True)
-    found = [finding for check in AREA.checks if check.view is ChecksumView for finding in check.run(view)]
+    found = [finding for check in CATALOGUE.checks_of(ChecksumView) for finding in check.run(view)]
     return [
         finding for finding in found if finding.rule is not checksums.MISSING_REQUIRED or finding.place.key in claims
     ]

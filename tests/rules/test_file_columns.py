@@ -15,11 +15,10 @@ from deltacli.delta.log.file_actions import action_schemas
 from deltacli.delta.log.state import read_metadata
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.protocol.protocol_action import Protocol
-from deltacli.delta.rules.files import deletion_vectors
-from deltacli.delta.rules.framework.base import Area, Finding
+from deltacli.delta.rules.framework.base import Finding
+from deltacli.delta.rules.framework.catalogue import CATALOGUE
 from deltacli.delta.rules.framework.views import FilesView, StateView
-from deltacli.delta.rules.partitions import partitions
-from deltacli.delta.rules.statistics import statistics
+from deltacli.delta.rules.partitions.partitions import partitions_that_are_too_small
 from deltacli.delta.schema.types import parse_schema
 from deltacli.delta.stats import columns as stats_columns
 from tests.rules.table_builder import column, struct
@@ -79,8 +78,13 @@ def view_of(
     return FilesView(batch.slice(skip), config(partition_columns), None, None, "checkpoint", 1)
 
 
-def findings(area: Area, view: FilesView) -> list[Finding]:
-    return [found for check in area.checks if check.view is FilesView for found in check.run(view)]
+def findings(area: str, view: FilesView) -> list[Finding]:
+    return [
+        found
+        for check in CATALOGUE.checks_of(FilesView)
+        if check.rules[0].id.split(".")[0] == area
+        for found in check.run(view)
+    ]
 
 
 def keys(found: Iterable[Finding]) -> set[tuple[str, str, str | None]]:
@@ -116,9 +120,9 @@ def test_statistics_in_columns_and_one_by_one_give_the_same_findings(
     chance = random.Random(seed)
     texts = [some_stats(chance, fault_rate) for _ in range(300)]
 
-    in_columns = keys(findings(statistics.AREA, view_of(texts)))
+    in_columns = keys(findings("stats", view_of(texts)))
     monkeypatch.setattr(stats_columns, "_read_block", lambda *_: None)
-    one_by_one = keys(findings(statistics.AREA, view_of(texts)))
+    one_by_one = keys(findings("stats", view_of(texts)))
 
     assert one_by_one == in_columns
 
@@ -127,7 +131,7 @@ def test_an_unknown_column_of_one_file_among_thousands_is_found() -> None:
     texts = ['{"numRecords":1,"minValues":{"id":1}}'] * 5_000
     texts[3_333] = '{"numRecords":1,"minValues":{"id":1,"stranger":null}}'
 
-    found = findings(statistics.AREA, view_of(texts))
+    found = findings("stats", view_of(texts))
 
     assert {("stats.unknown-column", "part-3333.parquet")} == {(f.rule.id, f.place.key) for f in found}
 
@@ -152,7 +156,7 @@ def test_an_unknown_column_of_one_file_among_thousands_is_found() -> None:
 def test_bounds_that_are_in_order_are_silent(name: str, minimum: Any, maximum: Any) -> None:
     text = json.dumps({"numRecords": 1, "minValues": {name: minimum}, "maxValues": {name: maximum}})
 
-    assert [] == findings(statistics.AREA, view_of([text]))
+    assert [] == findings("stats", view_of([text]))
 
 
 @pytest.mark.parametrize("name", ["ratio", "ünï"])
@@ -165,13 +169,13 @@ def test_floats_without_a_number_do_not_cost_the_columns(name: str, word: str, m
         '{"numRecords":-1,"maxValues":{"ratio":1.5}}',
     ] * 50
 
-    found = findings(statistics.AREA, view_of(texts))
+    found = findings("stats", view_of(texts))
 
     assert {"stats.num-records-negative"} == {one.rule.id for one in found}
 
 
 def test_texts_that_are_objects_only_together_are_none() -> None:
-    found = findings(statistics.AREA, view_of(["{}{}", '{"numRecords":1,', '"tightBounds":true}']))
+    found = findings("stats", view_of(["{}{}", '{"numRecords":1,', '"tightBounds":true}']))
 
     assert ["stats.bad-json"] * 3 == [one.rule.id for one in found if one.rule.id != "stats.num-records-missing"]
 
@@ -187,7 +191,7 @@ def test_nested_decimals_with_too_many_digits_are_found_among_others(
         f'{{"numRecords":1,"maxValues":{{"nested":{{"d":{number}}}}}}}' for number in ("9.99", "-9.99", "10", "-10")
     ]
 
-    found = findings(statistics.AREA, view_of(texts))
+    found = findings("stats", view_of(texts))
 
     assert [("stats.type-mismatch", f"part-{row}.parquet") for row in (2, 3)] == [
         (one.rule.id, one.place.key) for one in found
@@ -197,7 +201,7 @@ def test_nested_decimals_with_too_many_digits_are_found_among_others(
 def test_one_faulty_file_among_sound_ones_is_found() -> None:
     sound = '{"numRecords":1,"minValues":{"id":1},"maxValues":{"id":2}}'
 
-    found = findings(statistics.AREA, view_of([sound, sound.replace('"id":1', '"id":3'), sound]))
+    found = findings("stats", view_of([sound, sound.replace('"id":1', '"id":3'), sound]))
 
     assert [("stats.min-greater-max", "part-1.parquet")] == [(one.rule.id, one.place.key) for one in found]
 
@@ -207,7 +211,7 @@ def test_an_unknown_column_is_counted_by_its_fullest_statistic() -> None:
     fewer = '{"numRecords":1,"minValues":{"x":1},"maxValues":{"x":1}}'
 
     for texts, tail in (([fewer, both, both], "in 3 files"), ([both], "not in the schema")):
-        found = findings(statistics.AREA, view_of(texts))
+        found = findings("stats", view_of(texts))
 
         assert [True] == [one.message.endswith(tail) for one in found]
 
@@ -216,7 +220,7 @@ def test_an_unknown_column_is_reported_at_the_first_file_that_names_it() -> None
     texts = ['{"numRecords":1,"nullCount":{"x":0}}', '{"numRecords":1,"minValues":{"x":1}}']
 
     for some in (texts, texts[::-1]):
-        found = findings(statistics.AREA, view_of(some))
+        found = findings("stats", view_of(some))
 
         assert ["part-0.parquet"] == [one.place.key for one in found]
 
@@ -225,7 +229,7 @@ def test_values_of_another_type_are_shown_up_to_a_length() -> None:
     whole, longer = "x" * 118, "x" * 119
     texts = [json.dumps({"numRecords": 1, "maxValues": {"id": text}}) for text in (whole, longer)]
 
-    found = findings(statistics.AREA, view_of(texts))
+    found = findings("stats", view_of(texts))
 
     assert [f'"{whole}"', f'"{whole}…'] == [one.seen for one in found]
 
@@ -235,7 +239,7 @@ def test_counts_have_64_bits(counts: list[int]) -> None:
     """One text Arrow does not take: all of them are read value by value."""
     texts = [*(json.dumps({"numRecords": count}) for count in counts), '{"numRecords":1} null {}']
 
-    found = findings(statistics.AREA, view_of(texts))
+    found = findings("stats", view_of(texts))
 
     expected = ["stats.num-records-negative"] if -(2**63) in counts else ["stats.type-mismatch"] * 2
     assert sorted(["stats.bad-json", *expected]) == sorted(one.rule.id for one in found)
@@ -258,13 +262,13 @@ OF_STRANGER = '{"numRecords":10,"tightBounds":false,"minValues":{"%s":1}}'
 def test_a_new_file_under_mapping_has_no_columns_but_those_of_the_schema() -> None:
     view = mapped(view_of([OF_STRANGER % "stranger"]))
 
-    assert ["stats.unknown-column"] == [one.rule.id for one in findings(statistics.AREA, view)]
+    assert ["stats.unknown-column"] == [one.rule.id for one in findings("stats", view)]
 
 
 def test_without_mapping_dropped_columns_leave_no_statistics() -> None:
     view = view_of([OF_STRANGER % "col-1"], vector="^-aqEH.-t@S}K{vb[*k^")
 
-    assert ["stats.unknown-column"] == [one.rule.id for one in findings(statistics.AREA, view)]
+    assert ["stats.unknown-column"] == [one.rule.id for one in findings("stats", view)]
 
 
 @pytest.mark.parametrize(
@@ -280,7 +284,7 @@ def test_without_mapping_dropped_columns_leave_no_statistics() -> None:
     ids=["of a checkpoint", "again, with a vector", "made-up name", "row ids"],
 )
 def test_columns_that_were_dropped_under_mapping_stay_in_statistics(view: FilesView) -> None:
-    assert [] == findings(statistics.AREA, view)
+    assert [] == findings("stats", view)
 
 
 def with_features(view: FilesView, features: Sequence[str], properties: dict[str, str]) -> FilesView:
@@ -306,7 +310,7 @@ def test_files_that_contain_partition_columns_have_statistics_of_them(
 ) -> None:
     view = view_of(['{"numRecords":1,"nullCount":{"p":0}}'], [{"p": "a"}], partition_columns=("p",))
 
-    found = findings(statistics.AREA, with_features(view, features, properties))
+    found = findings("stats", with_features(view, features, properties))
 
     assert (["stats.partition-column"] if is_told else []) == [one.rule.id for one in found]
 
@@ -315,7 +319,7 @@ def test_files_that_contain_partition_columns_have_statistics_of_them(
 def test_clustering_needs_counts_of_records(feature: str, severity: str) -> None:
     view = with_features(view_of(['{"minValues":{"id":1}}']), [feature], {})
 
-    found = [one for one in findings(statistics.AREA, view) if one.rule.id == "stats.num-records-missing"]
+    found = [one for one in findings("stats", view) if one.rule.id == "stats.num-records-missing"]
 
     assert [severity] == [one.severity for one in found]
 
@@ -324,7 +328,7 @@ def test_tight_bounds_with_vectors_are_found_file_by_file() -> None:
     bounds = '"minValues":{"id":1}'
     texts = [f'{{"numRecords":10,{bounds},"tightBounds":false}}', f'{{"numRecords":10,{bounds}}}', '{"numRecords":10}']
 
-    found = findings(statistics.AREA, view_of(texts, vector="^-aqEH.-t@S}K{vb[*k^"))
+    found = findings("stats", view_of(texts, vector="^-aqEH.-t@S}K{vb[*k^"))
 
     assert [("stats.tight-with-dv", "part-1.parquet")] == [(one.rule.id, one.place.key) for one in found]
 
@@ -343,18 +347,18 @@ def test_tight_bounds_with_vectors_are_found_file_by_file() -> None:
     ],
 )
 def test_each_fault_of_counts_is_reported_once(text: str, expected: set[str]) -> None:
-    assert expected == {one.rule.id for one in findings(statistics.AREA, view_of([text]))}
+    assert expected == {one.rule.id for one in findings("stats", view_of([text]))}
 
 
 @pytest.mark.parametrize("nulls", [0, 9])
 def test_null_counts_at_both_ends_are_silent_even_under_wide_bounds(nulls: int) -> None:
     text = json.dumps({"numRecords": 9, "tightBounds": False, "nullCount": {"id": nulls}})
 
-    assert [] == findings(statistics.AREA, view_of([text]))
+    assert [] == findings("stats", view_of([text]))
 
 
 def test_files_without_statistics_are_silent() -> None:
-    assert [] == findings(statistics.AREA, view_of([None, "", '{"numRecords":0}']))
+    assert [] == findings("stats", view_of([None, "", '{"numRecords":0}']))
 
 
 @pytest.mark.parametrize("skip", [0, 1, 3])
@@ -365,7 +369,7 @@ def test_partition_values_are_found_in_their_rows_wherever_a_batch_begins(skip: 
     values[6] = {"p": "a", "Q": "1"}
     values[7] = {"p": None, "q": "1", "r": "2"}
 
-    found = findings(partitions.AREA, view_of([None] * 8, values, partition_columns=("p", "q"), skip=skip))
+    found = findings("partition", view_of([None] * 8, values, partition_columns=("p", "q"), skip=skip))
 
     assert {
         ("partition.unparsable", "part-4.parquet"),
@@ -379,7 +383,7 @@ def test_partition_values_are_found_in_their_rows_wherever_a_batch_begins(skip: 
 def test_plain_partition_values_are_silent(value: str | None) -> None:
     view = view_of([None], [{"small": value}], partition_columns=("small",))
 
-    assert [] == findings(partitions.AREA, view)
+    assert [] == findings("partition", view)
 
 
 @pytest.mark.parametrize(("files", "size", "expected"), [(1_000, 999_999, 0), (1_001, 999_999, 1), (1_001, 10**6, 0)])
@@ -387,14 +391,14 @@ def test_small_files_of_a_partitioned_table_are_reported_above_a_thousand(files:
     live = pa.table({"path": [f"p=a/part-{number}.parquet" for number in range(files)], "size": [size] * files})
     view = StateView(1, config(("p",)), {}, {}, live, 0)
 
-    assert expected == len(list(partitions.partitions_that_are_too_small(view)))
+    assert expected == len(list(partitions_that_are_too_small(view)))
 
 
 @pytest.mark.parametrize("name", ["^-aqEH.-t@S}K{vb[*k^", "ab^-aqEH.-t@S}K{vb[*k^", "%nSc0" * 4])
 def test_names_of_vectors_that_decode_are_silent(name: str) -> None:
     view = view_of(['{"numRecords":10}'], vector=name)
 
-    assert [] == findings(deletion_vectors.AREA, view)
+    assert [] == findings("dv", view)
 
 
 @pytest.mark.parametrize(
@@ -409,7 +413,7 @@ def test_names_of_vectors_that_decode_are_silent(name: str) -> None:
     ],
 )
 def test_directories_of_vectors_are_hidden_by_their_first_character(text: str, prefix: str | None) -> None:
-    found = findings(deletion_vectors.AREA, view_of(['{"numRecords":10}'], vector=text))
+    found = findings("dv", view_of(['{"numRecords":10}'], vector=text))
 
     assert ([prefix] if prefix else []) == [one.seen for one in found if one.rule.id == "dv.random-prefix-dir"]
 
@@ -429,4 +433,4 @@ def test_files_with_vectors_have_counts_of_records(
 ) -> None:
     view = replace(view_of(stats, vector="^-aqEH.-t@S}K{vb[*k^"), versions=versions, lines=versions)
 
-    assert ["dv.num-records-missing"] * told == [one.rule.id for one in findings(deletion_vectors.AREA, view)]
+    assert ["dv.num-records-missing"] * told == [one.rule.id for one in findings("dv", view)]

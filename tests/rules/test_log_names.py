@@ -10,8 +10,8 @@ import pytest
 
 from deltacli.delta.log.segment import LogFile, make_log_file, read_listing
 from deltacli.delta.log.table_configuration import TableConfiguration
-from deltacli.delta.rules.checkpoints.checkpoints import AREA
 from deltacli.delta.rules.framework.base import Finding, Severity
+from deltacli.delta.rules.framework.catalogue import CATALOGUE
 from deltacli.delta.rules.framework.views import ListingView, LocatedAction, StoredFile
 from deltacli.delta.rules.log.checksums import checksums_have_their_commits, versions_have_a_checksum
 from deltacli.operations.table.configurations import next_config
@@ -63,7 +63,12 @@ def listed(*names: str, config: TableConfiguration | None = None, **fields: Any)
 
 
 def found_in(view: ListingView) -> list[Finding]:
-    return [finding for check in AREA.checks if check.view is ListingView for finding in check.run(view)]
+    return [
+        finding
+        for check in CATALOGUE.checks_of(ListingView)
+        if check.rules[0].id.startswith(("checkpoint.", "sidecar."))
+        for finding in check.run(view)
+    ]
 
 
 def told(view: ListingView) -> list[tuple[str, int | None]]:

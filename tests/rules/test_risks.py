@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from deltacli.delta.log.place import Place
-from deltacli.delta.rules.framework.base import Severity
-from deltacli.delta.rules.framework.catalogue import catalogue
-from deltacli.delta.rules.framework.risks import RULES, SAYS, UNREADABLE, Risk, risk_of
+from deltacli.delta.rules.framework.base import Level, Severity
+from deltacli.delta.rules.framework.catalogue import CATALOGUE
+from deltacli.delta.rules.framework.risks import RULES, SAYS, UNREADABLE, UNREADABLE_FILES, Risk, risk_of
 from deltacli.operations.validate.findings import CHECK_CRASHED
 
 REFERENCE = Path(os.environ.get("DELTACLI_REFERENCE", Path(__file__).parents[3] / "shared" / "reference"))
@@ -28,17 +28,17 @@ def test_a_rule_is_of_one_class() -> None:
 def test_the_classes_name_rules_that_there_are() -> None:
     rows = re.findall(r"^\| `([a-z0-9]+\.[a-z0-9-]+)` \| [EWI] \|", (REFERENCE / "delta-protocol.md").read_text(), re.M)
 
-    assert set() == set(NAMED) - set(rows) - set(catalogue().rules)
+    assert set() == set(NAMED) - set(rows) - set(CATALOGUE.rules)
 
 
 def test_no_class_names_a_rule_that_only_observes() -> None:
-    infos = {rule.id for rule in catalogue().rules.values() if rule.severity is Severity.INFO}
+    infos = {rule.id for rule in CATALOGUE.rules.values() if rule.severity is Severity.INFO}
 
     assert set() == infos & set(NAMED)
 
 
 def test_an_unreadable_table_is_reported_as_an_error() -> None:
-    found = {catalogue().rules[rule].severity for rule in UNREADABLE & catalogue().rules.keys()}
+    found = {CATALOGUE.rules[rule].severity for rule in UNREADABLE & CATALOGUE.rules.keys()}
 
     assert {Severity.ERROR} == found
 
@@ -54,8 +54,14 @@ def test_an_unreadable_table_is_reported_as_an_error() -> None:
     ],
 )
 def test_the_risk_follows_from_rule_and_severity(rule: str, severity: Severity, risk: Risk | None) -> None:
-    assert risk is risk_of(catalogue().rules[rule].at(Place(""), "", severity=severity))
+    assert risk is risk_of(CATALOGUE.rules[rule].at(Place(""), "", severity=severity))
 
 
 def test_a_failed_check_implies_nothing_about_the_table() -> None:
     assert risk_of(CHECK_CRASHED.at(Place(""), "")) is None
+
+
+def test_what_only_files_show_is_of_levels_that_open_them() -> None:
+    opened = {rule for rule in UNREADABLE if CATALOGUE.rules[rule].level in (Level.FOOTERS, Level.DATA)}
+
+    assert opened == UNREADABLE_FILES

@@ -9,7 +9,7 @@ import pytest
 
 from deltacli.delta.rules.actions import transactions
 from deltacli.delta.rules.log import history
-from deltacli.delta.rules.paths.spelling import faults_of_path
+from deltacli.delta.rules.paths.paths import faults_of_path
 from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.operations.validate.validate import Validation, validate_table
 from deltacli.storage import open_storage

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -229,7 +230,7 @@ def _check(run: Run, wanted: ValidateOptions, tables: Sequence[str], *, exit_zer
     from deltacli.cli.validate_runner import Checker
 
     trend = _open_trend(run, wanted)
-    checker = Checker(run, wanted, _choose_rules(run, wanted, (wanted.level,)))
+    checker = Checker(run, wanted, partial(_choose_rules, run, wanted, (wanted.level,)))
     try:
         report = checker.run_all(tables)
     except (DeltacliError, typer.Exit) as ended:
@@ -317,15 +318,15 @@ def _choose_rules(run: Run, wanted: ValidateOptions, levels: Sequence[str]) -> l
 
 def _known_rules(run: Run, wanted: ValidateOptions) -> Mapping[str, Rule]:
     """Return the rules to choose from: those for Delta tables, and those for Paimon tables where some are named."""
-    from deltacli.delta.rules.framework.catalogue import catalogue
+    from deltacli.delta.rules.framework.catalogue import CATALOGUE
 
     names_paimon = bool(wanted.select) or any(pattern.startswith("paimon") for pattern in wanted.ignore)
     if run.table_format is not TableFormat.PAIMON and not names_paimon:
-        return catalogue().rules
-    from deltacli.paimon.rules.catalogue import paimon_catalogue
+        return CATALOGUE.rules
+    from deltacli.paimon.rules.catalogue import PAIMON_CATALOGUE
 
-    of_paimon = paimon_catalogue().rules
-    return of_paimon if run.table_format is TableFormat.PAIMON else {**catalogue().rules, **of_paimon}
+    of_paimon = PAIMON_CATALOGUE.rules
+    return of_paimon if run.table_format is TableFormat.PAIMON else {**CATALOGUE.rules, **of_paimon}
 
 
 def _require_known(run: Run, wanted: ValidateOptions, known: Sequence[str]) -> None:

@@ -46,7 +46,7 @@ def _suite(report: ValidationReport, table: CheckedTable) -> tuple[int, int, str
     for finding in table.findings:
         findings[finding.rule.id].append(finding)
     looked_for, skipped = table.validation.rules, table.validation.skipped
-    rules = [rule for rule in report.rules if rule.id in looked_for or rule.id in findings]
+    rules = [rule for rule in report.rules() if rule.id in looked_for or rule.id in findings]
     cases = [_case(table, rule, findings[rule.id], report.fail_on) for rule in rules]
     failures = sum(failed for failed, _ in cases)
     cases += [(False, _skipped_case(table, rule, reason)) for rule, reason in skipped.items() if rule not in findings]

@@ -26,14 +26,14 @@ _LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: 
 def write(sink: BinaryIO, result: FindingsResult, terminal: Terminal) -> None:
     """Write one run: every rule that was checked, a result per finding, and a notification per unchecked item."""
     report = result.report
-    places = {rule.id: index for index, rule in enumerate(report.rules)}
+    places = {rule.id: index for index, rule in enumerate(report.rules())}
     run: dict[str, Json] = {
         "tool": {
             "driver": {
                 "name": "deltacli",
                 "version": __version__,
                 "semanticVersion": __version__,
-                "rules": [_rule(rule) for rule in report.rules],
+                "rules": [_rule(rule) for rule in report.rules()],
             }
         },
         "invocations": [_invocation(report)],

@@ -25,7 +25,7 @@ from deltacli.operations.paimon.table_files import require_branch, require_paimo
 from deltacli.paimon.evolution.evolve import Terms, evolve
 from deltacli.paimon.evolution.requests import AddColumn, SchemaChange, change_json
 from deltacli.paimon.rules import fields
-from deltacli.paimon.rules.catalogue import paimon_catalogue
+from deltacli.paimon.rules.catalogue import PAIMON_CATALOGUE
 from deltacli.paimon.rules.views import SchemaFileView
 from deltacli.paimon.schema import Schema
 from deltacli.paimon.schema_changes import Change, changes_between
@@ -232,11 +232,10 @@ def _names(schema: Schema) -> set[tuple[str, ...]]:
 
 def _errors(schema: Schema) -> Iterator[Finding]:
     view = SchemaFileView(schema.id, schema)
-    for check in paimon_catalogue().checks:
-        if check.view is SchemaFileView:
-            for finding in check.run(view):
-                if finding.severity is Severity.ERROR:
-                    yield finding
+    for check in PAIMON_CATALOGUE.checks_of(SchemaFileView):
+        for finding in check.run(view):
+            if finding.severity is Severity.ERROR:
+                yield finding
 
 
 def _key(finding: Finding) -> tuple[str, str | None, str]:

@@ -21,7 +21,7 @@ from deltacli.operations.paimon.table_files import (
 from deltacli.operations.validate.findings import Collector, RuleChoice
 from deltacli.operations.validate.validate import DEFAULT_MOST, Validation
 from deltacli.paimon.rules.branches import BROKEN, SCHEMA_MISSING
-from deltacli.paimon.rules.catalogue import paimon_catalogue
+from deltacli.paimon.rules.catalogue import PAIMON_CATALOGUE
 from deltacli.paimon.rules.views import BranchView, EvolutionView, Profile, SchemaFileView
 from deltacli.paimon.schema import Schema
 from deltacli.progress import SILENT, Progress
@@ -49,7 +49,7 @@ def validate_paimon_table(
     fastavro is missing.
     """
     require_paimon(storage)
-    collector = Collector(RuleChoice(level, select, ignore), max_findings, on_finding, known=paimon_catalogue())
+    collector = Collector(RuleChoice(level, select, ignore), max_findings, on_finding, known=PAIMON_CATALOGUE)
     needs_manifests = with_manifests and any(rule in collector.rules for rule in _NEEDS_MANIFESTS)
     newest: Schema | None = None
     for branch in reversed(list_branches(storage)):

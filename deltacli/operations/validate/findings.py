@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from fnmatch import fnmatchcase
+from functools import cached_property
 from typing import NamedTuple
 
 from deltacli.delta.log.place import Place
 from deltacli.delta.rules.framework.base import Check, Finding, Fix, Level, Rule, Severity
-from deltacli.delta.rules.framework.catalogue import Catalogue, catalogue
+from deltacli.delta.rules.framework.catalogue import CATALOGUE, Catalogue
 from deltacli.delta.rules.framework.file_views import UNREAD, FileFault, FileFaultView
 from deltacli.memory_limit import stop_if_exhausted
 
@@ -91,9 +92,38 @@ class RuleChoice(NamedTuple):
             return True
         if rule.level not in LEVELS[self.level] or (self.profile == "draft" and not rule.seed):
             return False
-        if self.select and not any(fnmatchcase(rule.id, pattern) for pattern in self.select):
+        return self.names(rule.id)
+
+    def names(self, rule_id: str) -> bool:
+        """Return True if the globs select a rule of these levels."""
+        if self.select and not any(fnmatchcase(rule_id, pattern) for pattern in self.select):
             return False
-        return not any(fnmatchcase(rule.id, pattern) for pattern in self.ignore)
+        return not any(fnmatchcase(rule_id, pattern) for pattern in self.ignore)
+
+
+class SelectedRules(Set[str]):
+    """The ids of the rules of a choice. All modules of rules are imported when they are listed."""
+
+    def __init__(self, choice: RuleChoice, known: Catalogue) -> None:
+        self.choice = choice
+        self._known = known
+
+    @cached_property
+    def _ids(self) -> frozenset[str]:
+        return frozenset(rule.id for rule in self._known.rules.values() if self.choice.takes(rule))
+
+    def __contains__(self, rule_id: object) -> bool:
+        return rule_id in self._ids
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._ids)
+
+    def __len__(self) -> int:
+        return len(self._ids)
+
+    @classmethod
+    def _from_iterable(cls, ids: Iterable[str]) -> frozenset[str]:  # type: ignore[override]
+        return frozenset(ids)
 
 
 class Collector:
@@ -105,17 +135,15 @@ class Collector:
         most: int,
         on_finding: Callable[[Finding], None] | None,
         *,
-        known: Catalogue | None = None,
+        known: Catalogue = CATALOGUE,
     ) -> None:
         """Take the rules of a choice out of the `known` ones, those for Delta tables unless others are given."""
-        rules, checks = catalogue() if known is None else known
+        self._choice = choice
+        self._known = known
         self._most = most
         self._on_finding = on_finding
-        self._taken = {rule.id for rule in rules.values() if choice.takes(rule)} | OWN_RULES
-        self._checks: defaultdict[type, list[Check]] = defaultdict(list)
-        for check in checks:
-            if any(rule.id in self._taken for rule in check.rules):
-                self._checks[check.view].append(check)
+        self._taken: dict[str, bool] = {}
+        self._checks: dict[type, list[Check]] = {}
         self._kept: Counter[str] = Counter()
         self._crashed: set[Check] = set()
         self._done: set[str] = set()
@@ -123,13 +151,28 @@ class Collector:
         self.suppressed: Counter[str] = Counter()
 
     @property
-    def rules(self) -> frozenset[str]:
+    def rules(self) -> Set[str]:
         """Return the ids of the selected rules."""
-        return frozenset(self._taken - OWN_RULES)
+        return SelectedRules(self._choice, self._known)
+
+    def _takes(self, rule: Rule) -> bool:
+        taken = self._taken.get(rule.id)
+        if taken is None:
+            taken = self._taken[rule.id] = self._choice.takes(rule)
+        return taken
+
+    def _checks_of(self, view: type) -> list[Check]:
+        """Return the checks of such views that may report a selected rule; their modules are imported here."""
+        checks = self._checks.get(view)
+        if checks is None:
+            checks = self._checks[view] = [
+                check for check in self._known.checks_of(view) if any(map(self._takes, check.rules))
+            ]
+        return checks
 
     def looks_at(self, view: type) -> bool:
         """Return True if a check of this run uses such views, so that one has to be made."""
-        return bool(self._checks[view])
+        return bool(self._checks_of(view))
 
     def look(self, view: object, place: Place) -> None:
         """Run every check for such a view. One that fails is reported and does not affect the others."""
@@ -147,7 +190,7 @@ class Collector:
     def findings_of(self, view: object, place: Place) -> list[Finding]:
         """Return the findings of every check for such a view, not yet collected; may be called in several threads."""
         findings: list[Finding] = []
-        for check in self._checks[type(view)]:
+        for check in self._checks_of(type(view)):
             if self._is_done(check):
                 continue
             try:
@@ -161,10 +204,10 @@ class Collector:
         """Yield a check's findings of selected rules, until the limit of each of them is reached."""
         heard: Counter[str] = Counter()
         enough = MOST_COUNTED + self._most if self._most else 0
-        wanted = [rule.id for rule in check.rules if rule.id in self._taken]
+        wanted = [rule.id for rule in check.rules if self._takes(rule)]
         for finding in check.run(view):
             rule = finding.rule.id
-            if rule not in self._taken:
+            if not self._takes(finding.rule):
                 continue
             heard[rule] += 1
             if enough and heard[rule] > enough:
@@ -177,7 +220,7 @@ class Collector:
         """Collect findings of selected rules, up to the limit."""
         for finding in findings:
             rule = finding.rule.id
-            if rule not in self._taken:
+            if not self._takes(finding.rule):
                 continue
             if self._most and self._kept[rule] >= self._most:
                 self.suppressed[rule] += 1
@@ -191,7 +234,7 @@ class Collector:
 
     def _is_done(self, check: Check) -> bool:
         """Return True if the limit is reached for every rule of a check, so that it need not run any more."""
-        return bool(self._done) and all(rule.id in self._done or rule.id not in self._taken for rule in check.rules)
+        return bool(self._done) and all(rule.id in self._done or not self._takes(rule) for rule in check.rules)
 
     def _crash(self, check: Check, fault: Exception, place: Place) -> list[Finding]:
         if check in self._crashed:

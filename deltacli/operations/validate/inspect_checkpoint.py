@@ -12,7 +12,7 @@ from deltacli.delta.log.place import Place
 from deltacli.delta.log.segment import CheckpointInstance
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.protocol.retention import deleted_file_retention_ms
-from deltacli.delta.rules.checkpoints import rows as rules
+from deltacli.delta.rules.checkpoints import contents as rules
 from deltacli.delta.rules.framework.base import Finding
 from deltacli.delta.rules.framework.known_files import KnownFiles
 from deltacli.delta.rules.framework.raw_lines import LineScanner

@@ -6,8 +6,9 @@ checked as far as they are known.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
 from deltacli.delta.log.place import Place
@@ -16,20 +17,21 @@ from deltacli.delta.protocol.features import FEATURES
 from deltacli.delta.rules.framework.base import Finding
 from deltacli.delta.rules.framework.views import HistoryView, ListingView, StateView, StorageView
 from deltacli.engine.base import Engine
-from deltacli.operations.read.file_selection import FileSelection
 from deltacli.operations.read.file_sizes import SMALL_FILE_BYTES
 from deltacli.operations.validate.findings import Collector, RuleChoice
-from deltacli.operations.validate.inspect_files import FILE_VIEWS, FileInspector, FilesChecked
 from deltacli.operations.validate.inspect_log import LogInspector
 from deltacli.operations.validate.inspect_storage import WholeLog, WholeTable, list_log_whole, list_table, make_exists
-from deltacli.operations.validate.table_at_hand import TableContext
 from deltacli.progress import SILENT, Progress
 from deltacli.storage import NOTHING, Allowed, Storage, open_storage
 from deltacli.storage.base import StoreOfVersions
 from deltacli.storage.location import StoreLocation
 from deltacli.units import plural
-from deltacli.work.rows.table_files import TableFiles
 from deltacli.work.task import TableStores
+
+if TYPE_CHECKING:
+    from deltacli.operations.validate.inspect_files import FilesChecked
+    from deltacli.operations.validate.table_at_hand import TableContext
+    from deltacli.work.rows.table_files import TableFiles
 
 DEFAULT_MOST = 100
 
@@ -71,7 +73,7 @@ class Validation:
     findings: tuple[Finding, ...]
     suppressed: Mapping[str, int]
     not_checked: tuple[str, ...]
-    rules: frozenset[str] = frozenset()
+    rules: Set[str] = frozenset()
     """The ids of the selected rules."""
     files: FilesChecked | None = None
     """The extent of checked data files; None at levels that do not open them."""
@@ -148,6 +150,8 @@ def validate_table(
         at_hand = stores.files()
         listed = _look_at_storage(stores, engine, at_hand, collector, inspector, state, now_ms, progress)
         if looks_into_files and state is not None and listed is not None:
+            from deltacli.operations.validate.table_at_hand import TableContext
+
             sizes = {path: file.size_bytes for path, file in listed.files.items()}
             table = TableContext(stores, at_hand, state.config, sizes, state.place())
             chosen, with_rows = limits or FileLimits(), level == "data"
@@ -204,6 +208,8 @@ def _look_at_storage(
     progress: Progress,
 ) -> WholeTable | None:
     """List the table and compare it with its newest state; None where no rule needs it, or there is no state."""
+    from deltacli.operations.validate.inspect_files import FILE_VIEWS
+
     if not any(map(collector.looks_at, (StorageView, *FILE_VIEWS))):
         return None
     if state is None:
@@ -242,6 +248,9 @@ def _look_into_files(
     with_rows: bool,
 ) -> FilesChecked | None:
     """Check the data files of the newest version, as far as rules need them."""
+    from deltacli.operations.read.file_selection import FileSelection
+    from deltacli.operations.validate.inspect_files import FILE_VIEWS, FileInspector
+
     if not any(map(collector.looks_at, FILE_VIEWS)):
         return None
     if table.config.schema is None:

@@ -16,7 +16,7 @@ from deltacli.delta.log.file_actions import action_schemas, whole_actions
 from deltacli.delta.log.log_path import LOG_DIRECTORY
 from deltacli.delta.log.place import Place
 from deltacli.delta.log.segment import CheckpointInstance
-from deltacli.delta.rules.checkpoints import rows as rules
+from deltacli.delta.rules.checkpoints import contents as rules
 from deltacli.delta.rules.framework.action_types import faults_of
 from deltacli.delta.rules.framework.base import Finding
 from deltacli.delta.rules.framework.raw_lines import LineScanner, ScannedLines

@@ -12,7 +12,7 @@ from typing import Any
 
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.rows.nulls import NullCounts, demands_of
-from deltacli.delta.rules.expressions.rows import CONDITIONS, NOT_EVALUATED_MEMORY, NULLS
+from deltacli.delta.rules.expressions.row_values import CONDITIONS, NOT_EVALUATED_MEMORY, NULLS
 from deltacli.delta.rules.statistics.files import STATISTICS
 from deltacli.delta.schema.file_columns import FileColumns
 from deltacli.delta.schema.to_arrow import arrow_schema

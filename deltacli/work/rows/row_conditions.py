@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from deltacli.arrow import compute as pc
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.rows.row_text import row_text
-from deltacli.delta.rules.expressions.rows import Violations
+from deltacli.delta.rules.expressions.row_values import Violations
 from deltacli.delta.schema.names import places_of
 from deltacli.delta.schema.types import StructType
 from deltacli.delta.sql.parser import parse_expression

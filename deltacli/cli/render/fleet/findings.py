@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from deltacli.cli.render.validate.report import CheckedTable, ValidationReport
 from deltacli.delta.log.place import Place
 from deltacli.delta.rules.framework.base import Finding, Fix, Level, Rule, Severity
-from deltacli.delta.rules.framework.catalogue import catalogue
+from deltacli.delta.rules.framework.catalogue import CATALOGUE
 from deltacli.errors import DeltacliError
 from deltacli.fleet.policy_file.keys import ALERT_KEYS, STEP_KEYS
 from deltacli.fleet.status import FleetStatus, StepStatus, TableStatus, advice_for
@@ -46,7 +46,7 @@ def status_report(status: FleetStatus) -> ValidationReport:
     known = {**_catalogued(tables), **{rule.id: rule for rule in (*_STEP_RULES.values(), *_THRESHOLD_RULES.values())}}
     used = {rule for table in tables for rule in table.validation.rules}
     rules = tuple(rule for name, rule in known.items() if name in used)
-    return ValidationReport("log", Severity.INFO, tables, failures, rules, command="fleet status")
+    return ValidationReport("log", Severity.INFO, tables, failures, lambda: rules, command="fleet status")
 
 
 def _catalogued(tables: tuple[CheckedTable, ...]) -> dict[str, Rule]:
@@ -83,7 +83,7 @@ def _with_advice(rule: Rule, advice: str) -> Rule:
 
 def _recorded(found: JsonObject, step: StepStatus) -> Finding:
     """Return a finding of the journal. A rule that this version does not have is the one of its step."""
-    rule = catalogue().rules.get(str(found.get("rule")), _STEP_RULES[step.kind])
+    rule = CATALOGUE.rules.get(str(found.get("rule")), _STEP_RULES[step.kind])
     severity = next((one for one in Severity if one.value == found.get("severity")), rule.severity)
     line, version = found.get("line"), found.get("version")
     place = Place(str(found.get("path", "")), line, version, found.get("key"))

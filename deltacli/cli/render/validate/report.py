@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 from urllib.parse import quote, unquote
@@ -83,8 +83,8 @@ class ValidationReport:
     fail_on: Severity
     tables: tuple[CheckedTable, ...]
     failures: tuple[tuple[str, DeltacliError], ...]
-    rules: tuple[Rule, ...]
-    """The rules that were checked, and any other that reported."""
+    rules: Callable[[], Sequence[Rule]]
+    """Return the rules that were checked, and any other that reported."""
     stale: int | None = None
     command: str = "validate"
     """The command whose report it is."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from deltacli.cli.render.validate.report import LEVEL_NAMES, CheckedTable, ValidationReport
+from deltacli.cli.render.validate.report import CheckedTable, ValidationReport
 from deltacli.delta.rules.framework.base import Severity
-from deltacli.delta.rules.framework.catalogue import catalogue
-from deltacli.delta.rules.framework.risks import PAIMON_RULES, SAYS, UNREADABLE, Risk, risk_of
+from deltacli.delta.rules.framework.risks import PAIMON_RULES, SAYS, UNREADABLE, UNREADABLE_FILES, Risk, risk_of
+from deltacli.operations.validate.findings import SelectedRules
 from deltacli.typing import Json
 from deltacli.units import plural
 
@@ -83,16 +83,18 @@ def _is_readable(table: CheckedTable, *, can_be: bool) -> bool | None:
     validation = table.validation
     if not validation.is_rebuilt:
         return False
-    asked = _rules_of_unreadable(validation.table_format)
-    is_whole = asked <= validation.rules and not validation.not_checked and not table.accepted
+    needed = _rules_of_unreadable(validation.table_format)
+    rules = validation.rules
+    is_asked = all(map(rules.choice.names, needed)) if isinstance(rules, SelectedRules) else needed <= rules
+    is_whole = is_asked and not validation.not_checked and not table.accepted
     return True if can_be and is_whole else None
 
 
-def _rules_of_unreadable(table_format: str) -> set[str]:
-    """Return the rules that decide whether a table can be read."""
+def _rules_of_unreadable(table_format: str) -> frozenset[str]:
+    """Return the rules that decide whether a table can be read, which every level checks."""
     if table_format == "paimon":
-        return set(PAIMON_RULES[Risk.UNREADABLE].split())
-    return {rule.id for rule in catalogue().rules.values() if LEVEL_NAMES[rule.level] == "log"} & UNREADABLE
+        return frozenset(PAIMON_RULES[Risk.UNREADABLE].split())
+    return UNREADABLE - UNREADABLE_FILES
 
 
 def all_sentence(report: ValidationReport) -> str:

@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from deltacli.delta.log.commit_lines import Action
-from deltacli.delta.rules.actions.commit_contents import AREA
 from deltacli.delta.rules.actions.places import name_of, place_of
-from deltacli.delta.rules.framework.base import Finding, Fix, Level, Severity
+from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Severity
 from deltacli.delta.rules.framework.views import CommitView, TouchedFile
 from deltacli.units import format_count, plural
+
+AREA = Area("actions")
 
 Key = tuple[str, str | None]
 "Canonical path and deletion vector id, which identify a logical file."

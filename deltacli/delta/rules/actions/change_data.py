@@ -12,10 +12,11 @@ from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.paths.locate_paths import locate_all
 from deltacli.delta.paths.path_decoding import canonical
 from deltacli.delta.protocol.retention import deleted_file_retention_ms
-from deltacli.delta.rules.actions.change_data_rows import AREA
-from deltacli.delta.rules.framework.base import Finding, Fix, Level, Severity
+from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Severity
 from deltacli.delta.rules.framework.views import CommitView, LocatedAction, StorageView
 from deltacli.units import plural
+
+AREA = Area("change_data")
 
 DIRECTORY = "_change_data"
 APPEND_ONLY = "delta.appendOnly"

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from deltacli.delta.log.commit_lines import json_type
-from deltacli.delta.rules.actions.commit_contents import AREA
-from deltacli.delta.rules.framework.base import Finding, Fix, Level, Severity
+from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Severity
 from deltacli.delta.rules.framework.views import CommitView
+
+AREA = Area("actions")
 
 INFO_MISSING = AREA.rule(
     "commitinfo.missing",

@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
-from deltacli.delta.rules.actions.commit_contents import AREA
 from deltacli.delta.rules.actions.places import name_of, place_of
-from deltacli.delta.rules.framework.base import Finding, Fix, Level, Rule, Severity
+from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Rule, Severity
 from deltacli.delta.rules.framework.views import CommitView, LocatedAction
+
+AREA = Area("actions")
 
 DUPLICATE_METADATA = AREA.rule(
     "commit.duplicate-metadata",

@@ -6,11 +6,12 @@ from collections.abc import Iterator
 
 from deltacli.arrow import compute as pc
 from deltacli.clock_skew import WRITER_SKEW_MS
-from deltacli.delta.rules.actions.commit_contents import AREA
 from deltacli.delta.rules.actions.places import name_of, place_of
-from deltacli.delta.rules.framework.base import Finding, Fix, Level, Severity
+from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Severity
 from deltacli.delta.rules.framework.views import CommitView, FilesView, LocatedAction, TouchedFile
 from deltacli.units import DAY_MS, format_timestamp
+
+AREA = Area("actions")
 
 OLDEST_MS = 100_000_000_000
 "3 March 1973 in milliseconds, or the year 5138 in seconds. Smaller values were most likely meant as seconds."

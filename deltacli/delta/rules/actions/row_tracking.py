@@ -10,8 +10,7 @@ from deltacli.arrow import compute as pc
 from deltacli.delta.log.log_path import LOG_DIRECTORY, commit_name
 from deltacli.delta.log.place import Place
 from deltacli.delta.log.table_configuration import TableConfiguration
-from deltacli.delta.rules.actions.row_id_values import AREA
-from deltacli.delta.rules.framework.base import Finding, Fix, Level, Severity
+from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Severity
 from deltacli.delta.rules.framework.views import (
     CommitView,
     HistoryView,
@@ -25,6 +24,8 @@ from deltacli.typing import ArrowArray
 
 if TYPE_CHECKING:
     import pyarrow
+
+AREA = Area("row_tracking")
 
 FEATURE = "rowTracking"
 DOMAIN = "delta.rowTracking"

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 
 from deltacli.delta.protocol.intervals import parse_interval
 from deltacli.delta.protocol.retention import TRANSACTION_RETENTION
-from deltacli.delta.rules.actions.commit_contents import AREA
-from deltacli.delta.rules.framework.base import Finding, Fix, Level, Severity
+from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Severity
 from deltacli.delta.rules.framework.views import CommitView, HistoryView, StateView
 from deltacli.units import format_count
+
+AREA = Area("actions")
 
 MOST_APPLICATIONS = 10_000
 SYSTEM_PREFIX = "delta."

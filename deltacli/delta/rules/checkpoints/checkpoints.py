@@ -11,43 +11,16 @@ from deltacli.delta.checkpoint.layout import READERS_THAT_FAIL, SEVERAL_FORMS
 from deltacli.delta.log.log_path import LogFileKind
 from deltacli.delta.log.segment import CheckpointInstance, LogFile
 from deltacli.delta.protocol.read_property import parse_integer
-from deltacli.delta.rules.checkpoints import columns as checkpoint_columns
-from deltacli.delta.rules.checkpoints import state as checkpoint_state
 from deltacli.delta.rules.checkpoints import v2 as checkpoint_v2
-from deltacli.delta.rules.checkpoints.rows import (
-    ADD_DIFFERS,
-    AREA,
-    DUPLICATE_KEY,
-    EXTRA_ADD,
-    MISSING_ADD,
-    MISSING_TOMBSTONE,
-    MULTI_ACTION_ROW,
-    PARSED_PARTITION_DIFFERS,
-    PARSED_STATS_DIFFERS,
-    STATS_IN_CHECKPOINTED_REMOVE,
-    UNREADABLE,
+from deltacli.delta.rules.checkpoints.contents import (
     is_in_force,
 )
-from deltacli.delta.rules.framework.base import Finding, Fix, Level, Severity
+from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Severity
 from deltacli.delta.rules.framework.views import ListingView
 from deltacli.units import format_ranges, plural
 
-__all__ = [
-    "ADD_DIFFERS",
-    "AREA",
-    "DUPLICATE_KEY",
-    "EXTRA_ADD",
-    "MISSING_ADD",
-    "MISSING_TOMBSTONE",
-    "MULTI_ACTION_ROW",
-    "PARSED_PARTITION_DIFFERS",
-    "PARSED_STATS_DIFFERS",
-    "STATS_IN_CHECKPOINTED_REMOVE",
-    "UNREADABLE",
-    "checkpoint_columns",
-    "checkpoint_state",
-    "checkpoint_v2",
-]
+AREA = Area("checkpoints")
+
 
 PROTECTED_BEFORE = "delta.requireCheckpointProtectionBeforeVersion"
 _CHECKPOINTS = (LogFileKind.CLASSIC_CHECKPOINT, LogFileKind.MULTI_PART_CHECKPOINT, LogFileKind.UUID_CHECKPOINT)

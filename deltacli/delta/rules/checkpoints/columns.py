@@ -9,10 +9,12 @@ from typing import Any, NamedTuple
 
 from deltacli.delta.log.action_fields import FIELDS, PARTS, FieldType
 from deltacli.delta.log.table_configuration import TableConfiguration
-from deltacli.delta.rules.checkpoints.rows import AREA, is_sidecar
-from deltacli.delta.rules.framework.base import Finding, Fix, Level, Severity
+from deltacli.delta.rules.checkpoints.contents import is_sidecar
+from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Severity
 from deltacli.delta.rules.framework.views import CheckpointView
 from deltacli.delta.schema.types import PrimitiveType, StructField, StructType
+
+AREA = Area("checkpoints")
 
 STATS_AS_JSON = "delta.checkpoint.writeStatsAsJson"
 STATS_AS_STRUCT = "delta.checkpoint.writeStatsAsStruct"

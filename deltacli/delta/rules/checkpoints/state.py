@@ -7,11 +7,13 @@ from collections.abc import Iterator
 from deltacli.delta.protocol.intervals import parse_interval
 from deltacli.delta.protocol.protocol_action import READER_FEATURES_VERSION, WRITER_FEATURES_VERSION
 from deltacli.delta.protocol.retention import TRANSACTION_RETENTION
-from deltacli.delta.rules.checkpoints.rows import AREA, small_actions
-from deltacli.delta.rules.framework.base import Finding, Fix, Level, Severity
+from deltacli.delta.rules.checkpoints.contents import small_actions
+from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Severity
 from deltacli.delta.rules.framework.views import CheckpointView, ExpectedState
 from deltacli.delta.rules.log.configuration_differences import metadata_differences, protocol_differences
 from deltacli.units import plural
+
+AREA = Area("checkpoints")
 
 NO_PROTOCOL = AREA.rule(
     "checkpoint.no-protocol",

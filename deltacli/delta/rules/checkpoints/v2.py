@@ -14,10 +14,12 @@ from deltacli.delta.checkpoint.metadata_tags import (
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.log_path import LOG_DIRECTORY, SIDECAR_DIRECTORY, LogFileKind
 from deltacli.delta.paths.path_decoding import canonical, decode_sidecar
-from deltacli.delta.rules.checkpoints.rows import AREA, is_in_force, is_sidecar, small_actions
-from deltacli.delta.rules.framework.base import Finding, Fix, Level, Severity
+from deltacli.delta.rules.checkpoints.contents import is_in_force, is_sidecar, small_actions
+from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Severity
 from deltacli.delta.rules.framework.views import CheckpointView, ListingView
 from deltacli.units import DAY_MS, format_age, format_size, plural
+
+AREA = Area("checkpoints")
 
 ADAPTIVE_METADATA = ("adaptiveMetadata", "adaptiveMetadata-preview")
 _SIDECARS = f"{LOG_DIRECTORY}/{SIDECAR_DIRECTORY}"

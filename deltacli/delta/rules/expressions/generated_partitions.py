@@ -12,8 +12,7 @@ from deltacli.arrow import compute as pc
 from deltacli.delta.encoding.value_text import MICROSECONDS_A_DAY, parse_date, parse_moment
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.protocol.features import GENERATED_COLUMNS
-from deltacli.delta.rules.expressions.texts import AREA
-from deltacli.delta.rules.framework.base import Finding, Fix, Level, Severity
+from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Severity
 from deltacli.delta.rules.framework.view_stats import stats_of
 from deltacli.delta.rules.framework.views import FilesView
 from deltacli.delta.schema.types import PrimitiveType
@@ -21,6 +20,8 @@ from deltacli.delta.sql.nodes import Form, Node
 from deltacli.delta.sql.parser import parse_expression
 from deltacli.delta.sql.stored import GENERATION_KEY
 from deltacli.delta.stats.columns import StatsBlock
+
+AREA = Area("expressions")
 
 PARTITION = AREA.rule(
     "generated.partition",

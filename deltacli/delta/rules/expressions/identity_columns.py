@@ -8,12 +8,13 @@ from deltacli.delta.log.action_faults import shown
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.protocol.features import IDENTITY_COLUMNS
 from deltacli.delta.rules.actions.old_schema_files import replaces_all_files
-from deltacli.delta.rules.expressions.texts import AREA
-from deltacli.delta.rules.framework.base import Finding, Fix, Level, Severity
+from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Severity
 from deltacli.delta.rules.framework.views import MetadataView, TableConfigurationView
 from deltacli.delta.rules.schema.schema_walk import fresh
 from deltacli.delta.schema.type_changes import NamedField, named_fields
 from deltacli.delta.schema.types import PrimitiveType, simple_name
+
+AREA = Area("expressions")
 
 PREFIX = "delta.identity."
 START, STEP, EXPLICIT = "delta.identity.start", "delta.identity.step", "delta.identity.allowExplicitInsert"

@@ -9,11 +9,12 @@ from deltacli.delta.encoding.integer_set import Repeated
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.protocol.features import IDENTITY_COLUMNS
 from deltacli.delta.rules.expressions.identity_columns import EXPLICIT, START, STEP
-from deltacli.delta.rules.expressions.texts import AREA
-from deltacli.delta.rules.framework.base import Finding, Fix, Level, Severity
+from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Severity
 from deltacli.delta.rules.framework.file_views import AllRowsView, AnswersView
 from deltacli.delta.schema.types import PrimitiveType
 from deltacli.units import plural
+
+AREA = Area("expressions")
 
 QUESTION = "identity"
 _MARK = "delta.identity.highWaterMark"

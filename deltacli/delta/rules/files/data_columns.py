@@ -12,15 +12,86 @@ from typing import Any, NamedTuple
 from deltacli.arrow import compute as pc
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.rules.actions.row_tracking import COLUMN_PROPERTIES
-from deltacli.delta.rules.files import data_file_rows as rules
 from deltacli.delta.rules.files.data_types import match_of
 from deltacli.delta.rules.files.file_match import FileMatch, MatchedPart, UnknownField, match_file
-from deltacli.delta.rules.framework.base import Finding, Severity
+from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Severity
 from deltacli.delta.rules.framework.file_views import FileSchemaView, FootersView
 from deltacli.delta.rules.protocol.iceberg import active
 from deltacli.delta.schema.types import PrimitiveType, StructType, simple_name
 from deltacli.typing import ArrowType
 from deltacli.units import plural
+
+AREA = Area("data_files")
+
+_REWRITE = "rewrite the file with an engine"
+COLUMN_MISSING = AREA.rule(
+    "data.column-missing",
+    Severity.INFO,
+    Level.FOOTERS,
+    "A column of the table is absent from a data file.",
+    seed="000: Consistency Between Table Metadata and Data Files",
+    spec="Consistency Between Table Metadata and Data Files",
+    fix=Fix(
+        broken="nothing: it is read as null, which a NOT NULL column must not be",
+        repair=_REWRITE,
+        loss="nothing",
+    ),
+    example="a file from before ALTER TABLE … ADD COLUMN",
+)
+COLUMN_UNKNOWN = AREA.rule(
+    "data.column-unknown",
+    Severity.INFO,
+    Level.FOOTERS,
+    "A data file has a column that the table does not have.",
+    seed="000: Consistency Between Table Metadata and Data Files",
+    spec="Consistency Between Table Metadata and Data Files",
+    fix=Fix(
+        broken="nothing: no reader uses it",
+        repair=_REWRITE,
+        loss="the values of the column",
+    ),
+    example="a column __index_level_0__ that a data frame brought along",
+)
+REQUIRED_MISMATCH = AREA.rule(
+    "data.required-mismatch",
+    Severity.WARNING,
+    Level.FOOTERS,
+    "A column that must not be null has nulls, as the footer of a data file counts them.",
+    spec="Struct Field",
+    fix=Fix(
+        broken="readers that rely on it fail at the file, or read wrong values",
+        repair="update the rows with an engine, or let the column be null",
+        loss="nothing",
+    ),
+    example="null_count 3 of a column with nullable=false",
+)
+PARTITION_COLUMN_MISSING = AREA.rule(
+    "data.partition-column-missing",
+    Severity.ERROR,
+    Level.FOOTERS,
+    "A partition column is absent from a data file, and the table demands that files have it.",
+    spec="Iceberg Compatibility V1; Iceberg Compatibility V2",
+    fix=Fix(
+        broken="Iceberg readers, which know no partition values of Delta, find none",
+        repair=_REWRITE,
+        loss="nothing",
+    ),
+    example="a file without the column p in a table partitioned by p, with delta.enableIcebergCompatV2",
+)
+CASE_MISMATCH = AREA.rule(
+    "data.case-mismatch",
+    Severity.WARNING,
+    Level.FOOTERS,
+    "A column of a data file has the name of the table's column in another case.",
+    spec="Schema Serialization Format",
+    fix=Fix(
+        broken="readers that compare names exactly read null",
+        repair=_REWRITE,
+        loss="nothing",
+    ),
+    example="a column ID in a file, id in the table",
+)
+
 
 _MATERIALISE = "materializePartitionColumns"
 _MATERIALISE_ENABLED = "delta.enableMaterializePartitionColumnsFeature"
@@ -29,7 +100,7 @@ _ROW_TRACKING = ("_row-id-col-", "_row-commit-version-col-")
 """How the columns of row tracking are called that an earlier run of it left behind."""
 
 
-@rules.AREA.check(FileSchemaView, rules.COLUMN_MISSING, rules.COLUMN_UNKNOWN, rules.CASE_MISMATCH)
+@AREA.check(FileSchemaView, COLUMN_MISSING, COLUMN_UNKNOWN, CASE_MISMATCH)
 def columns_of_files(view: FileSchemaView) -> Iterator[Finding]:
     """Columns on one side only, and those that are found by luck."""
     file_match = match_of(view)
@@ -39,17 +110,17 @@ def columns_of_files(view: FileSchemaView) -> Iterator[Finding]:
         message = f"column {missing.path} {what} {view.shown_files}"
         place, expected = view.place._replace(key=missing.path), simple_name(missing.field.data_type)
         severity = Severity.ERROR if is_fault else None
-        yield rules.COLUMN_MISSING.at(place, message, seen="absent", expected=expected, severity=severity)
+        yield COLUMN_MISSING.at(place, message, seen="absent", expected=expected, severity=severity)
     for unknown in file_match.unknown:
         if not _is_expected(unknown, view.config):
             message = f"the table has no column {unknown.path}, and {view.shown_files} {_has(view)} it"
             place = view.place._replace(key=unknown.path)
-            yield rules.COLUMN_UNKNOWN.at(place, message, seen=unknown.name)
+            yield COLUMN_UNKNOWN.at(place, message, seen=unknown.name)
     for alike in file_match.alike:
         names = ", ".join(alike.names)
         message = f"column {alike.path} cannot be told from others in {view.shown_files}: {names}"
         place = view.place._replace(key=alike.path)
-        yield rules.CASE_MISMATCH.at(place, message, seen=names, expected="one column", severity=Severity.ERROR)
+        yield CASE_MISMATCH.at(place, message, seen=names, expected="one column", severity=Severity.ERROR)
     yield from _other_cases(view, file_match)
 
 
@@ -60,7 +131,7 @@ def _other_cases(view: FileSchemaView, file_match: FileMatch) -> Iterator[Findin
         if part.field_path is None and seen != wanted and seen.lower() == wanted.lower():
             message = f"column {part.path} is called {seen} in {view.shown_files}"
             place = view.place._replace(key=part.path)
-            yield rules.CASE_MISMATCH.at(place, message, seen=seen, expected=wanted)
+            yield CASE_MISMATCH.at(place, message, seen=seen, expected=wanted)
 
 
 def _has(view: FileSchemaView) -> str:
@@ -75,7 +146,7 @@ def _is_expected(unknown: UnknownField, config: TableConfiguration) -> bool:
     return unknown.name in materialised or unknown.name.startswith((*_OF_ENGINES, *_ROW_TRACKING))
 
 
-@rules.AREA.check(FileSchemaView, rules.PARTITION_COLUMN_MISSING)
+@AREA.check(FileSchemaView, PARTITION_COLUMN_MISSING)
 def partition_columns_of_files(view: FileSchemaView) -> Iterator[Finding]:
     """Partition columns, where files must have them."""
     config = view.config
@@ -86,7 +157,7 @@ def partition_columns_of_files(view: FileSchemaView) -> Iterator[Finding]:
         if not is_there:
             message = f"partition column {name} is absent from {view.shown_files}; {demanded_by} asks for it"
             place = view.place._replace(key=name)
-            yield rules.PARTITION_COLUMN_MISSING.at(place, message, seen="absent", severity=severity)
+            yield PARTITION_COLUMN_MISSING.at(place, message, seen="absent", severity=severity)
 
 
 def _who_demands_partitions(config: TableConfiguration) -> tuple[str | None, Severity | None]:
@@ -111,7 +182,7 @@ class _Required(NamedTuple):
     leaf: int
 
 
-@rules.AREA.check(FootersView, rules.REQUIRED_MISMATCH)
+@AREA.check(FootersView, REQUIRED_MISMATCH)
 def nulls_in_required_columns(view: FootersView) -> Iterator[Finding]:
     """Nulls that footers count, in rows that are not deleted."""
     for required in _required_leaves(view):
@@ -130,7 +201,7 @@ def nulls_in_required_columns(view: FootersView) -> Iterator[Finding]:
                 message = (
                     f"column {required.path} must not be null, and has {plural(counted[row], 'null')} in {place.key}"
                 )
-                yield rules.REQUIRED_MISMATCH.at(place, message, seen=counted[row], expected=0)
+                yield REQUIRED_MISMATCH.at(place, message, seen=counted[row], expected=0)
 
 
 def _deleted(view: FootersView, row: int) -> int:

@@ -7,27 +7,52 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from deltacli.arrow import compute as pc
-from deltacli.delta.rules.files import data_columns, data_layout, data_types
-from deltacli.delta.rules.files import data_file_rows as rules
-from deltacli.delta.rules.framework.base import Finding
+from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Severity
 from deltacli.delta.rules.framework.file_views import FileFaultView, FootersView
-from deltacli.delta.rules.partitions import contents as partition_contents
 
-AREA = rules.AREA
-__all__ = ["AREA", "data_columns", "data_layout", "data_types", "partition_contents"]
+AREA = Area("data_files")
+
+_RESTORE = "restore the object from a backup or an older version of it; else commit a remove of the file"
+NOT_PARQUET = AREA.rule(
+    "data.not-parquet",
+    Severity.ERROR,
+    Level.FOOTERS,
+    "A data file is not a Parquet file, or cannot be read to its end.",
+    seed="000: Data Files",
+    spec="Format Specification",
+    fix=Fix(
+        broken="readers of the newest version fail at this file",
+        repair=_RESTORE,
+        loss="the rows of the file, if there is no backup",
+    ),
+    example="a file of 1,000 zeros, named part-00001.parquet",
+)
+ROW_COUNT_ZERO = AREA.rule(
+    "data.row-count-zero",
+    Severity.INFO,
+    Level.FOOTERS,
+    "A live file has no rows.",
+    spec="Data Files",
+    fix=Fix(
+        broken="nothing: it costs an opening",
+        repair="compact the table with an engine (OPTIMIZE)",
+        loss="nothing",
+    ),
+    example="a Parquet file of 0 rows, added by a writer that had none for a partition",
+)
 
 
-@AREA.check(FileFaultView, rules.NOT_PARQUET)
+@AREA.check(FileFaultView, NOT_PARQUET)
 def files_that_are_no_parquet(view: FileFaultView) -> Iterator[Finding]:
     """What kept a file from being read."""
-    if view.fault.code == rules.NOT_PARQUET.id:
+    if view.fault.code == NOT_PARQUET.id:
         message = f"{view.place.key} is not a Parquet file: {view.fault.message}"
-        yield rules.NOT_PARQUET.at(view.place, message, seen=view.fault.seen)
+        yield NOT_PARQUET.at(view.place, message, seen=view.fault.seen)
 
 
-@AREA.check(FootersView, rules.ROW_COUNT_ZERO)
+@AREA.check(FootersView, ROW_COUNT_ZERO)
 def files_without_rows(view: FootersView) -> Iterator[Finding]:
     """Files that are read for nothing."""
     for row in pc.indices_nonzero(pc.equal(view.rows, 0)).to_pylist():
         place = view.place(row)
-        yield rules.ROW_COUNT_ZERO.at(place, f"{place.key} has no rows", seen=0)
+        yield ROW_COUNT_ZERO.at(place, f"{place.key} has no rows", seen=0)

@@ -6,14 +6,44 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from deltacli.delta.log.place import Place
-from deltacli.delta.rules.files import data_file_rows as rules
-from deltacli.delta.rules.files.data_types import match_of
+from deltacli.delta.rules.files.data_types import NESTED_LAYOUT, match_of
 from deltacli.delta.rules.files.file_match import is_three_levels
-from deltacli.delta.rules.framework.base import Finding
+from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Severity
 from deltacli.delta.rules.framework.file_views import AllFootersView, FileFaultView, FileSchemaView, FootersView
 from deltacli.delta.schema.file_columns import is_list
 from deltacli.delta.schema.types import ArrayType
 from deltacli.units import plural
+
+AREA = Area("data_files")
+
+_REWRITE = "rewrite the file with an engine"
+CODEC_UNSUPPORTED = AREA.rule(
+    "data.codec-unsupported",
+    Severity.WARNING,
+    Level.FOOTERS,
+    "A data file is compressed with a codec that readers need not know.",
+    spec="Table Properties",
+    fix=Fix(
+        broken="readers without the codec fail at the file",
+        repair=_REWRITE,
+        loss="nothing",
+    ),
+    example="a column chunk with the codec BROTLI",
+)
+ENCRYPTED = AREA.rule(
+    "data.encrypted",
+    Severity.WARNING,
+    Level.FOOTERS,
+    "A data file is encrypted.",
+    spec="Format Specification",
+    fix=Fix(
+        broken="readers without the keys fail at the file; nothing more is checked of it",
+        repair="no repair needed, if readers have the keys; else rewrite the file with an engine that has them",
+        loss="nothing",
+    ),
+    example="a file that ends with PARE",
+)
+
 
 _CODEC_NAMES = ("UNCOMPRESSED", "SNAPPY", "GZIP", "LZO", "BROTLI", "LZ4", "ZSTD", "LZ4_RAW")
 """By their numbers in parquet.thrift."""
@@ -29,7 +59,7 @@ class _CodecUse(NamedTuple):
     place: Place
 
 
-@rules.AREA.check(FileSchemaView, rules.NESTED_LAYOUT)
+@AREA.check(FileSchemaView, NESTED_LAYOUT)
 def old_lists(view: FileSchemaView) -> Iterator[Finding]:
     """Lists without a group for each element; readers take them by the rules for old writers."""
     for part in match_of(view).parts:
@@ -41,10 +71,10 @@ def old_lists(view: FileSchemaView) -> Iterator[Finding]:
         levels = 1 if node.is_repeated else 2
         message = f"column {part.path} is a list of {plural(levels, 'level')} in {view.shown_files}"
         place = view.place._replace(key=part.path)
-        yield rules.NESTED_LAYOUT.at(place, message, seen=plural(levels, "level"), expected="3 levels")
+        yield NESTED_LAYOUT.at(place, message, seen=plural(levels, "level"), expected="3 levels")
 
 
-@rules.AREA.check(FootersView, rules.CODEC_UNSUPPORTED)
+@AREA.check(FootersView, CODEC_UNSUPPORTED)
 def note_codecs(view: FootersView) -> Iterator[Finding]:
     """Count the files that use a codec not all readers have; told when all were seen."""
     yield from ()
@@ -57,7 +87,7 @@ def note_codecs(view: FootersView) -> Iterator[Finding]:
             known[codec] = use._replace(files=use.files + 1)
 
 
-@rules.AREA.check(AllFootersView, rules.CODEC_UNSUPPORTED)
+@AREA.check(AllFootersView, CODEC_UNSUPPORTED)
 def codecs_of_files(view: AllFootersView) -> Iterator[Finding]:
     """Each such codec once."""
     known: dict[int, _CodecUse] = view.run_memory.get("codecs", {})
@@ -65,12 +95,12 @@ def codecs_of_files(view: AllFootersView) -> Iterator[Finding]:
         name = _CODEC_NAMES[codec] if 0 <= codec < len(_CODEC_NAMES) else f"codec {codec}"
         files = f"{plural(use.files, 'file')}, such as {use.place.key}," if use.files > 1 else use.place.key
         message = f"{files} {'are' if use.files > 1 else 'is'} compressed with {name}, which readers need not know"
-        yield rules.CODEC_UNSUPPORTED.at(use.place, message, seen=name, expected=_EXPECTED)
+        yield CODEC_UNSUPPORTED.at(use.place, message, seen=name, expected=_EXPECTED)
 
 
-@rules.AREA.check(FileFaultView, rules.ENCRYPTED)
+@AREA.check(FileFaultView, ENCRYPTED)
 def encrypted_files(view: FileFaultView) -> Iterator[Finding]:
     """Files of which nothing more, or not all, can be checked."""
-    if view.fault.code == rules.ENCRYPTED.id:
+    if view.fault.code == ENCRYPTED.id:
         message = f"{view.place.key} is encrypted: {view.fault.message}"
-        yield rules.ENCRYPTED.at(view.place, message, seen=view.fault.seen)
+        yield ENCRYPTED.at(view.place, message, seen=view.fault.seen)

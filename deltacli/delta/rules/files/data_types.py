@@ -11,9 +11,8 @@ from typing import Any, NamedTuple
 
 from deltacli.delta.footers.schema import FileSchema
 from deltacli.delta.log.table_configuration import TableConfiguration
-from deltacli.delta.rules.files import data_file_rows as rules
 from deltacli.delta.rules.files.file_match import FileMatch, MatchedPart, match_file
-from deltacli.delta.rules.framework.base import Finding, Rule, Severity
+from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Rule, Severity
 from deltacli.delta.rules.framework.file_views import FileFaultView, FileSchemaView
 from deltacli.delta.rules.protocol.iceberg import active
 from deltacli.delta.schema.allowed_widenings import canonical_name, decimal_of
@@ -25,6 +24,118 @@ from deltacli.delta.schema.to_arrow import plain_type
 from deltacli.delta.schema.type_changes import TypeChange, read_type_changes
 from deltacli.delta.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructType, simple_name
 from deltacli.typing import ArrowType
+
+AREA = Area("data_files")
+
+_REWRITE = "rewrite the file with an engine"
+TYPE_MISMATCH = AREA.rule(
+    "data.type-mismatch",
+    Severity.ERROR,
+    Level.FOOTERS,
+    "A column of a data file has a type that is not a form of the column's type in the table.",
+    seed="000: Consistency Between Table Metadata and Data Files",
+    spec="Delta Data Type to Parquet Type Mappings",
+    fix=Fix(
+        broken="readers fail at the file, or read wrong values",
+        repair=_REWRITE,
+        loss="nothing, if an engine can read the file",
+    ),
+    example="a column of BYTE_ARRAY (STRING) in a file, long in the table",
+)
+TYPE_WIDENING_UNRECORDED = AREA.rule(
+    "data.type-widening-unrecorded",
+    Severity.ERROR,
+    Level.FOOTERS,
+    "A column of a data file has a narrower type than the table, and no recorded type change explains it.",
+    seed="004: Type Widening",
+    spec="Type Widening",
+    fix=Fix(
+        broken="readers that do not expect the narrower type fail at the file, or read wrong values",
+        repair="commit a metaData that records the change in delta.typeChanges, or rewrite the file with an engine",
+        loss="nothing",
+    ),
+    example="a column of INT32 in a file, long in the table, without delta.typeChanges",
+)
+DECIMAL_MISMATCH = AREA.rule(
+    "data.decimal-mismatch",
+    Severity.ERROR,
+    Level.FOOTERS,
+    "A decimal column of a data file has digits that the table's decimal has no room for.",
+    spec="Delta Data Type to Parquet Type Mappings",
+    fix=Fix(
+        broken="readers fail at the file, or read wrong values",
+        repair=_REWRITE,
+        loss="digits that the table's type does not have",
+    ),
+    example="DECIMAL(12,4) in a file, decimal(10,2) in the table",
+)
+TIMESTAMP_NOT_UTC = AREA.rule(
+    "data.timestamp-not-utc",
+    Severity.ERROR,
+    Level.FOOTERS,
+    "A timestamp column of a data file is not adjusted to UTC, or a timestamp_ntz column is.",
+    spec="Primitive Types",
+    fix=Fix(
+        broken="readers take the values for times in another zone, or fail",
+        repair=_REWRITE,
+        loss="nothing, if the zone is known",
+    ),
+    example="TIMESTAMP(isAdjustedToUTC=false) in a file, timestamp in the table",
+)
+TIMESTAMP_UNIT = AREA.rule(
+    "data.timestamp-unit",
+    Severity.WARNING,
+    Level.FOOTERS,
+    "A timestamp column of a data file is not stored in microseconds.",
+    spec="Delta Data Type to Parquet Type Mappings",
+    fix=Fix(
+        broken="some readers fail at the file; parts of microseconds are cut off",
+        repair=_REWRITE,
+        loss="parts of microseconds",
+    ),
+    example="TIMESTAMP(NANOS) in a file; INT96, where Iceberg compatibility asks for INT64",
+)
+VOID_MATERIALISED = AREA.rule(
+    "data.void-materialised",
+    Severity.WARNING,
+    Level.FOOTERS,
+    "A column of the type void is stored in a data file.",
+    spec="Primitive Types: Void Type",
+    fix=Fix(
+        broken="readers differ: some drop the column, some fail",
+        repair=_REWRITE,
+        loss="the values, which no reader uses",
+    ),
+    example="a column in a file, void in the table",
+)
+NESTED_LAYOUT = AREA.rule(
+    "data.nested-layout",
+    Severity.INFO,
+    Level.FOOTERS,
+    "A list or a map of a data file has a layout of old writers.",
+    spec="Delta Data Type to Parquet Type Mappings",
+    fix=Fix(
+        broken="nothing for readers that know the layout; without its annotation a list or a map is not known as one",
+        repair=_REWRITE,
+        loss="nothing",
+    ),
+    example="optional group a (LIST) { repeated int64 array; }",
+)
+VARIANT_SHAPE = AREA.rule(
+    "data.variant-shape",
+    Severity.ERROR,
+    Level.FOOTERS,
+    "A variant column of a data file is not a struct of metadata and value, is shredded without the feature, or "
+    "contradicts itself.",
+    spec="Variant Data Type; Variant Shredding",
+    fix=Fix(
+        broken="readers fail at the file, or lose what is shredded; nothing, if only the property is off",
+        repair=_REWRITE,
+        loss="nothing",
+    ),
+    example="a variant column with the fields metadata, value and typed_value, without variantShredding",
+)
+
 
 _UNITS = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}
 _ICEBERG_UNIT = "INT64 in microseconds"
@@ -52,16 +163,16 @@ def match_of(view: FileSchemaView) -> FileMatch:
     return match
 
 
-@rules.AREA.check(
+@AREA.check(
     FileSchemaView,
-    rules.TYPE_MISMATCH,
-    rules.TYPE_WIDENING_UNRECORDED,
-    rules.DECIMAL_MISMATCH,
-    rules.TIMESTAMP_NOT_UTC,
-    rules.TIMESTAMP_UNIT,
-    rules.VOID_MATERIALISED,
-    rules.VARIANT_SHAPE,
-    rules.NESTED_LAYOUT,
+    TYPE_MISMATCH,
+    TYPE_WIDENING_UNRECORDED,
+    DECIMAL_MISMATCH,
+    TIMESTAMP_NOT_UTC,
+    TIMESTAMP_UNIT,
+    VOID_MATERIALISED,
+    VARIANT_SHAPE,
+    NESTED_LAYOUT,
 )
 def types_of_columns(view: FileSchemaView) -> Iterator[Finding]:
     """The type of every part of the table that the files have."""
@@ -73,10 +184,10 @@ def types_of_columns(view: FileSchemaView) -> Iterator[Finding]:
             yield fault.rule.at(place, message, seen=fault.seen, expected=fault.expected, severity=fault.severity)
 
 
-@rules.AREA.check(FileFaultView, rules.TYPE_MISMATCH, rules.VARIANT_SHAPE)
+@AREA.check(FileFaultView, TYPE_MISMATCH, VARIANT_SHAPE)
 def values_that_do_not_fit(view: FileFaultView) -> Iterator[Finding]:
     """Values that kept the rows of a file from being read; of a type that does so, its schema tells."""
-    for rule in (rules.TYPE_MISMATCH, rules.VARIANT_SHAPE):
+    for rule in (TYPE_MISMATCH, VARIANT_SHAPE):
         if view.fault.code == rule.id and view.fault.seen is not None:
             message = f"{view.place.key} cannot be read: {view.fault.message}"
             yield rule.at(view.place, message, seen=view.fault.seen)
@@ -166,7 +277,7 @@ def _stored(name: str) -> str:
 
 def _mismatch(kind: Any, data_type: DataType, severity: Severity | None = None) -> TypeFault:
     seen, expected = shown(kind), simple_name(data_type)
-    return TypeFault(rules.TYPE_MISMATCH, seen, expected, f"of type {expected} is {seen}", severity)
+    return TypeFault(TYPE_MISMATCH, seen, expected, f"of type {expected} is {seen}", severity)
 
 
 def _void_fault(part: MatchedPart) -> TypeFault | None:
@@ -175,10 +286,10 @@ def _void_fault(part: MatchedPart) -> TypeFault | None:
 
     seen = shown(part.file.kind)
     if part.field_path is None:
-        return TypeFault(rules.VOID_MATERIALISED, seen, "no column", "is void, and stored")
+        return TypeFault(VOID_MATERIALISED, seen, "no column", "is void, and stored")
     if pa.types.is_null(part.file.kind):
         return None
-    return TypeFault(rules.VOID_MATERIALISED, seen, "nulls", f"is void, and stored as {seen}", Severity.ERROR)
+    return TypeFault(VOID_MATERIALISED, seen, "nulls", f"is void, and stored as {seen}", Severity.ERROR)
 
 
 # -- nested types ----------------------------------------------------------------------------------------------------
@@ -190,7 +301,7 @@ def _nested_fault(kind: Any, data_type: ArrayType | MapType) -> TypeFault:
     if is_struct(kind) and kind.num_fields == 1 and is_list(kind.field(0).type):
         what = "map" if isinstance(data_type, MapType) else "list"
         return TypeFault(
-            rules.NESTED_LAYOUT,
+            NESTED_LAYOUT,
             f"a group without the annotation of a {what}",
             expected,
             f"of type {expected} lacks the annotation of a {what}",
@@ -203,7 +314,7 @@ def _variant_fault(part: MatchedPart, schema: FileSchema, config: TableConfigura
     expected, kind = "struct of metadata and value", part.file.kind
     if not is_struct(kind):
         seen = shown(kind)
-        return TypeFault(rules.VARIANT_SHAPE, seen, expected, f"of type variant is {seen}")
+        return TypeFault(VARIANT_SHAPE, seen, expected, f"of type variant is {seen}")
     names = [field.name for field in kind]
     if is_shredded(kind):
         return _shredding_fault(part, schema, config)
@@ -211,7 +322,7 @@ def _variant_fault(part: MatchedPart, schema: FileSchema, config: TableConfigura
     if len(names) == len(_VARIANT_FIELDS) and set(names) == _VARIANT_FIELDS and are_bytes:
         return None
     seen = f"struct of {', '.join(names)}" if not are_bytes or names else "struct of nothing"
-    return TypeFault(rules.VARIANT_SHAPE, seen, expected, f"of type variant is a {seen}")
+    return TypeFault(VARIANT_SHAPE, seen, expected, f"of type variant is a {seen}")
 
 
 def _shredding_fault(part: MatchedPart, schema: FileSchema, config: TableConfiguration) -> TypeFault | None:
@@ -224,14 +335,14 @@ def _shredding_fault(part: MatchedPart, schema: FileSchema, config: TableConfigu
         fault = "a typed value is INT96"
     if fault is not None:
         words = f"of type variant is shredded into columns that cannot be read: {fault},"
-        return TypeFault(rules.VARIANT_SHAPE, seen, "the types of Variant Shredding", words)
+        return TypeFault(VARIANT_SHAPE, seen, "the types of Variant Shredding", words)
     if not any(name in config.features for name in _SHREDDING):
         words = "of type variant is shredded, which the table does not support,"
-        return TypeFault(rules.VARIANT_SHAPE, seen, "struct of metadata and value", words)
+        return TypeFault(VARIANT_SHAPE, seen, "struct of metadata and value", words)
     if not config.is_on(_SHREDDING_ENABLED):
         words = f"of type variant is shredded, which {_SHREDDING_ENABLED} does not allow now,"
         expected = f"{_SHREDDING_ENABLED}=true, or a file from before it was turned off"
-        return TypeFault(rules.VARIANT_SHAPE, seen, expected, words, Severity.INFO)
+        return TypeFault(VARIANT_SHAPE, seen, expected, words, Severity.INFO)
     return None
 
 
@@ -245,15 +356,15 @@ def _time_fault(part: MatchedPart, name: str, schema: FileSchema, config: TableC
         is_forbidden = bool(active(config))
         severity = Severity.ERROR if is_forbidden else Severity.INFO
         words = "is INT96" + (", which Iceberg compatibility forbids," if is_forbidden else "")
-        return TypeFault(rules.TIMESTAMP_UNIT, "INT96", _ICEBERG_UNIT, words, severity)
+        return TypeFault(TIMESTAMP_UNIT, "INT96", _ICEBERG_UNIT, words, severity)
     wants_zone = name == "timestamp"
     if (kind.tz is not None) != wants_zone:
         seen, expected = (f"isAdjustedToUTC={'true' if flag else 'false'}" for flag in (not wants_zone, wants_zone))
         words = f"of type {name} is {'not ' if wants_zone else ''}adjusted to UTC"
-        return TypeFault(rules.TIMESTAMP_NOT_UTC, seen, expected, words)
+        return TypeFault(TIMESTAMP_NOT_UTC, seen, expected, words)
     if kind.unit != "us":
         seen = _UNITS[kind.unit]
-        return TypeFault(rules.TIMESTAMP_UNIT, seen, "microseconds", f"of type {name} is in {seen}")
+        return TypeFault(TIMESTAMP_UNIT, seen, "microseconds", f"of type {name} is in {seen}")
     return None
 
 
@@ -264,7 +375,7 @@ def _primitive_fault(part: MatchedPart, name: str) -> TypeFault | None:
     if not fits(kind, name):
         if types.is_decimal(kind) and decimal_of(name) is not None:
             seen = shown(kind)
-            return TypeFault(rules.DECIMAL_MISMATCH, seen, name, f"of type {name} is {seen}")
+            return TypeFault(DECIMAL_MISMATCH, seen, name, f"of type {name} is {seen}")
         return _mismatch(kind, part.data_type)
     if types.is_unsigned_integer(kind) or types.is_float16(kind) or types.is_fixed_size_binary(kind):
         return _mismatch(kind, part.data_type, Severity.WARNING)
@@ -276,7 +387,7 @@ def _primitive_fault(part: MatchedPart, name: str) -> TypeFault | None:
     is_on_paper = stored_type in WHOLE_BITS and name in _SMALL
     severity = Severity.WARNING if is_on_paper else None
     words = f"of type {name} is {stored_type}, and no type change explains it,"
-    return TypeFault(rules.TYPE_WIDENING_UNRECORDED, stored_type, name, words, severity)
+    return TypeFault(TYPE_WIDENING_UNRECORDED, stored_type, name, words, severity)
 
 
 def _is_wider_on_paper(stored: str, name: str) -> bool:

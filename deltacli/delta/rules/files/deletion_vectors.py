@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from deltacli.arrow import compute as pc
-from deltacli.delta.rules.files import vector_contents, vector_files
-from deltacli.delta.rules.files import vector_rows as rules
-from deltacli.delta.rules.framework.base import Finding
+from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Severity
 from deltacli.delta.rules.framework.view_stats import stats_of
 from deltacli.delta.rules.framework.views import CommitView, FilesView
 from deltacli.delta.vectors.descriptor import fault_of, unique_id
@@ -15,8 +13,154 @@ from deltacli.delta.vectors.z85 import UUID_LENGTH, decode_z85
 from deltacli.typing import ArrowArray, Json, JsonObject
 from deltacli.units import format_count
 
-AREA = rules.AREA
-__all__ = ["AREA", "vector_contents", "vector_files"]  # whose checks belong to this area
+AREA = Area("deletion_vectors")
+
+_SCHEMA = "Deletion Vector Descriptor Schema"
+_STORAGE = "Deletion Vector File Storage Format"
+_VECTORS = "Deletion Vectors"
+_REWRITE = "rewrite the file without its vector, or restore an older version"
+_RECOMMIT = "commit the same add again with a correct descriptor, and remove the old one"
+BAD_DESCRIPTOR = AREA.rule(
+    "dv.bad-descriptor",
+    Severity.ERROR,
+    Level.LOG,
+    "A deletion vector descriptor lacks a field, has a negative number, or has an unknown storage type.",
+    spec=_SCHEMA,
+    fix=Fix(
+        broken="no reader finds the vector, so the file cannot be read",
+        repair=_REWRITE,
+        loss="the deletions of the vector",
+    ),
+    example='"deletionVector":{"storageType":"x","pathOrInlineDv":"…","sizeInBytes":34,"cardinality":1}',
+)
+BAD_Z85 = AREA.rule(
+    "dv.bad-z85",
+    Severity.ERROR,
+    Level.LOG,
+    "The z85 text of a deletion vector descriptor cannot be decoded.",
+    spec=_SCHEMA,
+    fix=Fix(
+        broken="no reader finds the vector, so the file cannot be read",
+        repair=_REWRITE,
+        loss="the deletions of the vector",
+    ),
+    example='"deletionVector":{"storageType":"u","pathOrInlineDv":"tooshort",…}',
+)
+INLINE_WITH_OFFSET = AREA.rule(
+    "dv.inline-with-offset",
+    Severity.ERROR,
+    Level.LOG,
+    "An inline deletion vector has an offset.",
+    spec=_SCHEMA,
+    fix=Fix(broken="some readers refuse the descriptor", repair=_RECOMMIT, loss="nothing"),
+    example='"deletionVector":{"storageType":"i","offset":1,…}',
+)
+ABSOLUTE_NOT_ABSOLUTE = AREA.rule(
+    "dv.absolute-not-absolute",
+    Severity.ERROR,
+    Level.LOG,
+    "A deletion vector of storage type p has a path that is not absolute.",
+    spec=_SCHEMA,
+    fix=Fix(broken="readers look for the file in different places", repair=_RECOMMIT, loss="nothing"),
+    example='"deletionVector":{"storageType":"p","pathOrInlineDv":"dv/deletion_vector_1.bin",…}',
+)
+OFFSET_ZERO = AREA.rule(
+    "dv.offset-zero-vs-null",
+    Severity.WARNING,
+    Level.LOG,
+    "A deletion vector in a file has offset 0 or no offset, but the first byte of such a file is its version.",
+    spec=_STORAGE,
+    fix=Fix(
+        broken="readers start at different bytes, and offsets 0 and null give one vector two ids",
+        repair=_RECOMMIT,
+        loss="nothing",
+    ),
+    example='"deletionVector":{"storageType":"u","offset":0,…}',
+)
+EMPTY = AREA.rule(
+    "dv.empty",
+    Severity.WARNING,
+    Level.LOG,
+    "A deletion vector deletes no row.",
+    spec=_VECTORS,
+    fix=Fix(
+        broken="nothing, but readers open a file without need",
+        repair="commit the add without the vector",
+        loss="nothing",
+    ),
+    example='"deletionVector":{…,"cardinality":0}',
+)
+NUM_RECORDS_MISSING = AREA.rule(
+    "dv.num-records-missing",
+    Severity.ERROR,
+    Level.LOG,
+    "The statistics of a file with a deletion vector have no numRecords.",
+    spec="Writer Requirements for Deletion Vectors",
+    fix=Fix(
+        broken="the remaining rows cannot be counted",
+        repair="commit the same add again with numRecords from the file's footer",
+        loss="nothing",
+    ),
+    example='{"add":{…,"deletionVector":{…}}} without stats',
+)
+FEATURE_MISSING = AREA.rule(
+    "dv.feature-missing",
+    Severity.ERROR,
+    Level.LOG,
+    "A file has a deletion vector, but the protocol does not support them.",
+    spec=_VECTORS,
+    fix=Fix(
+        broken="readers that trust the protocol show the deleted rows again",
+        repair="commit a protocol that supports deletionVectors",
+        loss="nothing",
+    ),
+    example='"deletionVector":{…} under {"protocol":{"minReaderVersion":1,"minWriterVersion":2}}',
+)
+WRITTEN_WHILE_DISABLED = AREA.rule(
+    "dv.written-while-disabled",
+    Severity.WARNING,
+    Level.LOG,
+    "A commit writes a new deletion vector while delta.enableDeletionVectors is not true.",
+    spec="Writer Requirements for Deletion Vectors",
+    fix=Fix(broken="nothing: readers apply the vector", repair="no repair needed", loss="nothing"),
+    example='a new "deletionVector":{…} in a table without delta.enableDeletionVectors',
+)
+ICEBERG_CONFLICT = AREA.rule(
+    "dv.iceberg-conflict",
+    Severity.ERROR,
+    Level.LOG,
+    "A file has a deletion vector while icebergCompatV1 or V2 is on.",
+    spec="Writer Requirements for IcebergCompatV1 and V2",
+    fix=Fix(
+        broken="Iceberg readers show the deleted rows",
+        repair="rewrite the files that have vectors (REORG … APPLY (PURGE))",
+        loss="nothing",
+    ),
+    example='"deletionVector":{…} under delta.enableIcebergCompatV2=true',
+)
+ALL_ROWS = AREA.rule(
+    "dv.all-rows",
+    Severity.INFO,
+    Level.LOG,
+    "A deletion vector deletes every row of its file.",
+    spec=_VECTORS,
+    fix=Fix(
+        broken="nothing, but readers open a file that has no rows left",
+        repair="commit a remove of the file",
+        loss="nothing",
+    ),
+    example='"deletionVector":{…,"cardinality":10},"stats":"{\\"numRecords\\":10}"',
+)
+HIDDEN_PREFIX = AREA.rule(
+    "dv.random-prefix-dir",
+    Severity.INFO,
+    Level.LOG,
+    "The directory of a deletion vector has a hidden name.",
+    spec=_SCHEMA,
+    fix=Fix(broken="tools that skip hidden names miss the vector", repair=_RECOMMIT, loss="nothing"),
+    example='"deletionVector":{"storageType":"u","pathOrInlineDv":"_ab^-aqEH.-t@S}K{vb[*k^",…}',
+)
+
 
 _FEATURE = "deletionVectors"
 _ENABLED = "delta.enableDeletionVectors"
@@ -62,7 +206,7 @@ def _vectors_of(view: FilesView) -> _Vectors | None:
     return vectors
 
 
-@AREA.check(FilesView, rules.BAD_DESCRIPTOR, rules.EMPTY)
+@AREA.check(FilesView, BAD_DESCRIPTOR, EMPTY)
 def descriptors_without_sense(view: FilesView) -> Iterator[Finding]:
     """Missing fields, unknown storage types and impossible numbers."""
     vectors = _vectors_of(view)
@@ -74,7 +218,7 @@ def descriptors_without_sense(view: FilesView) -> Iterator[Finding]:
         kind = vectors.kind[index].as_py()
         text = f"the storage type of the deletion vector is {kind!r}"
         place = view.place(vectors.row(index))
-        yield rules.BAD_DESCRIPTOR.at(place, text, seen=kind, expected=", ".join(known))
+        yield BAD_DESCRIPTOR.at(place, text, seen=kind, expected=", ".join(known))
     for name, values in (
         ("storageType", vectors.kind),
         ("pathOrInlineDv", vectors.text),
@@ -84,7 +228,7 @@ def descriptors_without_sense(view: FilesView) -> Iterator[Finding]:
         if values.null_count:
             for index in _indices(pc.is_null(values)):
                 text = f"the deletion vector has no {name}"
-                yield rules.BAD_DESCRIPTOR.at(view.place(vectors.row(index)), text, expected=name)
+                yield BAD_DESCRIPTOR.at(view.place(vectors.row(index)), text, expected=name)
     for name, values in (
         ("offset", vectors.offset),
         ("sizeInBytes", vectors.size),
@@ -94,19 +238,19 @@ def descriptors_without_sense(view: FilesView) -> Iterator[Finding]:
             seen = values[index].as_py()
             text = f"{name} of the deletion vector is negative"
             place = view.place(vectors.row(index))
-            yield rules.BAD_DESCRIPTOR.at(place, text, seen=seen, expected="0 or more")
+            yield BAD_DESCRIPTOR.at(place, text, seen=seen, expected="0 or more")
     for index in _indices(pc.equal(vectors.cardinality, 0)):
         text = "the deletion vector deletes no row"
-        yield rules.EMPTY.at(view.place(vectors.row(index)), text, seen=0, expected="1 or more")
+        yield EMPTY.at(view.place(vectors.row(index)), text, seen=0, expected="1 or more")
 
 
 @AREA.check(
     FilesView,
-    rules.BAD_Z85,
-    rules.INLINE_WITH_OFFSET,
-    rules.ABSOLUTE_NOT_ABSOLUTE,
-    rules.OFFSET_ZERO,
-    rules.HIDDEN_PREFIX,
+    BAD_Z85,
+    INLINE_WITH_OFFSET,
+    ABSOLUTE_NOT_ABSOLUTE,
+    OFFSET_ZERO,
+    HIDDEN_PREFIX,
 )
 def places_of_vectors(view: FilesView) -> Iterator[Finding]:
     """Where the descriptor says that the vector is."""
@@ -118,23 +262,23 @@ def places_of_vectors(view: FilesView) -> Iterator[Finding]:
     for index in _indices(pc.and_(inline, pc.is_valid(vectors.offset))):
         text = "the inline deletion vector has an offset"
         seen = vectors.offset[index].as_py()
-        yield rules.INLINE_WITH_OFFSET.at(view.place(vectors.row(index)), text, seen=seen, expected="none")
+        yield INLINE_WITH_OFFSET.at(view.place(vectors.row(index)), text, seen=seen, expected="none")
     relative = pc.and_not(vectors.of_kind("p"), pc.match_substring_regex(vectors.text, _ABSOLUTE))
     for index in _indices(relative):
         text = "the path of the deletion vector is not absolute, as its storage type says"
         seen = vectors.text[index].as_py()
         place = view.place(vectors.row(index))
-        yield rules.ABSOLUTE_NOT_ABSOLUTE.at(place, text, seen=seen, expected="an absolute path")
+        yield ABSOLUTE_NOT_ABSOLUTE.at(place, text, seen=seen, expected="an absolute path")
     in_file = pc.and_(vectors.of_kind("u", "p"), pc.equal(pc.coalesce(vectors.offset, 0), 0))
     for index in _indices(in_file):
         seen = vectors.offset[index].as_py()
         text = "the deletion vector has no offset in its file" if seen is None else "the offset is that of the version"
         place = view.place(vectors.row(index))
-        yield rules.OFFSET_ZERO.at(place, text, seen="none" if seen is None else seen, expected="1 or more")
+        yield OFFSET_ZERO.at(place, text, seen="none" if seen is None else seen, expected="1 or more")
     for index in _indices(pc.and_(vectors.of_kind("u"), pc.match_substring_regex(vectors.text, _HIDDEN))):
         prefix = vectors.text[index].as_py()[:-UUID_LENGTH]
         text = f"the directory {prefix} of the deletion vector has a hidden name"
-        yield rules.HIDDEN_PREFIX.at(view.place(vectors.row(index)), text, seen=prefix, expected="no leading _ or .")
+        yield HIDDEN_PREFIX.at(view.place(vectors.row(index)), text, seen=prefix, expected="no leading _ or .")
 
 
 def _bad_texts(view: FilesView, vectors: _Vectors) -> Iterator[Finding]:
@@ -146,14 +290,14 @@ def _bad_texts(view: FilesView, vectors: _Vectors) -> Iterator[Finding]:
         if vectors.kind[index].as_py() == "i":
             if not descriptor or decode_z85(descriptor) is None:
                 text = "the inline deletion vector is not z85 text"
-                yield rules.BAD_Z85.at(place, text, seen=descriptor, expected="z85, five characters for four bytes")
+                yield BAD_Z85.at(place, text, seen=descriptor, expected="z85, five characters for four bytes")
         elif len(descriptor) < UUID_LENGTH or decode_z85(descriptor[-UUID_LENGTH:]) is None:
             text = "the name of the deletion vector's file is not a UUID in z85"
             expected = f"{UUID_LENGTH} characters of z85, after a prefix if there is one"
-            yield rules.BAD_Z85.at(place, text, seen=descriptor, expected=expected)
+            yield BAD_Z85.at(place, text, seen=descriptor, expected=expected)
 
 
-@AREA.check(FilesView, rules.NUM_RECORDS_MISSING, rules.ALL_ROWS)
+@AREA.check(FilesView, NUM_RECORDS_MISSING, ALL_ROWS)
 def records_beside_vectors(view: FilesView) -> Iterator[Finding]:
     """Files whose records are unknown, or all deleted."""
     vectors = _vectors_of(view)
@@ -163,7 +307,7 @@ def records_beside_vectors(view: FilesView) -> Iterator[Finding]:
     for index in _indices(pc.and_(pc.equal(records, vectors.cardinality), pc.greater(records, 0))):
         seen = records[index].as_py()
         text = f"the deletion vector deletes all {format_count(seen)} rows of the file"
-        yield rules.ALL_ROWS.at(view.place(vectors.row(index)), text, seen=seen, expected=f"fewer than {seen}")
+        yield ALL_ROWS.at(view.place(vectors.row(index)), text, seen=seen, expected=f"fewer than {seen}")
     stats = view.adds.column("stats")
     if not records.null_count or (view.versions is None and stats.null_count == len(stats)):
         return  # a checkpoint may keep its statistics in columns alone
@@ -171,10 +315,10 @@ def records_beside_vectors(view: FilesView) -> Iterator[Finding]:
     for index in _indices(pc.is_null(records)):
         if vectors.row(index) not in faulty:
             text = "the file has a deletion vector, but its statistics have no numRecords"
-            yield rules.NUM_RECORDS_MISSING.at(view.place(vectors.row(index)), text, expected="numRecords")
+            yield NUM_RECORDS_MISSING.at(view.place(vectors.row(index)), text, expected="numRecords")
 
 
-@AREA.check(FilesView, rules.FEATURE_MISSING, rules.ICEBERG_CONFLICT)
+@AREA.check(FilesView, FEATURE_MISSING, ICEBERG_CONFLICT)
 def vectors_that_must_not_be(view: FilesView) -> Iterator[Finding]:
     """Vectors under a protocol or properties that rule them out. Once for all files of a view."""
     vectors = _vectors_of(view)
@@ -187,15 +331,15 @@ def vectors_that_must_not_be(view: FilesView) -> Iterator[Finding]:
     if _FEATURE not in features:
         text = f"there is a deletion vector{many}, but the protocol does not support deletionVectors"
         expected = f"{_FEATURE} among the features"
-        yield rules.FEATURE_MISSING.at(place, text, seen=", ".join(sorted(features)), expected=expected)
+        yield FEATURE_MISSING.at(place, text, seen=", ".join(sorted(features)), expected=expected)
     for name in ("icebergCompatV1", "icebergCompatV2"):
         key = f"delta.enableI{name[1:]}"
         if name in features and view.config.is_on(key):
             text = f"there is a deletion vector{many}, and {name} is on"
-            yield rules.ICEBERG_CONFLICT.at(place, text, seen=f"{key}=true", expected="no deletion vectors")
+            yield ICEBERG_CONFLICT.at(place, text, seen=f"{key}=true", expected="no deletion vectors")
 
 
-@AREA.check(CommitView, rules.WRITTEN_WHILE_DISABLED)
+@AREA.check(CommitView, WRITTEN_WHILE_DISABLED)
 def vectors_written_while_disabled(view: CommitView) -> Iterator[Finding]:
     """Vectors that the file did not have before, in a version that forbids to write any."""
     config = view.after
@@ -210,7 +354,7 @@ def vectors_written_while_disabled(view: CommitView) -> Iterator[Finding]:
         path = str(placed.action.get("path"))
         text = "the commit writes a deletion vector, which the table's properties do not allow"
         place = view.place(placed.line, path)
-        yield rules.WRITTEN_WHILE_DISABLED.at(place, text, seen=config.properties.get(_ENABLED), expected="true")
+        yield WRITTEN_WHILE_DISABLED.at(place, text, seen=config.properties.get(_ENABLED), expected="true")
 
 
 def _is_new(view: CommitView, add: JsonObject, vector: dict[str, Json]) -> bool:

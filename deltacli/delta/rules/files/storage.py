@@ -15,8 +15,7 @@ from deltacli.delta.log.place import Place
 from deltacli.delta.paths.locate_paths import are_absolute, is_hidden, locate, locate_all, text_of
 from deltacli.delta.paths.path_decoding import decode
 from deltacli.delta.protocol.retention import deleted_file_retention_ms
-from deltacli.delta.rules.files import storage_rows as rows
-from deltacli.delta.rules.framework.base import Finding
+from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Severity
 from deltacli.delta.rules.framework.file_views import VANISHED, FileFaultView
 from deltacli.delta.rules.framework.stored_files import newest_removals, place_of
 from deltacli.delta.rules.framework.views import StateView, StorageView
@@ -27,7 +26,146 @@ from deltacli.units import format_size, format_timestamp, plural
 if TYPE_CHECKING:
     import pyarrow
 
-AREA = rows.AREA
+AREA = Area("storage")
+
+FILE_MISSING = AREA.rule(
+    "data.file-missing",
+    Severity.ERROR,
+    Level.LISTING,
+    "A live file is missing.",
+    seed="000: Add File and Remove File",
+    spec="Add File and Remove File",
+    fix=Fix(
+        broken="readers of the newest version fail, or lose the rows of the file",
+        repair="restore the object from a backup or an older version of it; else commit a remove of the file",
+        loss="the rows of the file, if there is no backup",
+    ),
+    example="an add of part-00001.parquet, and no part-00001.parquet",
+)
+FILE_MISSING_TOMBSTONED = AREA.rule(
+    "data.file-missing-tombstoned",
+    Severity.INFO,
+    Level.LISTING,
+    "A removed file is gone although its retention is not over.",
+    seed="000: Overview",
+    spec="Overview; Add File and Remove File",
+    fix=Fix(
+        broken="versions that still had the file cannot be read; running readers of them fail",
+        repair="none, unless a backup has the file",
+        loss="time travel to these versions",
+    ),
+    example="a remove of yesterday, a retention of 7 days, and no such file",
+)
+SIZE_MISMATCH = AREA.rule(
+    "data.size-mismatch",
+    Severity.ERROR,
+    Level.LISTING,
+    "The size of a live file differs from the size in its add.",
+    seed="000: Add File and Remove File",
+    spec="Add File and Remove File",
+    fix=Fix(
+        broken="the file was overwritten or cut off; readers look for its footer in the wrong place",
+        repair="restore the object; if the file is right, commit the same add with its true size",
+        loss="the rows of the file, if it was cut off",
+    ),
+    example='{"add":{"path":"part-00001.parquet","size":1001,…}} and a file of 1000 bytes',
+)
+MODIFIED_AFTER_ADD = AREA.rule(
+    "data.modified-after-add",
+    Severity.WARNING,
+    Level.LISTING,
+    "A live file was modified after the commit that added it.",
+    spec="Data Files",
+    fix=Fix(
+        broken="data files are never overwritten: statistics may be wrong, and readers may have seen two contents",
+        repair="restore the older version of the object",
+        loss="the rows of one of the two contents",
+    ),
+    example="a file of 12:00, added by a commit of 11:00",
+)
+ORPHAN = AREA.rule(
+    "data.orphan",
+    Severity.INFO,
+    Level.LISTING,
+    "A file that the log does not name is older than the retention of removed files.",
+    seed="000: Overview",
+    spec="Overview",
+    fix=Fix(
+        broken="nothing: it takes space; a writer failed before its commit, or the log that named it was cleaned up",
+        repair="vacuum",
+        loss="nothing from the table",
+    ),
+    example="part-00009.parquet of last month, named by no commit",
+)
+ORPHAN_YOUNG = AREA.rule(
+    "data.orphan-young",
+    Severity.INFO,
+    Level.LISTING,
+    "A file that the log does not name is younger than the retention of removed files.",
+    seed="000: Overview",
+    spec="Overview",
+    fix=Fix(
+        broken="nothing: a writer may be about to commit it",
+        repair="no repair needed; a later vacuum deletes it if it is not committed",
+        loss="nothing from the table",
+    ),
+    example="part-00009.parquet of today, named by no commit",
+)
+EXPIRED_TOMBSTONE_PRESENT = AREA.rule(
+    "data.expired-tombstone-present",
+    Severity.INFO,
+    Level.LISTING,
+    "A removed file still exists although its retention has ended.",
+    seed="000: Overview",
+    spec="Overview; Add File and Remove File",
+    fix=Fix(
+        broken="nothing: it takes space",
+        repair="vacuum",
+        loss="time travel to versions that still had the file",
+    ),
+    example="a remove of last month, a retention of 7 days, and the file",
+)
+SMALL_FILES = AREA.rule(
+    "data.small-files",
+    Severity.INFO,
+    Level.LISTING,
+    "Most of the live files, and at least a hundred, have less than 16 MiB.",
+    spec="Delta-Spark: OPTIMIZE",
+    fix=Fix(
+        broken="nothing: reading needs a request and a file open for each file",
+        repair="compact the table with an engine (OPTIMIZE), or partition it less finely",
+        loss="nothing",
+    ),
+    example="5,000 files of 20 KiB",
+)
+UNREACHABLE = AREA.rule(
+    "data.unreachable",
+    Severity.WARNING,
+    Level.LISTING,
+    "Live files are on a store that was not checked.",
+    seed="000: Add File and Remove File",
+    spec="Add File and Remove File",
+    fix=Fix(
+        broken="nothing known: whether these files exist was not checked",
+        repair="check them from a machine that can reach that store",
+        loss="nothing",
+    ),
+    example='{"add":{"path":"s3://other-bucket/part-00001.parquet",…}}',
+)
+SHARED_FILE = AREA.rule(
+    "data.shared-file",
+    Severity.WARNING,
+    Level.LOG,
+    "Live files are outside the table's directory, as in a shallow clone.",
+    spec="Delta-Spark: shallow clones",
+    fix=Fix(
+        broken="the table they belong to does not know about this one, so its vacuum may delete them",
+        repair="copy the rows (a deep clone); until then vacuum the other table with a long retention",
+        loss="the rows of these files, after a vacuum of the other table",
+    ),
+    example='{"add":{"path":"file:///lake/source/part-00001.parquet",…}}',
+)
+
 
 SMALL_FILE_BYTES = 16 << 20
 MANY_SMALL_FILES = 100
@@ -134,14 +272,14 @@ def _rows_of(mask: ArrowArray) -> list[int]:
 
 @AREA.check(
     StorageView,
-    rows.FILE_MISSING,
-    rows.SIZE_MISMATCH,
-    rows.MODIFIED_AFTER_ADD,
-    rows.UNREACHABLE,
-    rows.ORPHAN,
-    rows.ORPHAN_YOUNG,
-    rows.EXPIRED_TOMBSTONE_PRESENT,
-    rows.FILE_MISSING_TOMBSTONED,
+    FILE_MISSING,
+    SIZE_MISMATCH,
+    MODIFIED_AFTER_ADD,
+    UNREACHABLE,
+    ORPHAN,
+    ORPHAN_YOUNG,
+    EXPIRED_TOMBSTONE_PRESENT,
+    FILE_MISSING_TOMBSTONED,
 )
 def log_against_listing(view: StorageView) -> Iterator[Finding]:
     """One comparison for all of them: both sides may be a million."""
@@ -153,7 +291,7 @@ def log_against_listing(view: StorageView) -> Iterator[Finding]:
     yield from _removed_and_unknown(compared)
 
 
-@AREA.check(FileFaultView, rows.FILE_MISSING)
+@AREA.check(FileFaultView, FILE_MISSING)
 def files_that_vanished(view: FileFaultView) -> Iterator[Finding]:
     """A file that was deleted after the listing: the comparison with the listing has seen it."""
     if view.fault.code == VANISHED:
@@ -167,7 +305,7 @@ def _missing(compared: Compared) -> Iterator[Finding]:
 
 def _file_missing(place: Place) -> Finding:
     message = f"the live file {place.key} is not there: readers of the newest version fail"
-    return rows.FILE_MISSING.at(place, message, seen="no such file")
+    return FILE_MISSING.at(place, message, seen="no such file")
 
 
 def _elsewhere(compared: Compared) -> Iterator[Finding]:
@@ -185,7 +323,7 @@ def _elsewhere(compared: Compared) -> Iterator[Finding]:
     for store, count in unknown.items():
         files = "1 live file lies" if count == 1 else f"{count:,} live files lie"
         message = f"{files} on {store}, which was not looked at"
-        yield rows.UNREACHABLE.at(first[store], message, seen=count)
+        yield UNREACHABLE.at(first[store], message, seen=count)
 
 
 def _of_other_size(compared: Compared) -> Iterator[Finding]:
@@ -197,7 +335,7 @@ def _of_other_size(compared: Compared) -> Iterator[Finding]:
     sizes = pc.take(stored, found).to_pylist() if found else []
     for (place, add), size in zip(compared.at(found), sizes, strict=True):
         message = f"{place.key} has {size:,} bytes, the log says {add['size']:,}"
-        yield rows.SIZE_MISMATCH.at(place, message, seen=size, expected=add["size"])
+        yield SIZE_MISMATCH.at(place, message, seen=size, expected=add["size"])
 
 
 def _overwritten(compared: Compared) -> Iterator[Finding]:
@@ -219,7 +357,7 @@ def _overwritten(compared: Compared) -> Iterator[Finding]:
     for (place, _), time in zip(compared.at(found), modified, strict=True):
         message = f"{place.key} was modified after version {place.version} had added it: it was overwritten"
         expected = f"<= {format_timestamp(by_version[place.version or 0])}"
-        yield rows.MODIFIED_AFTER_ADD.at(place, message, seen=format_timestamp(time), expected=expected)
+        yield MODIFIED_AFTER_ADD.at(place, message, seen=format_timestamp(time), expected=expected)
 
 
 def _removed_and_unknown(compared: Compared) -> Iterator[Finding]:
@@ -233,25 +371,23 @@ def _removed_and_unknown(compared: Compared) -> Iterator[Finding]:
         if not view.may_be_there(path) and path not in live_and_gone and removed_ms >= threshold:
             message = f"the removed file {path} is gone before its retention is over: older versions cannot be read"
             seen = f"removed {format_timestamp(removed_ms)}"
-            yield rows.FILE_MISSING_TOMBSTONED.at(Place(path, key=path), message, seen=seen)
+            yield FILE_MISSING_TOMBSTONED.at(Place(path, key=path), message, seen=seen)
     for path in _not_live(compared):
         if path not in removed:
             yield _orphan(view, path, threshold)
         elif removed[path] < threshold:
             message = f"{path} was removed, and its retention is over: a vacuum would delete it"
             seen, expected = f"removed {format_timestamp(removed[path])}", f">= {format_timestamp(threshold)}"
-            yield rows.EXPIRED_TOMBSTONE_PRESENT.at(Place(path), message, seen=seen, expected=expected)
+            yield EXPIRED_TOMBSTONE_PRESENT.at(Place(path), message, seen=seen, expected=expected)
 
 
 def _orphan(view: StorageView, path: str, threshold: int) -> Finding:
     file = view.files[path]
     size, seen = format_size(file.size_bytes), format_timestamp(file.modified_ms)
     if file.modified_ms < threshold:
-        return rows.ORPHAN.at(
-            Place(path), f"nothing in the log names {path} ({size}): a vacuum would delete it", seen=seen
-        )
+        return ORPHAN.at(Place(path), f"nothing in the log names {path} ({size}): a vacuum would delete it", seen=seen)
     message = f"nothing in the log names {path} ({size}): it is in flight, or left over"
-    return rows.ORPHAN_YOUNG.at(Place(path), message, seen=seen)
+    return ORPHAN_YOUNG.at(Place(path), message, seen=seen)
 
 
 def _not_live(compared: Compared) -> Iterator[str]:
@@ -272,7 +408,7 @@ def _not_live(compared: Compared) -> Iterator[str]:
             yield name
 
 
-@AREA.check(StateView, rows.SHARED_FILE)
+@AREA.check(StateView, SHARED_FILE)
 def files_of_another_table(view: StateView) -> Iterator[Finding]:
     """Live files at absolute paths outside the table, as in a shallow clone."""
     if not view.uri:
@@ -282,14 +418,14 @@ def files_of_another_table(view: StateView) -> Iterator[Finding]:
     if outside:
         files = plural(len(outside), "live file")
         message = f"{files} outside the table's directory: a vacuum of the table they belong to may delete them"
-        yield rows.SHARED_FILE.at(view.place(outside[0]), message, seen=outside[0])
+        yield SHARED_FILE.at(view.place(outside[0]), message, seen=outside[0])
 
 
-@AREA.check(StateView, rows.SMALL_FILES)
+@AREA.check(StateView, SMALL_FILES)
 def many_small_files(view: StateView) -> Iterator[Finding]:
     """Each file costs a reader a request and an opening."""
     sizes = view.live.column("size")
     small = pc.sum(pc.less(sizes, SMALL_FILE_BYTES)).as_py() or 0
     if small >= MANY_SMALL_FILES and 2 * small > len(sizes):
         message = f"{small:,} of {len(sizes):,} live files have less than {format_size(SMALL_FILE_BYTES)}"
-        yield rows.SMALL_FILES.at(view.place(), message, seen=small, expected=f"< {MANY_SMALL_FILES}")
+        yield SMALL_FILES.at(view.place(), message, seen=small, expected=f"< {MANY_SMALL_FILES}")

@@ -4,36 +4,126 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from deltacli.delta.rules.files import vector_rows as rules
-from deltacli.delta.rules.framework.base import Finding, Severity
+from deltacli.delta.rules.files.vector_files import FILE_MISSING
+from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Severity
 from deltacli.delta.rules.framework.file_views import VectorsView
 from deltacli.delta.stats.record_counts import num_records_column
 from deltacli.delta.vectors.roaring import NATIVE, PORTABLE
 from deltacli.units import plural
 
+AREA = Area("deletion_vectors")
+
+_SCHEMA = "Deletion Vector Descriptor Schema"
+_STORAGE = "Deletion Vector File Storage Format"
+_FORMAT = "Deletion Vector Format"
+_VECTORS = "Deletion Vectors"
+_REWRITE = "rewrite the file without its vector, or restore an older version"
+_UNREADABLE = "the file cannot be read, or its deleted rows come back"
+_RESTORE = "restore the file of the vector from a backup, or restore the previous version of the table"
+_DELETIONS = "the deletions"
+_RECOMMIT = "commit the same add again with a correct descriptor, and remove the old one"
+FILE_TOO_SHORT = AREA.rule(
+    "dv.file-too-short",
+    Severity.ERROR,
+    Level.FOOTERS,
+    "The file of a deletion vector ends before the vector does.",
+    spec=_STORAGE,
+    fix=Fix(broken=_UNREADABLE, repair=_RESTORE, loss=_DELETIONS),
+    example='"offset":1,"sizeInBytes":40 and a file of 30 bytes',
+)
+FILE_VERSION = AREA.rule(
+    "dv.file-version",
+    Severity.ERROR,
+    Level.FOOTERS,
+    "A file of deletion vectors is notgin with version 1.",
+    spec=_STORAGE,
+    fix=Fix(broken=_UNREADABLE, repair=_RESTORE, loss=_DELETIONS),
+    example="a deletion_vector_….bin whose first byte is 2",
+)
+SIZE_MISMATCH = AREA.rule(
+    "dv.size-mismatch",
+    Severity.ERROR,
+    Level.FOOTERS,
+    "The size of a deletion vector, in its file or in its text, differs from its descriptor.",
+    spec=_STORAGE,
+    fix=Fix(broken=_UNREADABLE, repair=_RESTORE, loss=_DELETIONS),
+    example='"sizeInBytes":40 and the size 34 before the vector in the file',
+)
+CRC_MISMATCH = AREA.rule(
+    "dv.crc-mismatch",
+    Severity.ERROR,
+    Level.FOOTERS,
+    "The checksum of a deletion vector does not match its bytes.",
+    spec=_STORAGE,
+    fix=Fix(broken=_UNREADABLE, repair=_RESTORE, loss=_DELETIONS),
+    example="a vector with one bit flipped",
+)
+MAGIC = AREA.rule(
+    "dv.magic",
+    Severity.ERROR,
+    Level.FOOTERS,
+    "A deletion vector is notgin with the number 1681511377. The number 1681511376, which Delta-Spark reads, is a "
+    "warning.",
+    spec=_FORMAT,
+    fix=Fix(broken=_UNREADABLE, repair=_REWRITE, loss=_DELETIONS),
+    example="a vector whose first four bytes are zero",
+)
+BITMAP_CORRUPT = AREA.rule(
+    "dv.bitmap-corrupt",
+    Severity.ERROR,
+    Level.FOOTERS,
+    "A deletion vector is not a Roaring bitmap of 63-bit row numbers in ascending order.",
+    spec=_FORMAT,
+    fix=Fix(broken=_UNREADABLE, repair=_REWRITE, loss=_DELETIONS),
+    example="a vector of two bitmaps, the second of which has the lower key",
+)
+CARDINALITY_MISMATCH = AREA.rule(
+    "dv.cardinality-mismatch",
+    Severity.ERROR,
+    Level.FOOTERS,
+    "The number of rows that a deletion vector deletes differs from its descriptor.",
+    spec=_SCHEMA,
+    fix=Fix(broken="readers refuse the file, or count its rows wrongly", repair=_RECOMMIT, loss="nothing"),
+    example='"cardinality":6 and a vector of five rows',
+)
+ROW_OUT_OF_RANGE = AREA.rule(
+    "dv.row-out-of-range",
+    Severity.ERROR,
+    Level.FOOTERS,
+    "A deletion vector deletes a row that is not in its file.",
+    spec=_VECTORS,
+    fix=Fix(
+        broken="the vector may belong to another file, so the wrong rows may be deleted and deleted rows may reappear",
+        repair=_REWRITE,
+        loss=_DELETIONS,
+    ),
+    example="a vector with row 12, of a file of ten rows",
+)
+
+
 _BY_ID = {
     rule.id: rule
     for rule in (
-        rules.FILE_MISSING,
-        rules.FILE_TOO_SHORT,
-        rules.FILE_VERSION,
-        rules.SIZE_MISMATCH,
-        rules.CRC_MISMATCH,
-        rules.MAGIC,
-        rules.BITMAP_CORRUPT,
-        rules.CARDINALITY_MISMATCH,
+        FILE_MISSING,
+        FILE_TOO_SHORT,
+        FILE_VERSION,
+        SIZE_MISMATCH,
+        CRC_MISMATCH,
+        MAGIC,
+        BITMAP_CORRUPT,
+        CARDINALITY_MISMATCH,
     )
 }
 
 
-@rules.AREA.check(VectorsView, *_BY_ID.values())
+@AREA.check(VectorsView, *_BY_ID.values())
 def bytes_of_vectors(view: VectorsView) -> Iterator[Finding]:
     """Report what keeps readers from using a vector. Faults of descriptors are reported from commits alone."""
     for facts in view.vectors:
         if facts.is_native:
             message = f"the deletion vector of {view.place(facts.row).key} has the older layout of Delta-Spark"
             place = view.place(facts.row)
-            yield rules.MAGIC.at(place, message, seen=NATIVE, expected=PORTABLE, severity=Severity.WARNING)
+            yield MAGIC.at(place, message, seen=NATIVE, expected=PORTABLE, severity=Severity.WARNING)
         rule = None if facts.code is None else _BY_ID.get(facts.code)
         if rule is not None:
             place = view.place(facts.row)
@@ -41,7 +131,7 @@ def bytes_of_vectors(view: VectorsView) -> Iterator[Finding]:
             yield rule.at(place, message, seen=facts.seen, expected=facts.expected)
 
 
-@rules.AREA.check(VectorsView, rules.ROW_OUT_OF_RANGE)
+@AREA.check(VectorsView, ROW_OUT_OF_RANGE)
 def rows_that_are_none(view: VectorsView) -> Iterator[Finding]:
     """Check for rows beyond the last row of the file. The row count comes from the footer, or from the log if there is
     no footer.
@@ -53,4 +143,4 @@ def rows_that_are_none(view: VectorsView) -> Iterator[Finding]:
             continue
         place = view.place(facts.row)
         message = f"the deletion vector of {place.key} deletes row {facts.last}, but the file has {plural(rows, 'row')}"
-        yield rules.ROW_OUT_OF_RANGE.at(place, message, seen=facts.last, expected=f"less than {rows}")
+        yield ROW_OUT_OF_RANGE.at(place, message, seen=facts.last, expected=f"less than {rows}")

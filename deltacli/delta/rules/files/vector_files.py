@@ -9,19 +9,58 @@ from typing import Any
 from deltacli.arrow import compute as pc
 from deltacli.delta.log.place import Place
 from deltacli.delta.paths.path_decoding import canonical, decode
-from deltacli.delta.rules.files import vector_rows as rules
-from deltacli.delta.rules.framework.base import Finding
+from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Severity
 from deltacli.delta.rules.framework.stored_files import place_of
 from deltacli.delta.rules.framework.views import StorageView
 from deltacli.delta.vectors.z85 import vector_file
 from deltacli.units import format_size
+
+AREA = Area("deletion_vectors")
+
+_VECTORS = "Deletion Vectors"
+ABSOLUTE_IN_ROOT = AREA.rule(
+    "dv.absolute-in-root",
+    Severity.WARNING,
+    Level.LOG,
+    "An absolute path of a deletion vector points into the table. The vacuum of Delta-Spark does not protect it.",
+    spec="Delta-Spark: VacuumCommand",
+    fix=Fix(
+        broken="a vacuum may delete the vector, and moving the table breaks the path",
+        repair="commit the same add again with storage type u, and remove the old one",
+        loss="nothing",
+    ),
+    example='"deletionVector":{"storageType":"p","pathOrInlineDv":"s3://bucket/table/deletion_vector_1.bin",…}',
+)
+FILE_MISSING = AREA.rule(
+    "dv.file-missing",
+    Severity.ERROR,
+    Level.LISTING,
+    "The file of a deletion vector does not exist.",
+    spec=_VECTORS,
+    fix=Fix(
+        broken="the data file cannot be read, or its deleted rows come back",
+        repair="restore the file from a backup; or commit the add without the vector",
+        loss="the deletions",
+    ),
+    example='"deletionVector":{"storageType":"u",…} and no deletion_vector_….bin',
+)
+ORPHAN = AREA.rule(
+    "dv.orphan",
+    Severity.INFO,
+    Level.LISTING,
+    "A file of deletion vectors is not named by any file of the log.",
+    spec="Deletion Vector Files",
+    fix=Fix(broken="nothing, but it takes space", repair="vacuum", loss="nothing"),
+    example="deletion_vector_61d16c75-6994-46b7-a15b-8b538852e50e.bin, which no action names",
+)
+
 
 _NAME = re.compile(r"(?:.*/)?deletion_vector_[^/]*\.bin")
 _COLON_ONLY = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:(?!/)")
 "Begins like a URI but is not one: readers resolve it below the table."
 
 
-@rules.AREA.check(StorageView, rules.FILE_MISSING, rules.ABSOLUTE_IN_ROOT)
+@AREA.check(StorageView, FILE_MISSING, ABSOLUTE_IN_ROOT)
 def files_of_live_vectors(view: StorageView) -> Iterator[Finding]:
     """Check that the vectors of live files exist and have the right kind of name. Each file is looked up once."""
     adds = view.live_adds.combine_chunks()
@@ -39,10 +78,10 @@ def files_of_live_vectors(view: StorageView) -> Iterator[Finding]:
                 place = place_of(adds.slice(rows[index].as_py(), 1).to_pylist()[0])
                 if not is_there:
                     message = f"the file {location} of the deletion vector does not exist"
-                    yield rules.FILE_MISSING.at(place, message, seen="missing", expected=location)
+                    yield FILE_MISSING.at(place, message, seen="missing", expected=location)
                 if is_inside:
                     message = f"the deletion vector is named by an absolute path inside the table: {text}"
-                    yield rules.ABSOLUTE_IN_ROOT.at(place, message, seen=text, expected=location)
+                    yield ABSOLUTE_IN_ROOT.at(place, message, seen=text, expected=location)
 
 
 def _look(view: StorageView, kind: str, text: str) -> tuple[str, bool, bool]:
@@ -67,7 +106,7 @@ def _below_root(view: StorageView, path: str) -> str | None:
     return None
 
 
-@rules.AREA.check(StorageView, rules.ORPHAN)
+@AREA.check(StorageView, ORPHAN)
 def files_that_no_vector_names(view: StorageView) -> Iterator[Finding]:
     """Report files of vectors that no live file and no tombstone names."""
     candidates = [path for path in view.files if _NAME.fullmatch(path)]
@@ -78,7 +117,7 @@ def files_that_no_vector_names(view: StorageView) -> Iterator[Finding]:
         if path not in named:
             file = view.files[path]
             message = f"{path} ({format_size(file.size_bytes)}) is not named by any live file or tombstone"
-            yield rules.ORPHAN.at(Place(path), message, seen="unnamed", expected="a deletion vector that names it")
+            yield ORPHAN.at(Place(path), message, seen="unnamed", expected="a deletion vector that names it")
 
 
 def _named_files(view: StorageView) -> set[str]:

@@ -1,59 +1,112 @@
-"""All rules and all checks, collected from the areas."""
+"""All rules and all checks. A module of rules is imported when something looks at what it checks."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import lru_cache
+from collections.abc import Iterator, Mapping
+from functools import cached_property
 from importlib import import_module
-from typing import NamedTuple
 
 from deltacli.delta.rules.framework.base import Area, Check, Rule
 
-AREAS = (
-    "log.log_files",
-    "log.commit_lines",
-    "actions.actions",
-    "paths.paths",
-    "protocol.protocol",
-    "protocol.metadata",
-    "protocol.properties",
-    "schema.schema",
-    "mapping.mapping",
-    "partitions.partitions",
-    "statistics.statistics",
-    "checkpoints.checkpoints",
-    "log.last_checkpoint",
-    "log.checksums",
-    "log.compactions",
-    "files.storage",
-    "files.data_files",
-    "files.deletion_vectors",
-    "actions.change_data",
-    "expressions.expressions",
-    "actions.row_tracking",
-    "log.commit_times",
-    "protocol.clustering",
-    "widening.widening",
-    "protocol.iceberg",
-    "log.history",
+
+class Catalogue:
+    """The rules of a package and their checks. `modules`: each has an `AREA`; and what views its checks look at."""
+
+    def __init__(self, package: str, modules: Mapping[str, str]) -> None:
+        self.package = package
+        self.modules = modules
+
+    @cached_property
+    def rules(self) -> Mapping[str, Rule]:
+        """Every rule by its id, in the order of the modules."""
+        return {rule.id: rule for area in self.areas() for rule in area.rules}
+
+    def areas(self) -> list[Area]:
+        """Return the areas in order, one for all modules of the same name."""
+        merged: dict[str, Area] = {}
+        for name in self.modules:
+            found = self._area(name)
+            area = merged.setdefault(found.name, Area(found.name))
+            area.rules += found.rules
+            area.checks += found.checks
+        return list(merged.values())
+
+    def checks_of(self, view: type) -> Iterator[Check]:
+        """Yield the checks of such views."""
+        for name, views in self.modules.items():
+            if view.__name__ in views.split():
+                yield from (check for check in self._area(name).checks if check.view is view)
+
+    def _area(self, name: str) -> Area:
+        area: Area = import_module(f"{self.package}.{name}").AREA
+        return area
+
+
+CATALOGUE = Catalogue(
+    "deltacli.delta.rules",
+    {
+        "log.log_files": "ListingView StorageView",
+        "log.log_times": "HistoryView ListingView StorageView",
+        "log.commit_lines": "",
+        "actions.commit_contents": "CommitView",
+        "actions.adds_and_removes": "CommitView",
+        "actions.commit_info": "CommitView",
+        "actions.duplicate_actions": "CommitView",
+        "actions.file_fields": "CommitView FilesView",
+        "actions.transactions": "CommitView HistoryView StateView",
+        "paths.paths": "CommitView FilesView",
+        "paths.path_collisions": "CommitView StateView StorageView",
+        "protocol.protocol": "HistoryView ProtocolView TableConfigurationView",
+        "protocol.features": "CommitView HistoryView TableConfigurationView",
+        "protocol.metadata": "HistoryView MetadataView",
+        "protocol.properties": "ListingView MetadataView TableConfigurationView",
+        "schema.schema_changes": "MetadataView",
+        "schema.schema": "MetadataView",
+        "mapping.files": "FileSchemaView",
+        "mapping.history": "MetadataView",
+        "mapping.keys": "FilesView",
+        "mapping.mapping": "MetadataView ProtocolView",
+        "partitions.partitions": "FilesView StateView",
+        "partitions.directories": "FilesView",
+        "statistics.statistics": "CheckpointView FilesView",
+        "statistics.bounds": "FilesView",
+        "statistics.footers": "FootersView",
+        "statistics.messages": "",
+        "statistics.clustering": "FilesView",
+        "statistics.files": "AnswersView FootersView",
+        "checkpoints.contents": "",
+        "checkpoints.columns": "CheckpointView",
+        "checkpoints.state": "CheckpointView",
+        "checkpoints.v2": "CheckpointView ListingView",
+        "checkpoints.checkpoints": "ListingView",
+        "log.last_checkpoint": "HintView ListingView",
+        "log.checksum_files": "ChecksumView",
+        "log.checksums": "ChecksumView ListingView",
+        "log.compactions": "CompactionView ListingView",
+        "files.storage": "FileFaultView StateView StorageView",
+        "files.data_files": "FileFaultView FootersView",
+        "files.data_layout": "AllFootersView FileFaultView FileSchemaView FootersView",
+        "files.data_types": "FileFaultView FileSchemaView",
+        "files.data_columns": "FileSchemaView FootersView",
+        "partitions.contents": "AnswersView",
+        "files.deletion_vectors": "CommitView FilesView",
+        "files.vector_files": "StorageView",
+        "files.vector_contents": "VectorsView",
+        "actions.changed_rows": "ChangeFileView ChangedVersionView",
+        "actions.change_data": "CommitView StorageView",
+        "expressions.texts": "MetadataView TableConfigurationView",
+        "expressions.generated_partitions": "FilesView",
+        "expressions.identity_columns": "MetadataView TableConfigurationView",
+        "expressions.identity_values": "AllRowsView AnswersView",
+        "expressions.row_values": "AllRowsView AnswersView",
+        "actions.row_id_values": "AnswersView",
+        "actions.row_tracking": "CommitView HistoryView StateView TableConfigurationView",
+        "log.commit_times": "CommitView HistoryView ListingView TableConfigurationView",
+        "protocol.clustering": "StateView TableConfigurationView",
+        "widening.entries": "MetadataView TableConfigurationView",
+        "widening.files": "AllFootersView",
+        "widening.history": "MetadataView StateView",
+        "protocol.iceberg": "FilesView StorageView TableConfigurationView",
+        "log.history": "CommitView HistoryView StorageView",
+    },
 )
-"""Modules of this package; each has an `AREA`."""
-
-
-LEFT_OUT: Mapping[str, str] = {}
-"Rules of the reference that cannot be checked on the files of a table, each with its reason."
-
-
-class Catalogue(NamedTuple):
-    """Every rule by its id, in the order of the areas, and every check."""
-
-    rules: Mapping[str, Rule]
-    checks: tuple[Check, ...]
-
-
-@lru_cache(maxsize=1)
-def catalogue() -> Catalogue:
-    """Import the areas and collect their rules and checks."""
-    areas: list[Area] = [import_module(f"deltacli.delta.rules.{name}").AREA for name in AREAS]
-    rules = {rule.id: rule for area in areas for rule in area.rules}
-    return Catalogue(rules, tuple(check for area in areas for check in area.checks))

@@ -143,6 +143,10 @@ _CLASSES = {
 }
 
 UNREADABLE = frozenset(RULES[Risk.UNREADABLE].split())
+UNREADABLE_FILES = frozenset(
+    ["data.not-parquet", "dv.file-too-short", "dv.size-mismatch", "dv.crc-mismatch", "dv.magic", "dv.bitmap-corrupt"]
+)
+"""Those of `UNREADABLE` that only files outside the log show."""
 
 
 def risk_of(finding: Finding) -> Risk | None:

@@ -10,20 +10,14 @@ from collections.abc import Iterator
 from deltacli.delta.log.log_path import LogFileKind
 from deltacli.delta.log.state import read_metadata, read_protocol
 from deltacli.delta.protocol.retention import TRANSACTION_RETENTION
-from deltacli.delta.rules.framework.base import Finding, Fix, Level, Severity
+from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Severity
 from deltacli.delta.rules.framework.views import ChecksumView, ListingView
-from deltacli.delta.rules.log.checksum_files import (
-    AREA,
-    DELETE,
-    comparable,
-    differences,
-    differs,
-    read_checksum,
-    rows_of,
-)
+from deltacli.delta.rules.log.checksum_files import DELETE, comparable, differences, differs, read_checksum, rows_of
 from deltacli.delta.rules.log.configuration_differences import metadata_differences, protocol_differences
 from deltacli.errors import CommitCorrupt
 from deltacli.units import format_ranges
+
+AREA = Area("checksums")
 
 _NUMBERS = ("tableSizeBytes", "numFiles", "numMetadata", "numProtocol")
 

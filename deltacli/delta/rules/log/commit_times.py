@@ -8,20 +8,179 @@ from deltacli.clock_skew import CLOCK_SKEW_MS
 from deltacli.delta.log.commit_times import MAX_TIME_MS
 from deltacli.delta.protocol.features import CATALOG_FEATURES
 from deltacli.delta.protocol.read_property import IN_COMMIT_KEYS, IN_COMMIT_TIMESTAMPS, InCommitKeys, parse_integer
-from deltacli.delta.rules.framework.base import Finding, Severity
+from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Severity
 from deltacli.delta.rules.framework.views import CommitView, HistoryView, ListingView, TableConfigurationView
-from deltacli.delta.rules.log import commit_time_rows as rows
 from deltacli.delta.rules.log.log_files import gaps_of
 from deltacli.delta.rules.log.log_times import is_copied
 from deltacli.units import format_timestamp
 
-AREA = rows.AREA
+AREA = Area("commit_times")
+
+MISSING = AREA.rule(
+    "ict.missing",
+    Severity.ERROR,
+    Level.LOG,
+    "In-commit timestamps are on, but a commit has none.",
+    spec="In-Commit Timestamps",
+    fix=Fix(
+        broken="the version has no time: time travel by timestamp fails or is wrong",
+        repair="past versions cannot be repaired; find the writer that does not support the feature",
+        loss="the true time of that version",
+    ),
+    example='{"commitInfo":{"operation":"WRITE"}} with delta.enableInCommitTimestamps=true',
+)
+NOT_FIRST = AREA.rule(
+    "ict.not-first",
+    Severity.ERROR,
+    Level.LOG,
+    "In-commit timestamps are on, but commitInfo is not the first action of a commit.",
+    spec="In-Commit Timestamps",
+    fix=Fix(
+        broken="readers may read only the first line and find no time",
+        repair="past versions cannot be repaired; find the writer that orders actions differently",
+        loss="nothing",
+    ),
+    example='{"add":{…}} before {"commitInfo":{"inCommitTimestamp":…}}',
+)
+NOT_MONOTONE = AREA.rule(
+    "ict.not-monotone",
+    Severity.ERROR,
+    Level.LOG,
+    "An in-commit timestamp is not later than that of the previous version.",
+    spec="In-Commit Timestamps",
+    fix=Fix(
+        broken="time travel by timestamp searches a sorted list and finds the wrong version",
+        repair="past versions cannot be repaired; check the clocks of the writers",
+        loss="nothing",
+    ),
+    example="inCommitTimestamp 1000 in version 4, 1000 in version 5",
+)
+ENABLEMENT_PROPERTIES = AREA.rule(
+    "ict.enablement-properties",
+    Severity.ERROR,
+    Level.LOG,
+    "The properties that record when in-commit timestamps were enabled are incomplete, missing or wrong.",
+    spec="In-Commit Timestamps",
+    fix=Fix(
+        broken="readers do not know which versions use file times; Delta-Spark fails if one of the two is missing",
+        repair="set both delta.inCommitTimestampEnablement… properties to the first such version and its time",
+        loss="nothing",
+    ),
+    example="delta.inCommitTimestampEnablementVersion=3 without delta.inCommitTimestampEnablementTimestamp",
+)
+ENABLE_BEFORE_MTIME = AREA.rule(
+    "ict.enable-before-mtime",
+    Severity.WARNING,
+    Level.LOG,
+    "The commit that enables in-commit timestamps has one that is not later than the file of the previous version.",
+    spec="In-Commit Timestamps, writer requirement 5",
+    fix=Fix(
+        broken="times of versions decrease there: time travel by timestamp may find the wrong version",
+        repair="past versions cannot be repaired",
+        loss="nothing",
+    ),
+    example="inCommitTimestamp 11:59 in version 3, and a file of 12:00 for version 2",
+)
+FUTURE = AREA.rule(
+    "ict.future",
+    Severity.WARNING,
+    Level.LOG,
+    "An in-commit timestamp is in the future. It is an error if no later one fits 64 bits in microseconds.",
+    spec="In-Commit Timestamps",
+    fix=Fix(
+        broken=(
+            "later commits must use even later timestamps; time travel to now misses the version; if no later "
+            "timestamp fits, nothing can be committed and change data feeds fail"
+        ),
+        repair=(
+            "check the clock of the writer; the fault disappears as time passes. If no later timestamp fits, restore "
+            "the log from a backup"
+        ),
+        loss="nothing; after a restore, the changes of that version and of later ones",
+    ),
+    example="an inCommitTimestamp of tomorrow",
+)
+WITHOUT_FEATURE = AREA.rule(
+    "ict.without-feature",
+    Severity.ERROR,
+    Level.LOG,
+    "In-commit timestamps are enabled in a table that does not support them.",
+    spec="In-Commit Timestamps",
+    fix=Fix(
+        broken="writers need not write them, so versions have no in-commit timestamp",
+        repair="add the feature inCommitTimestamp to the protocol, or unset the property",
+        loss="the true times of versions that have one, if the property is unset",
+    ),
+    example='{"minReaderVersion":1,"minWriterVersion":2} with delta.enableInCommitTimestamps=true',
+)
+UNPUBLISHED_POSSIBLE = AREA.rule(
+    "catalog.unpublished-possible",
+    Severity.INFO,
+    Level.LOG,
+    "A catalog manages the table, so versions may exist that are not in the log yet.",
+    spec="Catalog-managed tables",
+    fix=Fix(broken="nothing: only published versions were checked", repair="no repair needed", loss="nothing"),
+    example='"writerFeatures":["catalogManaged",…]',
+)
+TXNID_MISSING = AREA.rule(
+    "catalog.txnid-missing",
+    Severity.ERROR,
+    Level.LOG,
+    "A catalog manages the table, but a commit has no commitInfo.txnId.",
+    spec="Writer Requirements for Catalog-managed tables",
+    fix=Fix(
+        broken="a writer that loses the response cannot determine whether the commit is its own",
+        repair="past versions cannot be repaired; find the writer that does not support the feature",
+        loss="nothing",
+    ),
+    example='{"commitInfo":{"inCommitTimestamp":…}} with the feature catalogManaged',
+)
+CATALOG_ICT_MISSING = AREA.rule(
+    "catalog.ict-missing",
+    Severity.ERROR,
+    Level.LOG,
+    "A catalog manages the table, but in-commit timestamps are not on.",
+    spec="Catalog-managed tables",
+    fix=Fix(
+        broken="files are published late, so versions have no reliable time",
+        repair="turn in-commit timestamps on through the catalog",
+        loss="the true times of versions until then",
+    ),
+    example='"writerFeatures":["catalogManaged"] without delta.enableInCommitTimestamps=true',
+)
+PUBLISH_ORDER = AREA.rule(
+    "catalog.publish-order",
+    Severity.ERROR,
+    Level.LOG,
+    "A catalog manages the table, and a version is published although an earlier one is not.",
+    spec="Publishing Commits",
+    fix=Fix(
+        broken="the newest version cannot be rebuilt from the log",
+        repair="let the catalog publish the missing version, or restore it from a backup",
+        loss="the changes of the missing version, if the catalog no longer has it",
+    ),
+    example="00000000000000000007.json, 00000000000000000009.json",
+)
+READABLE_PARTIALLY = AREA.rule(
+    "amt.readable-partially",
+    Severity.WARNING,
+    Level.LOG,
+    "The table keeps its state in manifests (adaptiveMetadata). Only its log was checked.",
+    spec="RFC: Iceberg v4 metadata",
+    fix=Fix(
+        broken="nothing known: files named by manifests were not checked",
+        repair="check the table with an engine that supports the feature",
+        loss="nothing",
+    ),
+    example='"readerFeatures":["adaptiveMetadata-preview",…]',
+)
+
 
 MANAGED_BY_CATALOG = frozenset({"catalogManaged", "catalogOwned-preview"})
 ADAPTIVE = frozenset({"adaptiveMetadata", "adaptiveMetadata-preview"})
 
 
-@AREA.check(CommitView, rows.MISSING, rows.NOT_FIRST, rows.NOT_MONOTONE, rows.FUTURE)
+@AREA.check(CommitView, MISSING, NOT_FIRST, NOT_MONOTONE, FUTURE)
 def in_commit_timestamp_of_a_commit(view: CommitView) -> Iterator[Finding]:
     """Spec: In-Commit Timestamps."""
     if not view.after.has_ict or not view.is_readable:
@@ -30,36 +189,36 @@ def in_commit_timestamp_of_a_commit(view: CommitView) -> Iterator[Finding]:
     if found is None:
         seen = "no commitInfo" if view.commit_info is None else (view.commit_info.get("inCommitTimestamp") or "none")
         message = f"version {view.version} has no in-commit timestamp, although they are on"
-        yield rows.MISSING.at(view.place(), message, seen=seen, expected="commitInfo.inCommitTimestamp")
+        yield MISSING.at(view.place(), message, seen=seen, expected="commitInfo.inCommitTimestamp")
         return
     if view.first_kind != "commitInfo":
         message = (
             f"the first action of version {view.version} is {view.first_kind}, but readers expect commitInfo there"
         )
-        yield rows.NOT_FIRST.at(view.place(1), message, seen=view.first_kind, expected="commitInfo")
+        yield NOT_FIRST.at(view.place(1), message, seen=view.first_kind, expected="commitInfo")
     line = next(placed.line for placed in view.others if placed.kind == "commitInfo")
     before = view.previous.in_commit_timestamp if view.previous and view.previous.after.has_ict else None
     if found < -MAX_TIME_MS:
         message = f"the in-commit timestamp of version {view.version} does not fit 64 bits in microseconds"
-        yield rows.NOT_MONOTONE.at(view.place(line), message, seen=found, expected=f">= {-MAX_TIME_MS}")
+        yield NOT_MONOTONE.at(view.place(line), message, seen=found, expected=f">= {-MAX_TIME_MS}")
     elif before is not None and found <= before:
         message = (
             f"the in-commit timestamp of version {view.version} is not later than that of version {view.version - 1}"
         )
-        yield rows.NOT_MONOTONE.at(view.place(line), message, seen=found, expected=f"> {before}")
+        yield NOT_MONOTONE.at(view.place(line), message, seen=found, expected=f"> {before}")
     if found >= MAX_TIME_MS:
         message = (
             f"no timestamp can follow that of version {view.version}: it is the last one that fits 64 bits, or above"
         )
         place = view.place(line)
-        yield rows.FUTURE.at(place, message, seen=found, expected=f"< {MAX_TIME_MS}", severity=Severity.ERROR)
+        yield FUTURE.at(place, message, seen=found, expected=f"< {MAX_TIME_MS}", severity=Severity.ERROR)
     elif found > view.now_ms + CLOCK_SKEW_MS:
         message = f"the in-commit timestamp of version {view.version} is in the future"
         expected = f"<= {format_timestamp(view.now_ms)}"
-        yield rows.FUTURE.at(view.place(line), message, seen=format_timestamp(found), expected=expected)
+        yield FUTURE.at(view.place(line), message, seen=format_timestamp(found), expected=expected)
 
 
-@AREA.check(CommitView, rows.ENABLE_BEFORE_MTIME)
+@AREA.check(CommitView, ENABLE_BEFORE_MTIME)
 def enabling_is_older_than_the_file_before(view: CommitView) -> Iterator[Finding]:
     """Spec: In-Commit Timestamps, writer requirement 5. The file times of a copied log are ignored."""
     found, previous = view.in_commit_timestamp, view.previous
@@ -70,10 +229,10 @@ def enabling_is_older_than_the_file_before(view: CommitView) -> Iterator[Finding
             f"version {view.version} turns in-commit timestamps on with a timestamp not later than the previous file"
         )
         seen, expected = format_timestamp(found), f"> {format_timestamp(previous.modified_ms)}"
-        yield rows.ENABLE_BEFORE_MTIME.at(view.place(), message, seen=seen, expected=expected)
+        yield ENABLE_BEFORE_MTIME.at(view.place(), message, seen=seen, expected=expected)
 
 
-@AREA.check(HistoryView, rows.ENABLEMENT_PROPERTIES)
+@AREA.check(HistoryView, ENABLEMENT_PROPERTIES)
 def enablement_properties(view: HistoryView) -> Iterator[Finding]:
     """Spec: In-Commit Timestamps. Checked at each version whose commit has a metaData or turns the feature on."""
     times = {commit.version: commit.in_commit_timestamp for commit in view.commits if commit.after.has_ict}
@@ -101,7 +260,7 @@ def _enablement_of(
     config = commit.after
     version_text, timestamp_text = config.properties.get(keys.version), config.properties.get(keys.timestamp)
     place = (config.metadata_place or commit.place())._replace(key=keys.version)
-    rule = rows.ENABLEMENT_PROPERTIES
+    rule = ENABLEMENT_PROPERTIES
     if (version_text is None) != (timestamp_text is None):
         has, lacks = keys.version, keys.timestamp
         if version_text is None:
@@ -120,7 +279,7 @@ def _enablement_of(
             yield rule.at(place._replace(key=keys.timestamp), message, seen=timestamp, expected=found)
 
 
-@AREA.check(TableConfigurationView, rows.WITHOUT_FEATURE)
+@AREA.check(TableConfigurationView, WITHOUT_FEATURE)
 def property_without_feature(view: TableConfigurationView) -> Iterator[Finding]:
     """Spec: In-Commit Timestamps."""
     config = view.config
@@ -129,30 +288,30 @@ def property_without_feature(view: TableConfigurationView) -> Iterator[Finding]:
     for feature, (switch, *_) in IN_COMMIT_KEYS.items():
         if config.is_on(switch):
             message = f"{switch} is true, but the protocol lacks the feature {feature}, so it has no effect"
-            yield rows.WITHOUT_FEATURE.at(view.place._replace(key=switch), message, expected=feature)
+            yield WITHOUT_FEATURE.at(view.place._replace(key=switch), message, expected=feature)
 
 
-@AREA.check(ListingView, rows.UNPUBLISHED_POSSIBLE, rows.READABLE_PARTIALLY)
+@AREA.check(ListingView, UNPUBLISHED_POSSIBLE, READABLE_PARTIALLY)
 def state_outside_the_log(view: ListingView) -> Iterator[Finding]:
     """Spec: Catalog-managed tables; RFC: Iceberg v4 metadata."""
     if names := sorted(view.config.features & CATALOG_FEATURES):
         message = f"a catalog manages this table, so versions after {view.listing.newest_version} may exist there"
-        yield rows.UNPUBLISHED_POSSIBLE.at(view.place(), message, seen=", ".join(names))
+        yield UNPUBLISHED_POSSIBLE.at(view.place(), message, seen=", ".join(names))
     if names := sorted(view.config.features & ADAPTIVE):
         message = "the state of this table is partly in manifests, so only its log was checked"
-        yield rows.READABLE_PARTIALLY.at(view.place(), message, seen=", ".join(names))
+        yield READABLE_PARTIALLY.at(view.place(), message, seen=", ".join(names))
 
 
-@AREA.check(CommitView, rows.TXNID_MISSING)
+@AREA.check(CommitView, TXNID_MISSING)
 def catalog_commit_without_id(view: CommitView) -> Iterator[Finding]:
     """Spec: Writer Requirements for Catalog-managed tables. A commit without commitInfo is reported as such."""
     info = view.commit_info
     if info is not None and view.is_readable and view.after.features & MANAGED_BY_CATALOG and not info.get("txnId"):
         message = f"version {view.version} has no commitInfo.txnId, by which a catalog recognizes its commits"
-        yield rows.TXNID_MISSING.at(view.place(), message, expected="commitInfo.txnId")
+        yield TXNID_MISSING.at(view.place(), message, expected="commitInfo.txnId")
 
 
-@AREA.check(TableConfigurationView, rows.CATALOG_ICT_MISSING)
+@AREA.check(TableConfigurationView, CATALOG_ICT_MISSING)
 def catalog_without_in_commit_timestamps(view: TableConfigurationView) -> Iterator[Finding]:
     """Spec: Catalog-managed tables (they require in-commit timestamps to be active)."""
     config = view.config
@@ -160,10 +319,10 @@ def catalog_without_in_commit_timestamps(view: TableConfigurationView) -> Iterat
         message = "a catalog manages this table, but in-commit timestamps are not on"
         seen = config.properties.get(IN_COMMIT_TIMESTAMPS) or "unset"
         place = view.place._replace(key=IN_COMMIT_TIMESTAMPS)
-        yield rows.CATALOG_ICT_MISSING.at(place, message, seen=seen, expected="true")
+        yield CATALOG_ICT_MISSING.at(place, message, seen=seen, expected="true")
 
 
-@AREA.check(ListingView, rows.PUBLISH_ORDER)
+@AREA.check(ListingView, PUBLISH_ORDER)
 def published_out_of_order(view: ListingView) -> Iterator[Finding]:
     """Spec: Publishing Commits (in order). `log.gap` reports versions missing below a checkpoint."""
     if not view.config.features & CATALOG_FEATURES:
@@ -174,4 +333,4 @@ def published_out_of_order(view: ListingView) -> Iterator[Finding]:
             missing = f"version {first} is" if first == last else f"versions {first} to {last} are"
             message = f"{missing} not published, although version {last + 1} is"
             place = view.place(version=last + 1)
-            yield rows.PUBLISH_ORDER.at(place, message, seen=last + 1, expected=first)
+            yield PUBLISH_ORDER.at(place, message, seen=last + 1, expected=first)

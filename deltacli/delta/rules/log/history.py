@@ -8,12 +8,102 @@ from collections.abc import Iterable, Iterator
 from deltacli.delta.log.place import Place
 from deltacli.delta.paths.locate_paths import locate_all
 from deltacli.delta.rules.files.storage import Compared
-from deltacli.delta.rules.framework.base import Finding
+from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Severity
 from deltacli.delta.rules.framework.views import CommitView, HistoryView, StorageView
-from deltacli.delta.rules.log import history_rows as rows
 from deltacli.units import plural
 
-AREA = rows.AREA
+AREA = Area("history")
+
+OPERATION_MISSING = AREA.rule(
+    "history.operation-missing",
+    Severity.INFO,
+    Level.LOG,
+    "A commitInfo has no operation.",
+    seed="000: Commit Provenance Information",
+    spec="Commit Provenance Information",
+    fix=Fix(broken="nothing: the history does not show what the commit did", repair="no repair needed", loss="nothing"),
+    example='{"commitInfo":{"timestamp":1768003200000}}',
+)
+VACUUM_START_WITHOUT_END = AREA.rule(
+    "history.vacuum-start-without-end",
+    Severity.WARNING,
+    Level.LOG,
+    "A vacuum has started but not ended.",
+    spec="Delta-Spark: VACUUM START, VACUUM END",
+    fix=Fix(
+        broken="the vacuum was interrupted: some of the files it should delete are deleted, others not",
+        repair="run the vacuum again",
+        loss="only what the vacuum was meant to delete",
+    ),
+    example='{"commitInfo":{"operation":"VACUUM START",…}} as the newest commit',
+)
+VACUUM_SHORT_RETENTION = AREA.rule(
+    "history.vacuum-short-retention",
+    Severity.WARNING,
+    Level.LOG,
+    "A vacuum used a retention below the table's, or had the retention check disabled.",
+    spec="Delta-Spark: VACUUM START, specifiedRetentionMillis and retentionCheckEnabled",
+    fix=Fix(
+        broken="running readers and writers may have lost files; time travel reaches less far than it should",
+        repair="past versions cannot be repaired; compare the files with the log (deltacli validate --level storage)",
+        loss="files that were still in use, if there were any",
+    ),
+    example='{"operation":"VACUUM START","operationParameters":{"specifiedRetentionMillis":0,…}}',
+)
+TIME_TRAVEL_BROKEN = AREA.rule(
+    "history.time-travel-broken",
+    Severity.WARNING,
+    Level.LISTING,
+    "The log can rebuild a version whose files are missing.",
+    seed="000: Overview",
+    spec="Overview",
+    fix=Fix(
+        broken="readers open the version and fail on its files",
+        repair="cannot be repaired without a backup of the files; use equal retentions for log and files",
+        loss="time travel to that version and older ones",
+    ),
+    example="a vacuum after 7 days, and a log of 30 days",
+)
+RESTORE_RISK = AREA.rule(
+    "history.restore-risk",
+    Severity.INFO,
+    Level.LISTING,
+    "Some versions are no longer readable. This is the oldest version with complete log and files.",
+    spec="Delta-Spark: RESTORE",
+    fix=Fix(
+        broken="nothing: a restore to an older version fails",
+        repair="no repair needed; longer retentions keep more versions",
+        loss="nothing more",
+    ),
+    example="commits 0 to 9 are gone: version 10 is the oldest",
+)
+WRITER_MIX = AREA.rule(
+    "history.writer-mix",
+    Severity.INFO,
+    Level.LOG,
+    "Several engines, or several versions of an engine, have written to the table.",
+    spec="Commit Provenance Information",
+    fix=Fix(
+        broken="nothing: engines differ in what they write and enforce",
+        repair="no repair needed; check this first when commits contradict each other",
+        loss="nothing",
+    ),
+    example='"engineInfo":"Apache-Spark/3.5.3 …" and "engineInfo":"delta-rs:py-1.6.6"',
+)
+CONCURRENT_VERSION_HOLE = AREA.rule(
+    "history.concurrent-version-hole",
+    Severity.WARNING,
+    Level.LOG,
+    "A commit that depends on what it read was prepared many versions earlier.",
+    spec="Delta-Spark: commitInfo.readVersion and isBlindAppend",
+    fix=Fix(
+        broken="possibly nothing: if its writer did not check for conflicts, it ignored the commits in between",
+        repair="check the changes of the versions in between",
+        loss="changes of the versions in between, if they were ignored",
+    ),
+    example='{"commitInfo":{"readVersion":3,"isBlindAppend":false,…}} in version 50',
+)
+
 
 VACUUM_START, VACUUM_END = "VACUUM START", "VACUUM END"
 FAR_BEHIND = 1_000
@@ -23,15 +113,15 @@ BEHIND_IN_YOUNG_TABLES = 10
 _INTEGER = re.compile("-?[0-9]{1,18}")
 
 
-@AREA.check(CommitView, rows.OPERATION_MISSING)
+@AREA.check(CommitView, OPERATION_MISSING)
 def commit_without_operation(view: CommitView) -> Iterator[Finding]:
     """Spec: Commit Provenance Information. `commit.no-provenance` reports a commit without any."""
     info = view.commit_info
     if info is not None and not info.get("operation"):
-        yield rows.OPERATION_MISSING.at(view.place(), f"the commitInfo of version {view.version} names no operation")
+        yield OPERATION_MISSING.at(view.place(), f"the commitInfo of version {view.version} names no operation")
 
 
-@AREA.check(HistoryView, rows.VACUUM_START_WITHOUT_END)
+@AREA.check(HistoryView, VACUUM_START_WITHOUT_END)
 def vacuums_without_end(view: HistoryView) -> Iterator[Finding]:
     """An end closes the newest open start, so that two concurrent vacuums are kept apart."""
     started: list[CommitView] = []
@@ -45,10 +135,10 @@ def vacuums_without_end(view: HistoryView) -> Iterator[Finding]:
         message = (
             f"the vacuum that began at version {commit.version} has no end: it was interrupted or is still running"
         )
-        yield rows.VACUUM_START_WITHOUT_END.at(commit.place(), message, seen=VACUUM_START, expected=VACUUM_END)
+        yield VACUUM_START_WITHOUT_END.at(commit.place(), message, seen=VACUUM_START, expected=VACUUM_END)
 
 
-@AREA.check(CommitView, rows.VACUUM_SHORT_RETENTION)
+@AREA.check(CommitView, VACUUM_SHORT_RETENTION)
 def vacuum_with_short_retention(view: CommitView) -> Iterator[Finding]:
     """Writers record these parameters as numbers or as text."""
     info = view.commit_info or {}
@@ -59,12 +149,10 @@ def vacuum_with_short_retention(view: CommitView) -> Iterator[Finding]:
     default = _integer(parameters.get("defaultRetentionMillis"))
     if specified is not None and default is not None and specified < default:
         message = f"version {view.version} ran vacuum with a retention shorter than the table's"
-        yield rows.VACUUM_SHORT_RETENTION.at(view.place(), message, seen=f"{specified} ms", expected=f">= {default} ms")
+        yield VACUUM_SHORT_RETENTION.at(view.place(), message, seen=f"{specified} ms", expected=f">= {default} ms")
     elif str(parameters.get("retentionCheckEnabled")).strip('"').lower() == "false":
         message = f"version {view.version} ran vacuum with the retention check disabled"
-        yield rows.VACUUM_SHORT_RETENTION.at(
-            view.place(), message, seen="retentionCheckEnabled: false", expected="true"
-        )
+        yield VACUUM_SHORT_RETENTION.at(view.place(), message, seen="retentionCheckEnabled: false", expected="true")
 
 
 def _integer(value: object) -> int | None:
@@ -74,7 +162,7 @@ def _integer(value: object) -> int | None:
     return int(text) if _INTEGER.fullmatch(text) else None
 
 
-@AREA.check(HistoryView, rows.WRITER_MIX)
+@AREA.check(HistoryView, WRITER_MIX)
 def several_writers(view: HistoryView) -> Iterator[Finding]:
     """Report the engines, and their versions, that have written to the table."""
     first: dict[str, CommitView] = {}
@@ -85,10 +173,10 @@ def several_writers(view: HistoryView) -> Iterator[Finding]:
     if len(first) > 1:
         newest = max(first.values(), key=lambda commit: commit.version)
         message = f"{len(first)} engines, or versions of engines, have written to this table"
-        yield rows.WRITER_MIX.at(newest.place(), message, seen=", ".join(sorted(first)))
+        yield WRITER_MIX.at(newest.place(), message, seen=", ".join(sorted(first)))
 
 
-@AREA.check(CommitView, rows.CONCURRENT_VERSION_HOLE)
+@AREA.check(CommitView, CONCURRENT_VERSION_HOLE)
 def commit_far_behind(view: CommitView) -> Iterator[Finding]:
     """Report a `readVersion` far below the previous version, in a commit that depends on what it read."""
     info = view.commit_info or {}
@@ -98,10 +186,10 @@ def commit_far_behind(view: CommitView) -> Iterator[Finding]:
     behind = view.version - 1 - read
     if behind > FAR_BEHIND or (behind > BEHIND_IN_YOUNG_TABLES and 2 * behind > view.version):
         message = f"version {view.version} was prepared on version {read}, {plural(behind, 'version')} earlier"
-        yield rows.CONCURRENT_VERSION_HOLE.at(view.place(), message, seen=read, expected=view.version - 1)
+        yield CONCURRENT_VERSION_HOLE.at(view.place(), message, seen=read, expected=view.version - 1)
 
 
-@AREA.check(StorageView, rows.TIME_TRAVEL_BROKEN, rows.RESTORE_RISK)
+@AREA.check(StorageView, TIME_TRAVEL_BROKEN, RESTORE_RISK)
 def how_far_time_travel_reaches(view: StorageView) -> Iterator[Finding]:
     """A version needs the files that later ones removed, although the log may still rebuild it."""
     run = _newest_run(view.commits)
@@ -117,11 +205,11 @@ def how_far_time_travel_reaches(view: StorageView) -> Iterator[Finding]:
         if len(versions) > 1:
             message += f"; so do older ones, down to version {versions[0] - 1}"
         place = view.state.place(gone[oldest])._replace(version=oldest - 1, path=_path_of(run, oldest - 1))
-        yield rows.TIME_TRAVEL_BROKEN.at(place, message, seen=f"broken: version {oldest - 1}", expected="every file")
+        yield TIME_TRAVEL_BROKEN.at(place, message, seen=f"broken: version {oldest - 1}", expected="every file")
     if oldest > 0 and not compared.absent_rows:
         message = f"all versions from {oldest} on are complete, both log and files; some older versions are not"
         place = Place(_path_of(run, oldest), version=oldest)
-        yield rows.RESTORE_RISK.at(place, message, seen=oldest, expected=0)
+        yield RESTORE_RISK.at(place, message, seen=oldest, expected=0)
 
 
 def _newest_run(commits: Iterable[CommitView]) -> list[CommitView]:

@@ -14,14 +14,205 @@ from deltacli.delta.protocol.features import CATALOG_FEATURES
 from deltacli.delta.protocol.intervals import parse_interval
 from deltacli.delta.protocol.read_property import DEFAULT_CHECKPOINT_INTERVAL, parse_integer
 from deltacli.delta.protocol.retention import DEFAULT_LOG_RETENTION_MS
-from deltacli.delta.rules.framework.base import Finding, Severity
+from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Severity
 from deltacli.delta.rules.framework.views import ListingView, StorageView
-from deltacli.delta.rules.log import log_file_rows as rows
-from deltacli.delta.rules.log import log_times
 from deltacli.units import DAY_MS, format_ranges, format_timestamp, plural, ranges_of
 
-AREA = rows.AREA
-__all__ = ["AREA", "log_times"]  # its checks belong to this area
+AREA = Area("log_files")
+
+NOT_A_TABLE = AREA.rule(
+    "log.not-a-table",
+    Severity.ERROR,
+    Level.LOG,
+    "The directory has no log, or a log without a commit and without a complete checkpoint.",
+    seed="000: File Types",
+    spec="File Types",
+    fix=Fix(
+        broken="no version can be rebuilt",
+        repair="restore _delta_log from a backup, or pass the directory that contains it",
+        loss="every version, unless a backup has them",
+    ),
+    example="an empty _delta_log",
+)
+GAP = AREA.rule(
+    "log.gap",
+    Severity.ERROR,
+    Level.LOG,
+    "Commits are missing in between, so the newest version cannot be rebuilt, or (a warning) older ones cannot.",
+    seed="000: Delta Table Specification",
+    spec="Delta Table Specification",
+    fix=Fix(
+        broken="versions must be contiguous; the changes of the missing commits are unknown",
+        repair="restore the missing commits from a backup",
+        loss="every version that needs them; readers of the newest may fail",
+    ),
+    example="00000000000000000001.json, 00000000000000000003.json, and no checkpoint from 2 on",
+)
+START_MISSING = AREA.rule(
+    "log.start-missing",
+    Severity.ERROR,
+    Level.LOG,
+    "The log has neither commit 0 nor a complete checkpoint to start from.",
+    seed="000: Checkpoints",
+    spec="Checkpoints; Metadata Cleanup",
+    fix=Fix(
+        broken="commits hold only changes; without a starting point no version can be rebuilt",
+        repair="restore the older commits, or a checkpoint, from a backup",
+        loss="every version, unless a backup has them",
+    ),
+    example="a log that begins with 00000000000000000007.json and has no checkpoint",
+)
+CHECKPOINT_COMMIT_MISSING = AREA.rule(
+    "log.checkpoint-commit-missing",
+    Severity.WARNING,
+    Level.LOG,
+    "A complete checkpoint has no commit of its own version.",
+    spec="Metadata Cleanup, step 2",
+    fix=Fix(
+        broken="the time and the provenance of the version are lost; Delta-Spark needs a commit at or after it",
+        repair="restore the commit from a backup; if the checkpoint is the newest version, a further commit helps",
+        loss="the history of that version",
+    ),
+    example="00000000000000000010.checkpoint.parquet without 00000000000000000010.json",
+)
+NAME_NOT_PADDED = AREA.rule(
+    "log.name-not-padded",
+    Severity.ERROR,
+    Level.LOG,
+    "A version in a file name does not have exactly 20 digits.",
+    seed="000: Delta Log Entries",
+    spec="Delta Log Entries",
+    fix=Fix(
+        broken="some engines read the file as that version, others ignore it",
+        repair="find out which engine wrote it; rename or delete it manually",
+        loss="the changes of that file, if it is deleted and some version needs it",
+    ),
+    example="_delta_log/12.json",
+)
+NAME_UNKNOWN = AREA.rule(
+    "log.name-unknown",
+    Severity.INFO,
+    Level.LOG,
+    "A file of the log has a name that the protocol does not define.",
+    spec="Protocol Evolution",
+    fix=Fix(
+        broken="nothing: readers ignore it",
+        repair="delete it if it has no known purpose",
+        loss="nothing from the table",
+    ),
+    example="_delta_log/notes.txt",
+)
+TEMP_LEFTOVER = AREA.rule(
+    "log.temp-leftover",
+    Severity.INFO,
+    Level.LOG,
+    "A temporary file, or a checksum file of Hadoop, has been in the log for more than a day.",
+    spec="Delta-Spark: names of temporary files; Hadoop: checksum files",
+    fix=Fix(
+        broken="nothing: readers ignore it; a writer was interrupted, or a file system left its checksum",
+        repair="delete it when no writer is running",
+        loss="nothing from the table",
+    ),
+    example="_delta_log/.00000000000000000003.json.9c1f….tmp",
+)
+SUBDIR_UNKNOWN = AREA.rule(
+    "log.subdir-unknown",
+    Severity.INFO,
+    Level.LOG,
+    "The log has a directory that the protocol does not define.",
+    spec="File Types",
+    fix=Fix(broken="nothing: readers ignore it", repair="no repair needed", loss="nothing"),
+    example="_delta_log/backup/",
+)
+VERSION_TOO_LARGE = AREA.rule(
+    "log.version-too-large",
+    Severity.ERROR,
+    Level.LOG,
+    "A file name has an unreachable version: 2^63 - 1 or above, or far beyond all others.",
+    spec="Delta Log Entries",
+    fix=Fix(
+        broken="engines treat the file as the newest version, or fail to parse its number; nothing can be committed",
+        repair="find out who wrote it and move it out of the log manually",
+        loss="the changes of that file, if they were intended",
+    ),
+    example="_delta_log/99999999999999999999.json",
+)
+STAGED_WITHOUT_FEATURE = AREA.rule(
+    "log.staged-without-feature",
+    Severity.WARNING,
+    Level.LOG,
+    "There are staged commits, but no catalog manages the table.",
+    spec="Catalog-managed tables",
+    fix=Fix(
+        broken="they will never be published; their changes are in no version",
+        repair="delete them after checking that no catalog manages the table",
+        loss="changes that were never ratified",
+    ),
+    example="_delta_log/_staged_commits/00000000000000000004.1b1c….json in a table without catalogManaged",
+)
+STAGED_STALE = AREA.rule(
+    "log.staged-stale",
+    Severity.INFO,
+    Level.LOG,
+    "A staged commit is not newer than the oldest checkpoint.",
+    spec="Metadata Cleanup, step 3",
+    fix=Fix(broken="nothing: it only takes space", repair="delete it", loss="nothing"),
+    example="_delta_log/_staged_commits/00000000000000000002.1b1c….json below the checkpoint of version 10",
+)
+STAGED_NAME = AREA.rule(
+    "log.staged-name",
+    Severity.WARNING,
+    Level.LOG,
+    "The name of a staged commit is not 20 digits, a UUID and `.json`.",
+    spec="Delta Log Entries",
+    fix=Fix(
+        broken="neither the catalog nor a reader finds it",
+        repair="delete it once the catalog has no commit of that name",
+        loss="changes that were never ratified",
+    ),
+    example="_delta_log/_staged_commits/4.json",
+)
+CLEANUP_OVERDUE = AREA.rule(
+    "log.cleanup-overdue",
+    Severity.INFO,
+    Level.LOG,
+    "Commits older than the log retention, which a checkpoint replaces, still exist.",
+    spec="Metadata Cleanup",
+    fix=Fix(
+        broken="nothing: listings are longer than necessary",
+        repair="write a checkpoint with log cleanup",
+        loss="time travel to the versions that are cleaned up",
+    ),
+    example="a commit of last year below a checkpoint of last year, with a retention of 30 days",
+)
+NO_CHECKPOINT_LONG = AREA.rule(
+    "log.no-checkpoint-long",
+    Severity.WARNING,
+    Level.LOG,
+    "Many commits were made since the last complete checkpoint.",
+    seed="000: Checkpoints",
+    spec="Checkpoints",
+    fix=Fix(
+        broken="every reader reads all of these commits",
+        repair="write a checkpoint",
+        loss="nothing",
+    ),
+    example="150 commits and no checkpoint",
+)
+NESTED_TABLE = AREA.rule(
+    "log.nested-table",
+    Severity.WARNING,
+    Level.LISTING,
+    "A directory below the table has its own table.",
+    spec="Data Files",
+    fix=Fix(
+        broken="a vacuum of the outer table treats the inner table's files as unreferenced",
+        repair="move the inner table out of the outer one; do not run vacuum before",
+        loss="the inner table's rows, after a vacuum",
+    ),
+    example="events/archive/_delta_log inside events/",
+)
+
 
 KNOWN_NAMES = frozenset({HINT_NAME, "_last_vacuum_info"})
 KNOWN_DIRECTORIES = frozenset({"_sidecars", "_staged_commits", "_commits"})
@@ -36,18 +227,18 @@ _STAGED = re.compile(r"([0-9]{20})\.[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-f
 Range = tuple[int, int]
 
 
-@AREA.check(ListingView, rows.NOT_A_TABLE)
+@AREA.check(ListingView, NOT_A_TABLE)
 def log_holds_no_version(view: ListingView) -> Iterator[Finding]:
     """Spec: File Types."""
     if not view.log_exists:
-        yield rows.NOT_A_TABLE.at(view.place(), "the directory has no _delta_log", seen="no _delta_log")
+        yield NOT_A_TABLE.at(view.place(), "the directory has no _delta_log", seen="no _delta_log")
     elif view.listing.is_empty:
         seen = plural(len(view.files), "file")
         message = "the log has no commit and no complete checkpoint"
-        yield rows.NOT_A_TABLE.at(view.place(), message, seen=seen, expected="a commit or a complete checkpoint")
+        yield NOT_A_TABLE.at(view.place(), message, seen=seen, expected="a commit or a complete checkpoint")
 
 
-@AREA.check(ListingView, rows.GAP, rows.START_MISSING, rows.VERSION_TOO_LARGE)
+@AREA.check(ListingView, GAP, START_MISSING, VERSION_TOO_LARGE)
 def commits_are_missing(view: ListingView) -> Iterator[Finding]:
     """Spec: Delta Table Specification; Checkpoints."""
     listing = view.listing
@@ -56,15 +247,13 @@ def commits_are_missing(view: ListingView) -> Iterator[Finding]:
     if listing.newest_version == MAX_VERSION:
         message = "the newest version is 2^63 - 1, which no version can follow"
         place = view.place(version=MAX_VERSION)
-        yield rows.VERSION_TOO_LARGE.at(place, message, seen=MAX_VERSION, expected=f"< {MAX_VERSION}")
+        yield VERSION_TOO_LARGE.at(place, message, seen=MAX_VERSION, expected=f"< {MAX_VERSION}")
     base = max((instance.version for instance in listing.checkpoints), default=-1)
     if not listing.checkpoints and 0 not in listing.commits:
         first = min(listing.commits)
         message = f"the log begins with commit {first}, and no complete checkpoint covers the versions before it"
         expected = "commit 0 or a complete checkpoint"
-        yield rows.START_MISSING.at(
-            view.place(listing.commits[first].name, first), message, seen=first, expected=expected
-        )
+        yield START_MISSING.at(view.place(listing.commits[first].name, first), message, seen=first, expected=expected)
     for first, last in gaps_of(listing):
         if first < base:
             yield _gap(view, first, last, needed=False)
@@ -93,16 +282,16 @@ def _gap(view: ListingView, first: int, last: int, *, needed: bool) -> Finding:
     expected = first if first == last else f"{first}-{last}"
     severity = None if needed else Severity.WARNING
     seen = f"commits {format_ranges(view.listing.commits)}"
-    return rows.GAP.at(view.place(commit_name(first), first), message, seen=seen, expected=expected, severity=severity)
+    return GAP.at(view.place(commit_name(first), first), message, seen=seen, expected=expected, severity=severity)
 
 
 def _jump(view: ListingView, first: int, last: int) -> Finding:
     name = view.listing.commits[last + 1].name  # above the newest checkpoint every existing version has its commit
     message = f"{name} is {last - first + 2} versions after version {first - 1}, which no writer reaches by counting"
-    return rows.VERSION_TOO_LARGE.at(view.place(name, last + 1), message, seen=last + 1, expected=first)
+    return VERSION_TOO_LARGE.at(view.place(name, last + 1), message, seen=last + 1, expected=first)
 
 
-@AREA.check(ListingView, rows.CHECKPOINT_COMMIT_MISSING)
+@AREA.check(ListingView, CHECKPOINT_COMMIT_MISSING)
 def checkpoint_without_its_commit(view: ListingView) -> Iterator[Finding]:
     """Spec: Metadata Cleanup (the commit of the checkpoint's version is kept)."""
     seen: set[int] = set()
@@ -115,16 +304,16 @@ def checkpoint_without_its_commit(view: ListingView) -> Iterator[Finding]:
         if version > view.newest_commit:
             message += "; Delta-Spark cannot open the table until there is a newer commit"
         place = view.place(instance.files[0].name, version)
-        yield rows.CHECKPOINT_COMMIT_MISSING.at(place, message, expected=f"{version:020d}.json")
+        yield CHECKPOINT_COMMIT_MISSING.at(place, message, expected=f"{version:020d}.json")
 
 
 @AREA.check(
     ListingView,
-    rows.NAME_NOT_PADDED,
-    rows.VERSION_TOO_LARGE,
-    rows.NAME_UNKNOWN,
-    rows.TEMP_LEFTOVER,
-    rows.SUBDIR_UNKNOWN,
+    NAME_NOT_PADDED,
+    VERSION_TOO_LARGE,
+    NAME_UNKNOWN,
+    TEMP_LEFTOVER,
+    SUBDIR_UNKNOWN,
 )
 def odd_names(view: ListingView) -> Iterator[Finding]:
     """Spec: Delta Log Entries; Protocol Evolution (unrecognized files are ignored)."""
@@ -133,19 +322,15 @@ def odd_names(view: ListingView) -> Iterator[Finding]:
         digits = _versions_in(file.name)
         if any(int(number) > MAX_VERSION for number in digits):
             message = f"{file.name} has a version above 2^63 - 1"
-            yield rows.VERSION_TOO_LARGE.at(
-                view.place(file.name), message, seen=digits[-1], expected=f"<= {MAX_VERSION}"
-            )
+            yield VERSION_TOO_LARGE.at(view.place(file.name), message, seen=digits[-1], expected=f"<= {MAX_VERSION}")
         elif file.path.kind not in (LogFileKind.UNPADDED, LogFileKind.OTHER) or _is_known(file.name):
             continue
         elif any(len(number) != 20 for number in digits):
             odd = next(number for number in digits if len(number) != 20)
             message = f"{file.name} has a version of {len(odd)} digits, but names in the log have 20"
-            yield rows.NAME_NOT_PADDED.at(view.place(file.name), message, seen=odd, expected=f"{int(odd):020d}")
+            yield NAME_NOT_PADDED.at(view.place(file.name), message, seen=odd, expected=f"{int(odd):020d}")
         elif not _TEMPORARY.fullmatch(file.name):
-            yield rows.NAME_UNKNOWN.at(
-                view.place(file.name), f"{file.name} is not a name of the protocol and is ignored"
-            )
+            yield NAME_UNKNOWN.at(view.place(file.name), f"{file.name} is not a name of the protocol and is ignored")
         elif view.now_ms - file.modified_ms > DAY_MS:
             if _HADOOP_CHECKSUM.fullmatch(file.name):
                 hadoop.append(file)
@@ -156,7 +341,7 @@ def odd_names(view: ListingView) -> Iterator[Finding]:
         yield _leftover(view, hadoop[0], message)
     for directory in sorted({name.strip("/").split("/")[0] for name in view.directories} - KNOWN_DIRECTORIES):
         message = f"the directory {directory} is not defined by the protocol and is ignored"
-        yield rows.SUBDIR_UNKNOWN.at(view.place(directory), message)
+        yield SUBDIR_UNKNOWN.at(view.place(directory), message)
 
 
 def _versions_in(name: str) -> list[str]:
@@ -171,10 +356,10 @@ def _is_known(name: str) -> bool:
 
 
 def _leftover(view: ListingView, file: LogFile, message: str) -> Finding:
-    return rows.TEMP_LEFTOVER.at(view.place(file.name), message, seen=format_timestamp(file.modified_ms))
+    return TEMP_LEFTOVER.at(view.place(file.name), message, seen=format_timestamp(file.modified_ms))
 
 
-@AREA.check(ListingView, rows.STAGED_WITHOUT_FEATURE, rows.STAGED_NAME, rows.STAGED_STALE)
+@AREA.check(ListingView, STAGED_WITHOUT_FEATURE, STAGED_NAME, STAGED_STALE)
 def staged_commits(view: ListingView) -> Iterator[Finding]:
     """Spec: Catalog-managed tables; Metadata Cleanup."""
     staged = [file for file in view.staged if not file.path.startswith(".")]
@@ -184,7 +369,7 @@ def staged_commits(view: ListingView) -> Iterator[Finding]:
         message = f"{plural(len(staged), 'staged commit')} in _staged_commits, but no catalog manages this table"
         seen = ", ".join(sorted(view.config.features)) or "no feature"
         place = view.place(f"_staged_commits/{staged[0].path}")
-        yield rows.STAGED_WITHOUT_FEATURE.at(place, message, seen=seen, expected="catalogManaged")
+        yield STAGED_WITHOUT_FEATURE.at(place, message, seen=seen, expected="catalogManaged")
         return
     oldest = view.oldest_checkpoint
     for file in staged:
@@ -192,15 +377,15 @@ def staged_commits(view: ListingView) -> Iterator[Finding]:
         match = _STAGED.fullmatch(file.path)
         if match is None:
             message = f"{file.path} is not a valid name of a staged commit"
-            yield rows.STAGED_NAME.at(place, message, seen=file.path, expected="20 digits, a UUID, .json")
+            yield STAGED_NAME.at(place, message, seen=file.path, expected="20 digits, a UUID, .json")
         elif oldest is not None and int(match[1]) <= oldest.version:
             message = (
                 f"the staged commit of version {int(match[1])} is covered by the checkpoint of version {oldest.version}"
             )
-            yield rows.STAGED_STALE.at(place, message, seen=int(match[1]), expected=f"> {oldest.version}")
+            yield STAGED_STALE.at(place, message, seen=int(match[1]), expected=f"> {oldest.version}")
 
 
-@AREA.check(ListingView, rows.NO_CHECKPOINT_LONG)
+@AREA.check(ListingView, NO_CHECKPOINT_LONG)
 def many_commits_without_checkpoint(view: ListingView) -> Iterator[Finding]:
     """Spec: Checkpoints."""
     if view.config.metadata is None:
@@ -213,10 +398,10 @@ def many_commits_without_checkpoint(view: ListingView) -> Iterator[Finding]:
     if count > limit:
         since = f"since the checkpoint of version {base}" if newest else "and there is no complete checkpoint"
         message = f"{plural(count, 'commit')} {since}"
-        yield rows.NO_CHECKPOINT_LONG.at(view.place(), message, seen=count, expected=f"<= {limit}")
+        yield NO_CHECKPOINT_LONG.at(view.place(), message, seen=count, expected=f"<= {limit}")
 
 
-@AREA.check(ListingView, rows.CLEANUP_OVERDUE)
+@AREA.check(ListingView, CLEANUP_OVERDUE)
 def cleanup_is_overdue(view: ListingView) -> Iterator[Finding]:
     """Spec: Metadata Cleanup (whole days, and never above the newest checkpoint old enough)."""
     if view.config.metadata is None:
@@ -240,7 +425,7 @@ def cleanup_is_overdue(view: ListingView) -> Iterator[Finding]:
         first = view.listing.commits[min(expired)]
         seen = format_timestamp(times[min(expired)].timestamp_ms)
         place = view.place(first.name, first.version)
-        yield rows.CLEANUP_OVERDUE.at(place, message, seen=seen, expected=f"> {format_timestamp(cutoff)}")
+        yield CLEANUP_OVERDUE.at(place, message, seen=seen, expected=f"> {format_timestamp(cutoff)}")
 
 
 def _commits(versions: Iterable[int]) -> str:
@@ -248,10 +433,10 @@ def _commits(versions: Iterable[int]) -> str:
     return f"commit {listed[0]} is" if len(listed) == 1 else f"commits {format_ranges(listed)} are"
 
 
-@AREA.check(StorageView, rows.NESTED_TABLE)
+@AREA.check(StorageView, NESTED_TABLE)
 def tables_within_the_table(view: StorageView) -> Iterator[Finding]:
     """The vacuum of Delta-Spark descends into nested tables."""
     for directory in view.nested_logs:
         inner = directory.removesuffix("/").removesuffix("_delta_log").removesuffix("/")
         message = f"{inner} is a separate table inside this one"
-        yield rows.NESTED_TABLE.at(Place(inner), message, seen=f"{inner}/_delta_log")
+        yield NESTED_TABLE.at(Place(inner), message, seen=f"{inner}/_delta_log")

@@ -9,15 +9,54 @@ from deltacli.clock_skew import CLOCK_SKEW_MS
 from deltacli.delta.log.place import Place
 from deltacli.delta.paths.locate_paths import is_hidden
 from deltacli.delta.protocol.read_property import parse_integer
-from deltacli.delta.rules.framework.base import Finding
+from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Severity
 from deltacli.delta.rules.framework.views import CommitView, HistoryView, ListingView, StorageView
-from deltacli.delta.rules.log import log_file_rows as rows
 from deltacli.units import DAY_MS, format_timestamp, plural
 
-AREA = rows.AREA
+AREA = Area("log_files")
+
+MTIME_ORDER = AREA.rule(
+    "log.mtime-order",
+    Severity.WARNING,
+    Level.LOG,
+    "Commit files are not newer than the previous ones, although their times are the times of the versions.",
+    spec="In-Commit Timestamps",
+    fix=Fix(
+        broken="time travel by timestamp works on adjusted times",
+        repair="past versions cannot be repaired; set delta.enableInCommitTimestamps for future ones",
+        loss="the true times of these versions",
+    ),
+    example="the file of version 4 is older than that of version 3",
+)
+MTIME_FUTURE = AREA.rule(
+    "log.mtime-future",
+    Severity.WARNING,
+    Level.LISTING,
+    "A commit file or a data file was last modified in the future.",
+    spec="Delta-Spark: VACUUM compares file times with the clock",
+    fix=Fix(
+        broken="ages are wrong: time travel misses the version, and vacuum keeps the file too long",
+        repair="correct the clocks; the times of files become valid as time passes",
+        loss="nothing",
+    ),
+    example="a file of tomorrow",
+)
+MTIME_VS_COMMITINFO = AREA.rule(
+    "log.mtime-vs-commitinfo",
+    Severity.INFO,
+    Level.LOG,
+    "The time of a commit file and the timestamp in its commitInfo differ by more than a day.",
+    spec="Commit Provenance Information",
+    fix=Fix(
+        broken="the log was copied, so time travel by timestamp uses the times of the copy",
+        repair="set delta.enableInCommitTimestamps; preserve file times when copying tables",
+        loss="the true times of these versions, for engines that use file times",
+    ),
+    example='a file of 2026-01-10 that holds {"commitInfo":{"timestamp":1600000000000}}',
+)
 
 
-@AREA.check(ListingView, rows.MTIME_ORDER)
+@AREA.check(ListingView, MTIME_ORDER)
 def commit_files_out_of_order(view: ListingView) -> Iterator[Finding]:
     """Spec: In-Commit Timestamps (without them the time of a version is its file time)."""
     commits = view.listing.commits
@@ -36,7 +75,7 @@ def commit_files_out_of_order(view: ListingView) -> Iterator[Finding]:
         )
         seen = format_timestamp(commits[version].modified_ms)
         expected = f"> {format_timestamp(commits[before].modified_ms)}"
-        yield rows.MTIME_ORDER.at(view.place(commits[version].name, version), message, seen=seen, expected=expected)
+        yield MTIME_ORDER.at(view.place(commits[version].name, version), message, seen=seen, expected=expected)
 
 
 def _first_in_commit_time(view: ListingView) -> int | None:
@@ -45,7 +84,7 @@ def _first_in_commit_time(view: ListingView) -> int | None:
     return None if keys is None else parse_integer(view.config.properties, keys.version) or 0
 
 
-@AREA.check(ListingView, rows.MTIME_FUTURE)
+@AREA.check(ListingView, MTIME_FUTURE)
 def commit_files_of_the_future(view: ListingView) -> Iterator[Finding]:
     """Vacuum and time travel compare these times with the clock."""
     for version in sorted(view.listing.commits):
@@ -54,7 +93,7 @@ def commit_files_of_the_future(view: ListingView) -> Iterator[Finding]:
             yield _future(view.place(file.name, version), f"commit {version}", file.modified_ms, view.now_ms)
 
 
-@AREA.check(StorageView, rows.MTIME_FUTURE)
+@AREA.check(StorageView, MTIME_FUTURE)
 def data_files_of_the_future(view: StorageView) -> Iterator[Finding]:
     """Vacuum compares these times with the clock."""
     latest = view.now_ms + CLOCK_SKEW_MS
@@ -66,10 +105,10 @@ def data_files_of_the_future(view: StorageView) -> Iterator[Finding]:
 def _future(place: Place, what: str, modified_ms: int, now_ms: int) -> Finding:
     message = f"{what} was last modified in the future"
     expected = f"<= {format_timestamp(now_ms)}"
-    return rows.MTIME_FUTURE.at(place, message, seen=format_timestamp(modified_ms), expected=expected)
+    return MTIME_FUTURE.at(place, message, seen=format_timestamp(modified_ms), expected=expected)
 
 
-@AREA.check(HistoryView, rows.MTIME_VS_COMMITINFO)
+@AREA.check(HistoryView, MTIME_VS_COMMITINFO)
 def file_times_differ_from_commit_infos(view: HistoryView) -> Iterator[Finding]:
     """Spec: Commit Provenance Information. With in-commit timestamps file times are not used."""
     odd = [commit for commit in view.commits if not commit.after.has_ict and is_copied(commit)]
@@ -81,7 +120,7 @@ def file_times_differ_from_commit_infos(view: HistoryView) -> Iterator[Finding]:
             "probably copied"
         )
         told = format_timestamp(told_time(first) or 0)
-        yield rows.MTIME_VS_COMMITINFO.at(
+        yield MTIME_VS_COMMITINFO.at(
             first.place(), message, seen=format_timestamp(first.modified_ms), expected=f"about {told}"
         )
 

@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from deltacli.delta.rules.framework.base import Area
 from deltacli.delta.rules.schema.schema_walk import joined
 from deltacli.delta.schema.column_mapping import PHYSICAL_NAME
 from deltacli.delta.schema.types import ArrayType, DataType, MapType, StructField, StructType
-
-AREA = Area("mapping")
 
 MODE = "delta.columnMapping.mode"
 MAX_COLUMN_ID = "delta.columnMapping.maxColumnId"

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 
 from deltacli.delta.rules.files.data_types import match_of
 from deltacli.delta.rules.files.file_match import NESTED_IDS, MatchedPart, OtherId, id_of
-from deltacli.delta.rules.framework.base import Finding, Fix, Level, Severity
+from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Severity
 from deltacli.delta.rules.framework.file_views import FileSchemaView
-from deltacli.delta.rules.mapping.fields import AREA
+
+AREA = Area("mapping")
 
 _REWRITE = "rewrite the file with an engine"
 

@@ -10,10 +10,12 @@ from deltacli.delta.log.place import Place
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.protocol.read_property import parse_integer
 from deltacli.delta.rules.actions.old_schema_files import replaces_all_files
-from deltacli.delta.rules.framework.base import Finding, Fix, Level, Severity
+from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Severity
 from deltacli.delta.rules.framework.views import MetadataView
-from deltacli.delta.rules.mapping.fields import AREA, MAX_COLUMN_ID, MODE, MODES, MappedField, mapped_fields
+from deltacli.delta.rules.mapping.fields import MAX_COLUMN_ID, MODE, MODES, MappedField, mapped_fields
 from deltacli.delta.rules.schema.schema_walk import shown_path
+
+AREA = Area("mapping")
 
 _OLD_VALUES = Fix(
     broken="older files have other values under that id or name, and readers return them for the column",

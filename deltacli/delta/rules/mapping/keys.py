@@ -6,14 +6,16 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
-from deltacli.delta.rules.framework.base import Finding, Fix, Level, Severity
+from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Severity
 from deltacli.delta.rules.framework.view_stats import stats_of
 from deltacli.delta.rules.framework.views import FilesView
-from deltacli.delta.rules.mapping.fields import AREA, physical_name_of
+from deltacli.delta.rules.mapping.fields import physical_name_of
 from deltacli.delta.schema.types import StructField, StructType
 
 if TYPE_CHECKING:
     import pyarrow
+
+AREA = Area("mapping")
 
 PARTITION_KEY_LOGICAL = AREA.rule(
     "mapping.partition-key-logical",

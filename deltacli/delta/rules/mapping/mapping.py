@@ -8,13 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from deltacli.delta.log.place import Place
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.protocol.read_property import parse_integer
-from deltacli.delta.rules.framework.base import Finding, Fix, Level, Severity
+from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Severity
 from deltacli.delta.rules.framework.views import MetadataView, ProtocolView
-from deltacli.delta.rules.mapping import files as mapping_files  # noqa: F401  (its rules join the area)
-from deltacli.delta.rules.mapping import history as mapping_history  # noqa: F401  (its rules join the area)
-from deltacli.delta.rules.mapping import keys as mapping_keys  # noqa: F401  (its rules join the area)
 from deltacli.delta.rules.mapping.fields import (
-    AREA,
     ID,
     MAX_COLUMN_ID,
     MODE,
@@ -25,6 +21,8 @@ from deltacli.delta.rules.mapping.fields import (
 )
 from deltacli.delta.rules.schema.schema_walk import fresh, shown_path
 from deltacli.delta.schema.column_mapping import PHYSICAL_NAME
+
+AREA = Area("mapping")
 
 _COLUMN_LOST = Fix(
     broken="engines refuse the table, or cannot find the column in its files",

@@ -6,10 +6,12 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from deltacli.delta.log.table_configuration import TableConfiguration
-from deltacli.delta.rules.files.data_file_rows import AREA
-from deltacli.delta.rules.framework.base import Finding, Fix, Level, Severity
+from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Severity
 from deltacli.delta.rules.framework.file_views import AnswersView
 from deltacli.units import plural
+
+AREA = Area("data_files")
+
 
 QUESTION = "partition_columns"
 _KNOBS = ("delta.enableMaterializePartitionColumnsFeature", "delta.writePartitionColumnsToParquet")

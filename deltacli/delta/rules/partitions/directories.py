@@ -10,12 +10,25 @@ from urllib.parse import unquote
 from deltacli.arrow import compute as pc
 from deltacli.delta.partitions.text import HIVE_DEFAULT, Spelling, may_be_equal, spelling_of
 from deltacli.delta.paths.path_decoding import decode
-from deltacli.delta.rules.framework.base import Finding
+from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Severity
 from deltacli.delta.rules.framework.views import FilesView
-from deltacli.delta.rules.partitions import rows as rules
 from deltacli.delta.rules.partitions.columns import PartitionColumn, keys_of
 from deltacli.typing import ArrowArray
 from deltacli.units import format_count
+
+AREA = Area("partitions")
+
+DIR_MISMATCH = AREA.rule(
+    "partition.dir-mismatch",
+    Severity.INFO,
+    Level.LOG,
+    "A file's directory names a different partition value than the log.",
+    seed="000: Data Files",
+    spec="Data Files",
+    fix=Fix(broken="nothing: the log decides", repair="no repair needed", loss="nothing"),
+    example='{"add":{"path":"p=b/part-0.parquet","partitionValues":{"p":"a"},…}}',
+)
+
 
 _FILE_NAME = "[^/]*$"
 _NUL = "\0"
@@ -23,7 +36,7 @@ _AFTER_SLASH = "0"
 "The character after the slash: texts that begin with `p=a/` sort from `p=a/` up to `p=a0`."
 
 
-@rules.AREA.check(FilesView, rules.DIR_MISMATCH)
+@AREA.check(FilesView, DIR_MISMATCH)
 def directories_of_other_values(view: FilesView) -> Iterator[Finding]:
     """Report directories `column=value` that differ from partitionValues. Once per directory."""
     if view.config.metadata is None or not view.config.partition_columns:
@@ -50,7 +63,7 @@ def directories_of_other_values(view: FilesView) -> Iterator[Finding]:
             many = f" in {format_count(files[number])} files" if files[number] > 1 else ""
             text = f"the directory names a different value of partition column {name} than the log{many}"
             place = view.place(rows[first[number]].as_py())
-            yield rules.DIR_MISMATCH.at(place, text, seen=named, expected=logged)
+            yield DIR_MISMATCH.at(place, text, seen=named, expected=logged)
 
 
 def _as_usual(paths: ArrowArray, columns: list[PartitionColumn]) -> ArrowArray:

@@ -8,23 +8,165 @@ from collections.abc import Iterator, Mapping
 from deltacli.arrow import compute as pc
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.partitions.text import HIVE_DEFAULT, Spelling, is_text, spelling_of, sure_spellings
-from deltacli.delta.rules.framework.base import Finding
+from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Severity
 from deltacli.delta.rules.framework.views import FilesView, StateView
 from deltacli.delta.rules.partitions import directories as partition_directories
-from deltacli.delta.rules.partitions import rows as rules
 from deltacli.delta.rules.partitions.columns import PartitionColumn, PartitionKeys, keys_of
 from deltacli.typing import ArrowArray
 from deltacli.units import format_count, format_size
 
-AREA = rules.AREA
-__all__ = ["AREA", "partition_directories"]  # whose checks belong to this area
+AREA = Area("partitions")
+
+_ADD = "000: Add File and Remove File"
+_SERIAL = "000: Partition Value Serialization"
+_SERIALIZATION = "Partition Value Serialization"
+_RECOMMIT = "commit the same add again with correct partitionValues and dataChange=false"
+KEY_MISSING = AREA.rule(
+    "partition.key-missing",
+    Severity.ERROR,
+    Level.LOG,
+    "A file has no value for a partition column.",
+    seed="000: Consistency Between Table Metadata and Data Files",
+    spec="Consistency Between Table Metadata and Data Files",
+    fix=Fix(broken="readers fail, or treat the value as null", repair=_RECOMMIT, loss="nothing"),
+    example='{"add":{"path":"part-0.parquet","partitionValues":{},…}} where partitionColumns is ["p"]',
+)
+KEY_EXTRA = AREA.rule(
+    "partition.key-extra",
+    Severity.ERROR,
+    Level.LOG,
+    "A file has a value for a name that is not a partition column.",
+    seed=_ADD,
+    spec="Add File and Remove File",
+    fix=Fix(broken="some readers fail, others ignore the value", repair=_RECOMMIT, loss="nothing"),
+    example='"partitionValues":{"p":"a","q":"b"} where partitionColumns is ["p"]',
+)
+KEY_CASE = AREA.rule(
+    "partition.key-case",
+    Severity.WARNING,
+    Level.LOG,
+    "A partition value has a name that differs from its column's name only in case.",
+    seed=_ADD,
+    spec="Add File and Remove File",
+    fix=Fix(broken="case-sensitive readers treat the value as null, or fail", repair=_RECOMMIT, loss="nothing"),
+    example='"partitionValues":{"P":"a"} where partitionColumns is ["p"]',
+)
+UNPARSABLE = AREA.rule(
+    "partition.unparsable",
+    Severity.ERROR,
+    Level.LOG,
+    "A partition value is not valid for the type of its column.",
+    seed=_SERIAL,
+    spec=_SERIALIZATION,
+    fix=Fix(broken="readers fail, or treat the value as null", repair=_RECOMMIT, loss="nothing"),
+    example='"partitionValues":{"day":"yesterday"} where day is a date',
+)
+EMPTY_STRING = AREA.rule(
+    "partition.empty-string",
+    Severity.WARNING,
+    Level.LOG,
+    "A string partition value is empty. Some engines read null, others an empty string.",
+    seed=_SERIAL,
+    spec=_SERIALIZATION,
+    fix=Fix(
+        broken="engines see different values in the same rows",
+        repair="commit the same add again with null for the value and dataChange=false",
+        loss="the difference between null and an empty string",
+    ),
+    example='"partitionValues":{"p":""} where p is a string',
+)
+NULL_IN_NOT_NULL = AREA.rule(
+    "partition.null-in-not-null",
+    Severity.ERROR,
+    Level.LOG,
+    "A partition column that must not be null is null in a file.",
+    seed="000: Struct Field",
+    spec="Struct Field",
+    fix=Fix(broken="the rows break the schema", repair="rewrite the file's rows with a value", loss="nothing"),
+    example='"partitionValues":{"p":null} where p has "nullable":false',
+)
+TIMESTAMP_ZONELESS = AREA.rule(
+    "partition.timestamp-zoneless",
+    Severity.INFO,
+    Level.LOG,
+    "A timestamp partition value has no time zone, so its meaning depends on the session.",
+    seed=_SERIAL,
+    spec=_SERIALIZATION,
+    fix=Fix(
+        broken="readers in another time zone than the writer's see other times",
+        repair="commit the same add again with the time in ISO 8601, UTC, and dataChange=false",
+        loss="nothing",
+    ),
+    example='"partitionValues":{"at":"2026-01-01 00:00:00"} where at is a timestamp',
+)
+NOT_CANONICAL = AREA.rule(
+    "partition.noncanonical",
+    Severity.INFO,
+    Level.LOG,
+    "A partition value has an unusual spelling, so one partition may appear as two.",
+    spec=_SERIALIZATION,
+    fix=Fix(
+        broken="tools that compare partitions as text see two partitions instead of one",
+        repair=_RECOMMIT,
+        loss="nothing",
+    ),
+    example='"partitionValues":{"year":"02026"} where year is an integer',
+)
+HIVE_DEFAULT_USED = AREA.rule(
+    "partition.hive-default",
+    Severity.WARNING,
+    Level.LOG,
+    "A partition value is Hive's directory name for null.",
+    spec=_SERIALIZATION,
+    fix=Fix(
+        broken="rows that were null now hold this text",
+        repair="commit the same add again with null for the value and dataChange=false",
+        loss="nothing",
+    ),
+    example='"partitionValues":{"p":"__HIVE_DEFAULT_PARTITION__"}',
+)
+ON_UNPARTITIONED = AREA.rule(
+    "partition.values-on-unpartitioned",
+    Severity.WARNING,
+    Level.LOG,
+    "A file of a table without partitions has partition values.",
+    seed=_ADD,
+    spec="Add File and Remove File",
+    fix=Fix(broken="some readers fail", repair=_RECOMMIT, loss="nothing"),
+    example='"partitionValues":{"p":"a"} where partitionColumns is []',
+)
+CARDINALITY = AREA.rule(
+    "partition.cardinality",
+    Severity.INFO,
+    Level.LOG,
+    "The table has so many partitions, or so little data in each file, that reading it is slow.",
+    spec="deltacli",
+    fix=Fix(
+        broken="queries spend most of their time opening files", repair="rewrite with fewer partitions", loss="nothing"
+    ),
+    example="partitionColumns is [user_id], 2 million files of 40 KiB",
+)
+NTZ_DATE_ONLY = AREA.rule(
+    "partition.ntz-date-only",
+    Severity.INFO,
+    Level.LOG,
+    "A value of a timestamp_ntz partition column is only a date, as after widening from date.",
+    spec="Type Widening",
+    fix=Fix(
+        broken="several engines fail to read the file",
+        repair="commit the same add again with 00:00:00 after the date and dataChange=false",
+        loss="nothing",
+    ),
+    example='"partitionValues":{"at":"2026-01-01"} where at is a timestamp_ntz',
+)
+
 
 MANY_PARTITIONS = 100_000
 MANY_FILES = 1_000
 SMALL_BYTES = 1_000_000
 
 
-@AREA.check(FilesView, rules.KEY_MISSING, rules.KEY_EXTRA, rules.KEY_CASE, rules.ON_UNPARTITIONED)
+@AREA.check(FilesView, KEY_MISSING, KEY_EXTRA, KEY_CASE, ON_UNPARTITIONED)
 def keys_of_partition_values(view: FilesView) -> Iterator[Finding]:
     """Report keys other than the partition columns. `mapping.partition-key-logical` reports logical names under column
     mapping.
@@ -37,7 +179,7 @@ def keys_of_partition_values(view: FilesView) -> Iterator[Finding]:
         if rows:
             text = f"the table has no partition columns, but the file has partition values{_in_files(rows)}"
             seen = ", ".join(keys.names_of(rows[0]))
-            yield rules.ON_UNPARTITIONED.at(view.place(rows[0]), text, seen=seen, expected="none")
+            yield ON_UNPARTITIONED.at(view.place(rows[0]), text, seen=seen, expected="none")
         return
     logical = _logical_names(view.config)
     for row in keys.irregular_rows():
@@ -58,24 +200,24 @@ def _judge_keys(
         elif name.lower() in missing:
             column = missing.pop(name.lower())
             text = f"the partition value of column {column} is under the name {name}"
-            yield rules.KEY_CASE.at(view.place(row), text, seen=name, expected=column)
+            yield KEY_CASE.at(view.place(row), text, seen=name, expected=column)
         else:
             text = f"the file has a partition value for {name}, which is not a partition column"
-            yield rules.KEY_EXTRA.at(view.place(row), text, seen=name, expected=expected)
+            yield KEY_EXTRA.at(view.place(row), text, seen=name, expected=expected)
     for column in missing.values():
         text = f"the file has no partition value for column {column}"
-        yield rules.KEY_MISSING.at(view.place(row), text, seen=", ".join(names) or "none", expected=expected)
+        yield KEY_MISSING.at(view.place(row), text, seen=", ".join(names) or "none", expected=expected)
 
 
 @AREA.check(
     FilesView,
-    rules.UNPARSABLE,
-    rules.EMPTY_STRING,
-    rules.NULL_IN_NOT_NULL,
-    rules.TIMESTAMP_ZONELESS,
-    rules.NOT_CANONICAL,
-    rules.HIVE_DEFAULT,
-    rules.NTZ_DATE_ONLY,
+    UNPARSABLE,
+    EMPTY_STRING,
+    NULL_IN_NOT_NULL,
+    TIMESTAMP_ZONELESS,
+    NOT_CANONICAL,
+    HIVE_DEFAULT_USED,
+    NTZ_DATE_ONLY,
 )
 def texts_of_partition_values(view: FilesView) -> Iterator[Finding]:
     """Report values that do not parse as their column's type, or that engines read in different ways."""
@@ -95,7 +237,7 @@ def _judge_nulls(view: FilesView, column: PartitionColumn) -> Iterator[Finding]:
         null = pc.or_(null, pc.coalesce(pc.equal(column.values, ""), False))
     for index in pc.indices_nonzero(null).to_pylist():
         text = f"partition column {column.name} must not be null, but is null in the file"
-        yield rules.NULL_IN_NOT_NULL.at(view.place(column.row(index)), text, seen="null", expected="a value")
+        yield NULL_IN_NOT_NULL.at(view.place(column.row(index)), text, seen="null", expected="a value")
 
 
 def _judge_texts(view: FilesView, column: PartitionColumn) -> Iterator[Finding]:
@@ -115,7 +257,7 @@ def _judge_texts(view: FilesView, column: PartitionColumn) -> Iterator[Finding]:
         elif spelling is Spelling.UNPARSABLE:
             for row in places:
                 message = f"the value of partition column {column.name} is not a valid {type_name}"
-                yield rules.UNPARSABLE.at(view.place(row), message, seen=text, expected=type_name)
+                yield UNPARSABLE.at(view.place(row), message, seen=text, expected=type_name)
         else:
             rule, message, expected = _WORDS[text if text in _WORDS else "other"]
             message = message.format(column=column.name) + _in_files(places)
@@ -128,16 +270,16 @@ def _judge_texts(view: FilesView, column: PartitionColumn) -> Iterator[Finding]:
 
 
 _WORDS = {
-    "": (rules.EMPTY_STRING, "partition column {column} is an empty string", "null, or a text"),
-    HIVE_DEFAULT: (rules.HIVE_DEFAULT, "partition column {column} holds Hive's name for null", "null"),
-    "other": (rules.NOT_CANONICAL, "the value of partition column {column} is spelled unusually", "the plain spelling"),
+    "": (EMPTY_STRING, "partition column {column} is an empty string", "null, or a text"),
+    HIVE_DEFAULT: (HIVE_DEFAULT_USED, "partition column {column} holds Hive's name for null", "null"),
+    "other": (NOT_CANONICAL, "the value of partition column {column} is spelled unusually", "the plain spelling"),
     Spelling.NO_ZONE.value: (
-        rules.TIMESTAMP_ZONELESS,
+        TIMESTAMP_ZONELESS,
         "the value of partition column {column} is a timestamp without a zone",
         "ISO 8601 with Z",
     ),
     Spelling.DATE_ONLY.value: (
-        rules.NTZ_DATE_ONLY,
+        NTZ_DATE_ONLY,
         "the value of timestamp_ntz partition column {column} is a date alone",
         "a date and a time",
     ),
@@ -165,7 +307,7 @@ def _spellings(column: PartitionColumn) -> dict[str, Spelling]:
     return spellings
 
 
-@AREA.check(StateView, rules.CARDINALITY)
+@AREA.check(StateView, CARDINALITY)
 def partitions_that_are_too_small(view: StateView) -> Iterator[Finding]:
     """More than 100,000 partition directories, or more than 1,000 live files of less than 1 MB each on average."""
     files = view.live.num_rows
@@ -178,14 +320,14 @@ def partitions_that_are_too_small(view: StateView) -> Iterator[Finding]:
         if partitions > MANY_PARTITIONS:
             text = f"the table has {format_count(partitions)} partitions"
             expected = f"at most {format_count(MANY_PARTITIONS)}"
-            yield rules.CARDINALITY.at(place, text, seen=partitions, expected=expected)
+            yield CARDINALITY.at(place, text, seen=partitions, expected=expected)
             return
     average = (pc.sum(view.live.column("size")).as_py() or 0) // files
     if average < SMALL_BYTES:
         text = (
             f"the {format_count(files)} files of the partitioned table have an average size of {format_size(average)}"
         )
-        yield rules.CARDINALITY.at(place, text, seen=format_size(average), expected="1 MB or more")
+        yield CARDINALITY.at(place, text, seen=format_size(average), expected="1 MB or more")
 
 
 def _logical_names(config: TableConfiguration) -> dict[str, str]:

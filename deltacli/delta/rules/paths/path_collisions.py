@@ -11,11 +11,12 @@ from deltacli.arrow import compute as pc
 from deltacli.delta.encoding.fingerprints import rows_that_may_repeat
 from deltacli.delta.log.place import Place
 from deltacli.delta.paths.path_decoding import canonical, canonical_column, decode
-from deltacli.delta.rules.framework.base import Finding, Fix, Level, Severity
+from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Severity
 from deltacli.delta.rules.framework.stored_files import place_of
 from deltacli.delta.rules.framework.views import CommitView, LiveFile, StateView, StorageView, TouchedFile
-from deltacli.delta.rules.paths.spelling import AREA
 from deltacli.typing import ArrowArray
+
+AREA = Area("paths")
 
 DOUBLE_ENCODED = AREA.rule(
     "path.double-encoded",

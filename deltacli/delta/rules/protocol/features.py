@@ -16,11 +16,69 @@ from deltacli.delta.protocol.protocol_action import (
     WRITER_FEATURES_VERSION,
     Protocol,
 )
-from deltacli.delta.rules.framework.base import Finding, Severity
+from deltacli.delta.rules.framework.base import LOST_BY_DROPPING, Area, Finding, Fix, Level, Severity
 from deltacli.delta.rules.framework.views import CommitView, HistoryView, TableConfigurationView
-from deltacli.delta.rules.protocol import rows
 
-AREA = rows.AREA
+AREA = Area("protocol")
+
+USED_NOT_SUPPORTED = AREA.rule(
+    "feature.used-not-supported",
+    Severity.ERROR,
+    Level.LOG,
+    "The table uses a feature that its protocol does not support.",
+    seed="000: Writer Version Requirements",
+    spec="Supported Features",
+    fix=Fix(
+        broken=(
+            "engines without support for the feature read and write the table without it; for generated and identity "
+            "columns the metadata then has no effect, which is only a note"
+        ),
+        repair="commit a protocol with the feature; metadata without effect needs no repair",
+        loss="access by engines without support for the feature",
+    ),
+    example='a column of type timestamp_ntz with {"minReaderVersion":1,"minWriterVersion":2}',
+)
+PROPERTY_WITHOUT_FEATURE = AREA.rule(
+    "feature.property-without-feature",
+    Severity.ERROR,
+    Level.LOG,
+    "A table property turns on a feature that the protocol does not support.",
+    seed="000: Writer Version Requirements",
+    spec="Active Features",
+    fix=Fix(
+        broken="some engines refuse the table, others treat the feature as off",
+        repair="commit a protocol with the feature, or a metaData action without the property",
+        loss="without the property, what it turned on",
+    ),
+    example='"delta.enableDeletionVectors":"true" with {"minReaderVersion":1,"minWriterVersion":2}',
+)
+SUPPORTED_NOT_USED = AREA.rule(
+    "feature.supported-not-used",
+    Severity.INFO,
+    Level.LOG,
+    "The protocol lists a feature that no visible version uses.",
+    spec="Supported Features",
+    fix=Fix(
+        broken="engines without support for the feature refuse the table unnecessarily",
+        repair="drop the feature with an engine that supports it (ALTER TABLE … DROP FEATURE)",
+        loss=LOST_BY_DROPPING,
+    ),
+    example='"writerFeatures":["changeDataFeed"], but delta.enableChangeDataFeed was never true',
+)
+OLD_VACUUM = AREA.rule(
+    "vacuumcheck.old-vacuum",
+    Severity.INFO,
+    Level.LOG,
+    "A VACUUM ran in an engine that is older than the protocol check which the table requires.",
+    spec="Vacuum Protocol Check",
+    fix=Fix(
+        broken="such an engine may have deleted files that are needed by features it does not support",
+        repair="upgrade the engine, and check that no live file is missing: deltacli validate --level storage",
+        loss="nothing",
+    ),
+    example='{"commitInfo":{"operation":"VACUUM START","engineInfo":"Apache-Spark/3.4.0 Delta-Lake/2.4.0"}}',
+)
+
 
 _DOMAINS = {"delta.clustering": "clustering", "delta.rowTracking": "rowTracking"}
 _ALWAYS_ACTIVE = frozenset(
@@ -61,7 +119,7 @@ def _supported(config: TableConfiguration) -> frozenset[str]:
     return frozenset(stable_name(name) for name in config.features)
 
 
-@AREA.check(TableConfigurationView, rows.USED_NOT_SUPPORTED)
+@AREA.check(TableConfigurationView, USED_NOT_SUPPORTED)
 def metadata_uses_unsupported_features(view: TableConfigurationView) -> Iterator[Finding]:
     """Spec: Supported Features; the requirements of each feature."""
     protocol = view.config.protocol
@@ -78,12 +136,10 @@ def metadata_uses_unsupported_features(view: TableConfigurationView) -> Iterator
             message = f"{use.what}, {verb} protocol does not support {use.feature}"
             place = view.place._replace(key=use.key)
             severity = Severity.INFO if is_inert else None
-            yield rows.USED_NOT_SUPPORTED.at(
-                place, message, seen=shown(protocol), expected=use.feature, severity=severity
-            )
+            yield USED_NOT_SUPPORTED.at(place, message, seen=shown(protocol), expected=use.feature, severity=severity)
 
 
-@AREA.check(TableConfigurationView, rows.PROPERTY_WITHOUT_FEATURE)
+@AREA.check(TableConfigurationView, PROPERTY_WITHOUT_FEATURE)
 def properties_turn_on_unsupported_features(view: TableConfigurationView) -> Iterator[Finding]:
     """Spec: Active Features."""
     protocol = view.config.protocol
@@ -97,10 +153,10 @@ def properties_turn_on_unsupported_features(view: TableConfigurationView) -> Ite
             continue  # `typewidening.not-supported` reports it
         message = f"{use.what}, but the protocol does not support {use.feature}"
         place = view.place._replace(key=use.key)
-        yield rows.PROPERTY_WITHOUT_FEATURE.at(place, message, seen=shown(protocol), expected=use.feature)
+        yield PROPERTY_WITHOUT_FEATURE.at(place, message, seen=shown(protocol), expected=use.feature)
 
 
-@AREA.check(CommitView, rows.USED_NOT_SUPPORTED)
+@AREA.check(CommitView, USED_NOT_SUPPORTED)
 def actions_use_unsupported_features(view: CommitView) -> Iterator[Finding]:
     """Check row ids of files and the domains of features. One finding for each feature of a commit."""
     protocol = view.after.protocol
@@ -115,17 +171,17 @@ def actions_use_unsupported_features(view: CommitView) -> Iterator[Finding]:
         if "domainMetadata" in supported:  # else `domain.without-feature` reports it
             message = f"the domain {domain} is written, but the protocol does not support {feature}"
             place = view.place(placed.line, domain)
-            yield rows.USED_NOT_SUPPORTED.at(place, message, seen=shown(protocol), expected=feature)
+            yield USED_NOT_SUPPORTED.at(place, message, seen=shown(protocol), expected=feature)
     if "rowTracking" in supported:
         return
     first = next((placed for placed in view.adds if placed.action.get("baseRowId") is not None), None)
     if first is not None:
         message = "an add has baseRowId, but the protocol does not support rowTracking"
         place = view.place(first.line, str(first.action.get("path")))
-        yield rows.USED_NOT_SUPPORTED.at(place, message, seen=shown(protocol), expected="rowTracking")
+        yield USED_NOT_SUPPORTED.at(place, message, seen=shown(protocol), expected="rowTracking")
 
 
-@AREA.check(HistoryView, rows.SUPPORTED_NOT_USED)
+@AREA.check(HistoryView, SUPPORTED_NOT_USED)
 def listed_features_are_not_used(view: HistoryView) -> Iterator[Finding]:
     """Spec: Supported Features. Lists that only repeat features implied by earlier version numbers are skipped."""
     protocol = view.config.protocol
@@ -141,7 +197,7 @@ def listed_features_are_not_used(view: HistoryView) -> Iterator[Finding]:
     if unused:
         message = f"the protocol lists {', '.join(unused)}, but no visible version uses {_it(unused)}"
         place = view.config.protocol_place or Place(LOG_DIRECTORY)
-        yield rows.SUPPORTED_NOT_USED.at(place, message, seen=", ".join(unused))
+        yield SUPPORTED_NOT_USED.at(place, message, seen=", ".join(unused))
 
 
 def _used_in_history(view: HistoryView) -> set[str]:
@@ -172,7 +228,7 @@ def _used_in_history(view: HistoryView) -> set[str]:
     return used | view.used_by_adds
 
 
-@AREA.check(CommitView, rows.OLD_VACUUM)
+@AREA.check(CommitView, OLD_VACUUM)
 def old_engines_vacuum(view: CommitView) -> Iterator[Finding]:
     """Spec: Vacuum Protocol Check."""
     if "vacuumProtocolCheck" not in view.before.features or view.commit_info is None:
@@ -183,7 +239,7 @@ def old_engines_vacuum(view: CommitView) -> Iterator[Finding]:
     release = _DELTA_SPARK.search(engine)
     if release and (int(release[1]), int(release[2])) < _FIRST_THAT_CHECKS:
         message = f"{operation} of version {view.version} ran in {engine}, which does not support vacuumProtocolCheck"
-        yield rows.OLD_VACUUM.at(view.place(), message, seen=engine, expected="Delta-Lake/3.2 or newer")
+        yield OLD_VACUUM.at(view.place(), message, seen=engine, expected="Delta-Lake/3.2 or newer")
 
 
 def _uses_in_schema(config: TableConfiguration, feature: str) -> bool:

@@ -8,13 +8,148 @@ from collections.abc import Iterator, Mapping
 
 from deltacli.delta.log.state import Metadata
 from deltacli.delta.log.table_configuration import TableConfiguration
-from deltacli.delta.rules.framework.base import Finding
+from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Severity
 from deltacli.delta.rules.framework.views import CommitView, HistoryView, MetadataView
-from deltacli.delta.rules.protocol import metadata_rows as rows
 from deltacli.delta.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructType, simple_name
 from deltacli.units import format_timestamp, plural
 
-AREA = rows.AREA
+AREA = Area("metadata")
+
+_REWRITE = "rewrite the table as a new one"
+ID_NOT_GUID = AREA.rule(
+    "metadata.id-not-guid",
+    Severity.WARNING,
+    Level.LOG,
+    "The table id is not a GUID.",
+    seed="000: Change Metadata",
+    spec="Change Metadata",
+    fix=Fix(
+        broken="engines that parse the id fail, and two tables may have the same id",
+        repair="commit a metaData action with a GUID before streams and shares refer to the table",
+        loss="streams that identify the table by its old id",
+    ),
+    example='{"metaData":{"id":"my-table",…}}',
+)
+ID_CHANGED = AREA.rule(
+    "metadata.id-changed",
+    Severity.ERROR,
+    Level.LOG,
+    "The table id differs from that of the previous metaData action.",
+    seed="000: Change Metadata",
+    spec="Change Metadata",
+    fix=Fix(
+        broken="another table was written over this one, or an engine created a new id; streams and caches stop",
+        repair="nothing, if the change was intended; otherwise restore the previous version",
+        loss="later commits, if the previous version is restored",
+    ),
+    example='version 0: {"metaData":{"id":"8e1a6ad6-…"}}, version 4: {"metaData":{"id":"0c5d2f44-…"}}',
+)
+FORMAT_NOT_PARQUET = AREA.rule(
+    "metadata.format-not-parquet",
+    Severity.ERROR,
+    Level.LOG,
+    "The format of the files is not parquet, or has options.",
+    seed="000: Format Specification",
+    spec="Format Specification",
+    fix=Fix(
+        broken="no engine reads data files other than Parquet, and none recognizes options",
+        repair='commit a metaData action with {"provider":"parquet","options":{}} if the files are Parquet',
+        loss="nothing",
+    ),
+    example='"format":{"provider":"orc","options":{}}',
+)
+CREATED_TIME = AREA.rule(
+    "metadata.created-time",
+    Severity.INFO,
+    Level.LOG,
+    "The metaData action has no createdTime, or a different one than the previous action.",
+    seed="000: Change Metadata",
+    spec="Change Metadata",
+    fix=Fix(
+        broken="engines show it as the creation time of the table",
+        repair="commit a metaData action with the time of version 0",
+        loss="nothing",
+    ),
+    example='version 0: "createdTime":1767981600000, version 4: "createdTime":1767981840000',
+)
+PARTITION_COLUMN_UNKNOWN = AREA.rule(
+    "metadata.partition-column-unknown",
+    Severity.ERROR,
+    Level.LOG,
+    "A partition column is not in the schema.",
+    seed="000: Change Metadata",
+    spec="Change Metadata",
+    fix=Fix(
+        broken="the type of its values is unknown, so engines refuse the table",
+        repair="commit a metaData action whose schema has the column, spelled as in partitionColumns",
+        loss="nothing",
+    ),
+    example='"partitionColumns":["day"] and no column day',
+)
+PARTITION_COLUMN_DUPLICATE = AREA.rule(
+    "metadata.partition-column-duplicate",
+    Severity.ERROR,
+    Level.LOG,
+    "A partition column is named twice, ignoring case.",
+    spec="Change Metadata",
+    fix=Fix(
+        broken="engines refuse the table or build paths with the column twice",
+        repair="commit a metaData action that names the column once",
+        loss="nothing",
+    ),
+    example='"partitionColumns":["day","Day"]',
+)
+PARTITION_COLUMN_TYPE = AREA.rule(
+    "metadata.partition-column-type",
+    Severity.ERROR,
+    Level.LOG,
+    "A partition column has a type whose values cannot be written as text: array, map, struct or void.",
+    seed="000: Partition Value Serialization",
+    spec="Partition Value Serialization",
+    fix=Fix(broken="its values in partitionValues have no meaning for readers", repair=_REWRITE, loss="the history"),
+    example='"partitionColumns":["tags"] with tags of type array<string>',
+)
+PARTITION_COLUMN_NESTED = AREA.rule(
+    "metadata.partition-column-nested",
+    Severity.ERROR,
+    Level.LOG,
+    "A partition column is a field inside another column.",
+    spec="Change Metadata",
+    fix=Fix(
+        broken="only top-level columns can be partition columns; engines refuse the table",
+        repair=_REWRITE,
+        loss="the history",
+    ),
+    example='"partitionColumns":["address.country"]',
+)
+ALL_COLUMNS_PARTITIONED = AREA.rule(
+    "metadata.all-columns-partitioned",
+    Severity.WARNING,
+    Level.LOG,
+    "Every column is a partition column.",
+    spec="Delta-Spark: no table may be partitioned by all of its columns",
+    fix=Fix(
+        broken="the data files would have no column, and Delta-Spark refuses to write them",
+        repair=_REWRITE,
+        loss="the history",
+    ),
+    example='"partitionColumns":["p"] and p is the only column',
+)
+PARTITIONING_CHANGED = AREA.rule(
+    "metadata.partitioning-changed",
+    Severity.WARNING,
+    Level.LOG,
+    "The partition columns changed while files with the old partitioning stayed in the table.",
+    seed="000: Change Metadata",
+    spec="Consistency Between Table Metadata and Data Files",
+    fix=Fix(
+        broken="these files have no values for the new columns, so readers fail or return nulls",
+        repair="restore the previous version, or replace all files",
+        loss="later commits, if the previous version is restored",
+    ),
+    example='version 0: "partitionColumns":["p"], version 4: "partitionColumns":["p","q"] and no remove',
+)
+
 
 _GUID = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")
 
@@ -24,7 +159,7 @@ def _before(view: MetadataView) -> Metadata | None:
     return view.previous.metadata if view.previous else None
 
 
-@AREA.check(MetadataView, rows.ID_NOT_GUID, rows.ID_CHANGED)
+@AREA.check(MetadataView, ID_NOT_GUID, ID_CHANGED)
 def id_is_odd(view: MetadataView) -> Iterator[Finding]:
     """Report an invalid id once, when it is introduced."""
     table_id, before = view.raw.get("id"), _before(view)
@@ -32,14 +167,14 @@ def id_is_odd(view: MetadataView) -> Iterator[Finding]:
         return
     is_fresh = before is None or before.id != table_id
     if is_fresh and not _GUID.fullmatch(table_id):
-        yield rows.ID_NOT_GUID.at(view.place, f"table id {table_id!r} is not a GUID", seen=table_id)
+        yield ID_NOT_GUID.at(view.place, f"table id {table_id!r} is not a GUID", seen=table_id)
     if is_fresh and before is not None and before.id:
         what = "another table was written over this one, or an engine created a new id"
         message = f"the table id changes from {before.id} to {table_id}: {what}"
-        yield rows.ID_CHANGED.at(view.place, message, seen=table_id, expected=before.id)
+        yield ID_CHANGED.at(view.place, message, seen=table_id, expected=before.id)
 
 
-@AREA.check(MetadataView, rows.FORMAT_NOT_PARQUET)
+@AREA.check(MetadataView, FORMAT_NOT_PARQUET)
 def format_is_not_parquet(view: MetadataView) -> Iterator[Finding]:
     """Spec: Format Specification."""
     metadata, before = view.config.metadata, _before(view)
@@ -47,14 +182,14 @@ def format_is_not_parquet(view: MetadataView) -> Iterator[Finding]:
         return
     if metadata.provider != "parquet" and (before is None or before.provider != metadata.provider):
         message = f"the format of the data files is {metadata.provider}, not parquet"
-        yield rows.FORMAT_NOT_PARQUET.at(view.place, message, seen=metadata.provider, expected="parquet")
+        yield FORMAT_NOT_PARQUET.at(view.place, message, seen=metadata.provider, expected="parquet")
     options = metadata.format_options
     if options and (before is None or before.format_options != options):
         message = f"the format has the options {', '.join(sorted(options))}, which no known engine recognizes"
-        yield rows.FORMAT_NOT_PARQUET.at(view.place, message, seen=dict(options), expected="no options")
+        yield FORMAT_NOT_PARQUET.at(view.place, message, seen=dict(options), expected="no options")
 
 
-@AREA.check(MetadataView, rows.CREATED_TIME)
+@AREA.check(MetadataView, CREATED_TIME)
 def created_time_is_odd(view: MetadataView) -> Iterator[Finding]:
     """`metadata.id-changed` reports changes that come with a new id."""
     metadata, before = view.config.metadata, _before(view)
@@ -63,16 +198,16 @@ def created_time_is_odd(view: MetadataView) -> Iterator[Finding]:
     created_time = metadata.created_time
     if created_time is None:
         if view.raw.get("createdTime") is None and (before is None or before.created_time is not None):
-            yield rows.CREATED_TIME.at(view.place, "the metaData action has no createdTime")
+            yield CREATED_TIME.at(view.place, "the metaData action has no createdTime")
     elif (
         before and before.created_time is not None and before.created_time != created_time and before.id == metadata.id
     ):
         old, new = format_timestamp(before.created_time), format_timestamp(created_time)
         message = f"createdTime changes from {old} to {new}, although the table is the same"
-        yield rows.CREATED_TIME.at(view.place, message, seen=created_time, expected=before.created_time)
+        yield CREATED_TIME.at(view.place, message, seen=created_time, expected=before.created_time)
 
 
-@AREA.check(MetadataView, rows.PARTITION_COLUMN_DUPLICATE)
+@AREA.check(MetadataView, PARTITION_COLUMN_DUPLICATE)
 def partition_column_comes_twice(view: MetadataView) -> Iterator[Finding]:
     """Spec: Schema Serialization Format (names must differ in more than case)."""
     if not _is_news(view):
@@ -84,15 +219,15 @@ def partition_column_comes_twice(view: MetadataView) -> Iterator[Finding]:
             spellings = [column for column in columns if column.casefold() == name]
             message = f"partitionColumns names the column {' and '.join(spellings)} {count} times"
             place = view.place._replace(key=spellings[0])
-            yield rows.PARTITION_COLUMN_DUPLICATE.at(place, message, seen=", ".join(columns))
+            yield PARTITION_COLUMN_DUPLICATE.at(place, message, seen=", ".join(columns))
 
 
 @AREA.check(
     MetadataView,
-    rows.PARTITION_COLUMN_UNKNOWN,
-    rows.PARTITION_COLUMN_NESTED,
-    rows.PARTITION_COLUMN_TYPE,
-    rows.ALL_COLUMNS_PARTITIONED,
+    PARTITION_COLUMN_UNKNOWN,
+    PARTITION_COLUMN_NESTED,
+    PARTITION_COLUMN_TYPE,
+    ALL_COLUMNS_PARTITIONED,
 )
 def partition_columns_do_not_fit_the_schema(view: MetadataView) -> Iterator[Finding]:
     """Spec: Change Metadata; Partition Value Serialization. `variant.partition-or-cluster` reports variants."""
@@ -107,10 +242,10 @@ def partition_columns_do_not_fit_the_schema(view: MetadataView) -> Iterator[Find
         elif not _has_text(columns[name]):
             type_name = simple_name(columns[name])
             message = f"partition column {name} is of type {type_name}, whose values cannot be written as text"
-            yield rows.PARTITION_COLUMN_TYPE.at(place, message, seen=type_name, expected="a primitive type")
+            yield PARTITION_COLUMN_TYPE.at(place, message, seen=type_name, expected="a primitive type")
     if columns.keys() <= set(metadata.partition_columns):
         message = f"all {plural(len(columns), 'column')} are partition columns, so data files have no columns"
-        yield rows.ALL_COLUMNS_PARTITIONED.at(view.place, message, seen=", ".join(columns))
+        yield ALL_COLUMNS_PARTITIONED.at(view.place, message, seen=", ".join(columns))
 
 
 def _is_news(view: MetadataView) -> bool:
@@ -128,13 +263,13 @@ def _stranger(view: MetadataView, name: str, schema: StructType, columns: Mappin
     inside = next((path for path in _nested(schema, "") if path == name or path.rpartition(".")[2] == name), None)
     if same:
         message = f"partition column {name} is {same[0]} in the schema; names are case-sensitive"
-        yield rows.PARTITION_COLUMN_UNKNOWN.at(place, message, seen=name, expected=same[0])
+        yield PARTITION_COLUMN_UNKNOWN.at(place, message, seen=name, expected=same[0])
     elif inside is not None:
         message = f"partition column {name} is inside another column"
-        yield rows.PARTITION_COLUMN_NESTED.at(place, message, seen=inside, expected="a top-level column")
+        yield PARTITION_COLUMN_NESTED.at(place, message, seen=inside, expected="a top-level column")
     else:
         message = f"partition column {name} is not in the schema"
-        yield rows.PARTITION_COLUMN_UNKNOWN.at(place, message, seen=name, expected="a column of the schema")
+        yield PARTITION_COLUMN_UNKNOWN.at(place, message, seen=name, expected="a column of the schema")
 
 
 def _nested(data_type: DataType, prefix: str) -> Iterator[str]:
@@ -159,7 +294,7 @@ def _has_text(data_type: DataType) -> bool:
     return isinstance(data_type, PrimitiveType) and data_type.name not in ("void", "null")
 
 
-@AREA.check(HistoryView, rows.PARTITIONING_CHANGED)
+@AREA.check(HistoryView, PARTITIONING_CHANGED)
 def partitioning_changes_under_files(view: HistoryView) -> Iterator[Finding]:
     """The number of live files is known from counts of actions only if all commits from 0 on can be read."""
     live = 0
@@ -180,7 +315,7 @@ def _changed_partitioning(commit: CommitView, staying: int) -> Iterator[Finding]
     old, new = ", ".join(before) or "none", ", ".join(after) or "none"
     message = f"the partition columns change from {old} to {new}, but {plural(staying, 'older file')} stay live"
     place = commit.after.metadata_place or commit.place()
-    yield rows.PARTITIONING_CHANGED.at(place, message, seen=new, expected=old)
+    yield PARTITIONING_CHANGED.at(place, message, seen=new, expected=old)
 
 
 def _partitioning(config: TableConfiguration) -> tuple[str, ...] | None:

@@ -17,12 +17,225 @@ from deltacli.delta.protocol.known_properties import (
     right_spelling,
 )
 from deltacli.delta.protocol.retention import DELETED_FILE_RETENTION
-from deltacli.delta.rules.framework.base import Finding
+from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Severity
 from deltacli.delta.rules.framework.views import ListingView, MetadataView, TableConfigurationView
-from deltacli.delta.rules.protocol import property_rows as rows
 from deltacli.units import DAY_MS
 
-AREA = rows.AREA
+AREA = Area("properties")
+
+_UNSET = "commit a metaData action without the property"
+_CORRECT = "commit a metaData action with a valid value"
+UNKNOWN_DELTA_KEY = AREA.rule(
+    "property.unknown-delta-key",
+    Severity.WARNING,
+    Level.LOG,
+    "A property begins with `delta.`, but no known engine recognizes it.",
+    spec="Delta-Spark: names that begin with delta. are reserved",
+    fix=Fix(
+        broken="engines ignore it or refuse to alter the table; it is often a typo",
+        repair="commit a metaData action with the correct name, or without the property",
+        loss="nothing",
+    ),
+    example='"configuration":{"delta.checkpointIntervall":"10"}',
+)
+BAD_BOOLEAN = AREA.rule(
+    "property.bad-boolean",
+    Severity.WARNING,
+    Level.LOG,
+    "A boolean property has a value other than true or false.",
+    spec="Delta-Spark: values of table properties",
+    fix=Fix(broken="some engines fail on it, others ignore it", repair=_CORRECT, loss="nothing"),
+    example='"configuration":{"delta.appendOnly":"yes"}',
+)
+BAD_NUMBER = AREA.rule(
+    "property.bad-number",
+    Severity.WARNING,
+    Level.LOG,
+    "A numeric property is not a number, or is out of range.",
+    spec="Delta-Spark: values of table properties",
+    fix=Fix(broken="some engines fail on it, others ignore it", repair=_CORRECT, loss="nothing"),
+    example='"configuration":{"delta.checkpointInterval":"0"}',
+)
+BAD_INTERVAL = AREA.rule(
+    "property.bad-interval",
+    Severity.ERROR,
+    Level.LOG,
+    "A retention is not a valid interval: it cannot be parsed, has months or years, or is negative.",
+    spec="Delta-Spark: intervals of table properties",
+    fix=Fix(
+        broken="some engines fail on it, others use their default retention",
+        repair="commit a metaData action with an interval such as `interval 30 days`",
+        loss="nothing",
+    ),
+    example='"configuration":{"delta.logRetentionDuration":"interval 1 month"}',
+)
+INTERVAL_PORTABILITY = AREA.rule(
+    "property.interval-portability",
+    Severity.WARNING,
+    Level.LOG,
+    "A retention is an interval for Delta-Spark, but other engines read it differently.",
+    spec="Delta-Spark: intervals of table properties",
+    fix=Fix(
+        broken=(
+            "delta-rs and kernel-rs read only `interval`, one integer and one lower-case unit; for anything else "
+            "they use the first part, or their default, and may delete files too early"
+        ),
+        repair="commit a metaData action with an interval of one unit, such as `interval 30 days`",
+        loss="nothing",
+    ),
+    example='"configuration":{"delta.deletedFileRetentionDuration":"30 days"}',
+)
+RETENTION_ORDER = AREA.rule(
+    "property.retention-order",
+    Severity.WARNING,
+    Level.LOG,
+    "The log is kept for a shorter time than deleted files.",
+    spec="Delta-Spark: retention of the log and of deleted files",
+    fix=Fix(
+        broken="files are kept for versions that can no longer be read",
+        repair="commit a metaData action with logRetentionDuration not below deletedFileRetentionDuration",
+        loss="nothing",
+    ),
+    example='"delta.logRetentionDuration":"interval 5 days","delta.deletedFileRetentionDuration":"interval 7 days"',
+)
+RETENTION_SHORT = AREA.rule(
+    "property.retention-short",
+    Severity.WARNING,
+    Level.LOG,
+    "Deleted files are kept for less than a day.",
+    seed="000: Add File and Remove File",
+    spec="Add File and Remove File",
+    fix=Fix(
+        broken="a VACUUM deletes files that running readers and writers still need",
+        repair="commit a metaData action with `interval 7 days`",
+        loss="nothing",
+    ),
+    example='"configuration":{"delta.deletedFileRetentionDuration":"interval 0 hours"}',
+)
+RETENTION_LONG = AREA.rule(
+    "property.retention-long",
+    Severity.INFO,
+    Level.LOG,
+    "The log or deleted files are kept for more than a year.",
+    spec="Delta-Spark: retention of the log and of deleted files",
+    fix=Fix(
+        broken="the log and the directory grow with every commit in that time",
+        repair="commit a metaData action with the required retention",
+        loss="time travel beyond it",
+    ),
+    example='"configuration":{"delta.logRetentionDuration":"interval 3650 days"}',
+)
+LEGACY_APPEND_ONLY_KEY = AREA.rule(
+    "property.legacy-append-only-key",
+    Severity.INFO,
+    Level.LOG,
+    "The property is named appendOnly, without `delta.`, and has no effect.",
+    seed="000: Append-only Tables",
+    spec="Append-only Tables",
+    fix=Fix(
+        broken="the table looks append-only but is not",
+        repair="commit a metaData action with delta.appendOnly",
+        loss="deletes and updates, if the table should be append-only",
+    ),
+    example='"configuration":{"appendOnly":"true"}',
+)
+STATS_BOTH_OFF = AREA.rule(
+    "property.stats-both-off",
+    Severity.WARNING,
+    Level.LOG,
+    "Checkpoints have no statistics, neither as JSON nor as columns.",
+    seed="000: Checkpoints",
+    spec="Checkpoint Format",
+    fix=Fix(
+        broken="no query can skip a file after a checkpoint",
+        repair="commit a metaData action with delta.checkpoint.writeStatsAsJson true",
+        loss="nothing",
+    ),
+    example='"delta.checkpoint.writeStatsAsJson":"false","delta.checkpoint.writeStatsAsStruct":"false"',
+)
+STATS_STRUCT_UNSET = AREA.rule(
+    "property.stats-struct-unset",
+    Severity.INFO,
+    Level.LOG,
+    "delta.checkpoint.writeStatsAsStruct is not set, and engines have different defaults.",
+    seed="000: Checkpoints",
+    spec="Checkpoint Format",
+    fix=Fix(
+        broken="whether checkpoints have columns of statistics depends on the engine that writes them",
+        repair="commit a metaData action with the property set to true or false",
+        loss="nothing",
+    ),
+    example='"configuration":{}',
+)
+CHECKPOINT_POLICY = AREA.rule(
+    "property.checkpoint-policy",
+    Severity.ERROR,
+    Level.LOG,
+    "The checkpoint policy is invalid, or it is v2 and the protocol does not support v2Checkpoint.",
+    spec="V2 Checkpoint Table Feature",
+    fix=Fix(
+        broken="engines fail on it, or write checkpoints that others cannot read",
+        repair="commit a protocol with v2Checkpoint, or a metaData action with the policy classic",
+        loss="with the former, engines without support for V2 checkpoints",
+    ),
+    example='"delta.checkpointPolicy":"v2" with {"minReaderVersion":1,"minWriterVersion":2}',
+)
+COMPRESSION_CODEC = AREA.rule(
+    "property.compression-codec",
+    Severity.WARNING,
+    Level.LOG,
+    "The codec of data files is not a Parquet codec.",
+    spec="Table Properties",
+    fix=Fix(broken="writers fail on it, or use another codec", repair=_CORRECT, loss="nothing"),
+    example='"configuration":{"delta.parquet.compression.codec":"zip"}',
+)
+PARQUET_VERSION_INVALID = AREA.rule(
+    "property.parquet-version",
+    Severity.WARNING,
+    Level.LOG,
+    "The Parquet version of data files is neither 1.0.0 nor 2.x.y.",
+    spec="Table Properties",
+    fix=Fix(broken="writers fail on it, or use another version", repair=_CORRECT, loss="nothing"),
+    example='"configuration":{"delta.parquet.format.version":"2"}',
+)
+PROTOCOL_IN_CONFIG = AREA.rule(
+    "property.protocol-in-config",
+    Severity.WARNING,
+    Level.LOG,
+    "A property belongs in the protocol action and has no effect as a property.",
+    spec="Delta-Spark: no properties of the protocol in a metaData action",
+    fix=Fix(
+        broken="the table appears to have the feature or the version; Delta-Spark fails on it",
+        repair="commit a metaData action without the property, and a protocol action if the feature is wanted",
+        loss="nothing",
+    ),
+    example='"configuration":{"delta.feature.deletionVectors":"supported"}',
+)
+LOG_CLEANUP_OFF = AREA.rule(
+    "property.log-cleanup-off",
+    Severity.INFO,
+    Level.LOG,
+    "Old commits are never cleaned up.",
+    spec="Metadata Cleanup",
+    fix=Fix(
+        broken="the log grows without limit, and listing it takes longer and longer", repair=_UNSET, loss="old versions"
+    ),
+    example='"configuration":{"delta.enableExpiredLogCleanup":"false"}',
+)
+CDF_LEGACY_KEY = AREA.rule(
+    "property.cdf-legacy-key",
+    Severity.INFO,
+    Level.LOG,
+    "The change data feed is set by its former property name, delta.enableChangeDataCapture.",
+    spec="Delta-Spark: former names of table properties",
+    fix=Fix(
+        broken="only Delta-Spark recognizes that name; other writers write no change data",
+        repair="commit a metaData action with delta.enableChangeDataFeed",
+        loss="nothing",
+    ),
+    example='"configuration":{"delta.enableChangeDataCapture":"true"}',
+)
+
 
 LONGEST_VALUE = 1000
 "Maximum length of a number or an interval."
@@ -47,10 +260,10 @@ def _fresh(view: MetadataView) -> Mapping[str, str]:
 
 @AREA.check(
     MetadataView,
-    rows.UNKNOWN_DELTA_KEY,
-    rows.PROTOCOL_IN_CONFIG,
-    rows.LEGACY_APPEND_ONLY_KEY,
-    rows.CDF_LEGACY_KEY,
+    UNKNOWN_DELTA_KEY,
+    PROTOCOL_IN_CONFIG,
+    LEGACY_APPEND_ONLY_KEY,
+    CDF_LEGACY_KEY,
 )
 def names_are_odd(view: MetadataView) -> Iterator[Finding]:
     """Spec: Table Properties; Append-only Tables (whose samples have the key without its prefix)."""
@@ -58,20 +271,20 @@ def names_are_odd(view: MetadataView) -> Iterator[Finding]:
         place = view.place._replace(key=key)
         if key == "appendOnly":
             message = "appendOnly has no effect; the property is named delta.appendOnly"
-            yield rows.LEGACY_APPEND_ONLY_KEY.at(place, message, seen=key, expected="delta.appendOnly")
+            yield LEGACY_APPEND_ONLY_KEY.at(place, message, seen=key, expected="delta.appendOnly")
         elif is_of_protocol(key):
             message = f"{key} belongs in the protocol action; as a property it has no effect"
-            yield rows.PROTOCOL_IN_CONFIG.at(place, message, seen=value)
+            yield PROTOCOL_IN_CONFIG.at(place, message, seen=value)
         elif key == "delta.enableChangeDataCapture":
             message = f"{key} is the former name of delta.enableChangeDataFeed"
-            yield rows.CDF_LEGACY_KEY.at(place, message, seen=key, expected="delta.enableChangeDataFeed")
+            yield CDF_LEGACY_KEY.at(place, message, seen=key, expected="delta.enableChangeDataFeed")
         elif key.lower().startswith("delta.") and kind_of(key) is None:
             right = right_spelling(key)
             message = f"no known engine recognizes the property {key}" + (f"; did you mean {right}?" if right else "")
-            yield rows.UNKNOWN_DELTA_KEY.at(place, message, seen=key, expected=right)
+            yield UNKNOWN_DELTA_KEY.at(place, message, seen=key, expected=right)
 
 
-@AREA.check(MetadataView, rows.BAD_BOOLEAN, rows.BAD_NUMBER)
+@AREA.check(MetadataView, BAD_BOOLEAN, BAD_NUMBER)
 def values_can_not_be_read(view: MetadataView) -> Iterator[Finding]:
     """Booleans are case-insensitive."""
     for key, value in _fresh(view).items():
@@ -79,15 +292,15 @@ def values_can_not_be_read(view: MetadataView) -> Iterator[Finding]:
         kind = kind_of(key)
         if kind is PropertyKind.BOOLEAN and value.lower() not in ("true", "false"):
             message = f"{key} is {value!r}, which is neither true nor false"
-            yield rows.BAD_BOOLEAN.at(place, message, seen=value, expected="true or false")
+            yield BAD_BOOLEAN.at(place, message, seen=value, expected="true or false")
         elif kind is PropertyKind.NUMBER:
             lowest, highest = NUMBERS[key]
             if not INTEGER.fullmatch(value) or not lowest <= _bounded(value) <= highest:
                 message = f"{key} is {value!r}, which is not an integer from {lowest} up"
-                yield rows.BAD_NUMBER.at(place, message, seen=value, expected=f"{lowest} to {highest}")
+                yield BAD_NUMBER.at(place, message, seen=value, expected=f"{lowest} to {highest}")
         elif key == "delta.targetFileSize" and not SIZE.fullmatch(value.strip()):
             message = f"{key} is {value!r}, which is not a number of bytes"
-            yield rows.BAD_NUMBER.at(place, message, seen=value, expected="bytes, as in 134217728 or 128mb")
+            yield BAD_NUMBER.at(place, message, seen=value, expected="bytes, as in 134217728 or 128mb")
 
 
 def _bounded(digits: str) -> int:
@@ -100,7 +313,7 @@ def _length_ms(interval: str) -> int | None:
     return parse_interval(interval) if len(interval) <= LONGEST_VALUE else None
 
 
-@AREA.check(MetadataView, rows.BAD_INTERVAL, rows.INTERVAL_PORTABILITY)
+@AREA.check(MetadataView, BAD_INTERVAL, INTERVAL_PORTABILITY)
 def intervals_can_not_be_read(view: MetadataView) -> Iterator[Finding]:
     """Spec: intervals as Delta-Spark and kernel-rs read them."""
     for key, value in _fresh(view).items():
@@ -109,13 +322,13 @@ def intervals_can_not_be_read(view: MetadataView) -> Iterator[Finding]:
         place = view.place._replace(key=key)
         if _length_ms(value) is None:
             message = f"{key} is {value!r}, which is not an interval"
-            yield rows.BAD_INTERVAL.at(place, message, seen=value, expected="as in interval 30 days")
+            yield BAD_INTERVAL.at(place, message, seen=value, expected="as in interval 30 days")
         elif not PORTABLE_INTERVAL.fullmatch(value):
             message = f"{key} is {value!r}, which delta-rs and kernel-rs read differently"
-            yield rows.INTERVAL_PORTABILITY.at(place, message, seen=value, expected="interval, one integer, one unit")
+            yield INTERVAL_PORTABILITY.at(place, message, seen=value, expected="interval, one integer, one unit")
 
 
-@AREA.check(MetadataView, rows.RETENTION_ORDER, rows.RETENTION_SHORT, rows.RETENTION_LONG)
+@AREA.check(MetadataView, RETENTION_ORDER, RETENTION_SHORT, RETENTION_LONG)
 def retentions_are_odd(view: MetadataView) -> Iterator[Finding]:
     """Spec: Add File and Remove File; Metadata Cleanup."""
     fresh = _fresh(view)
@@ -127,10 +340,10 @@ def retentions_are_odd(view: MetadataView) -> Iterator[Finding]:
             continue
         if key == DELETED_FILE_RETENTION and length < SHORTEST_RETENTION_MS:
             message = f"deleted files are kept for only {value}; running readers and writers may still need them"
-            yield rows.RETENTION_SHORT.at(place, message, seen=value, expected="interval 1 day or more")
+            yield RETENTION_SHORT.at(place, message, seen=value, expected="interval 1 day or more")
         elif length > LONGEST_RETENTION_MS:
             message = f"{key} is {value}, more than a year"
-            yield rows.RETENTION_LONG.at(place, message, seen=value, expected="interval 365 days or less")
+            yield RETENTION_LONG.at(place, message, seen=value, expected="interval 365 days or less")
     if not told:
         return
     shown = {key: view.config.properties.get(key) or default for key, default in _DEFAULT_RETENTION.items()}
@@ -139,10 +352,10 @@ def retentions_are_odd(view: MetadataView) -> Iterator[Finding]:
         message = f"the log is kept for {shown[LOG_RETENTION]}, deleted files for {shown[DELETED_FILE_RETENTION]}"
         expected = f"at least {shown[DELETED_FILE_RETENTION]}"
         place = view.place._replace(key=LOG_RETENTION)
-        yield rows.RETENTION_ORDER.at(place, message, seen=shown[LOG_RETENTION], expected=expected)
+        yield RETENTION_ORDER.at(place, message, seen=shown[LOG_RETENTION], expected=expected)
 
 
-@AREA.check(MetadataView, rows.STATS_BOTH_OFF)
+@AREA.check(MetadataView, STATS_BOTH_OFF)
 def checkpoints_get_no_statistics(view: MetadataView) -> Iterator[Finding]:
     """Spec: Checkpoint Format."""
     if view.config.metadata is None:
@@ -150,10 +363,10 @@ def checkpoints_get_no_statistics(view: MetadataView) -> Iterator[Finding]:
     now, before = view.config.properties, view.previous.properties if view.previous else None
     if _are_both_off(now) and not (before is not None and _are_both_off(before)):
         message = f"{WRITE_JSON} and {WRITE_STRUCT} are both false, so checkpoints have no statistics"
-        yield rows.STATS_BOTH_OFF.at(view.place._replace(key=WRITE_JSON), message, seen="false", expected="true")
+        yield STATS_BOTH_OFF.at(view.place._replace(key=WRITE_JSON), message, seen="false", expected="true")
 
 
-@AREA.check(ListingView, rows.STATS_STRUCT_UNSET)
+@AREA.check(ListingView, STATS_STRUCT_UNSET)
 def engines_take_the_default_for_another(view: ListingView) -> Iterator[Finding]:
     """Report a table with checkpoints whose form depends on the engine that writes the next one."""
     config = view.config
@@ -161,7 +374,7 @@ def engines_take_the_default_for_another(view: ListingView) -> Iterator[Finding]
         return
     message = f"{WRITE_STRUCT} is not set; Delta-Spark treats this as true, other engines as false"
     place = (config.metadata_place or view.place())._replace(key=WRITE_STRUCT)
-    yield rows.STATS_STRUCT_UNSET.at(place, message, expected="true or false")
+    yield STATS_STRUCT_UNSET.at(place, message, expected="true or false")
 
 
 def _are_both_off(properties: Mapping[str, str]) -> bool:
@@ -172,7 +385,7 @@ def _is_false(properties: Mapping[str, str], key: str) -> bool:
     return str(properties.get(key) or "").strip().lower() == "false"
 
 
-@AREA.check(MetadataView, rows.COMPRESSION_CODEC, rows.PARQUET_VERSION, rows.LOG_CLEANUP_OFF)
+@AREA.check(MetadataView, COMPRESSION_CODEC, PARQUET_VERSION_INVALID, LOG_CLEANUP_OFF)
 def settings_are_odd(view: MetadataView) -> Iterator[Finding]:
     """Spec: Table Properties; Metadata Cleanup."""
     fresh = _fresh(view)
@@ -180,17 +393,17 @@ def settings_are_odd(view: MetadataView) -> Iterator[Finding]:
     if codec is not None and codec.lower() not in CODECS:
         place = view.place._replace(key=CODEC)
         message = f"{CODEC} is {codec!r}, which is not a Parquet codec"
-        yield rows.COMPRESSION_CODEC.at(place, message, seen=codec, expected="zstd, snappy, gzip, …")
+        yield COMPRESSION_CODEC.at(place, message, seen=codec, expected="zstd, snappy, gzip, …")
     if version is not None and not PARQUET_VERSIONS.fullmatch(version):
         place = view.place._replace(key=PARQUET_VERSION)
         message = f"{PARQUET_VERSION} is {version!r}, which is not a Parquet version"
-        yield rows.PARQUET_VERSION.at(place, message, seen=version, expected="1.0.0 or 2.x.y")
+        yield PARQUET_VERSION_INVALID.at(place, message, seen=version, expected="1.0.0 or 2.x.y")
     if _is_false(fresh, cleanup):
         place = view.place._replace(key=cleanup)
-        yield rows.LOG_CLEANUP_OFF.at(place, f"{cleanup} is false, so old commits are never deleted", seen="false")
+        yield LOG_CLEANUP_OFF.at(place, f"{cleanup} is false, so old commits are never deleted", seen="false")
 
 
-@AREA.check(TableConfigurationView, rows.CHECKPOINT_POLICY)
+@AREA.check(TableConfigurationView, CHECKPOINT_POLICY)
 def checkpoint_policy_is_odd(view: TableConfigurationView) -> Iterator[Finding]:
     """Spec: V2 Checkpoint Table Feature."""
     policy = view.config.properties.get("delta.checkpointPolicy")
@@ -199,7 +412,7 @@ def checkpoint_policy_is_odd(view: TableConfigurationView) -> Iterator[Finding]:
         return
     if policy != "v2":
         message = f"delta.checkpointPolicy is {policy!r}, which is neither classic nor v2"
-        yield rows.CHECKPOINT_POLICY.at(place, message, seen=policy, expected="classic or v2")
+        yield CHECKPOINT_POLICY.at(place, message, seen=policy, expected="classic or v2")
     elif view.config.protocol is not None and "v2Checkpoint" not in view.config.features:
         message = "delta.checkpointPolicy is v2, but the protocol does not support v2Checkpoint"
-        yield rows.CHECKPOINT_POLICY.at(place, message, seen="v2", expected="the feature v2Checkpoint")
+        yield CHECKPOINT_POLICY.at(place, message, seen="v2", expected="the feature v2Checkpoint")

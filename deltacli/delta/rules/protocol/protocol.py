@@ -14,19 +14,236 @@ from deltacli.delta.protocol.protocol_action import (
     WRITER_FEATURES_VERSION,
     Protocol,
 )
-from deltacli.delta.rules.framework.base import Finding, Severity
+from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Severity
 from deltacli.delta.rules.framework.views import CommitView, HistoryView, ProtocolView, TableConfigurationView
 from deltacli.delta.rules.protocol import features as protocol_features
-from deltacli.delta.rules.protocol import rows
 
-AREA = rows.AREA
-__all__ = ["AREA", "protocol_features"]  # its checks belong to this area
+AREA = Area("protocol")
+
+_RAISE = "commit a protocol action with the versions and lists that the table needs"
+MISSING = AREA.rule(
+    "protocol.missing",
+    Severity.ERROR,
+    Level.LOG,
+    "No commit of the log and no checkpoint has a protocol.",
+    seed="000: Action Reconciliation",
+    spec="Action Reconciliation",
+    fix=Fix(
+        broken="no engine opens a table without a protocol",
+        repair="commit a protocol action, at least minReaderVersion 1 and minWriterVersion 2",
+        loss="nothing",
+    ),
+    example='{"metaData":{"id":"8e1a6ad6-…"}} and no {"protocol":{…}} in any commit',
+)
+VERSION_OUT_OF_RANGE = AREA.rule(
+    "protocol.version-out-of-range",
+    Severity.ERROR,
+    Level.LOG,
+    "The protocol requires a reader version other than 1 to 3, or a writer version other than 1 to 7.",
+    seed="000: Protocol Evolution",
+    spec="Reader Version Requirements",
+    fix=Fix(
+        broken="the requirements of such a version are not defined, so all engines refuse the table",
+        repair=_RAISE,
+        loss="nothing, if the numbers are a mistake",
+    ),
+    example='{"protocol":{"minReaderVersion":1,"minWriterVersion":8}}',
+)
+READER3_NEEDS_WRITER7 = AREA.rule(
+    "protocol.reader3-needs-writer7",
+    Severity.ERROR,
+    Level.LOG,
+    "The protocol has reader version 3 with a writer version below 7.",
+    spec="Table Features for New and Existing Tables",
+    fix=Fix(
+        broken="reader features must also be listed for writers, but below writer version 7 there is no such list",
+        repair="commit a protocol with minWriterVersion 7 and writerFeatures with every feature in use",
+        loss="access by writers without support for table features",
+    ),
+    example='{"protocol":{"minReaderVersion":3,"minWriterVersion":5,"readerFeatures":[]}}',
+)
+READER_FEATURES_MISSING = AREA.rule(
+    "protocol.reader-features-missing",
+    Severity.ERROR,
+    Level.LOG,
+    "The protocol has reader version 3 and no readerFeatures.",
+    spec="Table Features",
+    fix=Fix(broken="readers do not know which features they must support", repair=_RAISE, loss="nothing"),
+    example='{"protocol":{"minReaderVersion":3,"minWriterVersion":7,"writerFeatures":[]}}',
+)
+WRITER_FEATURES_MISSING = AREA.rule(
+    "protocol.writer-features-missing",
+    Severity.ERROR,
+    Level.LOG,
+    "The protocol has writer version 7 and no writerFeatures.",
+    spec="Table Features",
+    fix=Fix(broken="writers do not know which features they must support", repair=_RAISE, loss="nothing"),
+    example='{"protocol":{"minReaderVersion":1,"minWriterVersion":7}}',
+)
+FEATURES_ON_LEGACY = AREA.rule(
+    "protocol.features-on-legacy",
+    Severity.ERROR,
+    Level.LOG,
+    "The protocol has readerFeatures below reader version 3, or writerFeatures below writer version 7.",
+    spec="Table Features",
+    fix=Fix(
+        broken="engines of that version ignore the list, others refuse the table",
+        repair="commit a protocol without the list, or with the versions that have one",
+        loss="without the list, what the table uses of the listed features",
+    ),
+    example='{"protocol":{"minReaderVersion":1,"minWriterVersion":2,"writerFeatures":["appendOnly"]}}',
+)
+READER_ONLY_FEATURE = AREA.rule(
+    "protocol.reader-only-feature",
+    Severity.ERROR,
+    Level.LOG,
+    "A feature is in readerFeatures but not in writerFeatures.",
+    spec="Supported Features",
+    fix=Fix(
+        broken="writers do not learn of the feature and may write data that its readers misread",
+        repair="commit a protocol with the feature in both lists",
+        loss="access by writers without support for the feature",
+    ),
+    example='"readerFeatures":["deletionVectors"],"writerFeatures":[]',
+)
+RW_FEATURE_NOT_IN_READER = AREA.rule(
+    "protocol.rw-feature-not-in-reader",
+    Severity.ERROR,
+    Level.LOG,
+    "A reader feature is listed only in writerFeatures.",
+    spec="Supported Features",
+    fix=Fix(
+        broken="readers without support for the feature open the table and return wrong rows",
+        repair="commit a protocol with reader version 3 and the feature in readerFeatures too",
+        loss="access by readers without support for the feature",
+    ),
+    example='"minReaderVersion":3,"readerFeatures":[],"writerFeatures":["deletionVectors"]',
+)
+WRITER_FEATURE_IN_READER = AREA.rule(
+    "protocol.writer-feature-in-reader",
+    Severity.WARNING,
+    Level.LOG,
+    "A writer-only feature is in readerFeatures.",
+    spec="Supported Features",
+    fix=Fix(
+        broken="readers that could read the table refuse it",
+        repair="commit a protocol with the feature in writerFeatures only",
+        loss="nothing",
+    ),
+    example='"readerFeatures":["appendOnly"],"writerFeatures":["appendOnly"]',
+)
+UNKNOWN_FEATURE = AREA.rule(
+    "protocol.unknown-feature",
+    Severity.WARNING,
+    Level.LOG,
+    "A listed feature is not recognized, so its requirements for readers and writers are not checked.",
+    spec="Table Features",
+    fix=Fix(
+        broken="deltacli does not write to the table, and reads it only if the feature is not in readerFeatures",
+        repair="use a newer deltacli; if the name is a typo, commit a protocol with the correct name",
+        loss="nothing",
+    ),
+    example='"writerFeatures":["appendOnly","futureFeature"]',
+)
+PREVIEW_FEATURE = AREA.rule(
+    "protocol.preview-feature",
+    Severity.INFO,
+    Level.LOG,
+    "The protocol lists a feature under its preview name.",
+    spec="Delta-Spark: names of features under development",
+    fix=Fix(
+        broken="engines that support only the final feature refuse the table",
+        repair="let the engine that created the table upgrade the feature",
+        loss="nothing",
+    ),
+    example='"writerFeatures":["typeWidening-preview"]',
+)
+DEPENDENCY = AREA.rule(
+    "protocol.dependency",
+    Severity.ERROR,
+    Level.LOG,
+    "The protocol lists a feature without another feature that it requires.",
+    spec="Table Features",
+    fix=Fix(
+        broken="engines refuse the table, or write the feature without its requirement",
+        repair="commit a protocol with both features",
+        loss="access by engines without support for the other feature",
+    ),
+    example='"writerFeatures":["rowTracking"] without "domainMetadata"',
+)
+EXCLUSIVE = AREA.rule(
+    "protocol.exclusive",
+    Severity.ERROR,
+    Level.LOG,
+    "Two features that exclude each other are both supported or both active.",
+    spec="Writer Requirements for IcebergCompatV1",
+    fix=Fix(
+        broken="each of them forbids data that the other one writes",
+        repair="turn one of the two off, and drop it from the protocol if listing it is forbidden",
+        loss="that feature",
+    ),
+    example='"writerFeatures":["icebergCompatV1","deletionVectors"]',
+)
+DUPLICATE_FEATURE = AREA.rule(
+    "protocol.duplicate-feature",
+    Severity.WARNING,
+    Level.LOG,
+    "A feature is listed twice, or with two spellings that differ only in case.",
+    spec="Table Features",
+    fix=Fix(
+        broken="names are compared exactly, so every engine treats the wrong spelling as an unknown feature",
+        repair="commit a protocol with each name once",
+        loss="nothing",
+    ),
+    example='"writerFeatures":["appendOnly","appendonly"]',
+)
+DOWNGRADE = AREA.rule(
+    "protocol.downgrade",
+    Severity.ERROR,
+    Level.LOG,
+    "The protocol drops a feature or lowers a version while older versions that need it still exist.",
+    spec="Supported Features",
+    fix=Fix(
+        broken="engines assume that they can read and checkpoint the older versions",
+        repair="commit the former protocol again, or truncate the log to the versions since the change",
+        loss="time travel to the older versions, if the log is truncated",
+    ),
+    example='version 4: "readerFeatures":["deletionVectors"], version 5: "minReaderVersion":1,"minWriterVersion":2',
+)
+LEGACY_ODDITY = AREA.rule(
+    "protocol.legacy-oddity",
+    Severity.INFO,
+    Level.LOG,
+    "The pair of versions is valid but implies fewer features than the higher number suggests.",
+    seed="000: Writer Version Requirements",
+    spec="Writer Version Requirements",
+    fix=Fix(
+        broken="column mapping needs reader version 2 and writer version 5 together",
+        repair="commit a protocol with both versions, or with writer version 7 and the features in use",
+        loss="access by readers of version 1, if column mapping is intended",
+    ),
+    example='{"protocol":{"minReaderVersion":1,"minWriterVersion":5}}',
+)
+STRAY_KEYS = AREA.rule(
+    "protocol.stray-keys",
+    Severity.WARNING,
+    Level.LOG,
+    "The protocol action has readerVersion or writerVersion, which are not valid keys.",
+    spec="Protocol Evolution",
+    fix=Fix(
+        broken="engines read minReaderVersion and minWriterVersion and ignore these two",
+        repair="commit a protocol action with the right keys",
+        loss="nothing",
+    ),
+    example='{"protocol":{"readerVersion":3,"writerVersion":7}}',
+)
+
 
 NEWEST_WRITER_VERSION = 7
 COLUMN_MAPPING_READER, COLUMN_MAPPING_WRITER = 2, 5
 
 
-@AREA.check(HistoryView, rows.MISSING)
+@AREA.check(HistoryView, MISSING)
 def no_protocol_is_known(view: HistoryView) -> Iterator[Finding]:
     """Report only if all commits from 0 on could be read, because missing ones may have had a protocol."""
     if not view.commits or view.config.protocol is not None or view.config.raw_protocol is not None:
@@ -36,10 +253,10 @@ def no_protocol_is_known(view: HistoryView) -> Iterator[Finding]:
         return
     if all(commit.is_readable for commit in view.commits):
         newest = view.commits[-1]
-        yield rows.MISSING.at(newest.place(), f"no commit up to version {newest.version} has a protocol action")
+        yield MISSING.at(newest.place(), f"no commit up to version {newest.version} has a protocol action")
 
 
-@AREA.check(ProtocolView, rows.VERSION_OUT_OF_RANGE, rows.READER3_NEEDS_WRITER7, rows.LEGACY_ODDITY)
+@AREA.check(ProtocolView, VERSION_OUT_OF_RANGE, READER3_NEEDS_WRITER7, LEGACY_ODDITY)
 def versions_make_no_sense(view: ProtocolView) -> Iterator[Finding]:
     """Spec: Reader Version Requirements; Writer Version Requirements."""
     protocol = view.config.protocol
@@ -49,31 +266,31 @@ def versions_make_no_sense(view: ProtocolView) -> Iterator[Finding]:
     seen = f"reader {reader}, writer {writer}"
     if not 1 <= reader <= NEWEST_READER_VERSION:
         message = f"minReaderVersion {reader} is not a version of the protocol"
-        yield rows.VERSION_OUT_OF_RANGE.at(view.place, message, seen=reader, expected="1 to 3")
+        yield VERSION_OUT_OF_RANGE.at(view.place, message, seen=reader, expected="1 to 3")
     if not 1 <= writer <= NEWEST_WRITER_VERSION:
         message = f"minWriterVersion {writer} is not a version of the protocol"
-        yield rows.VERSION_OUT_OF_RANGE.at(view.place, message, seen=writer, expected="1 to 7")
+        yield VERSION_OUT_OF_RANGE.at(view.place, message, seen=writer, expected="1 to 7")
     if not protocol_features.is_in_range(protocol):
         return
     if reader == READER_FEATURES_VERSION and writer < WRITER_FEATURES_VERSION:
         message = f"reader version 3 needs writer version 7, found {writer}"
-        yield rows.READER3_NEEDS_WRITER7.at(view.place, message, seen=seen, expected="reader 3, writer 7")
+        yield READER3_NEEDS_WRITER7.at(view.place, message, seen=seen, expected="reader 3, writer 7")
     elif writer < WRITER_FEATURES_VERSION and (reader >= COLUMN_MAPPING_READER) != (writer >= COLUMN_MAPPING_WRITER):
         message = f"{seen} does not support column mapping, which needs at least reader 2 and writer 5 together"
-        yield rows.LEGACY_ODDITY.at(view.place, message, seen=seen)
+        yield LEGACY_ODDITY.at(view.place, message, seen=seen)
 
 
-@AREA.check(ProtocolView, rows.STRAY_KEYS)
+@AREA.check(ProtocolView, STRAY_KEYS)
 def keys_are_misspelt(view: ProtocolView) -> Iterator[Finding]:
     """Spec: Protocol Evolution (whose samples have these keys)."""
     stray = [key for key in ("readerVersion", "writerVersion") if key in view.raw]
     if stray:
         message = f"the protocol action has {' and '.join(stray)}, which engines ignore"
         expected = "minReaderVersion and minWriterVersion"
-        yield rows.STRAY_KEYS.at(view.place, message, seen=", ".join(stray), expected=expected)
+        yield STRAY_KEYS.at(view.place, message, seen=", ".join(stray), expected=expected)
 
 
-@AREA.check(ProtocolView, rows.READER_FEATURES_MISSING, rows.WRITER_FEATURES_MISSING, rows.FEATURES_ON_LEGACY)
+@AREA.check(ProtocolView, READER_FEATURES_MISSING, WRITER_FEATURES_MISSING, FEATURES_ON_LEGACY)
 def lists_and_versions_disagree(view: ProtocolView) -> Iterator[Finding]:
     """Spec: Table Features. For checkpoints, `checkpoint.features-null` reports this."""
     protocol = view.config.protocol
@@ -81,22 +298,18 @@ def lists_and_versions_disagree(view: ProtocolView) -> Iterator[Finding]:
         return
     reader, writer = protocol.min_reader_version, protocol.min_writer_version
     if reader == READER_FEATURES_VERSION and protocol.reader_features is None:
-        yield rows.READER_FEATURES_MISSING.at(view.place, "reader version 3 without readerFeatures", seen="no list")
+        yield READER_FEATURES_MISSING.at(view.place, "reader version 3 without readerFeatures", seen="no list")
     if writer == WRITER_FEATURES_VERSION and protocol.writer_features is None:
-        yield rows.WRITER_FEATURES_MISSING.at(view.place, "writer version 7 without writerFeatures", seen="no list")
+        yield WRITER_FEATURES_MISSING.at(view.place, "writer version 7 without writerFeatures", seen="no list")
     if reader < READER_FEATURES_VERSION and protocol.reader_features is not None:
         message = f"readerFeatures is present at reader version {reader}, but only version 3 has it"
-        yield rows.FEATURES_ON_LEGACY.at(
-            view.place, message, seen=_listed(protocol.reader_features), expected="no list"
-        )
+        yield FEATURES_ON_LEGACY.at(view.place, message, seen=_listed(protocol.reader_features), expected="no list")
     if writer < WRITER_FEATURES_VERSION and protocol.writer_features is not None:
         message = f"writerFeatures is present at writer version {writer}, but only version 7 has it"
-        yield rows.FEATURES_ON_LEGACY.at(
-            view.place, message, seen=_listed(protocol.writer_features), expected="no list"
-        )
+        yield FEATURES_ON_LEGACY.at(view.place, message, seen=_listed(protocol.writer_features), expected="no list")
 
 
-@AREA.check(ProtocolView, rows.READER_ONLY_FEATURE, rows.RW_FEATURE_NOT_IN_READER, rows.WRITER_FEATURE_IN_READER)
+@AREA.check(ProtocolView, READER_ONLY_FEATURE, RW_FEATURE_NOT_IN_READER, WRITER_FEATURE_IN_READER)
 def lists_disagree(view: ProtocolView) -> Iterator[Finding]:
     """Spec: Supported Features."""
     protocol = view.config.protocol
@@ -105,19 +318,19 @@ def lists_disagree(view: ProtocolView) -> Iterator[Finding]:
     of_readers, of_writers = set(protocol.reader_features or ()), set(protocol.writer_features)
     for name in sorted(of_readers - of_writers):
         message = f"{name} is in readerFeatures but not in writerFeatures"
-        yield rows.READER_ONLY_FEATURE.at(view.place._replace(key=name), message, expected="in both lists")
+        yield READER_ONLY_FEATURE.at(view.place._replace(key=name), message, expected="in both lists")
     for name in sorted(of_readers & of_writers):
         feature = FEATURES.get(name)
         if feature is not None and feature.kind is FeatureKind.WRITER:
             message = f"{name} is a writer-only feature but is in readerFeatures"
-            yield rows.WRITER_FEATURE_IN_READER.at(view.place._replace(key=name), message)
+            yield WRITER_FEATURE_IN_READER.at(view.place._replace(key=name), message)
     for name in sorted(of_writers - of_readers):
         if _readers_miss(name, protocol):
             message = (
                 f"{name} is a reader feature, but reader version {protocol.min_reader_version} does not require it"
             )
             expected = "reader version 3 with the feature in readerFeatures"
-            yield rows.RW_FEATURE_NOT_IN_READER.at(view.place._replace(key=name), message, expected=expected)
+            yield RW_FEATURE_NOT_IN_READER.at(view.place._replace(key=name), message, expected=expected)
 
 
 def _readers_miss(name: str, protocol: Protocol) -> bool:
@@ -133,7 +346,7 @@ def _readers_miss(name: str, protocol: Protocol) -> bool:
     return feature.legacy is None or protocol.min_reader_version < feature.legacy.reader
 
 
-@AREA.check(ProtocolView, rows.UNKNOWN_FEATURE, rows.PREVIEW_FEATURE, rows.DUPLICATE_FEATURE)
+@AREA.check(ProtocolView, UNKNOWN_FEATURE, PREVIEW_FEATURE, DUPLICATE_FEATURE)
 def names_are_odd(view: ProtocolView) -> Iterator[Finding]:
     """Spec: Table Features; Valid Feature Names."""
     protocol = view.config.protocol
@@ -146,7 +359,7 @@ def names_are_odd(view: ProtocolView) -> Iterator[Finding]:
             misspelt.update(spellings)
             message = f"{list_name} has {' and '.join(spellings)}, one feature listed more than once"
             place = view.place._replace(key=spellings[0])
-            yield rows.DUPLICATE_FEATURE.at(place, message, seen=_listed(spellings), expected="each name once")
+            yield DUPLICATE_FEATURE.at(place, message, seen=_listed(spellings), expected="each name once")
     known = {name.casefold() for name in FEATURES}
     for name in sorted({name for names in lists.values() for name in names}):
         place = view.place._replace(key=name)
@@ -154,10 +367,10 @@ def names_are_odd(view: ProtocolView) -> Iterator[Finding]:
             if name in misspelt and name.casefold() in known:
                 continue
             where = "readerFeatures" if name in lists["readerFeatures"] else "writerFeatures"
-            yield rows.UNKNOWN_FEATURE.at(place, f"{where} has the unknown feature {name}", seen=name)
+            yield UNKNOWN_FEATURE.at(place, f"{where} has the unknown feature {name}", seen=name)
         elif stable_name(name) != name and name.endswith(("-preview", "-dev")):
             message = f"{name} is the preview name of {stable_name(name)}"
-            yield rows.PREVIEW_FEATURE.at(place, message, seen=name)
+            yield PREVIEW_FEATURE.at(place, message, seen=name)
 
 
 def _duplicates(names: Iterable[str]) -> list[list[str]]:
@@ -168,7 +381,7 @@ def _duplicates(names: Iterable[str]) -> list[list[str]]:
     return [sorted(repeated.elements()) for repeated in spellings.values() if repeated.total() > 1]
 
 
-@AREA.check(ProtocolView, rows.DEPENDENCY, rows.EXCLUSIVE)
+@AREA.check(ProtocolView, DEPENDENCY, EXCLUSIVE)
 def features_need_or_exclude_others(view: ProtocolView) -> Iterator[Finding]:
     """Spec: the sections of each feature. `catalog.ict-missing` reports the requirements of catalogs, and
     `iceberg.mapping-off` the column mapping that an active Iceberg compatibility requires.
@@ -184,24 +397,24 @@ def features_need_or_exclude_others(view: ProtocolView) -> Iterator[Finding]:
         for needed in feature.requires:
             is_judged_elsewhere = needed == "columnMapping" and name.startswith("icebergCompat") and is_active
             if needed not in supported and not is_judged_elsewhere:
-                yield rows.DEPENDENCY.at(place, f"{name} requires {needed}, which is not supported", expected=needed)
+                yield DEPENDENCY.at(place, f"{name} requires {needed}, which is not supported", expected=needed)
         for other in feature.excludes:
             if other in supported:
                 message = f"{name} and {other} exclude each other, but both are supported"
-                yield rows.EXCLUSIVE.at(place, message, seen=f"{name}, {other}", expected="one of the two")
+                yield EXCLUSIVE.at(place, message, seen=f"{name}, {other}", expected="one of the two")
 
 
-@AREA.check(TableConfigurationView, rows.EXCLUSIVE)
+@AREA.check(TableConfigurationView, EXCLUSIVE)
 def active_features_exclude_each_other(view: TableConfigurationView) -> Iterator[Finding]:
     """Spec: Writer Requirements for IcebergCompatV2."""
     iceberg, vectors = "delta.enableIcebergCompatV2", "delta.enableDeletionVectors"
     are_supported = {"icebergCompatV2", "deletionVectors"} <= view.config.features
     if are_supported and view.config.is_on(iceberg) and view.config.is_on(vectors):
         message = f"{iceberg} forbids deletion vectors, but {vectors} is true"
-        yield rows.EXCLUSIVE.at(view.place._replace(key=vectors), message, seen="true", expected="false")
+        yield EXCLUSIVE.at(view.place._replace(key=vectors), message, seen="true", expected="false")
 
 
-@AREA.check(HistoryView, rows.DOWNGRADE)
+@AREA.check(HistoryView, DOWNGRADE)
 def protocol_gives_something_up(view: HistoryView) -> Iterator[Finding]:
     """A log that is notgin with version 0 may have been truncated for this change."""
     if 0 not in view.listing.commits:
@@ -230,7 +443,7 @@ def _downgrades(commit: CommitView, before: Protocol, after: Protocol) -> Iterat
     hinders_readers = was_beyond or any(_is_for_readers(name, before) for name in lost)
     message = f"version {commit.version} drops {given_up}, but older versions that may need it can still be read"
     severity = None if hinders_readers else Severity.WARNING
-    yield rows.DOWNGRADE.at(place, message, seen=seen, expected=expected, severity=severity)
+    yield DOWNGRADE.at(place, message, seen=seen, expected=expected, severity=severity)
 
 
 def _is_for_readers(name: str, protocol: Protocol) -> bool:

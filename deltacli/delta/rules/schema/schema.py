@@ -7,9 +7,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from deltacli.delta.log.place import Place
-from deltacli.delta.rules.framework.base import Finding, Fix, Level, Severity
+from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Severity
 from deltacli.delta.rules.framework.views import MetadataView
-from deltacli.delta.rules.schema.schema_changes import AREA
 from deltacli.delta.rules.schema.schema_walk import (
     NotASchema,
     TypePart,
@@ -26,6 +25,8 @@ from deltacli.delta.rules.schema.schema_walk import (
     shown_path,
     walk_parts,
 )
+
+AREA = Area("schema")
 
 _UNREADABLE = Fix(
     broken="engines cannot read the schema, and therefore not the table",

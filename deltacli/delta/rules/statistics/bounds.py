@@ -5,14 +5,47 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from deltacli.arrow import compute as pc
-from deltacli.delta.rules.framework.base import Finding
+from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Severity
 from deltacli.delta.rules.framework.view_stats import stats_of
 from deltacli.delta.rules.framework.views import FilesView
-from deltacli.delta.rules.statistics import rows as rules
 from deltacli.delta.stats.columns import Leaf, StatsBlock
 from deltacli.delta.stats.schema import BOUNDS, ColumnPath, StatColumn, StatKind
 from deltacli.delta.stats.values import dig, read_bound, read_json
 from deltacli.typing import Json
+
+AREA = Area("statistics")
+
+_SEED = "000: Per-file Statistics"
+_SPEC = "Per-file Statistics"
+_RECOMMIT = "commit the same add again with correct statistics, or without any, and dataChange=false"
+MIN_GREATER_MAX = AREA.rule(
+    "stats.min-greater-max",
+    Severity.ERROR,
+    Level.LOG,
+    "The minimum of a column is above its maximum.",
+    seed=_SEED,
+    spec=_SPEC,
+    fix=Fix(
+        broken="queries skip rows that are in the file, so results are silently wrong",
+        repair=_RECOMMIT,
+        loss="nothing",
+    ),
+    example='"stats":"{\\"numRecords\\":10,\\"minValues\\":{\\"id\\":9},\\"maxValues\\":{\\"id\\":1}}"',
+)
+TIMESTAMP_PRECISION = AREA.rule(
+    "stats.timestamp-precision",
+    Severity.INFO,
+    Level.LOG,
+    "The maximum of a timestamp column was truncated to milliseconds and is therefore below its minimum.",
+    spec="Per-file Statistics, footnote 1",
+    fix=Fix(
+        broken="readers that do not add a millisecond to the maximum skip the file",
+        repair="no repair needed for readers that follow the protocol",
+        loss="nothing",
+    ),
+    example='"minValues":{"at":"2026-01-01T00:00:00.000700Z"},"maxValues":{"at":"2026-01-01T00:00:00.000Z"}',
+)
+
 
 _ORDERED = frozenset(
     {
@@ -29,7 +62,7 @@ _CUT_MICROSECONDS = 1_000
 "Timestamps are truncated to milliseconds, including the maximum. The true maximum is less than this above it."
 
 
-@rules.AREA.check(FilesView, rules.MIN_GREATER_MAX, rules.TIMESTAMP_PRECISION)
+@AREA.check(FilesView, MIN_GREATER_MAX, TIMESTAMP_PRECISION)
 def minima_above_maxima(view: FilesView) -> Iterator[Finding]:
     """Report a minimum above the maximum. They are equal in a column with one value."""
     for block in stats_of(view).blocks:
@@ -55,11 +88,11 @@ def _compare(view: FilesView, block: StatsBlock, low: Leaf, high: Leaf) -> Itera
         place = view.place(row)
         if low.column.kind is StatKind.TIMESTAMP and _was_cut(low, high, index):
             text = f"the maximum of column {name} was truncated to milliseconds and is below its minimum"
-            yield rules.TIMESTAMP_PRECISION.at(place, text, seen=maximum, expected=f"{minimum} or later")
+            yield TIMESTAMP_PRECISION.at(place, text, seen=maximum, expected=f"{minimum} or later")
         else:
             text = f"the minimum of column {name} is above its maximum"
             seen = "true to false" if low.column.kind is StatKind.BOOLEAN else f"{minimum} to {maximum}"
-            yield rules.MIN_GREATER_MAX.at(place, text, seen=seen, expected="minimum to maximum")
+            yield MIN_GREATER_MAX.at(place, text, seen=seen, expected="minimum to maximum")
 
 
 def _was_cut(low: Leaf, high: Leaf, index: int) -> bool:

@@ -6,12 +6,14 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from deltacli.arrow import compute as pc
-from deltacli.delta.rules.framework.base import Finding, Fix, Level, Severity
+from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Severity
 from deltacli.delta.rules.framework.view_stats import stats_of
 from deltacli.delta.rules.framework.views import FilesView
 from deltacli.delta.rules.protocol.clustering import find_column, is_skippable, read_clustering_columns
-from deltacli.delta.rules.statistics.rows import AREA
 from deltacli.typing import ArrowArray
+
+AREA = Area("statistics")
+
 
 CLUSTERING_MISSING = AREA.rule(
     "stats.clustering-missing",

@@ -7,29 +7,32 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from deltacli.delta.footers.parse import Footer
-from deltacli.delta.rules.framework.base import Finding
+from deltacli.delta.rules.framework.base import Area, Finding
 from deltacli.delta.rules.framework.file_views import AnswersView, FootersView
-from deltacli.delta.rules.statistics import rows as rules
 from deltacli.delta.rules.statistics.compared import Comparison
 from deltacli.delta.rules.statistics.evidence import ColumnEvidence, known_from_footers, known_from_rows
+from deltacli.delta.rules.statistics.messages import BOUNDS_NOT_COVERING, BOUNDS_NOT_TIGHT, NULL_COUNT_MISMATCH
 from deltacli.delta.rules.widening.entries import FLOAT_BOUNDS
 from deltacli.delta.stats.column_facts import ColumnFacts
 from deltacli.delta.stats.columns import StatsBlock, parse_stats
 from deltacli.delta.stats.schema import ColumnPath, StatColumn
 
+AREA = Area("statistics")
+
+
 STATISTICS = "statistics"
 """The name of the question about rows."""
-_RULES = (rules.NULL_COUNT_MISMATCH, rules.BOUNDS_NOT_COVERING, rules.BOUNDS_NOT_TIGHT, FLOAT_BOUNDS)
+_RULES = (NULL_COUNT_MISMATCH, BOUNDS_NOT_COVERING, BOUNDS_NOT_TIGHT, FLOAT_BOUNDS)
 
 
-@rules.AREA.check(FootersView, *_RULES)
+@AREA.check(FootersView, *_RULES)
 def statistics_against_footers(view: FootersView) -> Iterator[Finding]:
     """If rows are read as well, they are used instead."""
     if not view.rows_follow:
         yield from _of_footers(view)
 
 
-@rules.AREA.check(AnswersView, *_RULES)
+@AREA.check(AnswersView, *_RULES)
 def statistics_against_rows(view: AnswersView) -> Iterator[Finding]:
     """Files whose rows could not be read to the end are judged by their footers."""
     answers: list[Mapping[ColumnPath, ColumnFacts]] = [answer.get(STATISTICS) or {} for answer in view.answers]

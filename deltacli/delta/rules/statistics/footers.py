@@ -5,14 +5,29 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from deltacli.arrow import compute as pc
-from deltacli.delta.rules.framework.base import Finding
+from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Severity
 from deltacli.delta.rules.framework.file_views import FootersView
-from deltacli.delta.rules.statistics import rows as rules
 from deltacli.delta.stats.record_counts import num_records_column
 from deltacli.units import plural
 
+AREA = Area("statistics")
 
-@rules.AREA.check(FootersView, rules.NUM_RECORDS_MISMATCH)
+_SEED = "000: Per-file Statistics"
+_SPEC = "Per-file Statistics"
+_RECOMMIT = "commit the same add again with correct statistics, or without any, and dataChange=false"
+NUM_RECORDS_MISMATCH = AREA.rule(
+    "stats.num-records-mismatch",
+    Severity.ERROR,
+    Level.FOOTERS,
+    "The number of records in the statistics of a file differs from its rows.",
+    seed=_SEED,
+    spec=_SPEC,
+    fix=Fix(broken="row counts from statistics are wrong", repair=_RECOMMIT, loss="nothing"),
+    example='"numRecords":10 in the statistics of a file of 12 rows',
+)
+
+
+@AREA.check(FootersView, NUM_RECORDS_MISMATCH)
 def counts_of_rows(view: FootersView) -> Iterator[Finding]:
     """`numRecords` counts physical rows, including deleted ones. Another rule reports a negative one."""
     told = num_records_column(view.adds.column("stats"))
@@ -21,4 +36,4 @@ def counts_of_rows(view: FootersView) -> Iterator[Finding]:
         seen, expected = told[row].as_py(), view.rows[row].as_py()
         place = view.place(row)
         message = f"the statistics of {place.key} record {plural(seen, 'record')}, but the file has {expected:,}"
-        yield rules.NUM_RECORDS_MISMATCH.at(place, message, seen=seen, expected=expected)
+        yield NUM_RECORDS_MISMATCH.at(place, message, seen=seen, expected=expected)

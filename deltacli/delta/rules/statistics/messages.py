@@ -7,11 +7,54 @@ from typing import Any
 
 from deltacli.delta.encoding.value_text import date_text, moment_text
 from deltacli.delta.log.place import Place
-from deltacli.delta.rules.framework.base import Finding, Severity
-from deltacli.delta.rules.statistics import rows as rules
+from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Severity
 from deltacli.delta.rules.widening.entries import FLOAT_BOUNDS
 from deltacli.delta.stats.schema import StatColumn, StatKind
 from deltacli.units import plural
+
+AREA = Area("statistics")
+
+_SEED = "000: Per-file Statistics"
+_SPEC = "Per-file Statistics"
+_RECOMMIT = "commit the same add again with correct statistics, or without any, and dataChange=false"
+NULL_COUNT_MISMATCH = AREA.rule(
+    "stats.null-count-mismatch",
+    Severity.WARNING,
+    Level.FOOTERS,
+    "The null count of a column in the statistics of a file differs from its rows.",
+    seed=_SEED,
+    spec=_SPEC,
+    fix=Fix(
+        broken="filters for nulls, or for other values, may skip the file and lose rows; value counts are wrong",
+        repair=_RECOMMIT,
+        loss="nothing",
+    ),
+    example='"nullCount":{"id":0} in the statistics of a file in which id is null twice',
+)
+BOUNDS_NOT_COVERING = AREA.rule(
+    "stats.bounds-not-covering",
+    Severity.ERROR,
+    Level.FOOTERS,
+    "A column has values below the minimum, or above the maximum, in the statistics of its file.",
+    seed=_SEED,
+    spec="Per-file Statistics, footnote 1",
+    fix=Fix(
+        broken="filters skip the file and silently lose rows",
+        repair=_RECOMMIT,
+        loss="nothing",
+    ),
+    example='"maxValues":{"id":9} in the statistics of a file in which id is 12',
+)
+BOUNDS_NOT_TIGHT = AREA.rule(
+    "stats.bounds-not-tight",
+    Severity.INFO,
+    Level.FOOTERS,
+    "The bounds of a column claim to be tight, but do not occur in any row.",
+    spec=_SPEC,
+    fix=Fix(broken="minima and maxima from statistics are wrong", repair=_RECOMMIT, loss="nothing"),
+    example='"tightBounds":true and "maxValues":{"id":20} in the statistics of a file in which id is at most 12',
+)
+
 
 _LONGEST = 60
 _SECONDS_A_DAY = 86_400
@@ -37,7 +80,7 @@ def bound_findings(
     if fault is BoundFault.NAN:
         message = f"column {name} of {file} has NaN, but its maximum in the statistics is {bound}"
         effect = f"an engine that orders NaN above all numbers skips this file for {name} > {bound} and loses rows"
-        return rules.BOUNDS_NOT_COVERING.at(
+        return BOUNDS_NOT_COVERING.at(
             place, f"{message}: {effect}", seen=bound, expected="NaN", severity=Severity.WARNING
         )
     message = f"column {name} of {file} has {actual}, {side} the {end} {bound} of its statistics"
@@ -49,12 +92,12 @@ def bound_findings(
             return FLOAT_BOUNDS.at(place, f"{message}: {effect}", seen=bound, expected=expected)
         case BoundFault.ROUNDED:
             message = f"{message}, which was rounded to a double"
-            return rules.BOUNDS_NOT_COVERING.at(
+            return BOUNDS_NOT_COVERING.at(
                 place, f"{message}: {effect}", seen=bound, expected=expected, severity=Severity.WARNING
             )
         case BoundFault.CUT:
             message = f"{message}, which was truncated without incrementing its last character"
-    return rules.BOUNDS_NOT_COVERING.at(place, f"{message}: {effect}", seen=bound, expected=expected)
+    return BOUNDS_NOT_COVERING.at(place, f"{message}: {effect}", seen=bound, expected=expected)
 
 
 def loose_bound_findings(
@@ -72,7 +115,7 @@ def loose_bound_findings(
     message = f"no row of {place.key} has the {what} of column {column.name}, but the bounds claim to be tight"
     effect = "an engine that answers MIN and MAX from statistics returns values that do not exist"
     seen = " to ".join(shown(column, bound) for bound in claimed if bound is not None)
-    return rules.BOUNDS_NOT_TIGHT.at(place, f"{message}: {effect}", seen=seen, expected="bounds that occur in rows")
+    return BOUNDS_NOT_TIGHT.at(place, f"{message}: {effect}", seen=seen, expected="bounds that occur in rows")
 
 
 def null_findings(
@@ -85,12 +128,10 @@ def null_findings(
     message = f"the statistics of {place.key} record {plural(seen, 'null')} in column {column.name}, which has {true}"
     if not loses:
         effect = f"an engine that counts {column.name} from statistics returns a wrong count"
-        return rules.NULL_COUNT_MISMATCH.at(place, f"{message}: {effect}", seen=seen, expected=true)
+        return NULL_COUNT_MISMATCH.at(place, f"{message}: {effect}", seen=seen, expected=true)
     condition = "IS NULL" if seen == 0 else "IS NOT NULL"
     effect = f"a filter for {column.name} {condition} skips this file and loses rows"
-    return rules.NULL_COUNT_MISMATCH.at(
-        place, f"{message}: {effect}", seen=seen, expected=true, severity=Severity.ERROR
-    )
+    return NULL_COUNT_MISMATCH.at(place, f"{message}: {effect}", seen=seen, expected=true, severity=Severity.ERROR)
 
 
 def _between(seen: int, least: int | None, most: int | None) -> str:

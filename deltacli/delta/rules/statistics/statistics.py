@@ -7,33 +7,162 @@ from typing import Any
 
 from deltacli.arrow import compute as pc
 from deltacli.delta.log.table_configuration import TableConfiguration
-from deltacli.delta.rules.framework.base import Finding, Severity
+from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Severity
 from deltacli.delta.rules.framework.view_stats import stats_of
 from deltacli.delta.rules.framework.views import CheckpointView, FilesView
-from deltacli.delta.rules.statistics import bounds as statistics_bounds
-from deltacli.delta.rules.statistics import clustering as statistics_clustering
-from deltacli.delta.rules.statistics import files as statistics_files
-from deltacli.delta.rules.statistics import footers as statistics_footers
-from deltacli.delta.rules.statistics import rows as rules
 from deltacli.delta.stats.columns import Leaf, StatsBlock
 from deltacli.delta.stats.schema import BOUNDS, NULL_COUNT, PER_COLUMN, ColumnPath, StatKind
 from deltacli.delta.stats.values import Z85
 from deltacli.typing import ArrowArray, ArrowSchema
 from deltacli.units import format_count, plural
 
-AREA = rules.AREA
-__all__ = [
-    "AREA",
-    "statistics_bounds",
-    "statistics_clustering",
-    "statistics_files",
-    "statistics_footers",
-]  # its checks belong to this area
+AREA = Area("statistics")
+
+_SEED = "000: Per-file Statistics"
+_SPEC = "Per-file Statistics"
+_RECOMMIT = "commit the same add again with correct statistics, or without any, and dataChange=false"
+BAD_JSON = AREA.rule(
+    "stats.bad-json",
+    Severity.WARNING,
+    Level.LOG,
+    "The statistics of a file are not a JSON object.",
+    seed=_SEED,
+    spec=_SPEC,
+    fix=Fix(broken="no query can skip the file, and some engines fail to plan", repair=_RECOMMIT, loss="nothing"),
+    example='{"add":{"path":"part-0.parquet","stats":"{\\"numRecords\\":10",…}}',
+)
+NUM_RECORDS_MISSING = AREA.rule(
+    "stats.num-records-missing",
+    Severity.INFO,
+    Level.LOG,
+    "The statistics of a file do not have numRecords.",
+    seed=_SEED,
+    spec=_SPEC,
+    fix=Fix(broken="counting rows requires opening the file", repair=_RECOMMIT, loss="nothing"),
+    example='{"add":{"path":"part-0.parquet","stats":"{\\"minValues\\":{\\"id\\":1}}",…}}',
+)
+NUM_RECORDS_NEGATIVE = AREA.rule(
+    "stats.num-records-negative",
+    Severity.ERROR,
+    Level.LOG,
+    "The numRecords of a file is negative.",
+    seed=_SEED,
+    spec=_SPEC,
+    fix=Fix(broken="row counts from statistics are wrong", repair=_RECOMMIT, loss="nothing"),
+    example='{"add":{"path":"part-0.parquet","stats":"{\\"numRecords\\":-1}",…}}',
+)
+CARDINALITY_EXCEEDS = AREA.rule(
+    "stats.cardinality-exceeds",
+    Severity.ERROR,
+    Level.LOG,
+    "A deletion vector deletes more rows than the file has records.",
+    spec="Deletion Vectors",
+    fix=Fix(
+        broken="the record count or the vector is wrong, and so is every row count",
+        repair="commit the same add again with the number of rows in the file's footer",
+        loss="nothing",
+    ),
+    example='{"add":{…,"deletionVector":{…,"cardinality":11},"stats":"{\\"numRecords\\":10}"}}',
+)
+NULL_COUNT_RANGE = AREA.rule(
+    "stats.null-count-range",
+    Severity.ERROR,
+    Level.LOG,
+    "A null count is negative, or greater than the number of records in the file.",
+    seed=_SEED,
+    spec=_SPEC,
+    fix=Fix(broken="queries for nulls, or for other values, may skip the file", repair=_RECOMMIT, loss="nothing"),
+    example='"stats":"{\\"numRecords\\":10,\\"nullCount\\":{\\"id\\":11}}"',
+)
+NULL_COUNT_WIDE = AREA.rule(
+    "stats.null-count-wide",
+    Severity.INFO,
+    Level.LOG,
+    "With wide bounds, a null count other than 0 and numRecords has no meaning.",
+    spec=_SPEC,
+    fix=Fix(broken="nothing: readers ignore the number", repair="no repair needed", loss="nothing"),
+    example='"stats":"{\\"numRecords\\":10,\\"tightBounds\\":false,\\"nullCount\\":{\\"id\\":3}}"',
+)
+UNKNOWN_COLUMN = AREA.rule(
+    "stats.unknown-column",
+    Severity.WARNING,
+    Level.LOG,
+    "The statistics of a file have a column that is not in the schema.",
+    seed=_SEED,
+    spec=_SPEC,
+    fix=Fix(
+        broken="queries on the intended column, if there is one, cannot skip the file", repair=_RECOMMIT, loss="nothing"
+    ),
+    example='"stats":"{\\"numRecords\\":10,\\"minValues\\":{\\"no_such_column\\":1}}"',
+)
+PARTITION_COLUMN = AREA.rule(
+    "stats.partition-column",
+    Severity.INFO,
+    Level.LOG,
+    "The statistics of a file have a partition column.",
+    spec="Per-file Statistics; materialized partition columns (RFC)",
+    fix=Fix(broken="nothing: readers use partitionValues", repair=_RECOMMIT, loss="nothing"),
+    example='"partitionColumns":["p"] and "stats":"{\\"numRecords\\":10,\\"minValues\\":{\\"p\\":\\"a\\"}}"',
+)
+TYPE_MISMATCH = AREA.rule(
+    "stats.type-mismatch",
+    Severity.WARNING,
+    Level.LOG,
+    "A value in the statistics of a file does not have the type of its column.",
+    seed=_SEED,
+    spec=_SPEC,
+    fix=Fix(broken="queries cannot skip the file, or an engine fails to plan", repair=_RECOMMIT, loss="nothing"),
+    example='"stats":"{\\"numRecords\\":10,\\"minValues\\":{\\"id\\":\\"one\\"}}" where id is a long',
+)
+INTERVAL_BOUNDS = AREA.rule(
+    "stats.interval-bounds",
+    Severity.WARNING,
+    Level.LOG,
+    "The statistics of a file have bounds for an interval column.",
+    spec="Interval types (RFC)",
+    fix=Fix(
+        broken="bounds of intervals have no defined order, so rows may be skipped", repair=_RECOMMIT, loss="nothing"
+    ),
+    example='"minValues":{"span":"INTERVAL \'1-0\' YEAR TO MONTH"}',
+)
+VARIANT_ENCODING = AREA.rule(
+    "stats.variant-encoding",
+    Severity.WARNING,
+    Level.LOG,
+    "The bounds of a variant column are not z85 text.",
+    spec="Statistics for Variant Columns",
+    fix=Fix(broken="queries cannot skip the file, or readers fail to decode it", repair=_RECOMMIT, loss="nothing"),
+    example='"minValues":{"v":"{\\"a\\": 1}"} where v is a variant',
+)
+TIGHT_WITH_VECTOR = AREA.rule(
+    "stats.tight-with-dv",
+    Severity.WARNING,
+    Level.LOG,
+    "A file with a deletion vector claims tight bounds, although deleted rows may have made them wide.",
+    spec="Per-file Statistics",
+    fix=Fix(
+        broken="minima and maxima from statistics may be those of deleted rows",
+        repair="commit the same add again with tightBounds=false in its statistics",
+        loss="nothing",
+    ),
+    example='{"add":{…,"deletionVector":{…},"stats":"{…,\\"tightBounds\\":true,\\"minValues\\":{…}}"}}',
+)
+NULL_COUNTS_SPELLING = AREA.rule(
+    "stats.nullcounts-spelling",
+    Severity.INFO,
+    Level.CHECKPOINT,
+    "A checkpoint has the parsed null counts as `nullCounts`, but the name is `nullCount`.",
+    seed="000: Appendix, checkpoint schema",
+    spec="Checkpoint Schema",
+    fix=Fix(broken="readers do not find the null counts", repair="write a new checkpoint", loss="nothing"),
+    example="add.stats_parsed.nullCounts in 00000000000000000010.checkpoint.parquet",
+)
+
 
 _OF_CODE = {
-    "bad-json": rules.BAD_JSON,
-    "type-mismatch": rules.TYPE_MISMATCH,
-    "variant-encoding": rules.VARIANT_ENCODING,
+    "bad-json": BAD_JSON,
+    "type-mismatch": TYPE_MISMATCH,
+    "variant-encoding": VARIANT_ENCODING,
 }
 _ICEBERG = ("V1", "V2", "V3")
 
@@ -50,10 +179,10 @@ def statistics_that_do_not_parse(view: FilesView) -> Iterator[Finding]:
         for index in _rows(pc.invert(pc.match_substring_regex(leaf.values, Z85))):
             text = f"{part} of variant column {leaf.column.name} is not z85 text"
             seen = leaf.values[index].as_py()
-            yield rules.VARIANT_ENCODING.at(view.place(block.row(index)), text, seen=seen, expected="z85")
+            yield VARIANT_ENCODING.at(view.place(block.row(index)), text, seen=seen, expected="z85")
 
 
-@AREA.check(FilesView, rules.NUM_RECORDS_MISSING, rules.NUM_RECORDS_NEGATIVE)
+@AREA.check(FilesView, NUM_RECORDS_MISSING, NUM_RECORDS_NEGATIVE)
 def counts_of_records(view: FilesView) -> Iterator[Finding]:
     """Report `numRecords` that is missing from statistics, or negative. Other rules cover the requirements of deletion
     vectors and Iceberg.
@@ -64,7 +193,7 @@ def counts_of_records(view: FilesView) -> Iterator[Finding]:
         for index in _rows(pc.less(block.records, 0)):
             seen = block.records[index].as_py()
             text = f"the statistics have numRecords {seen}"
-            yield rules.NUM_RECORDS_NEGATIVE.at(view.place(block.row(index)), text, seen=seen, expected="0 or more")
+            yield NUM_RECORDS_NEGATIVE.at(view.place(block.row(index)), text, seen=seen, expected="0 or more")
         if not block.records.null_count or _has_iceberg(view.config):
             continue
         missing = pc.is_null(block.records)
@@ -74,10 +203,10 @@ def counts_of_records(view: FilesView) -> Iterator[Finding]:
         if rows:
             severity = Severity.WARNING if "clustering" in view.config.features else None
             text = f"the statistics have no numRecords{_in_files(rows)}"
-            yield rules.NUM_RECORDS_MISSING.at(view.place(rows[0]), text, expected="numRecords", severity=severity)
+            yield NUM_RECORDS_MISSING.at(view.place(rows[0]), text, expected="numRecords", severity=severity)
 
 
-@AREA.check(FilesView, rules.NULL_COUNT_RANGE, rules.NULL_COUNT_WIDE)
+@AREA.check(FilesView, NULL_COUNT_RANGE, NULL_COUNT_WIDE)
 def counts_of_nulls(view: FilesView) -> Iterator[Finding]:
     """Report null counts that are out of range, and those that wide bounds make meaningless."""
     for block, _, leaf in _leaves_of(view, (NULL_COUNT,)):
@@ -92,7 +221,7 @@ def counts_of_nulls(view: FilesView) -> Iterator[Finding]:
             expected = "0 or more"
             if records is not None:
                 text, expected = f"{text} in {plural(records, 'record')}", f"0 to {records}"
-            yield rules.NULL_COUNT_RANGE.at(view.place(block.row(index)), text, seen=nulls, expected=expected)
+            yield NULL_COUNT_RANGE.at(view.place(block.row(index)), text, seen=nulls, expected=expected)
         yield from _worthless_counts(view, block, leaf)
 
 
@@ -105,10 +234,10 @@ def _worthless_counts(view: FilesView, block: StatsBlock, leaf: Leaf) -> Iterato
         text = f"the null count of column {leaf.column.name} has no meaning with wide bounds{_in_files(rows)}"
         seen, records = leaf.values[rows[0]].as_py(), block.records[rows[0]].as_py()
         place = view.place(block.row(rows[0]))
-        yield rules.NULL_COUNT_WIDE.at(place, text, seen=seen, expected=f"0 or {records}")
+        yield NULL_COUNT_WIDE.at(place, text, seen=seen, expected=f"0 or {records}")
 
 
-@AREA.check(FilesView, rules.UNKNOWN_COLUMN, rules.PARTITION_COLUMN, rules.INTERVAL_BOUNDS)
+@AREA.check(FilesView, UNKNOWN_COLUMN, PARTITION_COLUMN, INTERVAL_BOUNDS)
 def columns_of_statistics(view: FilesView) -> Iterator[Finding]:
     """Report columns that should have no statistics, or none of that kind."""
     stats = stats_of(view)
@@ -117,7 +246,7 @@ def columns_of_statistics(view: FilesView) -> Iterator[Finding]:
             continue
         name = ".".join(path).encode("utf-8", "replace").decode()  # half a surrogate pair cannot be printed
         text = f"the statistics have the column {name}, which is not in the schema{_in_files(unknown.files)}"
-        yield rules.UNKNOWN_COLUMN.at(view.place(unknown.row), text, seen=name, expected="a column of the schema")
+        yield UNKNOWN_COLUMN.at(view.place(unknown.row), text, seen=name, expected="a column of the schema")
     told: set[tuple[str, ColumnPath]] = set()
     for block, part, leaf in _leaves_of(view, PER_COLUMN):
         column = leaf.column
@@ -125,7 +254,7 @@ def columns_of_statistics(view: FilesView) -> Iterator[Finding]:
             continue
         is_interval = column.kind is StatKind.INTERVAL and part in BOUNDS
         is_partition = column.is_partition and not _keeps_partition_columns(view.config)
-        rule = rules.PARTITION_COLUMN if is_partition else rules.INTERVAL_BOUNDS if is_interval else None
+        rule = PARTITION_COLUMN if is_partition else INTERVAL_BOUNDS if is_interval else None
         if rule is None or (rule.id, leaf.path) in told:
             continue
         rows = _rows(pc.is_valid(leaf.values))
@@ -136,7 +265,7 @@ def columns_of_statistics(view: FilesView) -> Iterator[Finding]:
             yield rule.at(view.place(block.row(rows[0])), text, seen=column.name, expected="none")
 
 
-@AREA.check(FilesView, rules.CARDINALITY_EXCEEDS, rules.TIGHT_WITH_VECTOR)
+@AREA.check(FilesView, CARDINALITY_EXCEEDS, TIGHT_WITH_VECTOR)
 def statistics_beside_vectors(view: FilesView) -> Iterator[Finding]:
     """Check the statistics of files with a deletion vector."""
     if not view.rows_with_vectors:
@@ -147,7 +276,7 @@ def statistics_beside_vectors(view: FilesView) -> Iterator[Finding]:
     for row in _rows(exceeding):
         seen, records = cardinality[row].as_py(), view.num_records[row].as_py()
         text = f"the deletion vector deletes {plural(seen, 'row')} of a file of {plural(records, 'record')}"
-        yield rules.CARDINALITY_EXCEEDS.at(view.place(row), text, seen=seen, expected=f"at most {records}")
+        yield CARDINALITY_EXCEEDS.at(view.place(row), text, seen=seen, expected=f"at most {records}")
     for block in stats_of(view).blocks:
         deleted = pc.greater(block.align(cardinality), 0)
         suspicious = pc.and_(deleted, pc.coalesce(block.is_tight, True))
@@ -157,10 +286,10 @@ def statistics_beside_vectors(view: FilesView) -> Iterator[Finding]:
             text = "the bounds claim to be tight, but a deletion vector may have made them wide"
             seen = "true" if block.is_tight[index].as_py() else "no tightBounds"
             place = view.place(block.row(index))
-            yield rules.TIGHT_WITH_VECTOR.at(place, text, seen=seen, expected="tightBounds=false")
+            yield TIGHT_WITH_VECTOR.at(place, text, seen=seen, expected="tightBounds=false")
 
 
-@AREA.check(CheckpointView, rules.NULL_COUNTS_SPELLING)
+@AREA.check(CheckpointView, NULL_COUNTS_SPELLING)
 def spelling_of_parsed_null_counts(view: CheckpointView) -> Iterator[Finding]:
     """Report the spelling of the old draft's appendix."""
     for path, schema in view.schemas.items():
@@ -168,7 +297,7 @@ def spelling_of_parsed_null_counts(view: CheckpointView) -> Iterator[Finding]:
         if "nullCounts" in names:
             text = "the checkpoint has parsed null counts under the name nullCounts, which readers do not recognize"
             place = view.place(path, "add.stats_parsed")
-            yield rules.NULL_COUNTS_SPELLING.at(place, text, seen="nullCounts", expected="nullCount")
+            yield NULL_COUNTS_SPELLING.at(place, text, seen="nullCounts", expected="nullCount")
 
 
 def _names_below(schema: ArrowSchema, *path: str) -> list[str]:

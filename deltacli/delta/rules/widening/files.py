@@ -6,11 +6,13 @@ from collections.abc import Iterator
 
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.rules.files.data_types import is_final, match_of
-from deltacli.delta.rules.framework.base import LOST_BY_DROPPING, Finding, Fix, Level, Severity
+from deltacli.delta.rules.framework.base import LOST_BY_DROPPING, Area, Finding, Fix, Level, Severity
 from deltacli.delta.rules.framework.file_views import AllFootersView, FileSchemaView
-from deltacli.delta.rules.widening.entries import AREA, changes_of
+from deltacli.delta.rules.widening.entries import changes_of
 from deltacli.delta.schema.readable_rows import changed_fields
 from deltacli.units import plural
+
+AREA = Area("widening")
 
 REMOVABLE = AREA.rule(
     "typewidening.removable",

@@ -10,9 +10,9 @@ from typing import NamedTuple
 from deltacli.arrow import compute as pc
 from deltacli.delta.log.place import Place
 from deltacli.delta.log.table_configuration import TableConfiguration
-from deltacli.delta.rules.framework.base import Finding, Fix, Level, Severity
+from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Severity
 from deltacli.delta.rules.framework.views import MetadataView, StateView
-from deltacli.delta.rules.widening.entries import AREA, ENABLED, changes_of
+from deltacli.delta.rules.widening.entries import ENABLED, changes_of
 from deltacli.delta.schema.allowed_widenings import canonical_name, is_allowed_change
 from deltacli.delta.schema.readable_rows import changed_fields
 from deltacli.delta.schema.type_changes import (
@@ -24,6 +24,8 @@ from deltacli.delta.schema.type_changes import (
     type_at,
 )
 from deltacli.delta.schema.types import PrimitiveType
+
+AREA = Area("widening")
 
 LOST_HISTORY = AREA.rule(
     "typewidening.lost-history",

@@ -10,11 +10,12 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from deltacli.delta.rules.expressions.texts import AREA
-from deltacli.delta.rules.framework.base import Finding, Fix, Level, Rule, Severity
+from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Rule, Severity
 from deltacli.delta.rules.framework.file_views import AllRowsView, AnswersView
 from deltacli.delta.sql.stored import StoredKind, StoredSql
 from deltacli.units import plural
+
+AREA = Area("expressions")
 
 _REWRITE = "rewrite the rows with an engine, or drop what they break"
 
