@@ -97,9 +97,9 @@ def open_storage(
         return LocalStorage(os.path.expanduser(uri), allowed)
     name, rest = scheme[1].lower(), uri[scheme.end() :]
     if name in _S3_SCHEMES:
-        from deltacli.storage.s3.store import S3Storage
+        from deltacli.storage.s3.store import open_s3
 
-        return S3Storage(f"{name}://{rest}", options or {}, retry=retry)
+        return open_s3(f"{name}://{rest}", options or {}, retry=retry)
     if name in _GCS_SCHEMES:
         from deltacli.storage.gcs.store import open_gcs
 

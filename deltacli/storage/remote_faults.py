@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from deltacli.errors import CredentialsMissing, FileMissing, PermissionRefused, StorageFailed
-from deltacli.storage.retry import tried
+from deltacli.storage.retry import PASSING_STATUS, tried
 from deltacli.storage.secrets import StoreFault
 
 Connect = Callable[[tuple[str, int], float], Any]  # Any: a socket, which is closed at once
@@ -20,7 +20,6 @@ Connect = Callable[[tuple[str, int], float], Any]  # Any: a socket, which is clo
 _DEEPEST_CAUSE = 10
 _CONNECT_SECONDS = 10.0
 _NO_WAY = {errno.ENETUNREACH, errno.EHOSTUNREACH, errno.EADDRNOTAVAIL, errno.ENETDOWN, errno.EHOSTDOWN}
-_PASSING_STATUS = {408, 429, 500, 502, 503, 504}
 _BREAKS = (ConnectionResetError, ConnectionAbortedError, BrokenPipeError, TimeoutError)
 _BREAK_NAMES = {"ServerDisconnectedError", "ClientPayloadError", "ServiceResponseError", "IncompleteReadError"}
 _CREDENTIAL_NAMES = {"CredentialUnavailableError", "DefaultCredentialsError", "RefreshError", "NoCredentialsError"}
@@ -70,7 +69,7 @@ def passing(fault: Exception) -> str | None:
     if isinstance(fault, FileNotFoundError | PermissionError) or _lacks_credentials(fault) or _is_unreachable(fault):
         return None
     for error in _behind(fault):
-        if (status := _status(error)) in _PASSING_STATUS:
+        if (status := _status(error)) in PASSING_STATUS:
             return f"HTTP {status}"
         if isinstance(error, TimeoutError):
             return "no answer in time"

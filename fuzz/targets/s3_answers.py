@@ -11,7 +11,7 @@ from threading import Thread
 from deltacli.errors import DeltacliError
 from deltacli.storage import Created, PathKind, Storage
 from deltacli.storage.retry import Retry
-from deltacli.storage.s3.store import S3Storage
+from deltacli.storage.s3.store import open_s3
 
 _XML = b'<?xml version="1.0" encoding="UTF-8"?>\n'
 _TIME = b"2026-01-01T00:00:00.000Z"
@@ -153,8 +153,8 @@ def _store() -> Storage:
             "secret": "not-a-secret",
             "config_kwargs": '{"read_timeout": 5, "proxies": {}}',
         }
-        store = S3Storage("s3://bucket/t", options, retry=Retry(0, is_explicit=True, pause=lambda _: None))
-        store._honours_condition = True
+        store = open_s3("s3://bucket/t", options, retry=Retry(0, is_explicit=True, pause=lambda _: None))
+        store._is_atomic = True
         _STORES.append(store)
     return _STORES[0]
 

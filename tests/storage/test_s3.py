@@ -17,8 +17,9 @@ from deltacli.errors import (
     UsageError,
 )
 from deltacli.storage import Created, Deleted, Existed, Failed, PathKind, Unknown, open_storage
+from deltacli.storage.objects.store import ObjectStorage
 from deltacli.storage.retry import Retry
-from deltacli.storage.s3.store import S3Storage
+from deltacli.storage.s3.store import open_s3
 from tests.support.s3 import Fault, S3Server, breaks, forgets_condition, half_a_body, loses_reply, page, says
 
 SECRET = "a-secret-nobody-may-see"
@@ -32,9 +33,9 @@ def bucket(s3: S3Server) -> str:
 
 
 @pytest.fixture
-def store(bucket: str) -> S3Storage:
+def store(bucket: str) -> ObjectStorage:
     """A table's store that has shown that it keeps the condition, and never waits."""
-    storage = S3Storage(f"s3://{bucket}/t", {}, retry=Retry(pause=lambda _: None))
+    storage = open_s3(f"s3://{bucket}/t", {}, retry=Retry(pause=lambda _: None))
     storage.put("proved", b"")
     return storage
 
@@ -53,13 +54,13 @@ def test_a_listing_starts_at_the_given_name_and_stops_with_its_reader(s3: S3Serv
     assert 3 == s3.asked("GET", "list-type")
 
 
-def test_pages_that_overlap_give_each_name_once(s3: S3Server, bucket: str, store: S3Storage) -> None:
+def test_pages_that_overlap_give_each_name_once(s3: S3Server, bucket: str, store: ObjectStorage) -> None:
     s3.fail("GET", bucket, page("a", "b", "c", token="1"), page("b", "c", "d", token="2"), page("d", "e"))
 
     assert ["a", "b", "c", "d", "e"] == [stat.name for stat in store.list_from("")]
 
 
-def test_a_listing_out_of_order_is_an_error(s3: S3Server, bucket: str, store: S3Storage) -> None:
+def test_a_listing_out_of_order_is_an_error(s3: S3Server, bucket: str, store: ObjectStorage) -> None:
     s3.fail("GET", bucket, page("b", "c", token="1"), page("a"))
 
     with pytest.raises(StorageFailed) as raised:
@@ -68,7 +69,7 @@ def test_a_listing_out_of_order_is_an_error(s3: S3Server, bucket: str, store: S3
     assert "storage.listing-disorder" == raised.value.code
 
 
-def test_a_truncated_answer_is_requested_again(s3: S3Server, store: S3Storage) -> None:
+def test_a_truncated_answer_is_requested_again(s3: S3Server, store: ObjectStorage) -> None:
     store.put("file", b"x" * 100_000)
     s3.fail("GET", "/t/file", half_a_body, half_a_body)
 
@@ -89,7 +90,7 @@ def test_a_truncated_answer_is_requested_again(s3: S3Server, store: S3Storage) -
     ids=["reply lost", "connection lost", "500", "503 of something between", "409", "slow down", "412"],
 )
 def test_the_reported_outcome_of_a_creation_is_true(
-    faults: list[Fault], outcome: type, requests: int, s3: S3Server, store: S3Storage
+    faults: list[Fault], outcome: type, requests: int, s3: S3Server, store: ObjectStorage
 ) -> None:
     """
     Each request that may have been carried out is sent once: a second one would meet the first and take it for
@@ -103,7 +104,7 @@ def test_the_reported_outcome_of_a_creation_is_true(
     assert requests == s3.asked("PUT", "/t/new")
 
 
-def test_a_lost_reply_is_resolved_by_reading_back(s3: S3Server, store: S3Storage) -> None:
+def test_a_lost_reply_is_resolved_by_reading_back(s3: S3Server, store: ObjectStorage) -> None:
     s3.fail("PUT", "/t/new", loses_reply)
 
     store.put_if_absent("new", b"mine")
@@ -112,7 +113,7 @@ def test_a_lost_reply_is_resolved_by_reading_back(s3: S3Server, store: S3Storage
 
 
 @pytest.mark.parametrize("fault", [CONFLICT, SLOW_DOWN], ids=["409", "slow down"])
-def test_a_store_that_never_recovers_has_failed(fault: Fault, s3: S3Server, store: S3Storage) -> None:
+def test_a_store_that_never_recovers_has_failed(fault: Fault, s3: S3Server, store: ObjectStorage) -> None:
     s3.fail("PUT", "/t/new", *[fault] * 5)
 
     with pytest.raises(StorageFailed):
@@ -166,7 +167,7 @@ def test_conditional_writes_of_aws_are_not_tested(s3: S3Server, bucket: str) -> 
 
 
 def test_deleting_sends_a_thousand_keys_per_request_and_reports_failures(
-    s3: S3Server, bucket: str, store: S3Storage
+    s3: S3Server, bucket: str, store: ObjectStorage
 ) -> None:
     s3.fail("POST", bucket, says("403 FORBIDDEN", "AccessDenied"))
 
@@ -181,7 +182,7 @@ def test_deleting_sends_a_thousand_keys_per_request_and_reports_failures(
 def test_a_throttled_deletion_is_sent_again_later(s3: S3Server, bucket: str, monkeypatch: pytest.MonkeyPatch) -> None:
     waits: list[float] = []
     monkeypatch.setenv("AWS_MAX_ATTEMPTS", "3")
-    storage = S3Storage(f"s3://{bucket}/t", {}, retry=Retry(pause=waits.append))
+    storage = open_s3(f"s3://{bucket}/t", {}, retry=Retry(pause=waits.append))
     s3.fail("POST", bucket, SLOW_DOWN, SLOW_DOWN)
 
     assert [("a", Deleted()), ("b", Deleted())] == list(storage.delete_many(["a", "b"]))
@@ -210,7 +211,7 @@ def partly(*busy: str, done: str) -> Fault:
 
 def test_only_throttled_objects_are_deleted_again(s3: S3Server, bucket: str) -> None:
     waits: list[float] = []
-    storage = S3Storage(f"s3://{bucket}/t", {}, retry=Retry(pause=waits.append))
+    storage = open_s3(f"s3://{bucket}/t", {}, retry=Retry(pause=waits.append))
     s3.fail("POST", bucket, partly("b", "c", done="a"), partly("c", done="b"))
 
     outcomes = list(storage.delete_many(["a", "b", "c"]))
@@ -221,7 +222,7 @@ def test_only_throttled_objects_are_deleted_again(s3: S3Server, bucket: str) -> 
     assert waits[0] < waits[1]
 
 
-def test_an_object_that_is_always_throttled_is_not_deleted(s3: S3Server, store: S3Storage, bucket: str) -> None:
+def test_an_object_that_is_always_throttled_is_not_deleted(s3: S3Server, store: ObjectStorage, bucket: str) -> None:
     s3.fail("POST", bucket, partly("b", done="a"), *[partly("b", done="x")] * 4)
 
     [(_, first), (_, second)] = store.delete_many(["a", "b"])
@@ -375,7 +376,7 @@ def test_invalid_store_options_are_usage_errors(uri: str, options: dict[str, str
     assert SECRET not in f"{raised.value.message}{raised.value.facts}"
 
 
-def test_a_file_replaced_while_open_is_not_mixed_with_the_new_one(store: S3Storage) -> None:
+def test_a_file_replaced_while_open_is_not_mixed_with_the_new_one(store: ObjectStorage) -> None:
     store.put("f", b"1" * (4 << 20))
     with store.open("f") as file:
         before = file.read(10)

@@ -10,9 +10,10 @@ import pytest
 from deltacli.errors import PermissionRefused, StorageFailed
 from deltacli.storage import Created, Existed, Unknown, open_storage
 from deltacli.storage.objects.body import Body
+from deltacli.storage.objects.store import ObjectStorage
 from deltacli.storage.retry import Retry
 from deltacli.storage.s3 import uploads
-from deltacli.storage.s3.store import S3Storage
+from deltacli.storage.s3.store import open_s3
 from tests.support.s3 import Fault, S3Server, breaks, forgets_condition, loses_reply, says, works
 
 DATA = bytes(range(256)) * 9
@@ -38,9 +39,9 @@ def bucket(s3: S3Server) -> str:
 
 
 @pytest.fixture
-def store(s3: S3Server, bucket: str) -> S3Storage:
+def store(s3: S3Server, bucket: str) -> ObjectStorage:
     """A store that has shown that it keeps both conditions, never waits, and repeats a call for as long as needed."""
-    storage = S3Storage(f"s3://{bucket}/t", {}, retry=Retry(is_explicit=True, pause=lambda _: None))
+    storage = open_s3(f"s3://{bucket}/t", {}, retry=Retry(is_explicit=True, pause=lambda _: None))
     storage.put_if_absent("proved", DATA)
     s3.requests.clear()
     return storage
@@ -64,7 +65,7 @@ def store(s3: S3Server, bucket: str) -> S3Storage:
     ],
 )  # fmt: skip
 def test_the_reported_outcome_of_an_upload_is_true(
-    method: str, faults: list[Fault], outcome: type, completions: int, s3: S3Server, bucket: str, store: S3Storage
+    method: str, faults: list[Fault], outcome: type, completions: int, s3: S3Server, bucket: str, store: ObjectStorage
 ) -> None:
     """
     A completion that may have been executed is sent once. The mark of the object shows whether it was.
@@ -81,7 +82,7 @@ def test_the_reported_outcome_of_an_upload_is_true(
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT"])
-def test_nothing_is_left_of_a_refused_upload(method: str, s3: S3Server, bucket: str, store: S3Storage) -> None:
+def test_nothing_is_left_of_a_refused_upload(method: str, s3: S3Server, bucket: str, store: ObjectStorage) -> None:
     s3.fail(method, "/t/new", DENIED)
 
     with pytest.raises(PermissionRefused) as raised:
@@ -91,7 +92,7 @@ def test_nothing_is_left_of_a_refused_upload(method: str, s3: S3Server, bucket: 
     assert "left behind" not in raised.value.facts
 
 
-def test_parts_that_cannot_be_removed_are_reported(s3: S3Server, store: S3Storage) -> None:
+def test_parts_that_cannot_be_removed_are_reported(s3: S3Server, store: ObjectStorage) -> None:
     s3.fail("PUT", "/t/new", DENIED)
     s3.fail("DELETE", "/t/new", DENIED)
 
@@ -101,7 +102,7 @@ def test_parts_that_cannot_be_removed_are_reported(s3: S3Server, store: S3Storag
     assert "unfinished upload" in raised.value.facts["left behind"]
 
 
-def test_a_draft_is_sent_in_parts_and_replaced(s3: S3Server, bucket: str, store: S3Storage) -> None:
+def test_a_draft_is_sent_in_parts_and_replaced(s3: S3Server, bucket: str, store: ObjectStorage) -> None:
     for is_replaced in (False, True):
         with store.draft("new") as draft:
             Path(draft.place).write_bytes(DATA[is_replaced:])
@@ -112,7 +113,7 @@ def test_a_draft_is_sent_in_parts_and_replaced(s3: S3Server, bucket: str, store:
     assert Existed() == store.put_if_absent("new", DATA)
 
 
-def test_a_replacement_that_was_not_completed_has_failed(s3: S3Server, bucket: str, store: S3Storage) -> None:
+def test_a_replacement_that_was_not_completed_has_failed(s3: S3Server, bucket: str, store: ObjectStorage) -> None:
     s3.fail("POST", "/t/proved", works, breaks)
 
     with pytest.raises(StorageFailed):
@@ -139,7 +140,7 @@ def test_a_store_that_cannot_complete_on_a_condition_gets_one_request(
     assert not any(path.endswith("/new") and "partNumber" in query for _, path, query in s3.requests)
 
 
-def test_parts_grow_with_the_object(monkeypatch: pytest.MonkeyPatch, s3: S3Server, store: S3Storage) -> None:
+def test_parts_grow_with_the_object(monkeypatch: pytest.MonkeyPatch, s3: S3Server, store: ObjectStorage) -> None:
     monkeypatch.setattr(uploads, "MOST_PARTS", 2)
 
     store.put_if_absent("new", DATA)

@@ -18,8 +18,9 @@ from deltacli.errors import PermissionRefused, StorageFailed
 from deltacli.storage import WalkEntry
 from deltacli.storage.base import PARALLEL_READS
 from deltacli.storage.objects.listing import Entry, ListedPage
+from deltacli.storage.objects.store import ObjectStorage
 from deltacli.storage.objects.walk import Lister, walk
-from deltacli.storage.s3.store import S3Storage
+from deltacli.storage.s3.store import open_s3
 from tests.storage.test_walking import everything, paths
 from tests.support.s3 import S3Server, page, says
 
@@ -30,8 +31,8 @@ def bucket(s3: S3Server) -> str:
 
 
 @pytest.fixture
-def store(bucket: str) -> S3Storage:
-    return S3Storage(f"s3://{bucket}/t", {})
+def store(bucket: str) -> ObjectStorage:
+    return open_s3(f"s3://{bucket}/t", {})
 
 
 def answered(server: S3Server, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
@@ -52,7 +53,7 @@ def listing_threads() -> list[str]:
     return [thread.name for thread in threads() if thread.name.startswith("deltacli-list")]
 
 
-def test_more_than_a_page_is_told_whole(s3: S3Server, bucket: str, store: S3Storage) -> None:
+def test_more_than_a_page_is_told_whole(s3: S3Server, bucket: str, store: ObjectStorage) -> None:
     files = [f"{place}{number:05d}" for place in ("", "p=1/", "p=1/q=1/r=1/") for number in range(1_500)]
     for path in files:
         s3.put(bucket, f"t/{path}", b"12")
@@ -64,7 +65,7 @@ def test_more_than_a_page_is_told_whole(s3: S3Server, bucket: str, store: S3Stor
     assert {2} == {size for each in found for size in each.sizes or []}
 
 
-def test_many_partitions_are_listed_flat_after_one_level(s3: S3Server, bucket: str, store: S3Storage) -> None:
+def test_many_partitions_are_listed_flat_after_one_level(s3: S3Server, bucket: str, store: ObjectStorage) -> None:
     for number in range(20):
         s3.put(bucket, f"t/p={number:02d}/q=1/r=1/file", b"")
     s3.put(bucket, "t/_delta_log/0.json", b"")
@@ -74,7 +75,7 @@ def test_many_partitions_are_listed_flat_after_one_level(s3: S3Server, bucket: s
     assert [("", False), *[("", True)] * 10] == sorted(listed(s3))  # each range covers two of them
 
 
-def test_few_partitions_are_listed_flat_after_two_levels(s3: S3Server, bucket: str, store: S3Storage) -> None:
+def test_few_partitions_are_listed_flat_after_two_levels(s3: S3Server, bucket: str, store: ObjectStorage) -> None:
     for path in ("p=1/q=1/r=1/a", "p=1/q=1/_delta_log/0", "p=1/_delta_log/0", "p=2/q=1/r=1/b"):
         s3.put(bucket, f"t/{path}", b"")
     asked: list[tuple[str, Sequence[str]]] = []
@@ -90,7 +91,7 @@ def test_few_partitions_are_listed_flat_after_two_levels(s3: S3Server, bucket: s
     assert [("", ["p=1", "p=2"]), ("p=1", ["_delta_log", "q=1"]), ("p=2", ["q=1"])] == sorted(asked)
 
 
-def test_markers_are_odd_and_no_files(s3: S3Server, bucket: str, store: S3Storage) -> None:
+def test_markers_are_odd_and_no_files(s3: S3Server, bucket: str, store: ObjectStorage) -> None:
     for key in ("", "p=1/", "p=1/q=1/", "p=1/q=1/r=1/", "p=1/q=1/r=1/file"):
         s3.put(bucket, f"t/{key}", b"")
 
@@ -101,13 +102,13 @@ def test_markers_are_odd_and_no_files(s3: S3Server, bucket: str, store: S3Storag
     assert not any(each.is_empty or each.directory_modified_ms for each in found)
 
 
-def test_pages_that_overlap_tell_each_file_once(s3: S3Server, bucket: str, store: S3Storage) -> None:
+def test_pages_that_overlap_tell_each_file_once(s3: S3Server, bucket: str, store: ObjectStorage) -> None:
     s3.fail("GET", bucket, page("a", "b", "c", token="1"), page("b", "c", "d"))
 
     assert ["a", "b", "c", "d"] == paths(store.walk("", everything))
 
 
-def test_sixteen_parts_are_asked_for_at_a_time(s3: S3Server, bucket: str, store: S3Storage) -> None:
+def test_sixteen_parts_are_asked_for_at_a_time(s3: S3Server, bucket: str, store: ObjectStorage) -> None:
     together = Barrier(PARALLEL_READS, timeout=60)
     for number in range(PARALLEL_READS):
         s3.put(bucket, f"t/p={number:02d}/file", b"")
@@ -121,7 +122,7 @@ def test_sixteen_parts_are_asked_for_at_a_time(s3: S3Server, bucket: str, store:
     assert PARALLEL_READS == len(paths(store.walk("", everything)))
 
 
-def test_an_abandoned_walk_asks_no_more_and_leaves_no_thread(s3: S3Server, bucket: str, store: S3Storage) -> None:
+def test_an_abandoned_walk_asks_no_more_and_leaves_no_thread(s3: S3Server, bucket: str, store: ObjectStorage) -> None:
     for number in range(100):
         s3.put(bucket, f"t/p={number:03d}/file", b"")
     found = store.walk("", everything)
@@ -133,7 +134,7 @@ def test_an_abandoned_walk_asks_no_more_and_leaves_no_thread(s3: S3Server, bucke
     assert len(listed(s3)) <= 1 + 2 * PARALLEL_READS
 
 
-def test_a_fault_ends_the_walk_and_every_thread(s3: S3Server, bucket: str, store: S3Storage) -> None:
+def test_a_fault_ends_the_walk_and_every_thread(s3: S3Server, bucket: str, store: ObjectStorage) -> None:
     for number in range(100):
         s3.put(bucket, f"t/p={number:03d}/file", b"")
     s3.fail("GET", bucket, answered, answered, says("403 FORBIDDEN", "AccessDenied"))
@@ -145,7 +146,7 @@ def test_a_fault_ends_the_walk_and_every_thread(s3: S3Server, bucket: str, store
     assert len(listed(s3)) <= 2 + 2 * PARALLEL_READS
 
 
-def test_one_head_a_file_and_denied_is_not_missing(s3: S3Server, bucket: str, store: S3Storage) -> None:
+def test_one_head_a_file_and_denied_is_not_missing(s3: S3Server, bucket: str, store: ObjectStorage) -> None:
     for number in range(40):
         s3.put(bucket, f"t/{number}", b"x" * number)
 
@@ -240,7 +241,7 @@ def test_ranges_split_and_few_calls_are_wasted(names: list[str], pages: int) -> 
     assert len(set(listing.calls)) >= PARALLEL_READS
 
 
-def test_a_listing_out_of_order_ends_the_walk(s3: S3Server, bucket: str, store: S3Storage) -> None:
+def test_a_listing_out_of_order_ends_the_walk(s3: S3Server, bucket: str, store: ObjectStorage) -> None:
     s3.fail("GET", bucket, page("b", "c", token="1"), page("a"))
 
     with pytest.raises(StorageFailed) as raised:

@@ -12,6 +12,7 @@ from dataclasses import replace
 from urllib.parse import quote, urlencode, urlsplit
 from uuid import uuid4
 
+from deltacli.errors import StorageFailed
 from deltacli.storage.azure.address import is_of_the_cloud
 from deltacli.storage.azure.answers import (
     content_of,
@@ -26,7 +27,7 @@ from deltacli.storage.azure.options import AzureOptions
 from deltacli.storage.objects import batch
 from deltacli.storage.objects.body import Body
 from deltacli.storage.objects.calls import ABSENT
-from deltacli.storage.objects.faults import Dialect, passing
+from deltacli.storage.objects.faults import Dialect, passing, translate
 from deltacli.storage.objects.http import LARGEST_LIST, Answer, Fate, HttpFault, Request, Transport
 from deltacli.storage.objects.listing import Content, Entry, ListedPage, length_of
 from deltacli.storage.retry import Retry
@@ -61,6 +62,8 @@ class AzureCalls:
     deletes_per_request = 256
     starts_anywhere = False
     dialect = DIALECT
+    uploads = None
+    max_attempts = None
 
     def __init__(self, container: str, options: AzureOptions, credentials: AzureCredentials, retry: Retry) -> None:
         self._container, self._credentials, self._retry = container, credentials, retry
@@ -227,6 +230,9 @@ class AzureCalls:
         if not self.can_hold(key):
             raise HttpFault(Fate.ANSWERED, "no object can have this name", status=404, reason="BlobNotFound")
         return self._url(f"/{quote(key, safe='/', errors='surrogateescape')}")
+
+    def translated(self, fault: HttpFault, place: str, what: str) -> StorageFailed:
+        return translate(fault, place, what, DIALECT, self.endpoint, self.identity)
 
     def _url(self, path: str, **query: str) -> str:
         text = urlencode(query, quote_via=quote, safe="", errors="surrogateescape")

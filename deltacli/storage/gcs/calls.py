@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from urllib.parse import quote, urlencode, urlsplit
 
+from deltacli.errors import StorageFailed
 from deltacli.storage.gcs.answers import content_of, fault_of, page_of, properties_of, require_stored
 from deltacli.storage.gcs.credentials import GcsCredentials
 from deltacli.storage.gcs.options import GcsOptions
@@ -17,7 +18,7 @@ from deltacli.storage.gcs.uploads import LARGEST_SINGLE, send_in_session, single
 from deltacli.storage.objects import batch
 from deltacli.storage.objects.body import Body
 from deltacli.storage.objects.calls import ABSENT
-from deltacli.storage.objects.faults import Dialect
+from deltacli.storage.objects.faults import Dialect, translate
 from deltacli.storage.objects.http import LARGEST_LIST, Answer, Fate, HttpFault, Request, Transport
 from deltacli.storage.objects.listing import Content, Entry, ListedPage, length_of
 from deltacli.storage.retry import Retry
@@ -48,6 +49,8 @@ class GcsCalls:
     deletes_per_request = 100
     starts_anywhere = True
     dialect = DIALECT
+    uploads = None
+    max_attempts = None
 
     def __init__(self, bucket: str, options: GcsOptions, credentials: GcsCredentials, retry: Retry) -> None:
         self._bucket, self._payer, self._retry = bucket, options.payer, retry
@@ -124,6 +127,9 @@ class GcsCalls:
 
     def can_hold(self, key: str) -> bool:
         return key not in _NO_NAMES and not any(character in key for character in _NOT_IN_NAMES)
+
+    def translated(self, fault: HttpFault, place: str, what: str) -> StorageFailed:
+        return translate(fault, place, what, DIALECT, self.endpoint, self.identity)
 
     def _url(self, path: str, *, base: str = "/storage/v1/b/", **query: str) -> str:
         given = {**query, **({"userProject": self._payer} if self._payer else {})}

@@ -2,16 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol, TypeVar
 
+from deltacli.errors import StorageFailed, UsageError
+from deltacli.storage.base import Creation
 from deltacli.storage.objects.body import Body
-from deltacli.storage.objects.faults import Dialect
+from deltacli.storage.objects.faults import Dialect, passing
 from deltacli.storage.objects.http import HttpFault
 from deltacli.storage.objects.listing import Content, Entry, ListedPage
+from deltacli.storage.retry import Retry
+
+Answer = TypeVar("Answer")
 
 ABSENT = ""
 """The condition of a write that no object of the name exists."""
+
+
+class Uploads(Protocol):
+    """Uploads of large objects, which repeat and judge each of their requests themselves. Raises StorageFailed."""
+
+    def create(self, key: str, body: Body) -> Creation | None:
+        """Create an object unless its key exists. None, with nothing done, where `write` has to send it."""
+
+    def replace(self, key: str, body: Body) -> bool:
+        """Write an object, replacing an existing one. False, with nothing done, where `write` has to send it."""
 
 
 class ObjectCalls(Protocol):
@@ -23,6 +38,14 @@ class ObjectCalls(Protocol):
 
     @property
     def dialect(self) -> Dialect: ...
+
+    @property
+    def uploads(self) -> Uploads | None:
+        """None where `write` sends objects of any size."""
+
+    @property
+    def max_attempts(self) -> int | None:
+        """The limit of attempts of a call within the budget of the run; None: no limit."""
 
     @property
     def endpoint(self) -> str:
@@ -62,3 +85,17 @@ class ObjectCalls(Protocol):
 
     def can_hold(self, key: str) -> bool:
         """Return False for a key that no object can have."""
+
+    def translated(self, fault: HttpFault, place: str, what: str) -> StorageFailed | UsageError:
+        """Return the error of deltacli, without secrets, for a fault; `what` could not be done to `place`."""
+
+
+def ask(calls: ObjectCalls, retry: Retry, call: Callable[[], Answer], place: str, what: str) -> Answer:
+    """Make a call with retries and translate its errors; `what` could not be done to `place`."""
+    try:
+        return retry.call(
+            call, host=calls.endpoint, faults=(HttpFault,), passing=passing, max_attempts=calls.max_attempts
+        )
+    except HttpFault as fault:
+        error = calls.translated(fault, place, what)
+        raise error from error.__cause__

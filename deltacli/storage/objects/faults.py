@@ -8,12 +8,20 @@ from enum import Enum, auto
 from deltacli.errors import FileMissing, PermissionRefused, StorageFailed
 from deltacli.hints import parameter
 from deltacli.storage.objects.http import Fate, HttpFault
-from deltacli.storage.retry import tried
+from deltacli.storage.retry import PASSING_STATUS, tried
 from deltacli.storage.secrets import StoreFault
 
 ANONYMOUS = "none (anonymous)"
 """The identity of requests without credentials."""
-_PASSING_STATUS = {408, 429, 500, 502, 503, 504}
+_THROTTLED = {
+    "SlowDown",
+    "Throttling",
+    "ThrottlingException",
+    "RequestLimitExceeded",
+    "TooManyRequests",
+    "RequestTimeout",
+}
+"""Codes by which S3, with several statuses, says that it did nothing."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +40,10 @@ class Dialect:
     check_endpoint: str
     condition: str
     """What a conditional creation is sent with."""
+    undone: frozenset[int] = frozenset()
+    """Statuses besides 429 by which the store says that it did nothing of a conditional creation."""
+    disorder: str = ""
+    """What is known to be listed out of order."""
 
 
 class Sent(Enum):
@@ -54,11 +66,13 @@ def fate_of_create(fault: HttpFault, dialect: Dialect) -> Sent:
             return Sent.UNKNOWN
     if fault.status == 412 or fault.reason in dialect.exists:
         return Sent.EXISTS
-    if fault.status == 429:
+    if fault.status == 408:
+        return Sent.UNKNOWN  # S3 itself says 400 RequestTimeout: this is of something before it
+    if fault.status == 429 or fault.status in dialect.undone or fault.reason in _THROTTLED:
         return Sent.AGAIN
     if fault.status == 501:
         return Sent.UNSUPPORTED
-    return Sent.UNKNOWN if fault.status >= 500 or fault.status in (408, 409) else Sent.REFUSED
+    return Sent.UNKNOWN if fault.status >= 500 or fault.status in (0, 409) else Sent.REFUSED
 
 
 def passing(fault: Exception) -> str | None:
@@ -68,7 +82,7 @@ def passing(fault: Exception) -> str | None:
     """
     if not isinstance(fault, HttpFault):
         return None
-    if fault.status in _PASSING_STATUS:
+    if fault.status in PASSING_STATUS or fault.reason in _THROTTLED:
         return f"HTTP {fault.status} {fault.reason}".rstrip()
     if fault.fate is Fate.BROKEN:
         return fault.said if fault.reason != "tls" or "EOF" in fault.said else None

@@ -37,6 +37,14 @@ def length_of(span: str) -> int:
     return int(last or 0) - int(first) + 1 if first else int(last or 0)
 
 
+def not_repeated(entries: list[Entry], before: list[Entry]) -> list[Entry]:
+    """Return the entries of a page that were not on the one before; pages of some stores overlap."""
+    if not before or not entries or entries[0].key > before[-1].key:
+        return entries
+    known = {entry.key for entry in before}
+    return [entry for entry in entries if entry.key not in known]
+
+
 def in_byte_order(entries: Iterable[Entry]) -> Iterator[Entry]:
     """Yield the entries of a listing in the order of their UTF-8 bytes, where a store sorts by UTF-16 instead.
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from uuid import uuid4
 
 from deltacli.errors import StorageFailed
-from deltacli.storage.base import Created, Creation, Deletion, Existed, Unknown
+from deltacli.storage.base import Created, Creation, Existed, Unknown
 
 _ATTEMPTS = 3
 
@@ -15,7 +15,7 @@ _proven: set[str] = set()
 
 
 def honours_condition(
-    address: str, path: str, create: Callable[[str], Creation], delete: Callable[[str], Deletion]
+    address: str, path: str, create: Callable[[str], Creation], delete: Callable[[str], object]
 ) -> bool:
     """Create an object with a random name next to a path twice; the second request must fail. `address` names endpoint
     and bucket, which are tested once per process. A lost answer proves nothing, so that other names are tried then.
@@ -38,7 +38,7 @@ def honours_condition(
     )
 
 
-def _try(path: str, create: Callable[[str], Creation], delete: Callable[[str], Deletion]) -> tuple[Creation, Creation]:
+def _try(path: str, create: Callable[[str], Creation], delete: Callable[[str], object]) -> tuple[Creation, Creation]:
     directory = path.rpartition("/")[0]
     probe = f"{directory}/.{uuid4().hex}.probe" if directory else f".{uuid4().hex}.probe"
     try:

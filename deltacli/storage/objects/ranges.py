@@ -14,7 +14,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from deltacli.errors import StorageFailed
-from deltacli.storage.objects.listing import Entry, ListedPage
+from deltacli.storage.objects.listing import Entry, ListedPage, not_repeated
 
 _FEWEST_PAGES = 2
 """Pages that a range must probably still have to be split."""
@@ -66,7 +66,7 @@ class Range:
     _is_guessed: bool = False
     """The range was split by a guess after its last page."""
     _before: list[Entry] = field(default_factory=list)
-    """The objects of the last page, because pages of some stores overlap."""
+    """The objects of the last page."""
 
     @classmethod
     def of(cls, parts: Sequence[Part]) -> Range:
@@ -88,7 +88,7 @@ class Range:
 
     def take(self, page: ListedPage, *, is_ordered: bool) -> tuple[list[Share], bool]:
         """Return what a page adds, and whether the range ends with it. Raises StorageFailed for keys out of order."""
-        objects = self._new(page.entries)
+        objects = not_repeated(page.entries, self._before)
         keys = [entry.key for entry in objects]
         if is_ordered:
             self._require_order(keys, page.prefixes)
@@ -115,13 +115,6 @@ class Range:
         upper = Range(self.parts[0].prefix, self.parts, border, self.end)
         self.end, self._is_guessed = border, True
         return upper
-
-    def _new(self, objects: list[Entry]) -> list[Entry]:
-        """Return the objects that were not on the previous page."""
-        if not self._before or not objects or objects[0].key > self._before[-1].key:
-            return objects
-        known = {entry.key for entry in self._before}
-        return [entry for entry in objects if entry.key not in known]
 
     def _require_order(self, keys: list[str], prefixes: list[str]) -> None:
         known = [self._before[-1].key] if self._before else []

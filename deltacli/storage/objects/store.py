@@ -8,7 +8,7 @@ from itertools import islice
 from threading import Lock
 from typing import Any, TypeVar
 
-from deltacli.errors import FileMissing, NoAtomicCreate, PermissionRefused, StorageFailed
+from deltacli.errors import FileMissing, NoAtomicCreate, PermissionRefused, StorageFailed, UsageError
 from deltacli.hints import command
 from deltacli.storage.base import (
     PARALLEL_READS,
@@ -30,10 +30,10 @@ from deltacli.storage.base import (
 )
 from deltacli.storage.object_reader import ObjectReader
 from deltacli.storage.objects.body import Body
-from deltacli.storage.objects.calls import ABSENT, ObjectCalls
-from deltacli.storage.objects.faults import Sent, fate_of_create, is_absent, passing, translate
+from deltacli.storage.objects.calls import ABSENT, ObjectCalls, ask
+from deltacli.storage.objects.faults import Sent, fate_of_create, is_absent, passing
 from deltacli.storage.objects.http import HttpFault
-from deltacli.storage.objects.listing import Content, Entry, ListedPage, in_byte_order
+from deltacli.storage.objects.listing import Content, Entry, ListedPage, in_byte_order, not_repeated
 from deltacli.storage.objects.probe import honours_condition
 from deltacli.storage.retry import CREATE_FIRST_WAIT, DELETE_FIRST_WAIT, Retry, may_send, permission, sending_while
 from deltacli.thread_pool import ThreadPool
@@ -102,15 +102,17 @@ class ObjectStorage:
 
         def entries() -> Iterator[Entry]:
             nonlocal is_there
+            before = list[Entry]()
             for page in self._pages(prefix, prefix + start if start else ""):
                 is_there = is_there or bool(page.entries or page.prefixes)
-                yield from page.entries
+                yield from not_repeated(page.entries, before)
+                before = page.entries
 
         for entry in in_byte_order(entries()):
             name = entry.key.removeprefix(prefix)
             if name < last:
                 raise StorageFailed(
-                    f"{self._place(directory)} is listed out of order",
+                    f"{self._place(directory)} is listed out of order{self._calls.dialect.disorder}",
                     code="storage.listing-disorder",
                     facts={"seen": f"{name} after {last}"},
                 )
@@ -212,10 +214,16 @@ class ObjectStorage:
         return Missing()
 
     def _replace(self, path: str, body: Body) -> None:
+        uploads = self._calls.uploads
+        if uploads is not None and uploads.replace(self._key(path), body):
+            return
         self._ask(lambda: self._calls.write(self._key(path), body, None), path, "written")
 
     def _create(self, path: str, body: Body) -> Creation:
         """Send one conditional request; repeat it only after an answer that nothing was done."""
+        uploads = self._calls.uploads
+        if uploads is not None and (outcome := uploads.create(self._key(path), body)) is not None:
+            return outcome
         fault: HttpFault | None = None
         for _ in self._retry.rounds(CREATE_FIRST_WAIT):
             try:
@@ -358,15 +366,10 @@ class ObjectStorage:
 
     def _ask(self, call: Callable[[], Answer], path: str, what: str, place: str | None = None) -> Answer:
         """Make a call with retries and translate its errors."""
-        try:
-            return self._retry.call(call, host=self._calls.endpoint, faults=(HttpFault,), passing=passing)
-        except HttpFault as fault:
-            error = self._translated(fault, path, what, place)
-            raise error from error.__cause__
+        return ask(self._calls, self._retry, call, place or self._place(path), what)
 
-    def _translated(self, fault: HttpFault, path: str, what: str, place: str | None = None) -> StorageFailed:
-        calls = self._calls
-        return translate(fault, place or self._place(path), what, calls.dialect, calls.endpoint, calls.identity)
+    def _translated(self, fault: HttpFault, path: str, what: str) -> StorageFailed | UsageError:
+        return self._calls.translated(fault, self._place(path), what)
 
     def _key(self, path: str) -> str:
         return f"{self._root}/{path}" if self._root and path else self._root or path
@@ -384,7 +387,7 @@ def _part(content: Content, offset: int, length: int) -> bytes:
     return content.data[start : start + length]
 
 
-def _failed(fault: StorageFailed) -> Failed:
+def _failed(fault: StorageFailed | UsageError) -> Failed:
     """Return the outcome of a deletion from a fault of the store."""
-    reason = fault.facts.get("store says", fault.message)
+    reason = fault.facts.get("store says") or fault.facts.get("seen", fault.message)
     return Failed(reason, fault if isinstance(fault, PermissionRefused) else None)

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from deltacli.errors import CredentialsMissing, StorageFailed
-from deltacli.storage.base import Deletion, Storage
+from deltacli.errors import StorageFailed, UsageError
+from deltacli.storage.base import Deletion
 from deltacli.storage.objects.body import Body
 from deltacli.storage.objects.calls import ABSENT
-from deltacli.storage.objects.faults import passing, translate
+from deltacli.storage.objects.faults import passing
 from deltacli.storage.objects.http import Fate, HttpFault
+from deltacli.storage.objects.store import ObjectStorage
 from deltacli.storage.probing.calls import ProbedCalls
 from deltacli.storage.probing.subject import Identity, Permit, Reply, Said
-from deltacli.storage.retry import CREATE_FIRST_WAIT, Retry
+from deltacli.storage.retry import CREATE_FIRST_WAIT
 
 _PAGE = 3
 """Names per page of a listing of scratch files, so that several pages are listed."""
@@ -24,8 +25,8 @@ Answer = TypeVar("Answer")
 class ObjectSubject:
     """Objects below a prefix of a bucket or container."""
 
-    def __init__(self, storage: Storage, root: str, calls: ProbedCalls, retry: Retry) -> None:
-        self._storage, self._root, self._calls, self._retry = storage, root, calls, retry
+    def __init__(self, storage: ObjectStorage, calls: ProbedCalls) -> None:
+        self._storage, self._root, self._calls, self._retry = storage, storage.root, calls, storage.retry
 
     @property
     def kind(self) -> str:
@@ -117,13 +118,8 @@ class ObjectSubject:
         except HttpFault as fault:
             raise self._translated(fault, name) from fault
 
-    def _translated(self, fault: HttpFault, name: str) -> StorageFailed:
-        calls = self._calls.calls
-        try:
-            used = calls.identity
-        except CredentialsMissing:
-            used = "none"
-        return translate(fault, f"{self._storage.uri}/{name}", "probed", calls.dialect, calls.endpoint, used)
+    def _translated(self, fault: HttpFault, name: str) -> StorageFailed | UsageError:
+        return self._calls.calls.translated(fault, f"{self._storage.uri}/{name}", "probed")
 
     def _key(self, name: str) -> str:
         return f"{self._root}/{name}" if self._root else name

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from deltacli.storage.base import Storage
 from deltacli.storage.local import LocalStorage
 from deltacli.storage.probing.subject import Subject
+
+if TYPE_CHECKING:
+    from deltacli.storage.objects.store import ObjectStorage
+    from deltacli.storage.probing.calls import ProbedCalls
 
 
 def subject_of(storage: Storage) -> Subject | None:
@@ -13,37 +19,30 @@ def subject_of(storage: Storage) -> Subject | None:
         from deltacli.storage.probing.local import LocalSubject
 
         return LocalSubject(storage)
-    scheme = storage.uri.partition("://")[0]
-    if scheme.startswith("s3"):
-        return _of_s3(storage)
     from deltacli.storage.objects.store import ObjectStorage
 
-    return _of_objects(storage) if isinstance(storage, ObjectStorage) else None
-
-
-def _of_s3(storage: Storage) -> Subject | None:
-    from deltacli.storage.probing.objects import ObjectSubject
-    from deltacli.storage.probing.s3 import S3Probed
-    from deltacli.storage.s3.store import S3Storage
-
-    if not isinstance(storage, S3Storage):
+    if not isinstance(storage, ObjectStorage):
         return None
-    return ObjectSubject(storage, storage.root, S3Probed(storage.calls), storage.retry)
-
-
-def _of_objects(storage: Storage) -> Subject:
-    from deltacli.storage.objects.store import ObjectStorage
     from deltacli.storage.probing.objects import ObjectSubject
 
-    assert isinstance(storage, ObjectStorage)
+    return ObjectSubject(storage, _probed(storage))
+
+
+def _probed(storage: ObjectStorage) -> ProbedCalls:
+    if storage.uri.startswith("s3"):
+        from deltacli.storage.probing.s3 import S3Probed
+        from deltacli.storage.s3.calls import S3Calls
+
+        assert isinstance(storage.calls, S3Calls)
+        return S3Probed(storage.calls)
     if storage.uri.startswith(("gs://", "gcs://")):
         from deltacli.storage.gcs.calls import GcsCalls
         from deltacli.storage.probing.gcs import GcsProbed
 
         assert isinstance(storage.calls, GcsCalls)
-        return ObjectSubject(storage, storage.root, GcsProbed(storage.calls), storage.retry)
+        return GcsProbed(storage.calls)
     from deltacli.storage.azure.calls import AzureCalls
     from deltacli.storage.probing.azure import AzureProbed
 
     assert isinstance(storage.calls, AzureCalls)
-    return ObjectSubject(storage, storage.root, AzureProbed(storage.calls), storage.retry)
+    return AzureProbed(storage.calls)

@@ -5,148 +5,131 @@ error, not an empty listing, a missing file or a created object.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from deltacli.errors import StorageFailed
-from deltacli.storage.base import FileStat
-from deltacli.storage.objects.http import LARGEST_UNDECLARED, read_up_to
-from deltacli.storage.objects.listing import Entry, ListedPage, length_of
+from deltacli.storage.objects.http import LARGEST_UNDECLARED, Fate, HttpFault, read_up_to
+from deltacli.storage.objects.listing import Content, Entry, ListedPage, length_of
 
 Fields = Mapping[str, Any]  # Any: botocore has no types
 
 _RANGE = re.compile(r"bytes (\d{1,19})-(\d{1,19})/(\d{1,19})")
+_AGAIN = {"SlowDown", "InternalError", "ServiceUnavailable", "OperationAborted"}
 _OF_A_LISTING = {"Contents", "CommonPrefixes", "IsTruncated", "KeyCount", "MaxKeys", "Name", "Prefix"}
 
 
-def unexpected(place: str, what: str, seen: str, endpoint: str = "") -> StorageFailed:
-    """Return the error for an invalid answer; `what` could not be done to `place`."""
-    return StorageFailed(
-        f"{place} cannot be {what}: the answer is not a valid answer of S3",
-        code="storage.unexpected-answer",
-        facts={"seen": seen, "expected": "S3 instead of a proxy or login page"}
-        | ({"endpoint": endpoint} if endpoint else {}),
-        hint="check AWS_ENDPOINT_URL and the proxy settings, or --storage-option endpoint_url=URL",
-    )
+def unexpected(seen: str) -> HttpFault:
+    """Return the fault of an answer that S3 does not give."""
+    return HttpFault(Fate.UNEXPECTED, seen)
 
 
-def page_of(answer: Fields, place: str, prefix: str) -> ListedPage:
+def page_of(answer: Fields, prefix: str) -> ListedPage:
     """Return a page of the listing below `prefix`."""
     if not _OF_A_LISTING & answer.keys():
-        raise unexpected(place, "listed", _described(answer))
-    entries = [_entry(entry, place, prefix) for entry in _dictionaries(answer, "Contents", place)]
-    prefixes = [_below(entry.get("Prefix"), place, prefix) for entry in _dictionaries(answer, "CommonPrefixes", place)]
+        raise unexpected(_described(answer))
+    entries = [_entry(entry, prefix) for entry in _dictionaries(answer, "Contents")]
+    prefixes = [_below(entry.get("Prefix"), prefix) for entry in _dictionaries(answer, "CommonPrefixes")]
     token = str(answer.get("NextContinuationToken") or "") if answer.get("IsTruncated") else ""
     if answer.get("IsTruncated") and not token:
-        raise unexpected(place, "listed", "a page without the token of the next page")
+        raise unexpected("a page without the token of the next page")
     return ListedPage(entries, prefixes, token)
 
 
-def stat_of(answer: Fields, place: str) -> FileStat:
-    """Return the properties of an object from a HEAD answer."""
-    require_object(answer, place, "read")
+def properties_of(answer: Fields, key: str) -> tuple[Entry, str]:
+    """Return the properties of an object from a HEAD answer, and its tag."""
+    _require_object(answer)
     size, modified = answer.get("ContentLength"), answer.get("LastModified")
     if not isinstance(size, int) or size < 0 or not isinstance(modified, datetime):
-        raise unexpected(place, "read", _described(answer))
-    return FileStat(place.rsplit("/", 1)[-1], size, _milliseconds(modified))
+        raise unexpected(_described(answer))
+    return Entry(key, size, _milliseconds(modified)), str(answer.get("ETag", ""))
 
 
-def require_object(answer: Fields, place: str, what: str) -> None:
-    """Raise StorageFailed where an answer lacks the headers of an object."""
-    if not answer.get("ETag") and not isinstance(answer.get("LastModified"), datetime):
-        raise unexpected(place, what, _described(answer))
+def require_stored(answer: Fields) -> None:
+    """Raise HttpFault unless the answer to a PUT has the tag of the object that was stored."""
+    if not answer.get("ETag"):
+        raise unexpected("the answer has no entity tag, so it may not come from the store")
 
 
-def is_stored(answer: Fields) -> bool:
-    """Return True where the answer to a PUT has the tag of the object that was stored."""
-    return bool(answer.get("ETag"))
-
-
-def body_of(answer: Fields, place: str, span: str, endpoint: str) -> bytes:
-    """Return the body of an answer with an object, or with the range that was asked for ('' for all). Raises
-    StorageFailed where it is too long, or where it does not show its end.
+def body_of(answer: Fields, span: str) -> bytes:
+    """Return the body of an answer with an object, or with the range that was asked for ('' for all). Raises HttpFault
+    where it is too long, or where it does not show its end.
     """
     declared = answer.get("ContentLength")
     headers = answer.get("ResponseMetadata", {}).get("HTTPHeaders", {})
     if declared is None and "transfer-encoding" not in headers:
         answer["Body"].close()
-        raise unexpected(place, "read", "an object without its length", endpoint)
+        raise unexpected("an object without its length")
     limit = declared if isinstance(declared, int) else LARGEST_UNDECLARED
     limit = length_of(span) if span and answer.get("ContentRange") else limit
     data = None if isinstance(declared, int) and declared > limit else read_up_to(limit, answer["Body"].read)
     if data is None:
         answer["Body"].close()
-        raise unexpected(place, "read", f"more than {limit:,} bytes", endpoint)
+        raise unexpected(f"more than {limit:,} bytes")
     return data
 
 
-def part_of(data: bytes, answer: Fields, place: str, offset: int, length: int) -> bytes:
-    """Return the requested bytes; fewer only at the end of the file."""
-    span = answer.get("ContentRange")
-    if span is None:
-        return data[offset : offset + length]  # the store ignores ranges
-    start, end, size = _range(span, data, place)
-    is_whole = len(data) == length or end + 1 == size
-    if start != offset or len(data) > length or not is_whole:
-        raise unexpected(place, "read", f"the range {str(span)[:80]} for {length} bytes from {offset}")
-    return data
+def content_of(answer: Fields, data: bytes, span: str) -> Content:
+    """Return the content of an object, or of the range that was asked for; all of it where the store ignores ranges."""
+    _require_object(answer)
+    tag, shown = str(answer.get("ETag", "")), answer.get("ContentRange") if span else None
+    if shown is None:
+        return Content(data, 0, len(data), tag)
+    match = _RANGE.fullmatch(str(shown))
+    start, end, size = (int(part) for part in match.groups()) if match else (0, -1, -1)
+    first, _, last = span.removeprefix("bytes=").partition("-")
+    is_asked = start == int(first) and end == min(int(last), size - 1) if first else end + 1 == size
+    if end - start + 1 != len(data) or end >= size or not is_asked:
+        raise unexpected(f"{len(data)} bytes as the range {str(shown)[:80]} for {span}")
+    return Content(data, start, size, tag)
 
 
-def size_by_tail(data: bytes, answer: Fields, place: str) -> int:
-    """Return the size of a file from the answer with its end."""
-    span = answer.get("ContentRange")
-    if span is None:
-        return len(data)  # the store ignores ranges: this is the whole file
-    _, end, size = _range(span, data, place)
-    if end + 1 != size:
-        raise unexpected(place, "read", f"the range {str(span)[:80]} for the end of the file")
-    return size
+def faults_of(answer: Fields, keys: Sequence[str]) -> dict[str, HttpFault | None]:
+    """Return what a bulk deletion reports of these keys."""
+    found: dict[str, HttpFault | None] = {entry.get("Key"): None for entry in answer.get("Deleted", [])}
+    for entry in answer.get("Errors", []):
+        reason = str(entry.get("Code"))
+        status = 503 if reason in _AGAIN else 404 if reason == "NoSuchKey" else 0
+        said = f"{reason}: {entry.get('Message')}"
+        found[entry.get("Key")] = HttpFault(Fate.ANSWERED, said, status=status, reason=reason)
+    return {key: found[key] for key in keys if key in found}
 
 
-def just_below(name: str) -> str:
-    """Return the closest practical name before `name`, because S3 lists names after a name, the port from a name on."""
-    if not name:
-        return ""
-    last = ord(name[-1])
-    if last == 0:
-        return name[:-1]
-    return name[:-1] + chr(0xD7FF if last == 0xE000 else last - 1)
-
-
-def directly_below(key: str) -> str:
-    """Return a key below which all keys before another one are, except for unusual ones: `p=1.5/` is before `p=1/`, so
-    that `just_below` would name a key before a whole directory.
+def just_below(key: str) -> str:
+    """Return a key closely before another one, because S3 lists the keys after a key, the port those from one on. The
+    keys between them are unusual ones; `p=1.5/`, which is before `p=1/`, is before both.
     """
-    below = just_below(key)
-    return f"{below}\U0010fffd" if below and len(below) == len(key) else below
+    if not key:
+        return ""
+    last = ord(key[-1])
+    if last == 0:
+        return key[:-1]
+    return f"{key[:-1]}{chr(0xD7FF if last == 0xE000 else last - 1)}~"
 
 
-def _range(span: object, data: bytes, place: str) -> tuple[int, int, int]:
-    match = _RANGE.fullmatch(str(span))
-    start, end, size = (int(match[1]), int(match[2]), int(match[3])) if match else (0, -1, -1)
-    if match is None or end - start + 1 != len(data) or end >= size:
-        raise unexpected(place, "read", f"{len(data)} bytes as the range {str(span)[:80]}")
-    return start, end, size
+def _require_object(answer: Fields) -> None:
+    """Raise HttpFault where an answer lacks the headers of an object."""
+    if not answer.get("ETag") and not isinstance(answer.get("LastModified"), datetime):
+        raise unexpected(_described(answer))
 
 
-def _entry(fields: Fields, place: str, prefix: str) -> Entry:
-    key, size, modified = _below(fields.get("Key"), place, prefix), fields.get("Size"), fields.get("LastModified")
+def _entry(fields: Fields, prefix: str) -> Entry:
+    key, size, modified = _below(fields.get("Key"), prefix), fields.get("Size"), fields.get("LastModified")
     if not isinstance(size, int) or size < 0 or not isinstance(modified, datetime):
-        raise unexpected(place, "listed", f"an object without its size or time: {key[:80]!r}")
+        raise unexpected(f"an object without its size or time: {key[:80]!r}")
     return Entry(key, size, _milliseconds(modified))
 
 
-def _below(key: object, place: str, prefix: str) -> str:
+def _below(key: object, prefix: str) -> str:
     if not isinstance(key, str) or not key.startswith(prefix):
-        raise unexpected(place, "listed", f"{str(key)[:80]!r} in a listing of {prefix[:80]!r}")
+        raise unexpected(f"{str(key)[:80]!r} in a listing of {prefix[:80]!r}")
     return key
 
 
-def _dictionaries(answer: Fields, name: str, place: str) -> list[Fields]:
+def _dictionaries(answer: Fields, name: str) -> list[Fields]:
     values = answer.get(name) or []
     if not isinstance(values, list) or not all(isinstance(entry, dict) for entry in values):
-        raise unexpected(place, "listed", f"{name} is not a list")
+        raise unexpected(f"{name} is not a list")
     return values
 
 

@@ -1,20 +1,53 @@
-"""Requests to one bucket of S3: repeated where that is safe, and with their errors translated."""
+"""The calls of a bucket of S3 or a compatible store.
+
+Uses botocore, the library below s3fs and boto3, instead of s3fs, whose asynchronous transport repeats a PUT when a
+connection breaks. A repeated conditional PUT finds its own first attempt and takes it for another writer's.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from threading import Lock
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from deltacli.errors import StorageFailed, UsageError
-from deltacli.storage.retry import Retry
+from deltacli.storage.objects.body import Body
+from deltacli.storage.objects.calls import ABSENT, Uploads
+from deltacli.storage.objects.faults import Dialect
+from deltacli.storage.objects.http import Fate, HttpFault
+from deltacli.storage.objects.listing import Content, Entry, ListedPage
+from deltacli.storage.retry import BODY_ATTEMPTS, Retry, may_send
+from deltacli.storage.s3.answers import (
+    body_of,
+    content_of,
+    faults_of,
+    just_below,
+    page_of,
+    properties_of,
+    require_stored,
+    unexpected,
+)
 from deltacli.storage.s3.options import S3Options, make_client, make_session
 from deltacli.storage.tally import S3_PRICES, Call, HostTally
 
 Answer = TypeVar("Answer")
 
+DIALECT = Dialect(
+    store="S3",
+    holder="bucket",
+    holder_missing=frozenset({"NoSuchBucket"}),
+    exists=frozenset(),
+    who="aws sts get-caller-identity",
+    list_holders="aws s3api list-buckets",
+    check_endpoint="check AWS_ENDPOINT_URL and AWS_REGION",
+    condition="If-None-Match",
+    undone=frozenset({409}),
+    disorder=", as directory buckets are",
+)
+_NO_CONTENT = 204
+_NOT_IN_XML = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 _AWS = re.compile(r"\.(?:amazonaws\.com(?:\.cn)?|api\.aws|c2s\.ic\.gov|sc2s\.sgov\.gov)$")
 _CALLS = {
     "ListObjectsV2": Call.LIST,
@@ -29,10 +62,16 @@ _CALLS = {
 
 
 class S3Calls:
-    """A client that is made on first use, and the policy of its requests. Thread-safe."""
+    """Calls of one bucket, by a client that is made on first use. Thread-safe."""
+
+    deletes_per_request = 1_000
+    starts_anywhere = True
+    dialect = DIALECT
 
     def __init__(self, uri: str, bucket: str, options: S3Options, retry: Retry) -> None:
-        self._uri, self._bucket, self.options, self.retry = uri, bucket, options, retry
+        self._uri, self.bucket, self.options, self.retry = uri, bucket, options, retry
+        self.uploads: Uploads | None = None
+        self.max_attempts = None if retry.is_explicit else options.max_attempts
         self.payer = {"RequestPayer": "requester"} if options.requester_pays else {}
         self._lock = Lock()
         self._made: Any = None  # Any: botocore makes its classes at run time
@@ -60,58 +99,110 @@ class S3Calls:
         self._made, self._session = made, session
 
     @property
-    def bucket(self) -> str:
-        return self._bucket
-
-    @property
-    def host(self) -> str:
-        """Return host and port."""
+    def endpoint(self) -> str:
         return _host(self.client)
 
     @property
-    def is_aws(self) -> bool:
-        """Return whether the endpoint is one of AWS itself."""
+    def identity(self) -> str:
+        from deltacli.storage.s3.faults import used_credentials
+
+        return used_credentials(self.client, self.options)
+
+    @property
+    def is_known_atomic(self) -> bool:
         return is_aws(self.client)
+
+    def page(self, prefix: str, delimiter: str, token: str, start: str, limit: int) -> ListedPage:
+        asked = {"Delimiter": delimiter, "StartAfter": just_below(start), "ContinuationToken": token, "MaxKeys": limit}
+        given = {name: value for name, value in asked.items() if value} | self.payer
+        return page_of(
+            self.send(lambda client: client.list_objects_v2(Bucket=self.bucket, Prefix=prefix, **given)), prefix
+        )
+
+    def look(self, key: str) -> tuple[Entry, str]:
+        return properties_of(self.send(lambda client: client.head_object(**self.of(key))), key)
+
+    def get(self, key: str, span: str, tag: str) -> Content:
+        """Return an object or a range, asked for again where its body breaks off: not one of `max_attempts`."""
+        from deltacli.storage.s3.faults import FAULTS, is_broken_off
+
+        asked = self.of(key) | ({"Range": span} if span else {}) | ({"IfMatch": tag} if tag else {})
+
+        def send(client: Any) -> Content:  # Any: botocore has no types
+            for left in reversed(range(BODY_ATTEMPTS)):
+                answer: dict[str, Any] = client.get_object(**asked)
+                try:
+                    return content_of(answer, body_of(answer, span), span)
+                except FAULTS as fault:
+                    if not left or not is_broken_off(fault):
+                        raise
+            raise AssertionError("unreachable")
+
+        return self.send(send)
+
+    def write(self, key: str, body: Body, condition: str | None) -> None:
+        given = {} if condition is None else {"IfNoneMatch": "*"} if condition == ABSENT else {"IfMatch": condition}
+
+        def send(client: Any) -> Any:  # Any: botocore has no types
+            with body.opened() as content:
+                return client.put_object(**self.of(key), Body=content, **given)
+
+        require_stored(self.send(send))
+
+    def delete(self, key: str) -> None:
+        answer = self.send(lambda client: client.delete_object(**self.of(key)))
+        if (status := answer["ResponseMetadata"]["HTTPStatusCode"]) != _NO_CONTENT:
+            raise unexpected(f"the store answers {status} where S3 answers {_NO_CONTENT}")
+
+    def delete_together(self, keys: Sequence[str]) -> Mapping[str, HttpFault | None]:
+        """Delete objects in one request, and those whose keys XML cannot hold in one each. S3 does not report whether
+        an object existed.
+        """
+        listed = [key for key in keys if not _NOT_IN_XML.search(key)]
+        found: dict[str, HttpFault | None] = {}
+        if listed:
+            asked = {"Bucket": self.bucket, "Delete": {"Objects": [{"Key": key} for key in listed]}, **self.payer}
+            found |= faults_of(self.send(lambda client: client.delete_objects(**asked)), listed)
+        for key in sorted(set(keys) - set(listed)):
+            found[key] = self._delete_alone(key)
+        return found
+
+    def _delete_alone(self, key: str) -> HttpFault | None:
+        if not may_send():
+            return HttpFault(Fate.UNSENT, "the time to send it was over")
+        try:
+            self.delete(key)
+        except HttpFault as fault:
+            return fault
+        return None
+
+    def can_hold(self, key: str) -> bool:  # noqa: ARG002  (of the port)
+        return True
+
+    def place(self, key: str) -> str:
+        """Return the URI of an object."""
+        return f"{self._uri.partition('://')[0]}://{self.bucket}/{key}"
 
     def of(self, key: str) -> dict[str, Any]:  # Any: parameters of botocore
         """Return the parameters that name an object."""
-        return {"Bucket": self._bucket, "Key": key, **self.payer}
+        return {"Bucket": self.bucket, "Key": key, **self.payer}
 
-    def ask(self, call: Callable[[Any], Answer], place: str, what: str) -> Answer:  # Any: a client
-        """Make a call with retries and translate its errors; `what` could not be done to `place`."""
-        from deltacli.storage.s3.faults import FAULTS, passing
-
-        host = self.host  # makes the client: errors of its options are not of the call
-        try:
-            return self.retry.call(
-                lambda: self._send(call),
-                host=host,
-                faults=FAULTS,
-                passing=passing,
-                max_attempts=None if self.retry.is_explicit else self.options.max_attempts,
-            )
-        except FAULTS as fault:
-            error = self.translated(fault, place, what)
-            raise error from error.__cause__
-
-    def once(self, call: Callable[[Any], Answer]) -> Answer:  # Any: a client
-        """Make a call once, and raise its errors as they are."""
-        with self.retry.watched(self.host):
-            return self._send(call)
-
-    def _send(self, call: Callable[[Any], Answer]) -> Answer:  # Any: a client
-        """Make a call. If the store refuses its credentials, it has done nothing: where the chain has other credentials
-        by now, make the call again with those.
+    def send(self, call: Callable[[Any], Answer]) -> Answer:  # Any: a client
+        """Make a call once. If the store refuses its credentials, it has done nothing: where the chain has other
+        credentials by now, make the call again with those.
         """
-        from deltacli.storage.s3.faults import FAULTS, refuses_credentials
+        from deltacli.storage.s3.faults import FAULTS, fault_of, refuses_credentials
 
         client = self.client
         try:
-            return call(client)
+            try:
+                return call(client)
+            except FAULTS as fault:
+                if not refuses_credentials(fault) or not self._has_others(client):
+                    raise
+            return call(self.client)
         except FAULTS as fault:
-            if not refuses_credentials(fault) or not self._has_others(client):
-                raise
-        return call(self.client)
+            raise fault_of(fault) from fault
 
     def _has_others(self, refused: Any) -> bool:  # Any: a client
         """Return whether there are credentials that differ from those of a client, and use them from now on."""
@@ -129,8 +220,7 @@ class S3Calls:
                 return False
         return True
 
-    def translated(self, fault: BaseException, place: str, what: str) -> StorageFailed | UsageError:
-        """Return the error of deltacli for a fault."""
+    def translated(self, fault: HttpFault, place: str, what: str) -> StorageFailed | UsageError:
         from deltacli.storage.s3.faults import translate
 
         return translate(fault, place, what, self.options, self.client)

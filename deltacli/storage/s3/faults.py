@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from enum import Enum, auto
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -13,9 +12,9 @@ from botocore.parsers import ResponseParserError
 from urllib3.exceptions import HTTPError
 
 from deltacli.errors import CredentialsMissing, FileMissing, PermissionRefused, StorageFailed, UsageError
+from deltacli.storage.objects.http import Fate, HttpFault, said_of
 from deltacli.storage.objects.options import set_or_unset, variables
 from deltacli.storage.retry import tried
-from deltacli.storage.s3.answers import unexpected
 from deltacli.storage.s3.options import S3Options
 from deltacli.storage.s3.sending import TooLong
 from deltacli.storage.secrets import StoreFault
@@ -32,7 +31,6 @@ FAULTS: tuple[type[Exception], ...] = (
 )
 """All errors that a call of the library may raise."""
 
-_PASSING_STATUS = {408, 429, 500, 502, 503, 504}
 _BREAKS = (
     boto.ConnectionClosedError,
     boto.ReadTimeoutError,
@@ -62,14 +60,6 @@ _NO_CREDENTIALS = (
     boto.InvalidConfigError,
     boto.InfiniteLoopConfigError,
 )
-_THROTTLED = {
-    "SlowDown",
-    "Throttling",
-    "ThrottlingException",
-    "RequestLimitExceeded",
-    "TooManyRequests",
-    "RequestTimeout",
-}
 _DENIED = {
     "AccessDenied",
     "AllAccessDisabled",
@@ -86,6 +76,8 @@ _DENIED = {
 }
 _CREDENTIALS_REFUSED = {"ExpiredToken", "InvalidAccessKeyId", "InvalidToken", "TokenRefreshRequired"}
 _EXPIRED = {"ExpiredToken", "ExpiredTokenException", "TokenRefreshRequired"}
+_STATUS = {"InvalidRange": 416, "NotImplemented": 501}
+"""Codes that some stores give with another status."""
 _ABSENT = {"NoSuchKey", "404", "NotFound"}
 _ELSEWHERE = {
     "PermanentRedirect",
@@ -110,33 +102,20 @@ _NO_RETRIES = " (reached max retries: 0)"
 """A suffix of the library, which is wrong because only the caller retries."""
 
 
-class Sent(Enum):
-    """The outcome of a conditional request to create an object."""
-
-    REFUSED_EXISTS = auto()
-    REFUSED_AGAIN = auto()
-    """Nothing was done, and the request may be retried."""
-    REFUSED = auto()
-    UNSUPPORTED = auto()
-    UNKNOWN = auto()
-
-
-def fate_of_create(fault: BaseException) -> Sent:
-    """Return the outcome of a request that was sent once, from its fault."""
+def fault_of(fault: BaseException) -> HttpFault:
+    """Return the fault of a request that was sent once, whose cause is what the library raised."""
+    said = said_of(str(fault))
     if isinstance(fault, boto.ClientError):
         status, code = status_of(fault), code_of(fault)
-        if status == 412:
-            return Sent.REFUSED_EXISTS
-        if status == 408:
-            return Sent.UNKNOWN  # S3 itself says 400 RequestTimeout: this is of something before it
-        if status in (409, 429) or code in _THROTTLED:
-            return Sent.REFUSED_AGAIN
-        if status == 501 or code == "NotImplemented":
-            return Sent.UNSUPPORTED
-        return Sent.UNKNOWN if status >= 500 or status == 0 else Sent.REFUSED
+        said = said_of(str(fault.response.get("Error", {}).get("Message", "")))
+        reason = "" if code == str(status) else code
+        return HttpFault(Fate.ANSWERED, said, status=_STATUS.get(code, status), reason=reason)
     if isinstance(fault, _NEVER_SENT):
-        return Sent.REFUSED
-    return Sent.UNKNOWN if isinstance(fault, (*_BROKEN_OFF, *_OF_THE_ANSWER)) else Sent.REFUSED
+        timed_out = isinstance(fault, boto.ConnectTimeoutError)
+        return HttpFault(Fate.UNSENT, _CAUSES.get(type(fault), said), reason="connect-timeout" if timed_out else "")
+    if is_broken_off(fault):
+        return HttpFault(Fate.BROKEN, _CAUSES.get(type(fault), "connection broken"))
+    return HttpFault(Fate.UNEXPECTED if isinstance(fault, (*_BROKEN_OFF, *_OF_THE_ANSWER)) else Fate.UNSENT, said)
 
 
 def refuses_credentials(fault: BaseException) -> bool:
@@ -148,18 +127,6 @@ def refuses_credentials(fault: BaseException) -> bool:
     )
 
 
-def passing(fault: Exception) -> str | None:
-    """Return the cause of a temporary fault; None for a permanent one.
-
-    An unknown host and a refused connection are permanent: the endpoint is wrong, or down.
-    """
-    if isinstance(fault, boto.ClientError):
-        status, code = status_of(fault), code_of(fault)
-        is_busy = status in _PASSING_STATUS or code in _THROTTLED
-        return f"HTTP {status} {code}".removesuffix(f" {status}") if is_busy else None
-    return _CAUSES.get(type(fault), "connection broken") if is_broken_off(fault) else None
-
-
 def is_broken_off(fault: BaseException) -> bool:
     """Return True where the connection was closed or timed out."""
     return isinstance(fault, _BREAKS) or (isinstance(fault, boto.SSLError) and "EOF occurred" in str(fault))
@@ -167,6 +134,8 @@ def is_broken_off(fault: BaseException) -> bool:
 
 def code_of(fault: BaseException | None) -> str:
     """Return the error code of S3, or the name of the library's class."""
+    if isinstance(fault, HttpFault):
+        return fault.reason
     if isinstance(fault, boto.ClientError):
         return str(fault.response.get("Error", {}).get("Code", ""))
     return type(fault).__name__ if fault is not None else ""
@@ -181,8 +150,9 @@ def translate(
     fault: BaseException, place: str, what: str, options: S3Options, client: Any = None
 ) -> StorageFailed | UsageError:  # Any: a botocore client
     """Return the error of deltacli, without secrets, for a fault; `what` could not be done to `place`."""
-    said = StoreFault.of(fault, options.secrets)
-    error = _judge(fault, place, what, options, client, said)
+    of_library = fault.__cause__ or fault if isinstance(fault, HttpFault) else fault
+    said = StoreFault.of(of_library, options.secrets)
+    error = _judge(of_library, place, what, options, client, said)
     error.facts |= tried(fault)
     error.__cause__ = said
     return error
@@ -205,6 +175,8 @@ def _judge(
 ) -> StorageFailed | UsageError:
     failed, code, bucket = f"{place} cannot be {what}", code_of(fault), place.split("/")[2]
     facts = {"store says": str(said).replace(_NO_RETRIES, ""), **_where(client)}
+    if isinstance(fault, HttpFault):  # of an answer that the library took for a good one
+        facts["store says"] = fault.said
     if is_absent(fault):
         return FileMissing(f"{place} does not exist")
     if isinstance(fault, _NO_CREDENTIALS):
@@ -228,7 +200,7 @@ def _judge(
         )
     region = _region_of(fault)
     if not region and (host := _redirected_to(fault)):
-        error = unexpected(place, what, f"a redirect to {host}")
+        error = _unexpected(failed, f"a redirect to {host}", {})
         error.facts |= facts
         return error
     if code in _ELSEWHERE:
@@ -249,16 +221,22 @@ def _judge(
         return UsageError(
             f"S3 cannot be asked for {place} like that", code="usage.storage-option", facts={"store says": str(said)}
         )
-    if isinstance(fault, (ResponseParserError, *_OF_THE_ANSWER)) and not isinstance(fault, boto.BotoCoreError):
-        return unexpected(place, what, str(said)[:200], facts.get("endpoint", ""))
+    is_ours = isinstance(fault, HttpFault) and fault.fate is Fate.UNEXPECTED
+    is_of_a_parser = isinstance(fault, (ResponseParserError, *_OF_THE_ANSWER))
+    if is_ours or (is_of_a_parser and not isinstance(fault, boto.BotoCoreError)):
+        return _unexpected(failed, facts["store says"][:200], facts)
     return StorageFailed(failed, facts=facts)
 
 
-def denied(code: str, place: str, options: S3Options) -> PermissionRefused | None:
-    """Return the error for S3's error code of one object of a bulk deletion; None for other codes."""
-    if code not in _DENIED:
-        return None
-    return PermissionRefused(f"{place} cannot be deleted: access is denied", hint=_ask_who(options))
+def _unexpected(failed: str, seen: str, where: Mapping[str, str]) -> StorageFailed:
+    """Return the error for an answer that S3 does not give."""
+    return StorageFailed(
+        f"{failed}: the answer is not a valid answer of S3",
+        code="storage.unexpected-answer",
+        facts={"seen": seen, "expected": "S3 instead of a proxy or login page"}
+        | {name: text for name, text in where.items() if name == "endpoint"},
+        hint="check AWS_ENDPOINT_URL and the proxy settings, or --storage-option endpoint_url=URL",
+    )
 
 
 def _where(client: Any) -> dict[str, str]:  # Any: a botocore client

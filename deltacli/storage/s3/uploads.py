@@ -10,14 +10,19 @@ from __future__ import annotations
 import base64
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any, Self
 from uuid import uuid4
 
 from deltacli.errors import DeltacliError, FileMissing, PermissionRefused, StorageFailed
 from deltacli.storage.base import Created, Creation, Existed, Unknown
 from deltacli.storage.objects.body import Body
+from deltacli.storage.objects.calls import ask
+from deltacli.storage.objects.faults import Sent, fate_of_create
+from deltacli.storage.objects.http import HttpFault
+from deltacli.storage.objects.probe import honours_condition
 from deltacli.storage.retry import CREATE_FIRST_WAIT, permission, sending_while
-from deltacli.storage.s3.answers import is_stored, unexpected
+from deltacli.storage.s3.answers import require_stored, unexpected
 from deltacli.storage.s3.calls import S3Calls
 
 LARGEST_SINGLE = 64 << 20
@@ -31,62 +36,105 @@ _MARK = "deltacli-upload"
 _CONFLICT = 409
 
 
-class Unsupported(Exception):
+class _Unsupported(Exception):
     """The store has no conditional completion."""
 
 
 class S3Uploads:
-    """Uploads in parts to one bucket."""
+    """Uploads in parts to one bucket. A store that cannot create an object atomically from parts gets it in one
+    request. Raises StorageFailed where it is too large for that.
+    """
 
     def __init__(self, calls: S3Calls) -> None:
         self._calls = calls
+        self._honours_condition: bool | None = None
 
-    def create(self, key: str, place: str, body: Body) -> Creation:
-        """Create an object unless its key exists. Raises Unsupported where the store refuses the condition."""
-        for _ in self._calls.retry.rounds(CREATE_FIRST_WAIT):
-            with _Upload(self._calls, key, place) as upload:
-                outcome = upload.complete(upload.send(body), IfNoneMatch="*")
-            if outcome is not None:
-                return outcome
-        raise StorageFailed(f"{place} cannot be written: other requests for the same name were running")
+    def create(self, key: str, body: Body) -> Creation | None:
+        if self._takes(key, body):
+            try:
+                return self._create(key, body)
+            except _Unsupported:
+                self._honours_condition = False
+                self._takes(key, body)
+        return None
 
-    def replace(self, key: str, place: str, body: Body) -> None:
-        """Write an object, replacing an existing one."""
-        with _Upload(self._calls, key, place) as upload:
+    def replace(self, key: str, body: Body) -> bool:
+        if not self._takes(key, body):
+            return False
+        with _Upload(self._calls, key) as upload:
             outcome = upload.complete(upload.send(body))
         if not isinstance(outcome, Created):
             raise StorageFailed(
-                f"{place} cannot be written: the upload was not completed",
+                f"{self._calls.place(key)} cannot be written: the upload was not completed",
                 facts={"store says": outcome.cause} if isinstance(outcome, Unknown) else {},
             )
+        return True
+
+    def _create(self, key: str, body: Body) -> Creation:
+        for _ in self._calls.retry.rounds(CREATE_FIRST_WAIT):
+            with _Upload(self._calls, key) as upload:
+                outcome = upload.complete(upload.send(body), IfNoneMatch="*")
+            if outcome is not None:
+                return outcome
+        raise StorageFailed(
+            f"{self._calls.place(key)} cannot be written: other requests for the same name were running"
+        )
+
+    def _takes(self, key: str, body: Body) -> bool:
+        if body.size <= LARGEST_SINGLE:
+            return False
+        if self._honours_condition is None:
+            self._honours_condition = self._calls.is_known_atomic or self._proves_condition(key)
+        if not self._honours_condition and body.size > LARGEST_PUT:
+            raise StorageFailed(
+                f"{self._calls.place(key)} cannot be written: it exceeds the limit of 5 GiB for one request",
+                facts={"why": "the store ignores or refuses If-None-Match when an upload in parts is completed"},
+            )
+        return self._honours_condition
+
+    def _proves_condition(self, key: str) -> bool:
+        """Return whether the store honours the condition when an upload is completed; probed once per bucket."""
+        calls = self._calls
+
+        def delete(probe: str) -> None:
+            with suppress(StorageFailed):
+                ask(calls, calls.retry, lambda: calls.delete(probe), calls.place(probe), "deleted")
+
+        address = f"{calls.endpoint}/{calls.bucket} in parts"
+        try:
+            return honours_condition(address, key, lambda probe: self._create(probe, Body(b"probe")), delete)
+        except (_Unsupported, StorageFailed):
+            return False
 
 
 class _Upload:
     """One upload. Unless it is completed, its parts are removed at the end."""
 
-    def __init__(self, calls: S3Calls, key: str, place: str) -> None:
-        self._calls, self._key, self._place = calls, key, place
+    def __init__(self, calls: S3Calls, key: str) -> None:
+        self._calls, self._key, self._place = calls, key, calls.place(key)
         self._mark = uuid4().hex
         self._target: dict[str, Any] = {}  # Any: parameters of botocore
         self._is_done = False
 
     def __enter__(self) -> Self:
         target = self._calls.of(self._key)
-        answer = self._ask(lambda client: client.create_multipart_upload(**target, Metadata={_MARK: self._mark}))
-        if not answer.get("UploadId"):
-            raise unexpected(self._place, "written", "an upload without its id")
-        self._target = {**target, "UploadId": answer["UploadId"]}
+
+        def begin(client: Any) -> Any:  # Any: botocore has no types
+            answer = client.create_multipart_upload(**target, Metadata={_MARK: self._mark})
+            if not answer.get("UploadId"):
+                raise unexpected("an upload without its id")
+            return answer["UploadId"]
+
+        self._target = {**target, "UploadId": self._ask(begin)}
         return self
 
     def __exit__(self, _: object, fault: BaseException | None, __: object) -> None:
         if self._is_done:
             return
-        from deltacli.storage.s3.faults import code_of
-
         try:
             self._ask(lambda client: client.abort_multipart_upload(**self._target))
         except StorageFailed as failed:
-            is_gone = isinstance(failed, FileMissing) or code_of(failed.__context__) == "NoSuchUpload"
+            is_gone = isinstance(failed, FileMissing) or getattr(failed.__context__, "reason", "") == "NoSuchUpload"
             if isinstance(fault, DeltacliError) and not is_gone:
                 reason = failed.facts.get("store says", failed.message)
                 fault.facts["left behind"] = f"the parts of an unfinished upload, which cannot be aborted: {reason}"
@@ -112,41 +160,35 @@ class _Upload:
 
         def send(client: Any) -> Any:  # Any: botocore has no types
             with part.opened() as content:
-                return client.upload_part(**self._target, PartNumber=number, Body=content, ContentMD5=digest)
+                answer = client.upload_part(**self._target, PartNumber=number, Body=content, ContentMD5=digest)
+            require_stored(answer)
+            return answer["ETag"]
 
-        answer = self._ask(send)
-        if not is_stored(answer):
-            raise unexpected(self._place, "written", "a part without an entity tag")
-        return {"PartNumber": number, "ETag": answer["ETag"]}
+        return {"PartNumber": number, "ETag": self._ask(send)}
 
     def complete(self, parts: list[dict[str, Any]], **condition: str) -> Creation | None:
         """Create the object once. None: nothing was done, and the upload has to begin anew."""
-        from deltacli.storage.s3.faults import FAULTS, Sent, fate_of_create, status_of
-
-        listed = {"Parts": parts}
-        fault: Exception | None = None
+        asked = {**self._target, "MultipartUpload": {"Parts": parts}, **condition}
+        fault: HttpFault | None = None
         for _ in self._calls.retry.rounds(CREATE_FIRST_WAIT):
             try:
-                answer = self._calls.once(
-                    lambda client: client.complete_multipart_upload(**self._target, MultipartUpload=listed, **condition)
-                )
-                if is_stored(answer):
-                    self._is_done = True
-                    return Created()
-                return self._found("the answer has no entity tag, so it may not come from the store")
-            except FAULTS as caught:
+                with self._calls.retry.watched(self._calls.endpoint):
+                    require_stored(self._calls.send(lambda client: client.complete_multipart_upload(**asked)))
+                self._is_done = True
+                return Created()
+            except HttpFault as caught:
                 fault = caught
-            match fate_of_create(fault):
-                case Sent.REFUSED_EXISTS:
+            match fate_of_create(fault, self._calls.dialect):
+                case Sent.EXISTS:
                     return Existed()
                 case Sent.UNKNOWN:
                     said = self._calls.translated(fault, self._place, "written")
-                    return self._found(said.facts.get("store says", said.message))
+                    return self._found(said.facts.get("store says", str(fault)))
                 case Sent.UNSUPPORTED:
-                    raise Unsupported from fault
+                    raise _Unsupported from fault
                 case Sent.REFUSED:
                     break
-            if status_of(fault) == _CONFLICT:
+            if fault.status == _CONFLICT:
                 return None
         assert fault is not None
         raise self._calls.translated(fault, self._place, "written")
@@ -169,4 +211,4 @@ class _Upload:
         return Created()
 
     def _ask(self, call: Callable[[Any], Any]) -> Any:  # Any: botocore has no types
-        return self._calls.ask(call, self._place, "written")
+        return ask(self._calls, self._calls.retry, lambda: self._calls.send(call), self._place, "written")

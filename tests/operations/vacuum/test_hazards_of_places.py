@@ -17,7 +17,7 @@ from deltacli.operations.vacuum.execute import execute_vacuum
 from deltacli.operations.vacuum.plan import VacuumOutcome, VacuumPlan
 from deltacli.storage import LocalStorage, PathKind, Storage
 from deltacli.storage.in_memory import MemoryStorage
-from deltacli.storage.s3.store import S3Storage
+from deltacli.storage.s3.store import open_s3
 from tests.support.actions import add, commit_info, metadata, protocol, remove, to_bytes
 from tests.support.builder import LOG, TableBuilder, commit_path
 from tests.support.damage import head_cleaned
@@ -468,7 +468,7 @@ def test_a_table_without_a_file_keeps_its_root(tmp_path: Path) -> None:
 
 def s3_table(bucket: str, *, days: float = 8) -> Table:
     """A table on S3, whose objects are as young as they are, long after they were written."""
-    storage = S3Storage(f"s3://{bucket}/t", {})
+    storage = open_s3(f"s3://{bucket}/t", {})
     newest = max(stat.modified_ms for stat in storage.list_from(LOG))
     return Table(storage, clock=fixed_clock(newest + int(days * DAY_MS)))
 
