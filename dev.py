@@ -8,11 +8,13 @@
   python3 dev.py docs       build the documentation site in ./site
   python3 dev.py long       run the suites that take minutes [pytest arguments]
   python3 dev.py cluster    run the tests of the Spark engine [local|connect|standalone|oldest …] [pytest arguments]
+  python3 dev.py prepare    set up every environment of these suites; can run beside them
   python3 dev.py soak       run the suites that take hours   [races|clouds|listing|share|fleet|spark|fuzz|fuzz:TARGET …]
   python3 dev.py fuzz       run the parsers on hostile input [TARGET …] [--minutes 20] [--guided TARGET]
   python3 dev.py lock       resolve requirements/*.txt again
 
 Each command sets up the environments that it needs, in .venv and .venv-*. They are rebuilt when requirements/ changes.
+A command waits for an environment that another one is setting up.
 """
 
 from __future__ import annotations
@@ -26,8 +28,10 @@ import sys
 import tempfile
 import time
 import venv
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent
@@ -54,7 +58,7 @@ DEMO = (
 def main(arguments: list[str]) -> int:
     """Run one task and return its exit code."""
     tasks = {"demo": demo, "test": test, "check": check, "generate": generate, "docs": build_site}
-    tasks |= {"long": run_long, "cluster": run_cluster, "soak": soak, "fuzz": fuzz, "lock": lock}
+    tasks |= {"long": run_long, "cluster": run_cluster, "soak": soak, "fuzz": fuzz, "lock": lock, "prepare": prepare}
     if not arguments or arguments[0] not in tasks:
         print(__doc__)
         return 0 if arguments[:1] in (["-h"], ["--help"]) else 2
@@ -99,7 +103,9 @@ def run_long(arguments: list[str]) -> int:
     set_up(SHARING, "sharing")
     set_up(PAIMON, "paimon")
     others = {**SPARK_READER, **SHARING_CLIENT, **PAIMON_CLIENT, **set_up_azurite()}
-    parts = (["-m", "(long or matrix) and not soak and not alone"], ["-m", "alone", "-n", "0"])
+    files = sorted((ROOT / "tests").rglob("test_*.py"))
+    alone = [str(path) for path in files if "mark.alone" in path.read_text("utf-8")]
+    parts = (["-m", "(long or matrix) and not soak and not alone"], ["-m", "alone", "-n", "0", *alone])
     codes = [run_pytest(part, arguments, place=None, **others) for part in parts]
     return next((code for code in codes if code not in (0, NOTHING_CHOSEN)), min(codes))
 
@@ -114,29 +120,40 @@ CLUSTERS = {
 
 
 def run_cluster(arguments: list[str]) -> int:
-    """Run the tests of the Spark engine on clusters on loopback: the named ones, or all of them."""
-    names = [name for name in arguments if name in CLUSTERS]
+    """Run the tests of the Spark engine on clusters on loopback: the named ones, or all of them.
+
+    Two at a time, because most of a run is waiting for Spark. A standalone cluster is alone: its tests and those of
+    others would take each other's executors for their own.
+    """
+    names = [name for name in arguments if name in CLUSTERS] or list(CLUSTERS)
     others = [argument for argument in arguments if argument not in CLUSTERS]
-    codes = []
-    for name in names or CLUSTERS:
-        home, kind, chosen = CLUSTERS[name]
+    set_up(DEV, "dev")
+    for home in {CLUSTERS[name][0] for name in names}:
         set_up(home, home.name.removeprefix(".venv-"))
-        began = time.monotonic()
-        codes.append(run_cluster_tests(home, kind, [*chosen, *others]))
-        print(f"{name}: {time.monotonic() - began:.0f} s", flush=True)
+    works = {name: partial(run_named_cluster, name, others) for name in names}
+    codes = beside([work for name, work in works.items() if name != "standalone"])
+    if "standalone" in works:
+        codes.append(works["standalone"]())
     return next((code for code in codes if code), 0)
 
 
-def run_cluster_tests(home: Path, kind: str, arguments: Sequence[str], **environment: str) -> int:
+def run_named_cluster(name: str, arguments: Sequence[str]) -> int:
+    """Run the tests on one of `CLUSTERS`, and print their output when they have ended."""
+    home, kind, chosen = CLUSTERS[name]
+    return run_cluster_tests(home, kind, [*chosen, *SLOWEST, *arguments], title=name)
+
+
+def run_cluster_tests(
+    home: Path, kind: str, arguments: Sequence[str], title: str | None = None, **environment: str
+) -> int:
     """Run tests on a kind of cluster, with a sharing server of the environment of dev; let other engines read what they
     write where those are installed.
     """
-    set_up(DEV, "dev")
     options = ("-p", "no:cacheprovider", "-o", "filterwarnings=", "-o", "addopts=-q --strict-markers")
     others = {"PEER": PEERS, "SERVER": DEV}
     environment |= {f"DELTACLI_{name}_PYTHON": str(place / BIN / "python") for name, place in others.items()}
     environment["DELTACLI_CLUSTER"] = kind
-    return run(home, "python", "-m", "pytest", *options, *arguments, "tests/cluster", **environment)
+    return run(home, "python", "-m", "pytest", *options, *arguments, "tests/cluster", title=title, **environment)
 
 
 @dataclass(frozen=True)
@@ -228,6 +245,7 @@ def soak_tests(suite: Soak) -> list[int]:
 
 def soak_clusters() -> list[int]:
     """Run all tests of the Spark engine on every kind of cluster, with all tables of the corpus."""
+    set_up(DEV, "dev")
     set_up(CLUSTER, "cluster")
     kinds = ("local", "connect", "standalone")
     return [run_cluster_tests(CLUSTER, kind, [], DELTACLI_EFFORT="soak") for kind in kinds]
@@ -241,7 +259,8 @@ def run_pytest(chosen: list[str], arguments: list[str], *, place: str | None, **
     """Run tests on all cores with their files below `place`. The files of a failed run are kept until the next run."""
     files = tempfile.mkdtemp(prefix=f"{files_prefix()}{os.getpid()}-", dir=place)
     environment |= {"TMPDIR": files, "DELTACLI_PEER_PYTHON": str(PEERS / BIN / "python")}
-    code = run(DEV, "python", "-m", "pytest", "-n", "auto", *SLOWEST, *chosen, *seed(arguments), **environment)
+    workers = ("-n", "auto", "--dist", "worksteal")  # none is idle while another has tests left
+    code = run(DEV, "python", "-m", "pytest", *workers, *SLOWEST, *chosen, *seed(arguments), **environment)
     if code not in (0, NOTHING_CHOSEN):
         print(f"files of the tests that failed: {files}")
     else:
@@ -286,30 +305,31 @@ def seed(arguments: list[str]) -> list[str]:
 
 
 def check(_: list[str]) -> int:
-    """Run every check that is not a test, and return the first exit code that is not 0."""
+    """Run every check that is not a test, two at a time, and return the first exit code that is not 0."""
     set_up(DEV, "dev")
     steps = (
+        ("mypy",),  # the longest one
         ("ruff", "format", "--check", "."),
         ("ruff", "check", "."),
-        ("mypy",),
         ("lint-imports", "--no-logo"),
         ("python", "-m", "tools.check_rooms"),
         ("python", "-m", "tools.generate", "--check"),
     )
-    codes = []
-    for step in steps:
-        print(f"$ {' '.join(step)}", flush=True)
-        codes.append(run(DEV, *step))
-    codes.append(build_site([]))
-    return next((code for code in codes if code), 0)
+    works = [partial(run, DEV, *step, title=f"$ {' '.join(step)}") for step in steps]
+    return next((code for code in beside([*works, partial(build_site, [])]) if code), 0)
+
+
+def beside(works: Sequence[Callable[[], int]]) -> list[int]:
+    """Do pieces of work, two at a time in this order, and return their exit codes."""
+    with ThreadPoolExecutor(2) as pool:
+        return list(pool.map(lambda work: work(), works))
 
 
 def build_site(_: list[str]) -> int:
     """Build the documentation site in ./site. `tools/site.py` checks the result."""
     set_up(DOCS, "docs")
     command = ("mkdocs", "build", "--strict", "--quiet", "--clean")
-    print(f"$ {' '.join(command)}", flush=True)
-    return run(DOCS, *command, NO_MKDOCS_2_WARNING="1")
+    return run(DOCS, *command, title=f"$ {' '.join(command)}", NO_MKDOCS_2_WARNING="1")
 
 
 def generate(_: list[str]) -> int:
@@ -344,6 +364,15 @@ def lock(_: list[str]) -> int:
     return 0
 
 
+def prepare(_: list[str]) -> int:
+    """Set up the environments in the order in which the gate needs them."""
+    set_up(DEV, "dev")
+    for home in (DOCS, PEERS, SPARK, SHARING, PAIMON, CLUSTER):
+        set_up(home, home.name.removeprefix(".venv-"))
+    set_up_azurite()
+    return 0
+
+
 def set_up(home: Path, name: str) -> None:
     """Create an environment from its lock file, unless it is up to date.
 
@@ -353,17 +382,31 @@ def set_up(home: Path, name: str) -> None:
     if name == "dev":
         wanted += (ROOT / "pyproject.toml").read_bytes()
     stamp, digest = home / "locked", hashlib.sha256(wanted).hexdigest()
-    if not stamp.exists() or stamp.read_text() != digest:
-        print(f"setting up {home.name} …", flush=True)
-        venv.EnvBuilder(with_pip=True, clear=True).create(home)
-        must(home, "python", "-m", "pip", "install", "-q", "--disable-pip-version-check", "--no-compile", "uv")
-        must(home, "uv", "pip", "install", "-q", "--require-hashes", "-r", f"requirements/{name}.txt")
+    with held(home):
+        if not stamp.exists() or stamp.read_text() != digest:
+            print(f"setting up {home.name} …", flush=True)
+            began = time.monotonic()
+            venv.EnvBuilder(with_pip=True, clear=True).create(home)
+            must(home, "python", "-m", "pip", "install", "-q", "--disable-pip-version-check", "--no-compile", "uv")
+            must(home, "uv", "pip", "install", "-q", "--require-hashes", "-r", f"requirements/{name}.txt")
+            if name == "dev":
+                must(home, "uv", "pip", "install", "-q", "--no-deps", "--no-build-isolation", "-e", ".")
+            must(home, "python", "-m", "compileall", "-q", "-j", "0", str(home / "lib"))
+            stamp.write_text(digest)
+            print(f"{home.name} is set up: {time.monotonic() - began:.0f} s", flush=True)
         if name == "dev":
-            must(home, "uv", "pip", "install", "-q", "--no-deps", "--no-build-isolation", "-e", ".")
-        must(home, "python", "-m", "compileall", "-q", "-j", "0", str(home / "lib"))
-        stamp.write_text(digest)
-    if name == "dev":
-        must(home, "python", "-m", "compileall", "-q", "deltacli")
+            must(home, "python", "-m", "compileall", "-q", "deltacli")
+
+
+@contextlib.contextmanager
+def held(home: Path) -> Iterator[None]:
+    """Let no other process set up an environment while this one does. Its end, whatever it is, lets go."""
+    with Path(f"{home}.lock").open("w") as file:
+        if sys.platform != "win32":
+            import fcntl
+
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 def set_up_azurite() -> dict[str, str]:
@@ -375,18 +418,28 @@ def set_up_azurite() -> dict[str, str]:
     if npm is None:
         print("npm is not installed: the tests against Azurite are left out", flush=True)
         return {}
-    if not program.exists():
-        print(f"setting up {AZURITE.name} …", flush=True)
-        package = f"azurite@{AZURITE_VERSION}"
-        subprocess.run([npm, "install", "--no-audit", "--no-fund", "--prefix", str(AZURITE), package], check=True)
+    with held(AZURITE):
+        if not program.exists():
+            print(f"setting up {AZURITE.name} …", flush=True)
+            package = f"azurite@{AZURITE_VERSION}"
+            subprocess.run([npm, "install", "--no-audit", "--no-fund", "--prefix", str(AZURITE), package], check=True)
     return {"DELTACLI_AZURITE": str(program)}
 
 
-def run(home: Path, program: str, *arguments: str, **environment: str) -> int:
-    """Run a program of an environment and return its exit code."""
+def run(home: Path, program: str, *arguments: str, title: str | None = None, **environment: str) -> int:
+    """Run a program of an environment and return its exit code. With a title, its output is printed when it has ended,
+    below the title, so that it is in one piece where others run beside it.
+    """
     settings = {**os.environ, "VIRTUAL_ENV": str(home), **environment}
     settings.pop("PYTHONHOME", None)
-    return subprocess.run([str(home / BIN / program), *arguments], env=settings, check=False).returncode
+    settings.pop("PYTHONDONTWRITEBYTECODE", None)  # or each process of pytest compiles all tests again, 8 seconds
+    command, began = [str(home / BIN / program), *arguments], time.monotonic()
+    if title is None:
+        return subprocess.run(command, env=settings, check=False).returncode
+    kept = subprocess.run(command, env=settings, check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    text = kept.stdout.decode(errors="replace")
+    print(f"{title}\n{text}{title}: {time.monotonic() - began:.0f} s", flush=True)
+    return kept.returncode
 
 
 def must(home: Path, program: str, *arguments: str) -> None:
