@@ -145,6 +145,7 @@ class _Server(ThreadingHTTPServer):
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # or each answer waits 40 ms for the client's acknowledgement of its headers
 
     def _answer(self) -> None:
         length = int(self.headers.get("content-length") or 0)
