@@ -30,6 +30,7 @@ class Kind(Enum):
     LIMIT = "a share or size such as 20% or 10GiB"
     RATE = "files per second, such as 500/s or 0.5/s"
     VERSIONS = "5,10-12"
+    PATTERNS = "a list of patterns, separated by commas"
     COMMIT_METADATA = "a list of keys with values"
     CHOICE = "one of several words"
 
@@ -55,7 +56,12 @@ def option(
     meaning: str, metavar: str | None = None, kind: Kind | None = None, *, default: Any = None, **others: Any
 ) -> Any:  # Any: a field of any type
     """Return a field of a request: None without a `default`. `others`: as in `Option`."""
-    metadata = {"option": Option(meaning, metavar, kind, **others)}
+    return shared(Option(meaning, metavar, kind, **others), default)
+
+
+def shared(option: Option, default: Any = None) -> Any:  # Any: a field of any type
+    """Return a field of a request with an option that several requests have."""
+    metadata = {"option": option}
     if default.__hash__ is None:
         return field(default_factory=lambda: default, metadata=metadata)
     return field(default=default, metadata=metadata)

@@ -4,35 +4,81 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
 
 from deltacli.cli.finding_filter import FindingFilter, SinkFailedError, keep_baseline, read_baseline_file
+from deltacli.cli.options.findings import (
+    BASELINE,
+    BRIEF,
+    DEFAULT_MOST,
+    EXIT_ZERO,
+    FAIL_ON,
+    IGNORE,
+    MAX_FINDINGS,
+    SELECT,
+    WRITE_BASELINE,
+    require_limit,
+)
 from deltacli.cli.options.run import Run
 from deltacli.cli.options.targets import require_target
+from deltacli.delta.rules.framework.base import Severity
+from deltacli.request_fields import Kind, option, shared
+from deltacli.units import parse_duration
 
 if TYPE_CHECKING:
     from deltacli.cli.render.validate.report import CheckedTable, ValidationReport
     from deltacli.cli.results import Emit
-    from deltacli.delta.rules.framework.base import Finding, Rule, Severity
+    from deltacli.delta.rules.framework.base import Finding, Rule
     from deltacli.sharing.conformance.framework import Suite
-    from deltacli.sharing.conformance.run import ConformanceRun, Scope
+    from deltacli.sharing.conformance.run import ConformanceRun
     from deltacli.sharing.conformance.target import ServerTarget
-    from deltacli.sharing.conformance.wire import Budget
 
 COMMAND = "share test"
 
 
-class TestOptions(NamedTuple):
+class TestLevel(StrEnum):
+    API = "api"
+    FOOTERS = "footers"
+    DATA = "data"
+
+
+@dataclass(frozen=True)
+class TestOptions:
     """The options of a run."""
 
-    scope: Scope
-    budget: Budget
-    pause_seconds: float
-    fail_on: Severity
-    most: int
-    baseline: str | None
-    write_baseline: str | None
-    brief: bool
+    profile: str | None = option("Profile with the token for the URL.", "FILE")
+    level: TestLevel = option(
+        "What to check: answers of the API; also URLs and footers of up to 3 files per table; also their rows.",
+        "api|footers|data",
+        default=TestLevel.FOOTERS,
+        shows_default=True,
+    )
+    select: Sequence[str] = shared(SELECT, ())
+    ignore: Sequence[str] = shared(IGNORE, ())
+    fail_on: Severity = shared(FAIL_ON, Severity.ERROR)
+    baseline: str | None = shared(BASELINE)
+    write_baseline: str | None = shared(WRITE_BASELINE)
+    max_findings: int = shared(MAX_FINDINGS, DEFAULT_MOST)
+    exit_zero: bool = shared(EXIT_ZERO, default=False)
+    brief: bool = shared(BRIEF, default=False)
+    max_tables: int = option(
+        "Test at most this many tables; 0 tests the lists only.", "N", default=10, least=0, shows_default=True
+    )
+    max_requests: int = option("Send at most this many requests.", "N", default=2_000, least=1, shows_default=True)
+    time_budget_ms: int | None = option("Send no request after this time, such as 5m.", "DURATION", Kind.DURATION)
+    pause: str = option("Wait between two requests, such as 200ms.", "DURATION", default="0s", shows_default=True)
+    list_rules: bool = option("List the rules instead; takes no ADDRESS.", default=False)
+
+    def __post_init__(self) -> None:
+        """Raise UsageError for invalid values."""
+        _ = self.pause_seconds
+        require_limit(self.max_findings)
+
+    @property
+    def pause_seconds(self) -> float:
+        return parse_duration(self.pause, "--pause") / 1_000
 
 
 class ConformanceChecker:
@@ -73,21 +119,22 @@ class ConformanceChecker:
     def _test(self, target: ServerTarget, emit: Emit | None) -> int:
         """Test the server; `emit` gets lines as they come. Return the number of requests."""
         from deltacli.cli.render.sharing.conformance import suite_line
-        from deltacli.sharing.conformance.run import ConformanceRun
-        from deltacli.sharing.conformance.wire import Wire
+        from deltacli.sharing.conformance.run import ConformanceRun, Scope
+        from deltacli.sharing.conformance.wire import Budget, Wire
 
         wanted = self._wanted
+        seconds = None if wanted.time_budget_ms is None else wanted.time_budget_ms / 1_000
         wire = Wire(
             target.endpoint,
             target.authorize,
-            wanted.budget,
+            Budget(wanted.max_requests, seconds),
             pause=wanted.pause_seconds,
             sleep=time.sleep,
             clock=time.monotonic,
         )
         tested = ConformanceRun(
             wire,
-            wanted.scope,
+            Scope(*target.names, wanted.level.value, wanted.max_tables),
             self._run.clock(),
             lambda rule: rule.id in self._rules,
             self._run.progress,
@@ -97,7 +144,7 @@ class ConformanceChecker:
             for suite in tested.suites():
                 self._take(suite, tested)
                 if emit is not None:
-                    emit(suite_line(self._suites[-1], wanted.scope.level))
+                    emit(suite_line(self._suites[-1], wanted.level))
         except SinkFailedError as failed:
             raise failed.fault from None
         finally:
@@ -109,7 +156,7 @@ class ConformanceChecker:
         from deltacli.cli.render.validate.result import finding_line
 
         tell = None if emit is None else lambda finding: emit(finding_line(uri, finding))
-        self._filter = FindingFilter(self._wanted.fail_on, self._wanted.most, uri, self._baseline, tell)
+        self._filter = FindingFilter(self._wanted.fail_on, self._wanted.max_findings, uri, self._baseline, tell)
         return self._filter.take
 
     def _take(self, suite: Suite, tested: ConformanceRun) -> None:
@@ -123,7 +170,7 @@ class ConformanceChecker:
         validation = Validation(
             suite.uri,
             suite.version,
-            self._wanted.scope.level,
+            self._wanted.level,
             tuple(suite.findings),
             {},
             tuple(f"{', '.join(ids)}: {reason}" for reason, ids in reasons.items()),
@@ -143,7 +190,7 @@ class ConformanceChecker:
         checked = {rule for suite in self._suites for rule in suite.validation.rules}
         rules = tuple(rule for rule in self._rules.values() if rule.id in checked)
         return ValidationReport(
-            self._wanted.scope.level,
+            self._wanted.level,
             self._wanted.fail_on,
             tuple(self._suites),
             (),

@@ -6,23 +6,42 @@ import gc
 import os
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import typer
 
 from deltacli.cli.finding_filter import FindingFilter, SinkFailedError, keep_baseline, read_baseline_file
 from deltacli.cli.invocation import invocation
+from deltacli.cli.options.findings import (
+    BASELINE,
+    BRIEF,
+    DEFAULT_MOST,
+    EXIT_ZERO,
+    FAIL_ON,
+    IGNORE,
+    MAX_FINDINGS,
+    SELECT,
+    WRITE_BASELINE,
+    require_limit,
+)
 from deltacli.cli.options.run import Run
+from deltacli.cli.options.table_formats import RefsOption
 from deltacli.cli.options.targets import require_target
+from deltacli.cli.terminal.shell import again_with
+from deltacli.delta.rules.framework.base import Severity
 from deltacli.errors import DeltacliError, UsageError
+from deltacli.request_fields import option, shared
 from deltacli.storage.secrets import without_secrets
+from deltacli.units import parse_share
 
 if TYPE_CHECKING:
     from deltacli.cli.render.validate.report import CheckedTable, ValidationReport
     from deltacli.cli.results import Emit
     from deltacli.delta.log.place import Place
-    from deltacli.delta.rules.framework.base import Finding, Rule, Severity
+    from deltacli.delta.rules.framework.base import Finding, Rule
     from deltacli.operations.table.discover import Target
     from deltacli.operations.validate.trend import Entry, TableTally
     from deltacli.operations.validate.validate import FileLimits, Validation
@@ -32,24 +51,101 @@ _OF_ONE_LINE = (".crc", "_last_checkpoint")
 PROFILES_OF_DELTA = ("current", "draft")
 
 
-class ValidateOptions(NamedTuple):
+class LevelChoice(StrEnum):
+    LOG = "log"
+    STORAGE = "storage"
+    FOOTERS = "footers"
+    DATA = "data"
+
+
+class ProfileChoice(StrEnum):
+    CURRENT = "current"
+    DRAFT = "draft"
+    JAVA = "java"
+    CPP = "cpp"
+    PYTHON = "python"
+
+
+class GroupChoice(StrEnum):
+    RULE = "rule"
+    PATH = "path"
+
+
+@dataclass(frozen=True)
+class ValidateOptions:
     """The options of a run."""
 
-    level: str
-    limits: FileLimits
-    select: Sequence[str]
-    ignore: Sequence[str]
-    profile: str | None
-    fail_on: Severity
-    most: int
-    baseline: str | None
-    write_baseline: str | None
-    trend: str | None
-    brief: bool
-    by_path: bool = False
-    """On a terminal, a block per finding in the order of the files, instead of groups by rule."""
-    refs: bool = True
-    """Whether manifests of Paimon tables are read."""
+    chosen_level: LevelChoice | None = option(
+        "What to check: the log; also a listing of the table; also footers of data files; also their rows.  "
+        "[default: log]",
+        "log|storage|footers|data",
+        spelled="--level",
+    )
+    sample: str | None = option(
+        "Check only a sample of the data files, a number or a share; it differs per version.", "N%"
+    )
+    where: str | None = option(
+        "Check only data files that may contain matching rows; all of their rows are checked.", "CONDITION"
+    )
+    select: Sequence[str] = shared(SELECT, ())
+    ignore: Sequence[str] = shared(IGNORE, ())
+    fail_on: Severity = shared(FAIL_ON, Severity.ERROR)
+    baseline: str | None = shared(BASELINE)
+    write_baseline: str | None = shared(WRITE_BASELINE)
+    trend: str | None = option("Append the counts of this run to FILE and compare them with the previous run.", "FILE")
+    history: str | None = option("The former name of --trend.", "FILE", is_hidden=True)
+    profile: ProfileChoice | None = option(
+        "Check the current protocol, or only its old draft; of Paimon tables, the reader that has to accept "
+        "them.  [default: current; java for Paimon]",
+        "current|draft|java|cpp|python",
+    )
+    refs: RefsOption = True
+    max_findings: int = shared(MAX_FINDINGS, DEFAULT_MOST)
+    exit_zero: bool = shared(EXIT_ZERO, default=False)
+    brief: bool = shared(BRIEF, default=False)
+    group: GroupChoice = option(
+        "Order of findings on a terminal: grouped by severity and rule, or one by one in the order of the files.",
+        "rule|path",
+        default=GroupChoice.RULE,
+        shows_default=True,
+    )
+    list_rules: bool = option("List the rules instead; takes no TABLE.", default=False)
+
+    def __post_init__(self) -> None:
+        """Raise UsageError for invalid values and combinations."""
+        _ = self.limits
+        require_limit(self.max_findings)
+        if self.trend is not None and self.history is not None and self.trend != self.history:
+            raise UsageError(
+                f"--history is the former name of --trend; they name different files: {self.history}, {self.trend}"
+            )
+
+    @property
+    def level(self) -> LevelChoice:
+        return self.chosen_level or LevelChoice.LOG
+
+    @property
+    def trend_file(self) -> str | None:
+        return self.history if self.trend is None else self.trend
+
+    @cached_property
+    def limits(self) -> FileLimits:
+        """Which data files are opened. Raises UsageError (`usage.sample`)."""
+        from deltacli.operations.validate.validate import FileLimits
+
+        option = "--sample" if self.sample is not None else "--where" if self.where is not None else None
+        if option is not None and self.level not in (LevelChoice.FOOTERS, LevelChoice.DATA):
+            raise UsageError(
+                f"{option} limits the data files, and --level {self.level} opens none",
+                code="usage.sample",
+                hint=again_with(invocation.arguments, "--level", "data"),
+            )
+        try:
+            return FileLimits(1.0 if self.sample is None else parse_share(self.sample), self.where)
+        except ValueError as fault:
+            raise UsageError(
+                f"--sample {fault}", code="usage.sample", facts={"expected": "more than 0%, up to 100%"}
+            ) from fault
 
     @property
     def is_selective(self) -> bool:
@@ -120,7 +216,9 @@ class Checker:
             return self._report()
         self._check_all(targets)
         report = self._report()
-        self._run.write(FindingsResult(report, self._wanted.brief, self._wanted.by_path, self._read_line))
+        self._run.write(
+            FindingsResult(report, self._wanted.brief, self._wanted.group is GroupChoice.PATH, self._read_line)
+        )
         return report
 
     def _read_line(self, table: CheckedTable, place: Place) -> bytes | None:
@@ -183,12 +281,12 @@ class Checker:
         from deltacli.cli.render.validate.report import CheckedTable
 
         wanted = self._wanted
-        needs_all = any(name is not None for name in (wanted.baseline, wanted.write_baseline, wanted.trend))
+        needs_all = any(name is not None for name in (wanted.baseline, wanted.write_baseline, wanted.trend_file))
         label = _label(target, wanted.baseline)
-        sieve = FindingFilter(wanted.fail_on, wanted.most, label, self._baseline, tell)
+        sieve = FindingFilter(wanted.fail_on, wanted.max_findings, label, self._baseline, tell)
         gc.disable()  # actions are millions of objects and no cycles: a tenth of the time, no more memory
         try:
-            most = 0 if needs_all else wanted.most
+            most = 0 if needs_all else wanted.max_findings
             found = (self._check_paimon if target.is_paimon else self._check_delta)(target, sieve.take, most)
         except SinkFailedError as failed:
             raise failed.fault from None
@@ -203,8 +301,8 @@ class Checker:
         if wanted.write_baseline is not None:
             own = _label(target, wanted.write_baseline)
             self._to_accept += [(own, finding) for finding in found.findings]
-        if wanted.trend is not None:
-            self._tallies.append(_tally(_label(target, wanted.trend), found, sieve))
+        if wanted.trend_file is not None:
+            self._tallies.append(_tally(_label(target, wanted.trend_file), found, sieve))
 
     def _check_delta(self, target: Target, on_finding: Callable[[Finding], None], most: int) -> Validation:
         from deltacli.operations.validate.validate import validate_table

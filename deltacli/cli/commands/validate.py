@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from enum import StrEnum
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,67 +11,27 @@ import typer
 
 from deltacli.cli.formats import Content, FindingFormat
 from deltacli.cli.invocation import invocation
-from deltacli.cli.options.findings import (
-    DEFAULT_MOST,
-    BaselineOption,
-    BriefOption,
-    ExitZeroOption,
-    FailOn,
-    FailOnOption,
-    IgnoreOption,
-    ListRulesOption,
-    MaxFindingsOption,
-    SelectOption,
-    WriteBaselineOption,
-    most_findings,
-    split_patterns,
-)
 from deltacli.cli.options.global_options import TableFormat
 from deltacli.cli.options.run import Run
-from deltacli.cli.options.table_formats import RefsOption
 from deltacli.cli.terminal.shell import again_with, quoted
+from deltacli.cli.validate_runner import Checker, LevelChoice, ProfileChoice, ValidateOptions, failure_code
 from deltacli.did_you_mean import nearest_name
 from deltacli.errors import EXIT_FINDINGS, DeltacliError, UsageError
 
 if TYPE_CHECKING:
     from deltacli.cli.render.validate.report import ValidationReport
     from deltacli.cli.trend_file import Trend
-    from deltacli.cli.validate_runner import ValidateOptions
     from deltacli.delta.rules.framework.base import Rule
-    from deltacli.operations.validate.validate import FileLimits
 
 EXIT_CODES = (0, 1, 2, 3, 7, 70)
 FORMATS = FindingFormat
 RUNS_ON_CLUSTER = True
 _NAMED = 5
-
-
-class LevelChoice(StrEnum):
-    LOG = "log"
-    STORAGE = "storage"
-    FOOTERS = "footers"
-    DATA = "data"
-
-
 _NEXT_LEVEL = {
     LevelChoice.LOG: LevelChoice.STORAGE,
     LevelChoice.STORAGE: LevelChoice.FOOTERS,
     LevelChoice.FOOTERS: LevelChoice.DATA,
 }
-
-
-class ProfileChoice(StrEnum):
-    CURRENT = "current"
-    DRAFT = "draft"
-    JAVA = "java"
-    CPP = "cpp"
-    PYTHON = "python"
-
-
-class GroupChoice(StrEnum):
-    RULE = "rule"
-    PATH = "path"
-
 
 TablesArgument = Annotated[
     list[str] | None,
@@ -82,89 +41,9 @@ TablesArgument = Annotated[
         show_default=False,
     ),
 ]
-LevelOption = Annotated[
-    LevelChoice | None,
-    typer.Option(
-        "--level",
-        metavar="log|storage|footers|data",
-        help="What to check: the log; also a listing of the table; also footers of data files; also their rows.  "
-        "[default: log]",
-        show_default=False,
-    ),
-]
-SampleOption = Annotated[
-    str | None,
-    typer.Option(
-        "--sample",
-        metavar="N%",
-        help="Check only a sample of the data files, a number or a share; it differs per version.",
-        show_default=False,
-    ),
-]
-WhereOption = Annotated[
-    str | None,
-    typer.Option(
-        "--where",
-        metavar="CONDITION",
-        help="Check only data files that may contain matching rows; all of their rows are checked.",
-        show_default=False,
-    ),
-]
-TrendOption = Annotated[
-    str | None,
-    typer.Option(
-        "--trend",
-        metavar="FILE",
-        help="Append the counts of this run to FILE and compare them with the previous run.",
-        show_default=False,
-    ),
-]
-HistoryOption = Annotated[
-    str | None,
-    typer.Option("--history", metavar="FILE", help="The former name of --trend.", hidden=True, show_default=False),
-]
-ProfileOption = Annotated[
-    ProfileChoice | None,
-    typer.Option(
-        "--profile",
-        metavar="current|draft|java|cpp|python",
-        help="Check the current protocol, or only its old draft; of Paimon tables, the reader that has to accept "
-        "them.  [default: current; java for Paimon]",
-        show_default=False,
-    ),
-]
-GroupOption = Annotated[
-    GroupChoice,
-    typer.Option(
-        "--group",
-        metavar="rule|path",
-        help="Order of findings on a terminal: grouped by severity and rule, or one by one in the order of the files.",
-    ),
-]
 
 
-def validate(
-    run: Run,
-    tables: TablesArgument = None,
-    *,
-    level: LevelOption = None,
-    sample: SampleOption = None,
-    where: WhereOption = None,
-    select: SelectOption = None,
-    ignore: IgnoreOption = None,
-    fail_on: FailOnOption = FailOn.ERROR,
-    baseline: BaselineOption = None,
-    write_baseline: WriteBaselineOption = None,
-    trend: TrendOption = None,
-    history: HistoryOption = None,
-    profile: ProfileOption = None,
-    refs: RefsOption = True,
-    max_findings: MaxFindingsOption = DEFAULT_MOST,
-    exit_zero: ExitZeroOption = False,
-    brief: BriefOption = False,
-    group: GroupOption = GroupChoice.RULE,
-    list_rules: ListRulesOption = False,
-) -> None:
+def validate(run: Run, tables: TablesArgument = None, *, wanted: ValidateOptions) -> None:
     """Check tables against the rules of the protocol.
 
     \b
@@ -185,28 +64,12 @@ def validate(
       deltacli validate --list-rules --select 'log.*'
       deltacli validate ./paimon_tbl --profile cpp
     """
-    from deltacli.cli.validate_runner import ValidateOptions
-    from deltacli.delta.rules.framework.base import Severity
-
-    wanted = ValidateOptions(
-        level=level or LevelChoice.LOG,
-        limits=_limits(level, sample, where),
-        select=split_patterns(select),
-        ignore=split_patterns(ignore),
-        profile=profile,
-        fail_on=Severity(fail_on.value),
-        most=most_findings(max_findings),
-        baseline=baseline,
-        write_baseline=write_baseline,
-        trend=_one_trend(trend, history),
-        brief=brief,
-        by_path=group is GroupChoice.PATH,
-        refs=refs,
-    )
-    if list_rules:
-        _list_rules(run, _choose_rules(run, wanted, (level,) if level else list(LevelChoice)))
-    else:
-        _check_tables(run, wanted, tables, exit_zero=exit_zero)
+    if wanted.list_rules:
+        _list_rules(run, _choose_rules(run, wanted, (wanted.chosen_level,) if wanted.chosen_level else [*LevelChoice]))
+    elif not tables:
+        raise UsageError("missing argument TABLE", code="usage.table", hint="deltacli validate --help")
+    elif code := _check(run, wanted, tables):
+        raise typer.Exit(code)
 
 
 def _list_rules(run: Run, rules: Sequence[Rule]) -> None:
@@ -217,18 +80,8 @@ def _list_rules(run: Run, rules: Sequence[Rule]) -> None:
     run.write(RulesResult(rules, "paimon" if is_paimon else "delta"))
 
 
-def _check_tables(run: Run, wanted: ValidateOptions, tables: Sequence[str] | None, *, exit_zero: bool) -> None:
-    """Check the tables. Raises typer.Exit where the exit code is not 0, and UsageError where no table is given."""
-    if not tables:
-        raise UsageError("missing argument TABLE", code="usage.table", hint="deltacli validate --help")
-    if code := _check(run, wanted, tables, exit_zero=exit_zero):
-        raise typer.Exit(code)
-
-
-def _check(run: Run, wanted: ValidateOptions, tables: Sequence[str], *, exit_zero: bool) -> int:
+def _check(run: Run, wanted: ValidateOptions, tables: Sequence[str]) -> int:
     """Check the tables, write what was found, and return the exit code."""
-    from deltacli.cli.validate_runner import Checker
-
     trend = _open_trend(run, wanted)
     checker = Checker(run, wanted, partial(_choose_rules, run, wanted, (wanted.level,)))
     try:
@@ -237,7 +90,7 @@ def _check(run: Run, wanted: ValidateOptions, tables: Sequence[str], *, exit_zer
         if trend is not None and checker.has_only_failures:
             trend.append(checker.entry(ended.exit_code))
         raise
-    code = _exit_code(wanted, report, exit_zero=exit_zero)
+    code = _exit_code(wanted, report)
     if trend is not None:
         entry = checker.entry(code)
         trend.append(entry)
@@ -246,44 +99,17 @@ def _check(run: Run, wanted: ValidateOptions, tables: Sequence[str], *, exit_zer
     return code
 
 
-def _limits(level: LevelChoice | None, sample: str | None, where: str | None) -> FileLimits:
-    """Return which data files are opened. Raises UsageError (`usage.sample`)."""
-    from deltacli.operations.validate.validate import FileLimits
-    from deltacli.units import parse_share
-
-    option = "--sample" if sample is not None else "--where" if where is not None else None
-    if option is not None and level not in (LevelChoice.FOOTERS, LevelChoice.DATA):
-        raise UsageError(
-            f"{option} limits the data files, and --level {level or LevelChoice.LOG} opens none",
-            code="usage.sample",
-            hint=again_with(invocation.arguments, "--level", "data"),
-        )
-    try:
-        return FileLimits(1.0 if sample is None else parse_share(sample), where)
-    except ValueError as fault:
-        raise UsageError(
-            f"--sample {fault}", code="usage.sample", facts={"expected": "more than 0%, up to 100%"}
-        ) from fault
-
-
-def _one_trend(trend: str | None, history: str | None) -> str | None:
-    """Return the file of `--trend`, or of its former name. Raises UsageError where they differ."""
-    if trend is not None and history is not None and trend != history:
-        raise UsageError(f"--history is the former name of --trend; they name different files: {history}, {trend}")
-    return history if trend is None else trend
-
-
 def _open_trend(run: Run, wanted: ValidateOptions) -> Trend | None:
     """Return the trend to append to. Raises UsageError where the file is not a trend, or is named twice."""
-    if wanted.trend is None:
+    if wanted.trend_file is None:
         return None
     from deltacli.cli.trend_file import Trend
 
     others = {"--output": run.output, "--baseline": wanted.baseline, "--write-baseline": wanted.write_baseline}
     for option, name in others.items():
-        if name is not None and os.path.realpath(name) == os.path.realpath(wanted.trend):
+        if name is not None and os.path.realpath(name) == os.path.realpath(wanted.trend_file):
             raise UsageError(f"--trend and {option} are the same file, {name}")
-    return Trend(wanted.trend)
+    return Trend(wanted.trend_file)
 
 
 def _say_what_changed(run: Run, sentence: str | None) -> None:
@@ -351,13 +177,11 @@ def _unknown_rule(pattern: str, known: Sequence[str]) -> UsageError:
     )
 
 
-def _exit_code(wanted: ValidateOptions, report: ValidationReport, *, exit_zero: bool) -> int:
+def _exit_code(wanted: ValidateOptions, report: ValidationReport) -> int:
     """Return 3 or 7 where a path could not be checked, else 1 where a finding reaches `--fail-on`."""
-    from deltacli.cli.validate_runner import failure_code
-
     if report.failures:
         return failure_code(report.failures)
-    is_accepted = exit_zero or wanted.write_baseline is not None
+    is_accepted = wanted.exit_zero or wanted.write_baseline is not None
     return EXIT_FINDINGS if any(table.fails for table in report.tables) and not is_accepted else 0
 
 

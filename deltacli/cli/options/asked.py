@@ -117,7 +117,7 @@ def _type_of(option: Option, hint: Any) -> Any:  # Any: annotations
 _TYPES: Mapping[Kind, Any] = {  # Any: annotations
     Kind.COUNT: int | None,
     Kind.OPPOSITE: bool,
-    **dict.fromkeys((Kind.TEXTS, Kind.VERSIONS, Kind.COMMIT_METADATA), list[str] | None),
+    **dict.fromkeys((Kind.TEXTS, Kind.VERSIONS, Kind.PATTERNS, Kind.COMMIT_METADATA), list[str] | None),
 }
 
 
@@ -129,6 +129,10 @@ def _read_text(text: str, option: str) -> str:
 
 def _read_texts(texts: Sequence[str], option: str) -> tuple[str, ...]:
     return tuple(_read_text(text, option) for text in texts)
+
+
+def _read_patterns(texts: Sequence[str], _option: str) -> tuple[str, ...]:
+    return tuple(part.strip() for text in texts for part in text.split(",") if part.strip())
 
 
 def _read_rate(text: str, option: str) -> float:
@@ -149,6 +153,7 @@ _READERS: Mapping[Kind, Callable[[Any, str], object]] = {  # Any: values parsed 
     Kind.TEXTS: _read_texts,
     Kind.DURATION: parse_duration,
     Kind.VERSIONS: lambda texts, option: parse_versions(",".join(texts), option),
+    Kind.PATTERNS: _read_patterns,
     Kind.RATE: _read_rate,
     Kind.OPPOSITE: lambda value, _option: not value,
     Kind.COMMIT_METADATA: _read_commit_metadata,

@@ -3,27 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from deltacli.cli.conformance_runner import ConformanceChecker, TestLevel, TestOptions
 from deltacli.cli.formats import Content, FindingFormat
 from deltacli.cli.invocation import invocation
-from deltacli.cli.options.findings import (
-    DEFAULT_MOST,
-    BaselineOption,
-    BriefOption,
-    ExitZeroOption,
-    FailOn,
-    FailOnOption,
-    IgnoreOption,
-    MaxFindingsOption,
-    SelectOption,
-    WriteBaselineOption,
-    most_findings,
-    split_patterns,
-)
 from deltacli.cli.options.run import Run
 from deltacli.cli.terminal.shell import again_with, quoted
 from deltacli.did_you_mean import nearest_name
@@ -39,12 +25,6 @@ FORMATS = FindingFormat
 _NAMED = 5
 
 
-class TestLevel(StrEnum):
-    API = "api"
-    FOOTERS = "footers"
-    DATA = "data"
-
-
 ServerArgument = Annotated[
     str | None,
     typer.Argument(
@@ -53,56 +33,9 @@ ServerArgument = Annotated[
         show_default=False,
     ),
 ]
-TokenOption = Annotated[
-    str | None,
-    typer.Option("--profile", metavar="FILE", help="Profile with the token for the URL.", show_default=False),
-]
-TestLevelOption = Annotated[
-    TestLevel,
-    typer.Option(
-        "--level",
-        metavar="api|footers|data",
-        help="What to check: answers of the API; also URLs and footers of up to 3 files per table; also their rows.",
-    ),
-]
-MostTablesOption = Annotated[
-    int, typer.Option("--max-tables", metavar="N", min=0, help="Test at most this many tables; 0 tests the lists only.")
-]
-MostRequestsOption = Annotated[
-    int, typer.Option("--max-requests", metavar="N", min=1, help="Send at most this many requests.")
-]
-TimeBudgetOption = Annotated[
-    str | None,
-    typer.Option(
-        "--time-budget", metavar="DURATION", help="Send no request after this time, such as 5m.", show_default=False
-    ),
-]
-PauseOption = Annotated[
-    str, typer.Option("--pause", metavar="DURATION", help="Wait between two requests, such as 200ms.")
-]
-ListRulesOption = Annotated[bool, typer.Option("--list-rules", help="List the rules instead; takes no ADDRESS.")]
 
 
-def test(
-    run: Run,
-    address: ServerArgument = None,
-    *,
-    profile: TokenOption = None,
-    level: TestLevelOption = TestLevel.FOOTERS,
-    select: SelectOption = None,
-    ignore: IgnoreOption = None,
-    fail_on: FailOnOption = FailOn.ERROR,
-    baseline: BaselineOption = None,
-    write_baseline: WriteBaselineOption = None,
-    max_findings: MaxFindingsOption = DEFAULT_MOST,
-    exit_zero: ExitZeroOption = False,
-    brief: BriefOption = False,
-    max_tables: MostTablesOption = 10,
-    max_requests: MostRequestsOption = 2_000,
-    time_budget: TimeBudgetOption = None,
-    pause: PauseOption = "0s",
-    list_rules: ListRulesOption = False,
-) -> None:
+def test(run: Run, address: ServerArgument = None, *, wanted: TestOptions) -> None:
     """Check a Delta Sharing server against the text of the protocol.
 
     \b
@@ -121,29 +54,13 @@ def test(
       deltacli share test acme.share --baseline known.json
       deltacli share test --list-rules
     """
-    from deltacli.cli.conformance_runner import ConformanceChecker, TestOptions
-    from deltacli.delta.rules.framework.base import Severity
-    from deltacli.sharing.conformance.run import Scope
-    from deltacli.sharing.conformance.wire import Budget
-
-    rules = _choose_rules(run, split_patterns(select), split_patterns(ignore))
-    if list_rules:
+    rules = _choose_rules(run, wanted)
+    if wanted.list_rules:
         _list_rules(run, rules)
         return
-    target = _target(run, address, profile)
-    wanted = TestOptions(
-        Scope(*target.names, level.value, max_tables),
-        Budget(max_requests, _seconds(time_budget, "--time-budget")),
-        _seconds(pause, "--pause") or 0.0,
-        Severity(fail_on.value),
-        most_findings(max_findings),
-        baseline,
-        write_baseline,
-        brief,
-    )
-    report = ConformanceChecker(run, wanted, rules).test(target)
+    report = ConformanceChecker(run, wanted, rules).test(_target(run, address, wanted.profile))
     _say_what_next(run, report)
-    if code := _exit_code(report, is_accepted=exit_zero or write_baseline is not None):
+    if code := _exit_code(report, is_accepted=wanted.exit_zero or wanted.write_baseline is not None):
         raise typer.Exit(code)
 
 
@@ -156,12 +73,6 @@ def _target(run: Run, address: str | None, profile: str | None) -> ServerTarget:
     return read_target(address, profile, run.clock, run.note)
 
 
-def _seconds(duration: str | None, option: str) -> float | None:
-    from deltacli.units import parse_duration
-
-    return None if duration is None else parse_duration(duration, option) / 1_000
-
-
 def _exit_code(report: ValidationReport, *, is_accepted: bool) -> int:
     """Return 1 where a finding reaches `--fail-on`, 5 where there is none and a limit ended the test early."""
     if any(suite.fails for suite in report.tables) and not is_accepted:
@@ -169,14 +80,14 @@ def _exit_code(report: ValidationReport, *, is_accepted: bool) -> int:
     return PartlyDone.exit_code if any("limit of" in sentence for sentence in report.left_out) else 0
 
 
-def _choose_rules(run: Run, select: Sequence[str], ignore: Sequence[str]) -> list[Rule]:
+def _choose_rules(run: Run, wanted: TestOptions) -> list[Rule]:
     """Return the selected rules. Raises UsageError where a pattern of --select matches none, or none is left."""
     from fnmatch import fnmatchcase
 
     from deltacli.sharing.conformance.catalogue import conformance_rules
 
     known = conformance_rules()
-    for option, patterns in (("--select", select), ("--ignore", ignore)):
+    for option, patterns in (("--select", wanted.select), ("--ignore", wanted.ignore)):
         for pattern in patterns:
             if any(fnmatchcase(rule, pattern) for rule in known):
                 continue
@@ -191,8 +102,8 @@ def _choose_rules(run: Run, select: Sequence[str], ignore: Sequence[str]) -> lis
     chosen = [
         rule
         for rule in known.values()
-        if (not select or any(fnmatchcase(rule.id, pattern) for pattern in select))
-        and not any(fnmatchcase(rule.id, pattern) for pattern in ignore)
+        if (not wanted.select or any(fnmatchcase(rule.id, pattern) for pattern in wanted.select))
+        and not any(fnmatchcase(rule.id, pattern) for pattern in wanted.ignore)
     ]
     if not chosen:
         raise UsageError("no rule is left to check", code="usage.rule")
