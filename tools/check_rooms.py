@@ -25,7 +25,7 @@ ARROW = "deltacli.arrow"
 _STAND_IN = "deltacli.engine.spark.orjson_stand_in"
 _SPELLED = ("delta", "storage", "work")
 """Layers whose texts do not know the command line."""
-_UNSPELLED = ("deltacli.delta.rules", "deltacli.storage.s3")
+_UNSPELLED = ("deltacli.delta.rules",)
 _OPTION = re.compile(r"(?<![\w-])--[a-z]")
 _OTHER_PROGRAM = re.compile(r"^(az|aws|eval|export| --profile) ?")
 """Beginnings of what is to be done with other programs, whose options are their own."""

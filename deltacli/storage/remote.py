@@ -7,6 +7,8 @@ becomes writable with a back end of its own that passes the contract tests. Cred
 from __future__ import annotations
 
 import io
+import os
+import re
 import socket
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
@@ -28,7 +30,6 @@ from deltacli.storage.base import (
     WalkEntry,
     no_atomic_create,
 )
-from deltacli.storage.hadoop import require_hadoop, unloadable_library
 from deltacli.storage.object_reader import ObjectReader
 from deltacli.storage.remote_faults import Connect, endpoint_of, passing, require_endpoint, translate
 from deltacli.storage.retry import Retry
@@ -37,6 +38,9 @@ from deltacli.storage.secrets import remember_secrets, without_secrets
 Answer = TypeVar("Answer")
 
 _READ_AHEAD_BYTES = 1 << 20
+_HADOOP = frozenset({"hdfs", "arrow_hdfs"})
+_UNLOADABLE = re.compile(r"Unable to load (lib\w+)")
+"""What libraries print every searched path for, or a stack trace of Java."""
 
 EXTRAS = {
     "s3": "s3",
@@ -286,4 +290,25 @@ def scheme_unavailable(scheme: str) -> UsageError:
             "supported": "a path, file://, memory://, s3://, gs://, abfss://, az://, "
             "or any scheme with an installed file system of fsspec"
         },
+    )
+
+
+def require_hadoop(scheme: str, environment: Mapping[str, str] = os.environ) -> None:
+    """Raise UsageError for a scheme of Hadoop where its classes are not on the class path, which libhdfs requires."""
+    if scheme in _HADOOP and not environment.get("CLASSPATH"):
+        raise _without_hadoop(scheme, "the environment variable CLASSPATH is not set")
+
+
+def unloadable_library(scheme: str, fault: BaseException) -> UsageError | None:
+    """Return the error for a fault caused by a missing library; None for any other fault."""
+    match = _UNLOADABLE.search(str(fault)) if scheme in _HADOOP else None
+    return None if match is None else _without_hadoop(scheme, f"{match[1]} cannot be loaded")
+
+
+def _without_hadoop(scheme: str, why: str) -> UsageError:
+    return UsageError(
+        f"{scheme}:// needs Java and Hadoop on this machine: {why}",
+        code="usage.missing-library",
+        facts={"needed": "JAVA_HOME for libjvm, HADOOP_HOME for libhdfs, CLASSPATH for the classes of Hadoop"},
+        hint='export CLASSPATH="$(hadoop classpath --glob)"',
     )

@@ -29,9 +29,8 @@ from deltacli.storage import (
     open_storage,
 )
 from deltacli.storage.azure.address import read_address
-from deltacli.storage.azure.credentials import AzureCredentials
+from deltacli.storage.azure.credentials import AzureCredentials, authorization
 from deltacli.storage.azure.options import read_options
-from deltacli.storage.azure.shared_key import authorization
 from deltacli.storage.objects.body import Body
 from deltacli.storage.objects.http import HttpFault
 from deltacli.storage.objects.store import ObjectStorage

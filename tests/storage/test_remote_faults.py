@@ -11,8 +11,7 @@ import pytest
 
 from deltacli.errors import NoAtomicCreate, StorageFailed, UsageError
 from deltacli.storage import WalkEntry
-from deltacli.storage.hadoop import unloadable_library
-from deltacli.storage.remote import RemoteStorage
+from deltacli.storage.remote import RemoteStorage, unloadable_library
 from deltacli.storage.remote_faults import endpoint_of
 from deltacli.storage.retry import Retry
 from tests.support.clocks import FakeClock

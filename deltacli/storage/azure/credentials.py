@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import binascii
+import hashlib
+import hmac
 import os
 import re
 import shutil
@@ -14,12 +16,11 @@ from email.utils import formatdate
 from threading import Lock
 from types import MappingProxyType
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, parse_qsl, urlsplit
 
 from deltacli.errors import CredentialsMissing
 from deltacli.hints import parameter
 from deltacli.storage.azure.options import AzureOptions
-from deltacli.storage.azure.shared_key import authorization
 from deltacli.storage.objects.faults import ANONYMOUS
 from deltacli.storage.objects.http import answers_within
 from deltacli.storage.objects.options import set_or_unset, variables
@@ -34,6 +35,10 @@ _METADATA = "http://169.254.169.254/metadata/identity/oauth2/token"
 _METADATA_SECONDS = 1.0
 _IDENTITIES = ("IDENTITY_ENDPOINT", "MSI_ENDPOINT", "IMDS_ENDPOINT", "AZURE_POD_IDENTITY_AUTHORITY_HOST")
 """Variables that say where a managed identity is found."""
+_SIGNED = (
+    "content-encoding", "content-language", "content-length", "content-md5", "content-type", "date",
+    "if-modified-since", "if-match", "if-none-match", "if-unmodified-since", "range",
+)  # fmt: skip
 _PROGRAMS = {
     "AzureCliCredential": ("az", "Azure CLI", "az login"),
     "AzurePowerShellCredential": ("pwsh", "Azure PowerShell", "Connect-AzAccount"),
@@ -224,3 +229,28 @@ def _decoded(key: str) -> bytes:
         return base64.b64decode(key, validate=True)
     except (binascii.Error, ValueError):
         raise CredentialsMissing("the account key of Azure is not base64") from None
+
+
+def authorization(method: str, url: str, headers: Mapping[str, str], account: str, key: bytes) -> str:
+    """Return the Authorization header of a request with these headers, among them x-ms-date, by the key of an account.
+
+    Spec: Authorize with Shared Key, version 2015-02-21 and later.
+    """
+    found = {name.lower(): " ".join(text.split()) for name, text in headers.items()}
+    if found.get("content-length") == "0":
+        found["content-length"] = ""
+    lines = [method, *(found.get(name, "") for name in _SIGNED)]
+    lines += [f"{name}:{text}" for name, text in sorted(found.items()) if name.startswith("x-ms-")]
+    text = "\n".join(lines) + f"\n{_resource(url, account)}"
+    digest = hmac.new(key, text.encode(), hashlib.sha256).digest()
+    return f"SharedKey {account}:{base64.b64encode(digest).decode()}"
+
+
+def _resource(url: str, account: str) -> str:
+    """Return the account, the path as it is sent, and the decoded parameters by their names."""
+    parts = urlsplit(url)
+    parameters: dict[str, list[str]] = {}
+    for name, text in parse_qsl(parts.query, keep_blank_values=True):
+        parameters.setdefault(name.lower(), []).append(text)
+    lines = [f"{name}:{','.join(sorted(texts))}" for name, texts in sorted(parameters.items())]
+    return "\n".join([f"/{account}{parts.path or '/'}", *lines])

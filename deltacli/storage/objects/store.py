@@ -180,9 +180,16 @@ class ObjectStorage:
         return FileStat(path.rsplit("/", 1)[-1], entry.size_bytes, entry.modified_ms)
 
     def stat_many(self, paths: Sequence[str]) -> tuple[list[int], list[int]]:
-        from deltacli.storage.objects.many import stat_each
+        def look(path: str) -> tuple[int, int]:
+            try:
+                found = self.stat(path)
+            except FileMissing:
+                return -1, -1
+            return found.size_bytes, found.modified_ms
 
-        return stat_each(self.stat, paths)
+        with ThreadPool(PARALLEL_READS) as pool:
+            found = list(pool.map(look, paths))
+        return [size for size, _ in found], [modified_ms for _, modified_ms in found]
 
     def put_if_absent(self, path: str, data: bytes, *, modified_ms: int | None = None) -> Creation:  # noqa: ARG002
         self._require_condition(path)

@@ -9,7 +9,7 @@ from deltacli.storage.objects.http import said_of
 from deltacli.storage.probing.calls import unknown_without_writing
 from deltacli.storage.probing.subject import Identity, Permit
 from deltacli.storage.s3.calls import S3Calls, bound_answers
-from deltacli.storage.s3.faults import FAULTS, chain, code_of
+from deltacli.storage.s3.faults import FAULTS, chain, code_of, how_to_log_in
 from deltacli.storage.s3.options import make_session
 
 _NAMES = {
@@ -43,7 +43,7 @@ class S3Probed:
             raise CredentialsMissing(
                 "no usable AWS credentials",
                 facts=tried,
-                hint="export AWS_PROFILE=NAME, or for a public bucket add --storage-option anon=true",
+                hint=how_to_log_in(),
             )
         details = {"region": str(self.calls.client.meta.region_name)}
         key = str(getattr(credentials.get_frozen_credentials(), "access_key", "") or "")

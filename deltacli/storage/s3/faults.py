@@ -12,6 +12,7 @@ from botocore.parsers import ResponseParserError
 from urllib3.exceptions import HTTPError
 
 from deltacli.errors import CredentialsMissing, FileMissing, PermissionRefused, StorageFailed, UsageError
+from deltacli.hints import parameter
 from deltacli.storage.objects.http import Fate, HttpFault, said_of
 from deltacli.storage.objects.options import set_or_unset, variables
 from deltacli.storage.retry import tried
@@ -184,9 +185,7 @@ def _judge(
         return CredentialsMissing(
             f"{failed}: {'the AWS credentials have expired' if has_expired else 'no usable AWS credentials'}",
             facts={"store says": str(said), **chain(options)},
-            hint=f"aws sso login{_profile(options)}"
-            if has_expired
-            else "export AWS_PROFILE=NAME, or for a public bucket add --storage-option anon=true",
+            hint=f"aws sso login{_profile(options)}" if has_expired else how_to_log_in(),
         )
     if expired := renewal(fault, client, options):
         used = {"credentials": used_credentials(client, options)}
@@ -204,18 +203,19 @@ def _judge(
         error.facts |= facts
         return error
     if code in _ELSEWHERE:
+        name = region or "REGION"
         return StorageFailed(
             f"{failed}: the bucket {bucket} is in another region",
             code="storage.region",
             facts={**facts, **({"region of the bucket": region} if region else {})},
-            hint=f"add --storage-option region={region or 'REGION'}, or export AWS_REGION={region or 'REGION'}",
+            hint=f"add {parameter('storage_options.region', name)}, or export AWS_REGION={name}",
         )
     if isinstance(fault, (*_NEVER_SENT, boto.SSLError)):
         return StorageFailed(
             f"{failed}: the endpoint is unreachable",
             code="storage.unreachable",
             facts=facts,
-            hint="check AWS_ENDPOINT_URL and AWS_REGION, or --storage-option endpoint_url=URL",
+            hint=f"check AWS_ENDPOINT_URL and AWS_REGION, or {parameter('storage_options.endpoint_url', 'URL')}",
         )
     if isinstance(fault, boto.ParamValidationError):
         return UsageError(
@@ -235,7 +235,7 @@ def _unexpected(failed: str, seen: str, where: Mapping[str, str]) -> StorageFail
         code="storage.unexpected-answer",
         facts={"seen": seen, "expected": "S3 instead of a proxy or login page"}
         | {name: text for name, text in where.items() if name == "endpoint"},
-        hint="check AWS_ENDPOINT_URL and the proxy settings, or --storage-option endpoint_url=URL",
+        hint=f"check AWS_ENDPOINT_URL and the proxy settings, or {parameter('storage_options.endpoint_url', 'URL')}",
     )
 
 
@@ -269,7 +269,7 @@ def used_credentials(client: Any, options: S3Options) -> str:  # Any: a botocore
     credentials = getattr(getattr(client, "_request_signer", None), "_credentials", None)
     return {
         None: "unknown",
-        "explicit": "--storage-option key, secret",
+        "explicit": f"{parameter('storage_options.key')}, secret",
         "env": "environment (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY)",
         "iam-role": "instance metadata",
         "container-role": "container metadata",
@@ -299,7 +299,14 @@ def renewal(fault: BaseException, client: Any, options: S3Options) -> str:  # An
 
 
 def _ask_who(options: S3Options) -> str:
-    return "omit --storage-option anon=true" if options.anonymous else f"aws sts get-caller-identity{_profile(options)}"
+    if options.anonymous:
+        return f"omit {parameter('storage_options.anon', 'true')}"
+    return f"aws sts get-caller-identity{_profile(options)}"
+
+
+def how_to_log_in() -> str:
+    """Return the hint where no credentials are found."""
+    return f"export AWS_PROFILE=NAME, or for a public bucket add {parameter('storage_options.anon', 'true')}"
 
 
 def _profile(options: S3Options) -> str:

@@ -13,8 +13,9 @@ from functools import cache
 from typing import Any
 
 from deltacli.errors import UsageError
+from deltacli.hints import parameter
 from deltacli.storage.base import PARALLEL_READS
-from deltacli.storage.secrets import remember_secrets
+from deltacli.storage.objects.options import certificates, known_options, truth
 
 _CANONICAL: Mapping[str, str] = {
     "aws_access_key_id": "key",
@@ -62,7 +63,6 @@ _CONNECT_SECONDS = 10
 """Seconds after which connecting is given up and the request retried."""
 _CREDENTIALS = ("aws_access_key_id", "aws_secret_access_key", "aws_session_token")
 _NOT_IN_CREDENTIALS = re.compile(r"[\x00-\x20\x7f]")
-_TRUTH: Mapping[str, bool] = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,23 +86,13 @@ class S3Options:
 
 def read_options(options: Mapping[str, str]) -> S3Options:
     """Return the options as values. Raises UsageError for an unknown name or an invalid value."""
-    remember_secrets(options)
-    given: dict[str, str] = {}
-    for name, text in options.items():
-        known = _CANONICAL.get(name.lower(), name.lower())
-        if known not in _KNOWN:
-            raise UsageError(
-                f"--storage-option {name} is not an option of S3",
-                code="usage.storage-option",
-                facts={"known": ", ".join(_KNOWN)},
-            )
-        given[known] = text
+    given = known_options(options, _KNOWN, _CANONICAL, "S3")
     client = _json(given, "client_kwargs")
     client |= {_CLIENT_NAMES[name]: text for name, text in given.items() if name in _CLIENT_NAMES}
     client |= {name: _credential(name, client[name]) for name in _CREDENTIALS if isinstance(client.get(name), str)}
-    client |= {name: _truth(given, name) for name in ("use_ssl",) if name in given}
+    client |= {name: truth(given, name) for name in ("use_ssl",) if name in given}
     if "verify" in given:
-        client["verify"] = _TRUTH.get(given["verify"].lower(), given["verify"])  # or a file of certificates
+        client["verify"] = certificates(given)
     config: dict[str, Any] = {"max_pool_connections": 2 * PARALLEL_READS, "connect_timeout": _CONNECT_SECONDS}
     config |= _json(given, "config_kwargs")
     if "AWS_REQUEST_CHECKSUM_CALCULATION" not in os.environ:
@@ -111,9 +101,9 @@ def read_options(options: Mapping[str, str]) -> S3Options:
     if "addressing_style" in given:
         config["s3"] = {**config.get("s3", {}), "addressing_style": given["addressing_style"]}
     return S3Options(
-        anonymous=_truth(given, "anon"),
+        anonymous=truth(given, "anon"),
         profile=given.get("profile"),
-        requester_pays=_truth(given, "requester_pays"),
+        requester_pays=truth(given, "requester_pays"),
         max_attempts=_max_attempts(config.pop("retries", None)),
         client=client,
         config=config,
@@ -214,13 +204,6 @@ def _credential(name: str, text: str) -> str:
     return stripped
 
 
-def _truth(given: Mapping[str, str], name: str) -> bool:
-    text = given.get(name, "false")
-    if text.lower() not in _TRUTH:
-        raise UsageError(f"--storage-option {name}={text} is neither true nor false", code="usage.storage-option")
-    return _TRUTH[text.lower()]
-
-
 def _json(given: Mapping[str, str], name: str) -> dict[str, Any]:
     if name not in given:
         return {}
@@ -229,5 +212,5 @@ def _json(given: Mapping[str, str], name: str) -> dict[str, Any]:
     except ValueError:
         value = None
     if not isinstance(value, dict):
-        raise UsageError(f"--storage-option {name} is not a JSON object", code="usage.storage-option")
+        raise UsageError(f"{parameter(f'storage_options.{name}')} is not a JSON object", code="usage.storage-option")
     return value
