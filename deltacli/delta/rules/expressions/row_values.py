@@ -1,6 +1,6 @@
 """Rules about rows that break what a table demands of them: NOT NULL, CHECK constraints, invariants, generated columns.
 
-What is asked of the rows stands in `delta/rows/` and `work/row_conditions.py`; here its answers become findings. Spec:
+What is asked of the rows stands in `delta/rows/` and `work/rows/row_conditions.py`; here answers become findings. Spec:
 Struct Field; CHECK Constraints; Column Invariants; Generated Columns.
 """
 

@@ -1,4 +1,4 @@
-"""Rules about column mapping in one metadata. Over versions: `mapping_history`; in adds: `mapping_keys`."""
+"""Rules about column mapping in one metadata. Over versions: `history.py`; in adds: `keys.py`."""
 
 from __future__ import annotations
 
