@@ -38,7 +38,7 @@ class Kind(Enum):
 class Option(NamedTuple):
     """How people see a field. Without a `kind` the value is of the type of the field as it is given. `spelled`: the
     name on the command line, where it is not that of the field; `policy`: the meaning in a fleet policy, where it
-    differs.
+    differs; `table_format`: the only format of tables that it is for.
     """
 
     meaning: str
@@ -50,6 +50,7 @@ class Option(NamedTuple):
     is_hidden: bool = False
     shows_default: bool = False
     policy: str | None = None
+    table_format: str | None = None
 
 
 def option(

@@ -1,4 +1,4 @@
-"""Run a change of a Paimon table's schema: plan, confirmation, result and next command."""
+"""A change of a Paimon table's schema: how it is made, and its result as sections, rows and documents."""
 
 from __future__ import annotations
 
@@ -6,29 +6,24 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import typer
-
-from deltacli.cli.confirmation import require_confirmation
-from deltacli.cli.invocation import invocation
-from deltacli.cli.options.run import Run
+from deltacli.cli.apply_change import SchemaEdit
 from deltacli.cli.render.columns import Column
 from deltacli.cli.render.json import envelope
 from deltacli.cli.render.sections import Section
 from deltacli.cli.results import Document, Emit, Grid, Result, RowGrid, line_of
-from deltacli.cli.terminal.interrupts import telling_commit
-from deltacli.cli.terminal.shell import again_with, again_without, quoted_table
+from deltacli.cli.terminal.shell import quoted_table
 from deltacli.cli.terminal.term import Style, Terminal
-from deltacli.errors import EXIT_FINDINGS, Refused
 from deltacli.operations.paimon.alter import AlterOutcome, AlterRequest, execute_alter, plan_alter, refusal_of
 from deltacli.paimon.casts import Loss
 from deltacli.paimon.schema_changes import Change, ChangeKind, dotted, sentence
 
 if TYPE_CHECKING:
+    from deltacli.cli.options.run import Run
     from deltacli.storage import Storage
 
 
 @dataclass
-class _AlterResult(Result):
+class AlterResult(Result):
     """The next version of a schema. `command` is the one that was given: `alter` or `widen-type`."""
 
     outcome: AlterOutcome
@@ -108,74 +103,21 @@ def _refusal(outcome: AlterOutcome) -> Iterator[str]:
 
 
 _MOST_IN_QUESTION = 5
-_OVERRIDES = {"alter.lossy": "--allow-lossy", "alter.in-options": "--with-options"}
-"""Options that accept what a guard refuses, by the code of the refusal."""
 
 
-def alter_paimon(
-    run: Run,
-    table: str,
-    storage: Storage,
-    request: AlterRequest,
-    command: str,
-    *,
-    dry_run: bool,
-    yes: bool,
-    check: bool = False,
-) -> None:
-    """Change the schema of a Paimon table after confirmation.
-
-    With `check` or `dry_run` only the plan is written. Raises Refused, and Exit where `check` found a change that is
-    due.
-    """
-    try:
-        _alter(run, table, storage, request, command, dry_run=dry_run, yes=yes, check=check)
-    except Refused as refusal:
-        if refusal.hint is None and (option := _OVERRIDES.get(refusal.code)) is not None:
-            refusal.hint = again_with(invocation.arguments, option)
-        raise
-
-
-def _alter(
-    run: Run,
-    table: str,
-    storage: Storage,
-    request: AlterRequest,
-    command: str,
-    *,
-    dry_run: bool,
-    yes: bool,
-    check: bool,
-) -> None:
-    if yes and not (dry_run or check):
-        _execute(run, table, storage, request, command)
-        return
-    planned = plan_alter(storage, run.engine, request, clock=run.clock)
-    if planned.refusal is not None:
-        _write(run, planned, command, is_dry=True)
-        raise refusal_of(planned)
-    if dry_run or check or planned.is_noop:
-        _write(run, planned, command, is_dry=dry_run or check)
-        if check and not planned.is_noop:
-            raise typer.Exit(EXIT_FINDINGS)
-        if dry_run and not planned.is_noop:
-            run.say_next(again_without(invocation.arguments, "--dry-run"))
-        return
-    what = f"change the schema of {storage.uri}: {_in_words(planned.changes)}"
-    require_confirmation(run, what, yes=yes, show_plan=lambda: _write(run, planned, command, is_dry=True))
-    _execute(run, table, storage, request, command)
-
-
-def _execute(run: Run, table: str, storage: Storage, request: AlterRequest, command: str) -> None:
-    with telling_commit():
-        outcome = execute_alter(storage, run.engine, request, clock=run.clock)
-    _write(run, outcome, command, is_dry=False)
-    if outcome.committed is not None:
-        run.say_next(f"deltacli history {quoted_table(table)} --limit 5")
-
-
-def _write(run: Run, outcome: AlterOutcome, command: str, *, is_dry: bool) -> None:
-    run.write(_AlterResult(outcome, command, is_dry))
+def altering(run: Run, name: str, storage: Storage, request: AlterRequest, command: str) -> SchemaEdit[AlterOutcome]:
+    """Return a change of the schema of a Paimon table. `command` is the one that was given: `alter` or `widen-type`."""
+    history = f"deltacli history {quoted_table(name)} --limit 5"
+    return SchemaEdit(
+        plan=lambda _: plan_alter(storage, run.engine, request, clock=run.clock),
+        make=lambda: execute_alter(storage, run.engine, request, clock=run.clock),
+        is_noop=lambda planned: planned.is_noop,
+        refusal=lambda planned: None if planned.refusal is None else refusal_of(planned),
+        question=lambda planned: f"change the schema of {storage.uri}: {_in_words(planned.changes)}",
+        result=lambda planned, is_dry: AlterResult(planned, command, is_dry),
+        next=lambda made: None if made.committed is None else history,
+        overrides={"alter.lossy": "--allow-lossy", "alter.in-options": "--with-options"},
+    )
 
 
 def _in_words(changes: Sequence[Change]) -> str:

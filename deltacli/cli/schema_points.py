@@ -2,67 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from deltacli.cli.options.chosen_version import note_findings, parse_moment_of
+from deltacli.cli.options.chosen_version import parse_moment_of
+from deltacli.cli.options.common_options import OF_DELTA, OF_PAIMON
 from deltacli.cli.options.run import Run
-from deltacli.cli.options.table_formats import given, on_its_format
+from deltacli.cli.options.table_formats import TablePoint, ask
 from deltacli.errors import NotATable, UsageError
 
 if TYPE_CHECKING:
     from deltacli.operations.paimon.snapshot import PaimonSnapshot
     from deltacli.operations.schemas.described import DescribedSchema
     from deltacli.operations.table.version import Snapshot
-    from deltacli.storage import Storage
 
 _KINDS = ("version", "schema", "snapshot", "tag", "branch")
 
 
-class SchemaPoint(NamedTuple):
-    """A point of a table; None means not named. `version` and `timestamp` are of Delta, the others of Paimon."""
-
-    version: int | None = None
-    timestamp: str | None = None
-    schema_id: int | None = None
-    snapshot_id: int | None = None
-    tag: str | None = None
-    branch: str | None = None
-    is_text: bool = False
-    """The point was given in one word, such as `schema:3`."""
+class SchemaPoint(TablePoint):
+    """A point whose schema is shown, compared or converted."""
 
     def open(self, run: Run, table: str) -> Snapshot | PaimonSnapshot:
         """Return the table at the point. Raises UsageError for points that exclude each other or of another format."""
-        at_ms = parse_moment_of(self.version, self.timestamp)
+        parse_moment_of(self.version, self.timestamp)
         if sum(one is not None for one in (self.schema_id, self.snapshot_id, self.tag)) > 1:
             raise UsageError("--schema-id, --snapshot-id and --tag exclude each other")
 
-        def of_delta(storage: Storage) -> Snapshot | PaimonSnapshot:
-            found = run.table_of(storage).snapshot(version=self.version, timestamp_ms=at_ms)
-            note_findings(run, found, at_ms)
-            return found
-
-        def of_paimon(storage: Storage) -> Snapshot | PaimonSnapshot:
-            from deltacli.operations.paimon.snapshot import Point, read_paimon_snapshot
-
-            point = Point(self.branch or "main", self.schema_id, self.snapshot_id, self.tag)
-            return read_paimon_snapshot(storage, run.engine, point)
-
-        return on_its_format(
+        kinds = {"version:": self.version, "schema:": self.schema_id, "snapshot:": self.snapshot_id, "tag:": self.tag}
+        named = {kind: value for kind, value in {**kinds, "branch:": self.branch}.items() if value is not None}
+        return ask(
             run,
             table,
-            delta=of_delta,
-            paimon=of_paimon,
-            of_delta=self._given("version", "timestamp"),
-            of_paimon=self._given("schema_id", "snapshot_id", "tag", "branch"),
+            lambda opened: opened.snapshot(self),
+            given={kind: OF_DELTA if kind == "version:" else OF_PAIMON for kind in named} if self.is_text else None,
         )
-
-    def _given(self, *names: str) -> Mapping[str, bool]:
-        """Return which parts were given, spelled as on the command line."""
-        found = {name: getattr(self, name) for name in names}
-        if self.is_text:
-            return {f"{name.removesuffix('_id')}:": value is not None for name, value in found.items()}
-        return given(**found)
 
     def describe(self, run: Run, table: str) -> DescribedSchema:
         """Return the schema at the point, or that in a file, in the columns of Paimon."""

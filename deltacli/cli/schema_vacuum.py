@@ -177,22 +177,17 @@ class SchemaVacuumOptions(NamedTuple):
     dry_run: bool
     yes: bool
 
-    def request(self) -> SchemaVacuumRequest:
-        """Return the request for a plan. Raises UsageError for an invalid duration."""
-        below = self.allow_below
-        return SchemaVacuumRequest(
-            self.branch or "main",
-            DEFAULT_RETENTION_MS if self.retention is None else parse_duration(self.retention, "--retention"),
-            None if below is None else parse_duration(below, "--allow-retention-below"),
-            DEFAULT_KEEP_LAST if self.keep_last is None else self.keep_last,
-        )
-
 
 def vacuum_schemas(run: Run, table: str, storage: Storage, options: SchemaVacuumOptions) -> None:
-    """Delete schema files that nothing needs. Raises PaimonTable without `--schemas`, and Refused."""
+    """Delete schema files that nothing needs. Raises UsageError, PaimonTable without `--schemas`, and Refused."""
     if not options.schemas:
         raise _of_data(storage)
-    request = options.request()
+    request = SchemaVacuumRequest(
+        options.branch or "main",
+        DEFAULT_RETENTION_MS if options.retention is None else parse_duration(options.retention, "--retention"),
+        None if options.allow_below is None else parse_duration(options.allow_below, "--allow-retention-below"),
+        DEFAULT_KEEP_LAST if options.keep_last is None else options.keep_last,
+    )
     plan = plan_schema_vacuum(storage, run.engine, request, now_ms=run.clock(), progress=run.progress_of(storage))
     if options.dry_run or plan.refusals or not plan.candidates:
         _show(run, plan, None, options, dry_run=options.dry_run or bool(plan.refusals))

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from deltacli.cli.apply_change import edit_schema
 from deltacli.cli.options.common_options import DryRunOption, TableArgument, YesOption
 from deltacli.cli.options.run import Run
-from deltacli.cli.options.table_formats import AllowLossyOption, BranchOption, given, on_its_format
+from deltacli.cli.options.table_formats import AllowLossyOption, BranchOption, ask
 from deltacli.errors import UsageError
 from deltacli.paimon.evolution.command_words import Verb
 
 if TYPE_CHECKING:
-    from deltacli.operations.paimon.alter import AlterRequest
     from deltacli.paimon.evolution.requests import SchemaChange
-    from deltacli.storage import Storage
 
 EXIT_CODES = (0, 2, 3, 4, 6, 7, 8, 70)
 
@@ -105,51 +104,44 @@ def alter(
       deltacli alter ./tbl set snapshot.time-retained=2h --yes
       deltacli alter ./tbl --apply changes.json --branch dev --yes
     """
-    options = given(
-        comment=comment,
-        default=default,
-        position=position,
-        not_null=not nullable,
-        keep_nullability=keep_nullability,
-        allow_lossy=allow_lossy,
-        with_options=with_options,
-        drop=remove,
-    )
+    options: dict[str, object] = {
+        "--comment": comment,
+        "--default": default,
+        "--position": position,
+        "--not-null": not nullable,
+        "--keep-nullability": keep_nullability,
+        "--allow-lossy": allow_lossy,
+        "--with-options": with_options,
+        "--drop": remove,
+    }
     _require_fitting(change, options, apply)
 
-    def on_paimon(storage: Storage) -> None:
-        from deltacli.cli.apply_alter import alter_paimon
+    def changes() -> tuple[SchemaChange, ...]:
         from deltacli.paimon.evolution.command_words import Details, changes_of
 
         if apply is not None:
-            changes = _read_changes(apply)
-        else:
-            assert change is not None
-            details = Details(comment, default, position, nullable, keep_nullability, remove)
-            changes = changes_of(change, words or [], details)
-        request = _request(changes, branch, allow_lossy=allow_lossy, with_options=with_options)
-        alter_paimon(run, table, storage, request, "alter", dry_run=dry_run, yes=yes)
+            return _read_changes(apply)
+        assert change is not None
+        details = Details(comment, default, position, nullable, keep_nullability, remove)
+        return changes_of(change, words or [], details)
 
-    on_its_format(
+    ask(
         run,
         table,
-        delta=lambda storage: _refuse_delta(storage, change),
-        paimon=on_paimon,
-        of_delta={},
-        of_paimon={},
+        lambda opened: edit_schema(
+            run,
+            opened.alter(
+                change=change, changes=changes, branch=branch, allow_lossy=allow_lossy, with_options=with_options
+            ),
+            dry_run=dry_run,
+            yes=yes,
+        ),
+        given={},  # a Delta table lacks the operation, which comes before its options
         writes=not dry_run,
     )
 
 
-def _request(
-    changes: tuple[SchemaChange, ...], branch: str | None, *, allow_lossy: bool, with_options: bool
-) -> AlterRequest:
-    from deltacli.operations.paimon.alter import AlterRequest
-
-    return AlterRequest(changes, branch or "main", allow_lossy, with_options)
-
-
-def _require_fitting(change: Verb | None, options: Mapping[str, bool], apply: str | None) -> None:
+def _require_fitting(change: Verb | None, options: Mapping[str, object], apply: str | None) -> None:
     """Raise UsageError for options that do not belong to the change, and without exactly one kind of changes."""
     if (change is None) == (apply is None):
         raise UsageError(
@@ -157,8 +149,8 @@ def _require_fitting(change: Verb | None, options: Mapping[str, bool], apply: st
             facts={"expected": f"{_VERBS.replace('|', ', ')}, or --apply FILE"},
             hint="deltacli alter --help",
         )
-    for option, is_given in options.items():
-        if not is_given or (change is None and option in _OF_FILES) or change in _OF_VERBS[option]:
+    for option, value in options.items():
+        if value in (None, False) or (change is None and option in _OF_FILES) or change in _OF_VERBS[option]:
             continue
         verbs = " and ".join(_OF_VERBS[option])
         raise UsageError(f"{option} is an option of {verbs}, not of {change or '--apply'}")
@@ -179,32 +171,3 @@ def _read_changes(name: str) -> tuple[SchemaChange, ...]:
     if len(data) > MAX_CHANGES_BYTES:
         raise UsageError(f"{name} has more than {MAX_CHANGES_BYTES:,} bytes", code="usage.change")
     return read_changes(data)
-
-
-_ENGINE = "ALTER TABLE of an engine, such as Spark SQL"
-_ON_DELTA: Mapping[Verb | None, tuple[str, str | None]] = {
-    Verb.TYPE: ("deltacli widen-type", "deltacli widen-type {table} COLUMN TYPE"),
-    Verb.SET: ("deltacli properties", "deltacli properties {table} set KEY=VALUE"),
-    Verb.UNSET: ("deltacli properties", "deltacli properties {table} unset KEY"),
-}
-"""What does the change on a Delta table, and the command."""
-
-
-def _refuse_delta(storage: Storage, change: Verb | None) -> NoReturn:
-    """Raise UsageError that names what does the change on a Delta table; PaimonTable, or NotATable, for others."""
-    from deltacli.errors import NotATable
-    from deltacli.operations.paimon.table_files import require_paimon
-    from deltacli.operations.table.find_log import list_log
-
-    try:
-        list_log(storage)
-    except NotATable:
-        require_paimon(storage)
-        raise
-    instead, hint = _ON_DELTA.get(change, (_ENGINE, None))
-    raise UsageError(
-        "alter works on Paimon tables, and this is a Delta table",
-        code="usage.table-format",
-        facts={"path": storage.uri, "instead": instead},
-        hint=hint,
-    )

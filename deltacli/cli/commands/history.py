@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 import typer
 
 from deltacli.cli.invocation import invocation
-from deltacli.cli.options.common_options import TableArgument
+from deltacli.cli.options.common_options import OF_DELTA, TableArgument
 from deltacli.cli.options.rows import ColumnsOption, LimitOption, settle_limit
 from deltacli.cli.options.run import Run
-from deltacli.cli.options.table_formats import BranchOption, RefsOption, on_its_format
+from deltacli.cli.options.table_formats import BranchOption, DeltaHandle, PaimonHandle, RefsOption, ask
 from deltacli.cli.render.columns import DRAWN_ROWS, Column, choose, usual
 from deltacli.cli.render.history_columns import HistoryLine, history_columns, key_of_commit_info, keys_of_commit_info
 from deltacli.cli.render.json import envelope
@@ -26,7 +26,6 @@ from deltacli.errors import UsageError
 if TYPE_CHECKING:
     from deltacli.operations.paimon.history import PaimonHistory
     from deltacli.operations.read.history import History, HistoryItem
-    from deltacli.storage import Storage
 
 EXIT_CODES = (0, 2, 3, 7, 70)
 _NAMED = 5
@@ -37,7 +36,7 @@ def history(
     table: TableArgument,
     limit: LimitOption = None,
     counts: Annotated[
-        bool, typer.Option("--counts", help="Read the file actions, too, and count files and bytes.")
+        bool, typer.Option("--counts", help="Read the file actions, too, and count files and bytes."), OF_DELTA
     ] = False,
     columns: ColumnsOption = None,
     branch: BranchOption = None,
@@ -60,49 +59,37 @@ def history(
       deltacli history ./paimon_tbl --branch dev
     """
     most = settle_limit(run, limit)
-    on_its_format(
-        run,
-        table,
-        delta=lambda storage: _show_commits(run, table, storage, most, columns, counts=counts),
-        paimon=lambda storage: _show_schemas(run, table, storage, most, columns, branch, with_manifests=refs),
-        of_delta={"--counts": counts},
-        of_paimon={"--branch": branch is not None, "--no-refs": not refs},
-    )
+
+    def show(opened: DeltaHandle | PaimonHandle) -> None:
+        if isinstance(opened, DeltaHandle):
+            _show_commits(run, opened, most, columns, counts=counts)
+        else:
+            _show_schemas(run, opened, most, columns, branch, refs=refs)
+
+    ask(run, table, show)
 
 
-def _show_commits(run: Run, table: str, storage: Storage, limit: int, columns: str | None, *, counts: bool) -> None:
-    """Show the commits of a Delta table."""
-    from deltacli.operations.read.history import read_history
-
+def _show_commits(run: Run, opened: DeltaHandle, limit: int, columns: str | None, *, counts: bool) -> None:
     available = history_columns(run.clock(), counts=counts)
     others = keys_of_commit_info(columns, available)
     chosen = choose([*available, *others], columns)
-    found = read_history(storage, run.engine, limit=limit, counts=counts, progress=run.progress)
+    found = opened.history(limit=limit, counts=counts)
     run.write(HistoryResult(found, chosen if columns else available, is_chosen=bool(columns)))
     _note_absent(run, found, others)
-    _say_what_next(run, table, found)
+    _say_what_next(run, opened.name, found)
 
 
 def _show_schemas(
-    run: Run, table: str, storage: Storage, limit: int, columns: str | None, branch: str | None, *, with_manifests: bool
+    run: Run, opened: PaimonHandle, limit: int, columns: str | None, branch: str | None, *, refs: bool
 ) -> None:
-    """Show the schemas and snapshots of a Paimon table."""
     from deltacli.cli.render.paimon.history import PaimonHistoryResult, paimon_history_columns
-    from deltacli.operations.paimon.history import read_paimon_history
 
     if columns is not None and run.format.errors_are_json:
         raise UsageError("--columns is not available for JSON of a Paimon table", hint="omit --columns")
     chosen = choose(paimon_history_columns(run.clock()), columns)
-    found = read_paimon_history(
-        storage,
-        run.engine,
-        branch=branch or "main",
-        limit=limit,
-        with_manifests=with_manifests,
-        progress=run.progress,
-    )
+    found = opened.history(limit=limit, branch=branch, refs=refs)
     run.write(PaimonHistoryResult(found, chosen, is_chosen=bool(columns)))
-    _say_what_next_of_schemas(run, table, found)
+    _say_what_next_of_schemas(run, opened.name, found)
 
 
 @dataclass

@@ -11,17 +11,19 @@ import typer
 from deltacli.cli.formats import PARQUET, RowFormat
 from deltacli.cli.invocation import invocation
 from deltacli.cli.options.chosen_version import note_findings, parse_moment_of
-from deltacli.cli.options.common_options import TableArgument, TimestampOption, VersionOption
+from deltacli.cli.options.common_options import OF_DELTA, TableArgument, TimestampOption, VersionOption
 from deltacli.cli.options.rows import ColumnsOption, LimitOption, require_file, settle_limit, write_directory
 from deltacli.cli.options.run import Run
 from deltacli.cli.options.table_formats import (
     BranchOption,
     DdlOption,
+    DeltaHandle,
+    PaimonHandle,
     SchemaIdOption,
     SnapshotIdOption,
+    TablePoint,
     TagOption,
-    given,
-    on_its_format,
+    ask,
 )
 from deltacli.cli.terminal.shell import again_with, again_without_limit, quoted_table
 from deltacli.errors import UsageError
@@ -29,20 +31,27 @@ from deltacli.errors import UsageError
 if TYPE_CHECKING:
     from deltacli.api.table import Table
     from deltacli.operations.table.version import Snapshot
-    from deltacli.storage import Storage
 
 EXIT_CODES = (0, 2, 3, 4, 7, 70)
 FORMATS = RowFormat
 RUNS_ON_CLUSTER = True
 
-Files = Annotated[bool, typer.Option("--files", help="List the live files instead.")]
-Tombstones = Annotated[bool, typer.Option("--tombstones", help="List the tombstones instead, including expired ones.")]
+Files = Annotated[bool, typer.Option("--files", help="List the live files instead."), OF_DELTA]
+Tombstones = Annotated[
+    bool, typer.Option("--tombstones", help="List the tombstones instead, including expired ones."), OF_DELTA
+]
 Schema = Annotated[bool, typer.Option("--schema", help="Show the schema as a tree instead.")]
 Mapping = Annotated[
-    bool, typer.Option("--mapping", help="Show the ids and physical names of column mapping; requires --schema.")
+    bool,
+    typer.Option("--mapping", help="Show the ids and physical names of column mapping; requires --schema."),
+    OF_DELTA,
 ]
-Counts = Annotated[bool, typer.Option("--counts", help="Show only the numbers of files, rows, bytes and tombstones.")]
-Digest = Annotated[bool, typer.Option("--digest", help="Add SHA-256 digests of the live files and tombstones.")]
+Counts = Annotated[
+    bool, typer.Option("--counts", help="Show only the numbers of files, rows, bytes and tombstones."), OF_DELTA
+]
+Digest = Annotated[
+    bool, typer.Option("--digest", help="Add SHA-256 digests of the live files and tombstones."), OF_DELTA
+]
 
 
 def snapshot(
@@ -57,8 +66,8 @@ def snapshot(
     mapping: Mapping = False,
     counts: Counts = False,
     digest: Digest = False,
-    limit: LimitOption = None,
-    columns: ColumnsOption = None,
+    limit: Annotated[LimitOption, OF_DELTA] = None,
+    columns: Annotated[ColumnsOption, OF_DELTA] = None,
     schema_id: SchemaIdOption = None,
     snapshot_id: SnapshotIdOption = None,
     tag: TagOption = None,
@@ -83,23 +92,22 @@ def snapshot(
       deltacli snapshot ./paimon_tbl --schema-id 3 --ddl
     """
     at_ms = parse_moment_of(version, timestamp)
-    views = {"files": files, "tombstones": tombstones, "mapping": mapping, "counts": counts, "digest": digest}
-    rows = {"limit": limit, "columns": columns}
     wanted = _Wanted(version, at_ms, files, tombstones, schema, mapping, counts, digest, limit, columns)
     _require_one_view(run, table, wanted)
-    point = {"schema_id": schema_id, "snapshot_id": snapshot_id, "tag": tag}
-    if sum(one is not None for one in point.values()) > 1:
+    if sum(one is not None for one in (schema_id, snapshot_id, tag)) > 1:
         raise UsageError("--schema-id, --snapshot-id and --tag exclude each other")
-    on_its_format(
-        run,
-        table,
-        delta=lambda storage: _show_state(run, table, run.table_of(storage), wanted),
-        paimon=lambda storage: _show_point(
-            run, table, storage, (branch, schema_id, snapshot_id, tag), schema=schema, ddl=ddl
-        ),
-        of_delta=given(version=version, timestamp=timestamp, **views, **rows),
-        of_paimon=given(branch=branch, ddl=ddl, **point),
-    )
+
+    def show(opened: DeltaHandle | PaimonHandle) -> None:
+        if isinstance(opened, DeltaHandle):
+            _show_state(run, table, opened.table, wanted)
+            return
+        from deltacli.cli.render.paimon.snapshot import PaimonSchemaResult, PaimonSnapshotResult
+
+        found = opened.snapshot(TablePoint(None, None, schema_id, snapshot_id, tag, branch))
+        run.write(PaimonSchemaResult(found, as_ddl=ddl) if schema or ddl else PaimonSnapshotResult(found))
+        run.say_next(f"deltacli history {quoted_table(table)}")
+
+    ask(run, table, show)
 
 
 def _require_one_view(run: Run, table: str, wanted: _Wanted) -> None:
@@ -128,25 +136,6 @@ class _Wanted(NamedTuple):
     digest: bool
     limit: int | None
     columns: str | None
-
-
-def _show_point(
-    run: Run,
-    table: str,
-    storage: Storage,
-    point: tuple[str | None, int | None, int | None, str | None],
-    *,
-    schema: bool,
-    ddl: bool,
-) -> None:
-    """Show a Paimon table at a point: branch, schema, snapshot, tag."""
-    from deltacli.cli.render.paimon.snapshot import PaimonSchemaResult, PaimonSnapshotResult
-    from deltacli.operations.paimon.snapshot import Point, read_paimon_snapshot
-
-    branch, schema_id, snapshot_id, tag = point
-    found = read_paimon_snapshot(storage, run.engine, Point(branch or "main", schema_id, snapshot_id, tag))
-    run.write(PaimonSchemaResult(found, as_ddl=ddl) if schema or ddl else PaimonSnapshotResult(found))
-    run.say_next(f"deltacli history {quoted_table(table)}")
 
 
 def _show_state(run: Run, table: str, opened: Table, wanted: _Wanted) -> None:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from deltacli.cli.confirmation import require_confirmation, require_now_is_not_ahead
 from deltacli.cli.invocation import invocation
 from deltacli.cli.options.asked import Asked
-from deltacli.cli.options.common_options import DryRunOption, TableArgument, YesOption
+from deltacli.cli.options.common_options import OF_DELTA, OF_PAIMON, DryRunOption, TableArgument, YesOption
 from deltacli.cli.options.run import Run
-from deltacli.cli.options.table_formats import BranchOption, given, on_its_format
+from deltacli.cli.options.table_formats import BranchOption, DeltaHandle, PaimonHandle, ask
 from deltacli.cli.options.targets import require_target
 from deltacli.cli.terminal.interrupts import Interrupted
 from deltacli.cli.terminal.shell import again, again_with, again_without, quoted, quoted_table
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from deltacli.api.table import Table
     from deltacli.operations.vacuum.deleting import Record
     from deltacli.operations.vacuum.plan import VacuumPlan
-    from deltacli.storage import Storage
 
 EXIT_CODES = (0, 2, 3, 4, 5, 6, 7, 8, 70)
 RUNS_ON_CLUSTER = True
@@ -37,12 +36,19 @@ class VacuumOptions:
     """What the command does with the plan; of Paimon tables, which schemas it deletes."""
 
     files: bool = option("List every file to delete; csv and ndjson always do.", default=False)
-    save_plan: str | None = option("Write the plan to a Parquet file and delete nothing.", "FILE")
-    apply: str | None = option("Execute a saved plan, or resume it.", "FILE")
-    explain: str | None = option("Show why one file is kept or deleted; change nothing.", "PATH")
-    schemas: bool = option("Delete schema files of a Paimon table that nothing needs.", default=False)
+    save_plan: str | None = option(
+        "Write the plan to a Parquet file and delete nothing.", "FILE", table_format=OF_DELTA
+    )
+    apply: str | None = option("Execute a saved plan, or resume it.", "FILE", table_format=OF_DELTA)
+    explain: str | None = option("Show why one file is kept or deleted; change nothing.", "PATH", table_format=OF_DELTA)
+    schemas: bool = option(
+        "Delete schema files of a Paimon table that nothing needs.", default=False, table_format=OF_PAIMON
+    )
     keep_last: int | None = option(
-        "Keep the last K schemas of a Paimon table, whatever their age.  [default: 10]", "K", Kind.COUNT
+        "Keep the last K schemas of a Paimon table, whatever their age.  [default: 10]",
+        "K",
+        Kind.COUNT,
+        table_format=OF_PAIMON,
     )
     branch: BranchOption = None
     dry_run: DryRunOption = False
@@ -75,23 +81,22 @@ def vacuum(run: Run, table: TableArgument, *, asked: Asked[VacuumRequest], how: 
     if request.commit_metadata and not request.log_entries:
         raise UsageError("--commit-metadata and --no-log-entries exclude each other")
 
-    def vacuum_files_of_schemas(storage: Storage) -> None:
+    def use(opened: DeltaHandle | PaimonHandle) -> None:
+        if isinstance(opened, DeltaHandle):
+            _VacuumCommand(run, table, opened.table, request, how).carry_out()
+            return
         from deltacli.cli.schema_vacuum import SchemaVacuumOptions, vacuum_schemas
 
         limits = asked.values.get("retention_ms"), asked.values.get("allow_retention_below_ms")
         options = SchemaVacuumOptions(how.schemas, how.branch, *limits, how.keep_last, how.files, how.dry_run, how.yes)
-        vacuum_schemas(run, table, storage, options)
+        vacuum_schemas(run, table, opened.storage, options)
 
-    on_its_format(
+    of_delta = asked.given(but=("retention_ms", "allow_retention_below_ms"))
+    ask(
         run,
         table,
-        delta=lambda storage: _VacuumCommand(run, table, run.table_of(storage), request, how).carry_out(),
-        paimon=vacuum_files_of_schemas,
-        of_delta={
-            **dict.fromkeys(asked.given(but=("retention_ms", "allow_retention_below_ms")), True),
-            **given(save_plan=how.save_plan, apply=how.apply, explain=how.explain),
-        },
-        of_paimon=given(schemas=how.schemas, keep_last=how.keep_last, branch=how.branch),
+        use,
+        given={**dict.fromkeys(of_delta, OF_DELTA), **run.of_one_format},
         writes=not how.dry_run and how.save_plan is None and how.explain is None,
     )
 

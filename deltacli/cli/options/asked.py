@@ -73,6 +73,18 @@ def made_of(hint: object, options: Parameters, values: Mapping[str, Any]) -> Any
     return asked if get_origin(hint) is Asked else asked.request()
 
 
+def given_of_one_format(options: Iterable[inspect.Parameter], values: Mapping[str, object]) -> dict[str, str]:
+    """Return the given options that work on one format only, as they are spelled, with the format."""
+    found = {}
+    for option in options:
+        declared: Sequence[Any] = getattr(option.annotation, "__metadata__", ())
+        value = values[option.name]
+        if len(declared) > 1 and _is_given(value, option):
+            spelled, _, negated = declared[0].default.partition("/")  # typer keeps the first name there
+            found[negated if value is False else spelled] = declared[1]
+    return found
+
+
 def _is_given(value: object, option: inspect.Parameter) -> bool:
     return value is not option.default and value != []
 
@@ -105,7 +117,8 @@ def _parameter(one: Field[Any], hint: Any) -> inspect.Parameter:
         show_default=shows_default,
     )
     default = False if option.kind is Kind.OPPOSITE else one.default if shows_default else None
-    return _keyword(one.name, Annotated[kind, settings], default)
+    marked = Annotated[kind, settings, option.table_format] if option.table_format else Annotated[kind, settings]
+    return _keyword(one.name, marked, default)
 
 
 def _type_of(option: Option, hint: Any) -> Any:  # Any: annotations

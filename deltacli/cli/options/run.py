@@ -27,7 +27,7 @@ from deltacli.cli.formats import (
     format_named,
 )
 from deltacli.cli.invocation import invocation
-from deltacli.cli.options.asked import made_of, options_of
+from deltacli.cli.options.asked import given_of_one_format, made_of, options_of
 from deltacli.cli.options.configuration import (
     Variable,
     one_of,
@@ -79,10 +79,6 @@ def _format_options(formats: type[StrEnum]) -> dict[str, Any]:  # Any: annotatio
     }
 
 
-def _shared_options(formats: type[StrEnum]) -> dict[str, Any]:  # Any: annotations
-    return {**_format_options(formats), **GLOBAL_OPTIONS}
-
-
 class ReaderGoneError(Exception):
     """The reader of stdout has closed it; not an error."""
 
@@ -112,6 +108,8 @@ class Run:
     """Notes go to a terminal that shows colour."""
     engine_settings: EngineSettings | None = None
     """None for a command that runs only in this process."""
+    of_one_format: dict[str, str] = field(default_factory=dict)
+    """The given options that work on one format only, with the format."""
     _stores: list[Stores] = field(default_factory=list)
     """All that were made. The first one is that of the run."""
     _engines: list[Engine] = field(default_factory=list)
@@ -298,16 +296,15 @@ def with_shared_options(
     hints = get_type_hints(command, include_extras=True)
     requests: dict[str, Mapping[str, inspect.Parameter]] = {}
     own = []
-    for name, parameter in inspect.signature(command).parameters.items():
-        if name == "run":
-            continue
+    for name, parameter in [*inspect.signature(command).parameters.items()][1:]:
         if (found := options_of(hints[name])) is None:
             own.append(parameter.replace(annotation=hints[name]))
         else:
             requests[name] = found
             own += found.values()
     names = {parameter.name for parameter in own}
-    declared = {name: declared for name, declared in _shared_options(formats).items() if name not in names}
+    shared_by_all = {**_format_options(formats), **GLOBAL_OPTIONS}
+    declared = {name: annotation for name, annotation in shared_by_all.items() if name not in names}
     if runs_on_cluster:
         from deltacli.cli.options.cluster import CLUSTER_OPTIONS
 
@@ -322,6 +319,7 @@ def with_shared_options(
     def invoke(**options: Any) -> None:  # Any: values parsed by typer
         run = make_run(formats=formats, names_choose=names_choose, **{name: options.pop(name) for name in declared})
         try:
+            run.of_one_format.update(given_of_one_format(own, options))
             for name, found in requests.items():
                 options[name] = made_of(hints[name], found, {field: options.pop(field) for field in found})
             command(run, **options)
@@ -388,7 +386,7 @@ def make_run(
         format=chosen,
         output=output,
         clock=fixed_clock(parse_moment("--now", now, invocation.arguments)) if now is not None else system_clock,
-        storage_options=_storage_options(settings, storage_option),
+        storage_options=settings.get("storage_options", {}) | dict(map(parse_storage_option, storage_option or [])),
         terminal=detect_terminal(colours, to_file=output not in (None, "-")),
         quiet=is_quiet,
         verbosity=verbose,
@@ -446,11 +444,6 @@ def _progress_choice(
         or one_of(ProgressChoice, settings.get("progress"), f"progress {configuration}")
         or ProgressChoice.AUTO
     )
-
-
-def _storage_options(settings: Mapping[str, Any], given: list[str] | None) -> dict[str, str]:  # Any: TOML values
-    """Return the options of the store; the command line overrides the configuration. Raises UsageError."""
-    return {**settings.get("storage_options", {}), **dict(map(parse_storage_option, given or []))}
 
 
 def _format_of_name(output: str, formats: type[StrEnum], given: str | None) -> Format | None:

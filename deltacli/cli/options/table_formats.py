@@ -1,39 +1,58 @@
-"""The format of a table, Delta or Paimon, for commands that work on both, and the options of one of them."""
+"""A table of either format for a command: the same operations on each, and the options of Paimon tables.
+
+`ask` refuses the options of the other format. An operation that a format lacks is a method that raises UsageError.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, NoReturn, TypeVar
 
 import typer
 
+from deltacli.cli.options.common_options import OF_DELTA, OF_PAIMON
 from deltacli.cli.options.global_options import TableFormat
 from deltacli.errors import PaimonTable, UsageError
 
 if TYPE_CHECKING:
+    from deltacli.api.table import Table
+    from deltacli.cli.apply_change import SchemaEdit
     from deltacli.cli.options.run import Run
+    from deltacli.operations.change.widen_type import WideningOutcome
+    from deltacli.operations.paimon.alter import AlterOutcome
+    from deltacli.operations.paimon.history import PaimonHistory
+    from deltacli.operations.paimon.snapshot import PaimonSnapshot
+    from deltacli.operations.read.history import History
+    from deltacli.operations.table.version import Snapshot
+    from deltacli.paimon.evolution.requests import SchemaChange
     from deltacli.storage import Storage
 
 BranchOption = Annotated[
     str | None,
     typer.Option("--branch", metavar="B", help="Branch of a Paimon table.  [default: main]", show_default=False),
+    OF_PAIMON,
 ]
 SchemaIdOption = Annotated[
     int | None,
     typer.Option("--schema-id", metavar="N", help="Use this schema of a Paimon table.", show_default=False),
+    OF_PAIMON,
 ]
 SnapshotIdOption = Annotated[
     int | None,
     typer.Option(
         "--snapshot-id", metavar="N", help="Use this snapshot of a Paimon table and its schema.", show_default=False
     ),
+    OF_PAIMON,
 ]
 TagOption = Annotated[
     str | None,
     typer.Option("--tag", metavar="T", help="Use this tag of a Paimon table and its schema.", show_default=False),
+    OF_PAIMON,
 ]
 DdlOption = Annotated[
-    bool, typer.Option("--ddl", help="Show the schema of a Paimon table as CREATE TABLE of Flink SQL instead.")
+    bool,
+    typer.Option("--ddl", help="Show the schema of a Paimon table as CREATE TABLE of Flink SQL instead."),
+    OF_PAIMON,
 ]
 RefsOption = Annotated[
     bool,
@@ -42,58 +61,174 @@ RefsOption = Annotated[
         help="Read the manifests of a Paimon table to find the users of each schema.  [default: --refs]",
         show_default=False,
     ),
+    OF_PAIMON,
 ]
 AllowLossyOption = Annotated[
     bool,
     typer.Option("--allow-lossy", help="Accept changes of a Paimon table after which stored values are read changed."),
+    OF_PAIMON,
 ]
 
 Answer = TypeVar("Answer")
 
+_ENGINE = "ALTER TABLE of an engine, such as Spark SQL"
+_ALTERS: Mapping[str | None, tuple[str, str | None]] = {
+    "type": ("deltacli widen-type", "deltacli widen-type {table} COLUMN TYPE"),
+    "set": ("deltacli properties", "deltacli properties {table} set KEY=VALUE"),
+    "unset": ("deltacli properties", "deltacli properties {table} unset KEY"),
+}
+"""What does a change of `alter` on a Delta table, and the command."""
 
-def on_its_format(
+
+class TablePoint(NamedTuple):
+    """A point of a table; None means not named. `version` and `timestamp` are of Delta, the others of Paimon."""
+
+    version: int | None = None
+    timestamp: str | None = None
+    schema_id: int | None = None
+    snapshot_id: int | None = None
+    tag: str | None = None
+    branch: str | None = None
+    is_text: bool = False
+    """The point was given in one word, such as `schema:3`."""
+
+
+class DeltaHandle(NamedTuple):
+    """A Delta table; `name` is the table as the user wrote it."""
+
+    run: Run
+    name: str
+    storage: Storage
+
+    @property
+    def table(self) -> Table:
+        return self.run.table_of(self.storage)
+
+    def history(self, *, limit: int, counts: bool) -> History:
+        """Return the newest `limit` commits."""
+        from deltacli.operations.read.history import read_history
+
+        return read_history(self.storage, self.run.engine, limit=limit, counts=counts, progress=self.run.progress)
+
+    def snapshot(self, point: TablePoint) -> Snapshot:
+        """Return the table at a version or a time."""
+        from deltacli.cli.options.chosen_version import note_findings, parse_moment_of
+
+        at_ms = parse_moment_of(point.version, point.timestamp)
+        found = self.table.snapshot(version=point.version, timestamp_ms=at_ms)
+        note_findings(self.run, found, at_ms)
+        return found
+
+    def alter(self, *, change: str | None, **_: object) -> NoReturn:
+        """Raise UsageError that names what does the change; PaimonTable, or NotATable, for others."""
+        from deltacli.errors import NotATable
+        from deltacli.operations.paimon.table_files import require_paimon
+        from deltacli.operations.table.find_log import list_log
+
+        try:
+            list_log(self.storage)
+        except NotATable:
+            require_paimon(self.storage)
+            raise
+        instead, hint = _ALTERS.get(change, (_ENGINE, None))
+        raise UsageError(
+            "alter works on Paimon tables, and this is a Delta table",
+            code="usage.table-format",
+            facts={"path": self.storage.uri, "instead": instead},
+            hint=hint,
+        )
+
+    def widen_type(self, words: Sequence[str], **options: Any) -> SchemaEdit[WideningOutcome]:
+        """Return the change that gives columns wider types. Raises UsageError."""
+        from deltacli.cli.render.widening import widening
+        from deltacli.delta.log.commit_metadata import parse_commit_metadata
+        from deltacli.operations.change.widen_type import WidenRequest
+
+        added_keys = parse_commit_metadata(options["commit_metadata"] or [])
+        guards = {name: options[name] for name in ("enable", "upgrade_protocol", "check_files")}
+        request = WidenRequest.parse(words, commit_metadata=added_keys, **guards)
+        return widening(self.table, self.name, request)
+
+
+class PaimonHandle(NamedTuple):
+    """A Paimon table; `name` is the table as the user wrote it."""
+
+    run: Run
+    name: str
+    storage: Storage
+
+    def history(self, *, limit: int, branch: str | None, refs: bool) -> PaimonHistory:
+        """Return the newest `limit` schemas and snapshots."""
+        from deltacli.operations.paimon.history import read_paimon_history
+
+        store, engine, progress = self.storage, self.run.engine, self.run.progress
+        at = branch or "main"
+        return read_paimon_history(store, engine, branch=at, limit=limit, with_manifests=refs, progress=progress)
+
+    def snapshot(self, point: TablePoint) -> PaimonSnapshot:
+        """Return the table at a schema, a snapshot or a tag."""
+        from deltacli.operations.paimon.snapshot import Point, read_paimon_snapshot
+
+        at = Point(point.branch or "main", point.schema_id, point.snapshot_id, point.tag)
+        return read_paimon_snapshot(self.storage, self.run.engine, at)
+
+    def alter(
+        self,
+        *,
+        changes: Callable[[], tuple[SchemaChange, ...]],
+        branch: str | None,
+        allow_lossy: bool,
+        with_options: bool = False,
+        command: str = "alter",
+        **_: object,
+    ) -> SchemaEdit[AlterOutcome]:
+        """Return the change of the schema. Raises UsageError."""
+        from deltacli.cli.apply_alter import altering
+        from deltacli.operations.paimon.alter import AlterRequest
+
+        request = AlterRequest(changes(), branch or "main", allow_lossy, with_options)
+        return altering(self.run, self.name, self.storage, request, command)
+
+    def widen_type(
+        self, words: Sequence[str], *, branch: str | None, allow_lossy: bool, **_: object
+    ) -> SchemaEdit[AlterOutcome]:
+        """Return the change that gives columns wider types. Raises UsageError."""
+        from deltacli.paimon.evolution.command_words import widening
+
+        return self.alter(changes=lambda: widening(words), branch=branch, allow_lossy=allow_lossy, command="widen-type")
+
+
+def ask(
     run: Run,
     table: str,
+    use: Callable[[DeltaHandle | PaimonHandle], Answer],
     *,
-    delta: Callable[[Storage], Answer],
-    paimon: Callable[[Storage], Answer],
-    of_delta: Mapping[str, bool],
-    of_paimon: Mapping[str, bool],
+    given: Mapping[str, str] | None = None,
     writes: bool = False,
 ) -> Answer:
-    """Call the function for the format of a table. `of_delta` and `of_paimon` are options of one format: whether they
-    were given. `writes`: the function changes the table.
+    """Return what `use` makes of the table. `writes`: it changes the table.
 
-    A table is taken for a Delta table first, which costs no request. Raises UsageError for an option of the other
-    format.
+    A table is taken for a Delta table first, which costs no request; so `use` is called again for a Paimon table.
+    Raises UsageError for an option of the other format. `given` are the given options of one format, with the format;
+    None: those of the run.
     """
+    options = run.of_one_format if given is None else given
     storage = run.open_either(table, writes=writes)
-    if run.table_format is TableFormat.PAIMON or (run.table_format is None and _is_only_paimon(storage, of_paimon)):
-        _refuse(of_delta, "Delta")
-        return paimon(storage)
-    _refuse(of_paimon, "Paimon")
-    try:
-        return delta(storage)
-    except PaimonTable:
-        if run.table_format is not None:
-            raise
-    _refuse(of_delta, "Delta")
-    return paimon(storage)
+    may_be_delta = run.table_format is not TableFormat.PAIMON
+    if may_be_delta and run.table_format is None and OF_PAIMON in options.values():
+        from deltacli.operations.paimon.table_files import is_paimon
+        from deltacli.storage import PathKind
 
-
-def given(**options: object) -> Mapping[str, bool]:
-    """Return which options were given, by their names on the command line. None and False mean that one was not."""
-    return {f"--{name.replace('_', '-')}": value is not None and value is not False for name, value in options.items()}
-
-
-def _is_only_paimon(storage: Storage, of_paimon: Mapping[str, bool]) -> bool:
-    """Return True for a Paimon table, if an option of Paimon was given; else this is not looked up."""
-    if not any(of_paimon.values()):
-        return False
-    from deltacli.operations.paimon.table_files import is_paimon
-    from deltacli.storage import PathKind
-
-    return storage.kind_of("") is PathKind.DIRECTORY and is_paimon(storage)
+        may_be_delta = not (storage.kind_of("") is PathKind.DIRECTORY and is_paimon(storage))
+    if may_be_delta:
+        _refuse(options, OF_PAIMON)
+        try:
+            return use(DeltaHandle(run, table, storage))
+        except PaimonTable:
+            if run.table_format is not None:
+                raise
+    _refuse(options, OF_DELTA)
+    return use(PaimonHandle(run, table, storage))
 
 
 _POINTS: Mapping[str, str] = {
@@ -105,9 +240,9 @@ _POINTS: Mapping[str, str] = {
 """How a point of a table is named, and how in the other format."""
 
 
-def _refuse(options: Mapping[str, bool], table_format: str) -> None:
-    """Raise UsageError if an option of the other format was given."""
-    for option, is_given in options.items():
-        if is_given:
+def _refuse(given: Mapping[str, str], table_format: str) -> None:
+    """Raise UsageError for an option of a format that is not that of the table."""
+    for option, needed in given.items():
+        if needed == table_format:
             facts = {"instead": _POINTS[option]} if option in _POINTS else {}
             raise UsageError(f"{option} works on {table_format} tables only", code="usage.table-format", facts=facts)

@@ -1,23 +1,68 @@
-"""What widening columns would do, or did, for the eye."""
+"""Widening columns of a Delta table: how it is made, and its result."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from deltacli.cli.apply_change import SchemaEdit
 from deltacli.cli.render.sections import Section
+from deltacli.cli.results import Outcome
+from deltacli.cli.terminal.shell import quoted_table
 from deltacli.cli.terminal.term import Style
+from deltacli.operations.change.widen_type import (
+    WideningOutcome,
+    WidenRequest,
+    execute_widen_type,
+    plan_widen_type,
+    refusal_error,
+)
 from deltacli.units import format_size, plural
 
 if TYPE_CHECKING:
+    from deltacli.api.table import Table
     from deltacli.cli.render.terminal.console import Canvas
     from deltacli.delta.log.commit_lines import Action
     from deltacli.delta.protocol.clients import ClientAccess
     from deltacli.delta.schema.widening_plan import PlannedChange
-    from deltacli.operations.change.widen_type import WideningOutcome
 
 
-def widening_sections(outcome: WideningOutcome, *, dry_run: bool) -> list[Section]:
+_CSV = ("column", "fromType", "toType", "allowed")
+
+
+def widening(table: Table, name: str, request: WidenRequest) -> SchemaEdit[WideningOutcome]:
+    """Return the change that gives columns wider types; `name` is the table as the user wrote it."""
+    return SchemaEdit(
+        plan=lambda with_impact: plan_widen_type(table, request, with_impact=with_impact),
+        make=lambda: execute_widen_type(table, request),
+        is_noop=lambda planned: planned.plan.is_noop,
+        refusal=lambda planned: refusal_error(planned.refusals) if planned.refusals else None,
+        question=_question,
+        result=_result,
+        next=lambda made: None if made.committed_version is None else f"deltacli checkpoint {quoted_table(name)}",
+    )
+
+
+def _question(planned: WideningOutcome) -> str:
+    due = planned.plan.due
+    listed = ", ".join(f"{change.column} from {change.from_type} to {change.to_type}" for change in due)
+    return f"widen {plural(len(due), 'column')} of {planned.table.uri}: {listed}"
+
+
+def _result(outcome: WideningOutcome, dry_run: bool) -> Outcome:
+    content = outcome.as_json(dry_run=dry_run)
+    return Outcome(
+        "widen-type",
+        outcome.table.uri,
+        content,
+        lambda: _sections(outcome, dry_run=dry_run),
+        content["changes"],
+        _CSV,
+        lambda canvas: _draw(canvas, outcome, dry_run=dry_run),
+    )
+
+
+def _sections(outcome: WideningOutcome, *, dry_run: bool) -> list[Section]:
     """The sections of a plan, or of what was done; those with nothing to say are left out."""
     plan = outcome.plan
     if plan.is_noop:
@@ -38,11 +83,11 @@ def widening_sections(outcome: WideningOutcome, *, dry_run: bool) -> list[Sectio
     return [section for section in sections if section.lines]
 
 
-def draw_widening(canvas: Canvas, outcome: WideningOutcome, *, dry_run: bool) -> None:
+def _draw(canvas: Canvas, outcome: WideningOutcome, *, dry_run: bool) -> None:
     """Draw the same on a terminal."""
     from deltacli.cli.render.terminal import protocol
 
-    protocol.draw_widening(canvas, outcome, widening_sections(outcome, dry_run=dry_run))
+    protocol.draw_widening(canvas, outcome, _sections(outcome, dry_run=dry_run))
 
 
 def _change(change: PlannedChange) -> str:
