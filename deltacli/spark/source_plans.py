@@ -8,7 +8,6 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import cached_property
 from itertools import chain
 from typing import Any, TypeVar
@@ -79,7 +78,7 @@ def _open(options: BatchOptions | StreamOptions) -> TableHandle:
         open_other=location.open_other,
         allowed=allowed,
         name=without_secrets(uri),
-        location=replace(location, uri=storage.uri),
+        location=location._replace(uri=storage.uri),
     )
 
 

@@ -64,13 +64,13 @@ __all__ = [
     "require_inside",
 ]
 
-_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")
-_FILE_URI = re.compile(r"file:(?://(?P<host>[^/]*))?(?=/|$)", re.IGNORECASE)
+_SCHEME = r"([A-Za-z][A-Za-z0-9+.-]+)://"
+_FILE_URI = r"(?i)file:(?://(?P<host>[^/]*))?(?=/|$)"
 
 _S3_SCHEMES = ("s3", "s3a", "s3n")  # the last two are Hadoop's names for the same store
 _GCS_SCHEMES = ("gs", "gcs")
 _AZURE_SCHEMES = ("abfss", "abfs", "wasbs", "wasb", "az")
-_AZURE_HOST = re.compile(r"[a-z0-9-]+\.(?:blob|dfs)\.(?:core|fabric)\.[a-z0-9.-]+/", re.IGNORECASE)
+_AZURE_HOST = r"(?i)[a-z0-9-]+\.(?:blob|dfs)\.(?:core|fabric)\.[a-z0-9.-]+/"
 
 
 def open_storage(
@@ -88,11 +88,11 @@ def open_storage(
     """
     if not uri:
         raise UsageError("the table is an empty string", code="usage.table")
-    if local := _FILE_URI.match(uri):
+    if local := re.match(_FILE_URI, uri):
         if (local["host"] or "localhost").lower() != "localhost":
             raise UsageError(f"{uri} names another host", code="usage.scheme", hint="mount it, then pass the path")
         return LocalStorage(unquote(uri[local.end() :], errors="surrogateescape"), allowed)
-    scheme = _SCHEME.match(uri)
+    scheme = re.match(_SCHEME, uri)
     if scheme is None:
         return LocalStorage(os.path.expanduser(uri), allowed)
     name, rest = scheme[1].lower(), uri[scheme.end() :]
@@ -104,7 +104,7 @@ def open_storage(
         from deltacli.storage.gcs.store import open_gcs
 
         return open_gcs(f"{name}://{rest}", options or {}, retry=retry)
-    if name in _AZURE_SCHEMES or (name == "https" and _AZURE_HOST.match(rest)):
+    if name in _AZURE_SCHEMES or (name == "https" and re.match(_AZURE_HOST, rest)):
         from deltacli.storage.azure.store import open_azure
 
         return open_azure(f"{name}://{rest}", options or {}, retry=retry)

@@ -9,8 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Self
+from typing import NamedTuple, Self
 from urllib.parse import unquote
 
 from deltacli.errors import PathExternal, UsageError
@@ -19,7 +18,7 @@ from deltacli.hints import parameter
 _MOST_KNOWN = 1 << 16
 """Number of directories whose resolved path is cached."""
 
-_ROOT = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*:)?/*")
+_ROOT = r"(?:[A-Za-z][A-Za-z0-9+.-]*:)?/*"
 
 _WHY = "only files of the table itself are opened; if you trust the table, allow a prefix"
 
@@ -27,8 +26,7 @@ _MOST_ESCAPES = 4
 """Maximum number of decodings of a path to find hidden `..`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Allowed:
+class Allowed(NamedTuple):
     """Prefixes outside a table below which its files may be opened: local directories without symbolic links, and URIs
     as `deltacli.delta.paths.path_decoding.canonical` spells them.
     """
@@ -139,7 +137,7 @@ def path_external(path: str, root: str, place: str, *, is_directory: bool = Fals
     """Return the refusal to open `place`, outside the table or store at `root`. The prefix to allow is a directory
     itself, or one around a file, but not the root of a disk.
     """
-    prefix = (None if _ROOT.fullmatch(place) else place) if is_directory else _prefix_around(place)
+    prefix = (None if re.fullmatch(_ROOT, place) else place) if is_directory else _prefix_around(place)
     return PathExternal(
         f"{path} was not opened: it leads outside {root}", facts={"leads to": place, "why": _WHY}, prefix=prefix
     )
@@ -153,4 +151,4 @@ def _prefix_around(place: str) -> str | None:
     above = parent
     while "=" in above.rpartition("/")[2]:
         above = above.rpartition("/")[0]
-    return next((prefix for prefix in (above, parent, place) if not _ROOT.fullmatch(prefix)), None)
+    return next((prefix for prefix in (above, parent, place) if not re.fullmatch(_ROOT, prefix)), None)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import TYPE_CHECKING, NamedTuple, Protocol, Self
 
 from deltacli.storage import open_storage
 from deltacli.storage.bounds import NOTHING, Allowed
@@ -27,8 +26,7 @@ class Openable(Protocol):
         """Open the store of files elsewhere."""
 
 
-@dataclass(frozen=True, slots=True)
-class StoreLocation:
+class StoreLocation(NamedTuple):
     """The root of a store, and how to open it: `options` of the store, prefixes that links may point to, and the
     seconds for which a request is retried (None: the default).
 

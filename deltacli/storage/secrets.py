@@ -9,27 +9,22 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from urllib.parse import quote
 
-_PASSWORD = re.compile(r"(?<=://)([^/\s\"':@]*):[^/\s\"']*@")  # abfss://container@account contains no secret
-_SIGNED = re.compile(
-    r"((?:X-Amz-(?:Signature|Credential|Security-Token)|Signature|AWSAccessKeyId|sig|access_token"
-    r"|AccountKey|SharedAccess(?:Key|Signature))=)[^&;\s\"']+",
-    re.IGNORECASE,
+_PASSWORD = r"(?<=://)([^/\s\"':@]*):[^/\s\"']*@"  # abfss://container@account contains no secret
+_SIGNED = (
+    r"(?i)((?:X-Amz-(?:Signature|Credential|Security-Token)|Signature|AWSAccessKeyId|sig|access_token"
+    r"|AccountKey|SharedAccess(?:Key|Signature))=)[^&;\s\"']+"
 )
-_HEADER = re.compile(r"(header value\b[^'\"]{0,40})(?:'.*'|\".*\")", re.IGNORECASE | re.DOTALL)
+_HEADER = r"(?is)(header value\b[^'\"]{0,40})(?:'.*'|\".*\")"
 """Messages of libraries that reject a header and quote it."""
-_AUTHORIZATION = re.compile(
-    r"((?:authorization|x-amz-security-token)\\?[\"']?\s*[:=]\s*\\?[\"']?)[^\"'\r\n]+", re.IGNORECASE
-)
+_AUTHORIZATION = r"(?i)((?:authorization|x-amz-security-token)\\?[\"']?\s*[:=]\s*\\?[\"']?)[^\"'\r\n]+"
 
 _WORDS = (
     *("secret", "password", "passphrase", "passwd", "token", "authorization", "api_key", "api-key"),
     *("account_key", "connection_string", "private_key", "sas"),
 )
-_NAMED_SECRET = re.compile(rf"(?:{'|'.join(_WORDS)})\w*[\"']?\s*[:=]\s*[\"']?[^\s\"'{{}}]", re.IGNORECASE)
+_NAMED_SECRET = rf"(?i)(?:{'|'.join(_WORDS)})\w*[\"']?\s*[:=]\s*[\"']?[^\s\"'{{}}]"
 _CLOUDS = ("AWS_", "AZURE_", "GOOGLE_", "GCS_", "GCLOUD_")
-_OF_CLOUDS = re.compile(
-    r"(?:ACCESS_KEY|SECRET|PASSWORD|TOKEN|STORAGE_KEY|ACCOUNT_KEY|CONNECTION_STRING|SAS)", re.IGNORECASE
-)
+_OF_CLOUDS = r"(?i)(?:ACCESS_KEY|SECRET|PASSWORD|TOKEN|STORAGE_KEY|ACCOUNT_KEY|CONNECTION_STRING|SAS)"
 _SHORTEST_SECRET = 8  # a shorter secret would mask parts of ordinary words
 _BLANK = "\u2026"
 
@@ -45,7 +40,7 @@ def holds_secret(value: str) -> bool:
     """Return whether the value of an option contains a secret: a URL with a password or a signature, or a JSON object
     with a field of such a name.
     """
-    return any(pattern.search(value) for pattern in (_PASSWORD, _SIGNED, _NAMED_SECRET))
+    return any(re.search(pattern, value) for pattern in (_PASSWORD, _SIGNED, _NAMED_SECRET))
 
 
 def remember_secrets(options: Mapping[str, object]) -> None:
@@ -69,8 +64,8 @@ def all_without_secrets(texts: Iterable[str]) -> Iterator[str]:
 def _masked(text: str, known: frozenset[str]) -> str:
     for secret in _all_forms(known):
         text = text.replace(secret, _BLANK)
-    text = _HEADER.sub(rf"\1{_BLANK}", _AUTHORIZATION.sub(rf"\1{_BLANK}", text))
-    return _SIGNED.sub(rf"\1{_BLANK}", _PASSWORD.sub(rf"\1:{_BLANK}@", text))
+    text = re.sub(_HEADER, rf"\1{_BLANK}", re.sub(_AUTHORIZATION, rf"\1{_BLANK}", text))
+    return re.sub(_SIGNED, rf"\1{_BLANK}", re.sub(_PASSWORD, rf"\1:{_BLANK}@", text))
 
 
 def _secrets_in(value: object, name: str = "") -> Iterator[str]:
@@ -87,12 +82,12 @@ def _secrets_in(value: object, name: str = "") -> Iterator[str]:
         case str() if is_secret_name(name) or name.lower() in ("key", "username", "aws_access_key_id", "access_key_id"):
             yield value
         case str():
-            yield from (match[0].partition(":")[2].removesuffix("@") for match in _PASSWORD.finditer(value))
+            yield from (match[0].partition(":")[2].removesuffix("@") for match in re.finditer(_PASSWORD, value))
 
 
 def _of_environment() -> Iterator[str]:
     for name in os.environ:
-        if name.startswith(_CLOUDS) and not name.endswith("_FILE") and _OF_CLOUDS.search(name):
+        if name.startswith(_CLOUDS) and not name.endswith("_FILE") and re.search(_OF_CLOUDS, name):
             yield os.environ.get(name, "")
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from threading import Lock
+from typing import NamedTuple
 
 
 class Call(StrEnum):
@@ -22,8 +23,7 @@ class Call(StrEnum):
     """Also a bulk deletion, which is one call."""
 
 
-@dataclass(frozen=True, slots=True)
-class Prices:
+class Prices(NamedTuple):
     """The list prices of one cloud in US dollars per 1,000 calls. Calls without a price are free."""
 
     source: str

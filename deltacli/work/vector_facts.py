@@ -57,8 +57,7 @@ class VectorRead(NamedTuple):
     missing: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class VectorPiece:
+class VectorPiece(NamedTuple):
     """Vectors that are read together, and the bytes of their files in the table, by path (not encoded)."""
 
     vectors: tuple[Numbered, ...]

@@ -124,7 +124,7 @@ def test_unknown_values_are_not_invented() -> None:
     ],
 )
 def test_retained_versions_are_not_reported_as_lost(kept: tuple[int, ...], said: str | None) -> None:
-    reach = replace(make_plan().reach, kept_versions=kept)
+    reach = make_plan().reach._replace(kept_versions=kept)
 
     written = on_screen(vacuum_sections(make_plan(reach=reach), None, PIPE))
 

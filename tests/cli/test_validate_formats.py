@@ -7,7 +7,6 @@ import io
 import json
 import re
 import shutil
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -369,7 +368,7 @@ def test_a_report_too_long_to_draw_has_one_line_per_finding_errors_first(*, by_p
     table = report.tables[0]
     note = table.findings[0]._replace(severity=Severity.INFO)
     error = note._replace(severity=Severity.ERROR)
-    many = replace(report, tables=(replace(table, findings=(note,) * 1_000 + (error,)),))
+    many = report._replace(tables=(table._replace(findings=(note,) * 1_000 + (error,)),))
     sink = io.BytesIO()
 
     FindingsResult(many, brief=True, by_path=by_path).draw(sink, Terminal(True, 80, False))

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from deltacli.operations.read.output import WrittenDirectory
 
 _NAMED = 5
-_NAME = re.compile(r"\s*`(?:[^`]|``)*`\s*(?=,|$)|[^,]+")
+_NAME = r"\s*`(?:[^`]|``)*`\s*(?=,|$)|[^,]+"
 
 DEFAULT_ROWS = 20
 "Rows shown on a terminal without --limit."
@@ -87,7 +87,7 @@ def split_columns(columns: str | None) -> list[str] | None:
     """Return the names of `--columns`; backticks quote a name with a comma. Raises UsageError where there is none."""
     if columns is None:
         return None
-    found = (match.strip() for match in _NAME.findall(columns))
+    found = (match.strip() for match in re.findall(_NAME, columns))
     names = [_unquoted(name) for name in found if name]
     if not names:
         raise UsageError("--columns is empty", code="usage.column", hint="deltacli snapshot {table} --schema")

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from deltacli.typing import JsonObject
 from deltacli.units import format_count
 
 
-@dataclass(frozen=True, slots=True)
-class Changes:
+class Changes(NamedTuple):
     """Numbers of files and rows; 0 where the metrics are silent."""
 
     files_added: int = 0

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.cli.render.columns import Column, unknown_column
 from deltacli.cli.render.commit_metrics import changes_of, in_words
@@ -22,8 +21,7 @@ _NEARLY_THE_SAME = 0.8
 _SHORT = {"engineInfo": "engine", "userName": "user", "userMetadata": "message"}
 
 
-@dataclass(frozen=True, slots=True)
-class HistoryLine:
+class HistoryLine(NamedTuple):
     """A row of the table: a commit, or a gap between two."""
 
     item: HistoryItem | None

@@ -7,7 +7,6 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from types import FrameType
 from typing import Any, NoReturn
 
@@ -58,7 +57,6 @@ class Interrupted(BaseException):
             fault = fault.__context__
 
 
-@dataclass(slots=True)
 class _State:
     """The signals received in this run."""
 

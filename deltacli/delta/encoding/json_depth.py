@@ -10,7 +10,7 @@ a stack of 512 KiB (a thread on macOS) between 1,000 and 2,000 levels, Python's 
 """
 _KINDS = bytes.maketrans(b"[]", b"{}")
 _NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
-_STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
+_STRING = rb'(?s)"[^"\\]*+(?:\\.[^"\\]*+)*+"'
 
 
 def is_nested_deeply(texts: bytes, levels: int = MAX_DEPTH) -> bool:
@@ -18,7 +18,7 @@ def is_nested_deeply(texts: bytes, levels: int = MAX_DEPTH) -> bool:
     not match. Costs 5 ns per byte, a sixteenth of Arrow's parsing time; strings are removed only if they contain
     brackets.
     """
-    return _has_levels_left(texts, levels) and _has_levels_left(_STRING.sub(b"", texts), levels)
+    return _has_levels_left(texts, levels) and _has_levels_left(re.sub(_STRING, b"", texts), levels)
 
 
 def _has_levels_left(texts: bytes, levels: int) -> bool:

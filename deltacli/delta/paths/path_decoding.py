@@ -15,17 +15,17 @@ from deltacli.arrow import compute as pc
 if TYPE_CHECKING:
     import pyarrow
 
-_ESCAPE = re.compile(rb"%[0-9A-Fa-f]{2}")
+_ESCAPE = rb"%[0-9A-Fa-f]{2}"
 _STRAY_PERCENT = r"%([^0-9A-Fa-f]|[0-9A-Fa-f]([^0-9A-Fa-f]|$)|$)"  # in the dialect of Arrow
 _ODD_PATTERN = r"^[A-Za-z][A-Za-z0-9+.-]*:|//|(^|/)[.][.]?(/|$)"
 """A scheme, an empty segment or a dot segment: the paths that have more than one spelling."""
 _ODD = re.compile(_ODD_PATTERN.replace("$", r"\Z"))  # Arrow's `$` is Python's `\Z`
 _DOT_PATTERN = r"(^|/)[.][.]?(/|$)"
 _DOT_SEGMENT = re.compile(_DOT_PATTERN.replace("$", r"\Z"))
-_ODD_SEGMENT = re.compile(rb"/[/.]")
+_ODD_SEGMENT = rb"/[/.]"
 "The start of an empty segment, or of a dot segment that is not the first; faster to find than two substrings."
-_FILE_SCHEME = re.compile(r"file:(?://(?:localhost)?(?=/))?", re.IGNORECASE)
-_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(//?[^/]*)?")
+_FILE_SCHEME = r"(?i)file:(?://(?:localhost)?(?=/))?"
+_SCHEME = r"([A-Za-z][A-Za-z0-9+.-]*):(//?[^/]*)?"
 _ALIASES = {"s3a": "s3", "s3n": "s3", "abfs": "abfss", "wasb": "wasbs"}
 
 
@@ -59,9 +59,9 @@ def canonical(path: str) -> str:
     if not _ODD.search(path):
         return decode(path)
     scheme, rest = "", path
-    if _FILE_SCHEME.match(path):
-        rest = re.sub(r"^/+", "/", _FILE_SCHEME.sub("", path, count=1))
-    elif (match := _SCHEME.match(path)) and match[2]:
+    if re.match(_FILE_SCHEME, path):
+        rest = re.sub(r"^/+", "/", re.sub(_FILE_SCHEME, "", path, count=1))
+    elif (match := re.match(_SCHEME, path)) and match[2]:
         name = match[1].lower()
         scheme, rest = f"{_ALIASES.get(name, name)}:{match[2]}", path[match.end() :]
     return scheme + decode(_without_dots(rest))
@@ -128,7 +128,7 @@ def decode_column(paths: pyarrow.Array) -> pyarrow.Array:
         return column
     malformed = pc.match_substring_regex(paths, _STRAY_PERCENT)
     decoded = column
-    for escape in sorted(set(_ESCAPE.findall(content)), key=lambda found: found == b"%25"):
+    for escape in sorted(set(re.findall(_ESCAPE, content)), key=lambda found: found == b"%25"):
         decoded = pc.replace_substring(decoded, escape, bytes([int(escape[1:], 16)]))
     return _replace_rows(decoded, paths, malformed, decode)
 
@@ -143,7 +143,7 @@ def canonical_column(paths: pyarrow.Array) -> pyarrow.Array:
 
     content = _content(paths)
     odd = None
-    if b":" in content or _ODD_SEGMENT.search(content) or pc.any(pc.starts_with(paths, ".")).as_py():
+    if b":" in content or re.search(_ODD_SEGMENT, content) or pc.any(pc.starts_with(paths, ".")).as_py():
         odd = pc.match_substring_regex(paths, _ODD_PATTERN)
     column = decode_column(paths) if b"%" in content else pc.cast(paths, pyarrow.binary())
     return column if odd is None else _replace_rows(column, paths, odd, canonical)

@@ -93,14 +93,14 @@ class HiddenNames:
         return not (name.startswith(self._starts) or (equals and decode_hive(column) in self._columns))
 
 
-_ODD_START = re.compile(b"/[._]")
+_ODD_START = b"/[._]"
 
 
 def _may_hide(paths: ArrowArray) -> bool:
     """Return False if no component begins with `.` or `_`, the usual case, which is faster to check in the bytes than
     with a regex.
     """
-    if _ODD_START.search(content_of(paths)):
+    if re.search(_ODD_START, content_of(paths)):
         return True
     return any(_any(pc.starts_with(paths, start)) for start in ("_", "."))
 

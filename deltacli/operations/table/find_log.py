@@ -27,7 +27,7 @@ from deltacli.storage import LocalStorage, PathKind, Storage
 
 _FIRST_VERSIONED_NAME = "0"
 _FILES_A_REPORT = 100
-_PARTITION = re.compile(r"(?<=[^/:])/[^/=]+=[^/]*(?=/|$)")
+_PARTITION = r"(?<=[^/:])/[^/=]+=[^/]*(?=/|$)"
 _MAX_HINT_BYTES = 16 << 20
 """Maximum bytes of a hint, which contains at most the schema of its checkpoint."""
 
@@ -173,7 +173,7 @@ def table_around(storage: Storage) -> str | None:
             if os.path.isdir(os.path.join(path, LOG_DIRECTORY)):
                 return path
         return None
-    match = _PARTITION.search(storage.uri)
+    match = re.search(_PARTITION, storage.uri)
     return storage.uri[: match.start()] if match else None
 
 

@@ -54,8 +54,7 @@ class Amount(NamedTuple):
 NOTHING = Amount()
 
 
-@dataclass(frozen=True, slots=True)
-class Kept:
+class Kept(NamedTuple):
     """The listed files that are kept. Sizes are counted where the listing has them without an additional call per
     file.
     """
@@ -105,8 +104,7 @@ class KindTotals(NamedTuple):
     ages: Ages
 
 
-@dataclass(frozen=True, slots=True)
-class TimeTravelRange:
+class TimeTravelRange(NamedTuple):
     """How far time travel and change feeds reach back after the execution.
 
     `first_version` is the oldest version whose files are all kept, `first_ms` when it was committed; None where

@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow import compute as pc
@@ -51,8 +50,7 @@ class FileBatch(NamedTuple):
     removes: pyarrow.RecordBatch | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class CheckpointPiece:
+class CheckpointPiece(NamedTuple):
     """One row group of one Parquet file of a checkpoint. `tag` identifies the content that it was planned from.
 
     `has_parsed_statistics`: the file has `add.stats_parsed`.
@@ -64,8 +62,7 @@ class CheckpointPiece:
     has_parsed_statistics: bool
 
 
-@dataclass(frozen=True, slots=True)
-class CheckpointContents:
+class CheckpointContents(NamedTuple):
     """The contents of an opened checkpoint.
 
     Holds its small actions, file actions read from JSON, the row groups with file actions in its own Parquet files, and
@@ -121,8 +118,8 @@ def open_checkpoint(stores: TableStores, instance: CheckpointInstance) -> Checkp
         if needed not in kinds:
             first = f"{LOG_DIRECTORY}/{instance.files[0].name}"
             raise CheckpointUnreadable(f"{first} has no {needed} action", code=rule, facts={"file": first})
-    return replace(
-        contents, sidecars=tuple(sidecar_location(action) for kind, action in contents.small if kind == "sidecar")
+    return contents._replace(
+        sidecars=tuple(sidecar_location(action) for kind, action in contents.small if kind == "sidecar")
     )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow import compute as pc
 from deltacli.delta.vacuum.keys import PathKeys, binary_paths, is_among
@@ -144,16 +144,14 @@ def _filtered(files: ListedFiles, mask: Any) -> ListedFiles:  # Any: pyarrow has
     return ListedFiles(kept, sizes, times, is_plain)
 
 
-@dataclass(frozen=True, slots=True)
-class DirectoryPiece:
+class DirectoryPiece(NamedTuple):
     """A directory to list; `is_start` is the one where the listing begins, which has to exist."""
 
     path: str
     is_start: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class ClassifiedDirectory:
+class ClassifiedDirectory(NamedTuple):
     """The entries of a directory: the files, the names of subdirectories and of entries that are neither, and the time
     of an empty one.
     """

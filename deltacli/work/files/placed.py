@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from deltacli.delta.log.log_path import LOG_DIRECTORY
 from deltacli.delta.paths.path_decoding import decode
@@ -11,16 +11,14 @@ from deltacli.storage import FileStat, Storage, leads_outside
 from deltacli.work.task import TaskContext
 
 
-@dataclass(frozen=True, slots=True)
-class PlacedDirectory:
+class PlacedDirectory(NamedTuple):
     """A directory by its path below the table, and its resolved place, which several paths may have through links."""
 
     path: str
     place: str
 
 
-@dataclass(frozen=True, slots=True)
-class InnerDirectory:
+class InnerDirectory(NamedTuple):
     """A directory in another one; `is_outside` is set by tasks only, where a link leads outside the table."""
 
     name: str
@@ -28,8 +26,7 @@ class InnerDirectory:
     is_outside: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class PlacedListing:
+class PlacedListing(NamedTuple):
     """The files and the directories in a directory."""
 
     files: tuple[FileStat, ...]
@@ -44,7 +41,7 @@ def list_placed(piece: PlacedDirectory, context: TaskContext) -> PlacedListing:
     directories = (
         inner
         if inner.name == LOG_DIRECTORY
-        else replace(inner, is_outside=leads_outside(storage, f"{below}{inner.name}"))
+        else inner._replace(is_outside=leads_outside(storage, f"{below}{inner.name}"))
         for inner in inner_directories(storage, piece)
     )
     return PlacedListing(files, tuple(directories))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from deltacli.delta.log.file_actions import action_schemas
 from deltacli.delta.partitions.values import partition_columns
@@ -34,8 +34,7 @@ _BESIDE_ROWS = 64 << 10
 """Bytes of rows that take as long as opening a file."""
 
 
-@dataclass(frozen=True, slots=True)
-class RowPiece:
+class RowPiece(NamedTuple):
     """One file, with what the questions need of its add. A file is opened once, so it is never split.
 
     `partition_values` are as in the log; `bytes_in_log` is the size of the file in its add. `vector` has the vector of

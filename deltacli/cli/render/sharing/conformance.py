@@ -40,7 +40,7 @@ class ConformanceResult(FindingsResult):
     def draw(self, sink: BinaryIO, terminal: Terminal) -> None:
         """Write the text form: per suite how many rules were not checked, and at the end those checked nowhere."""
         shown = tuple(_with_count(table) for table in self.report.tables)
-        FindingsResult(replace(self.report, tables=shown), self.brief).draw(sink, terminal)
+        FindingsResult(self.report._replace(tables=shown), self.brief).draw(sink, terminal)
         lines = list(_checked_nowhere(self.report))
         if lines:
             sink.write(b"\n")
@@ -55,7 +55,7 @@ def _with_count(table: CheckedTable) -> CheckedTable:
     """Return a suite with the number of unchecked rules in place of their names."""
     count = len(table.validation.skipped)
     words = (f"{plural(count, 'rule')} (--format json names them)",) if count else ()
-    return replace(table, validation=replace(table.validation, not_checked=words))
+    return table._replace(validation=replace(table.validation, not_checked=words))
 
 
 def _checked_nowhere(report: ValidationReport) -> Iterator[str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 from urllib.parse import quote, unquote
 
@@ -55,8 +54,7 @@ class Counts(NamedTuple):
         return cls(by_severity[Severity.ERROR], by_severity[Severity.WARNING], by_severity[Severity.INFO], len(rules))
 
 
-@dataclass(frozen=True, slots=True)
-class CheckedTable:
+class CheckedTable(NamedTuple):
     """One table: `findings` are those that a baseline does not accept, up to the limit; `suppressed` counts the rest of
     each rule. `name` is the table as the user wrote it. `fails`: a finding reaches `--fail-on`, shown or not.
     """
@@ -73,8 +71,7 @@ class CheckedTable:
         return Counts.of(self.findings)
 
 
-@dataclass(frozen=True, slots=True)
-class ValidationReport:
+class ValidationReport(NamedTuple):
     """A whole run. `failures` are paths that could not be looked at. `stale` counts what a baseline accepts and is
     there no more; None where there is no baseline.
     """

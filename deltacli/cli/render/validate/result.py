@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO
 
 from deltacli.cli.render.columns import DRAWN_ROWS, Column
@@ -93,7 +93,7 @@ def _draw(sink: BinaryIO, terminal: Terminal, report: ValidationReport, view: Fi
     sink.write(b"\n")
     for table in report.tables:
         ordered = table.findings if view.by_path else tuple(sorted(table.findings, key=worst_first))
-        for line in table_lines(replace(table, findings=ordered), terminal, brief=view.brief):
+        for line in table_lines(table._replace(findings=ordered), terminal, brief=view.brief):
             sink.write(encoded(f"{line}\n"))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from deltacli.cli.render.validate.report import CheckedTable, ValidationReport
 from deltacli.delta.rules.framework.base import Severity
@@ -15,8 +15,7 @@ from deltacli.units import plural
 _NAMED = 3
 
 
-@dataclass(frozen=True, slots=True)
-class TableVerdict:
+class TableVerdict(NamedTuple):
     """`risks`: each class that findings are of, the worst first, with their number by rule. `others` counts the rules
     of errors and warnings that put nothing at stake, `remarks` those of observations. `is_readable`: whether the newest
     version can be rebuilt from the log; None where not everything that decides it was looked at.

@@ -7,7 +7,6 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
@@ -36,7 +35,7 @@ def open_protected(table: TableHandle, uri: str) -> Snapshot:
         progress=table.progress,
         open_other=table.open_other,
         allowed=table.allowed,
-        location=None if location is None else replace(location, uri=storage.uri),
+        location=None if location is None else location._replace(uri=storage.uri),
     )
     with of_protected(other.uri):
         snapshot = read_snapshot(other)
