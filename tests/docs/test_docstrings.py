@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
-from pathlib import Path
 
 from tests.cli.support import ROOT
 
@@ -27,28 +25,16 @@ FOREIGN = {
 MODULE, NAME = re.compile(r"[\w/]+\.py"), re.compile(r"[A-Za-z_][\w.]*(\(\))?")
 
 
-def _docstrings(tree: list[ast.AST]) -> Iterator[tuple[ast.Constant, str]]:
-    """Yield every text that stands as a statement of its own."""
-    for node in tree:
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
-            yield node.value, node.value.value
+def _docstrings(source: str) -> list[ast.Constant]:
+    """Return every text that stands as a statement of its own."""
+    texts = (node.value for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Expr))
+    return [text for text in texts if isinstance(text, ast.Constant) and isinstance(text.value, str)]
 
 
-def _names(tree: list[ast.AST]) -> Iterator[str]:
-    """Yield the words of everything but docstrings: names, and those in texts, such as fields of documents."""
-    described = {id(constant) for constant, _ in _docstrings(tree)}
-    for node in tree:
-        match node:
-            case ast.Name(id=name) | ast.Attribute(attr=name) | ast.arg(arg=name) | ast.keyword(arg=str(name)):
-                yield name
-            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
-                yield name
-            case ast.alias(name=name):
-                yield from name.split(".")
-            case ast.Constant(value=str(text)) if id(node) not in described:
-                yield from re.findall(r"\w+", text)
-            case ast.Constant(value=bytes(text)):
-                yield from re.findall(r"\w+", text.decode("latin-1"))
+def _names(source: str, docstrings: list[ast.Constant]) -> set[str]:
+    """Return the words of everything but docstrings: names, and those in texts, such as fields of documents."""
+    described = {number for text in docstrings for number in range(text.lineno - 1, text.end_lineno or text.lineno)}
+    return set(re.findall(r"\w+", "\n".join(line for at, line in enumerate(source.split("\n")) if at not in described)))
 
 
 def _unknown(quoted: str, names: set[str], modules: list[str]) -> bool:
@@ -59,23 +45,20 @@ def _unknown(quoted: str, names: set[str], modules: list[str]) -> bool:
 
 def test_what_is_quoted_in_a_docstring_exists_and_no_docstring_is_damaged() -> None:
     paths = sorted((ROOT / "deltacli").rglob("*.py"))
-    trees = {path: list(ast.walk(ast.parse(path.read_bytes()))) for path in paths}
-    names = FOREIGN.union(*map(_names, trees.values()), *(Path(path).with_suffix("").parts for path in paths))
+    sources = {path: path.read_text(encoding="utf-8") for path in paths}
+    docstrings = {path: _docstrings(source) for path, source in sources.items()}
+    names = FOREIGN.union(*(_names(source, docstrings[path]) for path, source in sources.items()))
+    names.update(part for path in paths for part in path.with_suffix("").parts)
     modules = [path.as_posix() for path in paths]
+    texts = [(f"{path}:{text.lineno}", str(text.value)) for path in paths for text in docstrings[path]]
 
     found = [
-        f"{path.relative_to(ROOT)}:{constant.lineno}: {quoted}"
-        for path, tree in trees.items()
-        for constant, text in _docstrings(tree)
+        (place, quoted)
+        for place, text in texts
         for quoted in re.findall(r"`([^`\n]+)`", text)
         if _unknown(quoted, names, modules)
     ]
-    damaged = [
-        f"{path}:{constant.lineno}"
-        for path, tree in trees.items()
-        for constant, text in _docstrings(tree)
-        if '"\n' in text
-    ]
+    damaged = [place for place, text in texts if re.search(r'"\n\s*"', text)]
 
     assert [] == found
     assert [] == damaged
