@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.errors import DeltacliError, OutcomeUnknown, Refused, UsageError
 from deltacli.operations.paimon.alter import AlterOutcome, AlterRequest, execute_alter
-from deltacli.paimon.evolution.evolve import Terms, evolve
+from deltacli.paimon.evolution.evolve import EvolutionSettings, evolve
 from deltacli.paimon.evolution.requests import (
     AddColumn,
     DropColumn,
@@ -110,7 +110,9 @@ class Rival(FaultyStorage):
     def put_if_absent(self, path: str, data: bytes, *, modified_ms: int | None = None) -> Any:  # Any: as in the port
         answer = super().put_if_absent(path, data, modified_ms=modified_ms)
         if self._then and self._is_due:
-            built = evolve(read_schema(data), [SetOption("on", "ours")], Terms(has_snapshots=True), time_ms=6)
+            built = evolve(
+                read_schema(data), [SetOption("on", "ours")], EvolutionSettings(has_snapshots=True), time_ms=6
+            )
             self._table.put("schema/schema-2", built.encode())
         return answer
 
@@ -166,12 +168,12 @@ def changes() -> st.SearchStrategy[SchemaChange]:
 @examples(25)
 def test_random_sequences_keep_ids_unique_and_have_the_form_of_java(sequence: list[SchemaChange]) -> None:
     schema = read_schema(PaimonBuilder.content([ID, NAME], highestFieldId=1))
-    terms = Terms(has_snapshots=True, allow_lossy=True, with_options=True)
+    settings = EvolutionSettings(has_snapshots=True, allow_lossy=True, with_options=True)
     given_ids = {field.id for _, field in walk_fields(schema.fields)}
     for change in sequence:
         before = schema
         try:
-            schema = evolve(before, [change], terms, time_ms=before.id)
+            schema = evolve(before, [change], settings, time_ms=before.id)
         except (Refused, UsageError):
             continue
         ids = [field.id for _, field in walk_fields(schema.fields)]

@@ -22,7 +22,7 @@ from deltacli.operations.paimon.commit_schema import (
     short_pause,
 )
 from deltacli.operations.paimon.table_files import require_branch, require_paimon
-from deltacli.paimon.evolution.evolve import Terms, evolve
+from deltacli.paimon.evolution.evolve import EvolutionSettings, evolve
 from deltacli.paimon.evolution.requests import AddColumn, SchemaChange, change_json
 from deltacli.paimon.rules import fields
 from deltacli.paimon.rules.catalogue import PAIMON_CATALOGUE
@@ -178,8 +178,8 @@ def _as_unchanged(refusal: Refused) -> Refused:
 def _next_schema(request: AlterRequest, newest: Newest, used: UsedIds, now_ms: int) -> Schema:
     """Return the next schema. Raises Refused for what Paimon refuses or what would lose data, and UsageError."""
     greatest = used.greatest(newest) if _adds(request.changes) else -1
-    terms = Terms(newest.has_snapshots, greatest, request.allow_lossy, request.with_options)
-    after = evolve(newest.schema, request.changes, terms, time_ms=now_ms)
+    settings = EvolutionSettings(newest.has_snapshots, greatest, request.allow_lossy, request.with_options)
+    after = evolve(newest.schema, request.changes, settings, time_ms=now_ms)
     fault = next(_faults_of_new(after, newest.schema), None)
     if fault is not None:
         place = {} if fault.place.key is None else {"at": fault.place.key}

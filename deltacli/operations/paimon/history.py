@@ -9,10 +9,10 @@ from typing import Any
 
 from deltacli.engine.base import Engine
 from deltacli.errors import Unreadable
-from deltacli.operations.paimon.references import BrokenFile, References, Usage, collect_references, read_branch
+from deltacli.operations.paimon.references import BrokenFile, SchemaReferences, Usage, collect_references, read_branch
 from deltacli.operations.paimon.table_files import (
     NO_PERMISSION,
-    StoredFile,
+    MetadataFile,
     list_branches,
     list_schemas,
     read_schemas,
@@ -82,7 +82,7 @@ class SchemaVersion:
 class SnapshotVersion:
     """A snapshot."""
 
-    file: StoredFile
+    file: MetadataFile
 
     @property
     def id(self) -> int:
@@ -203,7 +203,7 @@ def _add_branches(
     storage: Storage,
     engine: Engine,
     branches: Sequence[str],
-    references: References,
+    references: SchemaReferences,
     schemas: Mapping[int, Schema | Unreadable],
 ) -> None:
     """Add to the users of each schema the branches with a copy of it.
@@ -218,7 +218,7 @@ def _add_branches(
 
 
 def _versions(
-    schemas: Mapping[int, Schema | Unreadable], references: References, *, with_manifests: bool
+    schemas: Mapping[int, Schema | Unreadable], references: SchemaReferences, *, with_manifests: bool
 ) -> list[SchemaVersion]:
     """Return the versions, oldest first."""
     first_use = min((schema_id for schema_id, usage in references.usage.items() if usage), default=None)

@@ -14,7 +14,7 @@ from deltacli.engine.base import Engine
 from deltacli.errors import FileMissing, PermissionRefused, Unreadable
 from deltacli.operations.paimon.table_files import (
     NO_PERMISSION,
-    StoredFile,
+    MetadataFile,
     read_changelogs,
     read_limited,
     read_snapshots,
@@ -80,9 +80,9 @@ class BrokenFile(NamedTuple):
 class BranchFiles:
     """The files of a branch that name schemas."""
 
-    snapshots: Sequence[StoredFile]
-    tags: Sequence[StoredFile]
-    changelogs: Sequence[StoredFile]
+    snapshots: Sequence[MetadataFile]
+    tags: Sequence[MetadataFile]
+    changelogs: Sequence[MetadataFile]
 
     @property
     def readable(self) -> list[SnapshotFile]:
@@ -112,7 +112,7 @@ class BranchFiles:
 
 
 @dataclass(frozen=True, slots=True)
-class References:
+class SchemaReferences:
     """Who uses each schema of a branch. Where `broken` files keep some users from being known, no schema counts as
     unreferenced.
     """
@@ -148,7 +148,7 @@ def collect_references(
     *,
     with_manifests: bool = True,
     progress: Progress = SILENT,
-) -> References:
+) -> SchemaReferences:
     """Return who uses each schema of a branch. Raises UsageError where manifests are Avro and fastavro is missing."""
     usage: dict[int, Usage] = {}
     for stored in files.snapshots:
@@ -165,7 +165,7 @@ def collect_references(
     if with_manifests:
         unreadable, read = _count_manifests(storage, engine, files, usage, progress)
         broken += unreadable
-    return References(files, usage, tuple(broken), read)
+    return SchemaReferences(files, usage, tuple(broken), read)
 
 
 def _count_manifests(

@@ -11,7 +11,7 @@ from deltacli.engine.base import Engine
 from deltacli.errors import FileMissing, Unreadable, VersionAbsent
 from deltacli.operations.paimon.references import BrokenFile, Statistics, read_statistics
 from deltacli.operations.paimon.table_files import (
-    StoredFile,
+    MetadataFile,
     list_schemas,
     read_limited,
     read_snapshots,
@@ -137,7 +137,7 @@ def _schema_at(storage: Storage, branch: str, schema_id: int, ids: Sequence[int]
         raise
 
 
-def _snapshot_at(storage: Storage, engine: Engine, point: Point, tags: Sequence[StoredFile]) -> SnapshotFile | None:
+def _snapshot_at(storage: Storage, engine: Engine, point: Point, tags: Sequence[MetadataFile]) -> SnapshotFile | None:
     """Return the snapshot of a point; the newest one where neither a snapshot nor a tag is named, None without any.
 
     A snapshot that expired is found by its tag.
@@ -155,7 +155,7 @@ def _snapshot_at(storage: Storage, engine: Engine, point: Point, tags: Sequence[
     return _content(_named([], str(number), "snapshot", [_listed([int(file.name) for file in snapshots])]))
 
 
-def _named(files: Sequence[StoredFile], name: str, what: str, known: Sequence[str]) -> StoredFile:
+def _named(files: Sequence[MetadataFile], name: str, what: str, known: Sequence[str]) -> MetadataFile:
     found = next((file for file in files if file.name == name), None)
     if found is None:
         raise VersionAbsent(
@@ -167,7 +167,7 @@ def _named(files: Sequence[StoredFile], name: str, what: str, known: Sequence[st
     return found
 
 
-def _content(file: StoredFile) -> SnapshotFile:
+def _content(file: MetadataFile) -> SnapshotFile:
     if isinstance(file.content, Unreadable):
         raise file.content.__cause__ or file.content
     return file.content

@@ -41,7 +41,7 @@ class SchemaListing(NamedTuple):
     strays: tuple[str, ...] = ()
 
 
-class StoredFile(NamedTuple):
+class MetadataFile(NamedTuple):
     """A snapshot, tag or changelog: its path, its name (a number or the name of a tag), its content or why it cannot
     be read.
     """
@@ -142,44 +142,44 @@ def read_limited(storage: Storage, path: str, most: int) -> bytes:
     return data
 
 
-def read_snapshots(storage: Storage, engine: Engine, branch: str = MAIN_BRANCH) -> list[StoredFile]:
+def read_snapshots(storage: Storage, engine: Engine, branch: str = MAIN_BRANCH) -> list[MetadataFile]:
     """Return the snapshots of a branch, oldest first."""
     return _read_numbered(storage, engine, branch, SNAPSHOT_DIRECTORY, SNAPSHOT_PREFIX)
 
 
-def read_changelogs(storage: Storage, engine: Engine, branch: str = MAIN_BRANCH) -> list[StoredFile]:
+def read_changelogs(storage: Storage, engine: Engine, branch: str = MAIN_BRANCH) -> list[MetadataFile]:
     """Return the changelogs of a branch that outlived their snapshots, oldest first."""
     return _read_numbered(storage, engine, branch, CHANGELOG_DIRECTORY, CHANGELOG_PREFIX)
 
 
-def read_tags(storage: Storage, engine: Engine, branch: str = MAIN_BRANCH) -> list[StoredFile]:
+def read_tags(storage: Storage, engine: Engine, branch: str = MAIN_BRANCH) -> list[MetadataFile]:
     """Return the tags of a branch by name."""
     directory = f"{branch_root(branch)}{TAG_DIRECTORY}"
     names = [name for name in _names(storage, directory) if name.startswith(TAG_PREFIX)]
     return _read_files(storage, engine, [(f"{directory}/{name}", name.removeprefix(TAG_PREFIX)) for name in names])
 
 
-def _read_numbered(storage: Storage, engine: Engine, branch: str, directory: str, prefix: str) -> list[StoredFile]:
+def _read_numbered(storage: Storage, engine: Engine, branch: str, directory: str, prefix: str) -> list[MetadataFile]:
     place = f"{branch_root(branch)}{directory}"
     numbers = _numbers(storage, place, prefix)
     return _read_files(storage, engine, [(f"{place}/{prefix}{number}", str(number)) for number in numbers])
 
 
-def _read_files(storage: Storage, engine: Engine, files: Sequence[tuple[str, str]]) -> list[StoredFile]:
+def _read_files(storage: Storage, engine: Engine, files: Sequence[tuple[str, str]]) -> list[MetadataFile]:
     found = engine.run(partial(_read_file, storage), files, at_once=storage.capabilities.parallel_reads)
     return [file for file in found if file is not None]
 
 
-def _read_file(storage: Storage, file: tuple[str, str]) -> StoredFile | None:
+def _read_file(storage: Storage, file: tuple[str, str]) -> MetadataFile | None:
     """Return a file that was listed; None if it was deleted meanwhile, as expired snapshots are."""
     path, name = file
     try:
-        return StoredFile(path, name, read_snapshot(read_limited(storage, path, MAX_SNAPSHOT_BYTES)))
+        return MetadataFile(path, name, read_snapshot(read_limited(storage, path, MAX_SNAPSHOT_BYTES)))
     except Unreadable as fault:
         fault.facts = {"file": path} | fault.facts
-        return StoredFile(path, name, fault)
+        return MetadataFile(path, name, fault)
     except PermissionRefused as refused:
-        return StoredFile(path, name, without_permission(path, refused))
+        return MetadataFile(path, name, without_permission(path, refused))
     except FileMissing:
         return None
 

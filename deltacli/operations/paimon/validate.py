@@ -9,7 +9,13 @@ from deltacli.delta.log.place import Place
 from deltacli.delta.rules.framework.base import Finding
 from deltacli.engine.base import Engine
 from deltacli.errors import Unreadable
-from deltacli.operations.paimon.references import BrokenFile, References, collect_references, read_branch, words_of
+from deltacli.operations.paimon.references import (
+    BrokenFile,
+    SchemaReferences,
+    collect_references,
+    read_branch,
+    words_of,
+)
 from deltacli.operations.paimon.schema_users import broken_consumers, schemas_of_statistics
 from deltacli.operations.paimon.table_files import (
     NO_PERMISSION,
@@ -98,7 +104,9 @@ def _check_branch(
     return newest if isinstance(newest, Schema) else None
 
 
-def _check_evolution(branch: str, schemas: Sequence[Schema], references: References, collector: Collector) -> None:
+def _check_evolution(
+    branch: str, schemas: Sequence[Schema], references: SchemaReferences, collector: Collector
+) -> None:
     first_use = min((schema_id for schema_id, usage in references.usage.items() if usage), default=None)
     for before, after in pairwise(schemas):
         has_snapshots = first_use is not None and first_use <= before.id

@@ -59,7 +59,7 @@ _NULLS = "alter-column-null-to-not-null.disabled"
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class EvolutionSettings:
     """What decides about changes besides the schema. `used_id` is the greatest id that any schema of the branch has.
 
     `allow_lossy`: accept changes after which stored values are read back changed. `with_options`: remove a dropped
@@ -72,20 +72,20 @@ class Terms:
     with_options: bool = False
 
 
-def evolve(schema: Schema, changes: Sequence[SchemaChange], terms: Terms, *, time_ms: int) -> Schema:
+def evolve(schema: Schema, changes: Sequence[SchemaChange], settings: EvolutionSettings, *, time_ms: int) -> Schema:
     """Return the next version of a schema.
 
     Raises Refused with the reason, and UsageError for a column that does not exist.
     """
-    draft = _Draft(schema, terms)
+    draft = _Draft(schema, settings)
     for change in changes:
         draft.apply(change)
     return draft.finished(time_ms)
 
 
 class _Draft:
-    def __init__(self, schema: Schema, terms: Terms) -> None:
-        self._old, self._terms = schema, terms
+    def __init__(self, schema: Schema, settings: EvolutionSettings) -> None:
+        self._old, self._settings = schema, settings
         self._fields: Fields = schema.fields
         self._options = HashOrder(schema.options)
         self._primary_keys, self._partition_keys = schema.primary_keys, schema.partition_keys
@@ -146,7 +146,7 @@ class _Draft:
 
     def _require_free_ids(self) -> None:
         """Raise Refused where the next id was given before: old files would show the values of another column."""
-        known = max(self._terms.used_id, self._old.greatest_id)
+        known = max(self._settings.used_id, self._old.greatest_id)
         if known > self._old.highest_field_id:
             raise Refused(
                 f"highestFieldId is {self._old.highest_field_id}, but a field had the id {known}: a new column would "
@@ -243,7 +243,7 @@ class _Draft:
         naming = list(options_naming(before, name))
         if not naming:
             return
-        if not self._terms.with_options:
+        if not self._settings.with_options:
             raise Refused(
                 f"{name} cannot be dropped: options name it",
                 code="alter.in-options",
@@ -333,7 +333,7 @@ class _Draft:
         self._require_consent(f"{name}: nullable to NOT NULL", "existing rows may contain nulls", None)
 
     def _require_consent(self, step: str, reason: str, cast: str | None) -> None:
-        if not self._terms.allow_lossy:
+        if not self._settings.allow_lossy:
             raise Refused(f"{step} loses data: {reason}", code="alter.lossy", facts=_cast(cast))
 
     def _require_no_key(self, path: Path, change: str) -> None:
@@ -388,20 +388,20 @@ class _Draft:
 
     def remove_option(self, change: RemoveOption) -> None:
         """Remove an option. As in Java, one that cannot change is refused even if it is not set."""
-        immutable = IMMUTABLE if self._terms.has_snapshots else ALWAYS_IMMUTABLE
+        immutable = IMMUTABLE if self._settings.has_snapshots else ALWAYS_IMMUTABLE
         if change.key in immutable:
             raise Refused(f"{change.key} cannot be removed", code="alter.option", facts={"option": change.key})
         self._require_option_change(change.key, None)
         self._options.remove(change.key)
 
     def _require_option_change(self, key: str, value: str | None) -> None:
-        reason = why_option_is_refused(self._old.options, key, value, has_snapshots=self._terms.has_snapshots)
+        reason = why_option_is_refused(self._old.options, key, value, has_snapshots=self._settings.has_snapshots)
         if reason is not None:
             raise Refused(reason, code="alter.option", facts={"option": key})
 
     def drop_primary_key(self, _: DropPrimaryKey) -> None:
         """Drop the primary key of a table that has no snapshot yet."""
-        if self._primary_keys and self._terms.has_snapshots:
+        if self._primary_keys and self._settings.has_snapshots:
             raise Refused("the primary key cannot be dropped once the table has a snapshot", code="alter.key")
         self._primary_keys = ()
 
