@@ -22,6 +22,7 @@ from deltacli.cli.results import Document, Emit, Grid, Result, RowGrid, emit_lin
 from deltacli.cli.terminal.shell import again_without_limit, quoted_table
 from deltacli.cli.terminal.term import Terminal
 from deltacli.errors import UsageError
+from deltacli.units import format_spans
 
 if TYPE_CHECKING:
     from deltacli.operations.paimon.history import PaimonHistory
@@ -167,7 +168,7 @@ def _note_absent(run: Run, found: History, others: Sequence[Column[HistoryLine]]
 
 def _versions(spans: Sequence[tuple[int, int]]) -> str:
     """Return versions as the subject of a sentence: `versions 2-4, 7`."""
-    text = ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in spans)
+    text = format_spans(spans)
     return f"version {text}" if text.isdigit() else f"versions {text}"
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 from deltacli.engine.base import Engine
@@ -26,7 +25,7 @@ from deltacli.paimon.table_paths import MAIN_BRANCH
 from deltacli.progress import SILENT, Progress
 from deltacli.storage import Storage
 from deltacli.typing import Json
-from deltacli.units import format_timestamp
+from deltacli.units import format_timestamp, gaps_in
 
 _WORST_FIRST = (Loss.REFUSED, Loss.LOSSY, Loss.LOSSLESS)
 
@@ -192,7 +191,7 @@ def read_paimon_history(
         branches,
         tuple(events[:limit] if limit else events),
         len(events),
-        tuple(gaps_between(listing.ids)),
+        tuple(gaps_in(listing.ids, listing.ids[0], listing.ids[-1]) if listing.ids else ()),
         references.missing_among(listing.ids),
         listing.strays,
         references.broken,
@@ -266,8 +265,3 @@ def _times_in_order(versions: Sequence[SchemaVersion]) -> list[int]:
     for version in versions:
         times.append(version.time_ms or (times[-1] if times else 0))
     return times
-
-
-def gaps_between(ids: Sequence[int]) -> list[tuple[int, int]]:
-    """Return the first and last missing number between numbers that are there, ascending."""
-    return [(before + 1, after - 1) for before, after in pairwise(ids) if after > before + 1]

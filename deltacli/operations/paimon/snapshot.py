@@ -26,7 +26,7 @@ from deltacli.paimon.snapshot_file import SnapshotFile
 from deltacli.paimon.table_paths import MAIN_BRANCH, schema_path
 from deltacli.storage import Storage
 from deltacli.typing import Json, JsonObject
-from deltacli.units import ranges_of
+from deltacli.units import format_ranges
 
 _NAMED = 20
 
@@ -126,7 +126,7 @@ def _schema_at(storage: Storage, branch: str, schema_id: int, ids: Sequence[int]
         raise VersionAbsent(
             f"schema {schema_id} does not exist",
             code="paimon.schema-missing",
-            facts={"schemas": _listed(ids)},
+            facts={"schemas": format_ranges(ids)},
             hint="deltacli history {table}",
         ) from None
     try:
@@ -152,7 +152,7 @@ def _snapshot_at(storage: Storage, engine: Engine, point: Point, tags: Sequence[
     candidates = [*(file for file in snapshots if file.name == str(number)), *held]
     if candidates:
         return _content(candidates[0])
-    return _content(_named([], str(number), "snapshot", [_listed([int(file.name) for file in snapshots])]))
+    return _content(_named([], str(number), "snapshot", [format_ranges([int(file.name) for file in snapshots])]))
 
 
 def _named(files: Sequence[MetadataFile], name: str, what: str, known: Sequence[str]) -> MetadataFile:
@@ -171,8 +171,3 @@ def _content(file: MetadataFile) -> SnapshotFile:
     if isinstance(file.content, Unreadable):
         raise file.content.__cause__ or file.content
     return file.content
-
-
-def _listed(numbers: Sequence[int]) -> str:
-    spans = [str(first) if first == last else f"{first}-{last}" for first, last in ranges_of(numbers)]
-    return ", ".join(spans) or "none"

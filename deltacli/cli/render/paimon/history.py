@@ -16,7 +16,7 @@ from deltacli.operations.paimon.history import Event, PaimonHistory, SchemaVersi
 from deltacli.paimon.casts import Loss
 from deltacli.paimon.schema_changes import Change, ChangeKind, sentence
 from deltacli.typing import Json
-from deltacli.units import format_age, format_moment, format_timestamp, plural
+from deltacli.units import format_age, format_moment, format_spans, format_timestamp, plural
 
 if TYPE_CHECKING:
     from deltacli.operations.paimon.references import Usage
@@ -90,7 +90,7 @@ class PaimonHistoryResult(Result):
 
 def gaps_text(gaps: Sequence[tuple[int, int]]) -> str:
     """Return missing schemas as the subject of a sentence: `schemas 0-1, 3`."""
-    text = ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in gaps)
+    text = format_spans(gaps)
     return f"schema {text}" if text.isdigit() else f"schemas {text}"
 
 
