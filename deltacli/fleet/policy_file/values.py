@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from ipaddress import ip_address
 from typing import Any
 from urllib.parse import urlsplit
 
 from deltacli.errors import UsageError
 from deltacli.fleet.policy_file.keys import Key
+from deltacli.loopback import is_loopback
 from deltacli.operations.vacuum.request import DeletionLimit
 from deltacli.request_fields import Kind
 from deltacli.units import parse_duration, parse_share, parse_size
@@ -39,16 +39,6 @@ def url_fault(url: str) -> str | None:
     if parts.username is not None or parts.password is not None:
         return "has credentials, which belong in the secret"
     return "has a fragment" if parts.fragment else None
-
-
-def is_loopback(host: str) -> bool:
-    """Return True for `localhost` and for addresses on loopback."""
-    if host.lower() == "localhost":
-        return True
-    try:
-        return ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return False
 
 
 def _text(value: object) -> str:

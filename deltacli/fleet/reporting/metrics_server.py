@@ -14,7 +14,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from deltacli.errors import DeltacliError, Refused, UsageError
-from deltacli.fleet.policy_file.values import is_loopback
+from deltacli.loopback import is_loopback
 
 OPENMETRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 _TEXT = "text/plain; charset=utf-8"

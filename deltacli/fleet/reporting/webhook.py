@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 
 from deltacli.errors import UsageError
 from deltacli.fleet.policy_file.model import Webhook
-from deltacli.fleet.policy_file.values import is_loopback
+from deltacli.loopback import is_loopback
 from deltacli.release import VERSION
 
 _ATTEMPT_SECONDS = 10.0

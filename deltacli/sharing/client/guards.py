@@ -8,6 +8,7 @@ from enum import StrEnum
 from urllib.parse import SplitResult, urlsplit
 
 from deltacli.errors import UsageError
+from deltacli.loopback import is_loopback
 from deltacli.sharing.client.faults import UrlRefused, clean
 
 _PORTS = {"http": 80, "https": 443}
@@ -68,16 +69,6 @@ def origin_of(parts: SplitResult) -> Origin | None:
     return Origin(parts.scheme, parts.hostname.lower().rstrip("."), port or _PORTS[parts.scheme])
 
 
-def is_loopback_name(host: str) -> bool:
-    """Return True for `localhost` and for addresses of loopback. Names are not resolved."""
-    if host.lower().rstrip(".") == "localhost":
-        return True
-    try:
-        return reach_of(host.strip("[]")) is Reach.LOOPBACK
-    except ValueError:
-        return False
-
-
 def require_endpoint(text: object, what: str = "the endpoint") -> tuple[str, Origin]:
     """Return a URL of a profile without its last slash, and its origin. Raises UsageError unless it is https, or http
     on loopback.
@@ -89,7 +80,7 @@ def require_endpoint(text: object, what: str = "the endpoint") -> tuple[str, Ori
     origin = origin_of(parts) if parts is not None else None
     if parts is None or origin is None or parts.username is not None or parts.query or parts.fragment:
         raise UsageError(f"{what} of the profile is not an https URL", code="share.profile")
-    if origin.scheme == "http" and not is_loopback_name(origin.host):
+    if origin.scheme == "http" and not is_loopback(origin.host):
         raise UsageError(
             f"{what} of the profile is plain http: everyone on the way could read the token",
             code="share.profile",
@@ -114,7 +105,7 @@ def require_file_url(text: object, endpoint: Origin) -> SplitResult:
         raise UrlRefused(
             "the server sent a file URL that is not http or https", facts={"scheme": clean(parts.scheme[:20] or "none")}
         )
-    if origin.scheme == "http" and not (is_loopback_name(endpoint.host) and is_loopback_name(origin.host)):
+    if origin.scheme == "http" and not (is_loopback(endpoint.host) and is_loopback(origin.host)):
         raise UrlRefused("the server sent a file URL of plain http", facts={"host": clean(origin.host)})
     return parts
 

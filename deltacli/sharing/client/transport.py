@@ -18,6 +18,7 @@ import orjson
 
 from deltacli.clock import Clock, system_clock
 from deltacli.errors import DeltacliError
+from deltacli.loopback import is_loopback
 from deltacli.sharing.client.credentials import Credentials
 from deltacli.sharing.client.faults import (
     AccessRefused,
@@ -35,7 +36,6 @@ from deltacli.sharing.client.faults import (
 from deltacli.sharing.client.guards import (
     Origin,
     Reach,
-    is_loopback_name,
     origin_of,
     reach_of,
     require_file_url,
@@ -158,12 +158,12 @@ class EndpointReach:
 
     def __init__(self, origin: Origin) -> None:
         self._host = origin.host
-        self._reaches: set[Reach] = {Reach.LOOPBACK} if is_loopback_name(origin.host) else set()
+        self._reaches: set[Reach] = {Reach.LOOPBACK} if is_loopback(origin.host) else set()
 
     def note(self, host: str, address: str) -> None:
         """Remember the range of the endpoint. Plain http goes to loopback only, whatever a name resolves to."""
         reach = reach_of(address)
-        if is_loopback_name(host) and reach is not Reach.LOOPBACK:
+        if is_loopback(host) and reach is not Reach.LOOPBACK:
             raise ServerUnavailable(f"{host} has the address {address}, which is not on loopback")
         if host.lower().rstrip(".") == self._host:
             self._reaches.add(reach)

@@ -14,9 +14,9 @@ from urllib.parse import urlsplit
 from deltacli.documents import dumps
 from deltacli.errors import UsageError
 from deltacli.hints import quoted
+from deltacli.loopback import is_loopback
 from deltacli.sharing.configuration.bearer_tokens import has_token_form, is_intact
 from deltacli.sharing.configuration.private_files import others_may_read, write_private
-from deltacli.sharing.configuration.settings import is_loopback
 from deltacli.typing import Json
 from deltacli.units import DAY_MS, EPOCH, format_age, format_timestamp
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from urllib.parse import urlsplit
 
+from deltacli.loopback import is_loopback
 from deltacli.sharing.configuration.fields import Fields
-from deltacli.sharing.configuration.settings import Audit, Limits, Settings, Tls, is_loopback
+from deltacli.sharing.configuration.settings import Audit, Limits, Settings, Tls
 from deltacli.sharing.signing.choose import Proxy
 
 _WITHOUT_EFFECT = {

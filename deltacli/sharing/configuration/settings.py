@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from ipaddress import ip_address
 from pathlib import Path
 
 from deltacli.sharing.model import Catalog
@@ -112,15 +111,3 @@ class Configuration:
     def is_authenticated(self) -> bool:
         """Return True if requests need a token."""
         return self.bearer_token is not None or self.recipients_file is not None
-
-
-def is_loopback(host: str) -> bool:
-    """Return True if only processes of this machine can connect to an address. Names are not resolved."""
-    if host.lower().rstrip(".") == "localhost":
-        return True
-    try:
-        address = ip_address(host.strip("[]").partition("%")[0])
-    except ValueError:
-        return False
-    mapped = getattr(address, "ipv4_mapped", None)
-    return (mapped or address).is_loopback

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from deltacli.sharing.configuration.settings import Settings, is_loopback
+from deltacli.loopback import is_loopback
+from deltacli.sharing.configuration.settings import Settings
 
 
 class StartRefusal(NamedTuple):

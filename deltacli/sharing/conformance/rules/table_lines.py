@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from urllib.parse import urlsplit
 
 from deltacli.delta.rules.framework.action_types import faults_of
-from deltacli.sharing.configuration.settings import is_loopback
+from deltacli.loopback import is_loopback
 from deltacli.sharing.conformance.framework import ConformanceArea, Suite
 from deltacli.sharing.conformance.lines import DELTA, PARQUET, FileLine, Lines
 from deltacli.typing import JsonObject

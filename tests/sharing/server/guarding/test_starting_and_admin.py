@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from deltacli.sharing.configuration.bearer_tokens import create_token
-from deltacli.sharing.configuration.settings import Settings, Tls, is_loopback
+from deltacli.sharing.configuration.settings import Settings, Tls
 from deltacli.sharing.configuration.start_refusals import refusals_to_start
 from deltacli.sharing.server.guarding.metrics import Metrics
 from deltacli.sharing.server.guarding.setup import AdminApplication
@@ -45,25 +45,6 @@ def test_what_the_server_does_not_start_with(settings: Settings, is_authenticate
 
     assert expected == [refusal.code for refusal in refusals]
     assert all(refusal.message and refusal.hint for refusal in refusals)
-
-
-@pytest.mark.parametrize(
-    "host, expected",
-    [
-        ("localhost", True),
-        ("LOCALHOST.", True),
-        ("127.0.0.1", True),
-        ("[::1]", True),
-        ("::ffff:127.0.0.1", True),
-        ("::ffff:10.0.0.1", False),
-        ("0.0.0.0", False),
-        ("", False),
-        ("localhost.example.com", False),
-        ("127.0.0.1.nip.io", False),
-    ],
-)
-def test_which_addresses_only_this_machine_reaches(host: str, expected: bool) -> None:
-    assert expected == is_loopback(host)
 
 
 def test_the_port_for_operators() -> None:
