@@ -20,8 +20,7 @@ _HEAD = """\
 What `deltacli validate` checks. Generated from the catalogue; `deltacli validate --list-rules` prints the same list.
 
 An **error** violates a MUST, loses or duplicates rows, or makes some engine fail; a **warning** violates a SHOULD, or
-engines disagree about it; an **info** is an observation. `--level` is the least one that checks the rule. The old draft
-is the one that `--profile draft` asks for; a rule without a paragraph there is not checked with it.
+engines disagree about it; an **info** is an observation. `--level` is the least one that checks the rule.
 """
 
 
@@ -153,7 +152,6 @@ def _rule(rule: Rule) -> list[str]:
     has_one_text = rule.id.startswith(("paimon.", "share."))
     rows = [
         ("severity", f"{rule.severity}, level `{LEVEL_NAMES[rule.level]}`"),
-        *([] if has_one_text else [("old draft", _text(rule.seed) or "not covered")]),
         ("specification" if has_one_text else "current text", _text(rule.spec)),
         ("broken", _text(rule.fix.broken)),
         ("repair", _text(rule.fix.repair)),

@@ -215,7 +215,6 @@ class Table(LogCare):
         level: str = "log",
         select: Sequence[str] = (),
         ignore: Sequence[str] = (),
-        profile: str = "current",
         max_findings: int = 100,
     ) -> Validation:
         """Check the table against the rules of a level (`log`, `storage`); `select` and `ignore` are globs over rule
@@ -231,7 +230,6 @@ class Table(LogCare):
             level=level,
             select=select,
             ignore=ignore,
-            profile=profile,
             max_findings=max_findings,
             now_ms=self.clock(),
             progress=self.progress,

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from deltacli.storage import Storage
 
 _OF_ONE_LINE = (".crc", "_last_checkpoint")
-PROFILES_OF_DELTA = ("current", "draft")
+PROFILE_OF_DELTA = "current"
 
 
 class LevelChoice(StrEnum):
@@ -60,7 +60,6 @@ class LevelChoice(StrEnum):
 
 class ProfileChoice(StrEnum):
     CURRENT = "current"
-    DRAFT = "draft"
     JAVA = "java"
     CPP = "cpp"
     PYTHON = "python"
@@ -95,9 +94,9 @@ class ValidateOptions:
     trend: str | None = option("Append the counts of this run to FILE and compare them with the previous run.", "FILE")
     history: str | None = option("The former name of --trend.", "FILE", is_hidden=True)
     profile: ProfileChoice | None = option(
-        "Check the current protocol, or only its old draft; of Paimon tables, the reader that has to accept "
-        "them.  [default: current; java for Paimon]",
-        "current|draft|java|cpp|python",
+        "Of Paimon tables, the reader that has to accept them; `current` for Delta tables.  "
+        "[default: current; java for Paimon]",
+        "current|java|cpp|python",
     )
     refs: RefsOption = True
     max_findings: int = shared(MAX_FINDINGS, DEFAULT_MOST)
@@ -150,7 +149,7 @@ class ValidateOptions:
     @property
     def is_selective(self) -> bool:
         """Whether rules are named, so that a name may be wrong."""
-        return bool(self.select or self.ignore) or self.profile == "draft"
+        return bool(self.select or self.ignore)
 
     @property
     def left_out_by(self) -> dict[str, object]:
@@ -308,15 +307,14 @@ class Checker:
         from deltacli.operations.validate.validate import validate_table
 
         wanted = self._wanted
-        if wanted.profile not in (None, *PROFILES_OF_DELTA):
-            raise _wrong_profile(wanted.profile or "", "Paimon", PROFILES_OF_DELTA)
+        if wanted.profile not in (None, PROFILE_OF_DELTA):
+            raise _wrong_profile(wanted.profile or "", "Paimon", [PROFILE_OF_DELTA])
         return validate_table(
             target.storage,
             self._run.engine,
             level=wanted.level,
             select=wanted.select,
             ignore=wanted.ignore,
-            profile=wanted.profile or "current",
             max_findings=most,
             now_ms=self._now_ms,
             progress=self._run.progress_of(target.storage),
@@ -334,7 +332,7 @@ class Checker:
         from deltacli.paimon.rules.views import Profile
 
         wanted = self._wanted
-        if wanted.profile in PROFILES_OF_DELTA:
+        if wanted.profile == PROFILE_OF_DELTA:
             raise _wrong_profile(wanted.profile or "", "Delta", list(Profile))
         choice = RuleChoice("log", wanted.select, wanted.ignore)
         known = {rule.id for rule in self._rules}

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 from deltacli.delta.footers.parse import Footer, FooterReader
 from deltacli.delta.footers.thrift import ThriftFaultError
-from deltacli.delta.rules.framework.file_views import MISSING, UNREAD, VANISHED, FileFault
+from deltacli.delta.rules.framework.base import UNREAD
+from deltacli.delta.rules.framework.file_views import MISSING, VANISHED, FileFault
 from deltacli.errors import DataUnreadable, FileMissing, PathExternal, StorageFailed, UsageError
 from deltacli.storage import Storage, require_inside
 from deltacli.work.rows.data_files import DataFile, ReadSpec, open_data_file

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import NamedTuple
 
-from deltacli.delta.rules.framework.file_views import UNREAD, VectorFacts
+from deltacli.delta.rules.framework.base import UNREAD
+from deltacli.delta.rules.framework.file_views import VectorFacts
 from deltacli.delta.vectors.roaring import NATIVE, DeletedRows
 from deltacli.delta.vectors.z85 import vector_file
 from deltacli.errors import FileMissing, PathExternal, StorageFailed, UsageError

@@ -72,11 +72,9 @@ def test_accepted_findings_are_counted_separately(lake: Path, validate: Run) -> 
 
 
 def test_the_limits_of_the_run_are_named(lake: Path, validate: Run) -> None:
-    validate(
-        "lake/deep", "--level", "data", "--sample", "5%", "--where", "trip > 1", "--profile", "draft", "--trend", "h"
-    )
+    validate("lake/deep", "--level", "data", "--sample", "5%", "--where", "trip > 1", "--trend", "h")
 
-    assert {"profile": "draft", "sample": "5%", "where": "trip > 1"} == lines(Path("h"))[0]["limits"]
+    assert {"sample": "5%", "where": "trip > 1"} == lines(Path("h"))[0]["limits"]
 
 
 def test_tables_and_history_can_be_moved_together(lake: Path, validate: Run) -> None:

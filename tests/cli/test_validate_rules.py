@@ -26,15 +26,13 @@ def test_rules_are_listed_in_every_format_with_an_example(validate: Run) -> None
     assert [] == [item["rule"] for item in document["items"] if not item["example"] or not item["checks"]]
 
 
-def test_rules_are_chosen_by_level_and_profile(validate: Run) -> None:
+def test_rules_are_chosen_by_level(validate: Run) -> None:
     def ids(*options: str) -> set[str]:
         return {item["rule"] for item in validate("--list-rules", "--json", *options).document["items"]}
 
     log, storage, footers, data = (ids("--level", level) for level in ("log", "storage", "footers", "data"))
-    draft = ids("--profile", "draft")
 
     assert log < storage < footers < data == ids()
-    assert draft < data
     assert {rule for rule in log if rule.startswith("hint.")} == ids("--select", "hint.*")
     assert data - {rule for rule in data if rule.startswith("hint.")} == ids("--ignore", "hint.*, nothing.such")
 

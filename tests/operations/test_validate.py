@@ -48,18 +48,6 @@ def test_rules_are_chosen_by_globs(damaged: Table) -> None:
     assert [] == rules_of(damaged.validate(select=["action.*"], ignore=["*.negative-size"]))
 
 
-def test_the_draft_profile_checks_only_rules_of_the_draft(tmp_path: Path) -> None:
-    table = TableBuilder()
-    table.action(3, "commitInfo").pop("operation")
-    root = table.write(tmp_path / "t")
-
-    current, draft = table_at(root).validate(), table_at(root).validate(profile="draft")
-
-    assert ["history.operation-missing"] == rules_of(current)
-    assert all(finding.rule.seed for finding in draft.findings)
-    assert draft.rules < current.rules
-
-
 def test_findings_of_one_rule_are_limited_and_counted(tmp_path: Path) -> None:
     table = TableBuilder().derive(checkpoint=False, checksums=False)
     table.commits[3] += [table.new_add("b", number, 3, size=-1) for number in range(10, 40)]

@@ -93,11 +93,11 @@ def test_tables_of_both_formats_are_found_below_a_directory(table: PaimonBuilder
 def test_profiles_belong_to_a_format(table: PaimonBuilder, capsys: Capture) -> None:
     delta = TableBuilder().commits(1).write(table.root.parent / "delta")
 
-    of_delta = ask(capsys, "validate", table.root, "--profile", "draft")
+    of_delta = ask(capsys, "validate", table.root, "--profile", "current")
     of_paimon = ask(capsys, "validate", delta, "--profile", "cpp")
     code, found = checked(capsys, table.root, "--profile", "cpp")
 
-    assert (2, "error: --profile draft is for Delta tables") == (of_delta[0], of_delta[2].splitlines()[0])
+    assert (2, "error: --profile current is for Delta tables") == (of_delta[0], of_delta[2].splitlines()[0])
     assert (2, "error: --profile cpp is for Paimon tables") == (of_paimon[0], of_paimon[2].splitlines()[0])
     assert (1, 2) == (code, found["summary"]["errors"])
 

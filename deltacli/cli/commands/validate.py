@@ -14,7 +14,7 @@ from deltacli.cli.invocation import invocation
 from deltacli.cli.options.global_options import TableFormat
 from deltacli.cli.options.run import Run
 from deltacli.cli.terminal.shell import again_with, quoted
-from deltacli.cli.validate_runner import Checker, LevelChoice, ProfileChoice, ValidateOptions, failure_code
+from deltacli.cli.validate_runner import Checker, LevelChoice, ValidateOptions, failure_code
 from deltacli.did_you_mean import nearest_name
 from deltacli.errors import EXIT_FINDINGS, DeltacliError, UsageError
 
@@ -126,8 +126,7 @@ def _choose_rules(run: Run, wanted: ValidateOptions, levels: Sequence[str]) -> l
     _require_known(run, wanted, list(known))
 
     def chosen(names: Sequence[str]) -> list[Rule]:
-        profile = wanted.profile or ProfileChoice.CURRENT
-        choices = [RuleChoice(name, wanted.select, wanted.ignore, profile) for name in names]
+        choices = [RuleChoice(name, wanted.select, wanted.ignore) for name in names]
         return [rule for rule in known.values() if any(choice.takes(rule) for choice in choices)]
 
     rules = chosen(levels)

@@ -49,8 +49,6 @@ def write(sink: BinaryIO, result: FindingsResult, terminal: Terminal) -> None:
 def _rule(rule: Rule) -> dict[str, Json]:
     area = rule.id.partition(".")[0]
     properties: dict[str, Json] = {"tags": ["delta-lake", area], "level": LEVEL_NAMES[rule.level], "spec": rule.spec}
-    if rule.seed:
-        properties["seed"] = rule.seed
     document: dict[str, Json] = {
         "id": rule.id,
         "shortDescription": {"text": rule.checks},

@@ -6,13 +6,15 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from fnmatch import fnmatchcase
 from functools import cached_property
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.delta.log.place import Place
-from deltacli.delta.rules.framework.base import Check, Finding, Fix, Level, Rule, Severity
+from deltacli.delta.rules.framework.base import UNREAD, Check, Finding, Fix, Level, Rule, Severity
 from deltacli.delta.rules.framework.catalogue import CATALOGUE, Catalogue
-from deltacli.delta.rules.framework.file_views import UNREAD, FileFault, FileFaultView
 from deltacli.memory_limit import stop_if_exhausted
+
+if TYPE_CHECKING:
+    from deltacli.delta.rules.framework.file_views import FileFault
 
 MOST_COUNTED = 10_000
 """Maximum number of findings above the limit that are counted; beyond it a rule reports `10,000 or more`."""
@@ -22,7 +24,6 @@ CHECK_CRASHED = Rule(
     Severity.ERROR,
     Level.LOG,
     "A check of deltacli failed, so the result of its rules is unknown.",
-    "",
     "deltacli",
     Fix(
         broken="deltacli, not the table",
@@ -38,7 +39,6 @@ FILE_UNREADABLE = Rule(
     Severity.ERROR,
     Level.LOG,
     "A file of the table exists but could not be read, so its content is unknown.",
-    "",
     "deltacli",
     Fix(
         broken="the content of this file is not checked",
@@ -54,7 +54,6 @@ FILE_OUTSIDE = Rule(
     Severity.ERROR,
     Level.LOG,
     "Files of the log that the newest version needs are outside the table and were not opened.",
-    "",
     "deltacli",
     Fix(
         broken="deltacli does not open the table, and the content of these files is not checked",
@@ -79,18 +78,17 @@ OWN_RULES = frozenset({CHECK_CRASHED.id, FILE_UNREADABLE.id, FILE_OUTSIDE.id})
 
 
 class RuleChoice(NamedTuple):
-    """The rules of a run: globs over ids, and the profile (`draft`: only the rules of the old draft)."""
+    """The rules of a run: those of a level, chosen by globs over ids."""
 
     level: str = "log"
     select: Sequence[str] = ()
     ignore: Sequence[str] = ()
-    profile: str = "current"
 
     def takes(self, rule: Rule) -> bool:
         """Return True if the rule is selected."""
         if rule in (CHECK_CRASHED, FILE_UNREADABLE, FILE_OUTSIDE):
             return True
-        if rule.level not in LEVELS[self.level] or (self.profile == "draft" and not rule.seed):
+        if rule.level not in LEVELS[self.level]:
             return False
         return self.names(rule.id)
 
@@ -182,6 +180,8 @@ class Collector:
         """Report why a data file could not be checked; return True where it could not be read, so that no rule applies.
         An existing but unreadable file is a finding of its own.
         """
+        from deltacli.delta.rules.framework.file_views import FileFaultView
+
         if fault.code == UNREAD:
             self.take([FILE_UNREADABLE.at(place, fault.message, seen=fault.seen)])
         self.look(FileFaultView(place, fault), place)

@@ -36,16 +36,15 @@ from deltacli.memory_limit import stop_if_exhausted
 from deltacli.operations.read.file_rows import FileRows
 from deltacli.operations.table.configurations import next_config
 from deltacli.operations.validate.findings import CHECK_CRASHED, FILE_UNREADABLE, Collector
-from deltacli.operations.validate.inspect_checkpoint import CheckpointInspector
 from deltacli.operations.validate.inspect_storage import WholeLog
 from deltacli.operations.validate.lenient_log_reader import FAULTS, Fault, LogReader, Scan
 from deltacli.operations.validate.refused_log_files import RefusedLogFiles
 from deltacli.progress import Progress, weighed
 from deltacli.storage import Storage
-from deltacli.work.checkpoints.reading import sidecar_location
 
 if TYPE_CHECKING:
     from deltacli.delta.rules.framework.views import CheckpointView
+    from deltacli.operations.validate.inspect_checkpoint import CheckpointInspector
 
 _WINDOW_BYTES = 16 << 20
 _WINDOW_COMMITS = 500
@@ -186,6 +185,10 @@ class LogInspector:
         views = [view for of_version in self._checkpoints.values() for view in of_version]
         if not all(view.small_is_whole for view in views):
             return None
+        if not views:
+            return frozenset()
+        from deltacli.work.checkpoints.reading import sidecar_location
+
         return frozenset(
             sidecar_location(action).rsplit("/", 1)[-1]
             for view in views
@@ -382,6 +385,8 @@ class LogInspector:
         )
 
     def _take_checkpoint(self, version: int, instance: CheckpointInstance, scanned: Mapping[str, Scan]) -> None:
+        from deltacli.operations.validate.inspect_checkpoint import CheckpointInspector
+
         expected = self.expected(version)
         self._rows.flush()
         inspector = CheckpointInspector(

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from deltacli.delta.footers.parse import Footer
-from deltacli.delta.rules.framework.file_views import UNREAD, LiveAdds, VectorsView
+from deltacli.delta.rules.framework.base import UNREAD
+from deltacli.delta.rules.framework.file_views import LiveAdds, VectorsView
 from deltacli.engine.base import Engine
 from deltacli.operations.validate.findings import FILE_UNREADABLE, Collector
 from deltacli.operations.validate.inspect_storage import make_exists

@@ -118,7 +118,6 @@ def validate_table(
     level: str = "log",
     select: Sequence[str] = (),
     ignore: Sequence[str] = (),
-    profile: str = "current",
     max_findings: int = DEFAULT_MOST,
     now_ms: int,
     progress: Progress = SILENT,
@@ -137,7 +136,7 @@ def validate_table(
     checked.
     """
     left_out = OF_THE_LOG if isinstance(storage, StoreOfVersions) else ()
-    collector = Collector(RuleChoice(level, select, (*ignore, *left_out), profile), max_findings, on_finding)
+    collector = Collector(RuleChoice(level, select, (*ignore, *left_out)), max_findings, on_finding)
     log = list_log_whole(storage, progress)
     looks_into_files = level in ("footers", "data")
     inspector = LogInspector(storage, engine, collector, log, now_ms, progress, keeps_statistics=looks_into_files)

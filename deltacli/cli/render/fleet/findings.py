@@ -20,13 +20,11 @@ _FIX = Fix("the table needs work that no run has done", "deltacli fleet status",
 _SPEC = "docs/fleet.md"
 
 _STEP_RULES = {
-    kind: Rule(
-        f"{PREFIX}{kind}", Severity.ERROR, Level.LOG, f"The last {kind} of a table was done.", "", _SPEC, _FIX, ""
-    )
+    kind: Rule(f"{PREFIX}{kind}", Severity.ERROR, Level.LOG, f"The last {kind} of a table was done.", _SPEC, _FIX, "")
     for kind in STEP_KEYS
 }
 _THRESHOLD_RULES = {
-    key.name: Rule(f"{PREFIX}{key.name}", Severity.WARNING, Level.LOG, key.meaning, "", _SPEC, _FIX, "")
+    key.name: Rule(f"{PREFIX}{key.name}", Severity.WARNING, Level.LOG, key.meaning, _SPEC, _FIX, "")
     for key in ALERT_KEYS
 }
 

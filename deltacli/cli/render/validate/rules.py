@@ -61,11 +61,10 @@ def _block(rule: Rule, terminal: Terminal, width: int) -> Iterator[str]:
     severity = terminal.paint(SEVERITY_WORDS[rule.severity], _STYLES[rule.severity])
     yield f"{terminal.paint(rule.id, Style.HEADING)}  {severity}  {LEVEL_NAMES[rule.level]}"
     yield from _wrapped(rule.checks, width, 4)
-    draft = f"; old draft: {rule.seed}" if rule.seed else ""
     pairs = (
         ("broken", rule.fix.broken),
         ("fix", fix_sentence(rule.fix)),
-        ("source", f"{rule.spec}{draft}"),
+        ("source", rule.spec),
         ("example", rule.example),
     )
     for label, text in pairs:
@@ -97,7 +96,7 @@ def rule_json(rule: Rule) -> dict[str, Json]:
         "severity": rule.severity.value,
         "level": LEVEL_NAMES[rule.level],
         "checks": rule.checks,
-        "seed": rule.seed,
+        "seed": "",  # the section of a draft, which is not named any more
         "spec": rule.spec,
         "fix": rule.fix.as_json(),
         "example": rule.example,
@@ -117,9 +116,10 @@ def _columns() -> list[Column[Rule]]:
         Column("level", lambda rule: LEVEL_NAMES[rule.level]),
         Column("checks", lambda rule: rule.checks),
         Column("example", lambda rule: rule.example),
-        Column("seed", lambda rule: rule.seed),
+        Column("seed", lambda _: ""),
         Column("spec", lambda rule: rule.spec),
         Column("broken", lambda rule: rule.fix.broken),
+        Column("repair", lambda rule: rule.fix.repair),
         Column("mend", lambda rule: rule.fix.repair),
         Column("loss", lambda rule: rule.fix.loss),
     ]

@@ -36,7 +36,6 @@ REMOVE_OF_UNKNOWN = AREA.rule(
     Severity.INFO,
     Level.LOG,
     "A commit removes a file that was not in the table.",
-    seed="000: Action Reconciliation",
     spec="Action Reconciliation",
     fix=Fix(
         broken="nothing: the tombstone is kept but has no effect",
@@ -63,7 +62,6 @@ FALSE_NEW_DATA = AREA.rule(
     Severity.WARNING,
     Level.LOG,
     "A commit sets dataChange=false but changes the number of rows.",
-    seed="000: Add File and Remove File",
     spec="Add File and Remove File",
     fix=Fix(
         broken="streams and readers of changes skip the commit and miss these row changes",
@@ -77,7 +75,6 @@ DATACHANGE_MIXED = AREA.rule(
     Severity.INFO,
     Level.LOG,
     "A commit has file actions with dataChange=true and file actions with dataChange=false.",
-    seed="000: Add File and Remove File",
     spec="Add File and Remove File",
     fix=Fix(
         broken="streams read only part of the commit",

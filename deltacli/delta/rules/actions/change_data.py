@@ -114,7 +114,6 @@ VIOLATED = AREA.rule(
     Severity.ERROR,
     Level.LOG,
     "A commit removes data from an append-only table.",
-    seed="000: Change Metadata",
     spec="Append-only Tables",
     fix=Fix(
         broken="a writer ignored delta.appendOnly; rows are lost, or readers that expect only new rows fail",

@@ -37,7 +37,6 @@ FIRST_WITHOUT_PROTOCOL = AREA.rule(
     Severity.ERROR,
     Level.LOG,
     "Version 0 has no protocol action.",
-    seed="000: Protocol Evolution",
     spec="Action Reconciliation",
     fix=Fix(
         broken="versions before the first protocol cannot be read, and some engines refuse the whole table",
@@ -51,7 +50,6 @@ FIRST_WITHOUT_METADATA = AREA.rule(
     Severity.ERROR,
     Level.LOG,
     "Version 0 has no metaData action.",
-    seed="000: Change Metadata",
     spec="Change Metadata",
     fix=Fix(
         broken="versions before the first metaData have no schema, and some engines refuse the whole table",
@@ -65,7 +63,6 @@ UNKNOWN_ACTION = AREA.rule(
     Severity.INFO,
     Level.LOG,
     "A commit has an action that the protocol does not define. Readers ignore it.",
-    seed="000: Protocol Evolution",
     spec="Protocol Evolution",
     fix=_IGNORED,
     example='{"futureAction":{"a":1}}',

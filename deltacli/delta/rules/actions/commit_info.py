@@ -15,7 +15,6 @@ INFO_MISSING = AREA.rule(
     Severity.INFO,
     Level.LOG,
     "A commit has no commitInfo.",
-    seed="000: Commit Provenance Information",
     spec="Commit Provenance Information",
     fix=Fix(
         broken="the history does not show who wrote the version, when, and how",
@@ -29,7 +28,6 @@ INFO_SEVERAL = AREA.rule(
     Severity.WARNING,
     Level.LOG,
     "A commit has more than one commitInfo.",
-    seed="000: Commit Provenance Information",
     spec="Action Reconciliation",
     fix=Fix(
         broken="engines differ in which one they show",
@@ -43,7 +41,6 @@ INFO_NOT_OBJECT = AREA.rule(
     Severity.WARNING,
     Level.LOG,
     "A commitInfo is not an object.",
-    seed="000: Commit Provenance Information",
     spec="Commit Provenance Information",
     fix=Fix(
         broken="engines that expect fields fail on the commit or show none of its information",

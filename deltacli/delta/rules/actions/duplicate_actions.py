@@ -19,7 +19,6 @@ DUPLICATE_METADATA = AREA.rule(
     Severity.ERROR,
     Level.LOG,
     "A commit has more than one metaData action.",
-    seed="000: Change Metadata",
     spec="Requirements for Writers: Delta Log Entries",
     fix=Fix(
         broken="readers disagree about which schema and properties apply from this version on",
@@ -33,7 +32,6 @@ DUPLICATE_PROTOCOL = AREA.rule(
     Severity.ERROR,
     Level.LOG,
     "A commit has more than one protocol action.",
-    seed="000: Delta Log Entries",
     spec="Requirements for Writers: Delta Log Entries",
     fix=Fix(
         broken="readers disagree about which protocol applies from this version on",
@@ -47,7 +45,6 @@ DUPLICATE_TXN = AREA.rule(
     Severity.ERROR,
     Level.LOG,
     "A commit has more than one txn action of the same application.",
-    seed="000: Delta Log Entries",
     spec="Requirements for Writers: Delta Log Entries",
     fix=Fix(
         broken="readers disagree about the progress of the application; a batch may be written twice or skipped",
@@ -74,7 +71,6 @@ DUPLICATE_PATH = AREA.rule(
     Severity.ERROR,
     Level.LOG,
     "A commit adds or removes the same path twice.",
-    seed="000: Add File and Remove File",
     spec="Add File and Remove File",
     fix=Fix(
         broken="the order within a commit is undefined: readers may apply either add, or both",
@@ -88,7 +84,6 @@ ADD_REMOVE_SAME_KEY = AREA.rule(
     Severity.ERROR,
     Level.LOG,
     "A commit adds and removes the same logical file.",
-    seed="000: Delta Log Entries",
     spec="Requirements for Writers: Delta Log Entries",
     fix=Fix(
         broken="the order within a commit is undefined: some readers have the file, others do not",

@@ -23,7 +23,6 @@ NEGATIVE_SIZE = AREA.rule(
     Severity.ERROR,
     Level.LOG,
     "The size of a file is negative, or 0, which is not possible for a Parquet file.",
-    seed="000: Add File and Remove File",
     spec="Add File and Remove File",
     fix=Fix(
         broken="engines plan reads by this size: they fail, or read no data from the file",
@@ -37,7 +36,6 @@ BAD_MODIFICATION_TIME = AREA.rule(
     Severity.WARNING,
     Level.LOG,
     "The modificationTime of an add is not positive, is in seconds, or is more than a day later than its commit.",
-    seed="000: Add File and Remove File",
     spec="Add File and Remove File",
     fix=Fix(
         broken="features that use file times go wrong: incremental reads, file caches, optimizers",
@@ -51,7 +49,6 @@ DELETION_TIMESTAMP_MISSING = AREA.rule(
     Severity.WARNING,
     Level.LOG,
     "A remove has no deletionTimestamp and therefore counts as expired at once.",
-    seed="000: Add File and Remove File",
     spec="Add File and Remove File",
     fix=Fix(
         broken=(
@@ -67,7 +64,6 @@ DELETION_TIMESTAMP_ODD = AREA.rule(
     Severity.WARNING,
     Level.LOG,
     "The deletionTimestamp of a remove is later than its commit, or earlier than the creation of the file.",
-    seed="000: Add File and Remove File",
     spec="Add File and Remove File",
     fix=Fix(
         broken="the tombstone and its file expire too early or too late",
@@ -81,7 +77,6 @@ EXTENDED_METADATA_LIE = AREA.rule(
     Severity.WARNING,
     Level.LOG,
     "A remove has extendedFileMetadata=true but lacks partitionValues or size.",
-    seed="000: Add File and Remove File (and tags, which the current text leaves out)",
     spec="Add File and Remove File",
     fix=Fix(
         broken="readers of changes that rely on the flag fail, or assign the rows to the wrong partition",
@@ -95,7 +90,6 @@ REMOVE_SIZE_MISSING = AREA.rule(
     Severity.INFO,
     Level.LOG,
     "A remove has no size.",
-    seed="000: Add File and Remove File",
     spec="Add File and Remove File",
     fix=Fix(
         broken="vacuum and history cannot report how many bytes were removed",
@@ -109,7 +103,6 @@ PATH_EMPTY = AREA.rule(
     Severity.ERROR,
     Level.LOG,
     "The path of a file action is empty.",
-    seed="000: Add File and Remove File",
     spec="Add File and Remove File",
     fix=Fix(
         broken="it names the table directory instead of a file, so reads of the table fail",
@@ -123,7 +116,6 @@ TAGS_NULL_VALUE = AREA.rule(
     Severity.INFO,
     Level.LOG,
     "A tag of a file action has a value that is not a string.",
-    seed="000: Add File and Remove File",
     spec="Add File and Remove File",
     fix=Fix(
         broken="strict readers of the map may fail; tags hold no table data",

@@ -21,7 +21,6 @@ VERSION_DECREASE = AREA.rule(
     Severity.INFO,
     Level.LOG,
     "The transaction version of an application is lower than in an earlier commit, as after a rollback.",
-    seed="000: Transaction Identifiers",
     spec="Transaction Identifiers",
     fix=Fix(
         broken="nothing in the table; without an intended rollback, two writers share an application id",
@@ -35,7 +34,6 @@ LAST_UPDATED_MISSING = AREA.rule(
     Severity.INFO,
     Level.LOG,
     "A transaction has no lastUpdated, but transactions of this table expire. Engines disagree about when it does.",
-    seed="000: Transaction Identifiers",
     spec="Transaction Identifiers",
     fix=Fix(
         broken="one engine drops it at the next checkpoint, another keeps it forever",
@@ -49,7 +47,6 @@ COUNT_HIGH = AREA.rule(
     Severity.INFO,
     Level.LOG,
     "More than 10,000 applications have transactions that do not expire.",
-    seed="000: Transaction Identifiers",
     spec="Transaction Identifiers",
     fix=Fix(
         broken="every snapshot and every checkpoint includes all of them",

@@ -31,7 +31,6 @@ MULTIPART_INCOMPLETE = AREA.rule(
     Severity.WARNING,
     Level.LOG,
     "A multi-part checkpoint lacks parts.",
-    seed="000: Checkpoints",
     spec="Checkpoints",
     fix=Fix(
         broken="readers ignore the existing parts; without another starting point the table is unreadable",
@@ -118,7 +117,6 @@ WITHOUT_COMMIT = AREA.rule(
     Severity.ERROR,
     Level.LOG,
     "A checkpoint is newer than the newest commit.",
-    seed="000: Checkpoints",
     spec="Checkpoints",
     fix=Fix(
         broken="readers that trust it see a version that was never committed, or fail; a writer may commit it again",

@@ -24,7 +24,6 @@ SCHEMA_TYPE = AREA.rule(
     Severity.ERROR,
     Level.CHECKPOINT,
     "A column of a checkpoint has a type that differs from the protocol.",
-    seed="000: Checkpoint Schema",
     spec="Checkpoint Schema",
     fix=Fix(
         broken="readers that request the right type fail or read nulls",
@@ -39,7 +38,6 @@ STATS_POLICY = AREA.rule(
     Severity.INFO,
     Level.CHECKPOINT,
     "A checkpoint has, or lacks, `stats` or `stats_parsed` contrary to the table's properties.",
-    seed="000: Checkpoint Format",
     spec="Checkpoints",
     fix=Fix(
         broken="nothing is read wrongly; engines that need the other form skip fewer files",
@@ -55,7 +53,6 @@ PARSED_PARTITION_MISSING = AREA.rule(
     Level.CHECKPOINT,
     "The properties request parsed values and the table is partitioned, but the checkpoint has no "
     "`partitionValues_parsed`.",
-    seed="000: Checkpoint Format",
     spec="Checkpoints",
     fix=Fix(
         broken="engines that prune partitions by this column have to read the maps of all files",
@@ -70,7 +67,6 @@ PARSED_NAMES = AREA.rule(
     Severity.WARNING,
     Level.CHECKPOINT,
     "A parsed column of a checkpoint has the logical name of a table column instead of its physical name.",
-    seed="000: Checkpoint Schema",
     spec="Checkpoint Schema",
     fix=Fix(
         broken="engines search for the physical name, do not find the column and skip no files",

@@ -16,7 +16,6 @@ UNREADABLE = AREA.rule(
     Severity.ERROR,
     Level.CHECKPOINT,
     "A file of a checkpoint cannot be read because its footer, a page or a line is damaged.",
-    seed="000: Checkpoint Format",
     spec="Checkpoints",
     fix=Fix(
         broken="an engine that opens this checkpoint fails, or falls back to an older one",
@@ -31,7 +30,6 @@ DUPLICATE_KEY = AREA.rule(
     Severity.ERROR,
     Level.CHECKPOINT,
     "A checkpoint has the same logical file twice: two adds, two removes, or an add and a remove.",
-    seed="000: Checkpoints",
     spec="Action Reconciliation",
     fix=Fix(
         broken="readers use checkpoint rows as they are: the rows of the file count twice, or a removed file is live",
@@ -46,7 +44,6 @@ MULTI_ACTION_ROW = AREA.rule(
     Severity.ERROR,
     Level.CHECKPOINT,
     "A row of a checkpoint has no action, or more than one.",
-    seed="000: Checkpoint Format",
     spec="Checkpoints",
     fix=Fix(
         broken="readers take one action of such a row and lose the others",
@@ -61,7 +58,6 @@ MISSING_ADD = AREA.rule(
     Severity.ERROR,
     Level.CHECKPOINT,
     "A checkpoint lacks a file that is live according to the commits.",
-    seed="000: Checkpoint Format",
     spec="Checkpoints",
     fix=Fix(
         broken="readers that start at this checkpoint do not see the rows of the file",
@@ -76,7 +72,6 @@ EXTRA_ADD = AREA.rule(
     Severity.ERROR,
     Level.CHECKPOINT,
     "A checkpoint has a live file that is not live according to the commits.",
-    seed="000: Checkpoints",
     spec="Checkpoints",
     fix=Fix(
         broken="readers that start at this checkpoint see deleted rows, or fail on a missing file",
@@ -91,7 +86,6 @@ ADD_DIFFERS = AREA.rule(
     Severity.ERROR,
     Level.CHECKPOINT,
     "The values of a live file in a checkpoint differ from those in the log.",
-    seed="000: Checkpoint Format",
     spec="Checkpoints",
     fix=Fix(
         broken="the partition, size and statistics of the file depend on where a reader starts",
@@ -106,7 +100,6 @@ MISSING_TOMBSTONE = AREA.rule(
     Severity.WARNING,
     Level.CHECKPOINT,
     "A checkpoint lacks a remove that had not expired when the checkpoint was written.",
-    seed="000: Add File and Remove File",
     spec="Add File and Remove File",
     fix=Fix(
         broken="vacuum may delete the removed file before its retention ends, while readers of older versions need it",
@@ -121,7 +114,6 @@ PARSED_PARTITION_DIFFERS = AREA.rule(
     Severity.ERROR,
     Level.CHECKPOINT,
     "`partitionValues_parsed` differs from the map `partitionValues`.",
-    seed="000: Checkpoint Format",
     spec="Checkpoints",
     fix=Fix(
         broken="engines that prune by the parsed column skip files that hold matching rows",
@@ -136,7 +128,6 @@ PARSED_STATS_DIFFERS = AREA.rule(
     Severity.ERROR,
     Level.CHECKPOINT,
     "`stats_parsed` differs from the JSON text in `stats`.",
-    seed="000: Checkpoint Format",
     spec="Checkpoints",
     fix=Fix(
         broken="engines that use one of the two skip files with matching rows, or count rows differently",

@@ -20,7 +20,6 @@ NO_PROTOCOL = AREA.rule(
     Severity.ERROR,
     Level.CHECKPOINT,
     "A checkpoint does not have exactly one protocol.",
-    seed="000: Checkpoint Format",
     spec="Checkpoints",
     fix=Fix(
         broken="readers that start at this checkpoint fail, or do not know whether they can read the table",
@@ -35,7 +34,6 @@ NO_METADATA = AREA.rule(
     Severity.ERROR,
     Level.CHECKPOINT,
     "A checkpoint does not have exactly one metaData.",
-    seed="000: Checkpoint Format",
     spec="Checkpoints",
     fix=Fix(
         broken="readers that start at this checkpoint fail: they have no schema, or two",
@@ -64,7 +62,6 @@ METADATA_DIFFERS = AREA.rule(
     Severity.ERROR,
     Level.CHECKPOINT,
     "The protocol or the metaData of a checkpoint differs from the commits.",
-    seed="000: Checkpoints",
     spec="Checkpoints",
     fix=Fix(
         broken="the schema, the properties or the protocol of the table depend on where a reader starts",
@@ -79,7 +76,6 @@ MISSING_TXN = AREA.rule(
     Severity.ERROR,
     Level.CHECKPOINT,
     "A checkpoint lacks a transaction identifier that is live according to the commits, or has another version of it.",
-    seed="000: Checkpoint Format",
     spec="Checkpoints",
     fix=Fix(
         broken="a stream that reads its progress from the table writes batches twice or skips some",

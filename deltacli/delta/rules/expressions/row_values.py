@@ -24,7 +24,6 @@ NOT_NULL_VIOLATED = AREA.rule(
     Severity.ERROR,
     Level.DATA,
     "A column or field that must not be null is null in a row.",
-    seed="000: Struct Field",
     spec="Struct Field",
     fix=Fix(
         broken="readers that believe the schema fail, or take what is there for a value",
@@ -47,7 +46,6 @@ INVARIANT_VIOLATED = AREA.rule(
     Severity.ERROR,
     Level.DATA,
     "A row does not satisfy the invariant of a column: the condition is false or null.",
-    seed="000: Column Invariants",
     spec="Column Invariants",
     fix=Fix(broken="queries and writers that rely on the invariant are misled", repair=_REWRITE, loss="nothing"),
     example='a row with id = -1, where id has "delta.invariants":"{\\"expression\\":{\\"expression\\":\\"id > 0\\"}}"',
@@ -57,7 +55,6 @@ GENERATED_VIOLATED = AREA.rule(
     Severity.ERROR,
     Level.DATA,
     "A generated column has another value than its expression gives.",
-    seed="000: Generated Columns",
     spec="Generated Columns",
     fix=Fix(
         broken="engines skip files by what the expression gives, and lose the row",

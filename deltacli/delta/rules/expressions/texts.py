@@ -45,7 +45,6 @@ INVARIANT_BAD_JSON = AREA.rule(
     Severity.ERROR,
     Level.LOG,
     "An invariant of a column is not the JSON that holds an SQL condition.",
-    seed="000: Column Invariants",
     spec="Column Invariants",
     fix=Fix(
         broken="writers cannot check it: some fail, some ignore it",

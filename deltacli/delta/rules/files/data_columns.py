@@ -29,7 +29,6 @@ COLUMN_MISSING = AREA.rule(
     Severity.INFO,
     Level.FOOTERS,
     "A column of the table is absent from a data file.",
-    seed="000: Consistency Between Table Metadata and Data Files",
     spec="Consistency Between Table Metadata and Data Files",
     fix=Fix(
         broken="nothing: it is read as null, which a NOT NULL column must not be",
@@ -43,7 +42,6 @@ COLUMN_UNKNOWN = AREA.rule(
     Severity.INFO,
     Level.FOOTERS,
     "A data file has a column that the table does not have.",
-    seed="000: Consistency Between Table Metadata and Data Files",
     spec="Consistency Between Table Metadata and Data Files",
     fix=Fix(
         broken="nothing: no reader uses it",

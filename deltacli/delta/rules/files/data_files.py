@@ -18,7 +18,6 @@ NOT_PARQUET = AREA.rule(
     Severity.ERROR,
     Level.FOOTERS,
     "A data file is not a Parquet file, or cannot be read to its end.",
-    seed="000: Data Files",
     spec="Format Specification",
     fix=Fix(
         broken="readers of the newest version fail at this file",

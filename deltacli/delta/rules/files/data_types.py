@@ -33,7 +33,6 @@ TYPE_MISMATCH = AREA.rule(
     Severity.ERROR,
     Level.FOOTERS,
     "A column of a data file has a type that is not a form of the column's type in the table.",
-    seed="000: Consistency Between Table Metadata and Data Files",
     spec="Delta Data Type to Parquet Type Mappings",
     fix=Fix(
         broken="readers fail at the file, or read wrong values",
@@ -47,7 +46,6 @@ TYPE_WIDENING_UNRECORDED = AREA.rule(
     Severity.ERROR,
     Level.FOOTERS,
     "A column of a data file has a narrower type than the table, and no recorded type change explains it.",
-    seed="004: Type Widening",
     spec="Type Widening",
     fix=Fix(
         broken="readers that do not expect the narrower type fail at the file, or read wrong values",

@@ -33,7 +33,6 @@ FILE_MISSING = AREA.rule(
     Severity.ERROR,
     Level.LISTING,
     "A live file is missing.",
-    seed="000: Add File and Remove File",
     spec="Add File and Remove File",
     fix=Fix(
         broken="readers of the newest version fail, or lose the rows of the file",
@@ -47,7 +46,6 @@ FILE_MISSING_TOMBSTONED = AREA.rule(
     Severity.INFO,
     Level.LISTING,
     "A removed file is gone although its retention is not over.",
-    seed="000: Overview",
     spec="Overview; Add File and Remove File",
     fix=Fix(
         broken="versions that still had the file cannot be read; running readers of them fail",
@@ -61,7 +59,6 @@ SIZE_MISMATCH = AREA.rule(
     Severity.ERROR,
     Level.LISTING,
     "The size of a live file differs from the size in its add.",
-    seed="000: Add File and Remove File",
     spec="Add File and Remove File",
     fix=Fix(
         broken="the file was overwritten or cut off; readers look for its footer in the wrong place",
@@ -88,7 +85,6 @@ ORPHAN = AREA.rule(
     Severity.INFO,
     Level.LISTING,
     "A file that the log does not name is older than the retention of removed files.",
-    seed="000: Overview",
     spec="Overview",
     fix=Fix(
         broken="nothing: it takes space; a writer failed before its commit, or the log that named it was cleaned up",
@@ -102,7 +98,6 @@ ORPHAN_YOUNG = AREA.rule(
     Severity.INFO,
     Level.LISTING,
     "A file that the log does not name is younger than the retention of removed files.",
-    seed="000: Overview",
     spec="Overview",
     fix=Fix(
         broken="nothing: a writer may be about to commit it",
@@ -116,7 +111,6 @@ EXPIRED_TOMBSTONE_PRESENT = AREA.rule(
     Severity.INFO,
     Level.LISTING,
     "A removed file still exists although its retention has ended.",
-    seed="000: Overview",
     spec="Overview; Add File and Remove File",
     fix=Fix(
         broken="nothing: it takes space",
@@ -143,7 +137,6 @@ UNREACHABLE = AREA.rule(
     Severity.WARNING,
     Level.LISTING,
     "Live files are on a store that was not checked.",
-    seed="000: Add File and Remove File",
     spec="Add File and Remove File",
     fix=Fix(
         broken="nothing known: whether these files exist was not checked",

@@ -35,7 +35,7 @@ FILE_VERSION = AREA.rule(
     "dv.file-version",
     Severity.ERROR,
     Level.FOOTERS,
-    "A file of deletion vectors is notgin with version 1.",
+    "A file of deletion vectors does not begin with version 1.",
     spec=_STORAGE,
     fix=Fix(broken=_UNREADABLE, repair=_RESTORE, loss=_DELETIONS),
     example="a deletion_vector_….bin whose first byte is 2",
@@ -62,7 +62,7 @@ MAGIC = AREA.rule(
     "dv.magic",
     Severity.ERROR,
     Level.FOOTERS,
-    "A deletion vector is notgin with the number 1681511377. The number 1681511376, which Delta-Spark reads, is a "
+    "A deletion vector does not begin with the number 1681511377. The number 1681511376, which Delta-Spark reads, is a "
     "warning.",
     spec=_FORMAT,
     fix=Fix(broken=_UNREADABLE, repair=_REWRITE, loss=_DELETIONS),

@@ -42,24 +42,24 @@ class Fix(NamedTuple):
     loss: str
 
     def as_json(self) -> dict[str, str]:
-        """Return the fix as in documents, where the repair is called `mend`."""
-        return {"broken": self.broken, "mend": self.repair, "loss": self.loss}
+        """Return the fix as in documents, where the repair has its former name, `mend`, too."""
+        return {"broken": self.broken, "repair": self.repair, "mend": self.repair, "loss": self.loss}
 
+
+UNREAD = "validate.file-unreadable"
+"The rule about files that exist but could not be read, for lack of permission or because a disk or store fails."
 
 LOST_BY_DROPPING = "time travel to the versions before, where the engine truncates the history"
 """What is lost if a feature that nothing uses is dropped."""
 
 
 class Rule(NamedTuple):
-    """One row of the catalogue. `seed` and `spec` name the section in the old draft and in the current text. An empty
-    `seed` means that the draft does not cover the rule.
-    """
+    """One row of the catalogue. `spec` names the section of the protocol."""
 
     id: str
     severity: Severity
     level: Level
     checks: str
-    seed: str
     spec: str
     fix: Fix
     example: str
@@ -128,10 +128,9 @@ class Area:
         spec: str,
         fix: Fix,
         example: str,
-        seed: str = "",
     ) -> Rule:
         """Add a row to the catalogue and return it."""
-        made = Rule(rule_id, severity, level, checks, seed, spec, fix, example)
+        made = Rule(rule_id, severity, level, checks, spec, fix, example)
         self.rules.append(made)
         return made
 

@@ -54,10 +54,6 @@ class LiveAdds:
         )
 
 
-UNREAD = "validate.file-unreadable"
-"The rule about files that exist but could not be read, for lack of permission or because a disk or store fails."
-
-
 MISSING = "data.file-missing"
 VANISHED = "vanished"
 "The code of a fault: the file was listed, and deleted before it was read."

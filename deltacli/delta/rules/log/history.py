@@ -19,7 +19,6 @@ OPERATION_MISSING = AREA.rule(
     Severity.INFO,
     Level.LOG,
     "A commitInfo has no operation.",
-    seed="000: Commit Provenance Information",
     spec="Commit Provenance Information",
     fix=Fix(broken="nothing: the history does not show what the commit did", repair="no repair needed", loss="nothing"),
     example='{"commitInfo":{"timestamp":1768003200000}}',
@@ -55,7 +54,6 @@ TIME_TRAVEL_BROKEN = AREA.rule(
     Severity.WARNING,
     Level.LISTING,
     "The log can rebuild a version whose files are missing.",
-    seed="000: Overview",
     spec="Overview",
     fix=Fix(
         broken="readers open the version and fail on its files",

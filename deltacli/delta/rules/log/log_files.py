@@ -25,7 +25,6 @@ NOT_A_TABLE = AREA.rule(
     Severity.ERROR,
     Level.LOG,
     "The directory has no log, or a log without a commit and without a complete checkpoint.",
-    seed="000: File Types",
     spec="File Types",
     fix=Fix(
         broken="no version can be rebuilt",
@@ -39,7 +38,6 @@ GAP = AREA.rule(
     Severity.ERROR,
     Level.LOG,
     "Commits are missing in between, so the newest version cannot be rebuilt, or (a warning) older ones cannot.",
-    seed="000: Delta Table Specification",
     spec="Delta Table Specification",
     fix=Fix(
         broken="versions must be contiguous; the changes of the missing commits are unknown",
@@ -53,7 +51,6 @@ START_MISSING = AREA.rule(
     Severity.ERROR,
     Level.LOG,
     "The log has neither commit 0 nor a complete checkpoint to start from.",
-    seed="000: Checkpoints",
     spec="Checkpoints; Metadata Cleanup",
     fix=Fix(
         broken="commits hold only changes; without a starting point no version can be rebuilt",
@@ -80,7 +77,6 @@ NAME_NOT_PADDED = AREA.rule(
     Severity.ERROR,
     Level.LOG,
     "A version in a file name does not have exactly 20 digits.",
-    seed="000: Delta Log Entries",
     spec="Delta Log Entries",
     fix=Fix(
         broken="some engines read the file as that version, others ignore it",
@@ -190,7 +186,6 @@ NO_CHECKPOINT_LONG = AREA.rule(
     Severity.WARNING,
     Level.LOG,
     "Many commits were made since the last complete checkpoint.",
-    seed="000: Checkpoints",
     spec="Checkpoints",
     fix=Fix(
         broken="every reader reads all of these commits",

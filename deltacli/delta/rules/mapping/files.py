@@ -18,7 +18,6 @@ FILE_WITHOUT_FIELD_IDS = AREA.rule(
     Severity.ERROR,
     Level.FOOTERS,
     "Column mapping uses ids, but a data file has columns without ids.",
-    seed="000: Reader Requirements for Column Mapping",
     spec="Reader Requirements for Column Mapping",
     fix=Fix(
         broken="readers refuse the file, or read null for its columns",

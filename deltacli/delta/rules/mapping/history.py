@@ -41,7 +41,6 @@ PHYSICAL_NAME_CHANGED = AREA.rule(
     Severity.ERROR,
     Level.LOG,
     "A field kept its id but got another physical name.",
-    seed="000: Writer Requirements for Column Mapping",
     spec="Writer Requirements for Column Mapping",
     fix=Fix(
         broken="the column is not found in older files, so its old values read as null",
@@ -55,7 +54,6 @@ ID_REUSED = AREA.rule(
     Severity.ERROR,
     Level.LOG,
     "A field got the id of a dropped field.",
-    seed="000: Writer Requirements for Column Mapping",
     spec="Writer Requirements for Column Mapping",
     fix=_OLD_VALUES,
     example="a column with the id 3, dropped; later a column of another physical name with the id 3",
@@ -65,7 +63,6 @@ PHYSICAL_PATH_REUSED = AREA.rule(
     Severity.ERROR,
     Level.LOG,
     "A field got the physical name of a dropped field.",
-    seed="000: Writer Requirements for Column Mapping",
     spec="Column Mapping",
     fix=_OLD_VALUES,
     example='the physical name "col-b" with the id 2, dropped; later with the id 4',
@@ -75,7 +72,6 @@ MAX_ID_DECREASED = AREA.rule(
     Severity.ERROR,
     Level.LOG,
     "delta.columnMapping.maxColumnId decreased.",
-    seed="000: Writer Requirements for Column Mapping",
     spec="Writer Requirements for Column Mapping",
     fix=Fix(
         broken="the next new column may get the id of a dropped one",

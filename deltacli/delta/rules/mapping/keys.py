@@ -22,7 +22,6 @@ PARTITION_KEY_LOGICAL = AREA.rule(
     Severity.ERROR,
     Level.LOG,
     "The partition values of a file have logical names although column mapping is on.",
-    seed="000: Writer Requirements for Column Mapping",
     spec="Writer Requirements for Column Mapping",
     fix=Fix(
         broken="readers search for the value under the physical name and do not find it",
@@ -36,7 +35,6 @@ STATS_KEY_LOGICAL = AREA.rule(
     Severity.WARNING,
     Level.LOG,
     "The statistics of a file have logical names although column mapping is on.",
-    seed="000: Writer Requirements for Column Mapping",
     spec="Writer Requirements for Column Mapping",
     fix=Fix(
         broken="the statistics are not found, so no query can skip the file",

@@ -23,7 +23,6 @@ DIR_MISMATCH = AREA.rule(
     Severity.INFO,
     Level.LOG,
     "A file's directory names a different partition value than the log.",
-    seed="000: Data Files",
     spec="Data Files",
     fix=Fix(broken="nothing: the log decides", repair="no repair needed", loss="nothing"),
     example='{"add":{"path":"p=b/part-0.parquet","partitionValues":{"p":"a"},…}}',

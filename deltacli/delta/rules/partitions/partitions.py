@@ -17,8 +17,6 @@ from deltacli.units import format_count, format_size
 
 AREA = Area("partitions")
 
-_ADD = "000: Add File and Remove File"
-_SERIAL = "000: Partition Value Serialization"
 _SERIALIZATION = "Partition Value Serialization"
 _RECOMMIT = "commit the same add again with correct partitionValues and dataChange=false"
 KEY_MISSING = AREA.rule(
@@ -26,7 +24,6 @@ KEY_MISSING = AREA.rule(
     Severity.ERROR,
     Level.LOG,
     "A file has no value for a partition column.",
-    seed="000: Consistency Between Table Metadata and Data Files",
     spec="Consistency Between Table Metadata and Data Files",
     fix=Fix(broken="readers fail, or treat the value as null", repair=_RECOMMIT, loss="nothing"),
     example='{"add":{"path":"part-0.parquet","partitionValues":{},…}} where partitionColumns is ["p"]',
@@ -36,7 +33,6 @@ KEY_EXTRA = AREA.rule(
     Severity.ERROR,
     Level.LOG,
     "A file has a value for a name that is not a partition column.",
-    seed=_ADD,
     spec="Add File and Remove File",
     fix=Fix(broken="some readers fail, others ignore the value", repair=_RECOMMIT, loss="nothing"),
     example='"partitionValues":{"p":"a","q":"b"} where partitionColumns is ["p"]',
@@ -46,7 +42,6 @@ KEY_CASE = AREA.rule(
     Severity.WARNING,
     Level.LOG,
     "A partition value has a name that differs from its column's name only in case.",
-    seed=_ADD,
     spec="Add File and Remove File",
     fix=Fix(broken="case-sensitive readers treat the value as null, or fail", repair=_RECOMMIT, loss="nothing"),
     example='"partitionValues":{"P":"a"} where partitionColumns is ["p"]',
@@ -56,7 +51,6 @@ UNPARSABLE = AREA.rule(
     Severity.ERROR,
     Level.LOG,
     "A partition value is not valid for the type of its column.",
-    seed=_SERIAL,
     spec=_SERIALIZATION,
     fix=Fix(broken="readers fail, or treat the value as null", repair=_RECOMMIT, loss="nothing"),
     example='"partitionValues":{"day":"yesterday"} where day is a date',
@@ -66,7 +60,6 @@ EMPTY_STRING = AREA.rule(
     Severity.WARNING,
     Level.LOG,
     "A string partition value is empty. Some engines read null, others an empty string.",
-    seed=_SERIAL,
     spec=_SERIALIZATION,
     fix=Fix(
         broken="engines see different values in the same rows",
@@ -80,7 +73,6 @@ NULL_IN_NOT_NULL = AREA.rule(
     Severity.ERROR,
     Level.LOG,
     "A partition column that must not be null is null in a file.",
-    seed="000: Struct Field",
     spec="Struct Field",
     fix=Fix(broken="the rows break the schema", repair="rewrite the file's rows with a value", loss="nothing"),
     example='"partitionValues":{"p":null} where p has "nullable":false',
@@ -90,7 +82,6 @@ TIMESTAMP_ZONELESS = AREA.rule(
     Severity.INFO,
     Level.LOG,
     "A timestamp partition value has no time zone, so its meaning depends on the session.",
-    seed=_SERIAL,
     spec=_SERIALIZATION,
     fix=Fix(
         broken="readers in another time zone than the writer's see other times",
@@ -130,7 +121,6 @@ ON_UNPARTITIONED = AREA.rule(
     Severity.WARNING,
     Level.LOG,
     "A file of a table without partitions has partition values.",
-    seed=_ADD,
     spec="Add File and Remove File",
     fix=Fix(broken="some readers fail", repair=_RECOMMIT, loss="nothing"),
     example='"partitionValues":{"p":"a"} where partitionColumns is []',

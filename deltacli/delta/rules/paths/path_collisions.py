@@ -23,7 +23,6 @@ DOUBLE_ENCODED = AREA.rule(
     Severity.WARNING,
     Level.LISTING,
     "A path names no file when decoded once, but names a file when decoded twice or not at all.",
-    seed="000: Add File and Remove File",
     spec="Add File and Remove File",
     fix=Fix(
         broken="readers that decode once, as required, do not find the file; vacuum treats it as unused",
@@ -37,7 +36,6 @@ SAME_FILE_TWO_SPELLINGS = AREA.rule(
     Severity.ERROR,
     Level.LOG,
     "One file is named by two spellings of its path.",
-    seed="000: Action Reconciliation",
     spec="Action Reconciliation",
     fix=Fix(
         broken="engines that compare paths as text see two files: its rows count twice, or it is not removed",
@@ -77,7 +75,6 @@ NOT_UNIQUE_OVER_HISTORY = AREA.rule(
     Severity.WARNING,
     Level.LOG,
     "A path is used again with another size or time: the file was overwritten in place.",
-    seed="000: Data Files",
     spec="Data Files",
     fix=Fix(
         broken="older versions that use the path read the wrong rows, or fail",

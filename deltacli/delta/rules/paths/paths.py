@@ -25,8 +25,7 @@ BAD_ENCODING = AREA.rule(
     "path.bad-encoding",
     Severity.ERROR,
     Level.LOG,
-    "A path has a percent sign that is notgin a valid escape, or its escapes are not UTF-8.",
-    seed="000: Add File and Remove File",
+    "A path has a percent sign that does not begin a valid escape, or its escapes are not UTF-8.",
     spec="Add File and Remove File",
     fix=Fix(
         broken="readers refuse the path, or look for a file of another name",
@@ -40,7 +39,6 @@ NOT_ENCODED = AREA.rule(
     Severity.WARNING,
     Level.LOG,
     "A path has characters that a URI must escape, such as a space, #, ? or a control character.",
-    seed="000: Add File and Remove File",
     spec="Add File and Remove File",
     fix=Fix(
         broken="strict readers refuse the path, or cut it at # or ?",
@@ -54,7 +52,6 @@ ESCAPES_ROOT = AREA.rule(
     Severity.ERROR,
     Level.LOG,
     "A relative path leaves the table's directory with `..`.",
-    seed="000: Add File and Remove File",
     spec="Add File and Remove File",
     fix=Fix(
         broken="the file is outside the table, so copies of the table lack it and others may delete it",
@@ -68,7 +65,6 @@ NOT_NORMALISED = AREA.rule(
     Severity.WARNING,
     Level.LOG,
     "A path has dot segments, empty segments, a trailing slash or backslashes.",
-    seed="000: Add File and Remove File",
     spec="Add File and Remove File",
     fix=Fix(
         broken="engines that compare paths as text treat it as another file; on object stores it is another file",
@@ -82,7 +78,6 @@ ABSOLUTE = AREA.rule(
     Severity.INFO,
     Level.LOG,
     "An absolute path points outside the table, as in a shallow clone.",
-    seed="000: Add File and Remove File",
     spec="Add File and Remove File",
     fix=Fix(
         broken="another table's vacuum may delete the file; without a scheme each engine uses its own default store",
@@ -96,7 +91,6 @@ ABSOLUTE_INSIDE_ROOT = AREA.rule(
     Severity.WARNING,
     Level.LOG,
     "An absolute path points into the table's own directory.",
-    seed="000: Add File and Remove File",
     spec="Add File and Remove File",
     fix=Fix(
         broken=(
@@ -112,7 +106,6 @@ HIDDEN_LOCATION = AREA.rule(
     Severity.WARNING,
     Level.LOG,
     "A data file is below a directory whose name begins with _ or a dot.",
-    seed="000: Data Files",
     spec="Data Files",
     fix=Fix(
         broken="tools treat such directories as hidden: vacuum never cleans them, and some readers skip the file",

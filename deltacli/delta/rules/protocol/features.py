@@ -26,7 +26,6 @@ USED_NOT_SUPPORTED = AREA.rule(
     Severity.ERROR,
     Level.LOG,
     "The table uses a feature that its protocol does not support.",
-    seed="000: Writer Version Requirements",
     spec="Supported Features",
     fix=Fix(
         broken=(
@@ -43,7 +42,6 @@ PROPERTY_WITHOUT_FEATURE = AREA.rule(
     Severity.ERROR,
     Level.LOG,
     "A table property turns on a feature that the protocol does not support.",
-    seed="000: Writer Version Requirements",
     spec="Active Features",
     fix=Fix(
         broken="some engines refuse the table, others treat the feature as off",

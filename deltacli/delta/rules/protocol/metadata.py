@@ -21,7 +21,6 @@ ID_NOT_GUID = AREA.rule(
     Severity.WARNING,
     Level.LOG,
     "The table id is not a GUID.",
-    seed="000: Change Metadata",
     spec="Change Metadata",
     fix=Fix(
         broken="engines that parse the id fail, and two tables may have the same id",
@@ -35,7 +34,6 @@ ID_CHANGED = AREA.rule(
     Severity.ERROR,
     Level.LOG,
     "The table id differs from that of the previous metaData action.",
-    seed="000: Change Metadata",
     spec="Change Metadata",
     fix=Fix(
         broken="another table was written over this one, or an engine created a new id; streams and caches stop",
@@ -49,7 +47,6 @@ FORMAT_NOT_PARQUET = AREA.rule(
     Severity.ERROR,
     Level.LOG,
     "The format of the files is not parquet, or has options.",
-    seed="000: Format Specification",
     spec="Format Specification",
     fix=Fix(
         broken="no engine reads data files other than Parquet, and none recognizes options",
@@ -63,7 +60,6 @@ CREATED_TIME = AREA.rule(
     Severity.INFO,
     Level.LOG,
     "The metaData action has no createdTime, or a different one than the previous action.",
-    seed="000: Change Metadata",
     spec="Change Metadata",
     fix=Fix(
         broken="engines show it as the creation time of the table",
@@ -77,7 +73,6 @@ PARTITION_COLUMN_UNKNOWN = AREA.rule(
     Severity.ERROR,
     Level.LOG,
     "A partition column is not in the schema.",
-    seed="000: Change Metadata",
     spec="Change Metadata",
     fix=Fix(
         broken="the type of its values is unknown, so engines refuse the table",
@@ -104,7 +99,6 @@ PARTITION_COLUMN_TYPE = AREA.rule(
     Severity.ERROR,
     Level.LOG,
     "A partition column has a type whose values cannot be written as text: array, map, struct or void.",
-    seed="000: Partition Value Serialization",
     spec="Partition Value Serialization",
     fix=Fix(broken="its values in partitionValues have no meaning for readers", repair=_REWRITE, loss="the history"),
     example='"partitionColumns":["tags"] with tags of type array<string>',
@@ -140,7 +134,6 @@ PARTITIONING_CHANGED = AREA.rule(
     Severity.WARNING,
     Level.LOG,
     "The partition columns changed while files with the old partitioning stayed in the table.",
-    seed="000: Change Metadata",
     spec="Consistency Between Table Metadata and Data Files",
     fix=Fix(
         broken="these files have no values for the new columns, so readers fail or return nulls",

@@ -103,7 +103,6 @@ RETENTION_SHORT = AREA.rule(
     Severity.WARNING,
     Level.LOG,
     "Deleted files are kept for less than a day.",
-    seed="000: Add File and Remove File",
     spec="Add File and Remove File",
     fix=Fix(
         broken="a VACUUM deletes files that running readers and writers still need",
@@ -130,7 +129,6 @@ LEGACY_APPEND_ONLY_KEY = AREA.rule(
     Severity.INFO,
     Level.LOG,
     "The property is named appendOnly, without `delta.`, and has no effect.",
-    seed="000: Append-only Tables",
     spec="Append-only Tables",
     fix=Fix(
         broken="the table looks append-only but is not",
@@ -144,7 +142,6 @@ STATS_BOTH_OFF = AREA.rule(
     Severity.WARNING,
     Level.LOG,
     "Checkpoints have no statistics, neither as JSON nor as columns.",
-    seed="000: Checkpoints",
     spec="Checkpoint Format",
     fix=Fix(
         broken="no query can skip a file after a checkpoint",
@@ -158,7 +155,6 @@ STATS_STRUCT_UNSET = AREA.rule(
     Severity.INFO,
     Level.LOG,
     "delta.checkpoint.writeStatsAsStruct is not set, and engines have different defaults.",
-    seed="000: Checkpoints",
     spec="Checkpoint Format",
     fix=Fix(
         broken="whether checkpoints have columns of statistics depends on the engine that writes them",

@@ -26,7 +26,6 @@ MISSING = AREA.rule(
     Severity.ERROR,
     Level.LOG,
     "No commit of the log and no checkpoint has a protocol.",
-    seed="000: Action Reconciliation",
     spec="Action Reconciliation",
     fix=Fix(
         broken="no engine opens a table without a protocol",
@@ -40,7 +39,6 @@ VERSION_OUT_OF_RANGE = AREA.rule(
     Severity.ERROR,
     Level.LOG,
     "The protocol requires a reader version other than 1 to 3, or a writer version other than 1 to 7.",
-    seed="000: Protocol Evolution",
     spec="Reader Version Requirements",
     fix=Fix(
         broken="the requirements of such a version are not defined, so all engines refuse the table",
@@ -215,7 +213,6 @@ LEGACY_ODDITY = AREA.rule(
     Severity.INFO,
     Level.LOG,
     "The pair of versions is valid but implies fewer features than the higher number suggests.",
-    seed="000: Writer Version Requirements",
     spec="Writer Version Requirements",
     fix=Fix(
         broken="column mapping needs reader version 2 and writer version 5 together",
@@ -416,7 +413,7 @@ def active_features_exclude_each_other(view: TableConfigurationView) -> Iterator
 
 @AREA.check(HistoryView, DOWNGRADE)
 def protocol_gives_something_up(view: HistoryView) -> Iterator[Finding]:
-    """A log that is notgin with version 0 may have been truncated for this change."""
+    """A log that does not begin with version 0 may have been truncated for this change."""
     if 0 not in view.listing.commits:
         return
     for commit in view.commits:

@@ -58,7 +58,6 @@ COLUMN_DROPPED_NO_MAPPING = AREA.rule(
     Severity.WARNING,
     Level.LOG,
     "A column was removed from the schema without column mapping while files that have it stayed live.",
-    seed="000: Consistency Between Table Metadata and Data Files",
     spec="Consistency Between Table Metadata and Data Files",
     fix=Fix(
         broken="the files still have the column, so a new column of that name would return the old values",

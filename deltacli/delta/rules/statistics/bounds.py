@@ -15,7 +15,6 @@ from deltacli.typing import Json
 
 AREA = Area("statistics")
 
-_SEED = "000: Per-file Statistics"
 _SPEC = "Per-file Statistics"
 _RECOMMIT = "commit the same add again with correct statistics, or without any, and dataChange=false"
 MIN_GREATER_MAX = AREA.rule(
@@ -23,7 +22,6 @@ MIN_GREATER_MAX = AREA.rule(
     Severity.ERROR,
     Level.LOG,
     "The minimum of a column is above its maximum.",
-    seed=_SEED,
     spec=_SPEC,
     fix=Fix(
         broken="queries skip rows that are in the file, so results are silently wrong",

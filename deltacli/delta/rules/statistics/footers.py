@@ -12,7 +12,6 @@ from deltacli.units import plural
 
 AREA = Area("statistics")
 
-_SEED = "000: Per-file Statistics"
 _SPEC = "Per-file Statistics"
 _RECOMMIT = "commit the same add again with correct statistics, or without any, and dataChange=false"
 NUM_RECORDS_MISMATCH = AREA.rule(
@@ -20,7 +19,6 @@ NUM_RECORDS_MISMATCH = AREA.rule(
     Severity.ERROR,
     Level.FOOTERS,
     "The number of records in the statistics of a file differs from its rows.",
-    seed=_SEED,
     spec=_SPEC,
     fix=Fix(broken="row counts from statistics are wrong", repair=_RECOMMIT, loss="nothing"),
     example='"numRecords":10 in the statistics of a file of 12 rows',

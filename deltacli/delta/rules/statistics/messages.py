@@ -14,7 +14,6 @@ from deltacli.units import plural
 
 AREA = Area("statistics")
 
-_SEED = "000: Per-file Statistics"
 _SPEC = "Per-file Statistics"
 _RECOMMIT = "commit the same add again with correct statistics, or without any, and dataChange=false"
 NULL_COUNT_MISMATCH = AREA.rule(
@@ -22,7 +21,6 @@ NULL_COUNT_MISMATCH = AREA.rule(
     Severity.WARNING,
     Level.FOOTERS,
     "The null count of a column in the statistics of a file differs from its rows.",
-    seed=_SEED,
     spec=_SPEC,
     fix=Fix(
         broken="filters for nulls, or for other values, may skip the file and lose rows; value counts are wrong",
@@ -36,7 +34,6 @@ BOUNDS_NOT_COVERING = AREA.rule(
     Severity.ERROR,
     Level.FOOTERS,
     "A column has values below the minimum, or above the maximum, in the statistics of its file.",
-    seed=_SEED,
     spec="Per-file Statistics, footnote 1",
     fix=Fix(
         broken="filters skip the file and silently lose rows",

@@ -18,7 +18,6 @@ from deltacli.units import format_count, plural
 
 AREA = Area("statistics")
 
-_SEED = "000: Per-file Statistics"
 _SPEC = "Per-file Statistics"
 _RECOMMIT = "commit the same add again with correct statistics, or without any, and dataChange=false"
 BAD_JSON = AREA.rule(
@@ -26,7 +25,6 @@ BAD_JSON = AREA.rule(
     Severity.WARNING,
     Level.LOG,
     "The statistics of a file are not a JSON object.",
-    seed=_SEED,
     spec=_SPEC,
     fix=Fix(broken="no query can skip the file, and some engines fail to plan", repair=_RECOMMIT, loss="nothing"),
     example='{"add":{"path":"part-0.parquet","stats":"{\\"numRecords\\":10",…}}',
@@ -36,7 +34,6 @@ NUM_RECORDS_MISSING = AREA.rule(
     Severity.INFO,
     Level.LOG,
     "The statistics of a file do not have numRecords.",
-    seed=_SEED,
     spec=_SPEC,
     fix=Fix(broken="counting rows requires opening the file", repair=_RECOMMIT, loss="nothing"),
     example='{"add":{"path":"part-0.parquet","stats":"{\\"minValues\\":{\\"id\\":1}}",…}}',
@@ -46,7 +43,6 @@ NUM_RECORDS_NEGATIVE = AREA.rule(
     Severity.ERROR,
     Level.LOG,
     "The numRecords of a file is negative.",
-    seed=_SEED,
     spec=_SPEC,
     fix=Fix(broken="row counts from statistics are wrong", repair=_RECOMMIT, loss="nothing"),
     example='{"add":{"path":"part-0.parquet","stats":"{\\"numRecords\\":-1}",…}}',
@@ -69,7 +65,6 @@ NULL_COUNT_RANGE = AREA.rule(
     Severity.ERROR,
     Level.LOG,
     "A null count is negative, or greater than the number of records in the file.",
-    seed=_SEED,
     spec=_SPEC,
     fix=Fix(broken="queries for nulls, or for other values, may skip the file", repair=_RECOMMIT, loss="nothing"),
     example='"stats":"{\\"numRecords\\":10,\\"nullCount\\":{\\"id\\":11}}"',
@@ -88,7 +83,6 @@ UNKNOWN_COLUMN = AREA.rule(
     Severity.WARNING,
     Level.LOG,
     "The statistics of a file have a column that is not in the schema.",
-    seed=_SEED,
     spec=_SPEC,
     fix=Fix(
         broken="queries on the intended column, if there is one, cannot skip the file", repair=_RECOMMIT, loss="nothing"
@@ -109,7 +103,6 @@ TYPE_MISMATCH = AREA.rule(
     Severity.WARNING,
     Level.LOG,
     "A value in the statistics of a file does not have the type of its column.",
-    seed=_SEED,
     spec=_SPEC,
     fix=Fix(broken="queries cannot skip the file, or an engine fails to plan", repair=_RECOMMIT, loss="nothing"),
     example='"stats":"{\\"numRecords\\":10,\\"minValues\\":{\\"id\\":\\"one\\"}}" where id is a long',
@@ -152,7 +145,6 @@ NULL_COUNTS_SPELLING = AREA.rule(
     Severity.INFO,
     Level.CHECKPOINT,
     "A checkpoint has the parsed null counts as `nullCounts`, but the name is `nullCount`.",
-    seed="000: Appendix, checkpoint schema",
     spec="Checkpoint Schema",
     fix=Fix(broken="readers do not find the null counts", repair="write a new checkpoint", loss="nothing"),
     example="add.stats_parsed.nullCounts in 00000000000000000010.checkpoint.parquet",

@@ -43,7 +43,6 @@ NOT_SUPPORTED = AREA.rule(
     Severity.ERROR,
     Level.LOG,
     "A column has type changes, but the table does not support type widening.",
-    seed="004: To support this feature",
     spec="Type Widening",
     fix=Fix(
         broken="readers without support for type widening open files of the older type, and fail or read wrong values",
@@ -57,7 +56,6 @@ CHANGE_NOT_ALLOWED = AREA.rule(
     Severity.ERROR,
     Level.LOG,
     "A column has a type change that is not supported.",
-    seed="004: The supported type changes",
     spec="Type Widening: Reader Requirements for Type Widening",
     fix=Fix(
         broken="readers must refuse the table",
@@ -71,7 +69,6 @@ BAD_ENTRY = AREA.rule(
     Severity.ERROR,
     Level.LOG,
     "The type changes of a column cannot be parsed.",
-    seed="004: Type Change Metadata",
     spec="Type Widening: Type Change Metadata",
     fix=Fix(
         broken="readers do not know which types files have, and fail",
@@ -85,7 +82,6 @@ BAD_PATH = AREA.rule(
     Severity.ERROR,
     Level.LOG,
     "The fieldPath of a type change is missing, unnecessary, or points to a different part than the changed one.",
-    seed="004: Type Change Metadata",
     spec="Type Widening: Type Change Metadata",
     fix=Fix(
         broken="readers apply the change to the wrong part of the column, or fail",
@@ -99,7 +95,6 @@ CHAIN_BROKEN = AREA.rule(
     Severity.ERROR,
     Level.LOG,
     "The type changes of a column do not form a chain, or do not end at its type.",
-    seed="004: Type Change Metadata",
     spec="Type Widening: Type Change Metadata",
     fix=Fix(
         broken="it is unknown which types older files may have",
@@ -139,7 +134,6 @@ NTZ_FEATURE = AREA.rule(
     Severity.ERROR,
     Level.LOG,
     "A date column became timestamp_ntz in a table that does not support timestamps without a time zone.",
-    seed="004: The supported type changes",
     spec="Timestamp without timezone (TimestampNtz)",
     fix=Fix(
         broken="readers without support for the type open the table anyway, and fail",

@@ -19,7 +19,6 @@ REMOVABLE = AREA.rule(
     Severity.INFO,
     Level.FOOTERS,
     "Type changes are recorded, but no data file needs them any more.",
-    seed="004: Writer Requirements for Type Widening",
     spec="Type Widening: Writer Requirements for Type Widening",
     fix=Fix(
         broken="nothing: the table requires a feature from its readers that it does not need",

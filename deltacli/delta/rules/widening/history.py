@@ -32,7 +32,6 @@ LOST_HISTORY = AREA.rule(
     Severity.ERROR,
     Level.LOG,
     "A type change is no longer recorded although older files are live.",
-    seed="004: When Type Widening is supported",
     spec="Type Widening: Writer Requirements for Type Widening",
     fix=Fix(
         broken="readers do not expect the older type in those files, and fail or read wrong values",
@@ -46,7 +45,6 @@ PROPERTY_MISSING = AREA.rule(
     Severity.ERROR,
     Level.LOG,
     "The type of a column was widened while delta.enableTypeWidening was not true.",
-    seed="004: To support this feature",
     spec="Type Widening",
     fix=Fix(
         broken="a writer changed a type although the table did not allow it",
