@@ -111,7 +111,7 @@ def run_long(arguments: list[str]) -> int:
 
 
 CLUSTERS = {
-    "local": (CLUSTER, "local", ("-m", "not soak")),
+    "local": (CLUSTER, "local", ("-m", "not soak", "-k", "not smoke_answers")),  # its sample has the same tables
     "connect": (CLUSTER, "connect", ("-m", "not soak", "-k", "not sample")),
     "standalone": (CLUSTER, "standalone", ("-m", "not matrix", "-k", "not sample")),
     "oldest": (SPARK, "local", ("-m", "not soak", "-k", "smoke or traps")),
@@ -178,7 +178,7 @@ SOAKS = {
         passes=4,
     ),
     "matrix": Soak(("tests/corpus", "tests/differential", "tests/operations/test_log_*.py"), "soak or matrix"),
-    "property": Soak(("tests/property",), "soak or not soak"),
+    "property": Soak(("tests/property", "tests/spark"), "soak or not soak"),
     "load": Soak(("tests/hostile", "tests/operations/test_load.py"), "soak"),
     "clouds": Soak(
         (

@@ -19,6 +19,14 @@ from tests.support.gcs_api import GcsApi
 from tests.support.s3 import S3Server, running
 
 LONG_FOLDERS = ("tests/property/", "tests/differential/")
+SLOWEST = (
+    "tests/sharing/client/test_corpus.py",
+    "tests/spark/test_stored_conditions.py",
+    "tests/sharing/pulling/test_corpus.py",
+    "tests/sharing/test_client.py",
+    "tests/spark/test_checkpoints.py",
+)
+"""Files with tests of half a minute, which begin before all others, so that none of them is the last one."""
 
 
 def pytest_configure() -> None:
@@ -39,6 +47,7 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: not item.nodeid.startswith(SLOWEST))
     left = left_to_soaking(items)
     if left:
         config.hook.pytest_deselected(items=left)

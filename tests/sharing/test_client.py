@@ -180,9 +180,9 @@ def _first_version_of_feed(table: SharedTable) -> int | None:
     opened = open_table(table.location)
     try:
         newest = opened.snapshot().version
+        properties = [opened.snapshot(version=version).properties for version in range(newest + 1)]
         for start in range(newest + 1):
-            properties = [opened.snapshot(version=version).properties for version in range(start, newest + 1)]
-            if all(found.get("delta.enableChangeDataFeed", "").lower() == "true" for found in properties):
+            if all(found.get("delta.enableChangeDataFeed", "").lower() == "true" for found in properties[start:]):
                 opened.changes(from_version=start).to_arrow()
                 return start
     except DeltacliError:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import importlib
 import os
 import pkgutil
+import random
 import zlib
 from collections.abc import Sequence
+from typing import TypeVar
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -14,7 +16,11 @@ from hypothesis import HealthCheck, settings
 SHARE = 20
 """The gate runs one in so many cases of a matrix."""
 
+SEED = 1
+"""Of the samples that the gate takes of what is tried in full by `dev.py soak`."""
+
 _MORE_EXAMPLES = 50
+_Case = TypeVar("_Case")
 
 
 def is_soaking() -> bool:
@@ -29,6 +35,19 @@ def left_to_soaking(items: Sequence[pytest.Item]) -> list[pytest.Item]:
     return [
         item for item in items if item.get_closest_marker("matrix") and zlib.crc32(item.nodeid.encode()) % SHARE != 0
     ]
+
+
+def sampled(cases: Sequence[_Case], count: int) -> list[_Case]:
+    """Return all cases in `dev.py soak`; in the gate the first, the last, and others by the seed, `count` in all.
+
+    The output of a test that fails says which.
+    """
+    if is_soaking() or len(cases) <= count:
+        return list(cases)
+    between = random.Random(SEED).sample(range(1, len(cases) - 1), count - 2)
+    chosen = [cases[number] for number in (0, *sorted(between), len(cases) - 1)]
+    print(f"a sample with seed {SEED}, {chosen} of {len(cases)}; all: DELTACLI_EFFORT=soak")  # noqa: T201  (for pytest)
+    return chosen
 
 
 def forgive_slowness() -> None:
