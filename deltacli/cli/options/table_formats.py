@@ -93,12 +93,15 @@ class TablePoint(NamedTuple):
     """The point was given in one word, such as `schema:3`."""
 
 
-class DeltaHandle(NamedTuple):
-    """A Delta table; `name` is the table as the user wrote it."""
+class _Handle:
+    """A table; `name` is the table as the user wrote it."""
 
-    run: Run
-    name: str
-    storage: Storage
+    def __init__(self, run: Run, name: str, storage: Storage) -> None:
+        self.run, self.name, self.storage = run, name, storage
+
+
+class DeltaHandle(_Handle):
+    """A Delta table."""
 
     @property
     def table(self) -> Table:
@@ -150,12 +153,8 @@ class DeltaHandle(NamedTuple):
         return widening(self.table, self.name, request)
 
 
-class PaimonHandle(NamedTuple):
-    """A Paimon table; `name` is the table as the user wrote it."""
-
-    run: Run
-    name: str
-    storage: Storage
+class PaimonHandle(_Handle):
+    """A Paimon table."""
 
     def history(self, *, limit: int, branch: str | None, refs: bool) -> PaimonHistory:
         """Return the newest `limit` schemas and snapshots."""
