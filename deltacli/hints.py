@@ -23,7 +23,7 @@ NEEDLESS = frozenset({"json", "schema", "yes"})
 """Options that methods do without."""
 _OF_OPENING = ("allow_external", "storage_options")
 _WITHOUT_METHOD = frozenset(
-    {"doctor", "features", "fleet", "log cat", "log crc", "properties", "schema", "share", "spark"}
+    {"alter", "doctor", "features", "fleet", "log cat", "log crc", "properties", "schema", "share", "spark"}
 )
 _GROUPS = ("doctor", "log", "schema")
 _WITHOUT_TABLE = ("fleet", "share", "spark")
@@ -83,7 +83,9 @@ class Spelling:
             return f"`storage_options[{name!r}]`" if value is None else f"`storage_options={{{name!r}: {value!r}}}`"
         return f"`{name}`" if value is None else f"`{name}={value!r}`"
 
-    def command(self, operation: str, table: str, arguments: tuple[object, ...], options: Mapping[str, object]) -> str:
+    def command(
+        self, operation: str, table: str | None, arguments: tuple[object, ...], options: Mapping[str, object]
+    ) -> str:
         """Return an operation on a table as a command to paste; empty where this caller has none."""
         is_of_shell = operation in _WITHOUT_METHOD or operation.split(maxsplit=1)[0] in (
             *_WITHOUT_TABLE,
@@ -100,9 +102,10 @@ class Spelling:
         else:
             method = "_".join(reversed(operation.split())).replace("-", "_")
         opened = _shown((), of_opening)
-        place = table if _is_template(table) else repr(table)
-        line = f"open_table({place}{opened and ', '}{opened}).{method}({_shown(arguments, rest)})"
-        return line if _is_template(table) else CommandLine(line)
+        place = table if table is None or _is_template(table) else repr(table)
+        handle = "table" if place is None else f"open_table({place}{opened and ', '}{opened})"
+        line = f"{handle}.{method}({_shown(arguments, rest)})"
+        return line if table is None or _is_template(table) else CommandLine(line)
 
     def fill(self, hint: str, table: str) -> str:
         """Fill the table into a hint, where it says `{table}`, `{table}/NAME` or `{parent}`."""
@@ -129,18 +132,22 @@ class ShellSpelling(Spelling):
             value = " ".join(f"{key}={inner}" for key, inner in value.items())
         return f"--{option} {value}"
 
-    def command(self, operation: str, table: str, arguments: tuple[object, ...], options: Mapping[str, object]) -> str:
+    def command(
+        self, operation: str, table: str | None, arguments: tuple[object, ...], options: Mapping[str, object]
+    ) -> str:
         """Return a command line, in which the table follows the words of the command."""
         words = operation.split()
         length = 2 if words[0] in _GROUPS else 1
-        place = [] if words[0] in _WITHOUT_TABLE else [table if _is_template(table) else quoted_table(table)]
+        place = [] if table is None else [table if _is_template(table) else quoted_table(table)]
+        if words[0] in _WITHOUT_TABLE:
+            place = []
         given = [
             self.parameter(operation, name, one if isinstance(one, bool) else _word(one))
             for name, value in options.items()
             for one in (value if isinstance(value, list) else [value])
         ]
         line = " ".join(["deltacli", *words[:length], *place, *words[length:], *map(_word, arguments), *given])
-        return line if _is_template(table) else CommandLine(line)
+        return line if table is None or _is_template(table) else CommandLine(line)
 
     def fill(self, hint: str, table: str) -> str:
         """Fill the table into a hint, quoted."""
@@ -151,12 +158,19 @@ def _word(value: object) -> str:
     """Return a value as it is on a command line."""
     if value is ...:
         return "…"
+    if isinstance(value, tuple):
+        return " ".join(map(_word, value))
     if isinstance(value, Mapping):
-        pairs = value.items()
-        return " ".join(f"{key}=…" if inner is ... else quoted(f"{key}={inner}") for key, inner in pairs)
+        return " ".join(_pair(key, inner) for key, inner in value.items())
     if isinstance(value, DoubleQuoted):
         return f'"{value}"'
     return quoted(str(value))
+
+
+def _pair(key: str, value: object) -> str:
+    if value is ...:
+        return f"{key}=…"
+    return f"{key}={quoted(value)}" if isinstance(value, str) and " " in value else quoted(f"{key}={value}")
 
 
 def _is_template(table: str) -> bool:
@@ -195,9 +209,9 @@ def parameter(name: str, value: object = None) -> str:
     return spelling().parameter(operation, last, value)
 
 
-def command(operation: str, *arguments: object, table: str = TABLE, **options: object) -> str:
+def command(operation: str, *arguments: object, table: str | None = TABLE, **options: object) -> str:
     """Return a next command: an operation with the words and the options of its command line; empty where the caller
-    has none. `...` stands for what the user fills in.
+    has none. `...` stands for what the user fills in, `table=None` leaves the table out of a sentence.
     """
     return spelling().command(operation, table, arguments, options)
 

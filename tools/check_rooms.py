@@ -23,9 +23,9 @@ ROOT = Path(__file__).parent.parent
 MOST_MODULES = 20
 ARROW = "deltacli.arrow"
 _STAND_IN = "deltacli.engine.spark.orjson_stand_in"
-_SPELLED = ("delta", "storage", "work")
+_SPELLED = ("delta", "operations", "storage", "work")
 """Layers whose texts do not know the command line."""
-_UNSPELLED = ("deltacli.delta.rules",)
+_UNSPELLED = ("deltacli.delta.rules", "deltacli.operations.validate.findings")
 _OPTION = re.compile(r"(?<![\w-])--[a-z]")
 _OTHER_PROGRAM = re.compile(r"^(az|aws|eval|export| --profile) ?")
 """Beginnings of what is to be done with other programs, whose options are their own."""
@@ -111,8 +111,11 @@ def spelled_out(trees: Mapping[str, ast.Module]) -> Iterator[str]:
 
 
 def _texts(tree: ast.Module) -> Iterator[tuple[int, str]]:
-    """Yield the literals of a module, docstrings excepted; of an f-string its fixed parts, joined."""
+    """Yield the literals of a module; of an f-string its fixed parts, joined. Docstrings are excepted, and `spelled`,
+    by which a field of a request names an option that cannot be derived.
+    """
     skipped = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    skipped |= {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.keyword) and node.arg == "spelled"}
     for node in ast.walk(tree):
         if isinstance(node, ast.JoinedStr):
             parts = [part for part in node.values if isinstance(part, ast.Constant)]

@@ -13,6 +13,7 @@ from deltacli.arrow import compute as pc
 from deltacli.delta.paths.path_decoding import canonical
 from deltacli.engine.spark.grouping import local_frame
 from deltacli.errors import DataUnreadable, Refused
+from deltacli.hints import command
 from deltacli.spark.live_files import SparkFile
 from deltacli.spark.parquet_scan import PATH, ROW
 from deltacli.typing import ArrowArray
@@ -73,7 +74,7 @@ def file_keys(frame: Any, files: Sequence[SparkFile]) -> dict[str, tuple[str | N
                 "Spark does not return the rows of the planned files",
                 code="spark.spelling",
                 facts={"in _metadata.file_path": path[:300], "rows": str(count), "last row": str(last)},
-                hint="deltacli read {table}",
+                hint=command("read"),
             )
         found[place] = (path, count)
     return found

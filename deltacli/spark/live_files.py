@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from deltacli.arrow import compute as pc
 from deltacli.delta.paths.path_decoding import canonical, decode
 from deltacli.errors import DataUnreadable, FileMissing
+from deltacli.hints import command
 from deltacli.operations.read.scan import Selection, data_files
 from deltacli.storage.secrets import without_secrets
 from deltacli.work.rows.data_files import DataFile
@@ -144,5 +145,5 @@ def missing_file(file: SparkFile) -> DataUnreadable:
         f"{without_secrets(decode(file.file.path))} does not exist",
         code="data.file-missing",
         facts={"file": without_secrets(file.location)},
-        hint="deltacli validate {table} --level storage",
+        hint=command("validate", level="storage"),
     )

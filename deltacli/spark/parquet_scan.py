@@ -25,6 +25,7 @@ from zlib import crc32
 from deltacli.clock import system_clock
 from deltacli.delta.paths.path_decoding import canonical
 from deltacli.errors import DataUnreadable, DeltacliError, Refused
+from deltacli.hints import command
 from deltacli.spark.live_files import Locations, SparkFile, missing_file
 from deltacli.spark.session_settings import READ_OPTIONS, few_listing_tasks, is_connect
 
@@ -222,5 +223,5 @@ def _unknown_spelling(found: str, listed: str) -> Refused:
         "Spark spells the paths of files in a way that deltacli does not know",
         code="spark.spelling",
         facts={"in _metadata.file_path": found[:300], "in inputFiles": listed[:300]},
-        hint="deltacli read {table}",
+        hint=command("read"),
     )

@@ -30,6 +30,7 @@ from deltacli.delta.log.commit_times import TimestampSource
 from deltacli.delta.log.conflicts import ConflictingCommit, Rebase, Recompute, judge, look_at
 from deltacli.delta.log.log_path import LOG_DIRECTORY, commit_name
 from deltacli.errors import CommitCorrupt, ConflictLost, DeltacliError, OutcomeUnknown, Refused, StorageFailed
+from deltacli.hints import DoubleQuoted, command
 from deltacli.operations.table.find_log import list_log
 from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.table.rebuild import read_snapshot
@@ -285,7 +286,7 @@ class _Sender:
                 "to check": f"it was committed if {path} exists and contains this txnId; if it does not exist, it may "
                 "still appear for as long as a request can be on its way",
             },
-            hint=f"deltacli log cat {{table}} {version}",
+            hint=command("log cat", version),
         )
 
 
@@ -313,7 +314,7 @@ def _base(snapshot: Snapshot | None, request: CommitRequest) -> Base:
             f"version {snapshot.version} has no in-commit timestamp to base that of the next version on",
             code="ict.missing",
             facts={"looked at": f"{LOG_DIRECTORY}/{commit_name(snapshot.version)}"},
-            hint='deltacli validate {table} --select "ict.*"',
+            hint=command("validate", select=[DoubleQuoted("ict.*")]),
         )
     return base._replace(committed_ms=base_time.timestamp_ms)
 
@@ -327,5 +328,5 @@ def _conflict(lost: _Lost | None, attempts: int) -> ConflictLost:
     return ConflictLost(
         "nothing was committed: other writers created every version that was tried",
         facts=facts,
-        hint="deltacli history {table} --limit 10",
+        hint=command("history", limit=10),
     )

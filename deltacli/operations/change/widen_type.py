@@ -18,6 +18,7 @@ from deltacli.delta.schema.exact_json import read_exactly
 from deltacli.delta.schema.widening_guards import PartitionValues, WideningRefusal
 from deltacli.delta.schema.widening_plan import PlannedChange, WideningPlan, plan_widening
 from deltacli.errors import Refused, UsageError
+from deltacli.hints import command
 from deltacli.operations.change.commit import Committed, NothingToDo, commit, require_possible
 from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.table.rebuild import read_snapshot
@@ -60,7 +61,7 @@ class WidenRequest:
                 "a column without a type: columns and types are given in pairs",
                 code="usage.column",
                 facts={"found": " ".join(words) or "nothing"},
-                hint="deltacli widen-type {table} amount 'decimal(20,2)' id bigint",
+                hint=command("widen-type", ("amount", "decimal(20,2)"), ("id", "bigint")),
             )
         changes = tuple(zip(words[::2], words[1::2], strict=True))
         return cls(changes, enable, upgrade_protocol, check_files, commit_metadata)

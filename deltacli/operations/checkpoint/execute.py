@@ -16,6 +16,7 @@ from deltacli.delta.checkpoint.layout import (
 )
 from deltacli.delta.log.counts import FileCounts, TombstoneCounts
 from deltacli.errors import CheckpointUnreadable, Refused, Unreadable, UsageError
+from deltacli.hints import command
 from deltacli.operations.checkpoint.file_writer import CheckpointFile, CheckpointWriter, WrittenCheckpoint
 from deltacli.operations.checkpoint.plan import DEFAULT_ROWS_A_SIDECAR, CheckpointPlan, plan_of
 from deltacli.operations.checkpoint.rows import StateRows
@@ -137,7 +138,7 @@ def _part_count(plan: CheckpointPlan) -> int:
         if parts < 2:
             raise UsageError(
                 f"{rows} rows fit into one file; a multi-part checkpoint has two or more",
-                hint="deltacli checkpoint {table} --layout classic",
+                hint=command("checkpoint", layout="classic"),
             )
     complete = (found for found in plan.listing.checkpoints if found.version == plan.snapshot.version)
     if any(found.kind is Layout.MULTI_PART.file_kind and len(found.files) == parts for found in complete):
@@ -145,7 +146,7 @@ def _part_count(plan: CheckpointPlan) -> int:
             f"version {plan.snapshot.version} has a checkpoint of {parts} parts, which cannot be replaced at "
             "once: readers would see a mixture",
             code="checkpoint.parts-mix",
-            hint=f"deltacli checkpoint {{table}} --layout multi-part --parts {parts + 1} --force",
+            hint=command("checkpoint", layout="multi-part", parts=parts + 1, force=True),
         )
     return parts
 

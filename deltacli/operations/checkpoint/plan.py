@@ -23,6 +23,7 @@ from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.protocol.protocol_action import require_writable
 from deltacli.delta.protocol.read_property import is_true
 from deltacli.errors import DeltacliError, Refused, Unreadable, UsageError
+from deltacli.hints import command, parameter
 from deltacli.operations.table.find_log import Log, list_log
 from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.table.rebuild import read_snapshot, rebuild
@@ -157,7 +158,7 @@ def plan_of(snapshot: Snapshot, listing: LogListing, request: CheckpointRequest,
             f"version {version} has no commit file; a checkpoint is written only for an existing commit",
             code="log.checkpoint-commit-missing",
             facts={"missing": f"_delta_log/{version:020d}.json"},
-            hint="deltacli validate {table}",
+            hint=command("validate"),
         )
     layout = choose_layout(snapshot.protocol, snapshot.properties, request.layout)
     _require_fitting(request, layout)
@@ -222,8 +223,11 @@ class _Forms(NamedTuple):
                 f"version {version} has a complete checkpoint in another form ({there}); some readers fail if there "
                 "are two",
                 code=SEVERAL_FORMS,
-                facts={"readers that fail": READERS_THAT_FAIL, "to write it anyway": "--force"},
-                hint="deltacli checkpoint {table}",
+                facts={
+                    "readers that fail": READERS_THAT_FAIL,
+                    "to write it anyway": parameter("checkpoint.force", True),
+                },
+                hint=command("checkpoint"),
             )
         note = (
             f"version {version} gets a {layout.value} checkpoint besides another form ({there}): {READERS_THAT_FAIL}, "
@@ -245,15 +249,23 @@ def _is_form(instance: CheckpointInstance, request: CheckpointRequest, layout: L
 
 def _require_fitting(request: CheckpointRequest, layout: Layout) -> None:
     if request.parts is not None and layout is not Layout.MULTI_PART:
-        raise UsageError("--parts requires --layout multi-part")
+        raise UsageError(f"{parameter('checkpoint.parts')} requires {parameter('checkpoint.layout', 'multi-part')}")
     if request.parts is not None and request.parts < 2:
-        raise UsageError(f"--parts {request.parts}: a multi-part checkpoint has two parts or more")
+        raise UsageError(
+            f"{parameter('checkpoint.parts', request.parts)}: a multi-part checkpoint has two parts or more"
+        )
     if request.rows_per_file is not None and layout is Layout.CLASSIC:
-        raise UsageError("--rows-per-file requires --layout multi-part or v2; a classic checkpoint is one file")
+        raise UsageError(
+            f"{parameter('checkpoint.rows_per_file')} requires {parameter('checkpoint.layout', 'multi-part')} "
+            "or v2; a classic checkpoint is one file"
+        )
     if request.rows_per_file is not None and request.rows_per_file < 1:
-        raise UsageError(f"--rows-per-file {request.rows_per_file} is less than 1")
+        raise UsageError(f"{parameter('checkpoint.rows_per_file', request.rows_per_file)} is less than 1")
     if layout is Layout.MULTI_PART and request.parts is None and request.rows_per_file is None:
-        raise UsageError("--layout multi-part requires --parts or --rows-per-file")
+        raise UsageError(
+            f"{parameter('checkpoint.layout', 'multi-part')} requires {parameter('checkpoint.parts')} "
+            f"or {parameter('checkpoint.rows_per_file')}"
+        )
 
 
 def _schema_of(snapshot: Snapshot) -> Any:  # Any: a StructType, None where it cannot be read
@@ -281,7 +293,7 @@ def _columns(
     if not has_json and not has_struct:
         notes.append(
             f"{STATS_AS_JSON} and {STATS_AS_STRUCT} are both false: checkpoints have no statistics, and these are lost "
-            "when the log is cleaned; --stats json keeps them"
+            f"when the log is cleaned; {parameter('checkpoint.stats', 'json')} keeps them"
         )
     if not has_struct:
         return Columns(has_json), tuple(notes)

@@ -13,6 +13,7 @@ from deltacli.delta.log.segment import CheckpointInstance, LogListing, choose_se
 from deltacli.delta.protocol.read_property import is_true
 from deltacli.delta.protocol.retention import TRANSACTION_RETENTION
 from deltacli.errors import Unreadable, VersionAbsent
+from deltacli.hints import command
 from deltacli.operations.checkpoint.plan import STATS_AS_JSON, STATS_AS_STRUCT
 from deltacli.operations.read.snapshot import SnapshotSummary, summarize_with_digests
 from deltacli.operations.table.find_log import Log, list_log
@@ -67,7 +68,7 @@ def verify_checkpoints(table: TableHandle, *, version: int | None = None) -> Ite
         raise VersionAbsent(
             f"version {version} has no checkpoint",
             facts={"checkpoints": ", ".join(map(str, there[-10:])) or "none"},
-            hint="deltacli checkpoint {table} --verify" if there else "deltacli checkpoint {table}",
+            hint=command("checkpoint", verify=True) if there else command("checkpoint"),
         )
     for instance in chosen:
         yield verify_checkpoint(table, listing, instance, may_leave_out=True)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from deltacli.errors import CredentialsMissing, FileMissing, PermissionRefused, StorageFailed
+from deltacli.hints import parameter
 from deltacli.operations.doctor import findings as found
 from deltacli.operations.doctor.findings import Severity, StoreFinding, fails
 from deltacli.operations.doctor.scratch import Scratch
@@ -30,13 +31,16 @@ class Command(NamedTuple):
     needs: tuple[str, ...]
 
 
-COMMANDS = (
-    Command("history, snapshot, read, changes, validate, schema, log cat and every --dry-run", READING),
-    Command("properties, features, widen-type, alter, log crc, log compact", (*READING, "create")),
-    Command("checkpoint, log restore", (*READING, "create", "replace")),
-    Command("log expire", (*READING, "delete")),
-    Command("vacuum, doctor storage", (*READING, *WRITING)),
-)
+def commands() -> tuple[Command, ...]:
+    """Return all commands by what they need."""
+    trials = parameter("vacuum.dry_run", True)
+    return (
+        Command(f"history, snapshot, read, changes, validate, schema, log cat and every {trials}", READING),
+        Command("properties, features, widen-type, alter, log crc, log compact", (*READING, "create")),
+        Command("checkpoint, log restore", (*READING, "create", "replace")),
+        Command("log expire", (*READING, "delete")),
+        Command("vacuum, doctor storage", (*READING, *WRITING)),
+    )
 
 
 @dataclass
@@ -82,12 +86,12 @@ class AccessReport:
         """Return the commands as JSON objects."""
         return [
             {
-                "commands": command.names,
-                "state": self.state_of(command),
-                "needs": list(command.needs),
-                "missing": self.missing(command),
+                "commands": one.names,
+                "state": self.state_of(one),
+                "needs": list(one.needs),
+                "missing": self.missing(one),
             }
-            for command in COMMANDS
+            for one in commands()
         ]
 
 
@@ -234,10 +238,10 @@ def _findings(report: AccessReport) -> list[StoreFinding]:
     made = []
     for name, permit in report.permits.items():
         if permit.state is Granted.NO:
-            commands = "; ".join(command.names for command in COMMANDS if name in command.needs)
+            names = "; ".join(one.names for one in commands() if name in one.needs)
             message = f"no permission to {name}: {permit.reason}"
             grant = report.named.get(name)
-            next_step = f"grant {grant} (needed by {commands})" if grant else f"needed by {commands}"
+            next_step = f"grant {grant} (needed by {names})" if grant else f"needed by {names}"
             severity = Severity.ERROR if name in READING else Severity.WARNING
             made.append(StoreFinding(found.PERMISSION, severity, message, next_step))
     return made

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from deltacli.clock import Clock
 from deltacli.clock_skew import CLOCK_SKEW_MS
+from deltacli.hints import command
 from deltacli.operations.doctor import findings as found
 from deltacli.operations.doctor.findings import Severity, StoreFinding
 from deltacli.operations.doctor.scratch import Scratch
@@ -259,7 +260,7 @@ def _unexpected(said: Said, code: str, message: str) -> ProbeResult:
         case Reply.UNKNOWN:
             return ProbeResult(Outcome.INCONCLUSIVE, seen)
         case Reply.DENIED:
-            finding = _error(found.PERMISSION, f"access is denied: {seen}", "deltacli doctor access {table}")
+            finding = _error(found.PERMISSION, f"access is denied: {seen}", command("doctor access"))
             return ProbeResult(Outcome.FAILED, "denied", finding)
     return ProbeResult(Outcome.FAILED, seen, _error(code, message, _WRITES_DIRECTLY))
 

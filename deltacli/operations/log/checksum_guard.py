@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from deltacli.delta.log.log_path import LOG_DIRECTORY
 from deltacli.errors import FileMissing, Refused
+from deltacli.hints import command
 from deltacli.operations.table.version import Snapshot
 
 _MAX_BYTES = 256 << 20
@@ -56,4 +57,4 @@ def require_as_in_checksum(snapshot: Snapshot, files: int, size_bytes: int) -> N
     """
     found = contradiction(snapshot, files, size_bytes)
     if found is not None:
-        raise Refused(found.message, code=found.rule, facts={"file": found.path}, hint="deltacli validate {table}")
+        raise Refused(found.message, code=found.rule, facts={"file": found.path}, hint=command("validate"))

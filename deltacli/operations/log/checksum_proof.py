@@ -12,6 +12,7 @@ from deltacli.delta.log.segment import CheckpointInstance, LogListing
 from deltacli.delta.protocol.retention import TRANSACTION_RETENTION
 from deltacli.delta.rules.log.configuration_differences import metadata_differences, protocol_differences
 from deltacli.errors import Refused, Unreadable
+from deltacli.hints import command
 from deltacli.operations.table.find_log import Log, list_log
 from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.table.rebuild import rebuild
@@ -61,7 +62,7 @@ def require_same_state(
         f"no checksum was written: version {snapshot.version} differs between {ours} and {theirs}",
         code="crc.not-proven",
         facts={name: f"{found} from {ours}, {wanted} from {theirs}" for name, found, wanted in differing[:5]},
-        hint="deltacli validate {table} --select 'checkpoint.*'",
+        hint=command("validate", select=["checkpoint.*"]),
     )
 
 

@@ -19,6 +19,7 @@ from deltacli.delta.log.replay import file_key
 from deltacli.delta.log.segment import LogFile
 from deltacli.delta.protocol.protocol_action import require_writable
 from deltacli.errors import FileMissing, Refused, StorageFailed, UsageError, VersionAbsent
+from deltacli.hints import command, parameter
 from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.progress import reported_weighed
@@ -72,7 +73,10 @@ def compact_log(table: TableHandle, first: int, last: int, *, dry_run: bool = Fa
     where the protocol or the size forbids it or another compaction has the name, StorageFailed and NoAtomicCreate.
     """
     if first >= last:
-        raise UsageError(f"--from {first} --to {last}: a compaction needs at least two commits")
+        raise UsageError(
+            f"{parameter('log compact.first', first)} {parameter('log compact.last', last)}: "
+            "a compaction needs at least two commits"
+        )
     snapshot = read_snapshot(table, version=last)
     require_writable(snapshot.protocol, last)
     commits = snapshot.listing.commits
@@ -82,7 +86,7 @@ def compact_log(table: TableHandle, first: int, last: int, *, dry_run: bool = Fa
             f"commits {format_spans(missing)} are missing",
             code="log.gap",
             facts={"found": f"commits {format_ranges(commits)}"},
-            hint="deltacli history {table}",
+            hint=command("history"),
         )
     chosen = [commits[version] for version in range(first, last + 1)]
     size = sum(file.size_bytes for file in chosen)
@@ -90,7 +94,7 @@ def compact_log(table: TableHandle, first: int, last: int, *, dry_run: bool = Fa
         raise Refused(
             f"commits {first} to {last} have {size} bytes; the limit of a compaction is {MOST_BYTES >> 20} MiB",
             code="compact.too-large",
-            hint=f"deltacli checkpoint {{table}} --version {last}",
+            hint=command("checkpoint", version=last),
         )
     kept = reconcile(_actions(table, chosen))
     data = b"".join(_line(kind, action) for (kind, _), action in kept.items())
@@ -178,5 +182,5 @@ def _require_equal(storage: Storage, path: str, kept: dict[Key, Action]) -> None
             f"{name} exists and differs from its commits",
             code="compaction.content",
             facts={"file": path},
-            hint="deltacli validate {table} --select 'compaction.*'",
+            hint=command("validate", select=["compaction.*"]),
         )

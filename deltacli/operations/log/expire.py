@@ -20,6 +20,7 @@ from deltacli.delta.protocol.protocol_action import require_writable
 from deltacli.delta.protocol.read_property import CHECKPOINT_PROTECTION, LOG_CLEANUP, is_false, parse_integer
 from deltacli.delta.protocol.retention import log_retention_ms
 from deltacli.errors import CheckpointUnreadable, FileMissing, PartlyDone, Refused, Unreadable, VersionAbsent
+from deltacli.hints import command, parameter
 from deltacli.operations.checkpoint.verify import CheckpointVerdict, facts_of, verify_checkpoint
 from deltacli.operations.log.checksum_guard import contradiction
 from deltacli.operations.log.expire_deleting import ExpiredFile, ExpiryOutcome, ExpiryReason, delete_in_order
@@ -37,7 +38,6 @@ from deltacli.work.checkpoints.reading import open_checkpoint
 
 _UNPROVEN = "nothing was deleted: "
 _NOT_PROVEN = "expire.not-proven"
-_VALIDATE, _PROPERTIES, _FEATURES = (f"deltacli {name} {{table}}" for name in ("validate", "properties", "features"))
 
 
 class ExpiryRefusal(NamedTuple):
@@ -160,7 +160,7 @@ def _limit(table: TableHandle, listing: LogListing, cutoff_ms: int, keep: Sequen
             raise VersionAbsent(
                 f"version {version} cannot be kept: it cannot be rebuilt now",
                 facts={"readable versions": format_ranges(reconstructable)},
-                hint="deltacli history {table}",
+                hint=command("history"),
             )
     try:
         limit = version_at(table, cutoff_ms)
@@ -274,24 +274,24 @@ def _refusals(
     try:
         require_writable(snapshot.protocol, snapshot.version)
     except Refused as fault:
-        yield ExpiryRefusal(fault.code, fault.message, hint=fault.hint or _FEATURES)
+        yield ExpiryRefusal(fault.code, fault.message, hint=fault.hint or command("features"))
     if snapshot.protocol.is_catalog_managed:
         yield ExpiryRefusal(
-            "catalog.managed", "the catalog of this table decides when its log is cleaned", hint=_FEATURES
+            "catalog.managed", "the catalog of this table decides when its log is cleaned", hint=command("features")
         )
     if is_false(properties, LOG_CLEANUP):
         message = f"{LOG_CLEANUP} is false: the table keeps its whole log"
-        yield ExpiryRefusal("expire.disabled", message, hint=_PROPERTIES)
+        yield ExpiryRefusal("expire.disabled", message, hint=command("properties"))
     if retention < own_retention and (request.allowed_below_ms is None or request.allowed_below_ms < own_retention):
         own = format_duration(own_retention)
         message = f"{format_duration(retention)} is less than the table's own retention of {own}"
-        yield ExpiryRefusal("expire.retention", message, f"--allow-retention-below {own}")
+        yield ExpiryRefusal("expire.retention", message, f"{parameter('log expire.allow_retention_below_ms')} {own}")
     empty = [version for version, file in listing.commits.items() if file.size_bytes == 0]
     if empty:
         yield ExpiryRefusal(
             "commit.empty",
             f"commit {empty[0]} is empty, which indicates an interrupted write; repair it first",
-            hint=_VALIDATE,
+            hint=command("validate"),
         )
     protected = parse_integer(properties, CHECKPOINT_PROTECTION) or 0
     if "checkpointProtection" in snapshot.protocol.supported_features and boundary is not None and boundary < protected:
@@ -299,7 +299,7 @@ def _refusals(
             f"{CHECKPOINT_PROTECTION} is {protected}: older versions may only be deleted all at once, "
             f"but the kept log would begin at {boundary}"
         )
-        yield ExpiryRefusal("expire.checkpoint-protection", message, hint=_PROPERTIES)
+        yield ExpiryRefusal("expire.checkpoint-protection", message, hint=command("properties"))
 
 
 def prove_expiry(table: TableHandle, plan: ExpiryPlan) -> None:
@@ -388,7 +388,7 @@ def _unproven(why: str) -> Refused:
     return Refused(
         f"{_UNPROVEN}{why}",
         code=_NOT_PROVEN,
-        hint=_VALIDATE,
+        hint=command("validate"),
     )
 
 
@@ -416,7 +416,7 @@ def execute_expiry(table: TableHandle, plan: ExpiryPlan, outcome: ExpiryOutcome 
     return done
 
 
-def require_done(outcome: ExpiryOutcome, *, again: str = "deltacli log expire {table} --yes") -> None:
+def require_done(outcome: ExpiryOutcome, *, again: str | None = None) -> None:
     """Raise PartlyDone, naming the first file, where some could not be deleted; `again` is the command that retries.
     Raises PermissionRefused where none could be deleted for lack of permission.
     """
@@ -428,5 +428,5 @@ def require_done(outcome: ExpiryOutcome, *, again: str = "deltacli log expire {t
             f"{plural(len(outcome.failed), 'file')} could not be deleted",
             code="expire.partly-done",
             facts={"first": path, "why": reason},
-            hint=again,
+            hint=again or command("log expire", yes=True),
         )

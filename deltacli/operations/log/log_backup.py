@@ -16,6 +16,7 @@ from deltacli.clock import Clock
 from deltacli.delta.log.log_path import HINT_NAME, LOG_DIRECTORY, LogFileKind
 from deltacli.engine.base import Engine
 from deltacli.errors import ConflictLost, FileMissing, NotATable, Refused, StorageFailed, UsageError
+from deltacli.hints import command, parameter
 from deltacli.operations.log.backup_contents import copying_order
 from deltacli.operations.log.backup_list import LIST_NAME, BackedUp, BackupList, differing, read_list
 from deltacli.operations.log.log_copy import (
@@ -297,9 +298,10 @@ def _require_same_table(backup: _Backup, table_id: str | None, judged: Sequence[
                 **facts,
                 "commits that differ": format_ranges(diverged),
                 "why": "commits never change; the log was damaged or rewritten",
-                "next": "log restore --replace repairs a damaged log; another DEST keeps both",
+                "next": f"log restore {parameter('log restore.replace', True)} repairs "
+                "a damaged log; another DEST keeps both",
             },
-            hint=f"deltacli log cat {{table}} {diverged[0]}",
+            hint=command("log cat", diverged[0]),
         )
 
 

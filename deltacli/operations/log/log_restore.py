@@ -22,6 +22,7 @@ from deltacli.delta.log.log_path import HINT_NAME, LOG_DIRECTORY, SIDECAR_DIRECT
 from deltacli.delta.log.segment import LogListing
 from deltacli.engine.base import Engine
 from deltacli.errors import CommitCorrupt, FileMissing, Refused, Unreadable
+from deltacli.hints import command, parameter
 from deltacli.operations.log.backup_list import LIST_NAME, BackedUp, BackupList, differing, read_list
 from deltacli.operations.log.log_copy import (
     LogAmount,
@@ -299,13 +300,17 @@ def _require_one_past(source: Storage, compared: Sequence[_Compared], *, replace
                 "commits that differ": format_ranges(sound),
                 "why": "a mixture of both would be a state that never existed",
             },
-            hint=f"deltacli log cat {{table}} {sound[0]}",
+            hint=command("log cat", sound[0]),
         )
     if torn and not replace:
         raise Refused(
             f"commit {torn[0]} of the log is damaged; the backup has it intact",
             code="restore.damaged",
-            facts={"backup": source.uri, "damaged commits": format_ranges(torn), "to replace them": "--replace"},
+            facts={
+                "backup": source.uri,
+                "damaged commits": format_ranges(torn),
+                "to replace them": parameter("log restore.replace", True),
+            },
         )
 
 

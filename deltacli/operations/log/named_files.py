@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.segment import LogFile, LogListing
 from deltacli.errors import CommitCorrupt
+from deltacli.hints import command
 from deltacli.operations.table.replay import read_contents
 from deltacli.work.commits.file_references import FileReferences, NamedFiles, commit_actions
 from deltacli.work.commits.reading import is_large
@@ -44,5 +45,5 @@ def _empty(file: LogFile) -> CommitCorrupt:
         f"commit {file.version} is empty, which indicates an interrupted write; repair it first",
         code="commit.empty",
         facts={"file": file.name},
-        hint="deltacli validate {table}",
+        hint=command("validate"),
     )

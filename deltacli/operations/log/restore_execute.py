@@ -9,6 +9,7 @@ from typing import assert_never
 from deltacli.delta.log.log_path import HINT_NAME, LogFileKind, commit_name
 from deltacli.engine.base import Engine
 from deltacli.errors import ConflictLost, FileMissing, StorageFailed, Unreadable
+from deltacli.hints import command
 from deltacli.operations.log.backup_list import differing
 from deltacli.operations.log.log_copy import Journal, at_once, digest, list_whole_log, log_location, versioned
 from deltacli.operations.log.log_restore import Action, RestoreItem, RestorePlan, require_real_directories
@@ -100,7 +101,7 @@ def _give_way(plan: RestorePlan, storage: Storage, item: RestoreItem, written: S
         f"another writer created commit {item.version} in the meantime; no further files were restored",
         code="restore.conflict",
         facts=facts,
-        hint="deltacli history {table}",
+        hint=command("history"),
     )
 
 
@@ -136,5 +137,5 @@ def _require_alone(plan: RestorePlan, storage: Storage) -> None:
             f"another writer created commit {others[0]} between the restored ones",
             code="restore.conflict",
             facts={"commits of the other writer": format_ranges(others)},
-            hint="deltacli validate {table}",
+            hint=command("validate"),
         )

@@ -18,6 +18,7 @@ from deltacli.delta.log.log_path import LOG_DIRECTORY
 from deltacli.delta.log.state import has_in_commit_timestamps, read_metadata, read_protocol
 from deltacli.delta.protocol.protocol_action import require_writable
 from deltacli.errors import CommitCorrupt, FileMissing, Refused, StorageFailed
+from deltacli.hints import command
 from deltacli.operations.log.checksum_proof import other_state, require_same_state
 from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.table.rebuild import read_snapshot
@@ -88,7 +89,7 @@ def check_or_write_checksum(table: TableHandle, version: int | None, *, dry_run:
         raise Refused(
             f"version {version} has no commit file; a checksum is written only for an existing commit",
             code="crc.without-commit",
-            hint="deltacli validate {table}",
+            hint=command("validate"),
         )
     _require_provable(table, snapshot, computed)
     if dry_run:
@@ -113,7 +114,7 @@ def _require_provable(table: TableHandle, snapshot: Snapshot, computed: Mapping[
         raise Refused(
             f"commit {snapshot.version} has no in-commit timestamp, which its checksum needs",
             code="crc.ict",
-            hint="deltacli validate {table} --select 'ict.*'",
+            hint=command("validate", select=["ict.*"]),
         )
     other = other_state(table, snapshot)
     if other is not None:

@@ -26,6 +26,7 @@ from deltacli.errors import (
     StorageFailed,
     Unreadable,
 )
+from deltacli.hints import DoubleQuoted, command
 from deltacli.operations.change.commit import Pause
 from deltacli.operations.paimon.table_files import list_schemas, read_limited, read_schemas
 from deltacli.paimon.schema import MAX_SCHEMA_BYTES, Schema, read_schema
@@ -113,7 +114,7 @@ def read_newest(storage: Storage, branch: str) -> Newest:
             raise Refused(
                 f"{path} has the id {schema.id}: the next version would get a wrong name",
                 code="paimon.id-differs",
-                hint='deltacli validate {table} --select "paimon.id-differs"',
+                hint=command("validate", select=[DoubleQuoted("paimon.id-differs")]),
             )
         return Newest(schema, ids, _has_snapshots(storage, branch))
     raise ConflictLost("the newest schema was deleted whenever it was to be read", facts={"branch": branch})
@@ -186,7 +187,7 @@ def commit_schema(
     raise ConflictLost(
         "nothing was changed: other writers created every version that was tried",
         facts={"versions tried": str(max_attempts)},
-        hint="deltacli history {table} --limit 10",
+        hint=command("history", limit=10),
     )
 
 
@@ -284,5 +285,5 @@ def _unknown(path: str, cause: str | None, fault: StorageFailed | None) -> Outco
             **({} if fault is None else {"looking for it": fault.message}),
             "to check": "the change was made if the history of the table shows it",
         },
-        hint="deltacli history {table} --limit 5",
+        hint=command("history", limit=5),
     )

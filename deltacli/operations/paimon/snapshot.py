@@ -9,6 +9,7 @@ from urllib.parse import unquote
 
 from deltacli.engine.base import Engine
 from deltacli.errors import FileMissing, Unreadable, VersionAbsent
+from deltacli.hints import command
 from deltacli.operations.paimon.references import BrokenFile, Statistics, read_statistics
 from deltacli.operations.paimon.table_files import (
     MetadataFile,
@@ -127,13 +128,13 @@ def _schema_at(storage: Storage, branch: str, schema_id: int, ids: Sequence[int]
             f"schema {schema_id} does not exist",
             code="paimon.schema-missing",
             facts={"schemas": format_ranges(ids)},
-            hint="deltacli history {table}",
+            hint=command("history"),
         ) from None
     try:
         return read_schema(data), read_object(data).value
     except Unreadable as fault:
         fault.facts = {"file": path} | fault.facts
-        fault.hint = fault.hint or "deltacli history {table}"
+        fault.hint = fault.hint or command("history")
         raise
 
 
@@ -162,7 +163,7 @@ def _named(files: Sequence[MetadataFile], name: str, what: str, known: Sequence[
             f"{what} {name} does not exist",
             code="paimon.no-such-snapshot",
             facts={f"{what}s": ", ".join(known[:_NAMED]) or "none"},
-            hint="deltacli history {table}",
+            hint=command("history"),
         )
     return found
 

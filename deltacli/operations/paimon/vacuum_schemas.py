@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from deltacli.engine.base import Engine
 from deltacli.errors import DeltacliError, FileMissing, PartlyDone, Refused, Unreadable
+from deltacli.hints import command, parameter
 from deltacli.operations.paimon.schema_users import SchemaUsers, find_schema_users
 from deltacli.operations.paimon.table_files import list_branches, read_schemas, require_branch, require_paimon
 from deltacli.operations.table.denials import Denials
@@ -199,7 +200,7 @@ def _list_schema_files(storage: Storage, branch: str) -> list[tuple[int, FileSta
             "the branch has no schema file",
             code="paimon.schema-missing",
             facts={"directory": directory},
-            hint="deltacli validate {table}",
+            hint=command("validate"),
         )
     return files
 
@@ -246,7 +247,7 @@ def _refusals(request: SchemaVacuumRequest, users: SchemaUsers) -> Iterator[Refu
             "vacuum.retention",
             f"{format_duration(request.retention_ms)} is less than {own}: a writer that opened the table before a "
             "change of the schema could still commit files of the older one",
-            f"--allow-retention-below {own}",
+            f"{parameter('vacuum.allow_retention_below_ms')} {own}",
         )
     if users.broken:
         shown = "; ".join(f"{file.path}: {file.reason}" for file in users.broken[:_NAMED_FAULTS])
@@ -255,7 +256,7 @@ def _refusals(request: SchemaVacuumRequest, users: SchemaUsers) -> Iterator[Refu
             "paimon.users-unknown",
             f"{plural(len(users.broken), 'file')} that may need a schema cannot be read: {shown}"
             + (f"; and {more} more" if more > 0 else ""),
-            hint="deltacli validate {table}",
+            hint=command("validate"),
         )
     for missing in users.missing:
         of = "" if missing.branch == MAIN_BRANCH else f" of branch {missing.branch}"
@@ -264,7 +265,7 @@ def _refusals(request: SchemaVacuumRequest, users: SchemaUsers) -> Iterator[Refu
         yield Refusal(
             "paimon.table-damaged",
             f"{missing.what}{'s' if many else ''} {format_ranges(missing.numbers)}{of} {verb}",
-            hint="deltacli validate {table}",
+            hint=command("validate"),
         )
 
 
@@ -283,7 +284,7 @@ def _iceberg_refusals(schemas: Mapping[int, Schema | Unreadable], *, has_metadat
         yield Refusal(
             "paimon.users-unknown",
             f"the newest schema cannot be read: {newest.message}",
-            hint="deltacli validate {table}",
+            hint=command("validate"),
         )
         return
     value = newest.options.get(_ICEBERG, "disabled")

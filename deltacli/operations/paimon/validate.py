@@ -9,6 +9,7 @@ from deltacli.delta.log.place import Place
 from deltacli.delta.rules.framework.base import Finding
 from deltacli.engine.base import Engine
 from deltacli.errors import Unreadable
+from deltacli.hints import parameter
 from deltacli.operations.paimon.references import (
     BrokenFile,
     SchemaReferences,
@@ -60,7 +61,13 @@ def validate_paimon_table(
     newest: Schema | None = None
     for branch in reversed(list_branches(storage)):
         newest = _check_branch(storage, engine, branch, collector, profile, needs_manifests, progress)
-    not_checked = () if with_manifests else ("the schemas that manifests and data files name, because of --no-refs",)
+    not_checked = (
+        ()
+        if with_manifests
+        else (
+            f"the schemas that manifests and data files name, because of {parameter('validate.with_manifests', False)}",
+        )
+    )
     return Validation(
         storage.uri,
         newest.id if newest is not None else None,

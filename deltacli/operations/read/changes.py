@@ -31,6 +31,7 @@ from deltacli.delta.schema.readable_rows import require_readable_rows
 from deltacli.delta.schema.types import PrimitiveType, StructField, StructType, parse_schema
 from deltacli.delta.vectors.descriptor import unique_id
 from deltacli.errors import CommitCorrupt, LogIncomplete, UsageError, VersionAbsent
+from deltacli.hints import DoubleQuoted, command
 from deltacli.operations.read.scan import Selection, data_files, reader_of, stream_files, table_of
 from deltacli.operations.table.api_hints import named_items
 from deltacli.operations.table.find_log import list_log
@@ -215,7 +216,7 @@ def _select(schema: StructType, columns: Sequence[str] | None, where: str | None
         raise UsageError(
             f"the column {taken[0]} of the table has the name of a change column",
             code="usage.column",
-            hint="deltacli read {table} --version …   # the rows of a version",
+            hint=f"{command('read', version=...)}   # the rows of a version",
         )
     if columns is not None:
         columns = [*columns, *(column.name for column in CHANGE_COLUMNS if column.name not in columns)]
@@ -228,7 +229,7 @@ def _require_commits(listing: LogListing, first: int, last: int) -> None:
         raise VersionAbsent(
             f"version {first} does not exist: the newest is {last}",
             facts={"newest": str(last)},
-            hint="deltacli history {table}",
+            hint=command("history"),
         )
     missing = next((version for version in range(first, last + 1) if version not in listing.commits), None)
     if missing is None:
@@ -237,7 +238,7 @@ def _require_commits(listing: LogListing, first: int, last: int) -> None:
     raise VersionAbsent(
         f"the commit of version {missing} is no longer in the log, so its changes are not known",
         facts={"commits": ", ".join(f"{run[0]}-{run[1]}" for run in listing.commit_runs)},
-        hint=f"deltacli changes {{table}} --from {min(later)}" if later else "deltacli history {table}",
+        hint=command("changes", from_version=min(later)) if later else command("history"),
     )
 
 
@@ -345,7 +346,7 @@ def require_representable(time_ms: int, version: int, name: str) -> None:
             f"{name}: the in-commit timestamp of version {version} does not fit 64 bits in microseconds",
             code="ict.future" if time_ms > 0 else "ict.not-monotone",
             facts={"found": str(time_ms), "largest timestamp": f"{MAX_TIME_MS} (epoch milliseconds)"},
-            hint='deltacli validate {table} --select "ict.*"',
+            hint=command("validate", select=[DoubleQuoted("ict.*")]),
         )
 
 

@@ -14,6 +14,7 @@ from deltacli.delta.log.commit_lines import KNOWN_ACTIONS
 from deltacli.delta.log.log_path import LOG_DIRECTORY, version_prefix
 from deltacli.delta.log.segment import CheckpointInstance, LogFile, LogListing, make_log_file, read_listing
 from deltacli.errors import FileMissing, NotATable, UsageError, VersionAbsent
+from deltacli.hints import command, parameter
 from deltacli.operations.table.find_log import list_log
 from deltacli.progress import SILENT, Progress, reported
 from deltacli.storage import Storage
@@ -35,7 +36,7 @@ def choose_kinds(text: str) -> Kinds:
     known = {kind.lower(): kind for kind in KNOWN_ACTIONS}
     names = [name.strip() for name in text.split(",") if name.strip()]
     if not names:
-        raise UsageError("--actions is empty", facts={"known": ", ".join(sorted(KNOWN_ACTIONS))})
+        raise UsageError(f"{parameter('log cat.actions')} is empty", facts={"known": ", ".join(sorted(KNOWN_ACTIONS))})
     chosen = [known.get(name.lower(), name) for name in names]
     return Kinds(frozenset(chosen), tuple(name for name in dict.fromkeys(chosen) if name not in KNOWN_ACTIONS))
 
@@ -115,13 +116,13 @@ def _absent(listing: LogListing, version: int, *, checkpoint: bool) -> VersionAb
         return VersionAbsent(
             f"version {version} has no complete checkpoint",
             facts=facts,
-            hint=None if nearest is None else f"deltacli log cat {{table}} {nearest} --checkpoint",
+            hint=None if nearest is None else command("log cat", nearest, checkpoint=True),
         )
     nearest = min({*listing.commits, *with_checkpoint}, key=lambda other: (abs(other - version), other))
     return VersionAbsent(
         f"version {version} has neither a commit nor a complete checkpoint",
         facts=facts,
-        hint=f"deltacli log cat {{table}} {nearest}",
+        hint=command("log cat", nearest),
     )
 
 

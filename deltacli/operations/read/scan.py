@@ -24,6 +24,7 @@ from deltacli.delta.stats.record_counts import num_records_column
 from deltacli.did_you_mean import nearest_name
 from deltacli.engine.base import Engine
 from deltacli.errors import UsageError
+from deltacli.hints import command
 from deltacli.operations.table.api_hints import named_items
 from deltacli.progress import SILENT, Progress
 from deltacli.storage.secrets import without_secrets
@@ -275,7 +276,7 @@ def _find_column(schema: StructType, index: NameIndex, name: str) -> StructField
         f"the table has no column {name}",
         code="usage.column",
         facts={"did you mean": near} if near else {"columns": _names(schema)},
-        hint="deltacli snapshot {table} --schema",
+        hint=command("snapshot", schema=True),
     )
 
 

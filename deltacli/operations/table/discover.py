@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 from collections.abc import Callable, Iterator, Sequence, Set
 from fnmatch import fnmatchcase
 from typing import NamedTuple
@@ -12,6 +11,7 @@ from urllib.parse import quote
 
 from deltacli.delta.log.log_path import LOG_DIRECTORY
 from deltacli.errors import DeltacliError, NotATable
+from deltacli.hints import command
 from deltacli.operations.table.find_log import is_paimon_directory, table_directories
 from deltacli.progress import SILENT, Progress, Step
 from deltacli.storage import LocalStorage, PathKind, Storage
@@ -255,5 +255,5 @@ def _inside(target: Target, around: str) -> NotATable:
         else "this path is inside a table; pass the table's directory",
         code="table.path-is-log" if is_log else "table.path-inside",
         facts={"table": table},
-        hint=f"deltacli validate {shlex.quote(table)}",
+        hint=command("validate", table=table),
     )

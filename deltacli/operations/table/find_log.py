@@ -21,7 +21,7 @@ from deltacli.errors import (
     StorageFailed,
     UsageError,
 )
-from deltacli.hints import CommandLine, quoted_table
+from deltacli.hints import command, parameter
 from deltacli.progress import SILENT, Progress, reported
 from deltacli.storage import LocalStorage, PathKind, Storage
 
@@ -74,7 +74,7 @@ def require_delta(storage: Storage) -> None:
             "this directory is both a Delta table and a Paimon table",
             code="table.format-ambiguous",
             facts={"found": f"{LOG_DIRECTORY}/ and schema/{name}"},
-            hint="add --table-format delta",
+            hint=f"add {parameter('open_table.table_format', 'delta')}",
         )
 
 
@@ -141,7 +141,7 @@ def missing_log(storage: Storage) -> DeltacliError:
         return NotATable(
             "this is the log of a table; pass the directory above it",
             code="table.path-is-log",
-            hint=_hint_table_around(storage) or "deltacli snapshot {parent}",
+            hint=_hint_table_around(storage) or command("snapshot", table="{parent}"),
         )
     if is_paimon_directory(storage, directories):
         return _paimon_table(storage)
@@ -158,7 +158,7 @@ def missing_log(storage: Storage) -> DeltacliError:
             **({"inside the table": around} if around else {}),
             **({"tables below": ", ".join(nested)} if nested else {}),
         },
-        hint=f"deltacli snapshot {{table}}/{nested[0]}" if nested else _hint_table_around(storage),
+        hint=command("snapshot", table=f"{{table}}/{nested[0]}") if nested else _hint_table_around(storage),
     )
 
 
@@ -177,9 +177,9 @@ def table_around(storage: Storage) -> str | None:
     return storage.uri[: match.start()] if match else None
 
 
-def _hint_table_around(storage: Storage) -> CommandLine | None:
+def _hint_table_around(storage: Storage) -> str | None:
     around = table_around(storage)
-    return None if around is None else CommandLine(f"deltacli snapshot {quoted_table(around)}")
+    return None if around is None else command("snapshot", table=around)
 
 
 def _is_inside_log(storage: Storage) -> bool:
@@ -191,9 +191,10 @@ def _paimon_table(storage: Storage) -> PaimonTable:
         "this is a Paimon table, and this command works on Delta tables only",
         facts={
             "path": storage.uri,
-            "works on both": "history, snapshot, validate, widen-type, vacuum --schemas, schema",
+            "works on both": "history, snapshot, validate, widen-type, vacuum "
+            f"{parameter('vacuum.schemas', True)}, schema",
         },
-        hint="deltacli history {table}",
+        hint=command("history"),
     )
 
 

@@ -7,6 +7,7 @@ from types import MappingProxyType
 
 from deltacli.delta.log.segment import CheckpointInstance, choose_segment, hint_readable
 from deltacli.errors import CheckpointUnreadable, CommitCorrupt, FileMissing, LogIncomplete, Unreadable, VersionAbsent
+from deltacli.hints import command
 from deltacli.operations.table.api_hints import named
 from deltacli.operations.table.find_log import Log, find_log, list_log
 from deltacli.operations.table.handle import TableHandle
@@ -76,7 +77,7 @@ def _rebuild(table: TableHandle, log: Log, version: int | None, rejected: dict[C
             return state
         except CommitCorrupt as fault:
             broken = [file.version for file in segment.commits if file.name in fault.message]
-            fault.hint = hint_readable(log.listing, broken) or "deltacli validate {table}"
+            fault.hint = hint_readable(log.listing, broken) or command("validate")
             raise
         except CheckpointUnreadable as fault:
             if segment.checkpoint is None:

@@ -11,6 +11,7 @@ from deltacli.delta.log.commit_times import file_times
 from deltacli.delta.log.segment import LogListing
 from deltacli.delta.protocol.read_property import in_commit_keys, parse_integer
 from deltacli.errors import Unreadable, UsageError, VersionAbsent
+from deltacli.hints import command
 from deltacli.operations.table.api_arguments import moment_ms, optional_version
 from deltacli.operations.table.api_hints import named
 from deltacli.operations.table.find_log import Log, list_log
@@ -132,9 +133,7 @@ def _require_existing(first: int | VersionTime, last: int | VersionTime | None, 
     """Raise VersionAbsent for versions that do not exist yet, and UsageError for versions in the wrong order."""
     for end, highest in ((first, newest + 1 if last is None else newest), (last, newest)):
         if isinstance(end, int) and end > highest:
-            raise VersionAbsent(
-                f"version {end} does not exist yet: the newest is {newest}", hint="deltacli history {table}"
-            )
+            raise VersionAbsent(f"version {end} does not exist yet: the newest is {newest}", hint=command("history"))
     if isinstance(first, int) and isinstance(last, int) and first > last:
         raise UsageError(f"the range ends at version {last}, before its begin at version {first}")
 
@@ -152,7 +151,7 @@ def _oldest_since(table: TableHandle, listing: LogListing, timestamp_ms: int) ->
             f"the log does not reach back to {moment}: the oldest version that can be rebuilt is {oldest}",
             code=fault.code,
             facts=fault.facts,
-            hint="deltacli history {table}" if oldest is None else f"deltacli changes {{table}} --from {oldest}",
+            hint=command("history") if oldest is None else command("changes", from_version=oldest),
         ) from fault
 
 
@@ -242,5 +241,5 @@ def _before_start(timestamp_ms: int, ends: dict[int, int]) -> VersionAbsent:
         f"no version that can be rebuilt was committed at or before {format_timestamp(timestamp_ms)}",
         code="table.timestamp-before-start",
         facts=facts,
-        hint=f"deltacli snapshot {{table}} --version {min(ends)}" if ends else "deltacli history {table}",
+        hint=command("snapshot", version=min(ends)) if ends else command("history"),
     )

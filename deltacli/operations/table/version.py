@@ -28,6 +28,7 @@ from deltacli.delta.protocol.protocol_action import Protocol, require_readable
 from deltacli.delta.protocol.retention import deleted_file_retention_ms
 from deltacli.delta.schema.column_mapping import PHYSICAL_NAME
 from deltacli.errors import CheckpointUnreadable, CommitCorrupt, Unreadable, UsageError
+from deltacli.hints import command
 from deltacli.operations.table.api_arguments import optional_count
 from deltacli.operations.table.api_hints import named, named_items
 from deltacli.operations.table.find_log import Log, list_log
@@ -434,7 +435,7 @@ def _nothing_says(segment: LogSegment, action: str, code: str) -> Unreadable:
             if segment.commits
             else "no commit"
         },
-        hint="deltacli history {table}",
+        hint=command("history"),
     )
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from deltacli.arrow import compute as pc
 from deltacli.delta.protocol.retention import deleted_file_retention_ms
 from deltacli.errors import Unreadable
+from deltacli.hints import command, parameter
 from deltacli.operations.log.checksum_guard import contradiction
 from deltacli.operations.log.file_history import NamedKeys, live_keys, logical_keys
 from deltacli.operations.table.rebuild import read_snapshot
@@ -114,7 +115,7 @@ def checksum_refusals(setting: PlanContext) -> Iterator[Refusal]:
     is_more = difference.field == "numFiles" and difference.of_checksum > difference.of_log
     if is_more and difference.of_checksum - difference.of_log == _lost_count(setting):
         return
-    yield Refusal(difference.rule, difference.message, hint="deltacli validate {table}")
+    yield Refusal(difference.rule, difference.message, hint=command("validate"))
 
 
 def _lost_count(setting: PlanContext) -> int:
@@ -151,6 +152,6 @@ def retention_contradictions(setting: PlanContext) -> Iterator[Refusal]:
         yield Refusal(
             "checkpoint.metadata-differs",
             f"the commits keep removed files for {wanted}, but the checkpoint for {format_duration(setting.own_ms)}",
-            f"--retention {wanted}",
-            hint="deltacli validate {table}",
+            f"{parameter('vacuum.retention_ms')} {wanted}",
+            hint=command("validate"),
         )

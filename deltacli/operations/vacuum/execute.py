@@ -17,6 +17,7 @@ from deltacli.delta.log.commit_metadata import require_free
 from deltacli.delta.log.log_path import LOG_DIRECTORY, commit_name
 from deltacli.delta.vacuum.keys import PathKeys
 from deltacli.errors import DeltacliError, NoSpace, PartlyDone, Refused, StorageFailed, Unreadable
+from deltacli.hints import command, parameter
 from deltacli.operations.change.commit import Committed, commit
 from deltacli.operations.table.find_log import list_log
 from deltacli.operations.table.rebuild import read_snapshot
@@ -112,7 +113,7 @@ def _require_no_new_tables(table: TableHandle, plan: VacuumPlan) -> None:
             f"{new[0]} has become a table of its own, whose files would be deleted",
             code="vacuum.nested-table",
             facts={"plan": f"of version {plan.snapshot_version}, {format_timestamp(plan.now_ms)}"},
-            hint="deltacli vacuum {table} --dry-run",
+            hint=command("vacuum", dry_run=True),
         )
 
 
@@ -127,11 +128,11 @@ def _note_horizon(table: TableHandle, plan: VacuumPlan) -> None:
 def require_executable(plan: VacuumPlan) -> None:
     """Raise Refused for the first refusal of a plan."""
     for refusal in plan.refusals:
-        way_out = f"add {refusal.override}" if refusal.override else "deltacli vacuum {table} --dry-run"
+        way_out = f"add {refusal.override}" if refusal.override else command("vacuum", dry_run=True)
         raise Refused(refusal.message, code=refusal.code, hint=refusal.hint or way_out)
 
 
-def require_done(outcome: VacuumOutcome, *, again: str = "deltacli vacuum {table} --yes") -> None:
+def require_done(outcome: VacuumOutcome, *, again: str | None = None) -> None:
     """Raise PartlyDone, naming the first file, where some could not be deleted; `again` is the command that retries.
     Raises PermissionRefused where none could be deleted for lack of permission.
     """
@@ -143,7 +144,7 @@ def require_done(outcome: VacuumOutcome, *, again: str = "deltacli vacuum {table
             f"{plural(outcome.failures, 'file')} could not be deleted",
             code="vacuum.partly-done",
             facts={"first": path, "why": reason},
-            hint=again,
+            hint=again or command("vacuum", yes=True),
         )
 
 
@@ -167,8 +168,10 @@ def _commit_start(table: TableHandle, plan: VacuumPlan, newer: NewerCommits, com
     except NoSpace as fault:
         raise NoSpace(
             f"nothing was deleted, because VACUUM START could not be committed: {fault.message}",
-            facts={"to free space": "--no-log-entries deletes the same files and commits nothing"},
-            hint="deltacli vacuum {table} --no-log-entries --yes",
+            facts={
+                "to free space": f"{parameter('vacuum.log_entries', False)} deletes the same files and commits nothing"
+            },
+            hint=command("vacuum", log_entries=False, yes=True),
         ) from fault
     assert isinstance(made, Committed)  # `make` never returns None
     return made.version

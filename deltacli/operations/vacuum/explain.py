@@ -12,6 +12,7 @@ from deltacli.delta.paths.path_decoding import decode
 from deltacli.delta.vacuum.keys import binary_paths
 from deltacli.delta.vacuum.names import HiddenNames
 from deltacli.errors import CommitCorrupt, FileMissing, UsageError
+from deltacli.hints import command, parameter
 from deltacli.operations.log.file_history import RULE
 from deltacli.operations.log.named_files import named_files
 from deltacli.operations.table.rebuild import read_snapshot
@@ -41,11 +42,6 @@ _WHY_IT_GOES = {
     Reason.UNCOMMITTED: "no version in the log names it, and it is older than the retention",
     Reason.VECTOR: "no retained version needs this file of deletion vectors",
     Reason.CHANGE_DATA: "no retained commit names this change data",
-    Reason.FOREIGN: "it is not part of a Delta table, and --include-foreign is given",
-}
-_WHY_UNSEEN = {
-    "lite": "--mode lite finds only files that commits removed since the last vacuum; a full run deletes it",
-    "inventory": "the inventory does not list it as a file to delete; a run without --inventory deletes it",
 }
 
 
@@ -103,7 +99,9 @@ def explain_file(table: TableHandle, request: VacuumRequest, path: str) -> Expla
     if at_place is not None:
         return Explanation(name, at_place[0], at_place[1], (), commits)
     if request.prefix and not name.startswith(f"{request.prefix}/"):
-        return Explanation(name, "kept", f"--prefix {request.prefix} does not select it", (), commits)
+        return Explanation(
+            name, "kept", f"{parameter('vacuum.prefix')} {request.prefix} does not select it", (), commits
+        )
     sizes, times = table.storage.stat_many([name])
     facts = [
         ("size", format_size(sizes[0])),
@@ -116,7 +114,7 @@ def explain_file(table: TableHandle, request: VacuumRequest, path: str) -> Expla
     found = choose(old, (), setting.references, choice_of(setting))
     verdict, why = _verdict(setting, judge, found, commits)
     if verdict == "goes" and not setting.is_listed and not _is_candidate(table, request, name):
-        verdict, why = "kept", _WHY_UNSEEN["inventory" if request.inventory else "lite"]
+        verdict, why = "kept", _why_unseen(request)
     return Explanation(name, verdict, why, tuple(facts), commits)
 
 
@@ -130,7 +128,7 @@ def _verdict(
     setting: PlanContext, judge: CandidateClassifier, found: Candidates, commits: tuple[ExplainedCommit, ...]
 ) -> tuple[str, str]:
     if found.rows.num_rows:
-        return "goes", _WHY_IT_GOES[Reason(found.rows.column("reason")[0].as_py())]
+        return "goes", _why_it_goes(Reason(found.rows.column("reason")[0].as_py()))
     if len(judge.needed):
         return "kept", _why_needed(setting, judge, commits)
     if judge.young_files:
@@ -141,7 +139,7 @@ def _verdict(
         code = found.fault.code if found.fault else "checkpoint.unreadable"
         return "kept", f"the log does not name it, but an older checkpoint that may name it is damaged [{code}]"
     if found.foreign.files:
-        return "kept", "it is not part of a Delta table; --include-foreign would delete it"
+        return "kept", f"it is not part of a Delta table; {parameter('vacuum.include_foreign')} would delete it"
     if found.outside_selection:
         return "kept", f"the condition {setting.request.where} does not select it"
     return "kept", "the log does not reach back far enough to prove that it was not removed within the retention"
@@ -178,14 +176,28 @@ def _why_needed(setting: PlanContext, judge: CandidateClassifier, commits: tuple
     is_removed = bool(removals) or is_among(references.removed.hashes)
     if is_late or (is_removed and not request.keep_versions and not request.protect_from):
         return "it was removed within the retention, and readable versions need it"
-    return "a version of --keep-version or a table of --protect-from needs it"
+    return f"a version of {parameter('vacuum.keep_versions')} or a table of {parameter('vacuum.protect_from')} needs it"
+
+
+def _why_it_goes(reason: Reason) -> str:
+    if reason is Reason.FOREIGN:
+        return f"it is not part of a Delta table, and {parameter('vacuum.include_foreign')} is given"
+    return _WHY_IT_GOES[reason]
+
+
+def _why_unseen(request: VacuumRequest) -> str:
+    if request.inventory:
+        inventory = parameter("vacuum.inventory")
+        return f"the inventory does not list it as a file to delete; a run without {inventory} deletes it"
+    lite = parameter("vacuum.mode", "lite")
+    return f"{lite} finds only files that commits removed since the last vacuum; a full run deletes it"
 
 
 def _by_place(table: TableHandle, name: str, names: HiddenNames) -> tuple[str, str] | None:
     """Return the verdict if the location of the file determines it."""
     parts = name.split("/")
     if parts[0] == LOG_DIRECTORY:
-        return "kept", "it is part of the log, which vacuum does not change; see deltacli log expire"
+        return "kept", f"it is part of the log, which vacuum does not change; see {command('log expire', table=None)}"
     for length in range(1, len(parts)):
         above = "/".join(parts[:length])
         if names.hides_directory(above):
@@ -214,7 +226,7 @@ def _name_of(table: TableHandle, path: str) -> str:
     if "://" not in path and not path.startswith(("/", "file:")):
         plain = "/".join(part for part in path.split("/") if part not in ("", "."))
         if not plain or ".." in plain.split("/"):
-            raise UsageError(f"--explain {path} is not a path below the table")
+            raise UsageError(f"{parameter('vacuum.explain')} {path} is not a path below the table")
         is_there = table.storage.kind_of(plain) is not PathKind.MISSING
         return plain if is_there or decode(plain) == plain else decode(plain)
     for uri in (table.uri, *table.storage.aliases):
@@ -222,7 +234,7 @@ def _name_of(table: TableHandle, path: str) -> str:
             found = locate_all([spelling], uri)[0]
             if found is not None and (spelling == path or table.storage.kind_of(found) is not PathKind.MISSING):
                 return found
-    raise UsageError(f"--explain {path} is outside this table", facts={"table": table.uri})
+    raise UsageError(f"{parameter('vacuum.explain')} {path} is outside this table", facts={"table": table.uri})
 
 
 def _commits_of(setting: PlanContext, name: str) -> Iterator[ExplainedCommit]:

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from deltacli.clock_skew import CLOCK_SKEW_MS
 from deltacli.delta.protocol.intervals import parse_interval
 from deltacli.delta.protocol.retention import DELETED_FILE_RETENTION
+from deltacli.hints import command, parameter
 from deltacli.operations.table.version import Snapshot
 from deltacli.operations.vacuum.plan import Amount, Refusal
 from deltacli.operations.vacuum.references import References
@@ -26,7 +27,7 @@ def retention_refusals(request: VacuumRequest, retention_ms: int, own_ms: int) -
             "vacuum.retention",
             f"{format_duration(retention_ms)} is less than the table's own retention of {own}: longer running readers, "
             "writers and streams would lose files",
-            f"--allow-retention-below {own}",
+            f"{parameter('vacuum.allow_retention_below_ms')} {own}",
         )
 
 
@@ -38,8 +39,8 @@ def property_refusals(request: VacuumRequest, properties: Mapping[str, str]) -> 
             "property.bad-interval",
             f"{DELETED_FILE_RETENTION} is {text!r}, which is not an interval, so the retention of removed files is "
             "unknown",
-            "--retention 30d",
-            hint=f"deltacli properties {{table}} set {DELETED_FILE_RETENTION}='interval 30 days'",
+            f"{parameter('vacuum.retention_ms')} 30d",
+            hint=command("properties set", {DELETED_FILE_RETENTION: "interval 30 days"}),
         )
 
 
@@ -53,12 +54,12 @@ def log_refusals(references: References) -> Iterator[Refusal]:
     for fault in references.faults[:1]:
         more = len(references.faults) - 1
         others = f", and {plural(more, 'more commit')} cannot be read either" if more else ""
-        yield Refusal(fault.code, f"the log is damaged: {fault.message}{others}", hint="deltacli validate {table}")
+        yield Refusal(fault.code, f"the log is damaged: {fault.message}{others}", hint=command("validate"))
     if references.escaping is not None:
         yield Refusal(
             "path.escapes-root",
             f"the log names {references.escaping}, which leads outside the table: the file that it means is ambiguous",
-            hint="deltacli validate {table}",
+            hint=command("validate"),
         )
 
 
@@ -97,14 +98,14 @@ def listing_refusals(listed: int, expected: Amount, actual: Amount) -> Iterator[
         yield Refusal(
             "vacuum.empty-listing",
             f"the listing is empty, but the log has {plural(expected.files, 'live file')}",
-            hint="deltacli validate {table} --level storage",
+            hint=command("validate", level="storage"),
         )
     elif missing.files > _MISSING_SHARE * expected.files or missing.size_bytes > _MISSING_SHARE * expected.size_bytes:
         yield Refusal(
             "vacuum.live-files-missing",
             f"{missing.files:,} of {plural(expected.files, 'live file')} ({format_size(missing.size_bytes)} of "
             f"{format_size(expected.size_bytes)}) are not in the listing, which is therefore incomplete",
-            hint="deltacli validate {table} --level storage",
+            hint=command("validate", level="storage"),
         )
 
 
@@ -114,7 +115,9 @@ def limit_refusals(request: VacuumRequest, candidates: Amount, live: Amount) -> 
     what = f"{plural(candidates.files, 'file')} ({format_size(candidates.size_bytes)})"
     if limit.size_bytes is not None and candidates.size_bytes > limit.size_bytes:
         yield Refusal(
-            "vacuum.max-delete", f"{what} would be deleted, above the limit of {limit.text}", "--max-delete 100%"
+            "vacuum.max-delete",
+            f"{what} would be deleted, above the limit of {limit.text}",
+            parameter("vacuum.max_delete", "100%"),
         )
     if limit.share is None:
         return
@@ -125,7 +128,7 @@ def limit_refusals(request: VacuumRequest, candidates: Amount, live: Amount) -> 
         if gone > limit.share * all_of_it and all_of_it > 0:
             share = f"{100 * gone / all_of_it:.0f}%"
             message = f"{what}, {share} of all {noun}, would be deleted, above the limit of {limit.text}"
-            yield Refusal("vacuum.max-delete", message, "--max-delete 100%")
+            yield Refusal("vacuum.max-delete", message, parameter("vacuum.max_delete", "100%"))
             return
 
 
@@ -147,7 +150,7 @@ def outer_refusals(outer: Iterable[str], protected: Collection[str]) -> Iterator
             yield Refusal(
                 "vacuum.inside-table",
                 f"it is inside the directory of another table, {uri}, whose files here would look like garbage",
-                f"--protect-from {shlex.quote(uri)}",
+                f"{parameter('vacuum.protect_from')} {shlex.quote(uri)}",
             )
             return
 
@@ -161,5 +164,5 @@ def nested_refusals(request: VacuumRequest, directories: Sequence[str], in_neste
         yield Refusal(
             "vacuum.nested-table",
             f"{'another table is' if len(nested) == 1 else f'{len(nested):,} tables are'} below it: {named}{looks}",
-            "--skip-nested-tables",
+            parameter("vacuum.skip_nested_tables", True),
         )

@@ -15,6 +15,7 @@ from deltacli.arrow import compute as pc
 from deltacli.delta.log.segment import LogListing
 from deltacli.delta.vacuum.directories import partition_of
 from deltacli.errors import Refused
+from deltacli.hints import command, parameter
 from deltacli.operations.table.find_log import list_log
 from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.operations.vacuum.assemble_plan import common_refusals, contradiction_refusals, log_notes, make_plan
@@ -147,14 +148,15 @@ def _begin(table: TableHandle, listing: LogListing) -> int:
         return begin
     said = f"{INFO_PATH} names version {last} as the last one processed" if last is not None else f"no {INFO_PATH}"
     raise Refused(
-        f"--mode lite needs every commit from version {begin} on, but the log begins later or has a gap",
+        f"{parameter('vacuum.mode', 'lite')} needs every commit from version "
+        f"{begin} on, but the log begins later or has a gap",
         code="vacuum.lite-impossible",
         facts={
             "commits in the log": "none" if first is None else format_ranges(listing.commits),
             "earlier vacuums": said,
             "way out": "a full run processes everything older, and lite runs can continue from there",
         },
-        hint="deltacli vacuum {table} --mode full --dry-run",
+        hint=command("vacuum", mode="full", dry_run=True),
     )
 
 
@@ -218,7 +220,7 @@ def _place_refusals(setting: PlanContext) -> tuple[Refusal, ...]:
     if len(missing) <= _MISSING_SHARE * len(spellings):
         return ()
     message = f"{len(missing)} of {len(spellings)} checked live files are missing, such as {missing[0]}"
-    return (Refusal("vacuum.live-files-missing", message, hint="deltacli validate {table} --level storage"),)
+    return (Refusal("vacuum.live-files-missing", message, hint=command("validate", level="storage")),)
 
 
 def _flat(column: Any) -> Any:  # Any: arrays, chunked or not

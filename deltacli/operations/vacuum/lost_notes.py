@@ -5,7 +5,6 @@ Spec: Checkpoints; Action Reconciliation.
 
 from __future__ import annotations
 
-import shlex
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
@@ -15,6 +14,7 @@ from deltacli.delta.checkpoint.layout import Layout, choose_layout
 from deltacli.delta.log.log_path import LogFileKind
 from deltacli.delta.log.segment import CheckpointInstance
 from deltacli.errors import Refused, StorageFailed, Unreadable
+from deltacli.hints import command
 from deltacli.operations.log.file_history import RULE, NamedKeys, live_keys
 from deltacli.operations.table.find_log import Log
 from deltacli.operations.table.rebuild import rebuild
@@ -64,7 +64,8 @@ def unread_note(setting: PlanContext, rows: pyarrow.Table, fault: Unreadable | N
     reason = "" if fault is None else f": {fault.message} [{fault.code}]"
     return (
         f"{plural(count, 'file')} that the log does not name {is_are} kept ({_example(rows)}), because an older "
-        f"checkpoint that may name {them} is damaged{reason}; to see all damage: {_command(setting, 'validate')}"
+        f"checkpoint that may name {them} is damaged{reason}; to see all damage: "
+        f"{command('validate', table=setting.table.uri)}"
     )
 
 
@@ -74,7 +75,7 @@ def _lost_note(setting: PlanContext, rows: pyarrow.Table) -> str:
     return (
         f"{plural(rows.num_rows, 'file')} that the log adds and does not remove {is_are} missing from version "
         f"{setting.snapshot.version} and {is_are} kept ({_example(rows)}): a checkpoint lost {them} [{RULE}]; to see "
-        f"why: {_command(setting, 'validate')}{repair}"
+        f"why: {command('validate', table=setting.table.uri)}{repair}"
     )
 
 
@@ -83,7 +84,8 @@ def _gap_note(setting: PlanContext, rows: pyarrow.Table) -> str:
     return (
         f"{plural(rows.num_rows, 'file')} that the log adds {is_are} missing from version {setting.snapshot.version} "
         f"and {is_are} kept ({_example(rows)}): the log has a gap, and it is not known whether "
-        f"{missing_commits(setting)} removed {them} [log.gap]; to see more: {_command(setting, 'validate')}"
+        f"{missing_commits(setting)} removed {them} [log.gap]; to see more: "
+        f"{command('validate', table=setting.table.uri)}"
     )
 
 
@@ -99,7 +101,8 @@ def _repair(setting: PlanContext, files: pyarrow.Array) -> str:
         return ""
     versions = sorted({checkpoint.version for checkpoint in wrong})
     if len(versions) < len(wrong) or any(checkpoint.kind is not LogFileKind.CLASSIC_CHECKPOINT for checkpoint in wrong):
-        return f"; to find the wrong checkpoints: {_command(setting, 'checkpoint', '--verify')}"
+        found = command("checkpoint", table=setting.table.uri, verify=True)
+        return f"; to find the wrong checkpoints: {found}" if found else ""
     return _rewriting(setting, versions)
 
 
@@ -117,8 +120,10 @@ def _rewriting(setting: PlanContext, versions: Sequence[int]) -> str:
     """
     snapshot = setting.snapshot
     is_default = choose_layout(snapshot.protocol, snapshot.properties, None) is Layout.CLASSIC
-    options = "--force" if is_default else "--layout classic --force"
-    commands = [_command(setting, "checkpoint", f"{options} --version {version}") for version in versions]
+    form = {} if is_default else {"layout": "classic"}
+    commands = [
+        command("checkpoint", table=setting.table.uri, **form, force=True, version=version) for version in versions
+    ]
     what = "checkpoint" if len(commands) == 1 else "checkpoints, oldest first"
     more = f", and the same for versions {format_ranges(versions[_COMMANDS:])}" if versions[_COMMANDS:] else ""
     return f"; to repair the {what}: {' && '.join(commands[:_COMMANDS])}{more}"
@@ -150,10 +155,6 @@ def _lacks(setting: PlanContext, instance: CheckpointInstance, adds: NamedKeys) 
         return True
     keys = adds.where(pc.less_equal(adds.versions, instance.version)).keys
     return bool(pc.any(pc.invert(pc.is_in(keys, value_set=live))).as_py())
-
-
-def _command(setting: PlanContext, name: str, options: str = "") -> str:
-    return f"deltacli {name} {shlex.quote(setting.table.uri)}{options and ' '}{options}"
 
 
 def _words(rows: pyarrow.Table) -> tuple[str, str]:

@@ -11,6 +11,7 @@ from deltacli.delta.protocol.protocol_action import require_committable
 from deltacli.delta.protocol.retention import deleted_file_retention_ms
 from deltacli.delta.vacuum.keys import PathKeys, binary_paths
 from deltacli.errors import Refused
+from deltacli.hints import command
 from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.operations.vacuum.plan import VacuumPlan
 from deltacli.operations.vacuum.surroundings.protecting import made_absolute, of_protected, open_kept
@@ -52,7 +53,7 @@ class NewerCommits:
                 "the table was replaced after the plan was made",
                 code="vacuum.plan-other-table",
                 facts={"plan": f"{plan.table_id}, version {plan.snapshot_version}"},
-                hint="deltacli vacuum {table} --dry-run",
+                hint=command("vacuum", dry_run=True),
             )
         require_committable(snapshot.protocol, snapshot.properties, snapshot.version)
         own_ms = deleted_file_retention_ms(snapshot.properties)
@@ -60,7 +61,7 @@ class NewerCommits:
             raise Refused(
                 f"the table now keeps removed files for {format_duration(own_ms)}, longer than the plan",
                 code="vacuum.plan-retention",
-                hint="deltacli vacuum {table} --dry-run",
+                hint=command("vacuum", dry_run=True),
             )
 
     def needed(self, paths: Any) -> Any:  # Any: a binary array in, a boolean array out
@@ -155,7 +156,7 @@ class _LogTail:
         raise Refused(
             f"commits after version {self._seen} are no longer in the log, so the files they need are unknown",
             code="vacuum.plan-too-old",
-            hint="deltacli vacuum {table} --dry-run",
+            hint=command("vacuum", dry_run=True),
         )
 
     def _require_last(self, commits: list[LogFile]) -> None:
@@ -163,7 +164,7 @@ class _LogTail:
             raise Refused(
                 f"commit {self._seen} was deleted or replaced, so the files the table needs are unknown",
                 code="vacuum.plan-other-past",
-                hint="deltacli vacuum {table} --dry-run",
+                hint=command("vacuum", dry_run=True),
             )
 
 
@@ -175,5 +176,5 @@ def _require_places(escaping: str | None, unknown_vector: str | None) -> None:
     raise Refused(
         f"a newer version names {what}: the file that it means is ambiguous",
         code="path.escapes-root" if escaping else "vacuum.plan-too-old",
-        hint="deltacli vacuum {table} --dry-run",
+        hint=command("vacuum", dry_run=True),
     )

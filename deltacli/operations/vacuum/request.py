@@ -11,6 +11,7 @@ from typing import NamedTuple
 from deltacli.delta.log.commit_metadata import NO_METADATA
 from deltacli.delta.log.log_path import LOG_DIRECTORY
 from deltacli.errors import UsageError
+from deltacli.hints import command, parameter
 from deltacli.operations.table.api_arguments import version_number
 from deltacli.request_fields import Kind, option
 from deltacli.units import parse_size
@@ -45,7 +46,8 @@ class DeletionLimit(NamedTuple):
         elif "%" not in text:
             return cls(size_bytes=parse_size(text), text=text.strip())
         raise UsageError(
-            f"--max-delete {text} is not a share or size", facts={"expected": "20%, at most 100%, or 10GiB"}
+            f"{parameter('vacuum.max_delete')} {text} is not a share or size",
+            facts={"expected": "20%, at most 100%, or 10GiB"},
         )
 
 
@@ -121,16 +123,20 @@ class VacuumRequest:
     def __post_init__(self) -> None:
         """Bring the texts to one form. Raises UsageError, also for fields that exclude each other."""
         if self.mode not in set(Mode):
-            raise UsageError(f"invalid --mode {self.mode}", facts={"expected": " or ".join(Mode)})
+            raise UsageError(f"invalid {parameter('vacuum.mode')} {self.mode}", facts={"expected": " or ".join(Mode)})
         if self.prefix is not None and self.where is not None:
-            raise UsageError("--prefix and --where exclude each other", facts={"instead": "a condition only"})
+            raise UsageError(
+                f"{parameter('vacuum.prefix')} and {parameter('vacuum.where')} exclude each other",
+                facts={"instead": "a condition only"},
+            )
         if min(self.retention_ms or 0, self.allow_retention_below_ms or 0) < 0:
             raise UsageError("the retention is negative", facts={"expected": "at least 0h"})
         given = [name for name in ("prefix", "where", "inventory", "include_foreign") if getattr(self, name)]
         if self.mode == Mode.LITE and given:
+            refused, lite = parameter(f"vacuum.{given[0]}"), parameter("vacuum.mode", "lite")
             raise UsageError(
-                f"--{given[0].replace('_', '-')} cannot be combined with --mode lite, which does not list the table",
-                hint="deltacli vacuum {table} --mode full --dry-run",
+                f"{refused} cannot be combined with {lite}, which does not list the table",
+                hint=command("vacuum", mode="full", dry_run=True),
             )
         settled = {
             "mode": Mode(self.mode),
@@ -147,9 +153,13 @@ def _directory(prefix: str) -> str:
     """Return a directory below the table, as spelled in a listing. Raises UsageError."""
     parts = [part for part in prefix.split("/") if part not in ("", ".")]
     if prefix.startswith("/") or "://" in prefix or ".." in parts or not parts:
-        raise UsageError(f"--prefix {prefix} is not a directory below the table", facts={"expected": "date=2026-01-01"})
+        raise UsageError(
+            f"{parameter('vacuum.prefix')} {prefix} is not a directory below the table",
+            facts={"expected": "date=2026-01-01"},
+        )
     if parts[0] == LOG_DIRECTORY:
         raise UsageError(
-            f"--prefix {prefix} is the log, which vacuum does not change", hint="deltacli log expire {table}"
+            f"{parameter('vacuum.prefix')} {prefix} is the log, which vacuum does not change",
+            hint=command("log expire"),
         )
     return "/".join(parts)

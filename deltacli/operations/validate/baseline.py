@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from deltacli.delta.rules.framework.base import Finding
 from deltacli.errors import UsageError
+from deltacli.hints import command
 from deltacli.typing import JsonObject
 
 KIND = "deltacli.baseline"
@@ -77,7 +78,7 @@ def read_baseline(data: bytes, name: str) -> Baseline:
         raise UsageError(
             f"the baseline {name} cannot be used: {fault if is_said else 'it was not written by validate'}",
             code="usage.baseline",
-            hint=f"deltacli validate {{table}} --write-baseline {name}",
+            hint=command("validate", write_baseline=name),
         ) from fault
     return Baseline(accepted)
 

@@ -12,7 +12,7 @@ from deltacli.delta.log.segment import LogListing
 from deltacli.delta.paths.path_decoding import decode
 from deltacli.delta.rules.framework.base import Finding
 from deltacli.errors import PathExternal
-from deltacli.hints import quoted, quoted_table
+from deltacli.hints import command
 from deltacli.operations.validate.findings import FILE_OUTSIDE
 from deltacli.units import plural
 
@@ -67,4 +67,4 @@ class RefusedLogFiles:
     @property
     def _command(self) -> str:
         prefix = next(iter(self.refused.values())).prefix or "PREFIX"
-        return f"deltacli validate {quoted_table(self._table)} --allow-external {quoted(prefix)}"
+        return command("validate", table=self._table, allow_external=[prefix])

@@ -17,6 +17,7 @@ from deltacli.delta.protocol.features import FEATURES
 from deltacli.delta.rules.framework.base import Finding
 from deltacli.delta.rules.framework.views import HistoryView, ListingView, StateView, StorageView
 from deltacli.engine.base import Engine
+from deltacli.hints import parameter
 from deltacli.operations.read.file_sizes import SMALL_FILE_BYTES
 from deltacli.operations.validate.findings import Collector, RuleChoice
 from deltacli.operations.validate.inspect_log import LogInspector
@@ -95,9 +96,9 @@ class FileLimits:
 
     @property
     def options(self) -> list[str]:
-        """Return the limits as on a command line."""
-        sample = [] if self.share == 1 else [f"--sample {100 * self.share:g}%"]
-        return sample if self.where is None else [*sample, f"--where {self.where!r}"]
+        """Return the limits as the caller gave them."""
+        sample = [] if self.share == 1 else [parameter("validate.sample", f"{100 * self.share:g}%")]
+        return sample if self.where is None else [*sample, f"{parameter('validate.where')} {self.where!r}"]
 
 
 OF_THE_LOG = (
@@ -216,7 +217,8 @@ def _look_at_storage(
         return None
     storage, listed = stores.storage, list_table(stores, engine, progress)
     inspector.not_checked.extend(
-        f"the files below {directory}, a link that leads outside the table; add --allow-external PREFIX to list them"
+        f"the files below {directory}, a link that leads outside the table; add "
+        f"{parameter('open_table.allow_external', 'PREFIX')} to list them"
         for directory in listed.unlisted
     )
     view = StorageView(

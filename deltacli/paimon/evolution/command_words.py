@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from deltacli.errors import Refused, UsageError
+from deltacli.hints import command
 from deltacli.paimon.evolution.requests import (
     AddColumn,
     DropColumn,
@@ -109,7 +110,7 @@ def widening(words: Sequence[str]) -> tuple[SchemaChange, ...]:
             "a column without a type: columns and types are given in pairs",
             code="usage.column",
             facts={"found": " ".join(words) or "nothing"},
-            hint="deltacli widen-type {table} amount 'DECIMAL(20, 2)' id BIGINT",
+            hint=command("widen-type", ("amount", "DECIMAL(20, 2)"), ("id", "BIGINT")),
         )
     pairs = zip(words[::2], words[1::2], strict=True)
     types = ((column_path(column), type_of(text)) for column, text in pairs)
@@ -156,7 +157,7 @@ def _set(words: Sequence[str], _: Details) -> tuple[SchemaChange, ...]:
     for word in words:
         key, equals, value = word.partition("=")
         if not equals or not key:
-            raise UsageError(f"{word!r} is not KEY=VALUE", hint="deltacli alter {table} set bucket=4")
+            raise UsageError(f"{word!r} is not KEY=VALUE", hint=command("alter", "set", "bucket=4"))
         found.append(SetOption(key, value))
     return tuple(found)
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from deltacli.errors import Refused, UsageError
+from deltacli.hints import DoubleQuoted, command
 from deltacli.paimon.casts import Loss, judge_cast, judge_change
 from deltacli.paimon.evolution.column_edits import (
     Fields,
@@ -153,7 +154,7 @@ class _Draft:
                 "show the values of another one in old files",
                 code="paimon.highest-field-id",
                 facts={"instead": f"set highestFieldId to {known} in the newest schema file, if no writer is running"},
-                hint='deltacli validate {table} --select "paimon.highest-field-id*"',
+                hint=command("validate", select=[DoubleQuoted("paimon.highest-field-id*")]),
             )
 
     def _next_id(self) -> int:

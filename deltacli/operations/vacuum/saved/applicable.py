@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from deltacli.delta.log.segment import LogListing
 from deltacli.delta.protocol.retention import DELETED_FILE_RETENTION, deleted_file_retention_ms
 from deltacli.errors import FileMissing, Refused
+from deltacli.hints import command
 from deltacli.operations.log.log_copy import digest, log_location
 from deltacli.operations.table.find_log import list_log
 from deltacli.operations.vacuum.plan import VacuumPlan
@@ -20,8 +21,6 @@ from deltacli.units import format_duration, format_spans, format_timestamp, gaps
 if TYPE_CHECKING:
     from deltacli.operations.table.handle import TableHandle
     from deltacli.operations.table.version import Snapshot
-
-_AGAIN = "deltacli vacuum {table} --save-plan FILE"
 
 
 def digest_commit(table: TableHandle, listing: LogListing, version: int) -> str | None:
@@ -65,7 +64,7 @@ def _require_same_table(plan: VacuumPlan, snapshot: Snapshot) -> None:
                 "table id of the plan": plan.table_id,
                 "table id of this table": snapshot.metadata.id,
             },
-            hint=_AGAIN,
+            hint=command("vacuum", save_plan="FILE"),
         )
 
 
@@ -75,7 +74,7 @@ def _require_not_newer(plan: VacuumPlan, snapshot: Snapshot) -> None:
             f"the plan is of version {plan.snapshot_version}, but the newest of the table is {snapshot.version}",
             code="vacuum.plan-newer",
             facts={"why": "the log was restored from a backup, or the table was replaced", "next": "make a new plan"},
-            hint=_AGAIN,
+            hint=command("vacuum", save_plan="FILE"),
         )
 
 
@@ -89,7 +88,7 @@ def _require_later(plan: VacuumPlan, now_ms: int) -> None:
                 "now": format_timestamp(now_ms),
                 "next": "set the clock, or make a new plan",
             },
-            hint=_AGAIN,
+            hint=command("vacuum", save_plan="FILE"),
         )
 
 
@@ -107,7 +106,7 @@ def _require_retention(plan: VacuumPlan, snapshot: Snapshot, now_ms: int) -> Non
                 DELETED_FILE_RETENTION: f"{format_duration(own_ms)}, was {format_duration(plan.own_retention_ms)}",
                 "next": "make a new plan",
             },
-            hint=_AGAIN,
+            hint=command("vacuum", save_plan="FILE"),
         )
 
 
@@ -130,12 +129,12 @@ def _require_log_since(table: TableHandle, plan: VacuumPlan, snapshot: Snapshot)
                 "missing commits": format_spans(missing),
                 "next": "make a new plan",
             },
-            hint=_AGAIN,
+            hint=command("vacuum", save_plan="FILE"),
         )
     if plan.snapshot_sha256 not in (None, digest):
         raise Refused(
             f"commit {version} has changed since the plan was made: the table has another history",
             code="vacuum.plan-other-past",
             facts={"why": "the log was restored from a backup and then changed", "next": "make a new plan"},
-            hint=_AGAIN,
+            hint=command("vacuum", save_plan="FILE"),
         )

@@ -14,6 +14,7 @@ from deltacli.arrow import compute as pc
 from deltacli.arrow.parquet import ParquetReader
 from deltacli.delta.encoding.arrow_digest import sha256_rows
 from deltacli.errors import PermissionRefused, Unreadable, UsageError
+from deltacli.hints import command
 from deltacli.memory_limit import stop_if_exhausted
 from deltacli.operations.vacuum.plan import Reason, VacuumPlan
 from deltacli.operations.vacuum.saved.header import FORMAT_VERSION, header_of, plan_of
@@ -193,7 +194,7 @@ def _require_readable(path: str) -> None:
             f"plan {path} not found",
             code="usage.plan",
             facts={"reason": (getattr(fault, "strerror", None) or str(fault)).lower()},
-            hint="deltacli vacuum {table} --save-plan FILE",
+            hint=command("vacuum", save_plan="FILE"),
         ) from fault
     if not stat.S_ISREG(mode):
         raise _unreadable(path, "it is no regular file")
@@ -206,5 +207,5 @@ def _unreadable(path: str, reason: str) -> Unreadable:
         "the plan cannot be read",
         code="vacuum.plan-unreadable",
         facts={"file": path, "reason": reason},
-        hint="deltacli vacuum {table} --save-plan FILE",
+        hint=command("vacuum", save_plan="FILE"),
     )

@@ -13,6 +13,7 @@ from deltacli.arrow import compute as pc
 from deltacli.delta.paths.path_decoding import canonical
 from deltacli.delta.protocol.protocol_action import require_committable
 from deltacli.errors import DeltacliError, Refused
+from deltacli.hints import command
 from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.operations.vacuum.plan import ProtectedTable
@@ -56,7 +57,7 @@ def open_kept(table: TableHandle, kept: ProtectedTable) -> TableHandle:
             "the protected table was replaced after the plan was made, so the files it needs are unknown",
             code="vacuum.plan-other-table",
             facts={"protected table": kept.uri, "plan": f"{kept.table_id}, version {kept.version}"},
-            hint="deltacli vacuum {table} --dry-run",
+            hint=command("vacuum", dry_run=True),
         )
     return snapshot.table
 

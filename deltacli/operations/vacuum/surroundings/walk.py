@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from deltacli.delta.log.log_path import LOG_DIRECTORY
 from deltacli.delta.vacuum.names import HiddenNames, kind_of_directories
 from deltacli.errors import FileMissing, UsageError
+from deltacli.hints import parameter
 from deltacli.operations.vacuum.surroundings.other_tables import kind_at
 from deltacli.storage import PathKind, Storage, WalkEntry, is_flat_level, link_targets
 from deltacli.work.files.classifying import (
@@ -122,13 +123,17 @@ class TableWalk:
             above = "/".join(parts[:length])
             if self.names.hides_directory(above):
                 raise UsageError(
-                    f"--prefix {self.directory}: {parts[length - 1]} is hidden, and vacuum skips hidden directories"
+                    f"{parameter('vacuum.prefix')} {self.directory}: {parts[length - 1]} is "
+                    "hidden, and vacuum skips hidden directories"
                 )
             if self._is_link(above):
-                raise UsageError(f"--prefix {self.directory}: {above} is a link, and vacuum does not follow links")
+                raise UsageError(
+                    f"{parameter('vacuum.prefix')} {self.directory}: {above} is a "
+                    "link, and vacuum does not follow links"
+                )
             kind = self._kind_at(above)
             if kind is not None:
-                raise UsageError(f"--prefix {self.directory}: {above} is a {kind} table of its own")
+                raise UsageError(f"{parameter('vacuum.prefix')} {self.directory}: {above} is a {kind} table of its own")
 
     def _is_link(self, path: str) -> bool:
         return self.storage.capabilities.has_directories and [*link_targets(self.storage, [path])] != [(path, path)]
@@ -138,9 +143,12 @@ class TableWalk:
             return kind_at(self.storage, path)
         except FileMissing:
             if self.storage.kind_of(path) is PathKind.FILE:
-                raise UsageError(f"--prefix {self.directory}: this is a file, not a directory") from None
+                raise UsageError(
+                    f"{parameter('vacuum.prefix')} {self.directory}: this is a file, not a directory"
+                ) from None
             raise UsageError(
-                f"--prefix {self.directory}: the table has no such directory", facts={"looked for": path}
+                f"{parameter('vacuum.prefix')} {self.directory}: the table has no such directory",
+                facts={"looked for": path},
             ) from None
 
 
