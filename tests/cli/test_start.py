@@ -23,10 +23,10 @@ class Start(NamedTuple):
 
 
 MOST = {
-    "history": Start(modules=78, patterns=12, dataclasses=18, tuples=24),
-    "snapshot": Start(modules=133, patterns=18, dataclasses=32, tuples=48),
-    "validate": Start(modules=257, patterns=66, dataclasses=68, tuples=118),
-    "vacuum --dry-run": Start(modules=176, patterns=25, dataclasses=48, tuples=72),
+    "history": Start(modules=78, patterns=12, dataclasses=18, tuples=27),
+    "snapshot": Start(modules=133, patterns=18, dataclasses=32, tuples=51),
+    "validate": Start(modules=257, patterns=66, dataclasses=68, tuples=121),
+    "vacuum --dry-run": Start(modules=176, patterns=25, dataclasses=48, tuples=75),
 }
 """Command -> what it may need: a little more than it does. Lower a number with the code; think before raising one."""
 
