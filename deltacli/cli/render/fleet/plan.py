@@ -21,7 +21,7 @@ from deltacli.units import format_size, plural
 ExactPlans = Mapping[tuple[str, str], JsonObject]
 
 
-class PlanRow(NamedTuple):
+class FleetPlanRow(NamedTuple):
     """A due step of a table, or the problem of a table or directory."""
 
     name: str
@@ -32,28 +32,28 @@ class PlanRow(NamedTuple):
     exact: JsonObject | None = None
 
 
-class _Rows(Sequence[PlanRow]):
+class _Rows(Sequence[FleetPlanRow]):
     """The rows, made at the first use: NDJSON and JSON need none."""
 
     def __init__(self, plan: FleetPlan, exact: ExactPlans) -> None:
         self._plan, self._exact = plan, exact
 
     @cached_property
-    def _all(self) -> Sequence[PlanRow]:
+    def _all(self) -> Sequence[FleetPlanRow]:
         return list(_rows(self._plan, self._exact))
 
     def __len__(self) -> int:
         return len(self._all)
 
     @overload
-    def __getitem__(self, place: int) -> PlanRow: ...
+    def __getitem__(self, place: int) -> FleetPlanRow: ...
     @overload
-    def __getitem__(self, place: slice) -> Sequence[PlanRow]: ...
-    def __getitem__(self, place: int | slice) -> PlanRow | Sequence[PlanRow]:
+    def __getitem__(self, place: slice) -> Sequence[FleetPlanRow]: ...
+    def __getitem__(self, place: int | slice) -> FleetPlanRow | Sequence[FleetPlanRow]:
         return self._all[place]
 
 
-class PlanResult(Listing[PlanRow]):
+class PlanResult(Listing[FleetPlanRow]):
     """The rows, then the sums."""
 
     def document(self) -> Document:
@@ -96,18 +96,18 @@ def _item(table: TablePlan, exact: ExactPlans) -> dict[str, Json]:
     return item
 
 
-def _rows(plan: FleetPlan, exact: ExactPlans) -> Iterator[PlanRow]:
+def _rows(plan: FleetPlan, exact: ExactPlans) -> Iterator[FleetPlanRow]:
     for name, group, _, problem in plan.problems:
-        yield PlanRow(without_secrets(name), group, None, problem.sentence, problem)
+        yield FleetPlanRow(without_secrets(name), group, None, problem.sentence, problem)
     for table in plan.tables:
         name = without_secrets(table.name)
         if table.problem is not None:
-            yield PlanRow(name, table.group, None, table.problem.sentence, table.problem)
+            yield FleetPlanRow(name, table.group, None, table.problem.sentence, table.problem)
         for step in table.steps:
-            yield PlanRow(name, table.group, step, step.reason, None, exact.get((table.name, step.kind)))
+            yield FleetPlanRow(name, table.group, step, step.reason, None, exact.get((table.name, step.kind)))
 
 
-def _columns() -> list[Column[PlanRow]]:
+def _columns() -> list[Column[FleetPlanRow]]:
     return [
         Column("table", lambda row: row.name, priority=1, least=20, keep_end=True, folds=True),
         Column("group", lambda row: row.group, priority=4),
@@ -121,31 +121,31 @@ def _columns() -> list[Column[PlanRow]]:
     ]  # fmt: skip
 
 
-def _consent(row: PlanRow) -> bool | None:
+def _consent(row: FleetPlanRow) -> bool | None:
     return row.step.consent if row.step and row.step.is_destructive else None
 
 
-def _step(row: PlanRow) -> str:
+def _step(row: FleetPlanRow) -> str:
     if row.step is None:
         return ""
     return row.step.kind if row.step.consent else f"{row.step.kind} (no consent)"
 
 
-def _style(row: PlanRow) -> Style:
+def _style(row: FleetPlanRow) -> Style:
     return Style.PROBLEM if row.problem is not None else Style.PLAIN
 
 
-def _size(row: PlanRow) -> str:
+def _size(row: FleetPlanRow) -> str:
     if row.step is None:
         return ""
     return "unknown" if row.step.estimate.size_bytes is None else format_size(row.step.estimate.size_bytes)
 
 
-def _time(row: PlanRow) -> str:
+def _time(row: FleetPlanRow) -> str:
     return f"{row.step.estimate.seconds:.1f} s" if row.step else ""
 
 
-def _exact(row: PlanRow) -> str | None:
+def _exact(row: FleetPlanRow) -> str | None:
     """Return what an exact plan deletes, or why it cannot be executed."""
     if row.exact is None:
         return None
