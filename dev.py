@@ -122,8 +122,8 @@ CLUSTERS = {
 def run_cluster(arguments: list[str]) -> int:
     """Run the tests of the Spark engine on clusters on loopback: the named ones, or all of them.
 
-    Two at a time, because most of a run is waiting for Spark. A standalone cluster is alone: its tests and those of
-    others would take each other's executors for their own.
+    Two at a time, because a run waits for jobs and for drivers that start. A standalone cluster is alone: its tests and
+    those of others would take each other's executors for their own.
     """
     names = [name for name in arguments if name in CLUSTERS] or list(CLUSTERS)
     others = [argument for argument in arguments if argument not in CLUSTERS]
@@ -432,7 +432,7 @@ def run(home: Path, program: str, *arguments: str, title: str | None = None, **e
     """
     settings = {**os.environ, "VIRTUAL_ENV": str(home), **environment}
     settings.pop("PYTHONHOME", None)
-    settings.pop("PYTHONDONTWRITEBYTECODE", None)  # or each process of pytest compiles all tests again, 8 seconds
+    settings.pop("PYTHONDONTWRITEBYTECODE", None)  # or each process of pytest compiles all tests again
     command, began = [str(home / BIN / program), *arguments], time.monotonic()
     if title is None:
         return subprocess.run(command, env=settings, check=False).returncode
