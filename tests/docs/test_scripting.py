@@ -75,8 +75,10 @@ def texts(node: ast.AST) -> Iterator[str]:
 
 
 def codes_of_the_source() -> set[str]:
-    """Each `code="…"`, and each text elsewhere that is spelled like one and begins with the area of one."""
-    given, like = set(), set()
+    """Each `code="…"`, and each text elsewhere that is spelled like one and begins with the area of one; names of
+    parameters, `parameter("vacuum.where")`, are none.
+    """
+    given, like, named = set(), set(), set[int]()
     for path in (ROOT / "deltacli").rglob("*.py"):
         if path.relative_to(ROOT / "deltacli").as_posix().startswith(JUDGES):
             continue
@@ -89,7 +91,9 @@ def codes_of_the_source() -> set[str]:
                 case ast.Dict(keys=keys, values=values):
                     pairs = zip(keys, values, strict=True)
                     given |= {text for key, value in pairs if key and "code" in texts(key) for text in texts(value)}
-                case ast.Constant(value=str(text)) if CODE.fullmatch(text):
+                case ast.Call(func=ast.Name(id="parameter"), args=[name, *_]):
+                    named.add(id(name))  # before the name itself: parents come first
+                case ast.Constant(value=str(text)) if CODE.fullmatch(text) and id(node) not in named:
                     like.add(text)
     areas = {code.partition(".")[0] for code in {*given, *EXPLAINED, *first_cells(section("Errors"))}}
     return given | {text for text in like if text.partition(".")[0] in areas}
