@@ -68,7 +68,7 @@ def find_live_files(snapshot: Snapshot, selection: Selection) -> LiveFiles:
         return LiveFiles(kept, by_partition, adds.num_rows - len(kept) - by_partition)
 
     found = LiveFiles([])
-    for part in snapshot.map_actions("add", judged, fields=_FIELDS):
+    for part in snapshot.file_actions.map_actions("add", judged, fields=_FIELDS):
         found.files += part.files
         found.by_partition += part.by_partition
         found.by_statistics += part.by_statistics

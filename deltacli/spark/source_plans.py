@@ -95,7 +95,7 @@ class BatchPlan:
         """Return the partitions, pickled."""
         require_schema(self.selection.columns, schema)
         config, needed = self.snapshot.config, self.selection.needed
-        batches = self.snapshot.map_actions("add", lambda adds: data_files(adds, config, needed))
+        batches = self.snapshot.file_actions.map_actions("add", lambda adds: data_files(adds, config, needed))
         commits = self.snapshot.listing.commits
         newest = commits[max(commits)] if commits else None
         return partitions_of(self.table, self.selection.rows_wanted(config), chain.from_iterable(batches), newest)

@@ -35,7 +35,7 @@ def test_files_left_out_have_no_row_of_the_scan(root: Path) -> None:
             snapshot = open_table(str(table.path(root))).snapshot()
             if snapshot.counts()[0].records not in range(1, LARGE):
                 continue
-            adds = pa.Table.from_batches(snapshot.map_actions("add", lambda batch: batch, fields=FIELDS))
+            adds = pa.Table.from_batches(snapshot.file_actions.map_actions("add", lambda batch: batch, fields=FIELDS))
             head = snapshot.scan(limit=40).to_arrow()
         except DeltacliError:
             continue  # tables that nobody can read

@@ -114,7 +114,9 @@ def test_file_actions_are_written_typed_and_cut_at_the_limit(limit: int | None, 
     from deltacli.work.outputs.actions import ActionColumns
 
     snapshot = open_table(table).snapshot()
-    written = write_actions(snapshot, tmp_path / "out", ActionColumns(("add", "remove"), ("path", "size")), limit)
+    written = write_actions(
+        snapshot.file_actions, tmp_path / "out", ActionColumns(("add", "remove"), ("path", "size")), limit
+    )
 
     expected = pa.Table.from_batches(snapshot.files()).select(["path", "size"]).slice(0, limit)
     assert expected == read_back(tmp_path / "out")

@@ -198,7 +198,7 @@ def _list_files(
     found = rebuild()
     note_findings(run, found, at_ms)
     if run.directory is not None:
-        write = partial(write_actions, found, columns=listing.shape, limit=most or None)
+        write = partial(write_actions, found.file_actions, columns=listing.shape, limit=most or None)
         write_directory(run, found.table.uri, "files", {"version": found.version}, write, most)
         return
     result = FilesResult(found, listing, most)

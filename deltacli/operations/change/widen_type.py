@@ -207,7 +207,7 @@ def _partition_values(snapshot: Snapshot, name: str) -> frozenset[str | None]:
         found: list[str | None] = pc.unique(values).to_pylist()
         return found
 
-    batches = snapshot.map_actions("add", texts, fields=["partitionValues"])
+    batches = snapshot.file_actions.map_actions("add", texts, fields=["partitionValues"])
     return frozenset(text for batch in batches for text in batch)
 
 
@@ -261,7 +261,7 @@ def _file_refusals(snapshot: Snapshot, changes: Sequence[PlannedChange]) -> Iter
     shared = {COLUMNS: ColumnsOfFiles(snapshot.config, tuple(columns.values()))}
     reads = table.storage.capabilities.parallel_reads
     each = _FAR_FILES_A_PIECE if reads > 1 else _NEAR_FILES_A_PIECE
-    of_batches = snapshot.map_actions("add", _paths, fields=["path"])
+    of_batches = snapshot.file_actions.map_actions("add", _paths, fields=["path"])
     paths = (path for batch in of_batches for path in batch)
     pieces = iter(lambda: tuple(islice(paths, each)), ())
     with table.progress.step("checking data files", unit="files") as step:

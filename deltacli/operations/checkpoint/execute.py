@@ -154,7 +154,7 @@ def _part_count(plan: CheckpointPlan) -> int:
 def _foreseen(plan: CheckpointPlan) -> CheckpointResult:
     """Count the actions that would be written."""
     snapshot = plan.snapshot
-    by_piece = list(snapshot.counts_of_pieces(now_ms=plan.now_ms))
+    by_piece = list(snapshot.file_actions.counts_of_pieces(now_ms=plan.now_ms))
     files, tombstones = _total(counts for _, counts in by_piece)
     if plan.layout is Layout.MULTI_PART:
         _part_count(plan)
@@ -168,7 +168,7 @@ def _sidecar_count(plan: CheckpointPlan, by_piece: Sequence[tuple[CheckpointPiec
     """Return the number of sidecars that the writer makes of these rows."""
     most = plan.request.rows_per_file or DEFAULT_ROWS_A_SIDECAR
     rows = {piece: files.count + tombstones.count - tombstones.expired for piece, (files, tombstones) in by_piece}
-    divided = sidecar_pieces(plan.snapshot.pieces, most)
+    divided = sidecar_pieces(plan.snapshot.file_actions.pieces, most)
     parts = [[None], *divided] if divided else [list(rows)]
     return sum(-(-sum(rows[piece] for piece in part) // most) for part in parts)
 

@@ -220,7 +220,7 @@ class CheckpointWriter:
             rows_a_sidecar,
             self._require_proven,
         )
-        pieces = sidecar_pieces(self._snapshot.pieces, rows_a_sidecar)
+        pieces = sidecar_pieces(self._snapshot.file_actions.pieces, rows_a_sidecar)
         if pieces:
             sidecars.take(writer.write(self._rows.batches_of_commits(), 1), self._tell)
             sidecars.spread(self._snapshot, self._rows, writer, pieces, self._tell)

@@ -128,7 +128,7 @@ def plan_checkpoint(table: TableHandle, request: CheckpointRequest) -> Checkpoin
     `read_snapshot` raises.
     """
     snapshot = read_snapshot(table, version=request.version)
-    was_parsed = snapshot.checkpoint_has_parsed_statistics
+    was_parsed = snapshot.file_actions.has_parsed_statistics
     if not request.force:
         return plan_of(snapshot, snapshot.listing, request, was_parsed=was_parsed)
     return plan_of(_from_older_log(snapshot), snapshot.listing, request, was_parsed=was_parsed)

@@ -44,12 +44,12 @@ class StateRows:
     def batches(self) -> Iterator[RowBatch]:
         """Yield live files and unexpired tombstones."""
         with self._snapshot.table.progress.step("writing the checkpoint", unit="rows") as step:
-            yield from self._counted(self._snapshot.map_file_actions(self.converter), step)
+            yield from self._counted(self._snapshot.file_actions.map_file_actions(self.converter), step)
 
     def batches_of_commits(self) -> Iterator[RowBatch]:
         """Yield those of the commits, and of the lines of a JSON checkpoint."""
         with self._snapshot.table.progress.step("writing the checkpoint", unit="rows") as step:
-            yield from self._counted(map(self.converter, self._snapshot.batches_of_commits()), step)
+            yield from self._counted(map(self.converter, self._snapshot.file_actions.batches_of_commits()), step)
 
     def take(self, add_bytes: int, expired: int) -> None:
         """Add the totals of rows that were written elsewhere."""

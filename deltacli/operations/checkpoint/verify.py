@@ -84,7 +84,7 @@ def verify_checkpoint(
     at_version = {checkpoint: _ANOTHER for checkpoint in listing.checkpoints if checkpoint.version == instance.version}
     try:
         ours = _summary(table, listing, instance.version, others)
-        for _ in ours.snapshot.map_file_actions(lambda _: None):
+        for _ in ours.snapshot.file_actions.map_file_actions(lambda _: None):
             pass  # counting and digests skip fields whose pages may be corrupt as well
     except Unreadable as fault:
         return Verification(instance, CheckpointVerdict.UNREADABLE, reason=fault.message)

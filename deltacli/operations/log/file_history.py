@@ -173,7 +173,7 @@ def count_lost_files(state: Snapshot, listing: LogListing) -> int:
 def live_keys(state: Snapshot, keys: PathKeys) -> pyarrow.Array:
     """Return the keys (int64) of the live logical files of a version."""
     found = []
-    for batch in state.narrow(with_records=False):
+    for batch in state.file_actions.narrow(with_records=False):
         if batch.adds is not None and batch.adds.num_rows:
             hashes = keys.of_log(batch.adds.column("path")).hashes
             found.append(logical_keys(hashes, batch.adds.column("dv_id")))

@@ -442,6 +442,6 @@ def _values_of_adds(table: TableHandle, version: int, paths: set[str]) -> dict[s
 
     known: dict[str, Any] = {}
     with suppress(VersionAbsent, LogIncomplete):  # the log may begin here: only the values in the removes are available
-        for found in read_snapshot(table, version=version).map_actions("add", values_of):
+        for found in read_snapshot(table, version=version).file_actions.map_actions("add", values_of):
             known |= found
     return known

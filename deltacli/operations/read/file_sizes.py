@@ -70,7 +70,7 @@ def file_sizes(snapshot: Snapshot) -> FileLayout:
     names = dict(zip(physical, snapshot.metadata.partition_columns, strict=True))
     file_layout = FileLayout()
     fields = ("size", "partitionValues") if names else ("size",)
-    for part in snapshot.map_actions("add", partial(_layout_of, names), fields=fields):
+    for part in snapshot.file_actions.map_actions("add", partial(_layout_of, names), fields=fields):
         file_layout.add(part)
     return file_layout
 

@@ -38,15 +38,15 @@ _NAMED = 5
 Piece = TypeVar("Piece", RowsPiece, ActionsPiece)
 
 
-class ListedVersion(Protocol):
-    """The version whose file actions are written: `Snapshot`, which cannot be imported here because it uses this
+class ListedActions(Protocol):
+    """The file actions of a version, `FileActions`, which cannot be imported here because it uses this
     module.
     """
 
     @property
     def table(self) -> TableHandle: ...
     @property
-    def checkpoint_pieces(self) -> Sequence[CheckpointPiece]: ...
+    def pieces(self) -> Sequence[CheckpointPiece]: ...
     @property
     def touched(self) -> TouchedFiles: ...
     def batches_of_commits(self) -> Iterator[FileBatch]: ...
@@ -90,24 +90,24 @@ def write_rows(
 
 
 def write_actions(
-    snapshot: ListedVersion, directory: str | os.PathLike[str], columns: ActionColumns, limit: int | None
+    files: ListedActions, directory: str | os.PathLike[str], columns: ActionColumns, limit: int | None
 ) -> WrittenDirectory:
     """Write the live files, the tombstones or both to a new or empty directory. Raises what `write_rows` raises, and
     CheckpointUnreadable.
     """
-    with _output_run(snapshot.table, directory, columns.schema(), limit) as run:
-        run.write_here(_of_commits(snapshot, columns))
+    with _output_run(files.table, directory, columns.schema(), limit) as run:
+        run.write_here(_of_commits(files, columns))
         task = WriteActions(run.target, columns)
-        pieces = plan_action_pieces(snapshot.checkpoint_pieces, first=1)
-        total = sum(piece.group.rows for piece in snapshot.checkpoint_pieces)
-        shared = {"touched": snapshot.touched}
+        pieces = plan_action_pieces(files.pieces, first=1)
+        total = sum(piece.group.rows for piece in files.pieces)
+        shared = {"touched": files.touched}
         run.spread(task, pieces, shared, what="writing file actions", unit="rows", total=total)
         return run.finish()
 
 
-def _of_commits(snapshot: ListedVersion, columns: ActionColumns) -> Iterator[pyarrow.RecordBatch]:
+def _of_commits(files: ListedActions, columns: ActionColumns) -> Iterator[pyarrow.RecordBatch]:
     """Yield the actions of the commits, and of the lines of a JSON checkpoint."""
-    for batch in snapshot.batches_of_commits():
+    for batch in files.batches_of_commits():
         for kind, actions in (("add", batch.adds), ("remove", batch.removes)):
             if kind in columns.kinds and actions is not None:
                 yield columns.of(kind, actions)

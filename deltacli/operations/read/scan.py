@@ -81,6 +81,14 @@ class Selection(NamedTuple):
         return ReadSpec(self.needed, schema, whole, file_columns, self.predicate)
 
 
+class ScannedActions(Protocol):
+    """The file actions of a version: `FileActions`."""
+
+    def map_actions(
+        self, kind: str, work: Callable[[pyarrow.RecordBatch], Result], *, fields: Sequence[str] | None = None
+    ) -> Iterator[Result]: ...
+
+
 class ScannedVersion(Protocol):
     """The version of a table that a scan reads: `Snapshot`, which cannot be imported here because it uses the scan."""
 
@@ -92,9 +100,8 @@ class ScannedVersion(Protocol):
     def schema(self) -> StructType: ...
     @property
     def config(self) -> TableConfiguration: ...
-    def map_actions(
-        self, kind: str, work: Callable[[pyarrow.RecordBatch], Result], *, fields: Sequence[str] | None = None
-    ) -> Iterator[Result]: ...
+    @property
+    def file_actions(self) -> ScannedActions: ...
 
 
 class Scan:
@@ -136,7 +143,7 @@ class Scan:
         return self._snapshot.table.files()
 
     def __iter__(self) -> Iterator[pyarrow.RecordBatch]:
-        pieces = chain.from_iterable(self._snapshot.map_actions("add", self._data_files))
+        pieces = chain.from_iterable(self._snapshot.file_actions.map_actions("add", self._data_files))
         table = self._snapshot.table
         batches = stream_files(table.engine, self._files, self._wanted, pieces, progress=table.progress)
         return named_items(first_rows(batches, self._limit), table.name)
@@ -160,14 +167,14 @@ class Scan:
         """
         from deltacli.operations.read.output import write_rows
 
-        files = chain.from_iterable(self._snapshot.map_actions("add", self._data_files))
+        files = chain.from_iterable(self._snapshot.file_actions.map_actions("add", self._data_files))
         return write_rows(self._snapshot.table, directory, self._wanted, files, self._limit)
 
     def files(self) -> Iterator[pyarrow.RecordBatch]:
         """Yield every live file: `path` (as in the log), `size` in bytes, `records` (null where unknown), `kept`, and
         the `reason` where it is skipped: `partition` or `statistics`.
         """
-        yield from named_items(self._snapshot.map_actions("add", self._judged), self._snapshot.table.name)
+        yield from named_items(self._snapshot.file_actions.map_actions("add", self._judged), self._snapshot.table.name)
 
     def _judged(self, adds: pyarrow.RecordBatch) -> pyarrow.RecordBatch:
         import pyarrow as pa

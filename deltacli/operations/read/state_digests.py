@@ -33,15 +33,17 @@ def count_and_digest(snapshot: Snapshot, now_ms: int) -> tuple[FileCounts, Tombs
 
     files, tombstones = FileCounts(), TombstoneCounts()
     cutoff = now_ms - deleted_file_retention_ms(snapshot.properties)
-    small = [piece for piece in snapshot.pieces if piece.group.rows <= MOST_ROWS]
-    large = [piece for piece in snapshot.pieces if piece.group.rows > MOST_ROWS]
+    small = [piece for piece in snapshot.file_actions.pieces if piece.group.rows <= MOST_ROWS]
+    large = [piece for piece in snapshot.file_actions.pieces if piece.group.rows > MOST_ROWS]
     with ExitStack() as stack:
         parts = [stack.enter_context(closing(SortedSha256())) for _ in range(4)]
-        for batch in chain(snapshot.tail_batches(), snapshot.narrow_pieces(large) if large else ()):
+        for batch in chain(
+            snapshot.file_actions.tail_batches(), snapshot.file_actions.narrow_pieces(large) if large else ()
+        ):
             files, tombstones = count_batch(batch, cutoff, files, tombstones)
             for part, column in zip(parts, state_lines(batch), strict=True):
                 part.add(column)
-        for found in snapshot.spread_pieces(SortLines(cutoff), small, "reading the checkpoint"):
+        for found in snapshot.file_actions.spread_pieces(SortLines(cutoff), small, "reading the checkpoint"):
             files, tombstones = files + found.files, tombstones + found.tombstones
             for part, column in zip(parts, found.lines, strict=True):
                 part.add_sorted(column)

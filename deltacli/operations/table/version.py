@@ -149,13 +149,126 @@ class Snapshot:
 
     def files(self) -> Iterator[pyarrow.RecordBatch]:
         """Yield the live files as batches of the add action's own fields, in no particular order."""
-        return named_items(self.map_actions("add", _same), self.name)
+        return named_items(self.file_actions.map_actions("add", _same), self.name)
 
     def tombstones(self) -> Iterator[pyarrow.RecordBatch]:
         """Yield the removes of this state, including expired ones, as batches of the remove action's own fields, in no
         particular order.
         """
-        return named_items(self.map_actions("remove", _same), self.name)
+        return named_items(self.file_actions.map_actions("remove", _same), self.name)
+
+    @property
+    def file_actions(self) -> FileActions:
+        """The live files and tombstones, in parts that plans read."""
+        return FileActions(self)
+
+    @cached_property
+    def _touched(self) -> TouchedFiles:
+        return TouchedFiles(self._tail.seen)
+
+    @property
+    def physical_partitions(self) -> tuple[str, ...]:
+        """Return the names of the partition columns in partition values."""
+        try:
+            fields = {field.name: field for field in self.schema.fields}
+        except Unreadable:
+            fields = {}
+        found = []
+        for name in self.metadata.partition_columns:
+            physical = fields[name].metadata.get(PHYSICAL_NAME) if name in fields else None
+            found.append(physical if isinstance(physical, str) else name)
+        return tuple(found)
+
+    @property
+    def listing(self) -> LogListing:
+        """Return the listed log."""
+        return self._log.listing
+
+    @named
+    def counts(self, *, now_ms: int | None = None) -> tuple[FileCounts, TombstoneCounts]:
+        """Count live files and tombstones; a tombstone is expired if it is older than the table's retention at `now_ms`
+        (default: the table's clock).
+        """
+        files, tombstones = FileCounts(), TombstoneCounts()
+        for _, counted in self.file_actions.counts_of_pieces(now_ms=now_ms):
+            files, tombstones = files + counted[0], tombstones + counted[1]
+        return files, tombstones
+
+    def write_files(
+        self, directory: str | os.PathLike[str], *, files: bool = True, tombstones: bool = False
+    ) -> WrittenDirectory:
+        """Write the live files, the tombstones or both as Parquet files to a directory, as `Scan.write_parquet` does:
+        `type` (`add` or `remove`), then the actions' own fields. Raises UsageError unless one of them is wanted.
+        """
+        if not (files or tombstones):
+            raise UsageError("neither files nor tombstones are to be written")
+        from deltacli.operations.read.output import write_actions
+        from deltacli.work.outputs.actions import ActionColumns
+
+        kinds = (*(("add",) if files else ()), *(("remove",) if tombstones else ()))
+        return write_actions(self.file_actions, directory, ActionColumns(kinds), None)
+
+    @property
+    def set_aside(self) -> Mapping[str, str]:
+        """Return unusable checkpoint files -> the rule that each breaks."""
+        return {instance.files[0].name: rule for instance, rule in self._unusable.items()}
+
+    @property
+    def log(self) -> Log:
+        """The log as it was found, with the problem of its hint."""
+        return self._log
+
+    @property
+    def unusable(self) -> Mapping[CheckpointInstance, str]:
+        """Unusable checkpoints -> the rule that each breaks."""
+        return self._unusable
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class FileActions:
+    """The live files and tombstones of a version as plans read them: batches of the commits, row groups of the
+    checkpoint.
+    """
+
+    snapshot: Snapshot
+
+    @property
+    def table(self) -> TableHandle:
+        """The table."""
+        return self.snapshot.table
+
+    @property
+    def touched(self) -> TouchedFiles:
+        """The files that commits after the checkpoint have decided."""
+        return self.snapshot._touched
+
+    @property
+    def pieces(self) -> tuple[CheckpointPiece, ...]:
+        """Return the row groups of the checkpoint that may contain file actions."""
+        return self.snapshot._pieces
+
+    @property
+    def has_parsed_statistics(self) -> bool:
+        """Return True if the checkpoint that this was rebuilt from has `stats_parsed`."""
+        return any(piece.has_parsed_statistics for piece in self.pieces[:1])
+
+    def map_actions(
+        self, kind: str, work: Callable[[pyarrow.RecordBatch], Result], *, fields: Sequence[str] | None = None
+    ) -> Iterator[Result]:
+        """Yield the result of `work` for each batch of live files (`kind` "add") or tombstones ("remove"); with
+        `fields`, other fields are not read and may be null.
+
+        Batches of a checkpoint are processed by the reading threads, so `work` must be thread-safe.
+        """
+        from deltacli.work.checkpoints.whole_rows import read_whole
+
+        table = self.table
+        for batch in self.batches_of_commits():
+            rows = batch.adds if kind == "add" else batch.removes
+            if rows is not None and rows.num_rows:
+                yield work(rows)
+        read = partial(read_whole, table.stores, touched=self.touched, kind=kind, fields=fields)
+        yield from self._of_pieces(read, _rows_of_columns, work, several_at_once=True)
 
     def map_file_actions(self, work: Callable[[FileBatch], Result]) -> Iterator[Result]:
         """Yield the result of `work` for each batch of live files or tombstones, including expired ones, with all their
@@ -174,74 +287,28 @@ class Snapshot:
         yield from replay_batches(
             table.storage,
             table.engine,
-            self.segment.commits,
-            self._tail.contested,
-            older_follow=self.segment.checkpoint is not None,
-            partitions=self.physical_partitions,
+            self.snapshot.segment.commits,
+            self.snapshot._tail.contested,
+            older_follow=self.snapshot.segment.checkpoint is not None,
+            partitions=self.snapshot.physical_partitions,
             progress=table.progress,
         )
-        if self._inline.adds or self._inline.removes:
-            yield whole_batch([("checkpoint", self._inline)])
-
-    @property
-    def physical_partitions(self) -> tuple[str, ...]:
-        """Return the names of the partition columns in partition values."""
-        try:
-            fields = {field.name: field for field in self.schema.fields}
-        except Unreadable:
-            fields = {}
-        found = []
-        for name in self.metadata.partition_columns:
-            physical = fields[name].metadata.get(PHYSICAL_NAME) if name in fields else None
-            found.append(physical if isinstance(physical, str) else name)
-        return tuple(found)
-
-    @property
-    def checkpoint_has_parsed_statistics(self) -> bool:
-        """Return True if the checkpoint that this was rebuilt from has `stats_parsed`."""
-        return any(piece.has_parsed_statistics for piece in self._pieces[:1])
-
-    @property
-    def pieces(self) -> tuple[CheckpointPiece, ...]:
-        """Return the row groups of the checkpoint that may contain file actions."""
-        return self._pieces
-
-    @property
-    def listing(self) -> LogListing:
-        """Return the listed log."""
-        return self._log.listing
-
-    def map_actions(
-        self, kind: str, work: Callable[[pyarrow.RecordBatch], Result], *, fields: Sequence[str] | None = None
-    ) -> Iterator[Result]:
-        """Yield the result of `work` for each batch of live files (`kind` "add") or tombstones ("remove"); with
-        `fields`, other fields are not read and may be null.
-
-        Batches of a checkpoint are processed by the reading threads, so `work` must be thread-safe.
-        """
-        return self._whole(kind, work, fields)
-
-    @named
-    def counts(self, *, now_ms: int | None = None) -> tuple[FileCounts, TombstoneCounts]:
-        """Count live files and tombstones; a tombstone is expired if it is older than the table's retention at `now_ms`
-        (default: the table's clock).
-        """
-        files, tombstones = FileCounts(), TombstoneCounts()
-        for _, counted in self.counts_of_pieces(now_ms=now_ms):
-            files, tombstones = files + counted[0], tombstones + counted[1]
-        return files, tombstones
+        if self.snapshot._inline.adds or self.snapshot._inline.removes:
+            yield whole_batch([("checkpoint", self.snapshot._inline)])
 
     def counts_of_pieces(
         self, *, now_ms: int | None = None
     ) -> Iterator[tuple[CheckpointPiece | None, tuple[FileCounts, TombstoneCounts]]]:
         """Yield the counts of each row group of the checkpoint; before them, with None, those of the commits."""
-        cutoff = (self.table.clock() if now_ms is None else now_ms) - deleted_file_retention_ms(self.properties)
+        cutoff = (self.table.clock() if now_ms is None else now_ms) - deleted_file_retention_ms(
+            self.snapshot.properties
+        )
         files, tombstones = FileCounts(), TombstoneCounts()
         for batch in self.tail_batches():
             files, tombstones = count_batch(batch, cutoff, files, tombstones)
         yield None, (files, tombstones)
-        counts = self.spread_pieces(CountPiece(cutoff), self._pieces, "counting files")
-        yield from zip(self._pieces, counts, strict=True)
+        counts = self.spread_pieces(CountPiece(cutoff), self.pieces, "counting files")
+        yield from zip(self.pieces, counts, strict=True)
 
     def spread_pieces(
         self, task: Task[CheckpointPiece, Result], pieces: Sequence[CheckpointPiece], what: str
@@ -261,7 +328,7 @@ class Snapshot:
         `with_records` the numbers of rows of a checkpoint's files are not read and are null.
         """
         yield from self.tail_batches()
-        yield from self.narrow_pieces(self._pieces, with_records=with_records)
+        yield from self.narrow_pieces(self.pieces, with_records=with_records)
 
     def narrow_pieces(self, pieces: Sequence[CheckpointPiece], *, with_records: bool = True) -> Iterator[FileBatch]:
         """Yield those of some row groups of the checkpoint."""
@@ -269,64 +336,12 @@ class Snapshot:
         read = partial(read_narrow, stores, touched=touched, with_paths=True, with_records=with_records)
         yield from self._of_pieces(read, _rows_of_batch, _same, several_at_once=False, pieces=pieces)
 
-    def write_files(
-        self, directory: str | os.PathLike[str], *, files: bool = True, tombstones: bool = False
-    ) -> WrittenDirectory:
-        """Write the live files, the tombstones or both as Parquet files to a directory, as `Scan.write_parquet` does:
-        `type` (`add` or `remove`), then the actions' own fields. Raises UsageError unless one of them is wanted.
-        """
-        if not (files or tombstones):
-            raise UsageError("neither files nor tombstones are to be written")
-        from deltacli.operations.read.output import write_actions
-        from deltacli.work.outputs.actions import ActionColumns
-
-        kinds = (*(("add",) if files else ()), *(("remove",) if tombstones else ()))
-        return write_actions(self, directory, ActionColumns(kinds), None)
-
-    @property
-    def checkpoint_pieces(self) -> tuple[CheckpointPiece, ...]:
-        """The row groups of the checkpoint that may contain file actions."""
-        return self._pieces
-
-    @property
-    def set_aside(self) -> Mapping[str, str]:
-        """Return unusable checkpoint files -> the rule that each breaks."""
-        return {instance.files[0].name: rule for instance, rule in self._unusable.items()}
-
-    @property
-    def log(self) -> Log:
-        """The log as it was found, with the problem of its hint."""
-        return self._log
-
-    @property
-    def unusable(self) -> Mapping[CheckpointInstance, str]:
-        """Unusable checkpoints -> the rule that each breaks."""
-        return self._unusable
-
-    @cached_property
-    def touched(self) -> TouchedFiles:
-        """The files that commits after the checkpoint have decided."""
-        return TouchedFiles(self._tail.seen)
-
     def tail_batches(self) -> Iterator[FileBatch]:
         """Yield the narrow batches of the commits, and of the lines of a JSON checkpoint."""
-        yield from (FileBatch(adds=batch) for batch in self._tail.adds)
-        yield from (FileBatch(removes=batch) for batch in self._tail.removes)
-        if self._inline.adds or self._inline.removes:
-            yield self._narrow_inline
-
-    def _whole(
-        self, kind: str, work: Callable[[pyarrow.RecordBatch], Result], fields: Sequence[str] | None
-    ) -> Iterator[Result]:
-        from deltacli.work.checkpoints.whole_rows import read_whole
-
-        table = self.table
-        for batch in self.batches_of_commits():
-            rows = batch.adds if kind == "add" else batch.removes
-            if rows is not None and rows.num_rows:
-                yield work(rows)
-        read = partial(read_whole, table.stores, touched=self.touched, kind=kind, fields=fields)
-        yield from self._of_pieces(read, _rows_of_columns, work, several_at_once=True)
+        yield from (FileBatch(adds=batch) for batch in self.snapshot._tail.adds)
+        yield from (FileBatch(removes=batch) for batch in self.snapshot._tail.removes)
+        if self.snapshot._inline.adds or self.snapshot._inline.removes:
+            yield self.snapshot._narrow_inline
 
     def _of_pieces(
         self,
@@ -340,7 +355,7 @@ class Snapshot:
         """Yield the result of `work` for the batches of every row group, or of some, and report the rows of its footer
         as progress.
         """
-        pieces = self._pieces if pieces is None else pieces
+        pieces = self.pieces if pieces is None else pieces
         total = sum(piece.group.rows for piece in pieces)
         with self.table.progress.step("reading the checkpoint", unit="rows", total=total) as step:
 

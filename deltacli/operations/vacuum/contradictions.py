@@ -71,7 +71,7 @@ def _take_checkpoint(setting: PlanContext, version: int, files: ArrowArray) -> N
     import pyarrow as pa
 
     keys, history = setting.keys, setting.references.history
-    for batch in read_snapshot(setting.table, version=version).narrow(with_records=False):
+    for batch in read_snapshot(setting.table, version=version).file_actions.narrow(with_records=False):
         if batch.adds is None or not batch.adds.num_rows:
             continue
         ids = batch.adds.column("dv_id")

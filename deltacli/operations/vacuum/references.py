@@ -395,7 +395,7 @@ def collect_references(
 
 def _take_newest(heap: Collector, snapshot: Snapshot, scope: Scope | None) -> None:
     """Add the live files and the tombstones of the newest version."""
-    for batch in snapshot.narrow(with_records=False):
+    for batch in snapshot.file_actions.narrow(with_records=False):
         if batch.adds is not None and batch.adds.num_rows:
             heap.take_live(batch.adds, scope)
         if batch.removes is not None and batch.removes.num_rows:
@@ -404,7 +404,7 @@ def _take_newest(heap: Collector, snapshot: Snapshot, scope: Scope | None) -> No
 
 def _take_version(heap: Collector, snapshot: Snapshot) -> None:
     """Add the live files of a version to keep readable."""
-    for batch in snapshot.narrow(with_records=False):
+    for batch in snapshot.file_actions.narrow(with_records=False):
         if batch.adds is not None and batch.adds.num_rows:
             heap.take_needed(batch.adds)
 
@@ -430,7 +430,7 @@ def _protect_table(other: Snapshot, heap: Collector, cutoff_ms: int) -> None:
             heap.take_needed(_narrow(made_absolute(part.path, uri), part.vector))
     if faults:
         raise faults[0]
-    for batch in other.narrow(with_records=False):
+    for batch in other.file_actions.narrow(with_records=False):
         for found in _needed_of(batch, cutoff_ms):
             heap.take_needed(_narrow(made_absolute(found.column("path"), uri), found.column("dv_id")))
 

@@ -151,7 +151,7 @@ class TableLog:
                 for time, file in zip(times, files, strict=True)
             ]
 
-        found = [pair for batch in snapshot.map_actions("add", described) for pair in batch]
+        found = [pair for batch in snapshot.file_actions.map_actions("add", described) for pair in batch]
         files = [file for _, file in sorted(found, key=lambda pair: pair[0])]
         return self._as_inserts(snapshot, files) if self._options.read_change_feed else files
 
