@@ -78,11 +78,12 @@ def codes_of_the_source() -> set[str]:
     """Each `code="…"`, and each text elsewhere that is spelled like one and begins with the area of one; names of
     parameters, `parameter("vacuum.where")`, are none.
     """
-    given, like, named = set(), set(), set[int]()
+    given, like = set(), set()
     for path in (ROOT / "deltacli").rglob("*.py"):
         if path.relative_to(ROOT / "deltacli").as_posix().startswith(JUDGES):
             continue
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        tree, named = ast.parse(path.read_text(encoding="utf-8")), set[int]()
+        for node in ast.walk(tree):
             match node:
                 case ast.keyword(arg="code", value=value):
                     given |= set(texts(value))
