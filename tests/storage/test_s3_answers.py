@@ -159,3 +159,9 @@ def test_random_answers_are_results_or_own_errors(tmp_path: Path) -> None:
     outcome = run_target("s3-answers", tmp_path, inputs=60, seed=2)
 
     assert (60, []) == (outcome.inputs, sorted(place.read_text() for place in tmp_path.glob("*.txt")))
+
+
+def test_a_key_deleted_alone_is_not_missing_where_its_bucket_is(s3: S3Server, bucket: str, store: Storage) -> None:
+    s3.fail("DELETE", bucket, says("404 NOT FOUND", "NoSuchBucket"))
+
+    assert [Failed] == [type(outcome) for _, outcome in store.delete_many(["line\nbreak"])]

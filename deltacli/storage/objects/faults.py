@@ -13,14 +13,16 @@ from deltacli.storage.secrets import StoreFault
 
 ANONYMOUS = "none (anonymous)"
 """The identity of requests without credentials."""
-_THROTTLED = {
-    "SlowDown",
-    "Throttling",
-    "ThrottlingException",
-    "RequestLimitExceeded",
-    "TooManyRequests",
-    "RequestTimeout",
-}
+THROTTLED = frozenset(
+    {
+        "SlowDown",
+        "Throttling",
+        "ThrottlingException",
+        "RequestLimitExceeded",
+        "TooManyRequests",
+        "RequestTimeout",
+    }
+)
 """Codes by which S3, with several statuses, says that it did nothing."""
 
 
@@ -42,6 +44,8 @@ class Dialect:
     """What a conditional creation is sent with."""
     undone: frozenset[int] = frozenset()
     """Statuses besides 429 by which the store says that it did nothing of a conditional creation."""
+    undone_reasons: frozenset[str] = frozenset()
+    """Codes by which it says so, whatever the status."""
     disorder: str = ""
     """What is known to be listed out of order."""
 
@@ -68,7 +72,7 @@ def fate_of_create(fault: HttpFault, dialect: Dialect) -> Sent:
         return Sent.EXISTS
     if fault.status == 408:
         return Sent.UNKNOWN  # S3 itself says 400 RequestTimeout: this is of something before it
-    if fault.status == 429 or fault.status in dialect.undone or fault.reason in _THROTTLED:
+    if fault.status == 429 or fault.status in dialect.undone or fault.reason in dialect.undone_reasons:
         return Sent.AGAIN
     if fault.status == 501:
         return Sent.UNSUPPORTED
@@ -82,16 +86,11 @@ def passing(fault: Exception) -> str | None:
     """
     if not isinstance(fault, HttpFault):
         return None
-    if fault.status in PASSING_STATUS or fault.reason in _THROTTLED:
+    if fault.status in PASSING_STATUS or fault.reason in THROTTLED:
         return f"HTTP {fault.status} {fault.reason}".rstrip()
     if fault.fate is Fate.BROKEN:
         return fault.said if fault.reason != "tls" or "EOF" in fault.said else None
     return fault.said if fault.reason == "connect-timeout" else None
-
-
-def is_absent(fault: BaseException | None) -> bool:
-    """Return True where the object does not exist."""
-    return isinstance(fault, HttpFault) and fault.status == 404
 
 
 def translate(fault: HttpFault, place: str, what: str, dialect: Dialect, endpoint: str, identity: str) -> StorageFailed:

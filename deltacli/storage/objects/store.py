@@ -31,7 +31,7 @@ from deltacli.storage.base import (
 from deltacli.storage.object_reader import ObjectReader
 from deltacli.storage.objects.body import Body
 from deltacli.storage.objects.calls import ABSENT, ObjectCalls, ask
-from deltacli.storage.objects.faults import Sent, fate_of_create, is_absent, passing
+from deltacli.storage.objects.faults import Sent, fate_of_create, passing
 from deltacli.storage.objects.http import HttpFault
 from deltacli.storage.objects.listing import Content, Entry, ListedPage, in_byte_order, not_repeated
 from deltacli.storage.objects.probe import honours_condition
@@ -317,7 +317,8 @@ class ObjectStorage:
     def _outcome(self, path: str, fault: HttpFault | None) -> Deletion:
         if fault is None:
             return Deleted()
-        return Missing() if is_absent(fault) else _failed(self._translated(fault, path, "deleted"))
+        error = self._translated(fault, path, "deleted")
+        return Missing() if isinstance(error, FileMissing) else _failed(error)
 
     def _range(self, path: str, offset: int, length: int, tag: str = "") -> bytes:
         """Return a range of a file; of the content with this tag, if one is given."""

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from deltacli.errors import StorageFailed, UsageError
 from deltacli.storage.objects.body import Body
 from deltacli.storage.objects.calls import ABSENT, Uploads
-from deltacli.storage.objects.faults import Dialect
+from deltacli.storage.objects.faults import THROTTLED, Dialect
 from deltacli.storage.objects.http import Fate, HttpFault
 from deltacli.storage.objects.listing import Content, Entry, ListedPage
 from deltacli.storage.retry import BODY_ATTEMPTS, Retry, may_send
@@ -44,6 +44,7 @@ DIALECT = Dialect(
     check_endpoint="check AWS_ENDPOINT_URL and AWS_REGION",
     condition="If-None-Match",
     undone=frozenset({409}),
+    undone_reasons=THROTTLED,
     disorder=", as directory buckets are",
 )
 _NO_CONTENT = 204
