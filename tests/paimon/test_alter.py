@@ -386,3 +386,11 @@ def test_default_values_fit_their_type(data_type: str, good: str | None, bad: st
 
     assert good is None or why_bad_default(parsed, good) is None
     assert bad is None or why_bad_default(parsed, bad) is not None
+
+
+def test_a_refused_plan_has_the_reason_alone_and_the_error_says_that_nothing_was_changed(say: Any, root: Path) -> None:
+    found = say("alter", *REFUSALS["alter.lossy"], "--dry-run")
+
+    [refusal] = found.document["refusals"]
+    assert found.error["message"] == f"nothing was changed: {refusal['message']}"
+    assert ["schema-0"] == names(root)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 
 from deltacli.clock import Clock
@@ -170,9 +171,11 @@ def refusal_of(outcome: AlterOutcome) -> Refused:
 
 def _as_unchanged(refusal: Refused) -> Refused:
     """Return a refusal of the changes with a message that says what became of the table."""
-    prefix = "" if type(refusal) is not Refused else "nothing was changed: "
-    refusal.message = prefix + refusal.message.removeprefix(prefix)
-    return refusal
+    if type(refusal) is not Refused:
+        return refusal
+    unchanged, prefix = copy(refusal), "nothing was changed: "
+    unchanged.message = prefix + refusal.message.removeprefix(prefix)
+    return unchanged
 
 
 def _next_schema(request: AlterRequest, newest: Newest, used: UsedIds, now_ms: int) -> Schema:
