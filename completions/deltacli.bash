@@ -1551,7 +1551,7 @@ again;TEXT
 --baseline;FILE;once;Accept the findings listed in this file.
 --write-baseline;FILE;once;Write the current findings to a file for --baseline, and exit 0.
 --trend;FILE;once;Append the counts of this run to FILE and compare them with the previous run.
---profile;current java cpp python;once;Of Paimon tables, the reader that has to accept them; `current` for Delta tables.
+--profile;current java cpp python;once;Of Paimon tables, the reader that has to accept them; Delta tables take only current.
 --refs --no-refs;-;once;Read the manifests of a Paimon table to find the users of each schema.
 --max-findings;TEXT;once;Findings shown per rule and table; 0 shows all.
 --exit-zero;-;once;Exit 0 even if there are findings.

@@ -1304,7 +1304,7 @@ complete -c deltacli -n '__deltacli_may "validate" --fail-on' -l fail-on -r -f -
 complete -c deltacli -n '__deltacli_may "validate" --baseline' -l baseline -r -F -d 'Accept the findings listed in this file.'
 complete -c deltacli -n '__deltacli_may "validate" --write-baseline' -l write-baseline -r -F -d 'Write the current findings to a file for --baseline, and exit 0.'
 complete -c deltacli -n '__deltacli_may "validate" --trend' -l trend -r -F -d 'Append the counts of this run to FILE and compare them with the previous run.'
-complete -c deltacli -n '__deltacli_may "validate" --profile' -l profile -r -f -a 'current java cpp python' -d 'Of Paimon tables, the reader that has to accept them; `current` for Delta tables.'
+complete -c deltacli -n '__deltacli_may "validate" --profile' -l profile -r -f -a 'current java cpp python' -d 'Of Paimon tables, the reader that has to accept them; Delta tables take only current.'
 complete -c deltacli -n '__deltacli_may "validate" --refs --no-refs' -l refs -l no-refs -d 'Read the manifests of a Paimon table to find the users of each schema.'
 complete -c deltacli -n '__deltacli_may "validate" --max-findings' -l max-findings -r -f -d 'Findings shown per rule and table; 0 shows all.'
 complete -c deltacli -n '__deltacli_may "validate" --exit-zero' -l exit-zero -d 'Exit 0 even if there are findings.'

@@ -151,7 +151,7 @@ _COLUMNS: list[Column[tuple[CheckedTable, Finding]]] = [
     Column("expected", lambda row: row[1].expected),
     Column("spec", lambda row: row[1].rule.spec, on_screen=False),
     Column("broken", lambda row: row[1].rule.fix.broken, on_screen=False),
-    Column("repair", lambda row: row[1].rule.fix.repair, on_screen=False),
     Column("mend", lambda row: row[1].rule.fix.repair, title="fix"),
     Column("loss", lambda row: row[1].rule.fix.loss, on_screen=False),
+    Column("repair", lambda row: row[1].rule.fix.repair, on_screen=False),
 ]

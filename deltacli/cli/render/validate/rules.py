@@ -119,7 +119,7 @@ def _columns() -> list[Column[Rule]]:
         Column("seed", lambda _: ""),
         Column("spec", lambda rule: rule.spec),
         Column("broken", lambda rule: rule.fix.broken),
-        Column("repair", lambda rule: rule.fix.repair),
         Column("mend", lambda rule: rule.fix.repair),
         Column("loss", lambda rule: rule.fix.loss),
+        Column("repair", lambda rule: rule.fix.repair),
     ]
