@@ -22,6 +22,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import secrets
 import shutil
 import subprocess
 import sys
@@ -153,7 +154,9 @@ def run_cluster_tests(
     others = {"PEER": PEERS, "SERVER": DEV}
     environment |= {f"DELTACLI_{name}_PYTHON": str(place / BIN / "python") for name, place in others.items()}
     environment["DELTACLI_CLUSTER"] = kind
-    return run(home, "python", "-m", "pytest", *options, *arguments, "tests/cluster", title=title, **environment)
+    limit = LONGEST_SUITE if title else None
+    command = ("python", "-m", "pytest", *options, *([] if title else NO_LIMIT), *arguments, "tests/cluster")
+    return run(home, *command, title=title, limit=limit, **environment)
 
 
 @dataclass(frozen=True)
@@ -231,7 +234,7 @@ def soak_tests(suite: Soak) -> list[int]:
     files = [str(path.relative_to(ROOT)) for pattern in suite.patterns for path in sorted(ROOT.glob(pattern))]
     return [
         run_pytest(
-            ["-m", suite.marks, *files],
+            ["-m", suite.marks, *NO_LIMIT, *files],
             [f"--hypothesis-seed={number + 2}", f"--randomly-seed={number + 2}"],
             place=None,
             DELTACLI_EFFORT="soak",
@@ -253,6 +256,10 @@ def soak_clusters() -> list[int]:
 
 SLOWEST = ("--durations=25", "--durations-min=2")
 """Options of pytest that name the slowest tests at the end."""
+NO_LIMIT = ("-o", "faulthandler_timeout=0")
+"""Options of pytest for tests that may take longer than the time that pyproject.toml allows one."""
+LONGEST_SUITE = 40 * 60
+"""The seconds after which a suite of the gate is ended: three times what the longest one takes."""
 
 
 def run_pytest(chosen: list[str], arguments: list[str], *, place: str | None, **environment: str) -> int:
@@ -260,7 +267,9 @@ def run_pytest(chosen: list[str], arguments: list[str], *, place: str | None, **
     files = tempfile.mkdtemp(prefix=f"{files_prefix()}{os.getpid()}-", dir=place)
     environment |= {"TMPDIR": files, "DELTACLI_PEER_PYTHON": str(PEERS / BIN / "python")}
     workers = ("-n", "auto", "--dist", "worksteal")  # none is idle while another has tests left
-    code = run(DEV, "python", "-m", "pytest", *workers, *SLOWEST, *chosen, *seed(arguments), **environment)
+    limit = None if set(NO_LIMIT) <= set(chosen) else LONGEST_SUITE
+    command = ("python", "-m", "pytest", *workers, *SLOWEST, *chosen, *seed(arguments))
+    code = run(DEV, *command, limit=limit, **environment)
     if code not in (0, NOTHING_CHOSEN):
         print(f"files of the tests that failed: {files}")
     else:
@@ -299,9 +308,15 @@ def memory_disk() -> str | None:
 
 
 def seed(arguments: list[str]) -> list[str]:
-    """Return arguments with a fixed seed, so that every run tries the same examples, unless they have a seed."""
-    given = any(argument.startswith("--hypothesis-seed") for argument in arguments)
-    return arguments if given else ["--hypothesis-seed=1", *arguments]
+    """Return arguments with a fixed seed, so that every run tries the same examples, and with a random order, which is
+    printed, so that a run can be repeated; unless they have these seeds.
+    """
+    if not any(argument.startswith("--hypothesis-seed") for argument in arguments):
+        arguments = ["--hypothesis-seed=1", *arguments]
+    if not any(argument.startswith(("--randomly-seed", "no:randomly")) for argument in arguments):
+        arguments = [f"--randomly-seed={secrets.randbelow(1 << 32)}", *arguments]
+        print(f"the order of the tests: {arguments[0]}", flush=True)
+    return arguments
 
 
 def check(_: list[str]) -> int:
@@ -426,20 +441,38 @@ def set_up_azurite() -> dict[str, str]:
     return {"DELTACLI_AZURITE": str(program)}
 
 
-def run(home: Path, program: str, *arguments: str, title: str | None = None, **environment: str) -> int:
+def run(
+    home: Path,
+    program: str,
+    *arguments: str,
+    title: str | None = None,
+    limit: float | None = None,
+    **environment: str,
+) -> int:
     """Run a program of an environment and return its exit code. With a title, its output is printed when it has ended,
-    below the title, so that it is in one piece where others run beside it.
+    below the title, so that it is in one piece where others run beside it. After `limit` seconds it is killed, and the
+    processes that were running are listed.
     """
     settings = {**os.environ, "VIRTUAL_ENV": str(home), **environment}
     settings.pop("PYTHONHOME", None)
     settings.pop("PYTHONDONTWRITEBYTECODE", None)  # or each process of pytest compiles all tests again
     command, began = [str(home / BIN / program), *arguments], time.monotonic()
-    if title is None:
-        return subprocess.run(command, env=settings, check=False).returncode
-    kept = subprocess.run(command, env=settings, check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    text = kept.stdout.decode(errors="replace")
-    print(f"{title}\n{text}{title}: {time.monotonic() - began:.0f} s", flush=True)
-    return kept.returncode
+    with tempfile.TemporaryFile() as kept:
+        stdout, stderr = (None, None) if title is None else (kept, subprocess.STDOUT)
+        with subprocess.Popen(command, env=settings, stdout=stdout, stderr=stderr) as process:
+            try:
+                code = process.wait(limit)
+            except subprocess.TimeoutExpired:
+                columns = "pid,ppid,stat,wchan:24,etimes,args"
+                subprocess.run(["ps", "-o", columns, "-s", str(os.getsid(0))], check=False)
+                print(f"error: {' '.join(command)} did not end within {limit:.0f} s", flush=True)
+                process.kill()
+                code = 1
+        if title is not None:
+            kept.seek(0)
+            text = kept.read().decode(errors="replace")
+            print(f"{title}\n{text}{title}: {time.monotonic() - began:.0f} s", flush=True)
+    return code
 
 
 def must(home: Path, program: str, *arguments: str) -> None:
