@@ -12,7 +12,7 @@ from deltacli.delta.rules.framework.base import Area, Rule
 from deltacli.delta.rules.framework.catalogue import CATALOGUE
 from deltacli.paimon.rules.catalogue import PAIMON_CATALOGUE
 from deltacli.paimon.rules.table_options import CHECKS as OPTION_CHECKS
-from deltacli.sharing.conformance.catalogue import areas as conformance_areas
+from deltacli.sharing.conformance.run import areas as conformance_areas
 
 _HEAD = """\
 # Rules

@@ -1,11 +1,34 @@
-"""The errors of the client: what a server refused, failed to answer, or answered against the protocol."""
+"""The errors of the client and of pulls: what a server refused, failed to answer, or answered against the protocol."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
 
-from deltacli.errors import PermissionRefused, Refused, StorageFailed, Unreadable, UsageError
+from deltacli.errors import DataUnreadable, PermissionRefused, Refused, StorageFailed, Unreadable, UsageError
+
+DIFFERS = "share.file-differs"
+
+
+class PullRefused(Refused):
+    """The target is not a copy of this table at this or an earlier version. Nothing was changed."""
+
+    code = "share.pull-target"
+
+
+def other_size(name: str, declared: int | None, found: int) -> DataUnreadable:
+    """Return the error for a file whose size is not the declared one."""
+    return DataUnreadable(
+        f"{name} has another size than the server declared",
+        code=DIFFERS,
+        facts={"file": name, "declared": f"{declared} bytes", "found": f"{found} bytes"},
+    )
+
+
+def invalid_file(name: str, why: str, facts: Mapping[str, str] | None = None) -> DataUnreadable:
+    """Return the error for a file whose content is not that of the shared table."""
+    return DataUnreadable(f"{name} was downloaded, but {why}", code=DIFFERS, facts={"file": name, **(facts or {})})
+
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]+")
 _LONGEST_TEXT = 500

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import unicodedata
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +16,7 @@ from deltacli.sharing.configuration.yaml_tree import Mapped, Node, Scalar, Seque
 
 CODE = "share.config"
 
+_LONGEST = 255
 _FLAGS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
@@ -205,3 +207,25 @@ class Fields:
         if not value:
             raise self.fault(key, f"refers to {place}, which is empty")
         return value
+
+
+def fault_in_name(name: str, *, may_have_dots: bool = False) -> str | None:
+    """Return why a name of a share, schema, table or recipient is refused, or None for a valid one. Only names of
+    shares may contain dots. Spec: Delta Sharing, Names.
+
+    `.` and `..` are refused because clients and proxies remove them from URLs.
+    """
+    if not name:
+        return "it is empty"
+    if len(name) > _LONGEST:
+        return f"it has {len(name):,} characters, and at most {_LONGEST} are allowed"
+    if name in (".", ".."):
+        return "URLs cannot contain it"
+    for character in name:
+        if character in " /":
+            return f"it contains {'a space' if character == ' ' else repr(character)}"
+        if unicodedata.category(character) in ("Cc", "Cs"):
+            return f"it contains the control character U+{ord(character):04X}"
+        if character == "." and not may_have_dots:
+            return "it contains a dot, which only names of shares may have"
+    return None

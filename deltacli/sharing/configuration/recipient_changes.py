@@ -11,7 +11,7 @@ from deltacli.did_you_mean import nearest_name
 from deltacli.errors import Refused, UsageError
 from deltacli.hints import quoted
 from deltacli.sharing.configuration.bearer_tokens import create_token, digest_of
-from deltacli.sharing.configuration.names import fault_in_name
+from deltacli.sharing.configuration.fields import fault_in_name
 from deltacli.sharing.configuration.recipients import (
     Recipient,
     Recipients,

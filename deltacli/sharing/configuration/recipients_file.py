@@ -12,7 +12,7 @@ from typing import NoReturn
 from deltacli.documents import dumps
 from deltacli.errors import UsageError
 from deltacli.hints import quoted
-from deltacli.sharing.configuration.names import fault_in_name
+from deltacli.sharing.configuration.fields import fault_in_name
 from deltacli.sharing.configuration.private_files import locked, write_private
 from deltacli.sharing.configuration.recipients import Recipient, Recipients, TokenRecord
 from deltacli.sharing.model import Grant

@@ -15,7 +15,7 @@ from deltacli.sharing.configuration.settings import Configuration
 from deltacli.sharing.model import SharedTable
 from deltacli.sharing.protocol.reading_needs import ReadingNeeds
 from deltacli.sharing.signing.choose import Proxy, choose_access
-from deltacli.sharing.tables.file_places import unavailable_files
+from deltacli.sharing.tables.shareable import unavailable_files
 from deltacli.sharing.tables.snapshots import SharedSnapshots
 from deltacli.storage.secrets import without_secrets
 from deltacli.typing import Json

@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
-from deltacli.delta.rules.framework.base import Area, Finding, Rule
+from deltacli.delta.rules.framework.base import Area, Finding, Level, Rule
 from deltacli.errors import StorageFailed, Unreadable, UsageError
 from deltacli.memory_limit import stop_if_exhausted
 from deltacli.operations.validate.findings import CHECK_CRASHED
 from deltacli.progress import SILENT, Progress
-from deltacli.sharing.conformance.catalogue import LEVELS, server_rules, table_rules
 from deltacli.sharing.conformance.framework import Suite
-from deltacli.sharing.conformance.rules import answers, changes, files, formats, hints, lists, paging, queries, versions
+from deltacli.sharing.conformance.rules import (
+    answers,
+    changes,
+    files,
+    formats,
+    hints,
+    line_form,
+    lists,
+    paging,
+    queries,
+    table_lines,
+    versions,
+)
 from deltacli.sharing.conformance.rules.answers import Tester
 from deltacli.sharing.conformance.rules.lists import Item, Listed, ListedTable
 from deltacli.sharing.conformance.rules.shared_table import SharedTableTest
@@ -27,6 +39,15 @@ from deltacli.sharing.conformance.wire import (
 
 ITEM_NAMES = {"share": ("name",), "schema": ("name", "share"), "table": ("name", "schema", "share")}
 _MOST_LISTS = 20
+_OF_THE_SERVER = (answers, lists)
+"""The areas whose rules are checked once for a server; those of `answers` also for every table."""
+_OF_TABLES = (versions, line_form, table_lines, formats, queries, paging, hints, changes, files)
+_LEVELS: Mapping[str, frozenset[Level]] = {
+    "api": frozenset({Level.API}),
+    "footers": frozenset({Level.API, Level.FOOTERS}),
+    "data": frozenset({Level.API, Level.FOOTERS, Level.DATA}),
+}
+"""Level on the command line -> the levels of the rules that it covers."""
 """Shares, and schemas of a share, whose lists are read."""
 
 
@@ -69,7 +90,12 @@ class ConformanceRun:
         self._require_server()
         suite = self._suite(self.wire.endpoint, self.wire.endpoint, "")
         listed = Listed()
-        self._run(suite, "server", lambda: self._test_server(tester, suite, listed), server_rules())
+        self._run(
+            suite,
+            "server",
+            lambda: self._test_server(tester, suite, listed),
+            [rule for module in _OF_THE_SERVER for rule in module.AREA.rules],
+        )
         yield suite
         tables = [name for name in listed.tables if self.scope.admits(name)]
         if not tables and self.scope.share is not None:
@@ -82,10 +108,10 @@ class ConformanceRun:
 
     def rules_of(self, suite: Suite) -> list[Rule]:
         """Return the rules that a suite checks where it can."""
-        return table_rules() if suite.base else server_rules()
+        return _table_rules() if suite.base else [rule for module in _OF_THE_SERVER for rule in module.AREA.rules]
 
     def _suite(self, name: str, uri: str, base: str) -> Suite:
-        kinds = LEVELS[self.scope.level]
+        kinds = _LEVELS[self.scope.level]
 
         def takes(rule: Rule) -> bool:
             return rule is CHECK_CRASHED or (rule.level in kinds and self.takes(rule))
@@ -207,5 +233,21 @@ class ConformanceRun:
             for path, check, area in parts:
                 self._run(suite, path, check, area.rules)
                 step.advance()
-        suite.skip("the table could not be read", () if table.whole is not None else table_rules())
+        suite.skip("the table could not be read", () if table.whole is not None else _table_rules())
         return suite
+
+
+def areas() -> list[Area]:
+    """Return the areas in order."""
+    return [module.AREA for module in (*_OF_THE_SERVER, *_OF_TABLES)]
+
+
+@lru_cache(maxsize=1)
+def conformance_rules() -> Mapping[str, Rule]:
+    """Return the rules by id."""
+    return {rule.id: rule for area in areas() for rule in area.rules}
+
+
+def _table_rules() -> list[Rule]:
+    """Return the rules of the suite of a table."""
+    return [*answers.EVERYWHERE, *(rule for module in _OF_TABLES for rule in module.AREA.rules)]

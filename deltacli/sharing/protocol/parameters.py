@@ -1,4 +1,4 @@
-"""Parameters of requests, from query strings and from JSON bodies. Unrecognized ones are ignored.
+"""Names and parameters of requests, from URLs and from JSON bodies. Unrecognized parameters are ignored.
 
 An empty number, time or flag is an error: taken for absent, it would choose another version than was meant. Empty
 tokens and hints are absent, as some clients send them.
@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
+from urllib.parse import unquote_to_bytes
 
 import orjson
 
@@ -22,8 +23,43 @@ from deltacli.typing import JsonObject
 from deltacli.units import EPOCH
 
 MOST_RESULTS = 500
+_LONGEST_NAME = 255
+_REFUSED = re.compile(r"[\x00-\x1f\x7f-\x9f/\\]")
 _INT32, _INT64 = 2**31 - 1, 2**63 - 1
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d(:\d\d(\.\d{1,9})?)?([Zz]|[+-]\d\d:?\d\d)")
+
+
+def split_path(raw_path: bytes, prefix: str) -> list[str] | None:
+    """Return the segments of a URL's path below a prefix, each decoded once; None for a URL outside the prefix.
+
+    Slashes behind the prefix count as one, as on the reference server: profiles may end their endpoint with one.
+
+    Raises WireError for segments that no name can have: empty ones, `.` and `..`, control characters, an encoded slash,
+    bytes that are not UTF-8, more than 255 characters.
+    """
+    path = raw_path.split(b"?", 1)[0]
+    start = prefix.rstrip("/").encode()
+    if path != start and not path.startswith(start + b"/"):
+        return None
+    inner = path[len(start) :].lstrip(b"/").removesuffix(b"/")
+    return [_decoded(segment) for segment in inner.split(b"/")] if inner else []
+
+
+def _decoded(segment: bytes) -> str:
+    try:
+        name = unquote_to_bytes(segment).decode("utf-8")
+    except UnicodeDecodeError:
+        raise invalid("the URL is not UTF-8") from None
+    if not name or name in (".", "..") or _REFUSED.search(name):
+        raise invalid("the URL has an invalid segment")
+    return name
+
+
+def require_name(name: str) -> str:
+    """Return a name that is not longer than names can be. Raises WireError."""
+    if len(name) > _LONGEST_NAME:
+        raise invalid(f"a name has more than {_LONGEST_NAME} characters")
+    return name
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,7 @@ from deltacli.delta.stats.record_counts import parse_num_records
 from deltacli.delta.vectors.z85 import vector_file
 from deltacli.errors import DataUnreadable
 from deltacli.operations.table.version import Snapshot
-from deltacli.sharing.client.faults import invalid
-from deltacli.sharing.pulling.faults import DIFFERS, PullRefused
+from deltacli.sharing.client.faults import DIFFERS, PullRefused, invalid
 from deltacli.sharing.pulling.local_actions import TAG, PullSource, add_line, adds_of, key_of, remove_line
 from deltacli.sharing.pulling.local_table import PulledTable
 from deltacli.sharing.pulling.verifying import WantedFile, decode, verify

@@ -10,23 +10,25 @@ from threading import Event
 from typing import TYPE_CHECKING
 
 from deltacli.errors import DataUnreadable, DeltacliError
-from deltacli.sharing.client.faults import AnswerBroken, AnswerInvalid, ServerUnavailable, invalid
-from deltacli.sharing.pulling.faults import other_size
-from deltacli.sharing.pulling.outcomes import (
+from deltacli.sharing.client.faults import AnswerBroken, AnswerInvalid, ServerUnavailable, invalid, other_size
+from deltacli.sharing.pulling.parts import CONTINUED_BYTES, Part, open_part
+from deltacli.sharing.pulling.ranges import (
     CONTENT_RANGE,
     EXPIRED,
+    LEAST_BYTES,
     LEAST_PROGRESS_BYTES,
     MOST_CUTS,
+    PARALLEL_RANGES,
     Advance,
+    RangedDownload,
     StoppedError,
     UrlOf,
+    drop_journal,
     find_url,
     not_accepted,
+    read_journal,
     replaced,
 )
-from deltacli.sharing.pulling.parts import CONTINUED_BYTES, Part, open_part
-from deltacli.sharing.pulling.range_journal import drop_journal, read_journal
-from deltacli.sharing.pulling.ranges import LEAST_BYTES, PARALLEL_RANGES, RangedDownload
 from deltacli.sharing.pulling.verifying import WantedFile, decode, verify
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from deltacli.operations.table.api_hints import name_table
 from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.operations.table.version import Snapshot
-from deltacli.sharing.pulling.faults import PullRefused
+from deltacli.sharing.client.faults import PullRefused
 from deltacli.sharing.pulling.local_actions import APP_ID, ENDPOINT, TABLE, PullSource
 from deltacli.sharing.pulling.workspace import NAME, Unfinished, read_unfinished
 from deltacli.storage.disk_faults import disk_fault

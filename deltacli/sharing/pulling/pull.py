@@ -20,7 +20,7 @@ from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.operations.table.version import Snapshot
 from deltacli.progress import SILENT, Progress
-from deltacli.sharing.client.faults import FilesMovedOn
+from deltacli.sharing.client.faults import FilesMovedOn, PullRefused
 from deltacli.sharing.client.table_requests import Point, Query
 from deltacli.sharing.client.tables.share_storage import ShareStorage
 from deltacli.sharing.protocol.capabilities import ResponseFormat
@@ -33,7 +33,6 @@ from deltacli.sharing.pulling.difference import (
     read_local_files,
 )
 from deltacli.sharing.pulling.downloading import Downloads
-from deltacli.sharing.pulling.faults import PullRefused
 from deltacli.sharing.pulling.local_actions import APP_ID, PullSource, local_metadata, local_protocol, table_id_of
 from deltacli.sharing.pulling.local_table import (
     PulledTable,

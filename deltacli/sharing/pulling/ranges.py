@@ -1,35 +1,72 @@
 """Large files in ranges by several connections. All ranges have the same strong tag, so they are of one content.
 
+A record beside an unfinished download has the ranges that are there, so that a later pull receives only the others. It
+is believed only together with a part of full length. Ranges are recorded after they are on disk.
+
 Spec: HTTP Semantics, Range Requests; If-Range.
 """
 
 from __future__ import annotations
 
+import json
+import os
+import re
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
+from threading import Lock
 from typing import TYPE_CHECKING
 
-from deltacli.sharing.client.faults import AnswerBroken, ServerUnavailable, invalid
-from deltacli.sharing.pulling.faults import other_size
-from deltacli.sharing.pulling.outcomes import (
-    CONTENT_RANGE,
-    EXPIRED,
-    LEAST_PROGRESS_BYTES,
-    MOST_CUTS,
-    Advance,
-    UrlOf,
-    find_url,
-    not_accepted,
-)
+from deltacli.errors import DataUnreadable, DeltacliError, FileMissing
+from deltacli.sharing.client.faults import DIFFERS, AccessRefused, AnswerBroken, ServerUnavailable, invalid, other_size
 from deltacli.sharing.pulling.parts import Part, is_strong_tag
-from deltacli.sharing.pulling.range_journal import RANGE_BYTES, RangeJournal, begin_journal, drop_journal, read_journal
 from deltacli.sharing.pulling.verifying import WantedFile
+from deltacli.storage.disk_faults import writing_faults
+from deltacli.typing import Json
 
 if TYPE_CHECKING:
+    from deltacli.sharing.client.tables.file_urls import FileUrl
     from deltacli.sharing.client.transport import Reply, Transport
 
+UrlOf = Callable[[str, str | None], "FileUrl | None"]
+"""Gets the name of a file and a URL that was not accepted, or None; returns its URL, None for an unknown name."""
+Advance = Callable[[int], None]
+
+EXPIRED = frozenset({400, 401, 403, 404, 410})
+MOST_CUTS = 3
+"""Answers in a row that end early with hardly a new byte."""
+LEAST_PROGRESS_BYTES = 64 << 10
+CONTENT_RANGE = re.compile(r"bytes (\d{1,19})-(\d{1,19})/(\d{1,19}|\*)")
+
+
+class StoppedError(Exception):
+    """Another download failed, or the run was interrupted."""
+
+
+def find_url(url_of: UrlOf, name: str, not_this: str | None) -> FileUrl:
+    """Return the URL of a file. Raises FileMissing for a name that no file of the version has."""
+    found = url_of(name, not_this)
+    if found is None:
+        raise FileMissing(f"{name} is not a file of this version")
+    return found
+
+
+def not_accepted(name: str, status: int) -> DeltacliError:
+    """Return the error for a URL that was not accepted, and neither was a new one."""
+    if status in (404, 410):
+        return FileMissing(f"{name} does not exist at the URL that the server sent")
+    return AccessRefused("the URL of a file is not accepted", facts={"file": name, "status": str(status)})
+
+
+def replaced(name: str) -> DataUnreadable:
+    """Return the error for a file whose content keeps changing."""
+    return DataUnreadable(f"{name} was replaced while it was downloaded", code=DIFFERS, facts={"file": name})
+
+
+_RANGE_BYTES = 16 << 20
+_MOST_BYTES = 64 << 20
 LEAST_BYTES = 64 << 20
 """Smaller files are downloaded in one stream."""
 PARALLEL_RANGES = 8
@@ -59,7 +96,7 @@ class RangedDownload:
     part: Part
     advance: Advance
     require_running: Callable[[], None]
-    _journal: RangeJournal | None = field(default=None, init=False)
+    _journal: _RangeJournal | None = field(default=None, init=False)
     _begun: list[_Range] = field(default_factory=list, init=False)
     _is_failed: bool = field(default=False, init=False)
 
@@ -102,8 +139,8 @@ class RangedDownload:
             wait(running)
 
     def _range(self, number: int) -> _Range:
-        start = number * RANGE_BYTES
-        piece = _Range(number, start, min(start + RANGE_BYTES, self.size_bytes), start)
+        start = number * _RANGE_BYTES
+        piece = _Range(number, start, min(start + _RANGE_BYTES, self.size_bytes), start)
         self._begun.append(piece)
         return piece
 
@@ -166,7 +203,7 @@ class RangedDownload:
         """Start the record with the tag of the first answer; others need the same."""
         tag = reply.headers.get("etag")
         if self._journal is None and is_strong_tag(tag):
-            self._journal = begin_journal(self.part, self.size_bytes, tag)
+            self._journal = _begin_journal(self.part, self.size_bytes, tag)
         if self._journal is None or tag != self._journal.tag:
             raise _OneStreamError
 
@@ -181,3 +218,58 @@ class RangedDownload:
         except AnswerBroken as fault:
             return fault
         return None if piece.position == piece.end else AnswerBroken(f"{self.wanted.name} broke off")
+
+
+class _RangeJournal:
+    """The tag of the content, and the numbers of the ranges that are there."""
+
+    def __init__(self, part: Part, size_bytes: int, tag: str, done: set[int]) -> None:
+        self._part, self.size_bytes, self.tag, self.done = part, size_bytes, tag, done
+        self._lock = Lock()
+
+    @property
+    def missing(self) -> list[int]:
+        """Return the numbers of the ranges that are not there."""
+        return [number for number in range(-(-self.size_bytes // _RANGE_BYTES)) if number not in self.done]
+
+    def add(self, number: int) -> None:
+        """Sync the part, then record a range. Raises StorageFailed."""
+        self._part.sync()
+        with self._lock:
+            with writing_faults(self._part.place, self._part.name), open(_place(self._part), "ab") as file:
+                file.write(b"%d\n" % number)
+            self.done.add(number)
+
+
+def _begin_journal(part: Part, size_bytes: int, tag: str) -> _RangeJournal:
+    """Drop the bytes of a part, give it its full length, and start a record. Raises NoSpace and StorageFailed."""
+    drop_journal(part)
+    part.restart(None, is_large=False)
+    part.stretch(size_bytes)
+    head = json.dumps({"tag": tag, "size": size_bytes, "range": _RANGE_BYTES})
+    with writing_faults(part.place, part.name), open(_place(part), "wb") as file:
+        file.write(f"{head}\n".encode())
+    return _RangeJournal(part, size_bytes, tag, set())
+
+
+def read_journal(part: Part, size_bytes: int) -> _RangeJournal | None:
+    """Return the record of an unfinished download in ranges; None where there is none that fits."""
+    try:
+        with open(_place(part), "rb") as file:
+            lines = file.read(_MOST_BYTES).split(b"\n")[:-1]  # a last line that was cut does not count
+        head: dict[str, Json] = json.loads(lines[0])
+        tag, numbers = head["tag"], {int(line) for line in lines[1:]}
+    except (OSError, ValueError, LookupError, TypeError):
+        return None
+    is_same = (head.get("size"), head.get("range")) == (size_bytes, _RANGE_BYTES) and part.size_bytes == size_bytes
+    return _RangeJournal(part, size_bytes, tag, numbers) if is_same and is_strong_tag(tag) else None
+
+
+def drop_journal(part: Part) -> None:
+    """Forget the ranges of a part."""
+    with writing_faults(part.place, part.name), suppress(FileNotFoundError):
+        os.unlink(_place(part))
+
+
+def _place(part: Part) -> str:
+    return f"{part.place}.ranges"

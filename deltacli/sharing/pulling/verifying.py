@@ -10,8 +10,7 @@ from typing import Any
 
 from deltacli.delta.footers.parse import FooterReader
 from deltacli.delta.footers.thrift import ThriftFaultError
-from deltacli.sharing.client.faults import clean
-from deltacli.sharing.pulling.faults import invalid_file, other_size
+from deltacli.sharing.client.faults import clean, invalid_file, other_size
 from deltacli.typing import JsonObject
 from deltacli.work.rows.deletion_vectors import AROUND, VectorFaultError, parse_vector, stored_data_of
 

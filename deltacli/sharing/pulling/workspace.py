@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from uuid import uuid4
 
-from deltacli.sharing.pulling.faults import PullRefused
+from deltacli.sharing.client.faults import PullRefused
 from deltacli.sharing.pulling.local_actions import PullSource
 from deltacli.storage.disk_faults import writing_faults
 from deltacli.typing import Json

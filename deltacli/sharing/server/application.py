@@ -16,7 +16,6 @@ from starlette.types import Receive, Scope, Send
 
 from deltacli.errors import DeltacliError
 from deltacli.sharing.model import SharedTable
-from deltacli.sharing.protocol.names import split_path
 from deltacli.sharing.protocol.parameters import (
     parse_changes,
     parse_choice,
@@ -24,6 +23,7 @@ from deltacli.sharing.protocol.parameters import (
     parse_query,
     parse_timestamp,
     single_values,
+    split_path,
 )
 from deltacli.sharing.protocol.wire_errors import (
     ErrorCode,

@@ -21,8 +21,7 @@ from deltacli.sharing.model import Catalog
 from deltacli.sharing.protocol.wire_errors import invalid
 from deltacli.sharing.server.application import Application
 from deltacli.sharing.server.change_answers import ChangeAnswers
-from deltacli.sharing.server.file_answers import FileAnswers
-from deltacli.sharing.server.file_urls import FileUrls
+from deltacli.sharing.server.file_answers import FileAnswers, FileUrls
 from deltacli.sharing.server.guarding.audit import AuditFile
 from deltacli.sharing.server.guarding.connections import Connections
 from deltacli.sharing.server.guarding.guard import RequestGuard

@@ -20,9 +20,17 @@ from deltacli.sharing.protocol.head_lines import metadata_line, protocol_line
 from deltacli.sharing.protocol.parameters import QueryRequest, VersionChoice
 from deltacli.sharing.protocol.wire_errors import invalid
 from deltacli.sharing.server.answers import VERSION_HEADER, Answer, Wishes, headers_of
-from deltacli.sharing.server.pages import FileGroup, Page, PageTokens, assemble, digest_of, end_line
+from deltacli.sharing.server.pages import (
+    ROWS_A_STEP,
+    FileGroup,
+    FileSource,
+    Page,
+    PageTokens,
+    assemble,
+    digest_of,
+    end_line,
+)
 from deltacli.sharing.server.ports import Access, OpenSigner, TokenSeal
-from deltacli.sharing.server.signed_actions import ROWS_A_STEP, FileSource
 from deltacli.sharing.tables.shared_snapshot import SharedSnapshot, batches_of
 from deltacli.sharing.tables.single_flight import SharedSteps
 from deltacli.sharing.tables.snapshots import SharedSnapshots

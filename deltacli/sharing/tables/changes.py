@@ -22,8 +22,7 @@ from deltacli.sharing.model import SharedTable
 from deltacli.sharing.protocol.wire_errors import unsupported
 from deltacli.sharing.tables.commit_files import CommitFiles, FileBatch, actions_of, kinds_of
 from deltacli.sharing.tables.shared_snapshot import SharedSnapshot
-from deltacli.sharing.tables.snapshots import SharedSnapshots
-from deltacli.sharing.tables.whole_log import WholeLog
+from deltacli.sharing.tables.snapshots import SharedSnapshots, WholeLog
 
 if TYPE_CHECKING:
     import pyarrow

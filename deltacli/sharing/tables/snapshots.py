@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
+from deltacli.delta.log.commit_times import CommitTime, file_times
 from deltacli.delta.log.segment import LogListing
 from deltacli.errors import DeltacliError, NotATable
 from deltacli.operations.table.find_log import Log, find_log, list_log
@@ -18,12 +20,44 @@ from deltacli.sharing.signing.choose import without_signing_options
 from deltacli.sharing.tables.refresh import apply_commits, commits_between
 from deltacli.sharing.tables.shared_snapshot import SharedSnapshot, make_snapshot, make_state
 from deltacli.sharing.tables.single_flight import SingleFlight
-from deltacli.sharing.tables.whole_log import WholeLog
 
 if TYPE_CHECKING:
     from deltacli.api.table import Table
     from deltacli.operations.table.handle import TableHandle
     from deltacli.operations.table.version import Snapshot
+
+
+@dataclass(frozen=True)
+class WholeLog:
+    """The listing of a log from its start. It may have commits that were deleted since. `at` is when it began, in
+    seconds.
+    """
+
+    listing: LogListing
+    at: float
+
+    @cached_property
+    def times(self) -> Mapping[int, CommitTime]:
+        """The time of each commit, by the times of its file and of those before."""
+        return file_times(self.listing.commits)
+
+    def joined(self, newer: LogListing) -> WholeLog | None:
+        """Return this log with what a newer listing has; None where they have no commit in common, or where a commit
+        that they have in common was replaced.
+        """
+        ours = self.listing
+        both = [version for version in newer.commits if version in ours.commits]
+        if not both or any(newer.commits[version] != ours.commits[version] for version in both):
+            return None
+        if newer.newest_version < ours.newest_version:
+            return None
+        checkpoints = {*ours.checkpoints, *newer.checkpoints}
+        if len(both) == len(newer.commits) and len(checkpoints) == len(ours.checkpoints):
+            return self
+        commits = ours.commits | newer.commits
+        ordered = tuple(sorted(checkpoints, key=lambda found: found.preference))
+        return WholeLog(LogListing(commits, ordered), self.at)
+
 
 Result = TypeVar("Result")
 

@@ -12,8 +12,7 @@ from deltacli.sharing.model import SharedTable
 from deltacli.sharing.protocol.parameters import VersionChoice
 from deltacli.sharing.protocol.wire_errors import invalid, unsupported
 from deltacli.sharing.tables.shared_snapshot import SharedSnapshot
-from deltacli.sharing.tables.snapshots import SharedSnapshots
-from deltacli.sharing.tables.whole_log import WholeLog
+from deltacli.sharing.tables.snapshots import SharedSnapshots, WholeLog
 from deltacli.units import format_timestamp
 from deltacli.work.commits.provenance import read_provenance
 

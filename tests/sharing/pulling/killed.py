@@ -48,11 +48,10 @@ def main(address: str, target: str, number: int, range_bytes: int | None = None)
 
 def set_range_bytes(count: int) -> None:
     """Make ranges small."""
-    from deltacli.sharing.pulling import downloading, range_journal, ranges
+    from deltacli.sharing.pulling import downloading, ranges
 
     for module, name, value in (
-        (ranges, "RANGE_BYTES", count),
-        (range_journal, "RANGE_BYTES", count),
+        (ranges, "_RANGE_BYTES", count),
         (downloading, "LEAST_BYTES", 3 * count),
     ):
         setattr(module, name, value)

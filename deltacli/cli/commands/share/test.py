@@ -84,7 +84,7 @@ def _choose_rules(run: Run, wanted: TestOptions) -> list[Rule]:
     """Return the selected rules. Raises UsageError where a pattern of --select matches none, or none is left."""
     from fnmatch import fnmatchcase
 
-    from deltacli.sharing.conformance.catalogue import conformance_rules
+    from deltacli.sharing.conformance.run import conformance_rules
 
     known = conformance_rules()
     for option, patterns in (("--select", wanted.select), ("--ignore", wanted.ignore)):
