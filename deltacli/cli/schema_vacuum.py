@@ -118,7 +118,7 @@ def _columns() -> list[Column[SchemaFile]]:
 
 
 def _style(file: SchemaFile) -> Style:
-    return Style.CHANGE if file.verdict is Verdict.UNREFERENCED else Style.PLAIN
+    return Style.CHANGED if file.verdict is Verdict.UNREFERENCED else Style.PLAIN
 
 
 def _size(file: SchemaFile) -> str:

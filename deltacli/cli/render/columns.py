@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from deltacli.cli.render.terminal.console import Canvas
-    from deltacli.cli.render.terminal.theme import Role
 
 Row = TypeVar("Row")
 
@@ -39,7 +38,7 @@ class Column(Generic[Row]):
     name: str
     value: Callable[[Row], object]
     text: Callable[[Row], str] | None = None
-    style: Callable[[Row], Style | Role] | None = None
+    style: Callable[[Row], Style] | None = None
     right: bool = False
     priority: int = 5
     least: int = 8

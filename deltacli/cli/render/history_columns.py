@@ -12,7 +12,6 @@ from deltacli.did_you_mean import nearest_name
 from deltacli.units import format_age, format_count, format_moment, format_size
 
 if TYPE_CHECKING:
-    from deltacli.cli.render.terminal.theme import Role
     from deltacli.operations.read.history import HistoryItem
 
 _NEARLY_THE_SAME = 0.8
@@ -58,7 +57,7 @@ def history_columns(now_ms: int, *, counts: bool) -> list[Column[HistoryLine]]:
         column("hasCommitInfo", **hidden),
         column("commitInfoTimestampMs", **hidden),
         column("inCommitTimestampMs", **hidden),
-        column("operation", text=_operation, style=_operation_role, priority=1, least=10),
+        column("operation", text=_operation, style=_operation_style, priority=1, least=10),
         column("operationParameters", text=_parameters, priority=6, least=20, title="parameters"),
         column("operationMetrics", text=_changes, priority=3, least=16, title="changes"),
     ]
@@ -115,10 +114,30 @@ def _operation(line: HistoryLine) -> str:
     return f"{line.item.operation} {str(mode).lower()}" if mode else line.item.operation
 
 
-def _operation_role(line: HistoryLine) -> Role:
-    from deltacli.cli.render.terminal.theme import role_of_operation
+def _operation_style(line: HistoryLine) -> Style:
+    """Return how an operation is shown, by what it does to a table; PLAIN for one that is not known."""
+    name = ((line.item.operation if line.item else None) or "").upper()
+    return next((style for style, prefixes in _OPERATIONS if name.startswith(prefixes)), Style.PLAIN)
 
-    return role_of_operation((line.item.operation if line.item else None) or "")
+
+_OPERATIONS: tuple[tuple[Style, tuple[str, ...]], ...] = (
+    (Style.MAINTENANCE, ("VACUUM", "OPTIMIZE", "REORG", "COMPACT", "CHECKPOINT", "CLUSTER", "LOG ", "FSCK")),
+    (
+        Style.SCHEMA_CHANGE,
+        (
+            *("ADD COLUMN", "CHANGE COLUMN", "RENAME COLUMN", "DROP COLUMN", "REPLACE COLUMN", "WIDEN", "ALTER"),
+            *("SET TBLPROPERTIES", "UNSET TBLPROPERTIES", "ADD FEATURE", "DROP FEATURE", "UPGRADE PROTOCOL"),
+            *("ADD CONSTRAINT", "DROP CONSTRAINT", "UPDATE COLUMN METADATA", "UPDATE SCHEMA", "DOMAIN METADATA"),
+            *("SET ", "UNSET ", "ADD PROPERTIES", "COMPUTE STATS"),
+        ),
+    ),
+    (Style.DELETES, ("DELETE", "TRUNCATE", "RESTORE", "DROP", "REMOVE")),
+    (
+        Style.WRITES,
+        ("WRITE", "STREAMING", "MERGE", "UPDATE", "COPY", "CREATE", "REPLACE", "CONVERT", "CLONE", "INSERT"),
+    ),
+)
+"""The first row with a prefix of the operation decides: `DROP COLUMN` changes the schema, `DROP` deletes."""
 
 
 def _parameters(line: HistoryLine) -> str:

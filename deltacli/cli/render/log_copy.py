@@ -47,7 +47,7 @@ def restore_result(plan: RestorePlan, *, dry_run: bool) -> Listing[dict[str, Any
         Section("table", [plan.table + ("" if plan.had_log else ", which has no log")]),
         Section("backup", [_backup(plan.backup, plan.listed)]),
         Section(add, list(_some(plan, Action.ADD)), Style.GOOD),
-        Section(replace, list(_some(plan, Action.REPLACE)) if plan.amount(Action.REPLACE).files else [], Style.CHANGE),
+        Section(replace, list(_some(plan, Action.REPLACE)) if plan.amount(Action.REPLACE).files else [], Style.CHANGED),
         Section("differ", [*_some(plan, Action.KEEP), "and stay as they are in the log"] if kept.files else []),
         Section("unchanged", [_text(plan.unchanged)]),
         Section("only in log", [_text(plan.only_in_log)] if plan.only_in_log.files else []),

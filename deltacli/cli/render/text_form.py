@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import Any, BinaryIO
 
 from deltacli.cli.render.columns import DRAWN_ROWS, GAP, Column, Row, exact_line, fit, pad
 from deltacli.cli.render.sections import Section
 from deltacli.cli.terminal.output import keep_heading
 from deltacli.cli.terminal.term import Style, Terminal, cells, encoded, shorten, visible
-
-if TYPE_CHECKING:
-    from deltacli.cli.render.terminal.theme import Role
 
 
 def write_sections(sink: BinaryIO, terminal: Terminal, sections: Sequence[Section]) -> None:
@@ -68,7 +65,7 @@ def write_table(
     for row, cells_of_row, remark in zip(rows, texts, notes, strict=True):
         if remark is not None:
             text = visible(remark) if terminal.width is None else shorten(visible(remark), terminal.width)
-            lines.append(terminal.paint(text, Style.CHANGE))
+            lines.append(terminal.paint(text, Style.CHANGED))
         else:
             lines.append(_line(terminal, chosen, widths, cells_of_row, row))
     if heading and terminal.width is not None:
@@ -100,15 +97,8 @@ def _line(
     parts = []
     for column, width, text in zip(columns, widths, texts, strict=True):
         padded = pad(text, width, right=column.right)
-        parts.append(_painted(terminal, padded, column.style(row)) if column.style and terminal.colour else padded)
+        parts.append(terminal.paint(padded, column.style(row)) if column.style and terminal.colour else padded)
     return GAP.join(parts).rstrip()
-
-
-def _painted(terminal: Terminal, text: str, style: Style | Role) -> str:
-    """Colour a text of a streamed table as the theme has it."""
-    from deltacli.cli.render.terminal.theme import style_of
-
-    return terminal.paint(text, style_of(style))
 
 
 def _natural_widths(columns: Sequence[Column[Any]], texts: Sequence[Sequence[str]]) -> list[int]:

@@ -28,16 +28,38 @@ class Cleaning(Enum):
 
 
 class Style(StrEnum):
-    """ANSI parameters of colours by meaning."""
+    """What a text on the screen is; the value is how that looks, in the words of rich. One look is one member.
 
-    PLAIN = ""
-    HEADING = "1"
-    QUIET = "2"
-    GOOD = "32"
-    CHANGE = "33"
-    REMOVAL = "31"
-    PROBLEM = "1;31"
-    NEXT = "1;36"
+    Only the 16 colours of the terminal are used, and of them only those that can be read on a light and on a dark
+    background: no blue, no white, no black, no bright variants.
+    """
+
+    PLAIN = "none"
+    PATH = PLAIN
+    HEADING = "bold"
+    LABEL = HEADING
+    QUIET = "dim"
+    TIME = QUIET
+    FRAME = QUIET
+    NULL = "dim italic"
+    PROBLEM = "bold red"
+    WARNING = "yellow"
+    MAINTENANCE = WARNING
+    CHANGED = WARNING
+    GOOD = "green"
+    WRITES = GOOD
+    ADDED = GOOD
+    REMOVED = "red"
+    DELETES = REMOVED
+    SCHEMA_CHANGE = "magenta"
+    NOTE = "cyan"
+    SIZE = NOTE
+    TYPE = NOTE
+    NEXT = "bold cyan"
+
+
+_ANSI = {"bold": 1, "dim": 2, "italic": 3, "red": 31, "green": 32, "yellow": 33, "magenta": 35, "cyan": 36}
+"""Word of a look -> parameter of the escape sequence."""
 
 
 class Terminal(NamedTuple):
@@ -57,7 +79,9 @@ class Terminal(NamedTuple):
 
     def paint(self, text: str, style: Style) -> str:
         """Return a text in the colour of a meaning, if colour is on."""
-        return f"\x1b[{style}m{text}\x1b[0m" if self.colour and style is not Style.PLAIN and text else text
+        if not self.colour or style is Style.PLAIN or not text:
+            return text
+        return f"\x1b[{';'.join(str(_ANSI[word]) for word in style.split())}m{text}\x1b[0m"
 
 
 def detect_terminal(colour: str, *, to_file: bool) -> Terminal:

@@ -27,9 +27,9 @@ _NEVER_CUT = 1 << 20
 _CHANGE_TYPE = "_change_type"
 _CHANGES = {
     "insert": Style.GOOD,
-    "delete": Style.REMOVAL,
-    "update_preimage": Style.CHANGE,
-    "update_postimage": Style.CHANGE,
+    "delete": Style.REMOVED,
+    "update_preimage": Style.CHANGED,
+    "update_postimage": Style.CHANGED,
 }
 
 

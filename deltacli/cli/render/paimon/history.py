@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from deltacli.operations.paimon.references import Usage
 
 _FEW = 3
-_STYLES = {Loss.LOSSLESS: Style.PLAIN, Loss.LOSSY: Style.CHANGE, Loss.REFUSED: Style.PROBLEM}
+_STYLES = {Loss.LOSSLESS: Style.PLAIN, Loss.LOSSY: Style.CHANGED, Loss.REFUSED: Style.PROBLEM}
 
 
 def paimon_history_columns(now_ms: int) -> list[Column[Event]]:

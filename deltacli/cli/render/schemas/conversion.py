@@ -80,10 +80,10 @@ def _lost(loss: ConversionLoss) -> str:
 
 
 def _style(loss: ConversionLoss) -> Style:
-    return Style.CHANGE if loss.is_lost else Style.PLAIN
+    return Style.CHANGED if loss.is_lost else Style.PLAIN
 
 
-_STYLES = {Loss.LOSSLESS: Style.PLAIN, Loss.LOSSY: Style.CHANGE, Loss.REFUSED: Style.PROBLEM}
+_STYLES = {Loss.LOSSLESS: Style.PLAIN, Loss.LOSSY: Style.CHANGED, Loss.REFUSED: Style.PROBLEM}
 
 
 def diff_result(found: SchemaDiff) -> Listing[Change]:

@@ -48,9 +48,9 @@ def _draw(profile: str, entries: Sequence[ListedEntry], canvas: Canvas) -> None:
     """Draw the names as a tree."""
     from rich.tree import Tree
 
-    from deltacli.cli.render.terminal.theme import Role
+    from deltacli.cli.terminal.term import Style
 
-    root = Tree(canvas.text(profile, Role.HEADING), guide_style=str(Role.FRAME))
+    root = Tree(canvas.text(profile, Style.HEADING), guide_style=str(Style.FRAME))
     branches: dict[tuple[str, ...], Tree] = {(): root}
     for entry in entries:
         path: tuple[str, ...] = ()
@@ -58,7 +58,7 @@ def _draw(profile: str, entries: Sequence[ListedEntry], canvas: Canvas) -> None:
             if name is None:
                 break
             if (*path, name) not in branches:
-                role = Role.TYPE if len(path) == 2 else Role.HEADING
-                branches[(*path, name)] = branches[path].add(canvas.text(name, role))
+                style = Style.TYPE if len(path) == 2 else Style.HEADING
+                branches[(*path, name)] = branches[path].add(canvas.text(name, style))
             path = (*path, name)
     canvas.draw(root)

@@ -7,12 +7,11 @@ Two functions draw most results without a change to their callers: `text_form.wr
 `text_form.write_sections`. For more than that:
 
     canvas = Canvas(sink, run.terminal)
-    canvas.draw(panel(canvas, "data", grid(canvas, [("files", "12"), ("size", canvas.text("3.2 GiB", Role.SIZE))])))
+    canvas.draw(panel(canvas, "data", grid(canvas, [("files", "12"), ("size", canvas.text("3.2 GiB", Style.SIZE))])))
 
-`theme.py`: `Role` says what a text is (an error, a path, an operation that deletes), and one table says how it looks.
-`role_of_operation` gives the role of an operation of the log.
+`Style` of `terminal/term.py` says what a text is (an error, a path, an operation that deletes) and how that looks.
 
-`console.py`: `Canvas(sink, terminal)` with `width`, `is_ascii`, `never_cuts`, `text(value, role)`, `joined(parts)` and
+`console.py`: `Canvas(sink, terminal)` with `width`, `is_ascii`, `never_cuts`, `text(value, style)`, `joined(parts)` and
 `draw(*renderables)`.
 
 `tables.py`: `draw_table` draws the `Column`s of `render/columns.py`; `matrix` draws a small table of texts.

@@ -12,10 +12,8 @@ from typing import TYPE_CHECKING, BinaryIO
 from rich.cells import cell_len, get_character_cell_size
 from rich.console import Console
 from rich.text import Text
-from rich.theme import Theme
 
-from deltacli.cli.render.terminal.theme import LOOKS, Role
-from deltacli.cli.terminal.term import Terminal, cells, encoded, for_screen, shorten
+from deltacli.cli.terminal.term import Style, Terminal, cells, encoded, for_screen, shorten
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -44,7 +42,6 @@ class Canvas:
             height=25,
             force_terminal=True,
             color_system="standard" if terminal.colour else None,
-            theme=Theme({str(role): look for role, look in LOOKS.items()}),
             markup=False,
             highlight=False,
             emoji=False,
@@ -52,11 +49,13 @@ class Canvas:
             _environ={},
         )
 
-    def text(self, value: str, role: Role = Role.PLAIN, *, folds: bool = True) -> Text:
+    def text(self, value: str, style: Style = Style.PLAIN, *, folds: bool = True) -> Text:
         """Return a text that shows every character of a value: control and direction characters as escapes, without
         UTF-8 all others, too. A text that does not fold is cut where there is no room.
         """
-        return Text(measured(self.plain(value)), str(role), overflow="fold" if folds else "ellipsis", no_wrap=not folds)
+        return Text(
+            measured(self.plain(value)), str(style), overflow="fold" if folds else "ellipsis", no_wrap=not folds
+        )
 
     def plain(self, value: str) -> str:
         """Return the characters that `text` shows: what is plain stays as it is."""
@@ -67,8 +66,8 @@ class Canvas:
             return safe.replace("…", "...").encode("ascii", "backslashreplace").decode("ascii")
         return safe.replace(_FILLER, "\\ufdd0")
 
-    def joined(self, parts: Iterable[str | Text | tuple[str, Role]], *, folds: bool = True) -> Text:
-        """Return one text made of parts, each with a role of its own."""
+    def joined(self, parts: Iterable[str | Text | tuple[str, Style]], *, folds: bool = True) -> Text:
+        """Return one text made of parts, each with a style of its own."""
         whole = self.text("", folds=folds)
         for part in parts:
             match part:
@@ -76,8 +75,8 @@ class Canvas:
                     whole.append_text(part)
                 case str():
                     whole.append_text(self.text(part))
-                case value, role:
-                    whole.append_text(self.text(value, role))
+                case value, style:
+                    whole.append_text(self.text(value, style))
         return whole
 
     def cut(self, text: str, width: int, *, keep_end: bool = False) -> str:

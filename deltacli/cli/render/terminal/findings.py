@@ -12,7 +12,6 @@ from rich.text import Text
 from deltacli.cli.render.terminal.console import Canvas
 from deltacli.cli.render.terminal.sections import grid
 from deltacli.cli.render.terminal.tables import matrix
-from deltacli.cli.render.terminal.theme import Role
 from deltacli.cli.render.validate.excerpt import Excerpt, ReadLine, excerpt_of
 from deltacli.cli.render.validate.findings import advice_of, values_of
 from deltacli.cli.render.validate.report import (
@@ -23,14 +22,14 @@ from deltacli.cli.render.validate.report import (
     worst_first,
 )
 from deltacli.cli.render.validate.verdict import TableVerdict, all_sentence, judge
-from deltacli.cli.terminal.term import cells
+from deltacli.cli.terminal.term import Style, cells
 from deltacli.delta.rules.framework.base import Finding, Severity
 from deltacli.units import format_count, plural
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-_ROLES = {Severity.ERROR: Role.ERROR, Severity.WARNING: Role.WARNING, Severity.INFO: Role.NOTE}
+_STYLES = {Severity.ERROR: Style.PROBLEM, Severity.WARNING: Style.WARNING, Severity.INFO: Style.NOTE}
 _INDENT = 4
 _MOST_LINES = 12
 """Lines of the log that are read for one run, each a request to a remote store."""
@@ -55,18 +54,18 @@ def draw_verdicts(canvas: Canvas, report: ValidationReport) -> None:
     judged = [(table, judge(table)) for table in report.tables]
     shown = [(table, verdict) for table, verdict in judged if verdict.risks or verdict.others]
     for table, verdict in shown or judged[: len(judged) == 1]:
-        canvas.draw(_headed(canvas, table.name, verdict.sentence, _role_of(verdict)))
+        canvas.draw(_headed(canvas, table.name, verdict.sentence, _style_of(verdict)))
     if len(judged) > 1:
-        role = Role.PLAIN if shown else Role.GOOD
-        canvas.draw(_headed(canvas, f"all {format_count(len(judged))} tables", all_sentence(report), role))
+        style = Style.PLAIN if shown else Style.GOOD
+        canvas.draw(_headed(canvas, f"all {format_count(len(judged))} tables", all_sentence(report), style))
 
 
-def _role_of(verdict: TableVerdict) -> Role:
-    return Role.ERROR if verdict.risks else Role.WARNING if verdict.others else Role.GOOD
+def _style_of(verdict: TableVerdict) -> Style:
+    return Style.PROBLEM if verdict.risks else Style.WARNING if verdict.others else Style.GOOD
 
 
-def _headed(canvas: Canvas, name: str, sentence: str, role: Role) -> Text:
-    return canvas.hanging(canvas.joined([(f"{name}:", Role.HEADING), " ", (sentence, role)]), _INDENT)
+def _headed(canvas: Canvas, name: str, sentence: str, style: Style) -> Text:
+    return canvas.hanging(canvas.joined([(f"{name}:", Style.HEADING), " ", (sentence, style)]), _INDENT)
 
 
 def draw_findings(canvas: Canvas, report: ValidationReport, view: FindingsView) -> None:
@@ -74,13 +73,13 @@ def draw_findings(canvas: Canvas, report: ValidationReport, view: FindingsView) 
     quotes = _Quotes(canvas, view.read_line)
     for table in report.tables:
         if len(report.tables) > 1 and (table.findings or table.suppressed or table.validation.not_checked):
-            canvas.draw(Text(""), canvas.hanging(canvas.text(table.name, Role.HEADING), _INDENT))
+            canvas.draw(Text(""), canvas.hanging(canvas.text(table.name, Style.HEADING), _INDENT))
         if view.by_path:
             _draw_by_path(canvas, table, view, quotes)
         else:
             _draw_by_rule(canvas, table, view, quotes)
         for sentence in table.validation.not_checked:
-            label = ("not checked: ", Role.WARNING)
+            label = ("not checked: ", Style.WARNING)
             canvas.draw(Text(""), canvas.hanging(canvas.joined([label, sentence]), _INDENT))
 
 
@@ -110,19 +109,21 @@ def quoted_line(canvas: Canvas, excerpt: Excerpt, finding: Finding) -> Text:
     bar = "| " if canvas.is_ascii else "│ "
     margin = f"{finding.place.line or 1} {bar}"
     if canvas.never_cuts:
-        return canvas.joined([(margin, Role.QUIET), (before, Role.QUIET), (field, Role.ERROR), (after, Role.QUIET)])
+        return canvas.joined(
+            [(margin, Style.QUIET), (before, Style.QUIET), (field, Style.PROBLEM), (after, Style.QUIET)]
+        )
     room = max(canvas.width - 2 * _INDENT - len(margin), 8)
     start, middle, end = (canvas.plain(part) for part in (before[-_CONTEXT:], field[:_CONTEXT], after[:_CONTEXT]))
     middle = canvas.cut(middle, room)
     if not field:
-        return canvas.joined([(margin, Role.QUIET), (canvas.cut(canvas.plain(before[:_CONTEXT]), room), Role.QUIET)])
+        return canvas.joined([(margin, Style.QUIET), (canvas.cut(canvas.plain(before[:_CONTEXT]), room), Style.QUIET)])
     beside = room - cells(middle)
     start = canvas.cut(start, max(beside // 2, beside - cells(end)), keep_end=True)
     end = canvas.cut(end, beside - cells(start))
-    quote = canvas.joined([(margin, Role.QUIET), (start, Role.QUIET), (middle, Role.ERROR), (end, Role.QUIET)])
+    quote = canvas.joined([(margin, Style.QUIET), (start, Style.QUIET), (middle, Style.PROBLEM), (end, Style.QUIET)])
     blank = " " * (len(margin) - 2) + bar + " " * cells(start)
     quote.append("\n").append_text(
-        canvas.joined([(blank, Role.QUIET), ("^" * max(cells(middle), 1), _ROLES[finding.severity])])
+        canvas.joined([(blank, Style.QUIET), ("^" * max(cells(middle), 1), _STYLES[finding.severity])])
     )
     quote.no_wrap = True
     return quote
@@ -133,8 +134,8 @@ def _draw_by_path(canvas: Canvas, table: CheckedTable, view: FindingsView, quote
     explained: set[str] = set()
     for finding in table.findings:
         head = [
-            (f"{SEVERITY_WORDS[finding.severity]}  ", _ROLES[finding.severity]),
-            (finding.rule.id, Role.HEADING),
+            (f"{SEVERITY_WORDS[finding.severity]}  ", _STYLES[finding.severity]),
+            (finding.rule.id, Style.HEADING),
         ]
         canvas.draw(*([] if view.brief else [Text("")]), canvas.hanging(canvas.joined(head), _INDENT))
         canvas.draw(*_block(canvas, table, finding, quotes if not view.brief else None))
@@ -142,7 +143,7 @@ def _draw_by_path(canvas: Canvas, table: CheckedTable, view: FindingsView, quote
             canvas.draw(_fix(canvas, finding))
             explained.add(finding.rule.id)
     for rule, count in table.suppressed.items():
-        canvas.draw(Text(""), canvas.hanging(canvas.joined([(rule, Role.HEADING), f"  {_not_shown(count)}"]), _INDENT))
+        canvas.draw(Text(""), canvas.hanging(canvas.joined([(rule, Style.HEADING), f"  {_not_shown(count)}"]), _INDENT))
 
 
 def _draw_by_rule(canvas: Canvas, table: CheckedTable, view: FindingsView, quotes: _Quotes) -> None:
@@ -155,12 +156,12 @@ def _draw_by_rule(canvas: Canvas, table: CheckedTable, view: FindingsView, quote
         remarks = [_count(group)] if len(group) > 1 else []
         if rule in left:
             remarks.append(_not_shown(left.pop(rule)))
-        head: list[tuple[str, Role]] = [(f"{SEVERITY_WORDS[severity]}  ", _ROLES[severity]), (rule, Role.HEADING)]
-        head += [(f"  {', '.join(remarks)}", Role.QUIET)] if remarks else []
+        head: list[tuple[str, Style]] = [(f"{SEVERITY_WORDS[severity]}  ", _STYLES[severity]), (rule, Style.HEADING)]
+        head += [(f"  {', '.join(remarks)}", Style.QUIET)] if remarks else []
         canvas.draw(Text(""), canvas.hanging(canvas.joined(head), _INDENT))
         _draw_group(canvas, table, group, quotes, brief=view.brief)
     for rule, count in left.items():
-        canvas.draw(Text(""), canvas.hanging(canvas.joined([(rule, Role.HEADING), f"  {_not_shown(count)}"]), _INDENT))
+        canvas.draw(Text(""), canvas.hanging(canvas.joined([(rule, Style.HEADING), f"  {_not_shown(count)}"]), _INDENT))
 
 
 def _not_shown(count: int) -> str:
@@ -206,7 +207,7 @@ def _others(canvas: Canvas, table: CheckedTable, first: Finding, others: Sequenc
     titles += (["for"] if has_key else []) + (["seen"] if has_seen else [])
     rows = [
         [
-            canvas.text(_where(finding, finding.place.path or table.name), Role.PATH),
+            canvas.text(_where(finding, finding.place.path or table.name), Style.PATH),
             *([canvas.text(finding.place.key or "")] if has_key else []),
             *([canvas.text(finding.seen or "")] if has_seen else []),
         ]
@@ -219,7 +220,7 @@ def _block(
     canvas: Canvas, table: CheckedTable, finding: Finding, quotes: _Quotes | None, *, quote: bool = True
 ) -> Iterator[RenderableType]:
     """Yield one finding: where it is, what it says, the line of the log, what was seen and what was expected."""
-    yield Padding(canvas.text(_where(finding, place_name(table, finding.place)), Role.PATH), (0, 0, 0, 2))
+    yield Padding(canvas.text(_where(finding, place_name(table, finding.place)), Style.PATH), (0, 0, 0, 2))
     inner: list[RenderableType] = [canvas.text(finding.message)]
     if quotes is not None:
         inner += quotes.of(table, finding) if quote else ()

@@ -13,8 +13,7 @@ from deltacli.cli.render.commit_metrics import Changes, changes_of
 from deltacli.cli.render.terminal.bars import sparkline, split_bar
 from deltacli.cli.render.terminal.console import Canvas
 from deltacli.cli.render.terminal.tables import draw_table
-from deltacli.cli.render.terminal.theme import Role
-from deltacli.cli.terminal.term import Terminal
+from deltacli.cli.terminal.term import Style, Terminal
 from deltacli.units import DAY_MS, format_count, format_moment
 
 if TYPE_CHECKING:
@@ -40,8 +39,8 @@ class Line(Protocol):
 
 AnyLine = TypeVar("AnyLine", bound=Line)
 
-Parts = Sequence[tuple[int, str, Role]]
-"""Numbers with their sign and role: `(3, "+", Role.ADDED)`."""
+Parts = Sequence[tuple[int, str, Style]]
+"""Numbers with their sign and style: `(3, "+", Style.ADDED)`."""
 
 
 def draw_history(
@@ -66,11 +65,11 @@ def commits_per_day(canvas: Canvas, times_ms: Sequence[int]) -> Text:
     most = f", at most {format_count(max(counts))}" if canvas.width >= _NARROW else ""
     return canvas.joined(
         [
-            ("commits per day" if days == 1 else f"commits per {format_count(days)} days", Role.LABEL),
+            ("commits per day" if days == 1 else f"commits per {format_count(days)} days", Style.LABEL),
             "  ",
             sparkline(canvas, counts),
             "  ",
-            (f"{span}{most}", Role.QUIET),
+            (f"{span}{most}", Style.QUIET),
         ]
     )
 
@@ -93,7 +92,7 @@ def _drawn_columns(
             case "addedFiles" | "removedFiles":
                 drawn.append(replace(column, least=len(column.heading())))
             case "age":
-                drawn.append(replace(column, style=lambda _: Role.TIME))
+                drawn.append(replace(column, style=lambda _: Style.TIME))
             case _:
                 drawn.append(column)
     return drawn
@@ -114,7 +113,7 @@ def _change_columns(canvas: Canvas, changes: Mapping[int, Changes], *, with_file
         return of(changes[line.item.version]) if line.item is not None else ()
 
     def bar(line: AnyLine, canvas: Canvas, width: int) -> Text:
-        amounts = [(number, role) for number, _, role in parts(line, _rows if has_rows else _files)]
+        amounts = [(number, style) for number, _, style in parts(line, _rows if has_rows else _files)]
         return split_bar(canvas, amounts, largest, width)
 
     return [
@@ -137,14 +136,14 @@ def _row_parts_sum(changes: Changes) -> int:
 
 
 def _files(changes: Changes) -> Parts:
-    return ((changes.files_added, "+", Role.ADDED), (changes.files_removed, "-", Role.REMOVED))
+    return ((changes.files_added, "+", Style.ADDED), (changes.files_removed, "-", Style.REMOVED))
 
 
 def _rows(changes: Changes) -> Parts:
     return (
-        (changes.rows_added, "+", Role.ADDED),
-        (changes.rows_updated, "~", Role.CHANGED),
-        (changes.rows_deleted, "-", Role.REMOVED),
+        (changes.rows_added, "+", Style.ADDED),
+        (changes.rows_updated, "~", Style.CHANGED),
+        (changes.rows_deleted, "-", Style.REMOVED),
     )
 
 
@@ -161,9 +160,9 @@ def _numbers(
         drawn = Text(no_wrap=True)
         if line.item is None:
             return drawn
-        for (number, sign, role), place in zip(of(changes[line.item.version]), places, strict=True):
+        for (number, sign, style), place in zip(of(changes[line.item.version]), places, strict=True):
             if place or number:
-                drawn.append((" " if drawn else "") + _signed(number, sign).rjust(place), str(role))
+                drawn.append((" " if drawn else "") + _signed(number, sign).rjust(place), str(style))
         return drawn
 
     return Column(

@@ -18,7 +18,7 @@ from deltacli.cli.render.terminal.plans import (
     version_strip,
 )
 from deltacli.cli.render.terminal.tables import matrix
-from deltacli.cli.render.terminal.theme import Role
+from deltacli.cli.terminal.term import Style
 from deltacli.units import format_count, format_size, plural, ranges_of
 
 if TYPE_CHECKING:
@@ -84,4 +84,4 @@ def _checkpoint_files(canvas: Canvas, result: CheckpointResult) -> list[list[str
 
 
 def _size(canvas: Canvas, size_bytes: int) -> Text:
-    return canvas.text(format_size(size_bytes), Role.SIZE)
+    return canvas.text(format_size(size_bytes), Style.SIZE)

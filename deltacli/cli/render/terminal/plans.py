@@ -10,7 +10,7 @@ from rich.text import Text
 from deltacli.cli.render.terminal.console import Canvas
 from deltacli.cli.render.terminal.sections import grid
 from deltacli.cli.render.terminal.tables import matrix
-from deltacli.cli.render.terminal.theme import Role, role_of
+from deltacli.cli.terminal.term import Style
 from deltacli.units import format_count, format_size
 
 if TYPE_CHECKING:
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
     from deltacli.cli.render.sections import Section
 
-_ACTIONS = {"delete": Role.REMOVED, "keep": Role.GOOD, "unrecognized": Role.WARNING}
+_ACTIONS = {"delete": Style.REMOVED, "keep": Style.GOOD, "unrecognized": Style.WARNING}
 _STRIP_CELLS = 60
 _CELLS_PER_VERSION = 3
-_MARKS = {Role.REMOVED: "░", Role.CHANGED: "▒", Role.ADDED: "█"}
-_ASCII_MARKS = {Role.REMOVED: "-", Role.CHANGED: "~", Role.ADDED: "+"}
+_MARKS = {Style.REMOVED: "░", Style.CHANGED: "▒", Style.ADDED: "█"}
+_ASCII_MARKS = {Style.REMOVED: "-", Style.CHANGED: "~", Style.ADDED: "+"}
 
 Spans = Sequence[tuple[int, int]]
 """Ranges of versions, both ends included."""
@@ -47,11 +47,11 @@ def plan_table(canvas: Canvas, rows: Sequence[PlanRow], remarks: str) -> Rendera
         size = "" if row.size_bytes is None else format_size(row.size_bytes)
         texts.append(
             [
-                canvas.text(action, _ACTIONS.get(row.action, Role.PLAIN)),
+                canvas.text(action, _ACTIONS.get(row.action, Style.PLAIN)),
                 row.kind,
                 "" if row.files is None else format_count(row.files),
-                canvas.text(size, Role.SIZE),
-                canvas.text(row.remark, Role.QUIET),
+                canvas.text(size, Style.SIZE),
+                canvas.text(row.remark, Style.QUIET),
             ]
         )
         previous = row.action
@@ -69,31 +69,31 @@ def version_strip(canvas: Canvas, first: int, last: int, lost: Spans, label_cell
     blocks = min(count, room)
     repeat = max(min(room // blocks, _CELLS_PER_VERSION), 1)
     marks = _ASCII_MARKS if canvas.is_ascii else _MARKS
-    drawn = canvas.joined([(f"{first:,} ", Role.QUIET)], folds=False)
+    drawn = canvas.joined([(f"{first:,} ", Style.QUIET)], folds=False)
     for block in range(blocks):
         start, end = first + count * block // blocks, first + count * (block + 1) // blocks
         missing = sum(max(min(end, to + 1) - max(start, begin), 0) for begin, to in lost)
-        role = Role.ADDED if not missing else Role.REMOVED if missing == end - start else Role.CHANGED
-        drawn.append(marks[role] * repeat, str(role))
-    return drawn.append_text(canvas.joined([(f" {last:,}", Role.QUIET)]))
+        style = Style.ADDED if not missing else Style.REMOVED if missing == end - start else Style.CHANGED
+        drawn.append(marks[style] * repeat, str(style))
+    return drawn.append_text(canvas.joined([(f" {last:,}", Style.QUIET)]))
 
 
 def refusal_rows(canvas: Canvas, refusals: Iterable[tuple[str, str, str | None]]) -> list[tuple[str, RenderableType]]:
     """Return rows of a grid: the message and the code of each refusal, and below it what overrides it."""
     rows: list[tuple[str, RenderableType]] = []
     for message, code, override in refusals:
-        parts = [(message, Role.ERROR)] + ([] if message.endswith("]") else [(f" [{code}]", Role.QUIET)])
+        parts = [(message, Style.PROBLEM)] + ([] if message.endswith("]") else [(f" [{code}]", Style.QUIET)])
         rows.append(("refused", canvas.joined(parts)))
         if override:
             label = "override: " if override.startswith("--") else "fix: "
-            rows.append(("", canvas.joined([label, (override, Role.NEXT)])))
+            rows.append(("", canvas.joined([label, (override, Style.NEXT)])))
     return rows
 
 
 def section_rows(canvas: Canvas, sections: Iterable[Section]) -> list[tuple[str, RenderableType]]:
     """Return rows of a grid: the lines of sections beside their labels."""
     return [
-        ("" if number else section.label, canvas.text(line, role_of(section.style)))
+        ("" if number else section.label, canvas.text(line, section.style))
         for section in sections
         for number, line in enumerate(section.lines)
     ]

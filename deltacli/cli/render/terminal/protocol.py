@@ -13,7 +13,7 @@ from deltacli.cli.render.terminal.console import Canvas
 from deltacli.cli.render.terminal.plans import draw_parts, refusal_rows, section_rows
 from deltacli.cli.render.terminal.sections import change
 from deltacli.cli.render.terminal.tables import matrix
-from deltacli.cli.render.terminal.theme import Role
+from deltacli.cli.terminal.term import Style
 from deltacli.delta.protocol.clients import ClientAccess, access_of
 from deltacli.typing import JsonObject
 
@@ -65,7 +65,7 @@ def draw_settings(canvas: Canvas, table: str, content: JsonObject, *, is_done: b
     before, after = content["protocolBefore"], content["protocolAfter"]
     parts: list[RenderableType | Grid] = [_chosen(canvas, sections, "table", "version")]
     if is_of_features:
-        rows = [[canvas.text(f"+{one['feature']}", Role.ADDED), one.get("neededBy", "")] for one in changes]
+        rows = [[canvas.text(f"+{one['feature']}", Style.ADDED), one.get("neededBy", "")] for one in changes]
         parts.append(matrix(canvas, ("feature", "needed by"), rows))
     else:
         rows = [[one["key"], change(canvas, one.get("before"), one.get("after"))] for one in changes]
@@ -99,10 +99,10 @@ def protocol_matrix(canvas: Canvas, before: JsonObject, after: JsonObject, added
 
 
 def _features_text(canvas: Canvas, names: Sequence[str], added: Sequence[str]) -> Text:
-    parts: list[tuple[str, Role]] = []
+    parts: list[tuple[str, Style]] = []
     for name in sorted(names):
-        parts += [(", ", Role.PLAIN)] if parts else []
-        parts.append((f"+{name}", Role.ADDED) if name in added else (name, Role.PLAIN))
+        parts += [(", ", Style.PLAIN)] if parts else []
+        parts.append((f"+{name}", Style.ADDED) if name in added else (name, Style.PLAIN))
     return canvas.joined(parts)
 
 
@@ -127,5 +127,5 @@ _WIDE = 110
 
 def _answer(canvas: Canvas, does: bool | None) -> Text:
     if does is None:
-        return canvas.text("unknown", Role.QUIET)
-    return canvas.text("yes", Role.GOOD) if does else canvas.text("no", Role.ERROR)
+        return canvas.text("unknown", Style.QUIET)
+    return canvas.text("yes", Style.GOOD) if does else canvas.text("no", Style.PROBLEM)

@@ -9,7 +9,7 @@ from rich.tree import Tree
 
 from deltacli.cli.render.column_mapping import mapping_of
 from deltacli.cli.render.terminal.console import Canvas
-from deltacli.cli.render.terminal.theme import Role
+from deltacli.cli.terminal.term import Style
 from deltacli.delta.schema.types import StructField, simple_name, walk
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def schema_drawing(canvas: Canvas, snapshot: Snapshot, *, with_mapping: bool) -> Tree:
     """Return the schema of a snapshot as a tree, with ids and physical names where `with_mapping`."""
     partitions = set(snapshot.metadata.partition_columns)
-    root = Tree(canvas.text("root", Role.HEADING), guide_style=str(Role.FRAME))
+    root = Tree(canvas.text("root", Style.HEADING), guide_style=str(Style.FRAME))
     path = [root]
     for depth, field in walk(snapshot.schema):
         is_partition = depth == 0 and field.name in partitions
@@ -32,12 +32,12 @@ def _field(canvas: Canvas, field: StructField, *, is_partition: bool, with_mappi
     comment, mapping = field.metadata.get("comment"), mapping_of(field) if with_mapping else None
     return canvas.joined(
         [
-            (field.name, Role.HEADING),
+            (field.name, Style.HEADING),
             ": ",
-            (simple_name(field.data_type), Role.TYPE),
-            "" if field.nullable else (" not null", Role.WARNING),
-            ("  (partition)", Role.GOOD) if is_partition else "",
-            (f"  [{mapping}]", Role.QUIET) if mapping is not None else "",
-            (f"  -- {comment}", Role.QUIET) if comment else "",
+            (simple_name(field.data_type), Style.TYPE),
+            "" if field.nullable else (" not null", Style.WARNING),
+            ("  (partition)", Style.GOOD) if is_partition else "",
+            (f"  [{mapping}]", Style.QUIET) if mapping is not None else "",
+            (f"  -- {comment}", Style.QUIET) if comment else "",
         ]
     )

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from deltacli.cli.render.terminal.console import Canvas
-from deltacli.cli.render.terminal.theme import Role, role_of
+from deltacli.cli.terminal.term import Style
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -26,7 +26,7 @@ def grid(
 ) -> RenderableType:
     """Return values beside their labels, each folded below itself: a label of "" goes on with the one above."""
     lines = [
-        (canvas.text(label, Role.LABEL, folds=False), canvas.text(value) if isinstance(value, str) else value)
+        (canvas.text(label, Style.LABEL, folds=False), canvas.text(value) if isinstance(value, str) else value)
         for label, value in rows
     ]
     room = canvas.width if width is None else width
@@ -51,16 +51,16 @@ def _stacked(rows: Sequence[tuple[Text, RenderableType]]) -> Iterable[Renderable
         yield Padding(value, (0, 0, 0, 2))
 
 
-def panel(canvas: Canvas, title: str, *content: RenderableType, role: Role = Role.FRAME) -> RenderableType:
+def panel(canvas: Canvas, title: str, *content: RenderableType, style: Style = Style.FRAME) -> RenderableType:
     """Return a box with a title around its content, as wide as the screen up to a limit."""
     from rich import box
     from rich.panel import Panel
 
     return Panel(
         Group(*content),
-        title=canvas.text(title, Role.HEADING, folds=False),
+        title=canvas.text(title, Style.HEADING, folds=False),
         title_align="left",
-        border_style=str(role),
+        border_style=str(style),
         box=box.ASCII if canvas.is_ascii else box.ROUNDED,
         padding=(0, 1),
         width=min(canvas.width, PANEL_WIDTH),
@@ -76,9 +76,9 @@ def change(canvas: Canvas, before: str | None, after: str | None) -> Text:
     absent = "(not set)"
     return canvas.joined(
         [
-            (absent if before is None else before, Role.QUIET if before is None else Role.REMOVED),
+            (absent if before is None else before, Style.QUIET if before is None else Style.REMOVED),
             " -> " if canvas.is_ascii else " → ",
-            (absent if after is None else after, Role.QUIET if after is None else Role.ADDED),
+            (absent if after is None else after, Style.QUIET if after is None else Style.ADDED),
         ]
     )
 
@@ -86,7 +86,7 @@ def change(canvas: Canvas, before: str | None, after: str | None) -> Text:
 def draw_sections(canvas: Canvas, sections: Sequence[Section]) -> None:
     """Draw sections as a grid: lines are folded, none is cut."""
     rows = [
-        ("" if number else section.label, canvas.text(line, role_of(section.style)))
+        ("" if number else section.label, canvas.text(line, section.style))
         for section in sections
         for number, line in enumerate(section.lines)
     ]

@@ -13,8 +13,7 @@ from deltacli.cli.render.terminal.bars import bar
 from deltacli.cli.render.terminal.console import Canvas
 from deltacli.cli.render.terminal.sections import PANEL_WIDTH, grid, panel
 from deltacli.cli.render.terminal.tables import matrix
-from deltacli.cli.render.terminal.theme import Role, role_of
-from deltacli.cli.terminal.term import Terminal
+from deltacli.cli.terminal.term import Style, Terminal
 from deltacli.delta.protocol.read_property import DEFAULT_CHECKPOINT_INTERVAL, parse_integer
 from deltacli.units import format_count, format_size, plural
 
@@ -56,7 +55,7 @@ def draw_snapshot(sink: BinaryIO, terminal: Terminal, summary: SnapshotSummary, 
         if title == "data" and layout is not None:
             content += _layout_parts(canvas, layout)
         if content:
-            canvas.draw(panel(canvas, title, *content, role=Role.ERROR if title == "problems" else Role.FRAME))
+            canvas.draw(panel(canvas, title, *content, style=Style.PROBLEM if title == "problems" else Style.FRAME))
 
 
 def _rows(canvas: Canvas, section: Section) -> Iterator[Row]:
@@ -71,7 +70,7 @@ def _rows(canvas: Canvas, section: Section) -> Iterator[Row]:
             yield f"features {use}", canvas.text(names.strip())
         return
     for number, line in enumerate(section.lines):
-        yield "" if number else section.label, canvas.text(line, role_of(section.style))
+        yield "" if number else section.label, canvas.text(line, section.style)
 
 
 def _checkpoint_rows(canvas: Canvas, summary: SnapshotSummary) -> Iterator[Row]:
@@ -88,7 +87,7 @@ def _checkpoint_rows(canvas: Canvas, summary: SnapshotSummary) -> Iterator[Row]:
         text = "at this version"
     is_late = behind > 2 * interval
     usual = f" (delta.checkpointInterval is {format_count(interval)})" if is_late else ""
-    yield "checkpoint", canvas.text(text + usual, Role.WARNING if is_late else Role.PLAIN)
+    yield "checkpoint", canvas.text(text + usual, Style.WARNING if is_late else Style.PLAIN)
 
 
 def _layout_parts(canvas: Canvas, layout: FileLayout) -> Iterator[RenderableType]:
@@ -99,7 +98,7 @@ def _layout_parts(canvas: Canvas, layout: FileLayout) -> Iterator[RenderableType
     yield Text("")
     yield matrix(canvas, ("file size", "files", ""), _histogram(canvas, classes), right=(1,))
     if (remark := _small_files(layout, total)) is not None:
-        yield canvas.text(remark, Role.WARNING)
+        yield canvas.text(remark, Style.WARNING)
     if layout.partition_bytes:
         count = len(layout.partition_bytes)
         title = "partition" if count <= _PARTITIONS else f"largest of {plural(count, 'partition')}"
@@ -128,7 +127,7 @@ def _partitions(canvas: Canvas, layout: FileLayout) -> Iterator[Sequence[str | T
     largest = max(size for _, _, size in shown)
     for name, files, size in shown:
         drawn = bar(canvas, size, largest, _bar_cells(canvas))
-        yield canvas.text(name, Role.PATH), format_count(files), canvas.text(format_size(size), Role.SIZE), drawn
+        yield canvas.text(name, Style.PATH), format_count(files), canvas.text(format_size(size), Style.SIZE), drawn
 
 
 def _bar_cells(canvas: Canvas) -> int:

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from deltacli.cli.render.columns import GAP, Column, Row, fit, spread, with_values
 from deltacli.cli.render.terminal.console import Canvas, measured
-from deltacli.cli.render.terminal.theme import Role, role_of
+from deltacli.cli.terminal.term import Style
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -85,7 +85,7 @@ def _table(canvas: Canvas, columns: Sequence[Column[Any]], widths: Sequence[int]
         padding=(0, 1, 0, 0),
         show_header=heading,
         header_style="",
-        border_style=str(Role.FRAME),
+        border_style=str(Style.FRAME),
     )
     for column, width in zip(columns, widths, strict=True):
         is_whole = not column.folds and not canvas.never_cuts
@@ -105,9 +105,9 @@ def _title_cells(column: Column[Any]) -> int:
 
 def _title(canvas: Canvas, column: Column[Any], width: int) -> Text:
     """The name of a column, and below it what its values are."""
-    title = (canvas.cut(column.heading(), width), Role.HEADING)
-    kind = (canvas.cut(column.below_heading(), width), Role.TYPE)
-    below: tuple[Text | tuple[str, Role], ...] = (Text("\n"), kind) if column.subtitle else ()
+    title = (canvas.cut(column.heading(), width), Style.HEADING)
+    kind = (canvas.cut(column.below_heading(), width), Style.TYPE)
+    below: tuple[Text | tuple[str, Style], ...] = (Text("\n"), kind) if column.subtitle else ()
     return canvas.joined([title, *below], folds=False)
 
 
@@ -115,16 +115,16 @@ def _cell(canvas: Canvas, column: Column[Row], row: Row, value: str, width: int)
     if column.picture is not None:
         return column.picture(row, canvas, width)
     folds = column.folds or canvas.never_cuts
-    role = role_of(column.style(row)) if column.style else Role.PLAIN
+    style = column.style(row) if column.style else Style.PLAIN
     shown = value if folds else canvas.cut(value, width, keep_end=column.keep_end)
-    return Text(measured(shown), str(role), overflow="fold" if folds else "ellipsis", no_wrap=not folds)
+    return Text(measured(shown), str(style), overflow="fold" if folds else "ellipsis", no_wrap=not folds)
 
 
 def _gap(canvas: Canvas, remark: str) -> RenderableType:
     from rich.rule import Rule
 
     mark = "-" if canvas.is_ascii else "─"
-    return Rule(canvas.text(remark.strip(), Role.ERROR, folds=False), characters=mark, style=str(Role.DELETES))
+    return Rule(canvas.text(remark.strip(), Style.PROBLEM, folds=False), characters=mark, style=str(Style.DELETES))
 
 
 def matrix(
@@ -140,12 +140,12 @@ def matrix(
         show_edge=False,
         pad_edge=False,
         padding=(0, 1, 0, 0),
-        header_style=str(Role.HEADING),
-        border_style=str(Role.FRAME),
+        header_style=str(Style.HEADING),
+        border_style=str(Style.FRAME),
     )
     for index, title in enumerate(titles):
         table.add_column(
-            canvas.text(title, Role.HEADING, folds=False),
+            canvas.text(title, Style.HEADING, folds=False),
             justify="right" if index in right else "left",
             overflow="fold",
             no_wrap=index in right,

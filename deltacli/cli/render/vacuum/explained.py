@@ -11,7 +11,7 @@ from deltacli.units import format_moment
 if TYPE_CHECKING:
     from deltacli.operations.vacuum.explain import ExplainedCommit, Explanation
 
-_VERDICTS = {"goes": ("delete", Style.REMOVAL), "kept": ("keep", Style.GOOD)}
+_VERDICTS = {"goes": ("delete", Style.REMOVED), "kept": ("keep", Style.GOOD)}
 """Verdict in documents -> the word that people read, and its look."""
 
 

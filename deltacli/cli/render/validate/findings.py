@@ -19,7 +19,7 @@ from deltacli.cli.terminal.term import Style, Terminal, encoded, for_screen, vis
 from deltacli.delta.rules.framework.base import Finding, Fix, Rule, Severity
 from deltacli.units import format_count, plural
 
-_STYLES = {Severity.ERROR: Style.PROBLEM, Severity.WARNING: Style.CHANGE, Severity.INFO: Style.QUIET}
+_STYLES = {Severity.ERROR: Style.PROBLEM, Severity.WARNING: Style.CHANGED, Severity.INFO: Style.QUIET}
 
 
 def write_text(sink: BinaryIO, terminal: Terminal, report: ValidationReport, *, brief: bool) -> None:

@@ -19,7 +19,7 @@ from deltacli.delta.rules.framework.base import Rule, Severity
 from deltacli.errors import UsageError
 from deltacli.typing import Json
 
-_STYLES = {Severity.ERROR: Style.PROBLEM, Severity.WARNING: Style.CHANGE, Severity.INFO: Style.QUIET}
+_STYLES = {Severity.ERROR: Style.PROBLEM, Severity.WARNING: Style.CHANGED, Severity.INFO: Style.QUIET}
 
 
 @dataclass
