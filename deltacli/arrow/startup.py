@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from importlib.util import find_spec
 
 _LEFT_OUT = ("numpy", "dateutil", "pytz")
 
@@ -16,17 +15,16 @@ def skip_optional_packages() -> None:
     take longer than the command.
     """
     for name in _LEFT_OUT:
-        if name == "numpy" or find_spec(name) is None:
-            sys.modules.setdefault(name, None)  # type: ignore[arg-type]  # None makes the import fail at once
+        sys.modules.setdefault(name, None)  # type: ignore[arg-type]  # None makes the import fail at once
     sys.meta_path.insert(0, _NoPandas)
 
 
-def allow_optional_packages() -> None:
-    """Undo `skip_optional_packages`, for a library that needs them."""
-    for name in _LEFT_OUT:
+def allow_optional_packages(*names: str) -> None:
+    """Undo `skip_optional_packages` for some packages, or for all, for a library that needs them."""
+    for name in names or _LEFT_OUT:
         if sys.modules.get(name, True) is None:
             del sys.modules[name]
-    if _NoPandas in sys.meta_path:
+    if not names and _NoPandas in sys.meta_path:
         sys.meta_path.remove(_NoPandas)
 
 

@@ -17,6 +17,7 @@ from threading import Lock
 from typing import Any, NoReturn, TypeVar
 from urllib.parse import urlsplit
 
+from deltacli.arrow.startup import allow_optional_packages
 from deltacli.errors import FileMissing, UsageError
 from deltacli.storage.base import (
     PARALLEL_READS,
@@ -31,7 +32,14 @@ from deltacli.storage.base import (
     no_atomic_create,
 )
 from deltacli.storage.object_reader import ObjectReader
-from deltacli.storage.remote_faults import Connect, endpoint_of, passing, require_endpoint, translate
+from deltacli.storage.remote_faults import (
+    Connect,
+    endpoint_of,
+    passing,
+    require_endpoint,
+    scheme_unavailable,
+    translate,
+)
 from deltacli.storage.retry import Retry
 from deltacli.storage.secrets import remember_secrets, without_secrets
 
@@ -41,20 +49,6 @@ _READ_AHEAD_BYTES = 1 << 20
 _HADOOP = frozenset({"hdfs", "arrow_hdfs"})
 _UNLOADABLE = re.compile(r"Unable to load (lib\w+)")
 """What libraries print every searched path for, or a stack trace of Java."""
-
-EXTRAS = {
-    "s3": "s3",
-    "s3a": "s3",
-    "s3n": "s3",
-    "gs": "gcs",
-    "gcs": "gcs",
-    "abfs": "azure",
-    "abfss": "azure",
-    "az": "azure",
-    "wasb": "azure",
-    "wasbs": "azure",
-}
-"""Scheme -> the extra of this package that it needs."""
 
 
 class RemoteStorage:
@@ -71,6 +65,7 @@ class RemoteStorage:
         retry: Retry | None = None,
         connect: Connect = socket.create_connection,
     ) -> None:
+        allow_optional_packages("dateutil")
         import fsspec
 
         remember_secrets({**options, "uri": uri})
@@ -272,25 +267,6 @@ def _modified_ms(entry: Mapping[str, Any]) -> int:
         if isinstance(value, int | float):
             return int(value * 1000)
     return 0
-
-
-def scheme_unavailable(scheme: str) -> UsageError:
-    """Return the error for an unknown scheme, or one whose extra is not installed."""
-    if scheme in EXTRAS:
-        extra = EXTRAS[scheme]
-        return UsageError(
-            f"{scheme}:// needs the extra {extra!r}, which is not installed",
-            code="usage.missing-extra",
-            hint=f"pip install 'deltacli[{extra}]'",
-        )
-    return UsageError(
-        f"the scheme {scheme}:// is not supported",
-        code="usage.scheme",
-        facts={
-            "supported": "a path, file://, memory://, s3://, gs://, abfss://, az://, "
-            "or any scheme with an installed file system of fsspec"
-        },
-    )
 
 
 def require_hadoop(scheme: str, environment: Mapping[str, str] = os.environ) -> None:

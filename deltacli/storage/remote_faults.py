@@ -8,10 +8,12 @@ import errno
 import os
 import socket
 from collections.abc import Callable, Iterator, Mapping
+from importlib import import_module
 from typing import Any
 from urllib.parse import urlsplit
 
-from deltacli.errors import CredentialsMissing, FileMissing, PermissionRefused, StorageFailed
+from deltacli.arrow.startup import allow_optional_packages
+from deltacli.errors import CredentialsMissing, FileMissing, PermissionRefused, StorageFailed, UsageError
 from deltacli.storage.retry import PASSING_STATUS, tried
 from deltacli.storage.secrets import StoreFault
 
@@ -137,3 +139,47 @@ def _status(fault: BaseException) -> int | None:
         if isinstance(value, int | str) and str(value).isdecimal():
             return int(value)
     return None
+
+
+_EXTRAS = {
+    "s3": "s3",
+    "s3a": "s3",
+    "s3n": "s3",
+    "gs": "gcs",
+    "gcs": "gcs",
+    "abfs": "azure",
+    "abfss": "azure",
+    "az": "azure",
+    "wasb": "azure",
+    "wasbs": "azure",
+}
+"""Scheme -> the extra of this package that it needs."""
+
+
+def require_libraries(scheme: str, *modules: str) -> None:
+    """Import libraries of a scheme's extra. Raises UsageError unless they are installed."""
+    allow_optional_packages("dateutil")  # botocore needs it
+    try:
+        for name in modules:
+            import_module(name)
+    except ImportError as fault:
+        raise scheme_unavailable(scheme) from fault
+
+
+def scheme_unavailable(scheme: str) -> UsageError:
+    """Return the error for an unknown scheme, or one whose extra is not installed."""
+    if scheme in _EXTRAS:
+        extra = _EXTRAS[scheme]
+        return UsageError(
+            f"{scheme}:// needs the extra {extra!r}, which is not installed",
+            code="usage.missing-extra",
+            hint=f"pip install 'deltacli[{extra}]'",
+        )
+    return UsageError(
+        f"the scheme {scheme}:// is not supported",
+        code="usage.scheme",
+        facts={
+            "supported": "a path, file://, memory://, s3://, gs://, abfss://, az://, "
+            "or any scheme with an installed file system of fsspec"
+        },
+    )

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from deltacli.storage.azure.address import read_address
 from deltacli.storage.azure.options import read_options
 from deltacli.storage.objects.store import ObjectStorage
+from deltacli.storage.remote_faults import require_libraries
 from deltacli.storage.retry import Retry
 
 
@@ -15,19 +16,13 @@ def open_azure(uri: str, options: Mapping[str, str], *, retry: Retry | None = No
     address = read_address(uri)
     read = read_options(options, address)
     scheme = uri.partition("://")[0]
-    try:
-        import urllib3  # noqa: F401
+    require_libraries(scheme, "urllib3")
+    from deltacli.storage.azure.calls import AzureCalls
+    from deltacli.storage.azure.credentials import AzureCredentials
 
-        from deltacli.storage.azure.calls import AzureCalls
-        from deltacli.storage.azure.credentials import AzureCredentials
-
-        credentials = AzureCredentials(read, address.uri)
-        if credentials.needs_library:
-            import azure.identity  # noqa: F401
-    except ImportError as fault:
-        from deltacli.storage.remote import scheme_unavailable
-
-        raise scheme_unavailable(scheme) from fault
+    credentials = AzureCredentials(read, address.uri)
+    if credentials.needs_library:
+        require_libraries(scheme, "azure.identity")
     policy = retry or Retry()
     calls = AzureCalls(address.container, read, credentials, policy)
     aliases = address.aliases(read.account, read.suffix)

@@ -9,10 +9,12 @@ from deltacli.errors import UsageError
 from deltacli.hints import parameter
 from deltacli.storage.gcs.options import read_options
 from deltacli.storage.objects.store import ObjectStorage
+from deltacli.storage.remote_faults import require_libraries
 from deltacli.storage.retry import Retry
 
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]")
 _SCHEMES = ("gs", "gcs")
+LIBRARIES = ("urllib3", "google.auth.transport.requests")
 
 
 def open_gcs(uri: str, options: Mapping[str, str], *, retry: Retry | None = None) -> ObjectStorage:
@@ -29,7 +31,7 @@ def open_gcs(uri: str, options: Mapping[str, str], *, retry: Retry | None = None
     if not _BUCKET.fullmatch(bucket):
         raise UsageError(f"{uri} does not name a bucket", code="usage.table", hint="gs://BUCKET/PATH")
     read = read_options(options)
-    require_library(scheme, is_anonymous=read.anonymous)
+    require_libraries(scheme, *(LIBRARIES[:1] if read.anonymous else LIBRARIES))
     from deltacli.storage.gcs.calls import GcsCalls
     from deltacli.storage.gcs.credentials import GcsCredentials
 
@@ -37,16 +39,3 @@ def open_gcs(uri: str, options: Mapping[str, str], *, retry: Retry | None = None
     calls = GcsCalls(bucket, read, GcsCredentials(read, uri), policy)
     aliases = tuple(f"{other}://{rest}" for other in _SCHEMES if other != scheme)
     return ObjectStorage(uri, root, calls, aliases=aliases, retry=policy)
-
-
-def require_library(scheme: str, *, is_anonymous: bool = False) -> None:
-    """Raise UsageError unless the extra is installed. Anonymous requests need no library for credentials."""
-    try:
-        import urllib3  # noqa: F401
-
-        if not is_anonymous:
-            import google.auth.transport.requests  # noqa: F401
-    except ImportError as fault:
-        from deltacli.storage.remote import scheme_unavailable
-
-        raise scheme_unavailable(scheme) from fault

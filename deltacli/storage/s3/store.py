@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from deltacli.errors import UsageError
 from deltacli.storage.objects.store import ObjectStorage
+from deltacli.storage.remote_faults import require_libraries
 from deltacli.storage.retry import Retry
 from deltacli.storage.s3.calls import S3Calls
 from deltacli.storage.s3.options import read_options
@@ -19,12 +20,7 @@ def open_s3(uri: str, options: Mapping[str, str], *, retry: Retry | None = None)
     """Return the store of a URI whose scheme is `s3`, `s3a` or `s3n`. Raises UsageError."""
     uri = uri.rstrip("/")
     scheme, _, rest = uri.partition("://")
-    try:
-        import botocore.session  # noqa: F401
-    except ImportError as fault:
-        from deltacli.storage.remote import scheme_unavailable
-
-        raise scheme_unavailable(scheme) from fault
+    require_libraries(scheme, "botocore.session")
     bucket, _, root = rest.partition("/")
     if "@" in bucket:
         raise UsageError(

@@ -8,7 +8,8 @@ from urllib.parse import quote
 
 from deltacli.storage.gcs.credentials import GcsCredentials, missing_credentials, request_of
 from deltacli.storage.gcs.options import read_options
-from deltacli.storage.gcs.store import require_library
+from deltacli.storage.gcs.store import LIBRARIES
+from deltacli.storage.remote_faults import require_libraries
 from deltacli.storage.secrets import remember_secrets
 from deltacli.storage.signing.values import BlobSigner, CannotSign, GcsSigning, GcsSource, HmacCredential, ObjectAddress
 
@@ -31,7 +32,7 @@ def gcs_source(uri: str, options: Mapping[str, str]) -> GcsSource:
     read = read_options(others)
     if read.anonymous:
         raise CannotSign("its requests are anonymous")
-    require_library(uri.partition("://")[0])
+    require_libraries(uri.partition("://")[0], *LIBRARIES)
     signer = _signer(uri, GcsCredentials(read, uri))
     return lambda: GcsSigning(address, signer)
 

@@ -9,6 +9,7 @@ from typing import Any
 from urllib.parse import parse_qs, quote, urlsplit
 
 from deltacli.errors import CredentialsMissing
+from deltacli.storage.remote_faults import require_libraries
 from deltacli.storage.s3.options import S3Options, make_client, make_session, read_options
 from deltacli.storage.signing.values import CannotSign, HmacCredential, ObjectAddress, S3Signing
 
@@ -18,12 +19,7 @@ _KEY_NAMES = ("aws_access_key_id", "aws_secret_access_key", "aws_session_token")
 
 def s3_source(uri: str, options: Mapping[str, str]) -> S3SigningSource:
     """Return the source of signatures for a location. Raises CannotSign for anonymous access, UsageError."""
-    try:
-        import botocore.session  # noqa: F401
-    except ImportError as fault:
-        from deltacli.storage.remote import scheme_unavailable
-
-        raise scheme_unavailable(uri.partition("://")[0]) from fault
+    require_libraries(uri.partition("://")[0], "botocore.session")
     read = read_options(options)
     if read.anonymous:
         raise CannotSign("its requests are anonymous (storage option anon)")
