@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, NamedTuple, Protocol, Self, runtime_checkable
 
@@ -79,18 +78,30 @@ def is_flat_level(depth: int, directories: int) -> bool:
     return depth >= _LEVELS or (depth > 0 and directories >= PARALLEL_READS)
 
 
-@dataclass(frozen=True, slots=True)
-class Created:
+class _Known:
+    """An outcome without facts: any two of one class are equal."""
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self)
+
+    def __hash__(self) -> int:
+        return hash(type(self))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
+
+
+class Created(_Known):
     """The file was absent and now exists, complete and durable."""
 
 
-@dataclass(frozen=True, slots=True)
-class Existed:
+class Existed(_Known):
     """The name already exists; nothing was changed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Unknown:
+class Unknown(NamedTuple):
     """The file may exist, complete, or not at all: read it back to find out."""
 
     cause: str
@@ -99,22 +110,19 @@ class Unknown:
 Creation = Created | Existed | Unknown
 
 
-@dataclass(frozen=True, slots=True)
-class Deleted:
+class Deleted(_Known):
     """The file is deleted. Some stores also return this for a file that never existed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Missing:
+class Missing(_Known):
     """There was no such file, which counts as deleted."""
 
 
-@dataclass(frozen=True, slots=True)
-class Failed:
+class Failed(NamedTuple):
     """The file exists, or may exist. `denied` is the error where permission is missing."""
 
     reason: str
-    denied: PermissionRefused | None = field(default=None, compare=False, repr=False)
+    denied: PermissionRefused | None = None
 
 
 Deletion = Deleted | Missing | Failed

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from deltacli.errors import Unreadable
 from deltacli.hints import command
 from deltacli.typing import Json, JsonObject
 
 
-@dataclass(frozen=True, slots=True)
-class PrimitiveType:
+class PrimitiveType(NamedTuple):
     """A type without parts, by its name in the schema: `long`, `decimal(10,2)`, `timestamp_ntz`. Unrecognized names are
     kept.
     """
@@ -21,21 +19,18 @@ class PrimitiveType:
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class ArrayType:
+class ArrayType(NamedTuple):
     element: DataType
     contains_null: bool
 
 
-@dataclass(frozen=True, slots=True)
-class MapType:
+class MapType(NamedTuple):
     key: DataType
     value: DataType
     value_contains_null: bool
 
 
-@dataclass(frozen=True, slots=True)
-class StructField:
+class StructField(NamedTuple):
     """One column or nested field; `metadata` is verbatim."""
 
     name: str
@@ -44,8 +39,7 @@ class StructField:
     metadata: JsonObject
 
 
-@dataclass(frozen=True, slots=True)
-class StructType:
+class StructType(NamedTuple):
     fields: tuple[StructField, ...]
 
 
