@@ -456,11 +456,10 @@ class LogInspector:
             self._collector.take([FILE_UNREADABLE.at(place, f"{name} cannot be read: {fault.message}")])
 
     def _take_compactions(self) -> None:
-        if not self._collector.looks_at(CompactionView):
+        compacted = [file for file in self._log.files if file.path.kind is LogFileKind.COMPACTED_COMMIT]
+        if not compacted or not self._collector.looks_at(CompactionView):
             return
-        for file in self._log.files:
-            if file.path.kind is not LogFileKind.COMPACTED_COMMIT:
-                continue
+        for file in compacted:
             with self._guarded(file.name, file.path.last_version):
                 scanned = self._reader.scan([file])[file.name]
                 if isinstance(scanned, FAULTS):

@@ -7,8 +7,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from deltacli.arrow import compute as pc
+from deltacli.delta.rules.files.storage import FILE_MISSING, file_missing
 from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Severity
-from deltacli.delta.rules.framework.file_views import FileFaultView, FootersView
+from deltacli.delta.rules.framework.file_views import VANISHED, FileFaultView, FootersView
 
 AREA = Area("data_files")
 
@@ -47,6 +48,13 @@ def files_that_are_no_parquet(view: FileFaultView) -> Iterator[Finding]:
     if view.fault.code == NOT_PARQUET.id:
         message = f"{view.place.key} is not a Parquet file: {view.fault.message}"
         yield NOT_PARQUET.at(view.place, message, seen=view.fault.seen)
+
+
+@AREA.check(FileFaultView, FILE_MISSING)
+def files_that_vanished(view: FileFaultView) -> Iterator[Finding]:
+    """A file that was deleted after the listing: the comparison with the listing has seen it."""
+    if view.fault.code == VANISHED:
+        yield file_missing(view.place)
 
 
 @AREA.check(FootersView, ROW_COUNT_ZERO)

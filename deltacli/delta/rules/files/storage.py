@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -16,10 +15,10 @@ from deltacli.delta.paths.locate_paths import are_absolute, is_hidden, locate, l
 from deltacli.delta.paths.path_decoding import decode
 from deltacli.delta.protocol.retention import deleted_file_retention_ms
 from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Severity
-from deltacli.delta.rules.framework.file_views import VANISHED, FileFaultView
 from deltacli.delta.rules.framework.stored_files import newest_removals, place_of
 from deltacli.delta.rules.framework.views import StateView, StorageView
 from deltacli.delta.rules.log.log_times import is_copied
+from deltacli.patterns import pattern
 from deltacli.typing import ArrowArray
 from deltacli.units import format_size, format_timestamp, plural
 
@@ -163,16 +162,16 @@ SHARED_FILE = AREA.rule(
 SMALL_FILE_BYTES = 16 << 20
 MANY_SMALL_FILES = 100
 
-_STORE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:(?://[^/]*)?")
-_VECTOR_FILE = re.compile(r"(?:.*/)?deletion_vector_[^/]*\.bin", re.DOTALL)
-_ICEBERG = re.compile(r"metadata/(?:.*\.metadata\.json|snap-.*\.avro)", re.DOTALL)
+_STORE = pattern(r"[A-Za-z][A-Za-z0-9+.-]*:(?://[^/]*)?")
+_VECTOR_FILE = pattern(r"(?:.*/)?deletion_vector_[^/]*\.bin", re.DOTALL)
+_ICEBERG = pattern(r"metadata/(?:.*\.metadata\.json|snap-.*\.avro)", re.DOTALL)
 
 
-@dataclass
 class Compared:
     """The live files of the newest version against the files of the listing, in columns."""
 
-    view: StorageView
+    def __init__(self, view: StorageView) -> None:
+        self.view = view
 
     @cached_property
     def names(self) -> pyarrow.Array:
@@ -284,19 +283,13 @@ def log_against_listing(view: StorageView) -> Iterator[Finding]:
     yield from _removed_and_unknown(compared)
 
 
-@AREA.check(FileFaultView, FILE_MISSING)
-def files_that_vanished(view: FileFaultView) -> Iterator[Finding]:
-    """A file that was deleted after the listing: the comparison with the listing has seen it."""
-    if view.fault.code == VANISHED:
-        yield _file_missing(view.place)
-
-
 def _missing(compared: Compared) -> Iterator[Finding]:
     for place, _ in compared.at(compared.absent_rows):
-        yield _file_missing(place)
+        yield file_missing(place)
 
 
-def _file_missing(place: Place) -> Finding:
+def file_missing(place: Place) -> Finding:
+    """Return the finding for a live file that is not there."""
     message = f"the live file {place.key} is not there: readers of the newest version fail"
     return FILE_MISSING.at(place, message, seen="no such file")
 
@@ -312,7 +305,7 @@ def _elsewhere(compared: Compared) -> Iterator[Finding]:
             unknown[store] += 1
             first.setdefault(store, place)
         elif not is_there:
-            yield _file_missing(place)
+            yield file_missing(place)
     for store, count in unknown.items():
         files = "1 live file lies" if count == 1 else f"{count:,} live files lie"
         message = f"{files} on {store}, which was not looked at"

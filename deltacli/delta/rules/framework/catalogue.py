@@ -83,7 +83,7 @@ CATALOGUE = Catalogue(
         "log.checksum_files": "ChecksumView",
         "log.checksums": "ChecksumView ListingView",
         "log.compactions": "CompactionView ListingView",
-        "files.storage": "FileFaultView StateView StorageView",
+        "files.storage": "StateView StorageView",
         "files.data_files": "FileFaultView FootersView",
         "files.data_layout": "AllFootersView FileFaultView FileSchemaView FootersView",
         "files.data_types": "FileFaultView FileSchemaView",

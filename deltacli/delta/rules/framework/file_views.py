@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import pyarrow
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class LiveAdds:
     """Live files in columns, with their places in the log. `versions` are OF_CHECKPOINT, and `lines` None, for files
     from a checkpoint.
@@ -70,7 +70,7 @@ class FileFault(NamedTuple):
     seen: str | None = None
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class FileFaultView:
     """A live file, or one of change data, that could not be read as Parquet. `place.key` is its path."""
 
@@ -95,7 +95,7 @@ class LeafRows(NamedTuple):
     codec: pyarrow.Int64Array
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class FootersView:
     """Live files of one schema, up to some thousand."""
 
@@ -147,7 +147,7 @@ class FootersView:
         return rows
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class FileSchemaView:
     """One schema of data files, seen once after all files. `files` have it, with `rows` rows in total. `place` is that
     of the first.
@@ -173,7 +173,7 @@ class FileSchemaView:
         return f"{self.place.key}{more}"
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class AllFootersView:
     """Every schema of the data files, after the last footer. `run_memory` is that of the `FootersView`s. `complete`:
     the footers of all live files were read, so statements about all of them can be checked.
@@ -202,7 +202,7 @@ class VectorFacts(NamedTuple):
     is_native: bool = False
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class VectorsView:
     """The deletion vectors of live files. `file_rows`: how many rows the footer of each row of `live` records, None if
     it was not read.
@@ -228,7 +228,7 @@ class ChangeTypes(NamedTuple):
     example: str | None = None
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class ChangeFileView:
     """A change data file that could be read. `types` are only known at level `data`."""
 
@@ -239,7 +239,7 @@ class ChangeFileView:
     types: ChangeTypes | None = None
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class ChangedVersionView:
     """A version whose change data files were all read (level `data`). `rows_added`: the rows of its adds minus those of
     its removes, None if the log does not record them.
@@ -251,7 +251,7 @@ class ChangedVersionView:
     rows_added: int | None
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class AnswersView:
     """Results from the rows of live files (level `data`): `answers` per question, for each row of `live`. A file that
     could not be read to its end has none.
@@ -272,7 +272,7 @@ class AnswersView:
         return self.live.place(row)
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class AllRowsView:
     """After the last `AnswersView`: for checks that need all rows. `memory` is that of the `AnswersView`s."""
 

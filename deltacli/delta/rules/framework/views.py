@@ -74,7 +74,7 @@ class TouchedFile(NamedTuple):
         return self.path, self.dv_id
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class CommitView:
     """One commit, its lines parsed. Actions with type faults are reported and left out of all lists here."""
 
@@ -152,7 +152,7 @@ class CommitView:
         return value if type(value) is int else None
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class MetadataView:
     """A metaData action of a commit (or of the checkpoint a log begins with), and the configuration before it."""
 
@@ -169,7 +169,7 @@ class MetadataView:
     "Lives for the whole run over a table, so that a check can remember older metadata."
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class ProtocolView:
     """A protocol action, and the configuration before it."""
 
@@ -181,7 +181,7 @@ class ProtocolView:
     commit: CommitView | None
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class TableConfigurationView:
     """A protocol and a metadata in effect together, seen once for each pair."""
 
@@ -193,7 +193,7 @@ class TableConfigurationView:
     """The memory of `MetadataView`."""
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class FilesView:
     """Adds in columns: up to some ten thousand rows that share one configuration, from commits or from a checkpoint.
 
@@ -246,7 +246,7 @@ class FilesView:
     "Of the table, empty if unknown."
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class ListingView:
     """The files of `_delta_log` and of its directories, by name, size and time."""
 
@@ -283,7 +283,7 @@ class ListingView:
         return min(self.listing.checkpoints, key=lambda instance: instance.version, default=None)
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class HistoryView:
     """All commits that could be read, ascending, without their adds; for rules about sequences."""
 
@@ -297,7 +297,7 @@ class HistoryView:
     "The features that adds of any version use, by their stable names."
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class StateView:
     """The state of the newest version that could be rebuilt, as far as its log can be read."""
 
@@ -330,7 +330,7 @@ class Totals(NamedTuple):
     deleted_records: int
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class ExpectedState:
     """The state of a version replayed from older files, with which checkpoints and checksums are compared."""
 
@@ -350,7 +350,7 @@ class ExpectedState:
     "Return the live files as in `StateView.live`. For a million files use this instead of `live`."
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class CheckpointView:
     """A complete checkpoint, opened. File actions come in columns, batch by batch."""
 
@@ -390,7 +390,7 @@ class CheckpointView:
         return any(kind in ("checkpointMetadata", "sidecar") for kind, _, _ in self.small)
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class HintView:
     """`_last_checkpoint`."""
 
@@ -404,7 +404,7 @@ class HintView:
         return Place(f"{LOG_DIRECTORY}/_last_checkpoint", key=key)
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class ChecksumView:
     """A version checksum, `N.crc`."""
 
@@ -422,7 +422,7 @@ class ChecksumView:
         return Place(self.path, None, self.version, key)
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class CompactionView:
     """A log compaction file and the commits it replaces."""
 
@@ -436,7 +436,7 @@ class CompactionView:
         return Place(f"{LOG_DIRECTORY}/{self.file.name}", line, self.file.path.last_version, key)
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class StorageView:
     """One listing of the table's directory and its newest state."""
 
