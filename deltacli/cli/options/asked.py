@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import Field, fields, is_dataclass
 from typing import Annotated, Any, Generic, TypeVar, get_args, get_origin, get_type_hints
@@ -11,12 +10,13 @@ from typing import Annotated, Any, Generic, TypeVar, get_args, get_origin, get_t
 import typer
 
 from deltacli.errors import UsageError
+from deltacli.patterns import pattern
 from deltacli.request_fields import Kind, Option
 from deltacli.units import parse_duration, parse_versions
 
 Request = TypeVar("Request")
 
-_RATE = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,6})?)/s")
+_RATE = pattern(r"([0-9]{1,9}(?:\.[0-9]{1,6})?)/s")
 
 
 class Asked(Generic[Request]):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import sys
 import unicodedata
@@ -12,7 +11,9 @@ from enum import Enum, StrEnum
 from functools import lru_cache
 from typing import NamedTuple, Protocol
 
-CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+from deltacli.patterns import pattern
+
+CONTROL = pattern(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
 
 class PagerQuitError(Exception):

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from typing import NamedTuple
+
+from deltacli.patterns import pattern
 
 MICROSECONDS_A_DAY = 86_400_000_000
 _DATE = r"([+-]?[0-9]{4,6})-([0-9]{1,2})-([0-9]{1,2})"
 _TIME = r"([0-9]{1,2}):([0-9]{2})(?::([0-9]{2})(?:\.([0-9]{1,9}))?)?"
 _ZONE = r"Z|UTC|GMT|[+-][0-9]{2}(?::?[0-9]{2}){0,2}|[A-Za-z]+/[A-Za-z_/+-]+"
-_DATE_ONLY = re.compile(_DATE)
-_MOMENT = re.compile(f"{_DATE}(?:[T ]{_TIME} ?({_ZONE})?)?")
+_DATE_ONLY = pattern(_DATE)
+_MOMENT = pattern(f"{_DATE}(?:[T ]{_TIME} ?({_ZONE})?)?")
 _DAYS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
 

@@ -8,7 +8,6 @@ LF, because U+2028 and similar characters occur unescaped in strings.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
@@ -16,6 +15,7 @@ import orjson
 
 from deltacli.errors import CommitCorrupt
 from deltacli.hints import command
+from deltacli.patterns import pattern
 from deltacli.typing import Json
 
 Action = dict[str, Any]  # Any: an action as found, with unrecognized fields
@@ -43,7 +43,7 @@ MAX_LINE_BYTES = 128 << 20
 MAX_DEPTH = 200
 "Nested objects and arrays; JSON writers fail at slightly more."
 
-_BLANK = re.compile(r"\s*")
+_BLANK = pattern(r"\s*")
 
 
 def split_lines(blocks: Iterable[bytes], name: str = "the file") -> Iterator[bytes]:

@@ -5,9 +5,10 @@ Spec: Delta Log Entries, Checkpoints, Log Compaction Files, Version Checksum Fil
 
 from __future__ import annotations
 
-import re
 from enum import StrEnum
 from typing import NamedTuple
+
+from deltacli.patterns import pattern
 
 LOG_DIRECTORY = "_delta_log"
 SIDECAR_DIRECTORY = "_sidecars"
@@ -41,12 +42,12 @@ class LogPath(NamedTuple):
     is_json: bool = False
 
 
-_CHECKPOINT = re.compile(
+_CHECKPOINT = pattern(
     r"(?P<version>[0-9]{20})\.checkpoint\.(?:"
     r"(?P<part>[0-9]{10})\.(?P<parts>[0-9]{10})\.parquet|(?P<classic>parquet)|(?P<uuid>[^.]+)\.(?P<form>json|parquet))"
 )
-_COMPACTED = re.compile(r"([0-9]{20})\.([0-9]{20})\.compacted\.json")
-_UNPADDED = re.compile(r"[0-9]+\.(?:json|crc|checkpoint\..*parquet)")
+_COMPACTED = pattern(r"([0-9]{20})\.([0-9]{20})\.compacted\.json")
+_UNPADDED = pattern(r"[0-9]+\.(?:json|crc|checkpoint\..*parquet)")
 
 
 def commit_name(version: int) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from decimal import Decimal
 from enum import StrEnum
@@ -11,6 +10,7 @@ from typing import Any
 from deltacli.delta.encoding.value_text import parse_date, parse_moment
 from deltacli.delta.schema.kinds import WHOLE_BITS, decimal_parts
 from deltacli.delta.stats.values import exact_decimal, fits
+from deltacli.patterns import pattern
 
 HIVE_DEFAULT = "__HIVE_DEFAULT_PARTITION__"
 
@@ -25,13 +25,13 @@ class Spelling(StrEnum):
     UNPARSABLE = "unparsable"
 
 
-_WHOLE = re.compile(r"[+-]?[0-9]{1,400}")
-_PLAIN_WHOLE = re.compile(r"0|-?[1-9][0-9]*")
-_PLAIN_DECIMAL = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?")
-_FLOAT = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?[fFdD]?")
-_PLAIN_FLOAT = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
-_PLAIN_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}|[+-][0-9]{5,6}-[0-9]{2}-[0-9]{2}")
-_PLAIN_NTZ = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?")
+_WHOLE = pattern(r"[+-]?[0-9]{1,400}")
+_PLAIN_WHOLE = pattern(r"0|-?[1-9][0-9]*")
+_PLAIN_DECIMAL = pattern(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?")
+_FLOAT = pattern(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?[fFdD]?")
+_PLAIN_FLOAT = pattern(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
+_PLAIN_DATE = pattern(r"[0-9]{4}-[0-9]{2}-[0-9]{2}|[+-][0-9]{5,6}-[0-9]{2}-[0-9]{2}")
+_PLAIN_NTZ = pattern(r"[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?")
 _SPELLED_FLOATS = {"NaN", "Infinity", "-Infinity"}
 _OTHER_FLOATS = {"nan", "inf", "+inf", "-inf", "infinity", "+infinity", "-infinity"}
 

@@ -5,7 +5,6 @@ Spec: Add File and Remove File (paths); Data Files (hidden names).
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -13,6 +12,7 @@ from deltacli.arrow import compute as pc
 from deltacli.delta.encoding.value_text import has_bytes
 from deltacli.delta.log.log_path import LOG_DIRECTORY
 from deltacli.delta.paths.path_decoding import canonical, canonical_column, without_dots_column
+from deltacli.patterns import pattern
 from deltacli.typing import ArrowArray
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _ABSOLUTE = r"^(/|[A-Za-z][A-Za-z0-9+.-]*:/)"
 _NOT_IN_TABLE = r"^(\.\.(/|$)|_delta_log(/|$)|$)"
-_HIDDEN = re.compile(r"(?:^|/)[._](?:[^/=]*/|[^/]*\Z)")
+_HIDDEN = pattern(r"(?:^|/)[._](?:[^/=]*/|[^/]*\Z)")
 
 
 class Located(NamedTuple):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote, unquote_to_bytes
 
 from deltacli.arrow import compute as pc
+from deltacli.patterns import pattern
 
 if TYPE_CHECKING:
     import pyarrow
@@ -19,9 +20,9 @@ _ESCAPE = rb"%[0-9A-Fa-f]{2}"
 _STRAY_PERCENT = r"%([^0-9A-Fa-f]|[0-9A-Fa-f]([^0-9A-Fa-f]|$)|$)"  # in the dialect of Arrow
 _ODD_PATTERN = r"^[A-Za-z][A-Za-z0-9+.-]*:|//|(^|/)[.][.]?(/|$)"
 """A scheme, an empty segment or a dot segment: the paths that have more than one spelling."""
-_ODD = re.compile(_ODD_PATTERN.replace("$", r"\Z"))  # Arrow's `$` is Python's `\Z`
+_ODD = pattern(_ODD_PATTERN.replace("$", r"\Z"))  # Arrow's `$` is Python's `\Z`
 _DOT_PATTERN = r"(^|/)[.][.]?(/|$)"
-_DOT_SEGMENT = re.compile(_DOT_PATTERN.replace("$", r"\Z"))
+_DOT_SEGMENT = pattern(_DOT_PATTERN.replace("$", r"\Z"))
 _ODD_SEGMENT = rb"/[/.]"
 "The start of an empty segment, or of a dot segment that is not the first; faster to find than two substrings."
 _FILE_SCHEME = r"(?i)file:(?://(?:localhost)?(?=/))?"

@@ -7,16 +7,17 @@ from __future__ import annotations
 
 import re
 
+from deltacli.patterns import pattern
 from deltacli.units import UNITS_MS
 
-PORTABLE_INTERVAL = re.compile(r"\s*interval\s+[0-9]+\s+(?:week|day|hour|minute|second|millisecond|microsecond)s?\s*")
+PORTABLE_INTERVAL = pattern(r"\s*interval\s+[0-9]+\s+(?:week|day|hour|minute|second|millisecond|microsecond)s?\s*")
 "The form of an interval that every engine reads the same."
 
 _UNIT_MICROSECONDS = {unit: length * 1_000 for unit, length in UNITS_MS.items()} | {
     "millisecond": 1_000,
     "microsecond": 1,
 }
-_PAIR = re.compile(r"([+-]?)\s*(\d{1,30})(?:\.(\d{1,9}))?\s+([a-z]+?)s?(?=\s|$)")
+_PAIR = pattern(r"([+-]?)\s*(\d{1,30})(?:\.(\d{1,9}))?\s+([a-z]+?)s?(?=\s|$)")
 
 
 def parse_interval(text: str) -> int | None:

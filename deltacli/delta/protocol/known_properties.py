@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from deltacli.delta.protocol.features import FEATURES
 from deltacli.delta.protocol.read_property import IN_COMMIT_KEYS
+from deltacli.patterns import pattern
 
 MAX_INT = 2**31 - 1
 MAX_LONG = 2**63 - 1
@@ -108,9 +109,9 @@ PROTOCOL_FAMILY = "delta.feature."
 """Options of CREATE and ALTER TABLE, which become part of the protocol action."""
 
 CODECS = frozenset({"uncompressed", "none", "snappy", "gzip", "lzo", "brotli", "lz4", "lz4_raw", "zstd"})
-INTEGER = re.compile(r"[+-]?[0-9]+")
-SIZE = re.compile(r"0*[1-9][0-9]*\s*(?:[kmgtp]?i?b?)", re.IGNORECASE)
-PARQUET_VERSIONS = re.compile(r"1\.0\.0|2\.[0-9]+\.[0-9]+")
+INTEGER = pattern(r"[+-]?[0-9]+")
+SIZE = pattern(r"0*[1-9][0-9]*\s*(?:[kmgtp]?i?b?)", re.IGNORECASE)
+PARQUET_VERSIONS = pattern(r"1\.0\.0|2\.[0-9]+\.[0-9]+")
 
 _KINDS: Mapping[str, PropertyKind] = {
     **dict.fromkeys(BOOLEANS, PropertyKind.BOOLEAN),

@@ -6,6 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from deltacli.patterns import pattern
+
 WIDER: Mapping[str, frozenset[str]] = {
     "byte": frozenset({"short", "integer", "long", "double"}),
     "short": frozenset({"integer", "long", "double"}),
@@ -43,10 +45,10 @@ _OTHER_NAMES: Mapping[str, str] = {
 }
 """SQL spellings, which Spark reads as well, and the names that a schema has for the same types."""
 
-_DECIMAL = re.compile(r"(?:decimal|dec|numeric)\s*\(\s*(\d{1,3})\s*(?:,\s*(\d{1,3})\s*)?\)", re.ASCII)
+_DECIMAL = pattern(r"(?:decimal|dec|numeric)\s*\(\s*(\d{1,3})\s*(?:,\s*(\d{1,3})\s*)?\)", re.ASCII)
 _NUMBERS = ("byte", "short", "integer", "long", "float", "double")
 _PLAIN = frozenset((*_NUMBERS, "boolean", "date", "timestamp", "timestamp_ntz", "string", "binary", "variant", "void"))
-_PARAMETRIC = re.compile(
+_PARAMETRIC = pattern(
     r"(?:char|varchar)\s*\(\s*\d+\s*\)|interval( [a-z]+( to [a-z]+)?)?|(?:geometry|geography)\s*(\(.*\))?|"
     r"timestamp(_ntz|_ltz)?\s*\(\s*\d+\s*\)|timestamp_(ltz|nanos|ntz_nanos)|string collate \S+",
     re.ASCII,

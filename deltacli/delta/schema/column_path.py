@@ -6,7 +6,6 @@ one of these names needs no quotes, but the returned path has them.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -16,10 +15,11 @@ from deltacli.delta.schema.names import NameIndex
 from deltacli.delta.schema.types import ArrayType, DataType, MapType, StructField, StructType, simple_name
 from deltacli.errors import UsageError
 from deltacli.hints import command
+from deltacli.patterns import pattern
 
 CODE = "usage.column"
 _SHOWN_NAMES = 40
-_STEP = re.compile(r"`(?P<quoted>(?:[^`]|``)*)`(?=\.|\Z)|(?P<plain>[^.`]+)(?=\.|\Z)")
+_STEP = pattern(r"`(?P<quoted>(?:[^`]|``)*)`(?=\.|\Z)|(?P<plain>[^.`]+)(?=\.|\Z)")
 
 
 class PathPart(StrEnum):

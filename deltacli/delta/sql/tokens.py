@@ -6,6 +6,8 @@ import re
 from enum import StrEnum
 from typing import NamedTuple
 
+from deltacli.patterns import pattern
+
 
 class TokenKind(StrEnum):
     WORD = "word"
@@ -45,7 +47,7 @@ class NotUnderstood(Exception):
     """Something that may be valid SQL."""
 
 
-_TOKEN = re.compile(
+_TOKEN = pattern(
     r"""
     (?P<blank>\s+ | --[^\n]* | /\*.*?\*/)
   | (?P<text>r'[^']*' | r"[^"]*" | '(?:[^'\\]|\\.|'')*' | "(?:[^"\\]|\\.|"")*")
@@ -117,7 +119,7 @@ def _inside(text: str) -> str:
     return text[1:-1].replace(text[0] * 2, text[0])
 
 
-_ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([01][0-7]{2})|(.))", re.DOTALL)
+_ESCAPE = pattern(r"\\(?:u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([01][0-7]{2})|(.))", re.DOTALL)
 _CONTROLS = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a", "%": "\\%", "_": "\\_"}
 "Return what a character means after a backslash. One of a pattern is kept escaped, any other is itself."
 

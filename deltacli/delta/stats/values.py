@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable
 from decimal import Decimal, InvalidOperation
 from typing import Any, NamedTuple
@@ -12,6 +11,7 @@ from deltacli.delta.encoding.json_depth import MAX_DEPTH, is_nested_deeply
 from deltacli.delta.encoding.value_text import has_bytes, parse_date, parse_moment
 from deltacli.delta.schema.kinds import WHOLE_BITS, decimal_parts
 from deltacli.delta.stats.schema import NULL_COUNT, PER_COLUMN, ColumnPath, StatColumn, StatKind, StatSchema
+from deltacli.patterns import pattern
 from deltacli.typing import Json
 
 NOT_A_NUMBER = 1.7976931348623157e308
@@ -20,7 +20,7 @@ SPELLED_FLOATS = {"NaN": NOT_A_NUMBER, "Infinity": INFINITE, "-Infinity": -INFIN
 "Replacements for the floats that JSON writes as strings, in the reference implementation's order: NaN is greatest."
 
 Z85 = r"^([0-9a-zA-Z.:+=^!/*?&<>()\[\]{}@%$#-]{5})*$"
-_Z85 = re.compile(Z85[:-1] + r"\Z")
+_Z85 = pattern(Z85[:-1] + r"\Z")
 
 
 class StatsFault(NamedTuple):
@@ -210,7 +210,7 @@ def exact_decimal(text: str) -> Decimal | None:
     return Decimal(text)
 
 
-_DECIMAL = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,4})?")
+_DECIMAL = pattern(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,4})?")
 
 
 def fits(number: Decimal, precision: int, scale: int) -> bool:

@@ -19,6 +19,7 @@ from deltacli.delta.paths.locate_paths import are_absolute, locate
 from deltacli.delta.paths.path_decoding import canonical_column, without_dots_column
 from deltacli.delta.vacuum.directories import content_of
 from deltacli.delta.vectors.z85 import vector_file
+from deltacli.patterns import pattern
 from deltacli.typing import ArrowArray
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ _EMPTY_SEGMENT, _EMPTY_SEGMENT_OF_TEXT = re.compile(b"/[/]"), re.compile("/[/]")
 _HASH_ALIKE = hash("part-0.parquet") == hash(b"part-0.parquet")
 "ASCII text hashes as its bytes do in the Python version in use."
 
-_OFFSET = re.compile(r"@\d+\Z")
+_OFFSET = pattern(r"@\d+\Z")
 
 
 class LogKeys(NamedTuple):

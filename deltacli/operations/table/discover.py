@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Iterator, Sequence, Set
 from fnmatch import fnmatchcase
 from typing import NamedTuple
@@ -13,10 +12,11 @@ from deltacli.delta.log.log_path import LOG_DIRECTORY
 from deltacli.errors import DeltacliError, NotATable
 from deltacli.hints import command
 from deltacli.operations.table.find_log import is_paimon_directory, table_directories
+from deltacli.patterns import pattern
 from deltacli.progress import SILENT, Progress, Step
 from deltacli.storage import LocalStorage, PathKind, Storage
 
-_MAGIC = re.compile(r"[*?\[]")
+_MAGIC = pattern(r"[*?\[]")
 _DEEPEST = 64
 """Maximum depth of directories. Local paths are also recognized by their targets, because links may form cycles."""
 

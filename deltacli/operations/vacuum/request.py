@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -13,13 +12,14 @@ from deltacli.delta.log.log_path import LOG_DIRECTORY
 from deltacli.errors import UsageError
 from deltacli.hints import command, parameter
 from deltacli.operations.table.api_arguments import version_number
+from deltacli.patterns import pattern
 from deltacli.request_fields import Kind, option
 from deltacli.units import parse_size
 
 EXECUTING = frozenset({"log_entries", "threads", "rate", "commit_metadata"})
 """The fields that say how a plan is executed; the others say what is planned."""
 
-_PERCENT = re.compile(r"(\d{1,3}(?:\.\d+)?)\s*%")
+_PERCENT = pattern(r"(\d{1,3}(?:\.\d+)?)\s*%")
 
 
 class Mode(StrEnum):

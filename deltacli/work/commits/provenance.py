@@ -5,7 +5,6 @@ Spec: Commit Provenance Information.
 
 from __future__ import annotations
 
-import re
 from itertools import chain
 from typing import NamedTuple
 
@@ -21,14 +20,15 @@ from deltacli.delta.log.commit_lines import (
 from deltacli.delta.log.log_path import LOG_DIRECTORY
 from deltacli.delta.log.segment import LogFile
 from deltacli.errors import CommitCorrupt
+from deltacli.patterns import pattern
 from deltacli.storage import Storage
 from deltacli.work.commits.reading import stream_commit
 
 _FIRST_READ = 8_192
 _LAST_READ = 8_192
 _BLOCK = 4 << 20
-_COMMIT_INFO = re.compile(rb'^[ \t]*\{[ \t]*"commitInfo"[ \t]*:')
-_BEGINS_LIKE_JSON = re.compile(rb'\s*(?:[{["0-9tfnNI-]|\Z)')
+_COMMIT_INFO = pattern(rb'^[ \t]*\{[ \t]*"commitInfo"[ \t]*:')
+_BEGINS_LIKE_JSON = pattern(rb'\s*(?:[{["0-9tfnNI-]|\Z)')
 
 
 class Provenance(NamedTuple):

@@ -12,14 +12,15 @@ from threading import Lock
 
 from deltacli.delta.paths.path_decoding import canonical, decode, without_dots
 from deltacli.hints import parameter
+from deltacli.patterns import pattern
 from deltacli.storage import NOTHING, Allowed, Storage, path_external
 from deltacli.storage.bounds import is_below
 from deltacli.storage.secrets import without_secrets
 from deltacli.units import plural
 
-_ABSOLUTE = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*:)?/")
+_ABSOLUTE = pattern(r"(?:[A-Za-z][A-Za-z0-9+.-]*:)?/")
 """The same rule as in `validate`: without a slash, a colon is part of a name."""
-_URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*://[^/]*)(.*)", re.DOTALL)
+_URI = pattern(r"([A-Za-z][A-Za-z0-9+.-]*://[^/]*)(.*)", re.DOTALL)
 
 
 def read_prefixes(prefixes: Iterable[str]) -> Allowed:

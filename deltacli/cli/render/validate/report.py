@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 from urllib.parse import quote, unquote
@@ -13,6 +12,7 @@ from deltacli.delta.log.place import Place
 from deltacli.delta.rules.framework.base import Finding, Level, Rule, Severity
 from deltacli.errors import DeltacliError
 from deltacli.operations.validate.validate import Validation
+from deltacli.patterns import pattern
 
 LEVEL_NAMES = {
     Level.LOG: "log",
@@ -31,7 +31,7 @@ SEVERITY_WORDS: Mapping[Severity, str] = {
     Severity.INFO: "note",
 }
 """Severity -> what people read. Documents keep the names of the severities."""
-_ABSOLUTE = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]+:")
+_ABSOLUTE = pattern(r"/|[A-Za-z][A-Za-z0-9+.-]+:")
 _LOCAL = "file://"
 
 

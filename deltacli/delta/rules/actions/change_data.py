@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,6 +13,7 @@ from deltacli.delta.paths.path_decoding import canonical
 from deltacli.delta.protocol.retention import deleted_file_retention_ms
 from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Severity
 from deltacli.delta.rules.framework.views import CommitView, LocatedAction, StorageView
+from deltacli.patterns import pattern
 from deltacli.units import plural
 
 AREA = Area("change_data")
@@ -23,7 +23,7 @@ APPEND_ONLY = "delta.appendOnly"
 CHANGE_DATA_FEED = "delta.enableChangeDataFeed"
 COPIED_ROWS = ("numCopiedRows", "numTargetRowsCopied")
 REWRITING = frozenset({"DELETE", "UPDATE", "MERGE"})
-_NUMBER = re.compile("[0-9]{1,18}")
+_NUMBER = pattern("[0-9]{1,18}")
 
 FILE_MISSING = AREA.rule(
     "cdc.file-missing",

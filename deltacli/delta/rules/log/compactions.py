@@ -6,7 +6,6 @@ Spec: Log Compaction Files; Action Reconciliation.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from deltacli.delta.log.action_fields import FIELDS
@@ -16,6 +15,7 @@ from deltacli.delta.paths.path_decoding import canonical
 from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Severity
 from deltacli.delta.rules.framework.views import CompactionView, ListingView, LocatedAction
 from deltacli.delta.vectors.descriptor import fault_of, unique_id
+from deltacli.patterns import pattern
 from deltacli.units import plural
 
 AREA = Area("compactions")
@@ -100,7 +100,7 @@ STALE = AREA.rule(
 
 Key = tuple[str, ...]
 
-_NAME = re.compile(r"[0-9]+\.[0-9]+\.compacted\.json")
+_NAME = pattern(r"[0-9]+\.[0-9]+\.compacted\.json")
 _ADD_FIELDS = tuple(name for name in FIELDS["add"] if name not in ("path", "dataChange", "stats"))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 
 from deltacli.delta.log.place import Place
@@ -10,6 +9,7 @@ from deltacli.delta.paths.locate_paths import locate_all
 from deltacli.delta.rules.files.storage import Compared
 from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Severity
 from deltacli.delta.rules.framework.views import CommitView, HistoryView, StorageView
+from deltacli.patterns import pattern
 from deltacli.units import plural
 
 AREA = Area("history")
@@ -108,7 +108,7 @@ FAR_BEHIND = 1_000
 "A commit that was prepared this many versions earlier is unusual in any table."
 BEHIND_IN_YOUNG_TABLES = 10
 "In a short history more than this number of versions is unusual, if it is also most of the history."
-_INTEGER = re.compile("-?[0-9]{1,18}")
+_INTEGER = pattern("-?[0-9]{1,18}")
 
 
 @AREA.check(CommitView, OPERATION_MISSING)

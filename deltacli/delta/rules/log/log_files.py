@@ -16,6 +16,7 @@ from deltacli.delta.protocol.read_property import DEFAULT_CHECKPOINT_INTERVAL, p
 from deltacli.delta.protocol.retention import DEFAULT_LOG_RETENTION_MS
 from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Severity
 from deltacli.delta.rules.framework.views import ListingView, StorageView
+from deltacli.patterns import pattern
 from deltacli.units import DAY_MS, format_ranges, format_timestamp, plural, ranges_of
 
 AREA = Area("log_files")
@@ -214,10 +215,10 @@ KNOWN_DIRECTORIES = frozenset({"_sidecars", "_staged_commits", "_commits"})
 LARGEST_JUMP = 1_000_000
 "A gap larger than this was not caused by writers counting up."
 
-_VERSIONED = re.compile(r"([0-9]+)\.(?:([0-9]+)\.compacted\.json|json|crc|checkpoint\..+)")
-_TEMPORARY = re.compile(r"\..+\.crc|.*[._]tmp|.*\.json#[0-9]+|\..*\.tmp\..*", re.DOTALL)
-_HADOOP_CHECKSUM = re.compile(r"\..+\.crc", re.DOTALL)
-_STAGED = re.compile(r"([0-9]{20})\.[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\.json")
+_VERSIONED = pattern(r"([0-9]+)\.(?:([0-9]+)\.compacted\.json|json|crc|checkpoint\..+)")
+_TEMPORARY = pattern(r"\..+\.crc|.*[._]tmp|.*\.json#[0-9]+|\..*\.tmp\..*", re.DOTALL)
+_HADOOP_CHECKSUM = pattern(r"\..+\.crc", re.DOTALL)
+_STAGED = pattern(r"([0-9]{20})\.[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\.json")
 
 Range = tuple[int, int]
 

@@ -16,6 +16,7 @@ from deltacli.delta.log.place import Place
 from deltacli.delta.paths.path_decoding import canonical, decode, decode_column
 from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Rule, Severity
 from deltacli.delta.rules.framework.views import CommitView, FilesView
+from deltacli.patterns import pattern
 
 AREA = Area("paths")
 
@@ -156,9 +157,9 @@ _SUSPICIOUS = "|".join(
 "Any path that violates a rule, and few others; in the dialect of Arrow."
 _NOT_ASCII_ESCAPE = "%[89A-Fa-f][0-9A-Fa-f]"
 
-_STRAY = re.compile(_STRAY_PERCENT.replace("$", r"\Z"))
-_NOT_PLAIN = re.compile(rf"[^\\{_PLAIN}]")
-_ROOT = re.compile(r"(?:(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*):(?://[^/]*)?)?(?P<rest>.*)", re.DOTALL)
+_STRAY = pattern(_STRAY_PERCENT.replace("$", r"\Z"))
+_NOT_PLAIN = pattern(rf"[^\\{_PLAIN}]")
+_ROOT = pattern(r"(?:(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*):(?://[^/]*)?)?(?P<rest>.*)", re.DOTALL)
 _RESERVED_NAMES = frozenset({HINT_NAME, "_last_vacuum_info"})
 
 

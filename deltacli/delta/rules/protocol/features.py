@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 
 from deltacli.delta.log.log_path import LOG_DIRECTORY, LogFileKind
@@ -18,6 +17,7 @@ from deltacli.delta.protocol.protocol_action import (
 )
 from deltacli.delta.rules.framework.base import LOST_BY_DROPPING, Area, Finding, Fix, Level, Severity
 from deltacli.delta.rules.framework.views import CommitView, HistoryView, TableConfigurationView
+from deltacli.patterns import pattern
 
 AREA = Area("protocol")
 
@@ -89,7 +89,7 @@ _INERT = frozenset({GENERATED_COLUMNS, IDENTITY_COLUMNS})
 _JUDGED_ELSEWHERE = frozenset({"clustering"})  # by `clustering.domain-missing`
 _USED_BY_OLD_FILES = frozenset({"deletionVectors", "rowTracking", "typeWidening"})
 """Features that files of a checkpoint can use although no visible commit shows it."""
-_DELTA_SPARK = re.compile(r"Delta-Lake/([0-9]{1,9})\.([0-9]{1,9})")
+_DELTA_SPARK = pattern(r"Delta-Lake/([0-9]{1,9})\.([0-9]{1,9})")
 _FIRST_THAT_CHECKS = (3, 2)
 "The release of Delta-Spark that introduced `vacuumProtocolCheck`."
 

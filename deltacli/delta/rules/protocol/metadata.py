@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
@@ -11,6 +10,7 @@ from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Severity
 from deltacli.delta.rules.framework.views import CommitView, HistoryView, MetadataView
 from deltacli.delta.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructType, simple_name
+from deltacli.patterns import pattern
 from deltacli.units import format_timestamp, plural
 
 AREA = Area("metadata")
@@ -144,7 +144,7 @@ PARTITIONING_CHANGED = AREA.rule(
 )
 
 
-_GUID = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")
+_GUID = pattern(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")
 
 
 def _before(view: MetadataView) -> Metadata | None:

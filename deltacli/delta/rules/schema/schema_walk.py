@@ -14,6 +14,7 @@ from deltacli.delta.rules.framework.base import Finding
 from deltacli.delta.rules.framework.views import MetadataView, TableConfigurationView
 from deltacli.delta.schema.allowed_widenings import canonical_name
 from deltacli.delta.schema.types import MAX_DEPTH
+from deltacli.patterns import pattern
 
 PRIMITIVES = frozenset(
     {
@@ -35,15 +36,15 @@ PRIMITIVES = frozenset(
     }
 )
 
-_DECIMAL = re.compile(r"decimal\(\s*(-?\d{1,9})\s*,\s*(-?\d{1,9})\s*\)", re.ASCII)
-_CHAR = re.compile(r"(?:char|varchar)\(\s*\d+\s*\)", re.ASCII)
-_OTHER = re.compile(
+_DECIMAL = pattern(r"decimal\(\s*(-?\d{1,9})\s*,\s*(-?\d{1,9})\s*\)", re.ASCII)
+_CHAR = pattern(r"(?:char|varchar)\(\s*\d+\s*\)", re.ASCII)
+_OTHER = pattern(
     r"(?:geometry|geography)(?:\(.*\))?|timestamp(?:_ntz|_ltz)?\(\s*\d\s*\)|"
     r"timestamp_(?:ltz|nanos|ntz_nanos|nanos_ntz)|string collate \S+",
     re.ASCII,
 )
 "Types of newer proposals and their engines. Other rules check which feature they need."
-_INTERVAL = re.compile(r"interval (?P<first>[a-z]+)(?: to (?P<last>[a-z]+))?", re.ASCII)
+_INTERVAL = pattern(r"interval (?P<first>[a-z]+)(?: to (?P<last>[a-z]+))?", re.ASCII)
 _INTERVAL_FAMILIES = (("year", "month"), ("day", "hour", "minute", "second"))
 
 
