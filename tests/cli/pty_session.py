@@ -23,6 +23,11 @@ from tests.cli.support import ROOT
 DEADLINE = 30.0
 """Seconds until a test that waits for something fails; nothing takes that long."""
 
+_OWN_TERMINAL = 'exec 9<>"$0" 9>&- && exec "$@"'
+"""For sh: the terminal that a session's first process opens is its own, so that Ctrl-C reaches it. No code of ours may
+run between fork and exec: a lock of another thread would never be released there.
+"""
+
 _OURS = ("DELTACLI_", "LESS", "PAGER", "NO_COLOR", "COLUMNS", "LINES")
 
 
@@ -81,16 +86,15 @@ class Session:
             **(environment or {}),
             **(gate.environment if gate else {}),
         }
+        module = "tests.support.gated" if gate else "deltacli"
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "tests.support.gated" if gate else "deltacli", *map(str, arguments)],
+            ["sh", "-c", _OWN_TERMINAL, os.ttyname(child), sys.executable, "-m", module, *map(str, arguments)],
             stdin=child if stdin is None else stdin,
             stdout=child if stdout is None else stdout,
             stderr=child if stderr is None else stderr,
             env=settings,
-            pass_fds=(child, *(gate.passed if gate else ())),
+            pass_fds=gate.passed if gate else (),
             start_new_session=True,
-            # Ctrl-C reaches whoever has the terminal. One system call before exec: no thread can be in its way.
-            preexec_fn=lambda: fcntl.ioctl(child, termios.TIOCSCTTY, 0),  # noqa: PLW1509
         )
         os.close(child)
         self.seen = ""
@@ -102,7 +106,7 @@ class Session:
     def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
         if self.process.poll() is None:
             self.process.kill()
-        self.process.wait()
+        self.process.wait(DEADLINE)
         os.close(self._parent)
 
     def read_until(self, text: str) -> str:

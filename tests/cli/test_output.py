@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.support import ROOT, deltacli
+from tests.support.waiting import in_time
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}
 
@@ -207,9 +208,10 @@ def test_an_unbuffered_stdout_gets_every_byte_or_an_error() -> None:
     ) as process:
         assert process.stdout is not None
         assert process.stderr is not None
-        first = process.stdout.readline()
-        process.stdout.close()
-        said = process.stderr.read()
+        with in_time(process, "a run whose reader leaves ends"):
+            first = process.stdout.readline()
+            process.stdout.close()
+            said = process.stderr.read()
 
     assert (b"x\n", b"broken") == (first, said)
 

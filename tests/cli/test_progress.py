@@ -21,6 +21,7 @@ from deltacli.cli.terminal.term import Terminal, cells, live_line, set_live_line
 from deltacli.clock import fixed_clock
 from deltacli.progress import SILENT, reported, reported_weighed, weighed
 from tests.cli.support import ROOT, deltacli
+from tests.support.waiting import join
 
 SCHEMA = json.loads((ROOT / "docs" / "schemas" / "progress.json").read_text())
 
@@ -177,7 +178,7 @@ def test_work_continues_while_the_terminal_is_blocked() -> None:
             step.advance()
         is_stuck = ticker.is_alive()
         released.set()
-        ticker.join()
+        join(ticker)
 
     assert is_stuck
 
@@ -217,7 +218,7 @@ def test_an_immediate_exit_waits_briefly_for_a_drawing_in_progress(monkeypatch: 
         drawing.wait(30)
         leaving.set()
         progress.leave()
-        ticker.join()
+        join(ticker)
 
     assert "\r\x1b[K" == paper.written[-1]
 

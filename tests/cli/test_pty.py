@@ -19,6 +19,7 @@ from deltacli.cli.terminal.interrupts import Interrupted
 from deltacli.cli.terminal.term import cells, shorten
 from tests.cli.pty_session import Session, gate, read_some
 from tests.cli.support import ROOT, deltacli
+from tests.support.waiting import in_time
 
 CONTROL_C = "\x03"
 ERASED = "\r\x1b[K"
@@ -276,9 +277,10 @@ def test_a_reader_that_leaves_in_the_middle_ends_the_run_quietly(many_files: Pat
     ) as process:
         assert process.stdout is not None
         assert process.stderr is not None
-        first = process.stdout.readline()
-        process.stdout.close()
-        said = process.stderr.read()
+        with in_time(process, "a run whose reader leaves ends"):
+            first = process.stdout.readline()
+            process.stdout.close()
+            said = process.stderr.read()
 
     assert first
     assert (141, b"") == (process.returncode, said)

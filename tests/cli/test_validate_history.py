@@ -19,6 +19,7 @@ from tests.cli.conftest import BAD, Run
 from tests.cli.pty_session import Session
 from tests.cli.support import ROOT
 from tests.cli.test_documents import validate as assert_valid
+from tests.support.waiting import SECONDS
 
 ONLY = ("--select", "commit.*")
 NOW = ("--now", "2026-11-20T06:00:00Z")
@@ -151,7 +152,7 @@ def test_runs_that_end_together_do_not_mix_their_lines(tmp_path: Path) -> None:
 
     runs = [subprocess.Popen([sys.executable, "-c", program, str(path)], cwd=ROOT) for _ in range(2)]
 
-    assert [0, 0] == [run.wait() for run in runs]
+    assert [0, 0] == [run.wait(SECONDS) for run in runs]
     assert 400 == len(read_history(path.read_bytes(), "trend.ndjson"))
 
 

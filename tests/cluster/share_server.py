@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.corpus import REPOSITORY
+from tests.support.waiting import in_time
 
 PYTHON = "DELTACLI_SERVER_PYTHON"
 """The variable with the Python that has the extra `share`."""
@@ -37,10 +38,12 @@ def serving(place: Path, tables: Mapping[str, Path]) -> Iterator[str]:
     assert server.stdin is not None
     assert server.stdout is not None
     try:
-        profile = server.stdout.readline().decode().strip()
+        with in_time(server, "the profile of the server"):
+            profile = server.stdout.readline().decode().strip()
         assert profile, (place / "server.log").read_text()
         yield f"{profile}#Sales.Main."
     finally:
         server.stdin.close()
         server.stdout.close()
-        server.wait()
+        with in_time(server, "the end of the server"):
+            server.wait()

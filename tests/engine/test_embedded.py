@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from deltacli.engine.embedded import EmbeddedEngine
+from tests.support.waiting import join
 
 
 @pytest.mark.parametrize("threads", [1, 2, 5])
@@ -161,6 +162,6 @@ def test_a_forgotten_run_does_not_hold_up_the_garbage_collector() -> None:
     collecting.join(10)
     held_up = collecting.is_alive()
     release.set()
-    collecting.join()
+    join(collecting)
 
     assert not held_up

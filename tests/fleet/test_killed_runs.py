@@ -20,6 +20,7 @@ from deltacli.cli.app import run
 from deltacli.fleet.running.journal import JournalWriter, read_record
 from tests.cli.support import ROOT
 from tests.fleet.lake import DAMAGED, HEALTHY, data_files, live_digest, tree_of, write_lake
+from tests.support.waiting import SECONDS, wait_until
 
 COPIES = 3
 NAMES = [f"{name}-{number}" for name in HEALTHY for number in range(COPIES)]
@@ -47,16 +48,10 @@ def kill_after(home: Path, lines: int, seconds: float) -> bool:
     it was killed.
     """
     process = begin(home, "--resume")
-    while process.poll() is None:
-        if lines_in(home) >= lines:
-            with suppress(subprocess.TimeoutExpired):
-                process.wait(seconds)
-            process.kill()
-            break
-        try:
-            process.wait(0.002)
-        except subprocess.TimeoutExpired:
-            continue
+    wait_until(lambda: process.poll() is not None or lines_in(home) >= lines, f"{lines} lines in the journal")
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(seconds)
+    process.kill()
     process.communicate()
     return process.returncode < 0
 
@@ -101,7 +96,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_lake(home, COPIES)
     shutil.copytree(home, home / "copy")
     process = begin(home)
-    process.communicate()
+    process.communicate(timeout=SECONDS)
     assert process.returncode == 5
     return home
 
@@ -116,7 +111,7 @@ def killed_and_resumed(undisturbed: Path, home: Path, chance: random.Random) -> 
         kills += kill_after(home, lines, chance.uniform(0, 0.1))
         assert len(torn_lines(home)) <= kills
     last = begin(home, "--resume")
-    out, err = last.communicate()
+    out, err = last.communicate(timeout=SECONDS)
 
     assert 5 == last.returncode, (out, err)
     assert 0 == orjson.loads(out)["summary"]["left"]
@@ -146,7 +141,7 @@ def test_two_runs_at_once_do_nothing_twice(undisturbed: Path, tmp_path: Path) ->
     shutil.copytree(undisturbed / "copy", home)
 
     both = [begin(home), begin(home)]
-    summaries = [orjson.loads(process.communicate()[0])["summary"] for process in both]
+    summaries = [orjson.loads(process.communicate(timeout=SECONDS)[0])["summary"] for process in both]
 
     assert [0, 0] == [summary["failed"] + summary["left"] for summary in summaries]
     assert state_of(undisturbed) == state_of(home)

@@ -23,6 +23,7 @@ from deltacli.storage.base import PARALLEL_READS
 from tests.fleet.lake import NOW_MS
 from tests.support.builder import TableBuilder
 from tests.support.s3 import ENVIRONMENT
+from tests.support.waiting import SECONDS, join
 
 LATENCY = 0.2
 TABLES = 400
@@ -41,7 +42,7 @@ def served(bucket: Bucket) -> Iterator[str]:
     loop, stub = asyncio.new_event_loop(), Stub(bucket, LATENCY)
     thread = Thread(target=loop.run_forever, daemon=True)
     thread.start()
-    server = asyncio.run_coroutine_threadsafe(serving(stub, 0), loop).result()
+    server = asyncio.run_coroutine_threadsafe(serving(stub, 0), loop).result(SECONDS)
 
     async def close() -> None:
         server.close()
@@ -49,9 +50,9 @@ def served(bucket: Bucket) -> Iterator[str]:
         await asyncio.sleep(0)  # the connections are closed in the next round of the loop
 
     yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-    asyncio.run_coroutine_threadsafe(close(), loop).result()
+    asyncio.run_coroutine_threadsafe(close(), loop).result(SECONDS)
     loop.call_soon_threadsafe(loop.stop)
-    thread.join()
+    join(thread)
     loop.close()
 
 

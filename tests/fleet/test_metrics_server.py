@@ -17,6 +17,7 @@ import pytest
 
 from deltacli.errors import Refused, UsageError
 from deltacli.fleet.reporting.metrics_server import MetricsServer, parse_address
+from tests.support.waiting import in_time, join
 
 
 @contextmanager
@@ -27,7 +28,7 @@ def serving(server: MetricsServer) -> Iterator[MetricsServer]:
         thread.start()
         yield server
         server.shutdown()
-        thread.join()
+        join(thread)
 
 
 def get(server: MetricsServer, path: str = "/metrics", method: str = "GET", **headers: str) -> tuple[int, str, bytes]:
@@ -109,7 +110,8 @@ def test_the_server_ends_on_sigterm(tmp_path: Path) -> None:
     process = subprocess.Popen(arguments, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
     assert process.stderr is not None
 
-    first = process.stderr.readline()
+    with in_time(process, "the address of the server"):
+        first = process.stderr.readline()
     process.send_signal(signal.SIGTERM)
     _, last = process.communicate(timeout=30)
 

@@ -21,6 +21,7 @@ from deltacli.fleet.reporting.webhook import Sender, read_secret
 from tests.cli.test_documents import validate
 from tests.support.builder import TableBuilder
 from tests.support.certificates import certify
+from tests.support.waiting import join
 
 SECRET = b"s3cret"
 
@@ -64,7 +65,7 @@ def receiver() -> Iterator[Receiver]:
         thread.start()
         yield found
         server.shutdown()
-        thread.join()
+        join(thread)
 
 
 def sender(receiver: Receiver, pauses: list[float], **settings: object) -> Sender:

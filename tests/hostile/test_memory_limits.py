@@ -106,15 +106,13 @@ def test_an_error_of_invalid_bytes_does_not_end_the_run() -> None:
 
 def limited(limit_bytes: int, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
     """Run a command within a limit of its address space, and with the allocator that it chooses there."""
-    import resource
-
+    limiting = f'ulimit -v {limit_bytes // 1024} && exec "$@"'
     return subprocess.run(
-        [sys.executable, "-m", "deltacli", *map(str, arguments)],
+        ["sh", "-c", limiting, "sh", sys.executable, "-m", "deltacli", *map(str, arguments)],
         env={name: value for name, value in os.environ.items() if name != "ARROW_DEFAULT_MEMORY_POOL"},
         capture_output=True,
         text=True,
         check=False,
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit_bytes, limit_bytes)),
     )
 
 

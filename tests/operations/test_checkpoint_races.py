@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 from collections.abc import Callable
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
@@ -21,13 +20,14 @@ from tests.support.checkpointing import FORMS, any_form_table, expired, write
 from tests.support.peers import Task, ask, peer_python
 from tests.support.reading import NOW_MS, open_at, state_document
 from tests.support.s3 import S3Server
+from tests.support.waiting import run_together
 
 ROUNDS = 50
 COMMITS = 4
 """That come in each round of the second race."""
 
 
-def _checkpoints(uris: list[str], together: Barrier, answers: Any, racer: int) -> None:  # Any: a queue
+def _checkpoints(uris: list[str], racer: int, together: Barrier, answers: Any) -> None:  # Any: a queue
     _tell(answers, together, lambda uri, number: _checkpoint(uri, racer, number), uris)
 
 
@@ -38,7 +38,7 @@ def _checkpoint(uri: str, racer: int, number: int) -> object:
     return result.version, result.hint_version
 
 
-def _commits(uris: list[str], together: Barrier, answers: Any, racer: int) -> None:
+def _commits(uris: list[str], racer: int, together: Barrier, answers: Any) -> None:
     _tell(answers, together, _commit, uris)
 
 
@@ -68,18 +68,7 @@ def _tell(answers: Any, together: Barrier, work: Callable[[str, int], object], u
 
 def race(uris: list[str], *works: Callable[..., None]) -> list[list[object]]:
     """Run these processes, each round behind a barrier; return the report of each process for each round."""
-    context = multiprocessing.get_context("spawn")
-    together, queues = context.Barrier(len(works), timeout=120), [context.SimpleQueue() for _ in works]
-    processes = [
-        context.Process(target=work, args=(uris, together, queue, racer), daemon=True)
-        for racer, (work, queue) in enumerate(zip(works, queues, strict=True))
-    ]
-    for process in processes:
-        process.start()
-    found = [queue.get() for queue in queues]
-    for process in processes:
-        process.join()
-    return found
+    return run_together([(work, (uris, racer)) for racer, work in enumerate(works)])
 
 
 def check(storage: Storage, builder: TableBuilder) -> None:

@@ -15,6 +15,7 @@ import pytest
 from tests.cli.support import ROOT
 from tests.support.cloud import Asked, CloudServer, Said
 from tests.support.clouds import CLOUDS, OPERATIONS, Cloud, Judge, cloud_of, rows, sample_at, versions
+from tests.support.waiting import SECONDS, in_time
 
 ORPHAN = "day=2026-01-01/orphan.parquet"
 IN_LONG = (1, -2, -1)
@@ -41,10 +42,12 @@ class Killer:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write(f"{at}\n")
-        return self._process.stdout.readline().strip()
+        with in_time(self._process, f"the end of a run that is killed before request {at}"):
+            return self._process.stdout.readline().strip()
 
     def stop(self) -> None:
-        self._process.communicate()
+        with in_time(self._process, "the end of the killed runs"):
+            self._process.communicate()
 
 
 def check_kills(cloud: Cloud, operation: str, chosen: tuple[int, ...] | None, place: Path) -> int:
@@ -123,14 +126,14 @@ def test_a_vacuum_of_s3_that_is_killed_while_the_store_deletes_loses_nothing(
         for key in keys[: {"nothing": 0, "half": 6, "all": 12}[done]]:
             server.answer(asked._replace(body=f"<Delete><Object><Key>{key}</Key></Object></Delete>".encode()))
         running[0].kill()
-        running[0].wait()
+        running[0].wait(SECONDS)
         return Said(0, is_cut=True)
 
     cloud.server.fail("POST", "?delete", dies)
     now = datetime.fromtimestamp(cloud.now_ms / 1_000, UTC).isoformat()
     words = ["vacuum", cloud.uri, "--yes", "--max-delete", "100%", "--now", now]
     running.append(subprocess.Popen([sys.executable, "-m", "deltacli", *words], cwd=ROOT))
-    assert -signal.SIGKILL == running[0].wait()
+    assert -signal.SIGKILL == running[0].wait(SECONDS)
 
     left = sorted(f"t/{name}" for name in cloud.files())
     assert {"nothing": 0, "half": 6, "all": 12}[done] == len(set(names) - set(left))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 from collections import Counter
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
@@ -31,6 +30,7 @@ from tests.support.committing import (
 from tests.support.peers import Task, ask, peer_python
 from tests.support.reading import open_at
 from tests.support.s3 import S3Server
+from tests.support.waiting import run_together
 
 SUPPORTED = ("appendOnly", "invariants", "checkConstraints", "changeDataFeed", "generatedColumns", "clustering")
 
@@ -71,18 +71,8 @@ def _commit(uri: str, racer: int, count: int, together: Barrier, answers: Any) -
 
 
 def race(uri: str, *, racers: int, count: int) -> list[Any]:  # Any: (version, txnId), or a fault
-    context = multiprocessing.get_context("spawn")
-    together, answers = context.Barrier(racers, timeout=120), context.SimpleQueue()
-    processes = [
-        context.Process(target=_commit, args=(uri, racer, count, together, answers), daemon=True)
-        for racer in range(racers)
-    ]
-    for process in processes:
-        process.start()
-    found = [told for _ in processes for told in answers.get()]
-    for process in processes:
-        process.join()
-    return found
+    told = run_together([(_commit, (uri, racer, count)) for racer in range(racers)])
+    return [one for found in told for one in found]
 
 
 def check_race(uri: str, told: list[Any], commits_made: int, before: int) -> None:  # Any: as in `race`

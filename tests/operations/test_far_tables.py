@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import multiprocessing
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ from tests.support.checkpoints import CheckpointKind
 from tests.support.reading import open_at
 from tests.support.s3 import S3Server
 from tests.support.storage import FAR, RecordingStorage
+from tests.support.waiting import run_together
 
 
 def upload(builder: TableBuilder, s3: S3Server) -> str:
@@ -173,14 +173,7 @@ def contested(request: pytest.FixtureRequest, hinted: TableBuilder, tmp_path: Pa
 
 @pytest.mark.long
 def test_of_processes_that_commit_one_version_one_wins_and_can_be_read_back(contested: Storage) -> None:
-    context = multiprocessing.get_context("spawn")
-    together, answers = context.Barrier(3, timeout=120), context.SimpleQueue()
-    racers = [context.Process(target=commit_once, args=(contested.uri, racer, together, answers)) for racer in range(3)]
-    for racer in racers:
-        racer.start()
-    outcomes = dict(answers.get() for _ in racers)
-    for racer in racers:
-        racer.join()
+    outcomes = dict(run_together([(commit_once, (contested.uri, racer)) for racer in range(3)]))
 
     winners = [racer for racer, outcome in outcomes.items() if outcome == "Created"]
     assert ["Created", "Existed", "Existed"] == sorted(outcomes.values())

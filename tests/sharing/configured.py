@@ -10,11 +10,13 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPResponse
 from pathlib import Path
 from typing import Any, TypeVar
+
+from tests.support.waiting import children_of, in_time, wait_until
 
 PREFIX = "/delta-sharing"
 SHARES = """\
@@ -60,14 +62,15 @@ class Server:
         """Stop the other workers meanwhile."""
         others = [other for other in self.workers() if other != worker]
         for other in others:
-            os.kill(other, signal.SIGSTOP)
+            with suppress(ProcessLookupError):
+                os.kill(other, signal.SIGSTOP)
         try:
-            while {_state_of(other) for other in others} - {"T", "Z"}:
-                os.sched_yield()
+            wait_until(lambda: {_state_of(other) for other in others} <= {"T", "Z"}, "the other workers stop")
             yield
         finally:
             for other in others:
-                os.kill(other, signal.SIGCONT)
+                with suppress(ProcessLookupError):  # or the others would stay stopped, and their server with them
+                    os.kill(other, signal.SIGCONT)
 
     def statuses(self, method: str = "GET", path: str = "/version", body: bytes | None = None) -> set[int]:
         """Return the statuses of the answers of every worker."""
@@ -110,22 +113,25 @@ class Server:
 
     def workers(self) -> list[int]:
         """Return the process ids of the workers."""
-        found = []
-        for entry in Path("/proc").iterdir():
-            if entry.name.isdigit():
-                try:
-                    words = (entry / "cmdline").read_bytes()
-                    parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
-                except OSError:
-                    continue
-                if parent == self.process.pid and b"spawn_main" in words:
-                    found.append(int(entry.name))
-        return found
+        return workers_of(self.process.pid)
+
+
+def workers_of(server: int) -> list[int]:
+    """Return the process ids of the workers of a server."""
+    found = []
+    for process in children_of(server):
+        with suppress(OSError):
+            if b"spawn_main" in Path(f"/proc/{process}/cmdline").read_bytes():
+                found.append(process)
+    return found
 
 
 def _state_of(process: int) -> str:
     """Return the state of a process as in /proc: T for a stopped one, Z for one that has ended."""
-    return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return "Z"
 
 
 @contextmanager
@@ -140,12 +146,14 @@ def serving(directory: Path, *options: str, **environment: str) -> Iterator[Serv
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=settings) as process:
         assert process.stderr is not None
         ports = []
-        for pattern in (_SERVING, _ADMIN):
-            while (found := pattern.search(line := process.stderr.readline())) is None:
-                assert line, process.wait()
-            ports.append(int(found[1]))
+        with in_time(process, "the lines with the ports of the server"):
+            for pattern in (_SERVING, _ADMIN):
+                while (found := pattern.search(line := process.stderr.readline())) is None:
+                    assert line, process.wait()
+                ports.append(int(found[1]))
         try:
             yield Server(directory, process, *ports)
         finally:
             process.terminate()
-            process.communicate()
+            with in_time(process, "the end of the server"):
+                process.communicate()

@@ -23,6 +23,7 @@ from deltacli.sharing.directories import catalog_of
 from deltacli.sharing.model import SharedTable
 from tests.sharing.reading_client import MODES, plain_rows
 from tests.support import corpus
+from tests.support.waiting import in_time
 
 pytestmark = pytest.mark.long
 
@@ -80,12 +81,13 @@ def profile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     command = [sys.executable, "-m", "deltacli", "share", "serve", str(_root()), "--profile", str(path)]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
         assert server.stderr is not None
-        for line in server.stderr:
-            if line.startswith("next: "):
-                break
+        with in_time(server, "the server is ready"):
+            while not server.stderr.readline().startswith("next: "):
+                assert server.poll() is None
         yield path
         server.terminate()
-        server.communicate()
+        with in_time(server, "the end of the server"):
+            server.communicate()
 
 
 def _root() -> Path:
@@ -101,7 +103,7 @@ def _ask(client: Path, profile: Path, jobs: list[dict[str, Any]], place: Path) -
     """Let the client do its work, in one process."""
     (place / "jobs.json").write_text(json.dumps(jobs))
     command = [client, READER, profile, place / "jobs.json", place / "answers.json"]
-    subprocess.run([str(word) for word in command], check=True, capture_output=True)
+    subprocess.run([str(word) for word in command], check=True, capture_output=True, timeout=900)
     found: dict[str, Any] = json.loads((place / "answers.json").read_text())
     return found
 

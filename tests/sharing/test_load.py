@@ -17,6 +17,7 @@ import pytest
 from tests.support.actions import add, birth
 from tests.support.builder import TableBuilder
 from tests.support.effort import is_soaking
+from tests.support.waiting import in_time
 
 SECONDS = 300 if is_soaking() else 15
 POLLING, QUERYING = 190, 10
@@ -86,14 +87,16 @@ def make_clients(tmp_path: Path) -> Iterator[Callable[[], Clients]]:
     command = [sys.executable, "-m", "deltacli", "share", "serve", str(table), "--profile", str(profile)]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
         assert server.stderr is not None
-        while not server.stderr.readline().startswith("next: "):
-            assert server.poll() is None
+        with in_time(server, "the server is ready"):
+            while not server.stderr.readline().startswith("next: "):
+                assert server.poll() is None
         document = json.loads(profile.read_text())
         url = urlsplit(document["endpoint"])
         path = f"{url.path}/shares/local/schemas/default/tables/t"
         yield lambda: Clients(url.hostname or "", url.port or 0, path, document["bearerToken"])
         server.terminate()
-        server.communicate()
+        with in_time(server, "the end of the server"):
+            server.communicate()
 
 
 @pytest.mark.alone

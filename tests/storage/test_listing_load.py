@@ -18,6 +18,7 @@ import pytest
 from benchmarks.synthetic import write_table
 from deltacli.storage.base import PARALLEL_READS
 from tests.support.s3 import ENVIRONMENT
+from tests.support.waiting import in_time
 
 ROOT = Path(__file__).resolve().parents[2]
 FILES = int(os.environ.get("DELTACLI_LOAD_FILES", "1000000"))
@@ -57,7 +58,9 @@ def serving(log: Path) -> Iterator[Stub]:
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT) as process:
         try:
             assert process.stdout is not None
-            yield Stub(process.stdout.readline().strip())
+            with in_time(process, "the address of the stub"):
+                address = process.stdout.readline().strip()
+            yield Stub(address)
         finally:
             process.terminate()
 

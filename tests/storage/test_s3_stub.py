@@ -17,6 +17,7 @@ from benchmarks.synthetic import MODIFIED_MS
 from deltacli.errors import FileMissing
 from deltacli.storage import Created, Deleted, Existed, Storage, open_storage
 from deltacli.storage.s3.options import read_moment
+from tests.support.waiting import SECONDS, join, wait_in_loop
 
 NAMES = [f"d={directory:03d}/part-{file:04d}.snappy.parquet" for directory in range(3) for file in range(1_500)]
 OPTIONS = {"key": "any", "secret": "any", "region": "us-east-1"}
@@ -36,22 +37,21 @@ def running() -> Iterator[Running]:
     loop = asyncio.new_event_loop()
     thread = Thread(target=loop.run_forever, daemon=True)
     thread.start()
-    server = asyncio.run_coroutine_threadsafe(serving(stub, 0), loop).result()
+    server = asyncio.run_coroutine_threadsafe(serving(stub, 0), loop).result(SECONDS)
     url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
     table = open_storage("s3://lake/t", {**OPTIONS, "endpoint_url": url})
     yield Running(stub, url, table)
     table._calls.client.close()  # type: ignore[attr-defined]
-    asyncio.run_coroutine_threadsafe(_ended(server, stub), loop).result()
+    asyncio.run_coroutine_threadsafe(_ended(server, stub), loop).result(SECONDS)
     loop.call_soon_threadsafe(loop.stop)
-    thread.join()
+    join(thread)
     loop.close()
 
 
 async def _ended(server: asyncio.Server, stub: Stub) -> None:
     server.close()
     stub.disconnect()
-    while stub.connections:
-        await asyncio.sleep(0)
+    await wait_in_loop(lambda: not stub.connections, "the connections are closed")
 
 
 def test_listings_have_every_name_once(running: Running) -> None:

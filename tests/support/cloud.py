@@ -9,6 +9,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Lock, Thread
 from typing import Any, NamedTuple
 
+from tests.support.waiting import join
+
 
 class Asked(NamedTuple):
     """A request; the names of headers are in lower case."""
@@ -54,7 +56,7 @@ class CloudServer:
 
     def stop(self) -> None:
         self._server.shutdown()
-        self._thread.join()
+        join(self._thread)
         self._server.server_close()
 
     def asked(self, method: str, part: str = "") -> int:

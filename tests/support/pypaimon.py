@@ -11,6 +11,8 @@ from typing import Any, Self
 
 import pytest
 
+from tests.support.waiting import in_time
+
 ROOT = Path(__file__).parents[2]
 ENVIRONMENT_VARIABLE = "DELTACLI_PAIMON_PYTHON"
 
@@ -49,7 +51,8 @@ class Pypaimon:
     def answer(self) -> Any:  # Any: JSON values
         """Return the answer to the oldest order. Raises PypaimonError."""
         assert self._process.stdout is not None
-        line = self._process.stdout.readline()
+        with in_time(self._process, "an answer of pypaimon", 300):
+            line = self._process.stdout.readline()
         assert line, Path(self._errors.name).read_text("utf-8", "replace")[-2_000:]
         found = json.loads(line)
         if "error" in found:

@@ -10,6 +10,7 @@ from typing import Any
 
 from deltacli.errors import FileMissing
 from deltacli.storage import Storage, open_storage
+from tests.support.waiting import SECONDS, answer_of
 
 
 def payload(racer: int, number: int) -> bytes:
@@ -58,15 +59,13 @@ class Race:
         self._together = context.Barrier(racers, timeout=120)
         self._begun = context.Barrier(racers + 1, timeout=120)
         self._done = context.Event()
-        self._answers: Any = context.SimpleQueue()  # Any: what comes out of it
-        self._seen: Any = context.SimpleQueue()
+        self._queues: list[Any] = [context.SimpleQueue() for _ in range(racers + 1)]  # Any: what comes out of them
         self._racers = [
-            context.Process(
-                target=_race, args=(uri, racer, rounds, (self._begun, self._together), self._answers), daemon=True
-            )
-            for racer in range(racers)
+            context.Process(target=_race, args=(uri, racer, rounds, (self._begun, self._together), queue), daemon=True)
+            for racer, queue in enumerate(self._queues[:-1])
         ]
-        self._watcher = context.Process(target=_watch, args=(uri, self._begun, self._done, self._seen), daemon=True)
+        watched = (uri, self._begun, self._done, self._queues[-1])
+        self._watcher = context.Process(target=_watch, args=watched, daemon=True)
 
     def __enter__(self) -> Race:
         for process in (*self._racers, self._watcher):
@@ -78,16 +77,16 @@ class Race:
     ) -> None:
         for process in (*self._racers, self._watcher):
             if kind is not None:
-                process.terminate()
-            process.join()
+                process.kill()
+            process.join(SECONDS)
             process.close()
 
     def run(self) -> RaceResult:
         """Return what became of it."""
-        by_racer = dict(self._answers.get() for _ in self._racers)
+        by_racer = [answer_of(racer, queue) for racer, queue in zip(self._racers, self._queues, strict=False)]
         self._done.set()
-        halves, looks = self._seen.get()
-        outcomes = [[by_racer[racer][number] for racer in range(len(self._racers))] for number in range(self._rounds)]
+        halves, looks = answer_of(self._watcher, self._queues[-1])
+        outcomes = [[told[number] for told in by_racer] for number in range(self._rounds)]
         return RaceResult(outcomes, halves, looks)
 
 
@@ -105,7 +104,7 @@ def _race(uri: str, racer: int, rounds: int, barriers: tuple[Barrier, Barrier], 
         begun.abort()
         together.abort()
         outcomes += [repr(fault)] * (rounds - len(outcomes))
-    answers.put((racer, outcomes))
+    answers.put(outcomes)
 
 
 def _watch(uri: str, begun: Barrier, done: Event, seen: Any) -> None:

@@ -14,6 +14,8 @@ from typing import Any
 from urllib.parse import parse_qs
 from uuid import uuid4
 
+from tests.support.waiting import join
+
 Application = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 """WSGI."""
 Fault = Callable[["S3Server", dict[str, Any], Callable[..., Any]], Iterable[bytes]]
@@ -60,7 +62,7 @@ class S3Server:
 
     def stop(self) -> None:
         self._server.shutdown()
-        self._thread.join()
+        join(self._thread)
         self._server.server_close()
 
     def make_bucket(self) -> str:

@@ -11,6 +11,7 @@ import pytest
 from deltacli.work.checkpoints import writing as checkpoint_writing
 from deltacli.work.checkpoints.writing import Encoding, FileEncoder
 from tests.support.frames import callers
+from tests.support.waiting import wait_until
 
 
 class Hit(BaseException):
@@ -33,8 +34,7 @@ def test_a_file_is_not_closed_while_a_thread_that_its_pool_forgot_writes_it(
 
     def encode_slowly(encoder: FileEncoder, rows: pa.Table) -> None:
         writing.set()
-        while not events and "wait_idle" not in callers(main_thread()):
-            pass  # nobody waits yet for what is written
+        wait_until(lambda: events or "wait_idle" in callers(main_thread()), "somebody waits for what is written")
         encode(encoder, rows)
         events.append("written")
 

@@ -26,6 +26,7 @@ from deltacli.work.rows.stored_conditions import (
     compile_expression,
 )
 from tests.support.stored_rows import SCHEMA
+from tests.support.waiting import join
 
 NAN, INFINITY = float("nan"), float("inf")
 MOST, LEAST = 2**31 - 1, -(2**31)
@@ -331,7 +332,7 @@ def test_each_thread_has_a_database_of_its_own() -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join()
+        join(thread)
 
     assert 3 == len({id(session) for session in (*found, duckdb_session._session())})
 

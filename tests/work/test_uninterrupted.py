@@ -13,6 +13,7 @@ from deltacli.cli.terminal.interrupts import Interrupted
 from deltacli.work import uninterrupted as module
 from deltacli.work.uninterrupted import Stop, uninterrupted
 from tests.support.frames import callers
+from tests.support.waiting import wait_until
 
 
 def test_an_interruption_never_overtakes_the_deletions() -> None:
@@ -24,10 +25,9 @@ def test_an_interruption_never_overtakes_the_deletions() -> None:
         raise Interrupted(number)
 
     def work() -> None:
-        while "start" in callers(main_thread()):
-            pass  # the main thread is not yet waiting
+        wait_until(lambda: "start" not in callers(main_thread()), "the main thread waits")
         os.kill(os.getpid(), signal.SIGTERM)
-        heard.wait()
+        assert heard.wait(30)
         done.append("noted")
 
     before = signal.signal(signal.SIGTERM, on_signal)
@@ -103,15 +103,12 @@ def test_work_that_is_told_to_stop_is_waited_for(at_once: bool, signals: int) ->
     stop = Counting(at_once=at_once)
 
     def work() -> None:
-        while "start" in callers(main_thread()):
-            pass  # the main thread is not yet waiting
+        wait_until(lambda: "start" not in callers(main_thread()), "the main thread waits")
         for number in range(1, signals + 1):
             seen.append(stop())
             _signal()
-            while number not in counted:
-                pass  # nor ready for another one
-        while not stop():
-            pass
+            wait_until(lambda number=number: number in counted, "the main thread is ready for another signal")  # type: ignore[misc]
+        wait_until(stop, "the work is told to stop")
         seen.append(stop())
 
     with pytest.raises(Interrupted):

@@ -46,6 +46,7 @@ from tests.support.vacuuming import (
     vacuum_request,
     write_table,
 )
+from tests.support.waiting import wait_until
 
 HOUR_MS = 3_600_000
 NOW, LATER = 1_700_000_000_000, 1_700_000_000_000 + HOUR_MS
@@ -257,8 +258,7 @@ class _Cancelling(ShippingEngine):
         if isinstance(task, DeleteBatch):
             deque(super().spread(task, pieces[:1], stores, **given), maxlen=0)
             signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGTERM)
-            while not given["is_cancelled"]():
-                pass
+            wait_until(given["is_cancelled"], "the job is cancelled")
             raise CancelledError
         yield from super().spread(task, pieces, stores, **given)
 

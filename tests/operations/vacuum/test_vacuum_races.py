@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 from collections import Counter, deque
-from collections.abc import Callable, Sequence
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
 from typing import Any
@@ -21,6 +19,7 @@ from tests.support.builder import LOG, TableBuilder, commit_path
 from tests.support.committing import commits, infos
 from tests.support.s3 import S3Server
 from tests.support.vacuuming import data_of
+from tests.support.waiting import run_together
 
 FAR_MS = 4_102_444_800_000
 """2100: what is written now is old then, but for what is dated to then."""
@@ -39,22 +38,6 @@ def vacuum_once(uri: str, together: Barrier, answers: Any) -> None:  # Any: a qu
     except Exception as fault:  # noqa: BLE001  (it would only be seen in another process's stderr)
         together.abort()
         answers.put(repr(fault))
-
-
-def run_together(targets: Sequence[tuple[Callable[..., None], tuple[Any, ...]]]) -> list[Any]:  # Any: what they say
-    """Start processes, each with its arguments, a barrier and a queue; return what they put there."""
-    context = multiprocessing.get_context("spawn")
-    together, answers = context.Barrier(len(targets), timeout=120), context.SimpleQueue()
-    processes = [
-        context.Process(target=target, args=(*arguments, together, answers), daemon=True)
-        for target, arguments in targets
-    ]
-    for process in processes:
-        process.start()
-    found = [answers.get() for _ in processes]
-    for process in processes:
-        process.join()
-    return found
 
 
 def table_of_garbage() -> TableBuilder:

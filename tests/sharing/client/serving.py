@@ -21,6 +21,7 @@ from deltacli.sharing.protocol.capabilities import ResponseFormat
 from deltacli.storage.retry import Retry
 from tests.sharing.asgi import Reply, call
 from tests.sharing.served import PREFIX, TOKEN, Served
+from tests.support.waiting import join
 
 _HOP_BY_HOP = ("content-length", "transfer-encoding", "connection", "date", "server")
 
@@ -133,7 +134,7 @@ def proxied(tmp_path: Path, *tables: SharedTable, **options: Any) -> Iterator[Pr
     finally:
         server.shutdown()
         server.server_close()
-        thread.join()
+        join(thread)
 
 
 class _Server(ThreadingHTTPServer):

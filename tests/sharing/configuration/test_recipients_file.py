@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import stat
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -20,6 +22,8 @@ from deltacli.sharing.configuration.recipients_file import (
     parse_recipients,
     read_recipients,
 )
+from tests.cli.support import ROOT
+from tests.support.waiting import SECONDS, join
 
 CALLS = ("open", "write", "fsync", "fchmod", "replace", "close")
 """The calls of the operating system that writing takes."""
@@ -95,8 +99,21 @@ def test_a_fault_at_any_call_leaves_the_old_or_the_new_file(file: Path) -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no processes to kill here")
-@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
-def test_a_kill_at_any_call_leaves_the_old_or_the_new_file(file: Path, after: bool) -> None:
+def test_a_kill_at_any_call_leaves_the_old_or_the_new_file(tmp_path: Path) -> None:
+    """In a process of its own: where a thread has a lock, what is forked waits for it for ever."""
+    program = f"from {__name__} import kill_at_each_call; kill_at_each_call({str(tmp_path)!r})"
+
+    subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=True, timeout=SECONDS)
+
+
+def kill_at_each_call(directory: str) -> None:
+    for after in (False, True):
+        (place := Path(directory, str(after))).mkdir()
+        change_recipients(place / "recipients.json", add("first"), may_create=True)
+        check_kills(place / "recipients.json", after=after)
+
+
+def check_kills(file: Path, *, after: bool) -> None:
     before = file.read_bytes()
     whole = encode_recipients(add("second")(parse_recipients(before, "f")))
     leave = os._exit
@@ -106,10 +123,11 @@ def test_a_kill_at_any_call_leaves_the_old_or_the_new_file(file: Path, after: bo
         file.write_bytes(before)
         child = os.fork()
         if child == 0:
-            with pytest.MonkeyPatch.context() as patch:
-                failing(patch, at, lambda: leave(9), after=after)
+            try:
+                failing(pytest.MonkeyPatch(), at, lambda: leave(9), after=after)
                 change_recipients(file, add("second"))
-            leave(0)
+            finally:
+                leave(0)
         assert 9 == os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
         seen.add(file.read_bytes())
         change_recipients(file, add("third"))  # not locked for ever
@@ -124,7 +142,7 @@ def test_concurrent_writers_lose_no_change(file: Path) -> None:
     for writer in writers:
         writer.start()
     for writer in writers:
-        writer.join()
+        join(writer)
 
     assert {"first", *(f"w{number}" for number in range(12))} == set(names(file))
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import count
@@ -18,6 +16,7 @@ from deltacli.sharing.pulling import ranges
 from tests.sharing.client.serving import Asked, Proxy, Sent, proxied
 from tests.sharing.pulling.origin import Origin, pull, rows_of
 from tests.sharing.served import shared
+from tests.support.waiting import wait_until
 
 Truly = Callable[[], Sent]
 ROWS = range(100_000)
@@ -129,10 +128,10 @@ def test_a_server_that_ignores_ranges_is_read_in_one_stream(
 
 def wait_for_ranges(place: Path, count: int) -> None:
     """Wait until so many ranges are recorded; else an error of another one could end the pull before."""
-    deadline = time.monotonic() + 60
-    while sum(len(file.read_bytes().splitlines()) - 1 for file in place.rglob("*.ranges")) < count:
-        assert time.monotonic() < deadline
-        os.sched_yield()
+    wait_until(
+        lambda: sum(len(file.read_bytes().splitlines()) - 1 for file in place.rglob("*.ranges")) >= count,
+        f"{count} ranges are recorded",
+    )
 
 
 def test_a_pull_that_was_interrupted_receives_only_the_ranges_that_lack(

@@ -9,8 +9,7 @@ import signal
 import socket
 import ssl
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from http.client import HTTPResponse, HTTPSConnection, IncompleteRead
 from pathlib import Path
@@ -21,6 +20,7 @@ from tests.sharing.configured import HEADERS, PREFIX, SHARES, Server, serving
 from tests.support.actions import add, birth
 from tests.support.builder import TableBuilder
 from tests.support.certificates import certify
+from tests.support.waiting import wait_until
 
 pytestmark = [
     pytest.mark.long,
@@ -37,20 +37,18 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     files = (add(f"part-{number:05d}.parquet", size=1) for number in range(FILES))
     TableBuilder().commit(*birth(), *files).write(directory / "t")
     with serving(directory, "--workers", "2") as running:
-        _until(lambda: len(running.workers()) == 2)
+        wait_until(lambda: len(running.workers()) == 2, "two workers")
         yield running
-
-
-def _until(is_so: Callable[[], bool]) -> None:
-    """Wait for something that happens soon."""
-    deadline = time.monotonic() + 60
-    while not is_so():
-        assert time.monotonic() < deadline
 
 
 def _until_idle(server: Server) -> None:
     """Wait until all requests are finished: they are counted after their last byte."""
-    _until(lambda: server.metric("running_requests") == 0)
+    wait_until(lambda: server.metric("running_requests") == 0, "all requests are finished")
+
+
+def _until_refused(server: Server) -> None:
+    """Wait until every worker has read the configuration, which is bad."""
+    wait_until(lambda: all("configuration" in text for text in server.readiness()), "the configuration is refused")
 
 
 def _begin(server: Server, stack: ExitStack, count: int) -> list[HTTPResponse]:
@@ -79,12 +77,15 @@ def test_a_reload_finishes_running_answers_with_what_they_began_with(server: Ser
         answers = _begin(server, stack, 4)
 
         config.write_text(SHARES.replace("name: t,", "name: renamed,"))
-        _until(lambda: server.statuses() == {404})
+        wait_until(lambda: server.statuses() == {404}, "no worker shares the table")
         config.write_text("version: [")
-        _until(lambda: all("configuration" in text for text in server.readiness()))
+        wait_until(
+            lambda: all("configuration" in text for text in server.readiness()),
+            "every worker refuses the configuration",
+        )
         during = server.statuses()
         config.write_text(SHARES)
-        _until(lambda: server.statuses() == {200})
+        wait_until(lambda: server.statuses() == {200}, "every worker shares the table")
         lines = {_finish(answer) for answer in answers}
 
     assert {404} == during
@@ -100,7 +101,7 @@ def test_a_killed_worker_breaks_only_its_own_answers(server: Server) -> None:
                 answers += _begin(server, stack, 8)
 
         os.kill(min(before), signal.SIGKILL)
-        _until(lambda: len(set(server.workers()) - {min(before)}) == 2)
+        wait_until(lambda: len(set(server.workers()) - {min(before)}) == 2, "a worker instead of the killed one")
         after = {server.status() for _ in range(8)}
         lines = [_finish(answer) for answer in answers]
 
@@ -113,16 +114,23 @@ def test_a_killed_worker_breaks_only_its_own_answers(server: Server) -> None:
 def test_a_worker_that_begins_while_the_configuration_is_bad_serves_what_the_others_serve(server: Server) -> None:
     config = server.directory / "shares.yaml"
     config.write_text(SHARES.replace("authorization: {bearerToken: secret}\n", ""))
-    _until(lambda: all("configuration" in text for text in server.readiness()))
+    wait_until(
+        lambda: all("configuration" in text for text in server.readiness()), "every worker refuses the configuration"
+    )
     before = set(server.workers())
 
     os.kill(min(before), signal.SIGKILL)
-    _until(lambda: len(set(server.workers()) - {min(before)}) == 2)
+    wait_until(lambda: len(set(server.workers()) - {min(before)}) == 2, "a worker instead of the killed one")
     with_token = server.statuses()
     without = set(server.of_each_worker(lambda: server.send(_WITHOUT_TOKEN)[9:12]))
-    _until(lambda: all("configuration" in text for text in server.readiness()))  # the new one reads the file, too
+    wait_until(
+        lambda: all("configuration" in text for text in server.readiness()), "every worker refuses the configuration"
+    )  # the new one reads the file, too
     config.write_text(SHARES)
-    _until(lambda: not any("configuration" in text for text in server.readiness()))
+    wait_until(
+        lambda: not any("configuration" in text for text in server.readiness()),
+        "every worker has taken the configuration",
+    )
 
     assert ({200}, {b"401"}) == (with_token, without)
 
@@ -206,7 +214,7 @@ def test_silent_tls_connections_make_room_and_have_a_deadline(tmp_path: Path) ->
         with closing(connection), connection.getresponse() as response:
             status = response.status
         ends = {one.recv(1) for one in silent}
-        _until(lambda: server.metric("connections") == 0)
+        wait_until(lambda: server.metric("connections") == 0, "all connections are closed")
         closed = server.metric("closed_connections_total")
 
     assert (200, {b""}) == (status, ends)

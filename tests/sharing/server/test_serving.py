@@ -9,7 +9,6 @@ import socket
 import stat
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from http.client import HTTPConnection, HTTPResponse
@@ -18,8 +17,10 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from tests.sharing.configured import workers_of
 from tests.support.actions import add, birth
 from tests.support.builder import TableBuilder
+from tests.support.waiting import in_time, wait_until
 
 FILES = 40_000
 
@@ -38,8 +39,9 @@ def running(table: Path, *options: str) -> Iterator[tuple[subprocess.Popen[str],
     command = [sys.executable, "-m", "deltacli", "share", "serve", str(table), "--profile", str(profile), *options]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
-        while not process.stderr.readline().startswith("next: "):
-            assert process.poll() is None
+        with in_time(process, "the server is ready"):
+            while not process.stderr.readline().startswith("next: "):
+                assert process.poll() is None
         try:
             yield process, profile
         finally:
@@ -64,21 +66,6 @@ def version_status(profile: Path) -> int:
         return response.status
 
 
-def children_of(process: subprocess.Popen[str]) -> list[int]:
-    """The workers of a server, by their command lines."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                words = (entry / "cmdline").read_bytes().split(b"\0")
-                parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
-            except OSError:
-                continue
-            if parent == process.pid and any(b"spawn_main" in word for word in words):
-                found.append(int(entry.name))
-    return found
-
-
 @pytest.mark.long
 def test_a_signal_lets_running_answers_finish(table: Path) -> None:
     with running(table) as (process, profile), ask(profile, "POST", "/query", b"{}") as answer:
@@ -97,11 +84,9 @@ def test_a_signal_lets_running_answers_finish(table: Path) -> None:
 def test_a_killed_worker_is_replaced(table: Path) -> None:
     with running(table, "--workers", "2") as (process, profile):
         before = version_status(profile)
-        first = set(children_of(process))
+        first = set(workers_of(process.pid))
         os.kill(min(first), signal.SIGKILL)
-        deadline = time.monotonic() + 60
-        while len(set(children_of(process)) - {min(first)}) < 2 and time.monotonic() < deadline:
-            os.sched_yield()
+        wait_until(lambda: len(set(workers_of(process.pid)) - {min(first)}) >= 2, "a worker instead of the killed one")
 
         after = [version_status(profile) for _ in range(4)]
 

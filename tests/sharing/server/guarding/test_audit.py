@@ -13,6 +13,7 @@ import pytest
 from deltacli.errors import NoSpace, PermissionRefused, StorageFailed
 from deltacli.sharing.configuration.settings import Audit
 from deltacli.sharing.server.guarding.audit import AuditFile, NoAudit, open_audit
+from tests.support.waiting import join
 
 
 def entries(path: Path) -> list[int]:
@@ -56,7 +57,7 @@ def test_several_writers_share_a_file_and_its_rotations(tmp_path: Path) -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join()
+        join(thread)
 
     found = [number for name in os.listdir(tmp_path) for number in entries(tmp_path / name)]
     assert sorted(found) == list(range(800))

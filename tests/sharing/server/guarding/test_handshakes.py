@@ -18,6 +18,7 @@ from deltacli.sharing.configuration.settings import Settings
 from deltacli.sharing.server.serving import Certificate, _server, _tls_options
 from tests.sharing.server.guarding.test_connections import LIMITS, REQUEST, Port
 from tests.support.certificates import certify
+from tests.support.waiting import wait_in_loop
 
 Test = Callable[["Place"], Awaitable[None]]
 Run = Callable[[Test], None]
@@ -95,8 +96,7 @@ def run(request: pytest.FixtureRequest, tmp_path: Path) -> Run:
                 await test(Place(port, listener.close, bound.getsockname(), trust))
             listener.close()
             await listener.wait_closed()
-        while len(port.connections):
-            await asyncio.sleep(0)
+        await wait_in_loop(lambda: not len(port.connections), "all connections are forgotten")
 
     def started(test: Test) -> None:
         with asyncio.Runner(loop_factory=request.param) as runner:
@@ -133,8 +133,7 @@ def test_what_is_not_tls_is_closed_and_forgotten(run: Run) -> None:
         async with place.connect() as (reader, writer):
             writer.write(REQUEST)
             await reader.read()
-        while len(place.port.connections):
-            await asyncio.sleep(0)
+        await wait_in_loop(lambda: not len(place.port.connections), "the connection is forgotten")
 
     run(speak)
 
@@ -142,8 +141,7 @@ def test_what_is_not_tls_is_closed_and_forgotten(run: Run) -> None:
 def test_a_handshake_ends_with_the_server(run: Run) -> None:
     async def hold(place: Place) -> None:
         async with place.connect() as (reader, _):
-            while not len(place.port.connections):
-                await asyncio.sleep(0)
+            await wait_in_loop(lambda: len(place.port.connections), "the connection is counted")
             place.close()
             assert b"" == await reader.read()
 
