@@ -78,7 +78,7 @@ def build_app(at: Path | None = None) -> typer.Typer:
 
     At the root these are the commands; of groups only their help is imported.
     """
-    app = _make_group("deltacli", _HELP, "Help on a command: deltacli help COMMAND, or deltacli COMMAND --help.")
+    app = _make_group("deltacli", _HELP, "Help on a command, or on a rule of validate: deltacli help COMMAND|RULE.")
     app.callback()(_root)
     groups: dict[Path, typer.Typer] = {(): app}
     for name, text in GROUPS.items():

@@ -64,6 +64,17 @@ COMMANDS: Mapping[str, str] = {
 Only the modules of the selected commands are imported. A command of a group is `GROUP COMMAND`.
 """
 
+HEADINGS: Mapping[str, str] = {
+    "Look": "history snapshot read changes schema",
+    "Check": "validate doctor",
+    "Change": "alter widen-type properties features",
+    "Maintain": "checkpoint vacuum log",
+    "Many tables": "fleet",
+    "Share": "share",
+    "Set up": "completion spark",
+}
+"""Heading of the help of the program -> its commands and groups, in this order."""
+
 _LOG = """Maintain the log of a table.
 
 \b

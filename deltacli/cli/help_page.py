@@ -66,18 +66,26 @@ def command_page(command: Any, context: Any) -> JsonObject:  # Any: typer's own 
 
 
 def group_page(group: Any, context: Any) -> JsonObject:  # Any: typer's own click
-    """Return the page of a group: usage, description, examples, commands, options; the root has the global ones."""
-    commands = [
-        (name, " ".join(_cleaned(command.help).split("\n\n")[0].split()))
+    """Return the page of a group: usage, description, examples, commands, options; the root has its commands below
+    headings, and the global options.
+    """
+    from deltacli.cli.command_tree import HEADINGS
+
+    commands = {
+        name: " ".join(_cleaned(command.help).split("\n\n")[0].split())
         for name, command in group.commands.items()
         if not command.hidden
-    ]
+    }
     own = [entry for entries in _sections(group, context).values() for entry in entries]
     options = {"Options": own} if context.parent else {"Global options": [*_global_options(), *own]}
+    headings = {"Commands": commands} if context.parent else {key: names.split() for key, names in HEADINGS.items()}
     return {
         "usage": [context.command_path, "[OPTIONS]", "COMMAND", "..."],
         "description": _cleaned(group.help),
-        "lists": [{"Commands": commands}, options],
+        "lists": [
+            {heading: [(name, commands[name]) for name in names] for heading, names in headings.items()},
+            options,
+        ],
         "closing": _cleaned(group.epilog),
     }
 

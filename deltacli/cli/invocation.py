@@ -23,7 +23,14 @@ ASK_FOR_HELP = ("-h", "--help")
 
 
 def help_as_option(arguments: Sequence[str]) -> list[str]:
-    """Return `help COMMAND` as `COMMAND --help`, and the bare program as `--help`; other arguments as they are."""
+    """Return `help COMMAND` as `COMMAND --help`, `help RULE` as a list of that rule, and the bare program as `--help`;
+    other arguments as they are.
+    """
     if not arguments:
         return ["--help"]
-    return [*arguments[1:], "--help"] if arguments[0] == "help" else list(arguments)
+    if arguments[0] != "help":
+        return list(arguments)
+    if len(arguments) > 1 and "." in arguments[1]:
+        command = ["share", "test"] if arguments[1].startswith("share.") else ["validate"]
+        return [*command, "--list-rules", "--select", *arguments[1:]]
+    return [*arguments[1:], "--help"]

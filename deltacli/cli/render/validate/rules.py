@@ -49,11 +49,11 @@ class RulesResult(Result):
         return RowGrid(_columns(), self.rules)
 
     def draw(self, sink: BinaryIO, terminal: Terminal) -> None:
-        if terminal.width is None:
+        if terminal.width is None and len(self.rules) > 1:
             write_table(sink, terminal, _columns(), self.rules)
             return
         for rule in self.rules:
-            sink.write("\n".join(_block(rule, terminal, terminal.width)).encode() + b"\n\n")
+            sink.write("\n".join(_block(rule, terminal, terminal.width or 80)).encode() + b"\n\n")
 
 
 def _block(rule: Rule, terminal: Terminal, width: int) -> Iterator[str]:
