@@ -553,7 +553,7 @@ once;TEXT
         'log expire ')
             commands=''
             options='--retention;TEXT;once;Age up to which commits are kept.
---keep-versions;TEXT;once;Versions to keep, whatever their age.
+--keep-version;TEXT;again;Versions to keep, whatever their age. Repeatable.
 --allow-retention-below;TEXT;once;Allow a shorter retention than the table'\''s; repeat the table'\''s value.
 --dry-run;-;once;Show what would be done and change nothing; overrides --yes.
 --yes;-;once;Do not ask for confirmation.
@@ -858,7 +858,7 @@ token;-;again;Manage the bearer tokens of recipients.
             ;;
         'share head ')
             commands=''
-            options='-n --rows;TEXT;once;Number of rows.
+            options='-n --limit;TEXT;once;Number of rows shown.
 --columns;TEXT;once;Show only these columns, in this order.
 --where;TEXT;once;Return only rows that match this condition.
 --version;TEXT;once;Use the snapshot of this version.

@@ -67,6 +67,10 @@ _HOMES = {
 }
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 def __getattr__(name: str) -> object:
     """Import a public name at its first use, so that `import deltacli` itself costs nothing."""
     if name not in _HOMES:

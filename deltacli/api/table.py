@@ -147,6 +147,11 @@ def _end_of_range(version: int | None, timestamp: datetime | date | None, name: 
 class Table(LogCare):
     """A Delta table in one directory of a store: a handle with every operation as a method."""
 
+    def __dir__(self) -> list[str]:
+        """Return the operations, and what identifies the table; operations alone use the rest of the handle."""
+        parts = {"allowed", "clock", "engine", "newest_seen", "note_version", "open_other", "over", "progress"}
+        return sorted(set(super().__dir__()) - parts - {"require_writable", "storage", "stores"})
+
     def __repr__(self) -> str:
         """Return the path and, if already known, the newest version that was read; reads nothing."""
         seen = "" if self.newest_seen is None else f", newest_seen={self.newest_seen}"

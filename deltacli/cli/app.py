@@ -22,6 +22,7 @@ from deltacli.cli.command_tree import (
     move_shared_options,
     path_in,
     path_of,
+    with_current_options,
 )
 from deltacli.cli.errors import report_details, report_error, say_document, wants_json
 from deltacli.cli.formats import AnyFormat
@@ -137,7 +138,7 @@ def _root(
 
 def run(argv: Sequence[str]) -> int:
     """Run one command line and return its exit code. Raises nothing."""
-    arguments = move_shared_options(help_as_option(argv))
+    arguments = with_current_options(move_shared_options(help_as_option(argv)))
     invocation.begin(arguments)
     choose_allocator()
     try:

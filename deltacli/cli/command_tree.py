@@ -185,6 +185,12 @@ GROUPS: Mapping[str, str] = {
 }
 """Group of commands -> its help. A group stands behind the one that it is in."""
 
+FORMER_OPTIONS: Mapping[str, Mapping[str, str]] = {
+    "log expire": {"--keep-versions": "--keep-version"},
+    "share head": {"--rows": "--limit"},
+}
+"""Command -> former names of its options, which work but are not shown, and the names of today."""
+
 _PATHS = tuple(tuple(name.split()) for name in COMMANDS)
 
 _OF_SHARED_TABLES = frozenset({("share", "changes"), ("share", "head"), ("share", "pull"), ("share", "schema")})
@@ -247,6 +253,15 @@ def move_shared_options(argv: Sequence[str]) -> list[str]:
         else:
             return list(argv)
     return [*path, *moved, *argv[position:]] if is_command(path) else list(argv)
+
+
+def with_current_options(arguments: Sequence[str]) -> Sequence[str]:
+    """Return a command line with former names of options replaced by those of today."""
+    former = FORMER_OPTIONS.get(" ".join(path_of(arguments)))
+    if former is None:
+        return arguments
+    split = [word.partition("=") for word in arguments]
+    return [former.get(name, name) + equals + value for name, equals, value in split]
 
 
 def first_argument(arguments: Sequence[str], valued: Iterable[str]) -> str | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from enum import StrEnum
@@ -11,18 +11,21 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from deltacli.cli.apply_change import carry_out, show_plan
+from deltacli.cli.invocation import invocation
 from deltacli.cli.options.common_options import CommitMetadataOption, DryRunOption, TableArgument, YesOption
 from deltacli.cli.options.run import Run
+from deltacli.cli.terminal.shell import again
 from deltacli.errors import DeltacliError, Refused, UsageError
 
 if TYPE_CHECKING:
     from deltacli.api.table import Table
-    from deltacli.operations.change.table_properties import PropertyEdits
+    from deltacli.operations.change.table_properties import PropertyEdits, ShownProperty
 
 EXIT_CODES = (0, 2, 3, 4, 6, 7, 8, 70)
 
 
 class Change(StrEnum):
+    GET = "get"
     SET = "set"
     UNSET = "unset"
 
@@ -32,11 +35,11 @@ def properties(
     table: TableArgument,
     change: Annotated[
         Change | None,
-        typer.Argument(metavar="[set|unset]", help="Action; without it the properties are shown.", show_default=False),
+        typer.Argument(metavar="[get|set|unset]", help="Action; without it all properties are shown.", show_default=False),
     ] = None,
     items: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[K=V|K]...", help="Properties to set, keys to unset.", show_default=False),
+        typer.Argument(metavar="[K=V|K]...", help="Properties to set, keys to get or to unset.", show_default=False),
     ] = None,
     force: Annotated[
         bool, typer.Option("--force", help="Also set delta. keys that no known engine recognizes.")
@@ -57,24 +60,55 @@ def properties(
     \b
     Examples:
       deltacli properties ./tbl
+      deltacli properties ./tbl get delta.appendOnly owner
       deltacli properties ./tbl set delta.checkpointInterval=20 --dry-run
       deltacli properties ./tbl set delta.appendOnly=true owner=ops --yes
       deltacli properties ./tbl unset owner --yes
     """
     from deltacli.delta.log.commit_metadata import parse_commit_metadata
 
-    opened = run.open_table(table, writes=change is not None and not dry_run)
-    if change is None:
+    shows = change is None or change is Change.GET
+    opened = run.open_table(table, writes=not (shows or dry_run))
+    if shows:
         if force or dry_run or yes or commit_metadata:
             raise UsageError("--force, --commit-metadata, --dry-run and --yes require set or unset")
         from deltacli.cli.render.properties_and_features import properties_result
         from deltacli.operations.change.table_properties import show_properties
 
+        if change is not None and not items:
+            raise _without_key(change)
         snapshot = opened.snapshot()
-        run.write(properties_result(opened.uri, snapshot.version, show_properties(snapshot)))
+        found = show_properties(snapshot)
+        if change is not None:
+            found = _chosen(run, found, items or [])
+        run.write(properties_result(opened.uri, snapshot.version, found))
         return
     edits = _edits(change, items or [], force=force, commit_metadata=parse_commit_metadata(commit_metadata or []))
     _change(run, opened, table, change, edits, dry_run=dry_run, yes=yes)
+
+
+def _without_key(change: Change) -> UsageError:
+    return UsageError(f"{change}: missing argument KEY", hint="deltacli properties --help")
+
+
+def _chosen(run: Run, properties: Sequence[ShownProperty], keys: Sequence[str]) -> list[ShownProperty]:
+    """Return the properties with these keys, and note those that are not set. Raises UsageError for a key that is
+    almost that of another property.
+    """
+    from deltacli.delta.protocol.known_properties import known_keys
+    from deltacli.delta.protocol.property_meanings import GUIDE
+    from deltacli.did_you_mean import nearest_name
+
+    found, known = {one.key: one for one in properties}, set(known_keys())
+    for key in dict.fromkeys(keys):
+        if key in found:
+            continue
+        if key not in known and (near := nearest_name(key, known | set(found), ignores_case=True)):
+            words = [near if word == key else word for word in invocation.arguments]
+            raise UsageError(f"{key} is not set; did you mean {near}?", hint=again(words))
+        default = GUIDE[key].default if key in GUIDE else None
+        run.note(f"note: {key} is not set" + (f"; its default is {default}" if default else ""))
+    return [found[key] for key in dict.fromkeys(keys) if key in found]
 
 
 def _edits(change: Change, items: list[str], *, force: bool, commit_metadata: Mapping[str, str]) -> PropertyEdits:
@@ -83,7 +117,7 @@ def _edits(change: Change, items: list[str], *, force: bool, commit_metadata: Ma
     from deltacli.operations.change.table_properties import PropertyEdits
 
     if not items:
-        raise UsageError(f"{change}: missing argument KEY", hint="deltacli properties --help")
+        raise _without_key(change)
     if change is Change.UNSET:
         if force:
             raise UsageError("--force requires set; unset accepts any existing key")

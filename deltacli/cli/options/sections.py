@@ -18,7 +18,7 @@ class Section(StrEnum):
 
 _OPTIONS: Mapping[Section, str] = {
     Section.SELECTION: """
-        --version --timestamp --from --to --where --actions --checkpoint --retention --keep-versions --mode --prefix
+        --version --timestamp --from --to --where --actions --checkpoint --retention --mode --prefix
         --branch --schema-id --snapshot-id --tag --schemas
         --inventory --include-foreign --level --sample --select --ignore --profile --baseline --list-rules --verify
         --apply --explain --full -c --grant --comment --all --max-tables --only --resume
@@ -32,7 +32,7 @@ _OPTIONS: Mapping[Section, str] = {
         --host --port --admin-port --workers --behind-proxy
     """,
     Section.OUTPUT: """
-        --columns --limit --as --rows --counts --refs --no-refs --ddl
+        --columns --limit --as --counts --refs --no-refs --ddl
         --files --tombstones --schema --mapping --digest --brief --group --max-findings
         --fail-on --exit-zero --write-baseline --trend --save-plan --save-plans --details --metrics --html
         --serve-metrics

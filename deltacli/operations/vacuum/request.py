@@ -78,7 +78,7 @@ class VacuumRequest:
         policy="Source of candidates: a listing, or the log only.",
     )
     prefix: str | None = option("Delete only below this directory of the table.", "P")
-    where: str | None = option("Delete only in partitions that match: \"date < '2026-01-01'\".", "COND", Kind.TEXT)
+    where: str | None = option("Delete only in partitions that match: \"date < '2026-01-01'\".", "CONDITION", Kind.TEXT)
     keep_versions: Sequence[int] = option(
         "Versions to keep fully readable, whatever their age. Repeatable.",
         "A,B-C,…",

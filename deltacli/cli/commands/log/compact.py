@@ -21,8 +21,8 @@ EXIT_CODES = (0, 2, 3, 4, 7, 70)
 def compact(
     run: Run,
     table: TableArgument,
-    first: Annotated[int, typer.Option("--from", metavar="X", help="First commit of the range.", show_default=False)],
-    last: Annotated[int, typer.Option("--to", metavar="Y", help="Last commit of the range.", show_default=False)],
+    first: Annotated[int, typer.Option("--from", metavar="V", help="First commit of the range.", show_default=False)],
+    last: Annotated[int, typer.Option("--to", metavar="V", help="Last commit of the range.", show_default=False)],
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be written; write nothing.")] = False,
 ) -> None:
     """Write a log compaction: one file for the commits X to Y.

@@ -31,12 +31,12 @@ Retention = Annotated[
         show_default=False,
     ),
 ]
-KeepVersions = Annotated[
-    str | None,
+KeepVersion = Annotated[
+    list[str] | None,
     typer.Option(
-        "--keep-versions",
+        "--keep-version",
         metavar="A,B-C,…",
-        help="Versions to keep, whatever their age.",
+        help="Versions to keep, whatever their age. Repeatable.",
         show_default=False,
     ),
 ]
@@ -55,7 +55,7 @@ def expire(
     run: Run,
     table: TableArgument,
     retention: Retention = None,
-    keep_versions: KeepVersions = None,
+    keep_version: KeepVersion = None,
     allow_below: AllowBelow = None,
     dry_run: DryRunOption = False,
     yes: YesOption = False,
@@ -75,13 +75,13 @@ def expire(
     Examples:
       deltacli log expire ./tbl --dry-run
       deltacli log expire ./tbl --yes                    (in cron)
-      deltacli log expire ./tbl --retention 60d --keep-versions 100,200-210
+      deltacli log expire ./tbl --retention 60d --keep-version 100,200-210
     """
     from deltacli.operations.log.expire import ExpiryRequest, plan_expiry, require_not_refused, with_proof
 
     request = ExpiryRequest(
         None if retention is None else parse_duration(retention, "--retention"),
-        () if keep_versions is None else parse_versions(keep_versions, "--keep-versions"),
+        parse_versions(",".join(keep_version), "--keep-version") if keep_version else (),
         None if allow_below is None else parse_duration(allow_below, "--allow-retention-below"),
     )
     opened = run.open_table(table, writes=not dry_run)

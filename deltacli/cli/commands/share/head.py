@@ -18,13 +18,13 @@ EXIT_CODES = (0, 2, 3, 4, 7, 70)
 FORMATS = RowFormat
 DEFAULT_ROWS = 10
 
-RowsOption = Annotated[int, typer.Option("-n", "--rows", metavar="N", help="Number of rows.")]
+FewOption = Annotated[int, typer.Option("-n", "--limit", metavar="N", help="Number of rows shown.")]
 
 
 def head(
     run: Run,
     table: SharedTableArgument,
-    rows: RowsOption = DEFAULT_ROWS,
+    limit: FewOption = DEFAULT_ROWS,
     columns: ColumnsOption = None,
     where: WhereOption = None,
     version: VersionOption = None,
@@ -44,14 +44,14 @@ def head(
     from deltacli.cli.render.data.rows import Rows, RowsResult
     from deltacli.delta.schema.types import type_json
 
-    if rows < 1:
-        raise UsageError(f"--rows {rows} is not a number of rows", facts={"expected": "1 or more"})
+    if limit < 1:
+        raise UsageError(f"--limit {limit} is not a number of rows", facts={"expected": "1 or more"})
     at_ms = parse_moment_of(version, timestamp)
     require_file(run)
     chosen = split_columns(columns)
-    store = open_shared(run, table).expecting(where=where, limit=rows, version=version, at_ms=at_ms)
+    store = open_shared(run, table).expecting(where=where, limit=limit, version=version, at_ms=at_ms)
     opened = run.table_of(store)
-    scan = opened.snapshot().scan(columns=chosen, where=where, limit=rows)
+    scan = opened.snapshot().scan(columns=chosen, where=where, limit=limit)
     if run.directory is not None:
         write_directory(run, opened.uri, "rows", {"version": scan.version}, scan.write_parquet, 0)
         return
