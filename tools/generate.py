@@ -25,6 +25,7 @@ from tools.bash_completion import render_bash
 from tools.command_tree import Command, Option, read_commands, read_tree
 from tools.environment import read_environment, variables_of
 from tools.fish_completion import render_fish
+from tools.known_words import with_known_words
 from tools.man_pages import render_man_pages
 from tools.rules_page import render_conformance_page, render_paimon_rules_page, render_rules_page
 from tools.schemas import render_schemas
@@ -121,10 +122,11 @@ def files() -> dict[str, str]:
     scripting = (ROOT / "docs" / "scripting.md").read_text(encoding="utf-8")
     tables = {"exit codes": exit_code_rows(), "environment": environment_rows(environment)}
     pages = render_man_pages(root, environment)
+    completed = with_known_words(root)
     return {
-        "completions/deltacli.bash": render_bash(root),
-        "completions/_deltacli": render_zsh(root),
-        "completions/deltacli.fish": render_fish(root),
+        "completions/deltacli.bash": render_bash(completed),
+        "completions/_deltacli": render_zsh(completed),
+        "completions/deltacli.fish": render_fish(completed),
         "deltacli/cli/help_pages.json": render_help_pages(),
         "docs/commands.md": render_reference(root, environment),
         "docs/rules.md": render_rules_page(),

@@ -94,7 +94,7 @@ def _option_specs(option: Option) -> list[str]:
 
 
 def _argument_spec(place: int, argument: Argument) -> str:
-    colon = ":" if argument.required else "::"
+    colon = ":" if argument.required or argument.repeatable else "::"  # *:: would end the completion of options
     return _quote(f"{'*' if argument.repeatable else place}{colon}{_value(argument.value)}")
 
 
@@ -102,7 +102,7 @@ def _value(value: Value) -> str:
     name = _escape(value.name, ":")
     match value.kind:
         case Kind.CHOICE:
-            return f"{name}:({' '.join(value.choices)})"
+            return f"{name}:({' '.join(_escape(choice, ':') for choice in value.choices)})"
         case Kind.FILE:
             return f"{name}:_files"
         case Kind.DIRECTORY:

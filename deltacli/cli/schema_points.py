@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from deltacli.operations.schemas.described import DescribedSchema
     from deltacli.operations.table.version import Snapshot
 
-_KINDS = ("version", "schema", "snapshot", "tag", "branch")
+KINDS = ("version", "schema", "snapshot", "tag", "branch")
 
 
 class SchemaPoint(TablePoint):
@@ -68,10 +68,10 @@ def parse_point(text: str | None, option: str) -> SchemaPoint:
     found: dict[str, str] = {}
     for part in text.split(","):
         kind, colon, value = part.strip().partition(":")
-        if kind not in _KINDS or not colon or not value or kind in found:
+        if kind not in KINDS or not colon or not value or kind in found:
             raise _no_point(option, text)
         found[kind] = value
-    numbers = {kind: _number(found[kind], option, text) for kind in _KINDS[:3] if kind in found}
+    numbers = {kind: _number(found[kind], option, text) for kind in KINDS[:3] if kind in found}
     return SchemaPoint(
         numbers.get("version"),
         None,

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from deltacli.cli import help_page
+from deltacli.cli.command_tree import FORMER_OPTIONS
+from deltacli.cli.command_tree import HEADINGS as HEADINGS_OF_COMMANDS
 from deltacli.cli.commands.completion import SCRIPTS
 from deltacli.cli.options.sections import Section, section_of
 from tests.cli.pty_session import Session
@@ -129,3 +131,33 @@ def test_the_root_help_explains_the_global_options_that_commands_only_list() -> 
     assert "--retry-budget DURATION" in root
     assert "--retry-budget DURATION" in command
     assert ("retries of a request" in root, "retries of a request" in command) == (True, False)
+
+
+def test_every_command_has_one_heading_in_the_help_of_the_program() -> None:
+    listed = [name for names in HEADINGS_OF_COMMANDS.values() for name in names.split()]
+
+    assert sorted(command.name for command in read_tree().children) == sorted(listed)
+
+
+def test_help_explains_a_rule_of_a_table_or_of_a_server() -> None:
+    rule = deltacli("help", "dv.magic")
+
+    assert (0, "dv.magic  error  footers") == (rule.code, rule.out.splitlines()[0])
+    assert max(map(len, rule.out.splitlines())) <= 80
+    assert "    example  " in rule.out
+    assert deltacli("help", "share.url-range").out.startswith("share.url-range  error  ")
+    assert "did you mean 'dv.magic'?" in deltacli("help", "dv.magik").err
+
+
+@pytest.mark.parametrize(
+    ("command", "former", "today"),
+    [(name, *pair) for name, names in FORMER_OPTIONS.items() for pair in names.items()],
+)
+def test_former_names_of_options_work_and_are_not_shown(command: str, former: str, today: str) -> None:
+    shown = deltacli(*command.split(), "--help").out
+    asked = deltacli(*command.split(), "/nope#a.b.c", f"{former}=x")
+
+    assert former not in shown.replace(",", " ").split()
+    assert today in shown
+    assert today in asked.err
+    assert former not in asked.err

@@ -250,3 +250,20 @@ def test_explain_fits_a_terminal(sample: Path) -> None:
 )
 def test_a_column_with_a_comma_in_its_name_is_quoted_with_backticks(text: str, names: list[str]) -> None:
     assert names == split_columns(text)
+
+
+def test_rows_are_counted_from_the_log_or_from_one_column(sample: Path) -> None:
+    whole = deltacli("read", sample, "--count", "--json").document
+    some = deltacli(
+        "read", sample, "--count", "--where", "ride.city = 'Bern' AND day > '2026-01-01'", "--json"
+    ).document
+    read = deltacli("read", sample, "--where", "ride.city = 'Bern' AND day > '2026-01-01'", "--json").document
+    old = deltacli("read", sample, "--count", "--version", "1", "--format", "csv")
+
+    validate(whole, "deltacli.row-count")
+    assert (1230, "log") == (whole["rows"], whole["countedFrom"])
+    assert (len(read["items"]), "data") == (some["rows"], some["countedFrom"])
+    assert "version,rows\n1,360\n" == old.out
+    assert "rows  1,230\n" == deltacli("read", sample, "--count").out
+    for other in (["--limit", "3"], ["--explain"], ["--columns", "trip"], ["--format", "parquet"], ["--output", "d/"]):
+        assert 2 == deltacli("read", sample, "--count", *other).code

@@ -259,3 +259,19 @@ def test_a_dry_run_that_only_force_allows_shows_the_plan_and_is_refused(home: Pa
     assert (4, 0) == (result.code, forced.code)
     assert "delta.someday" in result.out
     assert forced.out == result.out
+
+
+def test_named_properties_are_shown_and_those_that_are_not_set_are_noted(home: Path) -> None:
+    deltacli("properties", "tbl", "set", "owner=ops", "delta.appendOnly=true", "--yes", cwd=home)
+    shown = deltacli(
+        "properties", "tbl", "get", "owner", "delta.checkpointInterval", "team", "owner", "--json", cwd=home
+    )
+    near = deltacli("properties", "tbl", "get", "delta.appendonly", cwd=home)
+
+    assert [("owner", "ops")] == [(one["key"], one["value"]) for one in shown.document["properties"]]
+    assert "delta.checkpointInterval is not set; its default is 10" in shown.err
+    assert "team is not set" in shown.err
+    assert (2, "") == (near.code, near.out)
+    assert "hint: deltacli properties tbl get delta.appendOnly" in near.err
+    assert 2 == deltacli("properties", "tbl", "get", cwd=home).code
+    assert 2 == deltacli("properties", "tbl", "get", "owner", "--yes", cwd=home).code

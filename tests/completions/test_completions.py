@@ -15,7 +15,7 @@ from tools.zsh_completion import render_zsh
 
 Matches = Callable[[str], list[str]]
 SHELLS = ("bash", "bash with bash-completion", "zsh", "fish")
-COMMANDS = [command.name for command in read_tree().children]
+COMMANDS = sorted(["help", *(command.name for command in read_tree().children)])
 IN_LOG = sorted(command.path[-1] for command in read_commands() if command.path[0] == "log")
 NAMES = {
     command.name: sorted(spelling for option in command.options for spelling in option.spellings)
@@ -165,3 +165,16 @@ def test_a_grown_tree(shell: str, home: Path) -> None:
         assert ["data", "log"] == matches("deltacli validate -l ")
     assert HOSTILE in listed(shell, "deltacli ", home, files)
     assert HOSTILE in listed(shell, "deltacli log expire -", home, files)
+
+
+def test_names_that_the_product_knows_are_completed(matches: Matches) -> None:
+    assert ["dv.magic"] == matches("deltacli validate tbl --select dv.mag")
+    assert ["paimon.id-differs"] == matches("deltacli validate tbl --ignore paimon.id-d")
+    assert ["share.url-range"] == matches("deltacli share test a.share --select share.url-r")
+    assert ["delta.appendOnly"] == matches("deltacli properties tbl set delta.app")
+    assert ["deletionVectors"] == matches("deltacli features tbl add deletionV")
+    assert ["domainMetadata"] == matches("deltacli log cat tbl 3 --actions dom")
+    assert ["operationMetrics"] == matches("deltacli history tbl --columns operationM")
+    assert ["conf.toml"] == matches("deltacli share ls conf")
+    assert ["snapshot"] == matches("deltacli help snap")
+    assert ["dv.magic"] == matches("deltacli help dv.mag")

@@ -210,3 +210,11 @@ def test_the_log_is_expired(path: Path) -> None:
     assert (len(planned.plan.files), 0) == (done.outcome.deleted, len(kept.plan.files))
     assert done.outcome.deleted > 0
     assert 14 == table.snapshot().version
+
+
+def test_completion_in_a_shell_of_python_offers_the_public_names(sample: Path) -> None:
+    table = deltacli.open_table(sample)
+
+    assert sorted(deltacli.__all__) == dir(deltacli)
+    assert {"history", "snapshot", "uri", "vacuum", "validate"} <= set(dir(table))
+    assert not {"note_version", "newest_seen", "over", "stores", "allowed"} & set(dir(table))

@@ -35,7 +35,9 @@ def properties(
     table: TableArgument,
     change: Annotated[
         Change | None,
-        typer.Argument(metavar="[get|set|unset]", help="Action; without it all properties are shown.", show_default=False),
+        typer.Argument(
+            metavar="[get|set|unset]", help="Action; without it all properties are shown.", show_default=False
+        ),
     ] = None,
     items: Annotated[
         list[str] | None,
@@ -67,9 +69,8 @@ def properties(
     """
     from deltacli.delta.log.commit_metadata import parse_commit_metadata
 
-    shows = change is None or change is Change.GET
-    opened = run.open_table(table, writes=not (shows or dry_run))
-    if shows:
+    opened = run.open_table(table, writes=change in (Change.SET, Change.UNSET) and not dry_run)
+    if change is None or change is Change.GET:
         if force or dry_run or yes or commit_metadata:
             raise UsageError("--force, --commit-metadata, --dry-run and --yes require set or unset")
         from deltacli.cli.render.properties_and_features import properties_result

@@ -39,7 +39,7 @@ ColumnsOption = Annotated[
 ]
 WhereOption = Annotated[
     str | None,
-    typer.Option("--where", metavar="CONDITION", help="Return only rows that match this condition.", show_default=False),
+    typer.Option("--where", metavar="CONDITION", help="Return only rows that match it.", show_default=False),
 ]
 
 

@@ -32,7 +32,7 @@ _OPTIONS: Mapping[Section, str] = {
         --host --port --admin-port --workers --behind-proxy
     """,
     Section.OUTPUT: """
-        --columns --limit --as --counts --refs --no-refs --ddl
+        --columns --limit --count --as --counts --refs --no-refs --ddl
         --files --tombstones --schema --mapping --digest --brief --group --max-findings
         --fail-on --exit-zero --write-baseline --trend --save-plan --save-plans --details --metrics --html
         --serve-metrics

@@ -170,6 +170,10 @@ class Scan:
         files = chain.from_iterable(self._snapshot.file_actions.map_actions("add", self._data_files))
         return write_rows(self._snapshot.table, directory, self._wanted, files, self._limit)
 
+    def count(self) -> int:
+        """Return the number of rows. Raises DataUnreadable."""
+        return sum(batch.num_rows for batch in self)
+
     def files(self) -> Iterator[pyarrow.RecordBatch]:
         """Yield every live file: `path` (as in the log), `size` in bytes, `records` (null where unknown), `kept`, and
         the `reason` where it is skipped: `partition` or `statistics`.
