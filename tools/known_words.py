@@ -12,7 +12,7 @@ from deltacli.delta.protocol.features import FEATURES
 from deltacli.delta.protocol.known_properties import known_keys
 from deltacli.delta.rules.framework.catalogue import CATALOGUE
 from deltacli.paimon.rules.catalogue import PAIMON_CATALOGUE
-from deltacli.sharing.conformance.catalogue import areas
+from deltacli.sharing.conformance.run import areas
 from tools.command_tree import Argument, Command, Kind, Option, Value
 
 _RULES = (*CATALOGUE.rules, *PAIMON_CATALOGUE.rules)
