@@ -39,7 +39,8 @@ def require_confirmation(run: Run, what: str, *, yes: bool, show_plan: Callable[
     if not _ask(what):
         if not is_for_eyes:
             show_plan()
-        raise Refused("nothing was changed: the answer was no", code="consent.denied")
+        raise Refused("cancelled; nothing was changed", code="consent.denied")
+    run.confirm()
 
 
 def require_now_is_not_ahead(run: Run) -> None:
@@ -67,6 +68,11 @@ def _ask(what: str) -> bool:
     """Ask on stderr; an empty answer means no."""
     close_live_line()
     sys.stdout.flush()
-    write_stderr(f"{for_screen(what)}? [y/N] ")
-    answer = read_line(sys.stdin.fileno()).decode("utf-8", "replace")
-    return answer.strip().lower() in _YES
+    answer = b""
+    try:
+        write_stderr(f"{for_screen(what)}? [y/N] ")
+        answer = read_line(sys.stdin.fileno())
+    finally:
+        if not answer.endswith(b"\n"):  # Ctrl-C or Ctrl-D
+            write_stderr("\n")
+    return answer.decode("utf-8", "replace").strip().lower() in _YES

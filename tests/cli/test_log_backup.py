@@ -148,7 +148,7 @@ def test_on_a_terminal_the_prompt_repeats_the_numbers(
     assert f"add 1 file ({size}) in the log of file://{table}? " == plan.splitlines()[-1]
     assert ("added      1 file" in rest) == is_back
     assert (f"next: deltacli validate {table}" in rest) == is_back
-    assert ("nothing was changed: the answer was no" in rest) != is_back
+    assert (f"\nerror: {table}: cancelled; nothing was changed" in rest) != is_back
 
 
 def test_a_document_on_a_terminal_is_written_once(table: Path, backup: Path) -> None:
@@ -172,7 +172,7 @@ def test_ctrl_c_at_the_prompt_changes_nothing(table: Path, backup: Path) -> None
         code, seen = session.finish()
 
     assert (130, False) == (code, commit(table, 14).exists())
-    assert seen.rstrip().endswith("interrupted; nothing was changed")
+    assert seen.rstrip().endswith("\ninterrupted; nothing was changed")
 
 
 @pytest.mark.parametrize(

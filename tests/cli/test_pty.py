@@ -355,6 +355,21 @@ def test_a_refused_dry_run_does_not_suggest_what_would_be_refused(sample: Path, 
     assert f"\x1b[1;36mnext: deltacli vacuum {table} --no-pager\x1b[0m" == free[-1]
 
 
+def test_an_error_breaks_between_words_and_its_command_stays_whole(sample: Path, tmp_path: Path) -> None:
+    table = shutil.copytree(sample, tmp_path / "t")
+    words = ("vacuum", table, "--retention", "1h", "--no-pager", "--color", "never", "--dry-run")
+    _, seen = on_screen(*words, size=(80, 60))
+    message, _, hint = seen.partition("error: ")[2].rstrip().partition("\nhint: ")
+    error = message.splitlines()[:-1]  # without the fact below
+
+    assert len(error) > 1
+    assert [] == [line for line in error[1:] if len(line) > 80 or line != line.rstrip()]
+    assert {" " * 7} == {line[:7] for line in error[1:]}
+    assert "longer running readers, writers and streams would lose files" in re.sub(r"\s+", " ", " ".join(error))
+    assert hint.startswith(f"deltacli vacuum {table} ")
+    assert hint.endswith(" --allow-retention-below 3d")
+
+
 # Pagers
 
 _FAKE = "echo [pager $LESS]; cat; echo [end]"

@@ -242,6 +242,7 @@ def test_on_a_terminal_a_prompt_appears(answer: str, code: int, is_done: bool, h
     assert f"set 1 property of file://{home}/tbl? " == plan.splitlines()[-1]
     assert "owner     (not set) → me" in plan
     assert ("15, committed" in rest) == is_done
+    assert "owner" not in rest
 
 
 def test_a_dry_run_of_a_feature_that_is_refused_shows_the_plan(home: Path) -> None:

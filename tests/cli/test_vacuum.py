@@ -477,8 +477,11 @@ def test_the_prompt_repeats_the_numbers_and_the_screen_shows_the_next_command(
     assert "delete  tombstone     11  18.2 KiB" in asked
     assert "delete 11 files (18.2 KiB) of file://" in asked
     assert (code, gone) == (ended, len(before - data_files(tmp_path)))
-    said = "nothing was changed: the answer was no" if code else f"next: deltacli history {tmp_path}/tbl --limit 3"
+    said = "cancelled; nothing was changed" if code else f"next: deltacli history {tmp_path}/tbl --limit 3"
     assert seen.rstrip().endswith(said)
+    after = seen.partition("[y/N] ")[2]
+    assert [bool(not code)] * 2 == ["deleted" in after, "VACUUM END: version 16" in after]
+    assert [] == [word for word in ("cutoff", "keep", "time travel", "18.2 KiB  ") if word in after]
 
 
 def test_a_dry_run_on_a_terminal_shows_the_real_command_and_every_line_fits(sample: Path) -> None:

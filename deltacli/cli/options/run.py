@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from deltacli.api.table import Table
     from deltacli.cli.options.cluster import EngineSettings
     from deltacli.cli.options.stores import Stores
+    from deltacli.cli.render.sections import Section
     from deltacli.cli.results import Result
     from deltacli.engine.base import Engine
     from deltacli.storage import Allowed, Storage
@@ -110,6 +111,10 @@ class Run:
     """None for a command that runs only in this process."""
     of_one_format: dict[str, str] = field(default_factory=dict)
     """The given options that work on one format only, with the format."""
+    confirmed: list[Result] = field(default_factory=list)
+    """The plan that the user read on this screen and agreed to."""
+    _written: list[Result] = field(default_factory=list)
+    """The last result."""
     _stores: list[Stores] = field(default_factory=list)
     """All that were made. The first one is that of the run."""
     _engines: list[Engine] = field(default_factory=list)
@@ -164,9 +169,26 @@ class Run:
         return self.terminal.is_terminal and self.format is TABLE
 
     def write(self, result: Result) -> None:
-        """Write a result in the run's format to its destination."""
+        """Write a result in the run's format to its destination; of a confirmed plan only what has become of it."""
+        self._written[:] = [result]
         with self.sink() as sink:
-            self.format.write(sink, result, self.terminal)
+            if new := self._new_sections(result):
+                from deltacli.cli.render.text_form import write_sections
+
+                write_sections(sink, self.terminal, new)
+            else:
+                self.format.write(sink, result, self.terminal)
+
+    def confirm(self) -> None:
+        """Remember that the user agreed to the plan that was written last."""
+        if self.is_on_screen:
+            self.confirmed[:] = self._written
+
+    def _new_sections(self, result: Result) -> list[Section]:
+        if not self.confirmed or type(self.confirmed[0]) is not type(result):
+            return []
+        known = [section.lines for section in self.confirmed[0].sections(self.terminal)]
+        return [section for section in result.sections(self.terminal) if section.lines not in known]
 
     def say_next(self, command: str) -> None:
         """Name the next command below a result on a terminal."""

@@ -216,9 +216,33 @@ def say(text: str) -> None:
     from deltacli.storage.secrets import without_secrets
 
     text = without_secrets(text)
+    if sys.stderr is not None and sys.stderr.isatty():
+        text = _folded(text, shutil.get_terminal_size((80, 24)).columns)
     line = live_line()
     with nullcontext() if line is None else line.hidden():
         write_stderr(text + "\n")
+
+
+def _folded(text: str, width: int) -> str:
+    """Return a line whose words go on below themselves; commands stay whole, so that they can be pasted."""
+    if cells(text) <= width or "\n" in text or text.startswith("{") or ": deltacli " in text[:_PREFIX]:
+        return text
+    import re
+
+    start = re.match(r"[a-z]+: |  \S+(?: \S+)*  +| *", text)
+    indent = " " * min(len(start[0]) if start else 0, width // 2)
+    said, *commands = re.split(r"(?= deltacli )", text, maxsplit=1)
+    lines = [""]
+    for word in [*said.split(" "), *(command[1:] for command in commands)]:
+        if cells(lines[-1]) > len(indent) and cells(lines[-1]) + cells(word) > width:
+            lines[-1] = lines[-1].rstrip()
+            lines.append(indent)
+        lines[-1] += word + " "
+    return "\n".join(lines).rstrip()
+
+
+_PREFIX = 30
+"""Characters in which a line that is only a command has its command, behind `next: ` and a colour."""
 
 
 def say_json(document: bytes) -> None:
