@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
-from deltacli.cli.render.validate.report import LEVEL_NAMES
 from deltacli.delta.rules.framework.base import Area, Rule
 from deltacli.delta.rules.framework.catalogue import CATALOGUE
 from deltacli.paimon.rules.catalogue import PAIMON_CATALOGUE
@@ -101,7 +100,7 @@ def render_rules_page() -> str:
     """Return the page in Markdown."""
     areas = CATALOGUE.areas()
     rules = list(CATALOGUE.rules.values())
-    levels = Counter(LEVEL_NAMES[rule.level] for rule in rules)
+    levels = Counter(rule.level for rule in rules)
     return _page(_HEAD, areas, f"; by level: {_counted(levels)}")
 
 
@@ -116,7 +115,7 @@ def render_paimon_rules_page() -> str:
 def render_conformance_page() -> str:
     """Return the page of `share test` in Markdown."""
     areas = conformance_areas()
-    levels = Counter(LEVEL_NAMES[rule.level] for area in areas for rule in area.rules)
+    levels = Counter(rule.level for area in areas for rule in area.rules)
     return _page(_SHARE_HEAD, areas, f"; by level: {_counted(levels)}")
 
 
@@ -151,7 +150,7 @@ def _anchor(title: str) -> str:
 def _rule(rule: Rule) -> list[str]:
     has_one_text = rule.id.startswith(("paimon.", "share."))
     rows = [
-        ("severity", f"{rule.severity}, level `{LEVEL_NAMES[rule.level]}`"),
+        ("severity", f"{rule.severity}, level `{rule.level}`"),
         ("specification" if has_one_text else "current text", _text(rule.spec)),
         ("broken", _text(rule.fix.broken)),
         ("repair", _text(rule.fix.repair)),

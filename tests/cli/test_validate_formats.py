@@ -37,7 +37,7 @@ Json = Any  # Any: JSON values
 RULE = Rule(
     "area.what-is-wrong",
     Severity.ERROR,
-    Level.LISTING,
+    Level.STORAGE,
     f"It is wrong: {NASTY}",
     "Section",
     Fix("broken", f"mend {NASTY}", "rows"),

@@ -119,7 +119,6 @@ def _say_what_changed(run: Run, sentence: str | None) -> None:
 
 def _choose_rules(run: Run, wanted: ValidateOptions, levels: Sequence[str]) -> list[Rule]:
     """Return the selected rules of these levels. Raises UsageError where there are none."""
-    from deltacli.cli.render.validate.report import LEVEL_NAMES
     from deltacli.operations.validate.findings import RuleChoice
 
     known = _known_rules(run, wanted)
@@ -136,7 +135,7 @@ def _choose_rules(run: Run, wanted: ValidateOptions, levels: Sequence[str]) -> l
             f"no rule is left to check at --level {wanted.level}",
             code="usage.rule",
             facts={"at other levels": ", ".join(rule.id for rule in elsewhere[:_NAMED])} if elsewhere else None,
-            hint=again_with(invocation.arguments, "--level", LEVEL_NAMES[elsewhere[0].level]) if elsewhere else None,
+            hint=again_with(invocation.arguments, "--level", elsewhere[0].level) if elsewhere else None,
         )
     return rules
 

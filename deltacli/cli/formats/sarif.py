@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, BinaryIO
 from deltacli import __version__
 from deltacli.cli.render.json import dumps
 from deltacli.cli.render.validate.findings import fix_sentence
-from deltacli.cli.render.validate.report import LEVEL_NAMES, CheckedTable, ValidationReport, working_uri
+from deltacli.cli.render.validate.report import CheckedTable, ValidationReport, working_uri
 from deltacli.cli.terminal.term import escaped_json, visible
 from deltacli.delta.log.place import Place
 from deltacli.delta.rules.framework.base import Finding, Rule, Severity
@@ -48,7 +48,7 @@ def write(sink: BinaryIO, result: FindingsResult, terminal: Terminal) -> None:
 
 def _rule(rule: Rule) -> dict[str, Json]:
     area = rule.id.partition(".")[0]
-    properties: dict[str, Json] = {"tags": ["delta-lake", area], "level": LEVEL_NAMES[rule.level], "spec": rule.spec}
+    properties: dict[str, Json] = {"tags": ["delta-lake", area], "level": rule.level.value, "spec": rule.spec}
     document: dict[str, Json] = {
         "id": rule.id,
         "shortDescription": {"text": rule.checks},

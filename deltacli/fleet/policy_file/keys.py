@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from typing import Any, NamedTuple
 
+from deltacli.delta.rules.framework.base import LEVELS, Severity
 from deltacli.operations.vacuum.request import VacuumRequest
 from deltacli.request_fields import Kind, Option
 
@@ -39,9 +40,6 @@ def _of_fields(request: type[Any], *names: str) -> Iterator[Key]:  # Any: a data
             tuple(option.choices or ()),
         )
 
-
-LEVELS = ("log", "storage", "footers", "data")
-SEVERITIES = ("error", "warning", "info")
 
 _EVERY = "Minimum time between two runs of the step on a table."
 _CONSENT = "Allow the step, which deletes files, to run without a question."
@@ -80,7 +78,7 @@ STEP_KEYS: Mapping[str, tuple[Key, ...]] = {
         Key("select", Kind.TEXTS, "Rules to check: globs over rule ids."),
         Key("ignore", Kind.TEXTS, "Rules to skip: globs over rule ids."),
         Key("baselines", Kind.TEXT, "Directory with a file of accepted findings per table."),
-        Key("fail-on", Kind.CHOICE, "Severity from which findings fail the step.", "error", SEVERITIES),
+        Key("fail-on", Kind.CHOICE, "Severity from which findings fail the step.", "error", tuple(Severity)),
     ),
 }
 """Step -> its keys. A policy has a table per step; `false` in its place turns an inherited step off."""

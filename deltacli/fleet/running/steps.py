@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from deltacli.delta.rules.framework.base import Severity
 from deltacli.errors import EXIT_BUG, EXIT_FINDINGS, EXIT_OK, DeltacliError, PartlyDone, Refused, UsageError
 from deltacli.fleet.names import table_file_name
-from deltacli.fleet.policy_file.keys import SEVERITIES
 from deltacli.fleet.policy_file.model import CheckpointPolicy, Policy, ValidatePolicy
 from deltacli.hints import quoted, quoted_table
 from deltacli.memory_limit import exhausted_by, is_exhaustion
@@ -192,14 +192,14 @@ def _validate(table: TableHandle, policy: Policy, name: str) -> StepOutcome:
 
 def _failing(findings: list[Finding], fail_on: str) -> list[Finding]:
     """Return the findings of a severity and of those above it."""
-    reached = SEVERITIES[: SEVERITIES.index(fail_on) + 1]
-    return [one for one in findings if one.severity.value in reached]
+    worst_first = list(Severity)
+    return [one for one in findings if worst_first.index(one.severity) <= worst_first.index(Severity(fail_on))]
 
 
 def _counts(findings: list[Finding], accepted: int) -> Details:
     by_severity = Counter(one.severity.value for one in findings)
     rules = Counter(one.rule.id for one in findings)
-    counts = {f"{name}s": by_severity[name] for name in SEVERITIES}
+    counts = {f"{name}s": by_severity[name] for name in Severity}
     return {**counts, "accepted": accepted, "rules": dict(sorted(rules.items()))}
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from fnmatch import fnmatchcase
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.delta.log.place import Place
-from deltacli.delta.rules.framework.base import UNREAD, Check, Finding, Fix, Level, Rule, Severity
+from deltacli.delta.rules.framework.base import LEVELS, UNREAD, Check, Finding, Fix, Level, Rule, Severity
 from deltacli.delta.rules.framework.catalogue import CATALOGUE, Catalogue
 from deltacli.memory_limit import stop_if_exhausted
 
@@ -64,15 +64,6 @@ FILE_OUTSIDE = Rule(
 )
 """As above."""
 
-LEVELS: Mapping[str, frozenset[Level]] = {
-    "log": frozenset({Level.LOG, Level.CHECKPOINT}),
-    "storage": frozenset({Level.LOG, Level.CHECKPOINT, Level.LISTING}),
-    "footers": frozenset({Level.LOG, Level.CHECKPOINT, Level.LISTING, Level.FOOTERS}),
-    "data": frozenset(Level),
-}
-"""Level on the command line -> the levels of the catalogue it covers."""
-
-
 OWN_RULES = frozenset({CHECK_CRASHED.id, FILE_UNREADABLE.id, FILE_OUTSIDE.id})
 """Ids outside the catalogue, which are not faults of a table."""
 
@@ -88,7 +79,7 @@ class RuleChoice(NamedTuple):
         """Return True if the rule is selected."""
         if rule in (CHECK_CRASHED, FILE_UNREADABLE, FILE_OUTSIDE):
             return True
-        if rule.level not in LEVELS[self.level]:
+        if LEVELS.index(rule.level) > LEVELS.index(self.level):
             return False
         return self.names(rule.id)
 

@@ -42,12 +42,8 @@ _MOST_LISTS = 20
 _OF_THE_SERVER = (answers, lists)
 """The areas whose rules are checked once for a server; those of `answers` also for every table."""
 _OF_TABLES = (versions, line_form, table_lines, formats, queries, paging, hints, changes, files)
-_LEVELS: Mapping[str, frozenset[Level]] = {
-    "api": frozenset({Level.API}),
-    "footers": frozenset({Level.API, Level.FOOTERS}),
-    "data": frozenset({Level.API, Level.FOOTERS, Level.DATA}),
-}
-"""Level on the command line -> the levels of the rules that it covers."""
+_LEVELS = (Level.API, Level.FOOTERS, Level.DATA)
+"""The levels of the command; each also checks what those before it do."""
 """Shares, and schemas of a share, whose lists are read."""
 
 
@@ -111,7 +107,7 @@ class ConformanceRun:
         return _table_rules() if suite.base else [rule for module in _OF_THE_SERVER for rule in module.AREA.rules]
 
     def _suite(self, name: str, uri: str, base: str) -> Suite:
-        kinds = _LEVELS[self.scope.level]
+        kinds = _LEVELS[: _LEVELS.index(self.scope.level) + 1]
 
         def takes(rule: Rule) -> bool:
             return rule is CHECK_CRASHED or (rule.level in kinds and self.takes(rule))

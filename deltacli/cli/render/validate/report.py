@@ -9,20 +9,10 @@ from urllib.parse import quote, unquote
 
 from deltacli.cli.terminal.term import encoded
 from deltacli.delta.log.place import Place
-from deltacli.delta.rules.framework.base import Finding, Level, Rule, Severity
+from deltacli.delta.rules.framework.base import Finding, Rule, Severity
 from deltacli.errors import DeltacliError
 from deltacli.operations.validate.validate import Validation
 from deltacli.patterns import pattern
-
-LEVEL_NAMES = {
-    Level.LOG: "log",
-    Level.CHECKPOINT: "log",
-    Level.LISTING: "storage",
-    Level.FOOTERS: "footers",
-    Level.DATA: "data",
-    Level.API: "api",
-}
-"""Level of the catalogue -> the `--level` that looks there."""
 
 _RANK = {Severity.INFO: 0, Severity.WARNING: 1, Severity.ERROR: 2}
 SEVERITY_WORDS: Mapping[Severity, str] = {

@@ -12,7 +12,7 @@ from deltacli.cli.render.columns import Column
 from deltacli.cli.render.json import SCHEMA_VERSION
 from deltacli.cli.render.text_form import write_table
 from deltacli.cli.render.validate.findings import fix_sentence
-from deltacli.cli.render.validate.report import LEVEL_NAMES, SEVERITY_WORDS
+from deltacli.cli.render.validate.report import SEVERITY_WORDS
 from deltacli.cli.results import Document, Emit, Grid, Result, RowGrid, emit_lines
 from deltacli.cli.terminal.term import Style, Terminal, for_screen
 from deltacli.delta.rules.framework.base import Rule, Severity
@@ -59,7 +59,7 @@ class RulesResult(Result):
 def _block(rule: Rule, terminal: Terminal, width: int) -> Iterator[str]:
     """A rule for the eye: cut columns would say nothing."""
     severity = terminal.paint(SEVERITY_WORDS[rule.severity], _STYLES[rule.severity])
-    yield f"{terminal.paint(rule.id, Style.HEADING)}  {severity}  {LEVEL_NAMES[rule.level]}"
+    yield f"{terminal.paint(rule.id, Style.HEADING)}  {severity}  {rule.level}"
     yield from _wrapped(rule.checks, width, 4)
     pairs = (
         ("broken", rule.fix.broken),
@@ -94,7 +94,7 @@ def rule_json(rule: Rule) -> dict[str, Json]:
     return {
         "rule": rule.id,
         "severity": rule.severity.value,
-        "level": LEVEL_NAMES[rule.level],
+        "level": rule.level.value,
         "checks": rule.checks,
         "seed": "",  # the section of a draft, which is not named any more
         "spec": rule.spec,
@@ -113,7 +113,7 @@ def _columns() -> list[Column[Rule]]:
             text=lambda rule: SEVERITY_WORDS[rule.severity],
             style=lambda rule: _STYLES[rule.severity],
         ),
-        Column("level", lambda rule: LEVEL_NAMES[rule.level]),
+        Column("level", lambda rule: rule.level),
         Column("checks", lambda rule: rule.checks),
         Column("example", lambda rule: rule.example),
         Column("seed", lambda _: ""),

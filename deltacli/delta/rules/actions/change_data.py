@@ -28,7 +28,7 @@ _NUMBER = pattern("[0-9]{1,18}")
 FILE_MISSING = AREA.rule(
     "cdc.file-missing",
     Severity.WARNING,
-    Level.LISTING,
+    Level.STORAGE,
     "A change data file of a version that is still in the log does not exist. After a vacuum this is only a note.",
     spec="Add CDC File",
     fix=Fix(
@@ -42,7 +42,7 @@ FILE_MISSING = AREA.rule(
 SIZE_MISMATCH = AREA.rule(
     "cdc.size-mismatch",
     Severity.WARNING,
-    Level.LISTING,
+    Level.STORAGE,
     "The size of a change data file differs from the size in its action.",
     spec="Add CDC File",
     fix=Fix(

@@ -160,7 +160,7 @@ V2_COMPAT_MISSING = AREA.rule(
 REPLAY_UNAVAILABLE = AREA.rule(
     "checkpoint.replay-unavailable",
     Severity.INFO,
-    Level.CHECKPOINT,
+    Level.LOG,
     "A checkpoint cannot be compared with its commits because they were deleted.",
     spec="Metadata Cleanup",
     fix=Fix(

@@ -22,7 +22,7 @@ STATS_AS_STRUCT = "delta.checkpoint.writeStatsAsStruct"
 SCHEMA_TYPE = AREA.rule(
     "checkpoint.schema-type",
     Severity.ERROR,
-    Level.CHECKPOINT,
+    Level.LOG,
     "A column of a checkpoint has a type that differs from the protocol.",
     spec="Checkpoint Schema",
     fix=Fix(
@@ -36,7 +36,7 @@ SCHEMA_TYPE = AREA.rule(
 STATS_POLICY = AREA.rule(
     "checkpoint.stats-policy",
     Severity.INFO,
-    Level.CHECKPOINT,
+    Level.LOG,
     "A checkpoint has, or lacks, `stats` or `stats_parsed` contrary to the table's properties.",
     spec="Checkpoints",
     fix=Fix(
@@ -50,7 +50,7 @@ STATS_POLICY = AREA.rule(
 PARSED_PARTITION_MISSING = AREA.rule(
     "checkpoint.parsed-partition-missing",
     Severity.WARNING,
-    Level.CHECKPOINT,
+    Level.LOG,
     "The properties request parsed values and the table is partitioned, but the checkpoint has no "
     "`partitionValues_parsed`.",
     spec="Checkpoints",
@@ -65,7 +65,7 @@ PARSED_PARTITION_MISSING = AREA.rule(
 PARSED_NAMES = AREA.rule(
     "checkpoint.parsed-names",
     Severity.WARNING,
-    Level.CHECKPOINT,
+    Level.LOG,
     "A parsed column of a checkpoint has the logical name of a table column instead of its physical name.",
     spec="Checkpoint Schema",
     fix=Fix(
@@ -79,7 +79,7 @@ PARSED_NAMES = AREA.rule(
 PARSED_TYPES_OLD = AREA.rule(
     "checkpoint.parsed-types-old",
     Severity.INFO,
-    Level.CHECKPOINT,
+    Level.LOG,
     "A parsed column of a checkpoint has a narrower type than the table column, which was widened later.",
     spec="Type Widening",
     fix=Fix(

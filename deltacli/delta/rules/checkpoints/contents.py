@@ -14,7 +14,7 @@ AREA = Area("checkpoints")
 UNREADABLE = AREA.rule(
     "checkpoint.unreadable",
     Severity.ERROR,
-    Level.CHECKPOINT,
+    Level.LOG,
     "A file of a checkpoint cannot be read because its footer, a page or a line is damaged.",
     spec="Checkpoints",
     fix=Fix(
@@ -28,7 +28,7 @@ UNREADABLE = AREA.rule(
 DUPLICATE_KEY = AREA.rule(
     "checkpoint.duplicate-key",
     Severity.ERROR,
-    Level.CHECKPOINT,
+    Level.LOG,
     "A checkpoint has the same logical file twice: two adds, two removes, or an add and a remove.",
     spec="Action Reconciliation",
     fix=Fix(
@@ -42,7 +42,7 @@ DUPLICATE_KEY = AREA.rule(
 MULTI_ACTION_ROW = AREA.rule(
     "checkpoint.multi-action-row",
     Severity.ERROR,
-    Level.CHECKPOINT,
+    Level.LOG,
     "A row of a checkpoint has no action, or more than one.",
     spec="Checkpoints",
     fix=Fix(
@@ -56,7 +56,7 @@ MULTI_ACTION_ROW = AREA.rule(
 MISSING_ADD = AREA.rule(
     "checkpoint.missing-add",
     Severity.ERROR,
-    Level.CHECKPOINT,
+    Level.LOG,
     "A checkpoint lacks a file that is live according to the commits.",
     spec="Checkpoints",
     fix=Fix(
@@ -70,7 +70,7 @@ MISSING_ADD = AREA.rule(
 EXTRA_ADD = AREA.rule(
     "checkpoint.extra-add",
     Severity.ERROR,
-    Level.CHECKPOINT,
+    Level.LOG,
     "A checkpoint has a live file that is not live according to the commits.",
     spec="Checkpoints",
     fix=Fix(
@@ -84,7 +84,7 @@ EXTRA_ADD = AREA.rule(
 ADD_DIFFERS = AREA.rule(
     "checkpoint.add-differs",
     Severity.ERROR,
-    Level.CHECKPOINT,
+    Level.LOG,
     "The values of a live file in a checkpoint differ from those in the log.",
     spec="Checkpoints",
     fix=Fix(
@@ -98,7 +98,7 @@ ADD_DIFFERS = AREA.rule(
 MISSING_TOMBSTONE = AREA.rule(
     "checkpoint.missing-tombstone",
     Severity.WARNING,
-    Level.CHECKPOINT,
+    Level.LOG,
     "A checkpoint lacks a remove that had not expired when the checkpoint was written.",
     spec="Add File and Remove File",
     fix=Fix(
@@ -112,7 +112,7 @@ MISSING_TOMBSTONE = AREA.rule(
 PARSED_PARTITION_DIFFERS = AREA.rule(
     "checkpoint.parsed-partition-differs",
     Severity.ERROR,
-    Level.CHECKPOINT,
+    Level.LOG,
     "`partitionValues_parsed` differs from the map `partitionValues`.",
     spec="Checkpoints",
     fix=Fix(
@@ -126,7 +126,7 @@ PARSED_PARTITION_DIFFERS = AREA.rule(
 PARSED_STATS_DIFFERS = AREA.rule(
     "checkpoint.parsed-stats-differs",
     Severity.ERROR,
-    Level.CHECKPOINT,
+    Level.LOG,
     "`stats_parsed` differs from the JSON text in `stats`.",
     spec="Checkpoints",
     fix=Fix(
@@ -140,7 +140,7 @@ PARSED_STATS_DIFFERS = AREA.rule(
 STATS_IN_CHECKPOINTED_REMOVE = AREA.rule(
     "action.stats-in-checkpointed-remove",
     Severity.INFO,
-    Level.CHECKPOINT,
+    Level.LOG,
     "A remove in a checkpoint has `stats` or `tags`, which writers should omit there.",
     spec="Checkpoints",
     fix=Fix(

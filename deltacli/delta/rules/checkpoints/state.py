@@ -18,7 +18,7 @@ AREA = Area("checkpoints")
 NO_PROTOCOL = AREA.rule(
     "checkpoint.no-protocol",
     Severity.ERROR,
-    Level.CHECKPOINT,
+    Level.LOG,
     "A checkpoint does not have exactly one protocol.",
     spec="Checkpoints",
     fix=Fix(
@@ -32,7 +32,7 @@ NO_PROTOCOL = AREA.rule(
 NO_METADATA = AREA.rule(
     "checkpoint.no-metadata",
     Severity.ERROR,
-    Level.CHECKPOINT,
+    Level.LOG,
     "A checkpoint does not have exactly one metaData.",
     spec="Checkpoints",
     fix=Fix(
@@ -46,7 +46,7 @@ NO_METADATA = AREA.rule(
 FORBIDDEN_ACTION = AREA.rule(
     "checkpoint.forbidden-action",
     Severity.WARNING,
-    Level.CHECKPOINT,
+    Level.LOG,
     "A checkpoint has commitInfo or cdc actions, which are allowed only in commits.",
     spec="Checkpoints",
     fix=Fix(
@@ -60,7 +60,7 @@ FORBIDDEN_ACTION = AREA.rule(
 METADATA_DIFFERS = AREA.rule(
     "checkpoint.metadata-differs",
     Severity.ERROR,
-    Level.CHECKPOINT,
+    Level.LOG,
     "The protocol or the metaData of a checkpoint differs from the commits.",
     spec="Checkpoints",
     fix=Fix(
@@ -74,7 +74,7 @@ METADATA_DIFFERS = AREA.rule(
 MISSING_TXN = AREA.rule(
     "checkpoint.missing-txn",
     Severity.ERROR,
-    Level.CHECKPOINT,
+    Level.LOG,
     "A checkpoint lacks a transaction identifier that is live according to the commits, or has another version of it.",
     spec="Checkpoints",
     fix=Fix(
@@ -88,7 +88,7 @@ MISSING_TXN = AREA.rule(
 MISSING_DOMAIN = AREA.rule(
     "checkpoint.missing-domain",
     Severity.ERROR,
-    Level.CHECKPOINT,
+    Level.LOG,
     "A checkpoint lacks a metadata domain, has another configuration of it, or has one that the commits removed.",
     spec="Checkpoints",
     fix=Fix(
@@ -102,7 +102,7 @@ MISSING_DOMAIN = AREA.rule(
 DOMAIN_TOMBSTONE = AREA.rule(
     "checkpoint.domain-tombstone",
     Severity.INFO,
-    Level.CHECKPOINT,
+    Level.LOG,
     "A checkpoint has a removed metadata domain.",
     spec="Checkpoints",
     fix=Fix(
@@ -116,7 +116,7 @@ DOMAIN_TOMBSTONE = AREA.rule(
 FEATURES_NULL = AREA.rule(
     "checkpoint.features-null",
     Severity.ERROR,
-    Level.CHECKPOINT,
+    Level.LOG,
     "The protocol of a checkpoint lacks a feature list that its versions require, or has one that they do not allow.",
     spec="Checkpoint Schema",
     fix=Fix(

@@ -27,7 +27,7 @@ _SIDECARS = f"{LOG_DIRECTORY}/{SIDECAR_DIRECTORY}"
 V2_METADATA_MISSING = AREA.rule(
     "checkpoint.v2-metadata-missing",
     Severity.ERROR,
-    Level.CHECKPOINT,
+    Level.LOG,
     "A V2 checkpoint, or one with a UUID name, does not have exactly one checkpointMetadata.",
     spec="V2 Spec",
     fix=Fix(
@@ -41,7 +41,7 @@ V2_METADATA_MISSING = AREA.rule(
 V2_VERSION = AREA.rule(
     "checkpoint.v2-version",
     Severity.ERROR,
-    Level.CHECKPOINT,
+    Level.LOG,
     "The version in checkpointMetadata differs from the version of the file.",
     spec="Checkpoint Metadata",
     fix=Fix(
@@ -71,7 +71,7 @@ V2_WITHOUT_FEATURE = AREA.rule(
 V2_MIXED = AREA.rule(
     "checkpoint.v2-mixed",
     Severity.ERROR,
-    Level.CHECKPOINT,
+    Level.LOG,
     "A V2 checkpoint has file actions both in itself and in sidecars.",
     spec="V2 Spec",
     fix=Fix(
@@ -85,7 +85,7 @@ V2_MIXED = AREA.rule(
 V2_TAGS = AREA.rule(
     "checkpoint.v2-tags",
     Severity.WARNING,
-    Level.CHECKPOINT,
+    Level.LOG,
     "A count, a size or the schema in a tag of checkpointMetadata differs from the contents of the checkpoint.",
     spec="Checkpoint Metadata",
     fix=Fix(
@@ -99,7 +99,7 @@ V2_TAGS = AREA.rule(
 SIDECAR_MISSING = AREA.rule(
     "sidecar.missing",
     Severity.ERROR,
-    Level.CHECKPOINT,
+    Level.LOG,
     "A sidecar that a checkpoint names does not exist.",
     spec="Sidecar File Information",
     fix=Fix(
@@ -113,7 +113,7 @@ SIDECAR_MISSING = AREA.rule(
 SIDECAR_SIZE = AREA.rule(
     "sidecar.size-mismatch",
     Severity.ERROR,
-    Level.CHECKPOINT,
+    Level.LOG,
     "The size of a sidecar differs from the size in the checkpoint that names it.",
     spec="Sidecar File Information",
     fix=Fix(
@@ -127,7 +127,7 @@ SIDECAR_SIZE = AREA.rule(
 SIDECAR_OUTSIDE = AREA.rule(
     "sidecar.path-outside",
     Severity.ERROR,
-    Level.CHECKPOINT,
+    Level.LOG,
     "The path of a sidecar points outside `_delta_log/_sidecars`.",
     spec="Sidecar File Information",
     fix=Fix(
@@ -141,7 +141,7 @@ SIDECAR_OUTSIDE = AREA.rule(
 SIDECAR_CONTENT = AREA.rule(
     "sidecar.non-file-action",
     Severity.ERROR,
-    Level.CHECKPOINT,
+    Level.LOG,
     "A sidecar has actions other than add and remove.",
     spec="Sidecar Files",
     fix=Fix(
@@ -155,7 +155,7 @@ SIDECAR_CONTENT = AREA.rule(
 SIDECAR_ORPHAN = AREA.rule(
     "sidecar.orphan",
     Severity.INFO,
-    Level.CHECKPOINT,
+    Level.LOG,
     "A sidecar older than a day is not named by any checkpoint.",
     spec="Metadata Cleanup",
     fix=Fix(

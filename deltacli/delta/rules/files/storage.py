@@ -30,7 +30,7 @@ AREA = Area("storage")
 FILE_MISSING = AREA.rule(
     "data.file-missing",
     Severity.ERROR,
-    Level.LISTING,
+    Level.STORAGE,
     "A live file is missing.",
     spec="Add File and Remove File",
     fix=Fix(
@@ -43,7 +43,7 @@ FILE_MISSING = AREA.rule(
 FILE_MISSING_TOMBSTONED = AREA.rule(
     "data.file-missing-tombstoned",
     Severity.INFO,
-    Level.LISTING,
+    Level.STORAGE,
     "A removed file is gone although its retention is not over.",
     spec="Overview; Add File and Remove File",
     fix=Fix(
@@ -56,7 +56,7 @@ FILE_MISSING_TOMBSTONED = AREA.rule(
 SIZE_MISMATCH = AREA.rule(
     "data.size-mismatch",
     Severity.ERROR,
-    Level.LISTING,
+    Level.STORAGE,
     "The size of a live file differs from the size in its add.",
     spec="Add File and Remove File",
     fix=Fix(
@@ -69,7 +69,7 @@ SIZE_MISMATCH = AREA.rule(
 MODIFIED_AFTER_ADD = AREA.rule(
     "data.modified-after-add",
     Severity.WARNING,
-    Level.LISTING,
+    Level.STORAGE,
     "A live file was modified after the commit that added it.",
     spec="Data Files",
     fix=Fix(
@@ -82,7 +82,7 @@ MODIFIED_AFTER_ADD = AREA.rule(
 ORPHAN = AREA.rule(
     "data.orphan",
     Severity.INFO,
-    Level.LISTING,
+    Level.STORAGE,
     "A file that the log does not name is older than the retention of removed files.",
     spec="Overview",
     fix=Fix(
@@ -95,7 +95,7 @@ ORPHAN = AREA.rule(
 ORPHAN_YOUNG = AREA.rule(
     "data.orphan-young",
     Severity.INFO,
-    Level.LISTING,
+    Level.STORAGE,
     "A file that the log does not name is younger than the retention of removed files.",
     spec="Overview",
     fix=Fix(
@@ -108,7 +108,7 @@ ORPHAN_YOUNG = AREA.rule(
 EXPIRED_TOMBSTONE_PRESENT = AREA.rule(
     "data.expired-tombstone-present",
     Severity.INFO,
-    Level.LISTING,
+    Level.STORAGE,
     "A removed file still exists although its retention has ended.",
     spec="Overview; Add File and Remove File",
     fix=Fix(
@@ -121,7 +121,7 @@ EXPIRED_TOMBSTONE_PRESENT = AREA.rule(
 SMALL_FILES = AREA.rule(
     "data.small-files",
     Severity.INFO,
-    Level.LISTING,
+    Level.STORAGE,
     "Most of the live files, and at least a hundred, have less than 16 MiB.",
     spec="Delta-Spark: OPTIMIZE",
     fix=Fix(
@@ -134,7 +134,7 @@ SMALL_FILES = AREA.rule(
 UNREACHABLE = AREA.rule(
     "data.unreachable",
     Severity.WARNING,
-    Level.LISTING,
+    Level.STORAGE,
     "Live files are on a store that was not checked.",
     spec="Add File and Remove File",
     fix=Fix(

@@ -34,7 +34,7 @@ ABSOLUTE_IN_ROOT = AREA.rule(
 FILE_MISSING = AREA.rule(
     "dv.file-missing",
     Severity.ERROR,
-    Level.LISTING,
+    Level.STORAGE,
     "The file of a deletion vector does not exist.",
     spec=_VECTORS,
     fix=Fix(
@@ -47,7 +47,7 @@ FILE_MISSING = AREA.rule(
 ORPHAN = AREA.rule(
     "dv.orphan",
     Severity.INFO,
-    Level.LISTING,
+    Level.STORAGE,
     "A file of deletion vectors is not named by any file of the log.",
     spec="Deletion Vector Files",
     fix=Fix(broken="nothing, but it takes space", repair="vacuum", loss="nothing"),

@@ -22,16 +22,19 @@ class Severity(StrEnum):
 
 
 class Level(StrEnum):
-    """The cheapest level that checks a rule: commits alone, the other files of the log, one listing of the table, the
-    footers of its files, or their rows. `API`: the answers of a server that shares it.
+    """The cheapest level that checks a rule: the log, a listing of the table, the footers of its files, or their rows.
+    `API`: the answers of a server that shares it.
     """
 
     LOG = "log"
-    CHECKPOINT = "ckpt"
-    LISTING = "list"
-    FOOTERS = "foot"
+    STORAGE = "storage"
+    FOOTERS = "footers"
     DATA = "data"
     API = "api"
+
+
+LEVELS = (Level.LOG, Level.STORAGE, Level.FOOTERS, Level.DATA)
+"""The levels of a table; each also checks what those before it do."""
 
 
 class Fix(NamedTuple):

@@ -28,7 +28,7 @@ DELETED_RECORDS = (0, 1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000,
 NUM_FILES = AREA.rule(
     "crc.num-files",
     Severity.ERROR,
-    Level.CHECKPOINT,
+    Level.LOG,
     "`numFiles` of a version checksum differs from the number of live files.",
     spec="State Validation",
     fix=Fix(
@@ -42,7 +42,7 @@ NUM_FILES = AREA.rule(
 TABLE_SIZE = AREA.rule(
     "crc.table-size",
     Severity.ERROR,
-    Level.CHECKPOINT,
+    Level.LOG,
     "`tableSizeBytes` of a version checksum differs from the total size of the live files.",
     spec="State Validation",
     fix=Fix(
@@ -56,7 +56,7 @@ TABLE_SIZE = AREA.rule(
 HISTOGRAM = AREA.rule(
     "crc.histogram",
     Severity.WARNING,
-    Level.CHECKPOINT,
+    Level.LOG,
     "The histogram of file sizes of a version checksum is malformed, or does not match the live files.",
     spec="File Size Histogram Schema",
     fix=Fix(
@@ -70,7 +70,7 @@ HISTOGRAM = AREA.rule(
 DELETED_HISTOGRAM = AREA.rule(
     "crc.deleted-histogram",
     Severity.WARNING,
-    Level.CHECKPOINT,
+    Level.LOG,
     "The histogram of deleted records of a version checksum lacks bins, or does not match the live files.",
     spec="Deleted Record Counts Histogram Schema",
     fix=Fix(
@@ -84,7 +84,7 @@ DELETED_HISTOGRAM = AREA.rule(
 ALL_FILES = AREA.rule(
     "crc.all-files",
     Severity.ERROR,
-    Level.CHECKPOINT,
+    Level.LOG,
     "`allFiles` of a version checksum differs from the live files.",
     spec="State Validation",
     fix=Fix(
@@ -98,7 +98,7 @@ ALL_FILES = AREA.rule(
 DV_COUNTS = AREA.rule(
     "crc.dv-counts",
     Severity.WARNING,
-    Level.CHECKPOINT,
+    Level.LOG,
     "`numDeletedRecordsOpt` or `numDeletionVectorsOpt` of a version checksum differs from the totals of the live "
     "files.",
     spec="State Validation",

@@ -24,7 +24,7 @@ _NUMBERS = ("tableSizeBytes", "numFiles", "numMetadata", "numProtocol")
 BAD_JSON = AREA.rule(
     "crc.bad-json",
     Severity.WARNING,
-    Level.CHECKPOINT,
+    Level.LOG,
     "A version checksum is not a single JSON object.",
     spec="Version Checksum File Schema",
     fix=Fix(
@@ -38,7 +38,7 @@ BAD_JSON = AREA.rule(
 MISSING_REQUIRED = AREA.rule(
     "crc.missing-required",
     Severity.WARNING,
-    Level.CHECKPOINT,
+    Level.LOG,
     "A version checksum lacks a required field, or has a field of the wrong type.",
     spec="Version Checksum File Schema",
     fix=Fix(
@@ -52,7 +52,7 @@ MISSING_REQUIRED = AREA.rule(
 METADATA_DIFFERS = AREA.rule(
     "crc.metadata-differs",
     Severity.ERROR,
-    Level.CHECKPOINT,
+    Level.LOG,
     "The metadata of a version checksum differs from the commits.",
     spec="State Validation",
     fix=Fix(
@@ -66,7 +66,7 @@ METADATA_DIFFERS = AREA.rule(
 PROTOCOL_DIFFERS = AREA.rule(
     "crc.protocol-differs",
     Severity.ERROR,
-    Level.CHECKPOINT,
+    Level.LOG,
     "The protocol of a version checksum differs from the commits.",
     spec="State Validation",
     fix=Fix(
@@ -80,7 +80,7 @@ PROTOCOL_DIFFERS = AREA.rule(
 COUNTS_NOT_ONE = AREA.rule(
     "crc.counts-not-one",
     Severity.ERROR,
-    Level.CHECKPOINT,
+    Level.LOG,
     "`numMetadata` or `numProtocol` of a version checksum is not 1.",
     spec="Version Checksum File Schema",
     fix=Fix(
@@ -94,7 +94,7 @@ COUNTS_NOT_ONE = AREA.rule(
 COMMIT_TIME = AREA.rule(
     "crc.ict",
     Severity.WARNING,
-    Level.CHECKPOINT,
+    Level.LOG,
     "`inCommitTimestampOpt` of a version checksum differs from the in-commit timestamp of its commit.",
     spec="Version Checksum File Schema",
     fix=Fix(
@@ -108,7 +108,7 @@ COMMIT_TIME = AREA.rule(
 TRANSACTIONS = AREA.rule(
     "crc.txns",
     Severity.WARNING,
-    Level.CHECKPOINT,
+    Level.LOG,
     "`setTransactions` of a version checksum differs from the transaction identifiers of the commits.",
     spec="Version Checksum File Schema",
     fix=Fix(
@@ -122,7 +122,7 @@ TRANSACTIONS = AREA.rule(
 DOMAINS = AREA.rule(
     "crc.domains",
     Severity.WARNING,
-    Level.CHECKPOINT,
+    Level.LOG,
     "`domainMetadata` of a version checksum differs from the live domains of the commits.",
     spec="Version Checksum File Schema",
     fix=Fix(

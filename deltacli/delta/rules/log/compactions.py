@@ -51,7 +51,7 @@ BEYOND_LOG = AREA.rule(
 MISSING_REMOVE = AREA.rule(
     "compaction.missing-remove",
     Severity.ERROR,
-    Level.CHECKPOINT,
+    Level.LOG,
     "A log compaction lacks a remove of its commits, so a file of an older checkpoint reappears.",
     spec="Action Reconciliation",
     fix=_DELETE,
@@ -60,7 +60,7 @@ MISSING_REMOVE = AREA.rule(
 MISSING_DOMAIN_TOMBSTONE = AREA.rule(
     "compaction.missing-domain-tombstone",
     Severity.ERROR,
-    Level.CHECKPOINT,
+    Level.LOG,
     "A log compaction lacks the removal of a domain, so the domain of an older checkpoint reappears.",
     spec="Action Reconciliation",
     fix=_DELETE,
@@ -69,7 +69,7 @@ MISSING_DOMAIN_TOMBSTONE = AREA.rule(
 CONTENT = AREA.rule(
     "compaction.content",
     Severity.ERROR,
-    Level.CHECKPOINT,
+    Level.LOG,
     "A log compaction differs from the reconciliation of its commits.",
     spec="Log Compaction Files",
     fix=_DELETE,
@@ -78,7 +78,7 @@ CONTENT = AREA.rule(
 FORBIDDEN_ACTION = AREA.rule(
     "compaction.forbidden-action",
     Severity.WARNING,
-    Level.CHECKPOINT,
+    Level.LOG,
     "A log compaction has an action that reconciliation does not keep.",
     spec="Action Reconciliation",
     fix=Fix(

@@ -52,7 +52,7 @@ VACUUM_SHORT_RETENTION = AREA.rule(
 TIME_TRAVEL_BROKEN = AREA.rule(
     "history.time-travel-broken",
     Severity.WARNING,
-    Level.LISTING,
+    Level.STORAGE,
     "The log can rebuild a version whose files are missing.",
     spec="Overview",
     fix=Fix(
@@ -65,7 +65,7 @@ TIME_TRAVEL_BROKEN = AREA.rule(
 RESTORE_RISK = AREA.rule(
     "history.restore-risk",
     Severity.INFO,
-    Level.LISTING,
+    Level.STORAGE,
     "Some versions are no longer readable. This is the oldest version with complete log and files.",
     spec="Delta-Spark: RESTORE",
     fix=Fix(

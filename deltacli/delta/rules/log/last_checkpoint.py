@@ -37,7 +37,7 @@ MISSING = AREA.rule(
 BAD_JSON = AREA.rule(
     "hint.bad-json",
     Severity.WARNING,
-    Level.CHECKPOINT,
+    Level.LOG,
     "The hint is not a JSON object, or has a key twice.",
     spec="Last Checkpoint File",
     fix=_SLOW,
@@ -46,7 +46,7 @@ BAD_JSON = AREA.rule(
 MISSING_FIELD = AREA.rule(
     "hint.missing-field",
     Severity.WARNING,
-    Level.CHECKPOINT,
+    Level.LOG,
     "The hint lacks its version or its size, or one of them is not a whole number.",
     spec="Last Checkpoint File Schema",
     fix=_SLOW,
@@ -55,7 +55,7 @@ MISSING_FIELD = AREA.rule(
 CHECKPOINT_MISSING = AREA.rule(
     "hint.checkpoint-missing",
     Severity.ERROR,
-    Level.CHECKPOINT,
+    Level.LOG,
     "The hint names a checkpoint that does not exist, is incomplete, or has another form.",
     spec="Last Checkpoint File",
     fix=_MISLED,
@@ -64,7 +64,7 @@ CHECKPOINT_MISSING = AREA.rule(
 STALE = AREA.rule(
     "hint.stale",
     Severity.INFO,
-    Level.CHECKPOINT,
+    Level.LOG,
     "The log has a newer checkpoint than the one in the hint.",
     spec="Last Checkpoint File",
     fix=Fix(broken="nothing: readers find the newer one by listing", repair="no repair needed", loss="nothing"),
@@ -73,7 +73,7 @@ STALE = AREA.rule(
 SIZE_WRONG = AREA.rule(
     "hint.size-wrong",
     Severity.WARNING,
-    Level.CHECKPOINT,
+    Level.LOG,
     "The numbers of actions, files or bytes in the hint differ from its checkpoint.",
     spec="Last Checkpoint File Schema",
     fix=Fix(broken="engines plan with wrong numbers", repair=_REWRITE, loss="nothing"),
@@ -82,7 +82,7 @@ SIZE_WRONG = AREA.rule(
 PARTS_ON_CLASSIC = AREA.rule(
     "hint.parts-on-classic",
     Severity.WARNING,
-    Level.CHECKPOINT,
+    Level.LOG,
     "The hint has a number of parts, but its checkpoint is a single file.",
     spec="Last Checkpoint File Schema",
     fix=_MISLED,
@@ -91,7 +91,7 @@ PARTS_ON_CLASSIC = AREA.rule(
 CHECKSUM_BAD = AREA.rule(
     "hint.checksum-bad",
     Severity.WARNING,
-    Level.CHECKPOINT,
+    Level.LOG,
     "The checksum of the hint does not match its content, neither in the order of the protocol nor in that of Spark.",
     spec="JSON checksum",
     fix=_SLOW,
@@ -100,7 +100,7 @@ CHECKSUM_BAD = AREA.rule(
 CHECKSUM_ORDER = AREA.rule(
     "hint.checksum-order",
     Severity.INFO,
-    Level.CHECKPOINT,
+    Level.LOG,
     "The checksum of the hint depends on the order of its parts, in which the protocol and Spark differ.",
     spec="JSON checksum",
     fix=Fix(
@@ -113,7 +113,7 @@ CHECKSUM_ORDER = AREA.rule(
 SCHEMA_WRONG = AREA.rule(
     "hint.schema-wrong",
     Severity.WARNING,
-    Level.CHECKPOINT,
+    Level.LOG,
     "The checkpointSchema of the hint differs from the schema of its checkpoint's files.",
     spec="Last Checkpoint File Schema",
     fix=_MISLED,
@@ -122,7 +122,7 @@ SCHEMA_WRONG = AREA.rule(
 AHEAD_OF_LOG = AREA.rule(
     "hint.ahead-of-log",
     Severity.ERROR,
-    Level.CHECKPOINT,
+    Level.LOG,
     "The hint names a version that is newer than the log.",
     spec="Last Checkpoint File",
     fix=Fix(

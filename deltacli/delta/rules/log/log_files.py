@@ -198,7 +198,7 @@ NO_CHECKPOINT_LONG = AREA.rule(
 NESTED_TABLE = AREA.rule(
     "log.nested-table",
     Severity.WARNING,
-    Level.LISTING,
+    Level.STORAGE,
     "A directory below the table has its own table.",
     spec="Data Files",
     fix=Fix(

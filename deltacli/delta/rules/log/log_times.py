@@ -31,7 +31,7 @@ MTIME_ORDER = AREA.rule(
 MTIME_FUTURE = AREA.rule(
     "log.mtime-future",
     Severity.WARNING,
-    Level.LISTING,
+    Level.STORAGE,
     "A commit file or a data file was last modified in the future.",
     spec="Delta-Spark: VACUUM compares file times with the clock",
     fix=Fix(

@@ -21,7 +21,7 @@ AREA = Area("paths")
 DOUBLE_ENCODED = AREA.rule(
     "path.double-encoded",
     Severity.WARNING,
-    Level.LISTING,
+    Level.STORAGE,
     "A path names no file when decoded once, but names a file when decoded twice or not at all.",
     spec="Add File and Remove File",
     fix=Fix(

@@ -71,7 +71,7 @@ NUM_RECORDS = AREA.rule(
 METADATA_AT_RISK = AREA.rule(
     "iceberg.metadata-at-risk",
     Severity.INFO,
-    Level.LISTING,
+    Level.STORAGE,
     "The table's directory has a directory `metadata`, as used by Iceberg. Vacuum ignores it.",
     spec="Delta-Spark: VACUUM, hidden directories",
     fix=Fix(

@@ -143,7 +143,7 @@ TIGHT_WITH_VECTOR = AREA.rule(
 NULL_COUNTS_SPELLING = AREA.rule(
     "stats.nullcounts-spelling",
     Severity.INFO,
-    Level.CHECKPOINT,
+    Level.LOG,
     "A checkpoint has the parsed null counts as `nullCounts`, but the name is `nullCount`.",
     spec="Checkpoint Schema",
     fix=Fix(broken="readers do not find the null counts", repair="write a new checkpoint", loss="nothing"),
