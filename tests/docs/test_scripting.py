@@ -48,6 +48,7 @@ JUDGES = (
     "delta/rules/",
     "paimon/oddities.py",
     "paimon/rules/",
+    "sharing/conformance/rules/",
     "delta/sql/",
     "operations/validate/",
     "work/commits/inspection",

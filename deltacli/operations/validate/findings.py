@@ -28,7 +28,6 @@ CHECK_CRASHED = Rule(
     Fix(
         broken="deltacli, not the table",
         repair="report it with the message; the other checks were run",
-        loss="nothing",
     ),
     "",
 )
@@ -43,7 +42,6 @@ FILE_UNREADABLE = Rule(
     Fix(
         broken="the content of this file is not checked",
         repair="grant permission to read it, or check the disk or store that contains it, and run the command again",
-        loss="nothing",
     ),
     "a commit that only its owner may read",
 )
@@ -58,7 +56,6 @@ FILE_OUTSIDE = Rule(
     Fix(
         broken="deltacli does not open the table, and the content of these files is not checked",
         repair="if you trust the table, allow their location with --allow-external PREFIX",
-        loss="nothing",
     ),
     "a _delta_log that is a link to a directory outside the table",
 )

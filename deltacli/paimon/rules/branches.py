@@ -6,83 +6,75 @@ from collections.abc import Iterator, Mapping
 from itertools import pairwise
 
 from deltacli.delta.log.place import Place
-from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Rule, Severity
+from deltacli.delta.rules.framework.base import Area, Finding, Rule
 from deltacli.paimon.rules.views import BranchView
 from deltacli.paimon.table_paths import SCHEMA_DIRECTORY, branch_root, schema_path
 
-AREA = Area("References")
+AREA = Area("References", spec="Update Schema")
 
 
-def _rule(rule_id: str, severity: Severity, checks: str, fix: Fix, example: str) -> Rule:
-    return AREA.rule(rule_id, severity, Level.LOG, checks, spec="Update Schema", fix=fix, example=example)
-
-
-SCHEMA_MISSING = _rule(
+SCHEMA_MISSING = AREA.error(
     "paimon.schema-missing",
-    Severity.ERROR,
     "Each schema that a snapshot, tag, changelog, manifest or data file names exists.",
-    Fix(
-        "readers fail on the snapshots and files that name it",
-        "restore the schema file from a backup, or from a branch that has a copy",
-        "nothing",
-    ),
-    "no schema-3, which a live data file was written with",
+    broken="readers fail on the snapshots and files that name it",
+    repair="restore the schema file from a backup, or from a branch that has a copy",
+    example="no schema-3, which a live data file was written with",
 )
-STRAY_FILE = _rule(
+STRAY_FILE = AREA.warning(
     "paimon.stray-file",
-    Severity.WARNING,
     "The directory of the schemas contains files named schema-N only.",
-    Fix("readers ignore the file; a writer may have died", "delete it if it is older than a day", "nothing"),
-    ".schema-8.4f1c.tmp",
+    broken="readers ignore the file; a writer may have died",
+    repair="delete it if it is older than a day",
+    example=".schema-8.4f1c.tmp",
 )
-BAD_SNAPSHOT = _rule(
+BAD_SNAPSHOT = AREA.error(
     "paimon.bad-snapshot",
-    Severity.ERROR,
     "Snapshots, tags and changelogs are JSON objects with an id and a schemaId.",
-    Fix("the snapshot cannot be read", "restore the file from a backup", "nothing"),
-    "an empty snapshot-4",
+    broken="the snapshot cannot be read",
+    repair="restore the file from a backup",
+    example="an empty snapshot-4",
 )
-BAD_MANIFEST = _rule(
+BAD_MANIFEST = AREA.error(
     "paimon.bad-manifest",
-    Severity.ERROR,
     "Manifests can be read.",
-    Fix("the snapshots that name it cannot be read", "restore the file from a backup", "nothing"),
-    "a truncated manifest",
+    broken="the snapshots that name it cannot be read",
+    repair="restore the file from a backup",
+    example="a truncated manifest",
 )
-MANIFEST_MISSING = _rule(
+MANIFEST_MISSING = AREA.error(
     "paimon.manifest-missing",
-    Severity.ERROR,
     "Manifests that snapshots name exist.",
-    Fix("the snapshots that name it cannot be read", "restore the file from a backup", "nothing"),
-    "a manifest list that was deleted",
+    broken="the snapshots that name it cannot be read",
+    repair="restore the file from a backup",
+    example="a manifest list that was deleted",
 )
-NO_PERMISSION = _rule(
+NO_PERMISSION = AREA.error(
     "paimon.no-permission",
-    Severity.ERROR,
     "Schemas, snapshots, tags, changelogs and manifests can be read with the permissions of this user.",
-    Fix("the checks of the file are left out", "grant read access, or run as another user", "nothing"),
-    "a schema-2 with mode 000",
+    broken="the checks of the file are left out",
+    repair="grant read access, or run as another user",
+    example="a schema-2 with mode 000",
 )
-BAD_STATISTICS = _rule(
+BAD_STATISTICS = AREA.warning(
     "paimon.bad-statistics",
-    Severity.WARNING,
     "Statistics that snapshots name are JSON objects with a schemaId.",
-    Fix("engines plan without the statistics, or fail", "run ANALYZE again", "nothing"),
-    "a snapshot that names statistics that do not exist",
+    broken="engines plan without the statistics, or fail",
+    repair="run ANALYZE again",
+    example="a snapshot that names statistics that do not exist",
 )
-BAD_CONSUMER = _rule(
+BAD_CONSUMER = AREA.warning(
     "paimon.bad-consumer",
-    Severity.WARNING,
     "Consumers are JSON objects with a nextSnapshot.",
-    Fix("the consumer cannot continue, and snapshots are not expired", "reset the consumer", "nothing"),
-    "an empty consumer-a",
+    broken="the consumer cannot continue, and snapshots are not expired",
+    repair="reset the consumer",
+    example="an empty consumer-a",
 )
-GAP = _rule(
+GAP = AREA.info(
     "paimon.schema-gap",
-    Severity.INFO,
     "Schemas are numbered without gaps.",
-    Fix("nothing: unused schemas can be deleted", "none needed", "nothing"),
-    "schema-0 and schema-2 without schema-1",
+    broken="nothing: unused schemas can be deleted",
+    repair="none needed",
+    example="schema-0 and schema-2 without schema-1",
 )
 _BROKEN = (BAD_SNAPSHOT, BAD_MANIFEST, MANIFEST_MISSING, NO_PERMISSION, BAD_STATISTICS, BAD_CONSUMER)
 BROKEN: Mapping[str, Rule] = {rule.id: rule for rule in _BROKEN}

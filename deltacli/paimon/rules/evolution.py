@@ -4,65 +4,66 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Rule, Severity
+from deltacli.delta.rules.framework.base import Area, Finding, Severity
 from deltacli.paimon.casts import EXPLICIT_DISABLED, Loss
 from deltacli.paimon.rules.views import EvolutionView
 from deltacli.paimon.schema_changes import Change, ChangeKind, changes_between, dotted, sentence
 from deltacli.paimon.types import walk_fields
 
-AREA = Area("Evolution")
+AREA = Area("Evolution", spec="Update Schema")
 
 _RESTORE = "restore what was there in a new version, and write the rows of younger files anew"
 
 
-def _rule(rule_id: str, checks: str, broken: str, example: str, *, severity: Severity = Severity.ERROR) -> Rule:
-    fix = Fix(broken, _RESTORE, "nothing")
-    return AREA.rule(rule_id, severity, Level.LOG, checks, spec="Update Schema", fix=fix, example=example)
-
-
-ID_REUSED = _rule(
+ID_REUSED = AREA.error(
     "paimon.field-id-reused",
     "A new field has an id that no field had before: greater than `highestFieldId` of the version before.",
-    "the new column shows the values of a dropped one in old files",
-    "a column added with the id 5, which a dropped column had",
+    broken="the new column shows the values of a dropped one in old files",
+    repair=_RESTORE,
+    example="a column added with the id 5, which a dropped column had",
 )
-HIGHEST_ID_DECREASED = _rule(
+HIGHEST_ID_DECREASED = AREA.error(
     "paimon.highest-field-id-decreased",
     "`highestFieldId` never decreases.",
-    "the next added column can take an id of a dropped one",
-    '"highestFieldId" from 6 to 5',
+    broken="the next added column can take an id of a dropped one",
+    repair=_RESTORE,
+    example='"highestFieldId" from 6 to 5',
 )
-PARTITION_KEYS = _rule(
+PARTITION_KEYS = AREA.error(
     "paimon.partition-keys-changed",
     "The partition keys never change.",
-    "old files are looked for in the wrong partitions",
-    '"partitionKeys" from ["day"] to []',
+    broken="old files are looked for in the wrong partitions",
+    repair=_RESTORE,
+    example='"partitionKeys" from ["day"] to []',
 )
-PRIMARY_KEYS = _rule(
+PRIMARY_KEYS = AREA.error(
     "paimon.primary-keys-changed",
     "The primary keys change only when a column is renamed, once the table has a snapshot.",
-    "rows of old files are merged by another key",
-    '"primaryKeys" from ["id"] to ["name"]',
+    broken="rows of old files are merged by another key",
+    repair=_RESTORE,
+    example='"primaryKeys" from ["id"] to ["name"]',
 )
-IMMUTABLE_OPTION = _rule(
+IMMUTABLE_OPTION = AREA.error(
     "paimon.immutable-option",
     "Options that describe existing files do not change once the table has a snapshot.",
-    "old files are read in the wrong way",
-    '"bucket-key" from "a" to "b"',
+    broken="old files are read in the wrong way",
+    repair=_RESTORE,
+    example='"bucket-key" from "a" to "b"',
 )
-TYPE_CHANGE = _rule(
+TYPE_CHANGE = AREA.error(
     "paimon.type-change",
     "A type changes only to one that readers of old files can convert to. A warning where they can, and only "
     "`disable-explicit-type-casting` forbade the change.",
-    "readers fail on old files; with a warning, they convert old values as the message says",
-    "a column from VARIANT to INT",
+    broken="readers fail on old files; with a warning, they convert old values as the message says",
+    repair=_RESTORE,
+    example="a column from VARIANT to INT",
 )
-NOT_NULL = _rule(
+NOT_NULL = AREA.warning(
     "paimon.null-to-not-null",
     "A nullable field does not become NOT NULL.",
-    "old rows with null violate it",
-    "a column from INT to INT NOT NULL",
-    severity=Severity.WARNING,
+    broken="old rows with null violate it",
+    repair=_RESTORE,
+    example="a column from INT to INT NOT NULL",
 )
 
 _BY_KIND = {

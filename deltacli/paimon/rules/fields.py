@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Rule, Severity
+from deltacli.delta.rules.framework.base import Area, Finding, Severity
 from deltacli.paimon.evolution.default_values import why_bad_default
 from deltacli.paimon.rules.views import SchemaFileView
 from deltacli.paimon.schema import FIRST_SYSTEM_ID, Schema
 from deltacli.paimon.schema_changes import dotted
 from deltacli.paimon.types import DataType, ListType, MapType, Root, RowType, walk_fields
 
-AREA = Area("Fields and keys")
+AREA = Area("Fields and keys", spec="DataField")
 
 _RESERVED = frozenset({"_SEQUENCE_NUMBER", "_VALUE_KIND", "_LEVEL", "_ROW_ID", "rowkind"})
 _RESERVED_PREFIX = "_KEY_"
@@ -26,119 +26,111 @@ _DIRECTIVES = ("__BLOB", "__VECTOR")
 _REFUSED = "Paimon refuses to open or alter the table"
 
 
-def _rule(rule_id: str, checks: str, fix: Fix, example: str, *, spec: str) -> Rule:
-    return AREA.rule(rule_id, Severity.ERROR, Level.LOG, checks, spec=spec, fix=fix, example=example)
-
-
-ID_DUPLICATE = _rule(
+ID_DUPLICATE = AREA.error(
     "paimon.field-id-duplicate",
     "Each field has an id of its own, nested fields included.",
-    Fix("old files are read into the wrong column", "give the younger field a new id, if no file has it", "unknown"),
-    "two columns with the id 3",
-    spec="DataField",
+    broken="old files are read into the wrong column",
+    repair="give the younger field a new id, if no file has it",
+    loss="unknown",
+    example="two columns with the id 3",
 )
-HIGHEST_ID = _rule(
+HIGHEST_ID = AREA.error(
     "paimon.highest-field-id",
     "`highestFieldId` is at least the id of every field, nested fields included.",
-    Fix(
-        "the next added column takes an id in use, and shows the values of another column",
-        "set highestFieldId to the greatest id of any version",
-        "nothing",
-    ),
-    '"highestFieldId": 2 with a field of the id 3',
     spec="Schema",
+    broken="the next added column takes an id in use, and shows the values of another column",
+    repair="set highestFieldId to the greatest id of any version",
+    example='"highestFieldId": 2 with a field of the id 3',
 )
-ID_RANGE = _rule(
+ID_RANGE = AREA.error(
     "paimon.field-id-range",
     f"Ids of fields are from 0 to {FIRST_SYSTEM_ID - 1}.",
-    Fix("the field can be mistaken for a system field", "give the field a new id, if no file has it", "unknown"),
-    f"a field with the id {FIRST_SYSTEM_ID}",
-    spec="DataField",
+    broken="the field can be mistaken for a system field",
+    repair="give the field a new id, if no file has it",
+    loss="unknown",
+    example=f"a field with the id {FIRST_SYSTEM_ID}",
 )
-COLUMN_DUPLICATE = _rule(
+COLUMN_DUPLICATE = AREA.error(
     "paimon.column-duplicate",
     "Columns have different names.",
-    Fix(_REFUSED, "rename one of the columns in the file", "nothing"),
-    "two columns named a",
-    spec="DataField",
+    broken=_REFUSED,
+    repair="rename one of the columns in the file",
+    example="two columns named a",
 )
-RESERVED_NAME = _rule(
+RESERVED_NAME = AREA.error(
     "paimon.reserved-name",
     "No column has the name of a system field; a nested field is a warning.",
-    Fix(_REFUSED, "rename the column in the file", "nothing"),
-    "a column named _VALUE_KIND",
-    spec="DataField",
+    broken=_REFUSED,
+    repair="rename the column in the file",
+    example="a column named _VALUE_KIND",
 )
-BLANK_NAME = _rule(
+BLANK_NAME = AREA.error(
     "paimon.blank-name",
     "Each field has a name that is not blank, nested fields included.",
-    Fix(_REFUSED, "rename the field in the file", "nothing"),
-    "a column named ''",
-    spec="DataField",
+    broken=_REFUSED,
+    repair="rename the field in the file",
+    example="a column named ''",
 )
-DIRECTIVE = _rule(
+DIRECTIVE = AREA.error(
     "paimon.comment-directive",
     "No comment begins with a directive to SQL engines: they act on it and do not store it.",
-    Fix(
-        "a table that is created like this one is refused, or gets a BLOB or VECTOR in place of the column",
-        "write another comment: deltacli alter TABLE comment COLUMN TEXT",
-        "nothing",
-    ),
-    '"description": "__BLOB_FIELD"',
-    spec="DataField",
+    broken="a table that is created like this one is refused, or gets a BLOB or VECTOR in place of the column",
+    repair="write another comment: deltacli alter TABLE comment COLUMN TEXT",
+    example='"description": "__BLOB_FIELD"',
 )
-DEFAULT_VALUE = _rule(
+DEFAULT_VALUE = AREA.error(
     "paimon.default-value",
     "Default values can be converted to the type of their field.",
-    Fix(
-        "writers fail on rows without a value",
-        "set another default: deltacli alter TABLE default COLUMN VALUE",
-        "nothing",
-    ),
-    '"defaultValue": "five" of an INT',
-    spec="DataField",
+    broken="writers fail on rows without a value",
+    repair="set another default: deltacli alter TABLE default COLUMN VALUE",
+    example='"defaultValue": "five" of an INT',
 )
-NO_COLUMNS = _rule(
+NO_COLUMNS = AREA.error(
     "paimon.no-columns",
     "A schema has columns.",
-    Fix("engines cannot read the table", "restore the file from a backup", "nothing"),
-    '"fields": []',
     spec="Schema",
+    broken="engines cannot read the table",
+    repair="restore the file from a backup",
+    example='"fields": []',
 )
-KEY_MISSING = _rule(
+KEY_MISSING = AREA.error(
     "paimon.key-missing",
     "Each partition key and primary key is a column.",
-    Fix(_REFUSED, "restore the column, or its former name", "nothing"),
-    '"primaryKeys": ["id"] without a column id',
     spec="Schema",
+    broken=_REFUSED,
+    repair="restore the column, or its former name",
+    example='"primaryKeys": ["id"] without a column id',
 )
-KEY_DUPLICATE = _rule(
+KEY_DUPLICATE = AREA.error(
     "paimon.key-duplicate",
     "Partition keys and primary keys name each column once.",
-    Fix("engines lay out rows and partitions differently", "name the column once", "nothing"),
-    '"primaryKeys": ["id", "id"]',
     spec="Schema",
+    broken="engines lay out rows and partitions differently",
+    repair="name the column once",
+    example='"primaryKeys": ["id", "id"]',
 )
-KEY_TYPE = _rule(
+KEY_TYPE = AREA.error(
     "paimon.key-type",
     "Keys have a type that values can be compared by.",
-    Fix(_REFUSED, "restore the former type of the column", "nothing"),
-    "a partition key of the type ARRAY<INT>",
     spec="Schema",
+    broken=_REFUSED,
+    repair="restore the former type of the column",
+    example="a partition key of the type ARRAY<INT>",
 )
-KEY_IN_PARTITION = _rule(
+KEY_IN_PARTITION = AREA.error(
     "paimon.key-within-partition",
     "The primary key has a column that is not a partition key.",
-    Fix(_REFUSED, "create the table anew with a longer primary key", "nothing"),
-    '"primaryKeys": ["day"] with "partitionKeys": ["day"]',
     spec="Schema",
+    broken=_REFUSED,
+    repair="create the table anew with a longer primary key",
+    example='"primaryKeys": ["day"] with "partitionKeys": ["day"]',
 )
-BLOB = _rule(
+BLOB = AREA.error(
     "paimon.blob",
     "BLOB columns are at the top level, beside other columns, with row tracking and data evolution.",
-    Fix(_REFUSED, "set row-tracking.enabled and data-evolution.enabled in a new table", "nothing"),
-    "a BLOB inside a ROW",
-    spec="DataField",
+    broken=_REFUSED,
+    repair="set row-tracking.enabled and data-evolution.enabled in a new table",
+    example="a BLOB inside a ROW",
 )
 
 

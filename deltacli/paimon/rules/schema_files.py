@@ -4,113 +4,120 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Rule, Severity
+from deltacli.delta.rules.framework.base import Area, Finding, Fix, Rule, Severity
 from deltacli.errors import Unreadable
 from deltacli.paimon.oddities import Odd
 from deltacli.paimon.rules.views import Profile, SchemaFileView
 from deltacli.paimon.schema import CURRENT_VERSION
 
-AREA = Area("Schema files")
+AREA = Area("Schema files", spec="Schema")
 
 _RESTORE = "restore the file from a backup; if no snapshot, tag or data file names this schema, it can be deleted"
-_LOST = "nothing if the file is restored"
+_UNREADABLE = Fix("readers of this schema fail", _RESTORE, "nothing if the file is restored")
 
-
-def _error(rule_id: str, checks: str, example: str, *, repair: str = _RESTORE) -> Rule:
-    fix = Fix("readers of this schema fail", repair, _LOST)
-    return AREA.rule(rule_id, Severity.ERROR, Level.LOG, checks, spec="Schema", fix=fix, example=example)
-
-
-def _warning(rule_id: str, checks: str, broken: str, repair: str, example: str, *, spec: str = "Schema") -> Rule:
-    fix = Fix(broken, repair, "nothing")
-    return AREA.rule(rule_id, Severity.WARNING, Level.LOG, checks, spec=spec, fix=fix, example=example)
-
-
-BAD_JSON = _error(
-    "paimon.bad-json", "A schema file is a JSON object in UTF-8 without a byte order mark.", '{"version": 3,'
+BAD_JSON = AREA.error(
+    "paimon.bad-json",
+    "A schema file is a JSON object in UTF-8 without a byte order mark.",
+    *_UNREADABLE,
+    example='{"version": 3,',
 )
-MISSING_KEY = _error(
+MISSING_KEY = AREA.error(
     "paimon.missing-key",
     "A schema file has all required keys, and so has each field.",
-    "a schema without highestFieldId",
+    *_UNREADABLE,
+    example="a schema without highestFieldId",
 )
-BAD_VALUE = _error("paimon.bad-value", "The keys of a schema file have values of their types.", '"highestFieldId": "3"')
-BAD_TYPE = _error("paimon.bad-type", "The type of each field is a data type of Paimon.", '"type": "DECIMAL(39, 0)"')
-TOO_LARGE = _error("paimon.file-too-large", "A metadata file has a plausible size.", "a schema file of 1 GiB")
-ID_DIFFERS = _error(
+BAD_VALUE = AREA.error(
+    "paimon.bad-value",
+    "The keys of a schema file have values of their types.",
+    *_UNREADABLE,
+    example='"highestFieldId": "3"',
+)
+BAD_TYPE = AREA.error(
+    "paimon.bad-type",
+    "The type of each field is a data type of Paimon.",
+    *_UNREADABLE,
+    example='"type": "DECIMAL(39, 0)"',
+)
+TOO_LARGE = AREA.error(
+    "paimon.file-too-large",
+    "A metadata file has a plausible size.",
+    *_UNREADABLE,
+    example="a schema file of 1 GiB",
+)
+ID_DIFFERS = AREA.error(
     "paimon.id-differs",
     "The id in a schema file is the number in its name.",
-    '"id": 4 in schema-3',
+    broken=_UNREADABLE.broken,
     repair="set the id to the number in the file name",
+    loss=_UNREADABLE.loss,
+    example='"id": 4 in schema-3',
 )
-NULL_KEY = _warning(
+NULL_KEY = AREA.warning(
     "paimon.null-key",
     "Required keys are not null; null keys are an error.",
-    "readers disagree: some fail, others read an empty value",
-    "write [ ] or { }",
-    '"partitionKeys": null',
+    broken="readers disagree: some fail, others read an empty value",
+    repair="write [ ] or { }",
+    example='"partitionKeys": null',
 )
-UNKNOWN_VERSION = _warning(
+UNKNOWN_VERSION = AREA.warning(
     "paimon.unknown-version",
     f"The version of a schema file is 1 to {CURRENT_VERSION}.",
-    "readers ignore what a newer version adds",
-    "use a newer deltacli, or find the program that wrote the file",
-    '"version": 4',
     spec="Compatibility",
+    broken="readers ignore what a newer version adds",
+    repair="use a newer deltacli, or find the program that wrote the file",
+    example='"version": 4',
 )
-DUPLICATE_KEY = _warning(
+DUPLICATE_KEY = AREA.warning(
     "paimon.duplicate-key",
     "A JSON object has each key once.",
-    "readers can use different ones of the values",
-    "delete the wrong one; Java uses the last",
-    '"id": 1, "id": 2',
+    broken="readers can use different ones of the values",
+    repair="delete the wrong one; Java uses the last",
+    example='"id": 1, "id": 2',
 )
-TRAILING_TEXT = _warning(
+TRAILING_TEXT = AREA.warning(
     "paimon.trailing-text",
     "Nothing follows the JSON object.",
-    "strict readers fail; Java ignores the text",
-    "delete the text",
-    "{ } { }",
+    broken="strict readers fail; Java ignores the text",
+    repair="delete the text",
+    example="{ } { }",
 )
-OPTION_NOT_STRING = _warning(
+OPTION_NOT_STRING = AREA.warning(
     "paimon.option-not-string",
     "The values of options are strings.",
-    "strict readers fail; Java converts the value to text",
-    "write the value in quotes",
-    '"bucket": 5',
+    broken="strict readers fail; Java converts the value to text",
+    repair="write the value in quotes",
+    example='"bucket": 5',
 )
-NULLABLE_MAP_KEY = _warning(
+NULLABLE_MAP_KEY = AREA.warning(
     "paimon.map-key-nullable",
     "The key of a MAP is NOT NULL; an error with --profile cpp.",
-    "Paimon C++ refuses the whole schema, because Arrow has no nullable map keys",
-    "write the key as NOT NULL",
-    '{"type": "MAP", "key": "INT", "value": "INT"}',
     spec="Limitations; MAP Key Must Be NOT NULL",
+    broken="Paimon C++ refuses the whole schema, because Arrow has no nullable map keys",
+    repair="write the key as NOT NULL",
+    example='{"type": "MAP", "key": "INT", "value": "INT"}',
 )
-NULLABILITY = _warning(
+NULLABILITY = AREA.warning(
     "paimon.nullability-contradiction",
     "A type string and the key nullable agree; an error with --profile python.",
-    "Java trusts the string, pypaimon the key",
-    "delete the key nullable, and write NOT NULL with one blank",
-    '{"type": "ARRAY NOT NULL", "element": "INT", "nullable": true}',
     spec="DataField",
+    broken="Java trusts the string, pypaimon the key",
+    repair="delete the key nullable, and write NOT NULL with one blank",
+    example='{"type": "ARRAY NOT NULL", "element": "INT", "nullable": true}',
 )
-NOT_CANONICAL = AREA.rule(
+NOT_CANONICAL = AREA.info(
     "paimon.type-not-canonical",
-    Severity.INFO,
-    Level.LOG,
     "Type strings have the form in which Java writes them; a warning with --profile python.",
     spec="DataField",
-    fix=Fix("pypaimon refuses some other forms and misreads others", "write the type in its usual form", "nothing"),
+    broken="pypaimon refuses some other forms and misreads others",
+    repair="write the type in its usual form",
     example="INT  NOT  NULL, VARCHAR (10), INT ARRAY",
 )
-UNKNOWN_KEY = AREA.rule(
+UNKNOWN_KEY = AREA.info(
     "paimon.unknown-key",
-    Severity.INFO,
-    Level.LOG,
     "A schema file has known keys only.",
-    spec="Schema",
-    fix=Fix("nothing: readers ignore the key", "none needed", "nothing"),
+    broken="nothing: readers ignore the key",
+    repair="none needed",
     example='"owner": "me"',
 )
 

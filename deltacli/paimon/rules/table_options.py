@@ -6,43 +6,52 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
-from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Rule, Severity
+from deltacli.delta.rules.framework.base import Area, Finding, Fix, Rule
 from deltacli.paimon.rules.fields import NO_KEY_TYPES, is_blob
 from deltacli.paimon.rules.option_conflicts import BOOLEANS, CONFLICTS, TableFacts, function_key, is_number, split_names
 from deltacli.paimon.rules.views import SchemaFileView
 from deltacli.paimon.types import AtomicType, DataType, MapType, Root, walk_fields
 
-AREA = Area("Options")
+AREA = Area("Options", spec="Java: SchemaValidation")
 
 
-def _rule(rule_id: str, checks: str, example: str) -> Rule:
-    fix = Fix("Paimon refuses to open or alter the table", "set the option to a valid value, or remove it", "nothing")
-    return AREA.rule(
-        rule_id, Severity.ERROR, Level.LOG, checks, spec="Java: SchemaValidation", fix=fix, example=example
-    )
+_REFUSED = Fix("Paimon refuses to open or alter the table", "set the option to a valid value, or remove it")
 
-
-BUCKET = _rule(
-    "paimon.bucket", "`bucket` is positive, -1, or -2 with a primary key, and fits bucket-key.", '"bucket": "0"'
+BUCKET = AREA.error(
+    "paimon.bucket",
+    "`bucket` is positive, -1, or -2 with a primary key, and fits bucket-key.",
+    *_REFUSED,
+    example='"bucket": "0"',
 )
-BUCKET_KEY = _rule(
+BUCKET_KEY = AREA.error(
     "paimon.bucket-key",
     "`bucket-key` names columns that are not partition keys and are part of the primary key, without blanks.",
-    '"bucket-key": "a, b"',
+    *_REFUSED,
+    example='"bucket-key": "a, b"',
 )
-OPTION_VALUE = _rule("paimon.option-value", "Options have values that Paimon knows.", '"file.format": "xlsx"')
-OPTION_COLUMN = _rule(
-    "paimon.option-column", "Columns that options name exist and have a suitable type.", '"sequence.field": "nope"'
+OPTION_VALUE = AREA.error(
+    "paimon.option-value",
+    "Options have values that Paimon knows.",
+    *_REFUSED,
+    example='"file.format": "xlsx"',
 )
-OPTION_CONFLICT = _rule(
+OPTION_COLUMN = AREA.error(
+    "paimon.option-column",
+    "Columns that options name exist and have a suitable type.",
+    *_REFUSED,
+    example='"sequence.field": "nope"',
+)
+OPTION_CONFLICT = AREA.error(
     "paimon.option-conflict",
     "Options are compatible with each other, and with the keys.",
-    '"changelog-producer": "input" without a primary key',
+    *_REFUSED,
+    example='"changelog-producer": "input" without a primary key',
 )
-FORMAT_TYPE = _rule(
+FORMAT_TYPE = AREA.error(
     "paimon.type-not-in-format",
     "The file format has the types of all columns.",
-    'a column TIMESTAMP(9) with "file.format": "avro"',
+    *_REFUSED,
+    example='a column TIMESTAMP(9) with "file.format": "avro"',
 )
 
 

@@ -9,31 +9,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from deltacli.delta.log.place import Place
-from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Rule, Severity
+from deltacli.delta.rules.framework.base import Finding, Rule, Severity
 from deltacli.sharing.conformance.wire import WireAnswer
 
 UNEXPLAINED = "the server has nothing to check it on"
-
-
-class ConformanceArea(Area):
-    """The rules about one part of the protocol. A rule names the section of the text that it is taken from."""
-
-    def error(
-        self, rule_id: str, checks: str, *, spec: str, broken: str, repair: str, example: str, level: Level = Level.API
-    ) -> Rule:
-        """Add a rule whose violation loses rows, or makes clients fail."""
-        return self._add(rule_id, Severity.ERROR, level, checks, spec, Fix(broken, repair, "nothing"), example)
-
-    def warning(
-        self, rule_id: str, checks: str, *, spec: str, broken: str, repair: str, example: str, level: Level = Level.API
-    ) -> Rule:
-        """Add a rule whose violation some clients notice."""
-        return self._add(rule_id, Severity.WARNING, level, checks, spec, Fix(broken, repair, "nothing"), example)
-
-    def _add(
-        self, rule_id: str, severity: Severity, level: Level, checks: str, spec: str, fix: Fix, example: str
-    ) -> Rule:
-        return self.rule(f"share.{rule_id}", severity, level, checks, spec=spec, fix=fix, example=example)
 
 
 @dataclass

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.rules.actions.places import name_of, place_of
-from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Severity
+from deltacli.delta.rules.framework.base import Area, Finding
 from deltacli.delta.rules.framework.views import CommitView, TouchedFile
 from deltacli.units import format_count, plural
 
@@ -18,82 +18,53 @@ AREA = Area("actions")
 Key = tuple[str, str | None]
 "Canonical path and deletion vector id, which identify a logical file."
 
-READD_WITHOUT_REMOVE = AREA.rule(
+READD_WITHOUT_REMOVE = AREA.error(
     "action.readd-without-remove",
-    Severity.ERROR,
-    Level.LOG,
     "A commit adds a live file with a different deletion vector but does not remove it with the old one.",
     spec="Add File and Remove File",
-    fix=Fix(
-        broken="the file is in the table twice, with two deletion vectors, so its rows count twice",
-        repair="commit a remove of the path with the older deletion vector",
-        loss="nothing",
-    ),
+    broken="the file is in the table twice, with two deletion vectors, so its rows count twice",
+    repair="commit a remove of the path with the older deletion vector",
     example='{"add":{"path":"part-0.parquet","deletionVector":{…},…}} with no remove of part-0.parquet',
 )
-REMOVE_OF_UNKNOWN = AREA.rule(
+REMOVE_OF_UNKNOWN = AREA.info(
     "action.remove-of-unknown",
-    Severity.INFO,
-    Level.LOG,
     "A commit removes a file that was not in the table.",
     spec="Action Reconciliation",
-    fix=Fix(
-        broken="nothing: the tombstone is kept but has no effect",
-        repair="no repair needed",
-        loss="nothing",
-    ),
+    broken="nothing: the tombstone is kept but has no effect",
+    repair="no repair needed",
     example='{"remove":{"path":"never-added.parquet",…}}',
 )
-REMOVE_DV_MISMATCH = AREA.rule(
+REMOVE_DV_MISMATCH = AREA.error(
     "action.remove-dv-mismatch",
-    Severity.ERROR,
-    Level.LOG,
     "The deletion vector of a remove differs from that of the live file, so the file stays live.",
     spec="Add File and Remove File",
-    fix=Fix(
-        broken="the rows that the commit was meant to remove or replace are still in the table",
-        repair="commit a remove of the path with the deletion vector of the live add",
-        loss="nothing",
-    ),
+    broken="the rows that the commit was meant to remove or replace are still in the table",
+    repair="commit a remove of the path with the deletion vector of the live add",
     example='{"remove":{"path":"part-0.parquet",…}} where the live add has a deletion vector',
 )
-FALSE_NEW_DATA = AREA.rule(
+FALSE_NEW_DATA = AREA.warning(
     "action.datachange-false-new-data",
-    Severity.WARNING,
-    Level.LOG,
     "A commit sets dataChange=false but changes the number of rows.",
     spec="Add File and Remove File",
-    fix=Fix(
-        broken="streams and readers of changes skip the commit and miss these row changes",
-        repair="no repair of the log needed; restart those readers from a new snapshot",
-        loss="nothing in the table",
-    ),
+    broken="streams and readers of changes skip the commit and miss these row changes",
+    repair="no repair of the log needed; restart those readers from a new snapshot",
+    loss="nothing in the table",
     example='{"add":{"path":"new.parquet","dataChange":false,…}} and no remove',
 )
-DATACHANGE_MIXED = AREA.rule(
+DATACHANGE_MIXED = AREA.info(
     "action.datachange-mixed",
-    Severity.INFO,
-    Level.LOG,
     "A commit has file actions with dataChange=true and file actions with dataChange=false.",
     spec="Add File and Remove File",
-    fix=Fix(
-        broken="streams read only part of the commit",
-        repair="no repair needed; compact data in separate commits",
-        loss="nothing",
-    ),
+    broken="streams read only part of the commit",
+    repair="no repair needed; compact data in separate commits",
     example='{"add":{…,"dataChange":true}} and {"add":{…,"dataChange":false}} in one commit',
 )
-CDC_ONLY = AREA.rule(
+CDC_ONLY = AREA.warning(
     "action.cdc-only",
-    Severity.WARNING,
-    Level.LOG,
     "A commit has change data files but neither adds nor removes a file.",
     spec="Change Data Files",
-    fix=Fix(
-        broken="readers of changes report rows that were never added to or removed from the table",
-        repair="no repair needed; the commit is left unchanged",
-        loss="nothing",
-    ),
+    broken="readers of changes report rows that were never added to or removed from the table",
+    repair="no repair needed; the commit is left unchanged",
     example='{"cdc":{…}} with no add and no remove in the commit',
 )
 

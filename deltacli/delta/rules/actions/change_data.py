@@ -11,7 +11,7 @@ from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.paths.locate_paths import locate_all
 from deltacli.delta.paths.path_decoding import canonical
 from deltacli.delta.protocol.retention import deleted_file_retention_ms
-from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Severity
+from deltacli.delta.rules.framework.base import Area, Finding, Level, Severity
 from deltacli.delta.rules.framework.views import CommitView, LocatedAction, StorageView
 from deltacli.patterns import pattern
 from deltacli.units import plural
@@ -25,115 +25,83 @@ COPIED_ROWS = ("numCopiedRows", "numTargetRowsCopied")
 REWRITING = frozenset({"DELETE", "UPDATE", "MERGE"})
 _NUMBER = pattern("[0-9]{1,18}")
 
-FILE_MISSING = AREA.rule(
+FILE_MISSING = AREA.warning(
     "cdc.file-missing",
-    Severity.WARNING,
-    Level.STORAGE,
     "A change data file of a version that is still in the log does not exist. After a vacuum this is only a note.",
     spec="Add CDC File",
-    fix=Fix(
-        broken="the changes of that version cannot be read",
-        repair="restore the file from a backup; readers of changes can start after that version",
-        loss="the changes of that version",
-    ),
+    broken="the changes of that version cannot be read",
+    repair="restore the file from a backup; readers of changes can start after that version",
+    loss="the changes of that version",
     example='{"cdc":{"path":"_change_data/cdc-00001.parquet",…}} and no such file',
+    level=Level.STORAGE,
 )
 
-SIZE_MISMATCH = AREA.rule(
+SIZE_MISMATCH = AREA.warning(
     "cdc.size-mismatch",
-    Severity.WARNING,
-    Level.STORAGE,
     "The size of a change data file differs from the size in its action.",
     spec="Add CDC File",
-    fix=Fix(
-        broken="the file was overwritten or truncated; the changes of that version may be unreadable",
-        repair="restore the file from a backup",
-        loss="the changes of that version",
-    ),
+    broken="the file was overwritten or truncated; the changes of that version may be unreadable",
+    repair="restore the file from a backup",
+    loss="the changes of that version",
     example='{"cdc":{"path":"_change_data/cdc-00001.parquet","size":1001,…}} and a file of 1000 bytes',
+    level=Level.STORAGE,
 )
 
-LOCATION = AREA.rule(
+LOCATION = AREA.info(
     "cdc.location",
-    Severity.INFO,
-    Level.LOG,
     "A change data file is not below `_change_data`.",
     spec="Change Data Files",
-    fix=Fix(
-        broken="nothing for readers; vacuum and other tools treat it as a data file",
-        repair="past versions cannot be repaired",
-        loss="nothing",
-    ),
+    broken="nothing for readers; vacuum and other tools treat it as a data file",
+    repair="past versions cannot be repaired",
     example='{"cdc":{"path":"changes/cdc-00001.parquet",…}}',
 )
 
-WITHOUT_FEATURE = AREA.rule(
+WITHOUT_FEATURE = AREA.error(
     "cdc.without-feature",
-    Severity.ERROR,
-    Level.LOG,
     "A commit has change data, but the table does not support the change data feed.",
     spec="Change Data Files; Writer Requirements for AddCDCFile",
-    fix=Fix(
-        broken="readers need not look at the change data, and writers need not write any",
-        repair="add the feature changeDataFeed to the protocol",
-        loss="nothing",
-    ),
+    broken="readers need not look at the change data, and writers need not write any",
+    repair="add the feature changeDataFeed to the protocol",
     example='{"cdc":{…}} in a table of {"minReaderVersion":1,"minWriterVersion":2}',
 )
 
-MISSING_WHEN_ENABLED = AREA.rule(
+MISSING_WHEN_ENABLED = AREA.warning(
     "cdc.missing-when-enabled",
-    Severity.WARNING,
-    Level.LOG,
     "A commit copies unchanged rows into new files while the change data feed is on, but has no change data.",
     spec="Writer Requirements for AddCDCFile",
-    fix=Fix(
-        broken="readers of changes report the copied rows as deleted and inserted",
-        repair="past versions cannot be repaired; find the writer that does not write change data",
-        loss="the true changes of that version",
-    ),
+    broken="readers of changes report the copied rows as deleted and inserted",
+    repair="past versions cannot be repaired; find the writer that does not write change data",
+    loss="the true changes of that version",
     example='{"commitInfo":{"operation":"UPDATE","operationMetrics":{"numCopiedRows":"10"}}} and no cdc',
 )
 
-PARTITION_VALUES = AREA.rule(
+PARTITION_VALUES = AREA.warning(
     "cdc.partition-values",
-    Severity.WARNING,
-    Level.LOG,
     "A change data file has no value for a partition column.",
     spec="Add CDC File",
-    fix=Fix(
-        broken="readers of changes see null in that column",
-        repair="past versions cannot be repaired",
-        loss="the partition values of these changes",
-    ),
+    broken="readers of changes see null in that column",
+    repair="past versions cannot be repaired",
+    loss="the partition values of these changes",
     example='{"cdc":{"path":"_change_data/cdc-00001.parquet","partitionValues":{},…}} in a partitioned table',
 )
 
-VIOLATED = AREA.rule(
+VIOLATED = AREA.error(
     "appendonly.violated",
-    Severity.ERROR,
-    Level.LOG,
     "A commit removes data from an append-only table.",
     spec="Append-only Tables",
-    fix=Fix(
-        broken="a writer ignored delta.appendOnly; rows are lost, or readers that expect only new rows fail",
-        repair="restore the previous version, or unset delta.appendOnly if the removal is intended",
-        loss="the rows of the removed files, after a vacuum",
-    ),
+    broken="a writer ignored delta.appendOnly; rows are lost, or readers that expect only new rows fail",
+    repair="restore the previous version, or unset delta.appendOnly if the removal is intended",
+    loss="the rows of the removed files, after a vacuum",
     example='{"remove":{…,"dataChange":true}} with delta.appendOnly=true',
 )
 
-DV_DELETE = AREA.rule(
+DV_DELETE = AREA.error(
     "appendonly.dv-delete",
-    Severity.ERROR,
-    Level.LOG,
     "A commit deletes rows of an append-only table with a deletion vector.",
     spec="Append-only Tables; Deletion Vectors",
-    fix=Fix(
-        broken="a writer ignored delta.appendOnly; rows are lost",
-        repair="restore the previous version, or unset delta.appendOnly if the deletion is intended",
-        loss="the deleted rows, after the files are rewritten",
-    ),
+    broken="a writer ignored delta.appendOnly; rows are lost",
+    repair="restore the previous version, or unset delta.appendOnly if the deletion is intended",
+    loss="the deleted rows, after the files are rewritten",
     example='a new deletionVector for a live file, "dataChange":true, with delta.appendOnly=true',
 )
 

@@ -4,54 +4,43 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Severity
+from deltacli.delta.rules.framework.base import Area, Finding, Level
 from deltacli.delta.rules.framework.file_views import ChangedVersionView, ChangeFileView
 from deltacli.units import plural
 
-AREA = Area("change_data")
+AREA = Area("change_data", Level.DATA)
 
 _COLUMN = "_change_type"
 _KINDS = "insert, update_preimage, update_postimage or delete"
 _TEXTS = ("string", "large_string", "string_view")
 
-NO_CHANGE_TYPE = AREA.rule(
+NO_CHANGE_TYPE = AREA.error(
     "cdc.no-change-type",
-    Severity.ERROR,
-    Level.FOOTERS,
     "A change data file has no string column `_change_type`.",
     spec="Change Data Files",
-    fix=Fix(
-        broken="readers of changes fail, or cannot determine the change type of these rows",
-        repair="past versions cannot be repaired; readers of changes can start after that version",
-        loss="the changes of that version",
-    ),
+    broken="readers of changes fail, or cannot determine the change type of these rows",
+    repair="past versions cannot be repaired; readers of changes can start after that version",
+    loss="the changes of that version",
     example="a change data file with only the columns of the table",
+    level=Level.FOOTERS,
 )
-BAD_CHANGE_TYPE = AREA.rule(
+BAD_CHANGE_TYPE = AREA.error(
     "cdc.bad-change-type",
-    Severity.ERROR,
-    Level.DATA,
     "The change type of a change data row is not insert, update_preimage, update_postimage or delete.",
     spec="Change Data Files",
-    fix=Fix(
-        broken="readers of changes cannot determine the change type of these rows",
-        repair="past versions cannot be repaired; find the writer that uses unrecognized change types",
-        loss="the changes of these rows",
-    ),
+    broken="readers of changes cannot determine the change type of these rows",
+    repair="past versions cannot be repaired; find the writer that uses unrecognized change types",
+    loss="the changes of these rows",
     example="a row with the `_change_type` update",
 )
-UNBALANCED = AREA.rule(
+UNBALANCED = AREA.warning(
     "cdc.pre-post-unbalanced",
-    Severity.WARNING,
-    Level.DATA,
     "The change data of a version has different numbers of update preimages and postimages, or does not match the "
     "rows that its files add.",
     spec="Change Data Files",
-    fix=Fix(
-        broken="readers that follow updates see rows appear or disappear",
-        repair="past versions cannot be repaired; find the writer that does not write both images",
-        loss="the other image of these updates",
-    ),
+    broken="readers that follow updates see rows appear or disappear",
+    repair="past versions cannot be repaired; find the writer that does not write both images",
+    loss="the other image of these updates",
     example="three rows of update_preimage, and two of update_postimage",
 )
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from deltacli.delta.log.commit_lines import KNOWN_ACTIONS
-from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Severity
+from deltacli.delta.rules.framework.base import Area, Finding, Fix
 from deltacli.delta.rules.framework.views import CommitView
 from deltacli.units import format_count, format_size
 
@@ -17,67 +17,48 @@ AREA = Area("actions")
 MOST_BYTES = 1_000_000_000
 MOST_ACTIONS = 1_000_000
 
-_IGNORED = Fix(broken="nothing: readers ignore it", repair="no repair needed", loss="nothing")
+_IGNORED = Fix(broken="nothing: readers ignore it", repair="no repair needed")
 
-CHECKPOINT_ONLY_ACTION = AREA.rule(
+CHECKPOINT_ONLY_ACTION = AREA.error(
     "commit.checkpoint-only-action",
-    Severity.ERROR,
-    Level.LOG,
     "A commit has an action that is allowed only in checkpoints.",
     spec="Action Reconciliation",
-    fix=Fix(
-        broken="the writer treated a commit as a checkpoint; files that only the sidecar names are not in the table",
-        repair="no repair of the log needed; readers ignore the action",
-        loss="nothing, unless the writer intended to add the files of the sidecar",
-    ),
+    broken="the writer treated a commit as a checkpoint; files that only the sidecar names are not in the table",
+    repair="no repair of the log needed; readers ignore the action",
+    loss="nothing, unless the writer intended to add the files of the sidecar",
     example='{"sidecar":{"path":"3a0d65cd.parquet","sizeInBytes":2304512,"modificationTime":1512909768000}}',
 )
-FIRST_WITHOUT_PROTOCOL = AREA.rule(
+FIRST_WITHOUT_PROTOCOL = AREA.error(
     "commit.first-without-protocol",
-    Severity.ERROR,
-    Level.LOG,
     "Version 0 has no protocol action.",
     spec="Action Reconciliation",
-    fix=Fix(
-        broken="versions before the first protocol cannot be read, and some engines refuse the whole table",
-        repair="commit a protocol action if no later commit has one",
-        loss="time travel to the versions before it",
-    ),
+    broken="versions before the first protocol cannot be read, and some engines refuse the whole table",
+    repair="commit a protocol action if no later commit has one",
+    loss="time travel to the versions before it",
     example='00000000000000000000.json with {"metaData":{…}} and no {"protocol":{…}}',
 )
-FIRST_WITHOUT_METADATA = AREA.rule(
+FIRST_WITHOUT_METADATA = AREA.error(
     "commit.first-without-metadata",
-    Severity.ERROR,
-    Level.LOG,
     "Version 0 has no metaData action.",
     spec="Change Metadata",
-    fix=Fix(
-        broken="versions before the first metaData have no schema, and some engines refuse the whole table",
-        repair="commit a metaData action if no later commit has one",
-        loss="time travel to the versions before it",
-    ),
+    broken="versions before the first metaData have no schema, and some engines refuse the whole table",
+    repair="commit a metaData action if no later commit has one",
+    loss="time travel to the versions before it",
     example='00000000000000000000.json with {"protocol":{…}} and no {"metaData":{…}}',
 )
-UNKNOWN_ACTION = AREA.rule(
+UNKNOWN_ACTION = AREA.info(
     "commit.unknown-action",
-    Severity.INFO,
-    Level.LOG,
     "A commit has an action that the protocol does not define. Readers ignore it.",
+    *_IGNORED,
     spec="Protocol Evolution",
-    fix=_IGNORED,
     example='{"futureAction":{"a":1}}',
 )
-HUGE = AREA.rule(
+HUGE = AREA.info(
     "commit.huge",
-    Severity.INFO,
-    Level.LOG,
     "A commit is larger than 1 GB or has more than a million actions.",
     spec="Delta Log Entries",
-    fix=Fix(
-        broken="readers hold a commit in memory; those with little memory fail until a checkpoint covers it",
-        repair="write a checkpoint; split such writes into several commits",
-        loss="nothing",
-    ),
+    broken="readers hold a commit in memory; those with little memory fail until a checkpoint covers it",
+    repair="write a checkpoint; split such writes into several commits",
     example="00000000000000000007.json of 3.1 GiB",
 )
 

@@ -5,48 +5,33 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from deltacli.delta.log.commit_lines import json_type
-from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Severity
+from deltacli.delta.rules.framework.base import Area, Finding, Severity
 from deltacli.delta.rules.framework.views import CommitView
 
 AREA = Area("actions")
 
-INFO_MISSING = AREA.rule(
+INFO_MISSING = AREA.info(
     "commitinfo.missing",
-    Severity.INFO,
-    Level.LOG,
     "A commit has no commitInfo.",
     spec="Commit Provenance Information",
-    fix=Fix(
-        broken="the history does not show who wrote the version, when, and how",
-        repair="no repair needed; writers should add commitInfo",
-        loss="nothing",
-    ),
+    broken="the history does not show who wrote the version, when, and how",
+    repair="no repair needed; writers should add commitInfo",
     example='00000000000000000003.json with only {"add":{…}}',
 )
-INFO_SEVERAL = AREA.rule(
+INFO_SEVERAL = AREA.warning(
     "commitinfo.several",
-    Severity.WARNING,
-    Level.LOG,
     "A commit has more than one commitInfo.",
     spec="Action Reconciliation",
-    fix=Fix(
-        broken="engines differ in which one they show",
-        repair="no repair needed; the commit is left unchanged",
-        loss="nothing",
-    ),
+    broken="engines differ in which one they show",
+    repair="no repair needed; the commit is left unchanged",
     example='two lines {"commitInfo":{…}} in one commit',
 )
-INFO_NOT_OBJECT = AREA.rule(
+INFO_NOT_OBJECT = AREA.warning(
     "commitinfo.not-object",
-    Severity.WARNING,
-    Level.LOG,
     "A commitInfo is not an object.",
     spec="Commit Provenance Information",
-    fix=Fix(
-        broken="engines that expect fields fail on the commit or show none of its information",
-        repair="no repair needed; the commit is left unchanged",
-        loss="nothing",
-    ),
+    broken="engines that expect fields fail on the commit or show none of its information",
+    repair="no repair needed; the commit is left unchanged",
     example='{"commitInfo":"WRITE"}',
 )
 

@@ -9,87 +9,57 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from deltacli.delta.rules.actions.places import name_of, place_of
-from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Rule, Severity
+from deltacli.delta.rules.framework.base import Area, Finding, Rule
 from deltacli.delta.rules.framework.views import CommitView, LocatedAction
 
 AREA = Area("actions")
 
-DUPLICATE_METADATA = AREA.rule(
+DUPLICATE_METADATA = AREA.error(
     "commit.duplicate-metadata",
-    Severity.ERROR,
-    Level.LOG,
     "A commit has more than one metaData action.",
     spec="Requirements for Writers: Delta Log Entries",
-    fix=Fix(
-        broken="readers disagree about which schema and properties apply from this version on",
-        repair="commit the intended metaData once",
-        loss="nothing",
-    ),
+    broken="readers disagree about which schema and properties apply from this version on",
+    repair="commit the intended metaData once",
     example='two lines {"metaData":{…}} in 00000000000000000003.json',
 )
-DUPLICATE_PROTOCOL = AREA.rule(
+DUPLICATE_PROTOCOL = AREA.error(
     "commit.duplicate-protocol",
-    Severity.ERROR,
-    Level.LOG,
     "A commit has more than one protocol action.",
     spec="Requirements for Writers: Delta Log Entries",
-    fix=Fix(
-        broken="readers disagree about which protocol applies from this version on",
-        repair="commit the intended protocol once",
-        loss="nothing",
-    ),
+    broken="readers disagree about which protocol applies from this version on",
+    repair="commit the intended protocol once",
     example='two lines {"protocol":{…}} in 00000000000000000003.json',
 )
-DUPLICATE_TXN = AREA.rule(
+DUPLICATE_TXN = AREA.error(
     "commit.duplicate-txn",
-    Severity.ERROR,
-    Level.LOG,
     "A commit has more than one txn action of the same application.",
     spec="Requirements for Writers: Delta Log Entries",
-    fix=Fix(
-        broken="readers disagree about the progress of the application; a batch may be written twice or skipped",
-        repair="let the application commit its correct version",
-        loss="nothing",
-    ),
+    broken="readers disagree about the progress of the application; a batch may be written twice or skipped",
+    repair="let the application commit its correct version",
     example='{"txn":{"appId":"stream-1","version":7}} and {"txn":{"appId":"stream-1","version":8}} in one commit',
 )
-DUPLICATE_DOMAIN = AREA.rule(
+DUPLICATE_DOMAIN = AREA.error(
     "commit.duplicate-domain",
-    Severity.ERROR,
-    Level.LOG,
     "A commit has more than one domainMetadata action of the same domain.",
     spec="Domain Metadata",
-    fix=Fix(
-        broken="readers disagree about the configuration of the domain",
-        repair="commit the intended domainMetadata once",
-        loss="nothing",
-    ),
+    broken="readers disagree about the configuration of the domain",
+    repair="commit the intended domainMetadata once",
     example='two lines {"domainMetadata":{"domain":"app.settings",…}} in one commit',
 )
-DUPLICATE_PATH = AREA.rule(
+DUPLICATE_PATH = AREA.error(
     "action.duplicate-path",
-    Severity.ERROR,
-    Level.LOG,
     "A commit adds or removes the same path twice.",
     spec="Add File and Remove File",
-    fix=Fix(
-        broken="the order within a commit is undefined: readers may apply either add, or both",
-        repair="commit the intended add again, and a remove of any other deletion vector of the path",
-        loss="nothing",
-    ),
+    broken="the order within a commit is undefined: readers may apply either add, or both",
+    repair="commit the intended add again, and a remove of any other deletion vector of the path",
     example='two lines {"add":{"path":"part-0.parquet",…}} in one commit',
 )
-ADD_REMOVE_SAME_KEY = AREA.rule(
+ADD_REMOVE_SAME_KEY = AREA.error(
     "action.add-remove-same-key",
-    Severity.ERROR,
-    Level.LOG,
     "A commit adds and removes the same logical file.",
     spec="Requirements for Writers: Delta Log Entries",
-    fix=Fix(
-        broken="the order within a commit is undefined: some readers have the file, others do not",
-        repair="commit the intended add or remove again",
-        loss="nothing",
-    ),
+    broken="the order within a commit is undefined: some readers have the file, others do not",
+    repair="commit the intended add or remove again",
     example='{"add":{"path":"part-0.parquet",…}} and {"remove":{"path":"part-0.parquet",…}} in one commit',
 )
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from deltacli.arrow import compute as pc
 from deltacli.clock_skew import WRITER_SKEW_MS
 from deltacli.delta.rules.actions.places import name_of, place_of
-from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Severity
+from deltacli.delta.rules.framework.base import Area, Finding, Severity
 from deltacli.delta.rules.framework.views import CommitView, FilesView, LocatedAction, TouchedFile
 from deltacli.units import DAY_MS, format_timestamp
 
@@ -18,123 +18,80 @@ OLDEST_MS = 100_000_000_000
 
 _ADD_AGAIN = "commit the add again with the correct value and dataChange=false"
 
-NEGATIVE_SIZE = AREA.rule(
+NEGATIVE_SIZE = AREA.error(
     "action.negative-size",
-    Severity.ERROR,
-    Level.LOG,
     "The size of a file is negative, or 0, which is not possible for a Parquet file.",
     spec="Add File and Remove File",
-    fix=Fix(
-        broken="engines plan reads by this size: they fail, or read no data from the file",
-        repair=f"{_ADD_AGAIN}; commit a remove if the file is empty",
-        loss="nothing; an empty file has no rows",
-    ),
+    broken="engines plan reads by this size: they fail, or read no data from the file",
+    repair=f"{_ADD_AGAIN}; commit a remove if the file is empty",
+    loss="nothing; an empty file has no rows",
     example='{"add":{"path":"part-0.parquet","size":-1,…}}',
 )
-BAD_MODIFICATION_TIME = AREA.rule(
+BAD_MODIFICATION_TIME = AREA.warning(
     "action.bad-modification-time",
-    Severity.WARNING,
-    Level.LOG,
     "The modificationTime of an add is not positive, is in seconds, or is more than a day later than its commit.",
     spec="Add File and Remove File",
-    fix=Fix(
-        broken="features that use file times go wrong: incremental reads, file caches, optimizers",
-        repair=_ADD_AGAIN,
-        loss="nothing",
-    ),
+    broken="features that use file times go wrong: incremental reads, file caches, optimizers",
+    repair=_ADD_AGAIN,
     example='{"add":{"path":"part-0.parquet","modificationTime":1512909768,…}}',
 )
-DELETION_TIMESTAMP_MISSING = AREA.rule(
+DELETION_TIMESTAMP_MISSING = AREA.warning(
     "action.deletion-timestamp-missing",
-    Severity.WARNING,
-    Level.LOG,
     "A remove has no deletionTimestamp and therefore counts as expired at once.",
     spec="Add File and Remove File",
-    fix=Fix(
-        broken=(
-            "the next checkpoint drops the tombstone, and the next vacuum deletes the file regardless of the retention"
-        ),
-        repair="no repair needed; copy the file elsewhere if older versions must stay readable",
-        loss="reading the versions before the remove, after a vacuum",
-    ),
+    broken="the next checkpoint drops the tombstone, and the next vacuum deletes the file regardless of the retention",
+    repair="no repair needed; copy the file elsewhere if older versions must stay readable",
+    loss="reading the versions before the remove, after a vacuum",
     example='{"remove":{"path":"part-0.parquet","dataChange":true}}',
 )
-DELETION_TIMESTAMP_ODD = AREA.rule(
+DELETION_TIMESTAMP_ODD = AREA.warning(
     "action.deletion-timestamp-odd",
-    Severity.WARNING,
-    Level.LOG,
     "The deletionTimestamp of a remove is later than its commit, or earlier than the creation of the file.",
     spec="Add File and Remove File",
-    fix=Fix(
-        broken="the tombstone and its file expire too early or too late",
-        repair="no repair of the log needed; check the clock of the writer",
-        loss="reading older versions, if it expires too early",
-    ),
+    broken="the tombstone and its file expire too early or too late",
+    repair="no repair of the log needed; check the clock of the writer",
+    loss="reading older versions, if it expires too early",
     example='{"remove":{"path":"part-0.parquet","deletionTimestamp":1512909,"dataChange":true}}',
 )
-EXTENDED_METADATA_LIE = AREA.rule(
+EXTENDED_METADATA_LIE = AREA.warning(
     "action.extended-metadata-lie",
-    Severity.WARNING,
-    Level.LOG,
     "A remove has extendedFileMetadata=true but lacks partitionValues or size.",
     spec="Add File and Remove File",
-    fix=Fix(
-        broken="readers of changes that rely on the flag fail, or assign the rows to the wrong partition",
-        repair="no repair needed; the remove is left unchanged",
-        loss="nothing",
-    ),
+    broken="readers of changes that rely on the flag fail, or assign the rows to the wrong partition",
+    repair="no repair needed; the remove is left unchanged",
     example='{"remove":{"path":"part-0.parquet","extendedFileMetadata":true,"size":841454,"dataChange":true}}',
 )
-REMOVE_SIZE_MISSING = AREA.rule(
+REMOVE_SIZE_MISSING = AREA.info(
     "action.remove-size-missing",
-    Severity.INFO,
-    Level.LOG,
     "A remove has no size.",
     spec="Add File and Remove File",
-    fix=Fix(
-        broken="vacuum and history cannot report how many bytes were removed",
-        repair="no repair needed; the remove is left unchanged",
-        loss="nothing",
-    ),
+    broken="vacuum and history cannot report how many bytes were removed",
+    repair="no repair needed; the remove is left unchanged",
     example='{"remove":{"path":"part-0.parquet","deletionTimestamp":1515488792485,"dataChange":true}}',
 )
-PATH_EMPTY = AREA.rule(
+PATH_EMPTY = AREA.error(
     "action.path-empty",
-    Severity.ERROR,
-    Level.LOG,
     "The path of a file action is empty.",
     spec="Add File and Remove File",
-    fix=Fix(
-        broken="it names the table directory instead of a file, so reads of the table fail",
-        repair="commit a remove of the empty path",
-        loss="the rows of the intended file",
-    ),
+    broken="it names the table directory instead of a file, so reads of the table fail",
+    repair="commit a remove of the empty path",
+    loss="the rows of the intended file",
     example='{"add":{"path":"","partitionValues":{},…}}',
 )
-TAGS_NULL_VALUE = AREA.rule(
+TAGS_NULL_VALUE = AREA.info(
     "action.tags-null-value",
-    Severity.INFO,
-    Level.LOG,
     "A tag of a file action has a value that is not a string.",
     spec="Add File and Remove File",
-    fix=Fix(
-        broken="strict readers of the map may fail; tags hold no table data",
-        repair="commit the add again with string values, or without these tags, and dataChange=false",
-        loss="nothing",
-    ),
+    broken="strict readers of the map may fail; tags hold no table data",
+    repair="commit the add again with string values, or without these tags, and dataChange=false",
     example='{"add":{"path":"part-0.parquet","tags":{"INSERTION_TIME":null},…}}',
 )
-CDC_DATACHANGE_TRUE = AREA.rule(
+CDC_DATACHANGE_TRUE = AREA.warning(
     "action.cdc-datachange-true",
-    Severity.WARNING,
-    Level.LOG,
     "A cdc action has dataChange=true, although it never changes the data itself.",
     spec="Add CDC File",
-    fix=Fix(
-        broken="readers that use dataChange may treat the change rows as new data",
-        repair="no repair needed; the commit is left unchanged",
-        loss="nothing",
-    ),
+    broken="readers that use dataChange may treat the change rows as new data",
+    repair="no repair needed; the commit is left unchanged",
     example='{"cdc":{"path":"_change_data/cdc-0.parquet","partitionValues":{},"size":1213,"dataChange":true}}',
 )
 

@@ -5,25 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from deltacli.delta.encoding.integer_set import Repeated
-from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Severity
+from deltacli.delta.rules.framework.base import Area, Finding, Level
 from deltacli.delta.rules.framework.file_views import AnswersView
 from deltacli.units import plural
 
-AREA = Area("row_tracking")
+AREA = Area("row_tracking", Level.DATA)
 
 QUESTION = "row_ids"
 
-DUPLICATE = AREA.rule(
+DUPLICATE = AREA.error(
     "rowtracking.materialised-duplicate",
-    Severity.ERROR,
-    Level.DATA,
     "A row has a row id in its file that another row also has.",
     spec="Row Tracking: Row IDs",
-    fix=Fix(
-        broken="two rows of the table have the same id, so readers that track rows by id confuse them",
-        repair="rewrite one of the two files with an engine that assigns new ids",
-        loss="the ids of the rewritten rows",
-    ),
+    broken="two rows of the table have the same id, so readers that track rows by id confuse them",
+    repair="rewrite one of the two files with an engine that assigns new ids",
+    loss="the ids of the rewritten rows",
     example="a file with the row id 12 in its column of row ids, and a live file of 20 rows with baseRowId 0",
 )
 

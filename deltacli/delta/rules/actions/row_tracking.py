@@ -10,7 +10,7 @@ from deltacli.arrow import compute as pc
 from deltacli.delta.log.log_path import LOG_DIRECTORY, commit_name
 from deltacli.delta.log.place import Place
 from deltacli.delta.log.table_configuration import TableConfiguration
-from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Severity
+from deltacli.delta.rules.framework.base import Area, Finding
 from deltacli.delta.rules.framework.views import (
     CommitView,
     HistoryView,
@@ -37,123 +37,82 @@ COLUMN_PROPERTIES = (
 )
 PRESERVED_TAG = "delta.rowTracking.preserved"
 
-BASE_ROW_ID_MISSING = AREA.rule(
+BASE_ROW_ID_MISSING = AREA.error(
     "rowtracking.base-row-id-missing",
-    Severity.ERROR,
-    Level.LOG,
     "Row tracking is on, but a live file has no baseRowId or no defaultRowCommitVersion.",
     spec="Row Tracking: Row IDs",
-    fix=Fix(
-        broken="the rows of the file have no row ids, and readers that need them fail",
-        repair="turn row tracking off and on again with an engine that assigns the missing ids",
-        loss="nothing; ids that the file had earlier cannot be recovered",
-    ),
+    broken="the rows of the file have no row ids, and readers that need them fail",
+    repair="turn row tracking off and on again with an engine that assigns the missing ids",
+    loss="nothing; ids that the file had earlier cannot be recovered",
     example='{"add":{"path":"part-0.parquet",…}} without baseRowId, delta.enableRowTracking is true',
 )
-OVERLAP = AREA.rule(
+OVERLAP = AREA.error(
     "rowtracking.overlap",
-    Severity.ERROR,
-    Level.LOG,
     "Two live files claim the same row ids.",
     spec="Row Tracking: Writer Requirements for Row Tracking",
-    fix=Fix(
-        broken="two rows of the table have the same id",
-        repair="rewrite one of the two files with an engine that assigns new ids",
-        loss="the ids of the rewritten rows",
-    ),
+    broken="two rows of the table have the same id",
+    repair="rewrite one of the two files with an engine that assigns new ids",
+    loss="the ids of the rewritten rows",
     example='{"add":{…,"baseRowId":10}} and {"add":{…,"baseRowId":15}}, ten rows each',
 )
-HIGH_WATER_MARK = AREA.rule(
+HIGH_WATER_MARK = AREA.error(
     "rowtracking.high-water-mark",
-    Severity.ERROR,
-    Level.LOG,
     "The high-water mark of row ids is missing, or is below an id that a live file has.",
     spec="Row Tracking: Writer Requirements for Row Tracking",
-    fix=Fix(
-        broken="the next writer assigns ids that are already in use",
-        repair="commit a domainMetadata action of delta.rowTracking with the highest id in use",
-        loss="nothing",
-    ),
+    broken="the next writer assigns ids that are already in use",
+    repair="commit a domainMetadata action of delta.rowTracking with the highest id in use",
     example='{"domainMetadata":{"domain":"delta.rowTracking","configuration":"{\\"rowIdHighWaterMark\\":9}",…}}, and a '
     "file with baseRowId 10",
 )
-HIGH_WATER_MARK_DECREASED = AREA.rule(
+HIGH_WATER_MARK_DECREASED = AREA.error(
     "rowtracking.high-water-mark-decreased",
-    Severity.ERROR,
-    Level.LOG,
     "A commit lowers the high-water mark of row ids.",
     spec="Row Tracking: Writer Requirements for Row Tracking",
-    fix=Fix(
-        broken="ids of deleted rows may be assigned to other rows",
-        repair="commit a domainMetadata action of delta.rowTracking with the highest earlier mark",
-        loss="nothing",
-    ),
+    broken="ids of deleted rows may be assigned to other rows",
+    repair="commit a domainMetadata action of delta.rowTracking with the highest earlier mark",
     example='{"rowIdHighWaterMark":19} after {"rowIdHighWaterMark":99}',
 )
-COMMIT_VERSION = AREA.rule(
+COMMIT_VERSION = AREA.error(
     "rowtracking.commit-version",
-    Severity.ERROR,
-    Level.LOG,
     "A defaultRowCommitVersion is higher than the version of its commit, or differs from the previous value of the "
     "file.",
     spec="Row Tracking: Writer Requirements for Row Tracking",
-    fix=Fix(
-        broken="rows appear to have changed although they did not",
-        repair="commit the add again with its original version",
-        loss="nothing",
-    ),
+    broken="rows appear to have changed although they did not",
+    repair="commit the add again with its original version",
     example='{"add":{…,"defaultRowCommitVersion":9}} in commit 3',
 )
-BASE_ROW_ID_CHANGED = AREA.rule(
+BASE_ROW_ID_CHANGED = AREA.error(
     "rowtracking.base-row-id-changed",
-    Severity.ERROR,
-    Level.LOG,
     "A file is added again, or removed, with a different baseRowId.",
     spec="Row Tracking: Writer Requirements for Row Tracking",
-    fix=Fix(
-        broken="the ids of all rows of the file change",
-        repair="commit the add again with its original baseRowId",
-        loss="nothing",
-    ),
+    broken="the ids of all rows of the file change",
+    repair="commit the add again with its original baseRowId",
     example='{"add":{"path":"part-0.parquet","baseRowId":40,…}} where it had 0',
 )
-COLUMN_NAMES = AREA.rule(
+COLUMN_NAMES = AREA.error(
     "rowtracking.column-names",
-    Severity.ERROR,
-    Level.LOG,
     "The column names for row ids and row commit versions are missing, equal, or already used by a column.",
     spec="Row Tracking: Writer Requirements for Row Tracking",
-    fix=Fix(
-        broken="ids of copied rows cannot be preserved, or are mixed up with data",
-        repair="set both properties to unique names before anything is written",
-        loss="nothing; ids already written under a wrong name are lost",
-    ),
+    broken="ids of copied rows cannot be preserved, or are mixed up with data",
+    repair="set both properties to unique names before anything is written",
+    loss="nothing; ids already written under a wrong name are lost",
     example='delta.rowTracking.materializedRowIdColumnName is "id", and the table has a column id',
 )
-SUSPENDED_AND_ENABLED = AREA.rule(
+SUSPENDED_AND_ENABLED = AREA.warning(
     "rowtracking.suspended-and-enabled",
-    Severity.WARNING,
-    Level.LOG,
     "Row tracking is both on and suspended.",
     spec="Row Tracking",
-    fix=Fix(
-        broken="readers rely on row ids that writers need not assign",
-        repair="set delta.enableRowTracking to false, or unset delta.rowTrackingSuspended",
-        loss="the row ids, if enableRowTracking is set to false",
-    ),
+    broken="readers rely on row ids that writers need not assign",
+    repair="set delta.enableRowTracking to false, or unset delta.rowTrackingSuspended",
+    loss="the row ids, if enableRowTracking is set to false",
     example="delta.enableRowTracking and delta.rowTrackingSuspended are true",
 )
-PRESERVED = AREA.rule(
+PRESERVED = AREA.info(
     "rowtracking.preserved-tag",
-    Severity.INFO,
-    Level.LOG,
     "Row tracking is on, but a commit that changes files does not record whether it preserves row ids.",
     spec="Row Tracking: Writer Requirements for Row Tracking",
-    fix=Fix(
-        broken="readers must assume that the ids of copied rows were not preserved",
-        repair="no repair needed; use a writer that sets delta.rowTracking.preserved",
-        loss="nothing",
-    ),
+    broken="readers must assume that the ids of copied rows were not preserved",
+    repair="no repair needed; use a writer that sets delta.rowTracking.preserved",
     example='{"commitInfo":{…}} without tags, in a commit with adds and removes',
 )
 

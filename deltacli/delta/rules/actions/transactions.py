@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from deltacli.delta.protocol.intervals import parse_interval
 from deltacli.delta.protocol.retention import TRANSACTION_RETENTION
-from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Severity
+from deltacli.delta.rules.framework.base import Area, Finding
 from deltacli.delta.rules.framework.views import CommitView, HistoryView, StateView
 from deltacli.units import format_count
 
@@ -16,82 +16,54 @@ MOST_APPLICATIONS = 10_000
 SYSTEM_PREFIX = "delta."
 SYSTEM_DOMAINS = frozenset({"delta.clustering", "delta.rowTracking"})
 
-VERSION_DECREASE = AREA.rule(
+VERSION_DECREASE = AREA.info(
     "txn.version-decrease",
-    Severity.INFO,
-    Level.LOG,
     "The transaction version of an application is lower than in an earlier commit, as after a rollback.",
     spec="Transaction Identifiers",
-    fix=Fix(
-        broken="nothing in the table; without an intended rollback, two writers share an application id",
-        repair="no repair needed; give each writer its own application id",
-        loss="nothing",
-    ),
+    broken="nothing in the table; without an intended rollback, two writers share an application id",
+    repair="no repair needed; give each writer its own application id",
     example='{"txn":{"appId":"stream-1","version":3}} after {"txn":{"appId":"stream-1","version":9}}',
 )
-LAST_UPDATED_MISSING = AREA.rule(
+LAST_UPDATED_MISSING = AREA.info(
     "txn.last-updated-missing",
-    Severity.INFO,
-    Level.LOG,
     "A transaction has no lastUpdated, but transactions of this table expire. Engines disagree about when it does.",
     spec="Transaction Identifiers",
-    fix=Fix(
-        broken="one engine drops it at the next checkpoint, another keeps it forever",
-        repair="let the application commit again with lastUpdated",
-        loss="nothing; if it was dropped, the application may write a batch twice",
-    ),
+    broken="one engine drops it at the next checkpoint, another keeps it forever",
+    repair="let the application commit again with lastUpdated",
+    loss="nothing; if it was dropped, the application may write a batch twice",
     example='{"txn":{"appId":"stream-1","version":3}} with delta.setTransactionRetentionDuration',
 )
-COUNT_HIGH = AREA.rule(
+COUNT_HIGH = AREA.info(
     "txn.count-high",
-    Severity.INFO,
-    Level.LOG,
     "More than 10,000 applications have transactions that do not expire.",
     spec="Transaction Identifiers",
-    fix=Fix(
-        broken="every snapshot and every checkpoint includes all of them",
-        repair="set delta.setTransactionRetentionDuration to more than the longest pause of any stream",
-        loss="the progress of applications that paused for longer",
-    ),
+    broken="every snapshot and every checkpoint includes all of them",
+    repair="set delta.setTransactionRetentionDuration to more than the longest pause of any stream",
+    loss="the progress of applications that paused for longer",
     example="a new appId for each run of a job",
 )
-SYSTEM_UNKNOWN = AREA.rule(
+SYSTEM_UNKNOWN = AREA.info(
     "domain.system-unknown",
-    Severity.INFO,
-    Level.LOG,
     "A domain has the prefix of system domains, but is not a recognized one.",
     spec="Domain Metadata",
-    fix=Fix(
-        broken="nothing: writers ignore domains they do not recognize",
-        repair="no repair needed; applications should name their domains without `delta.`",
-        loss="nothing",
-    ),
+    broken="nothing: writers ignore domains they do not recognize",
+    repair="no repair needed; applications should name their domains without `delta.`",
     example='{"domainMetadata":{"domain":"delta.somethingNew","configuration":"{}","removed":false}}',
 )
-WITHOUT_FEATURE = AREA.rule(
+WITHOUT_FEATURE = AREA.error(
     "domain.without-feature",
-    Severity.ERROR,
-    Level.LOG,
     "A commit has domainMetadata, but the table does not support that feature.",
     spec="Domain Metadata",
-    fix=Fix(
-        broken="writers without support for domains lose or overwrite this one",
-        repair="add domainMetadata to writerFeatures (writer version 7)",
-        loss="nothing",
-    ),
+    broken="writers without support for domains lose or overwrite this one",
+    repair="add domainMetadata to writerFeatures (writer version 7)",
     example='{"domainMetadata":{…}} with {"protocol":{"minReaderVersion":1,"minWriterVersion":2}}',
 )
-TOMBSTONE_EMPTY = AREA.rule(
+TOMBSTONE_EMPTY = AREA.info(
     "domain.tombstone-empty",
-    Severity.INFO,
-    Level.LOG,
     "A domain is removed without its last configuration.",
     spec="Domain Metadata",
-    fix=Fix(
-        broken="the history does not show what was removed",
-        repair="no repair needed",
-        loss="nothing",
-    ),
+    broken="the history does not show what was removed",
+    repair="no repair needed",
     example='{"domainMetadata":{"domain":"app.settings","configuration":"","removed":true}}',
 )
 

@@ -15,7 +15,7 @@ from deltacli.delta.rules.checkpoints import v2 as checkpoint_v2
 from deltacli.delta.rules.checkpoints.contents import (
     is_in_force,
 )
-from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Severity
+from deltacli.delta.rules.framework.base import Area, Finding, Severity
 from deltacli.delta.rules.framework.views import ListingView
 from deltacli.units import format_ranges, plural
 
@@ -26,162 +26,108 @@ PROTECTED_BEFORE = "delta.requireCheckpointProtectionBeforeVersion"
 _CHECKPOINTS = (LogFileKind.CLASSIC_CHECKPOINT, LogFileKind.MULTI_PART_CHECKPOINT, LogFileKind.UUID_CHECKPOINT)
 _MOST_PARTS_NAMED = 5
 
-MULTIPART_INCOMPLETE = AREA.rule(
+MULTIPART_INCOMPLETE = AREA.warning(
     "checkpoint.multipart-incomplete",
-    Severity.WARNING,
-    Level.LOG,
     "A multi-part checkpoint lacks parts.",
     spec="Checkpoints",
-    fix=Fix(
-        broken="readers ignore the existing parts; without another starting point the table is unreadable",
-        repair="restore the missing parts from a backup, or delete the others and write a new checkpoint",
-        loss="nothing, as long as an older checkpoint or commit 0 and all later commits exist",
-    ),
+    broken="readers ignore the existing parts; without another starting point the table is unreadable",
+    repair="restore the missing parts from a backup, or delete the others and write a new checkpoint",
+    loss="nothing, as long as an older checkpoint or commit 0 and all later commits exist",
     example="00000000000000000010.checkpoint.0000000001.0000000002.parquet without its part 2",
 )
 
-MULTIPART_MIXED = AREA.rule(
+MULTIPART_MIXED = AREA.warning(
     "checkpoint.multipart-mixed",
-    Severity.WARNING,
-    Level.LOG,
     "One version has parts of several multi-part checkpoints with different numbers of parts, and none is complete.",
     spec="Problems with multi-part checkpoints",
-    fix=Fix(
-        broken="readers must ignore all of them; a reader that only counts files may combine them",
-        repair="delete these parts, then write a new checkpoint",
-        loss="nothing, as long as an older checkpoint or commit 0 and all later commits exist",
-    ),
+    broken="readers must ignore all of them; a reader that only counts files may combine them",
+    repair="delete these parts, then write a new checkpoint",
+    loss="nothing, as long as an older checkpoint or commit 0 and all later commits exist",
     example="part 1 of 2 and part 1 of 3 of version 10, and no others",
 )
 
-MULTIPART_FORBIDDEN = AREA.rule(
+MULTIPART_FORBIDDEN = AREA.error(
     "checkpoint.multipart-forbidden",
-    Severity.ERROR,
-    Level.LOG,
     "A table that supports `v2Checkpoint` has a multi-part checkpoint, which writers must not create.",
     spec="Checkpoints",
-    fix=Fix(
-        broken="its parts are not written atomically, and parts of two writers may be combined into one checkpoint",
-        repair="write a V2 checkpoint of this or a newer version, then delete the parts",
-        loss="nothing",
-    ),
+    broken="its parts are not written atomically, and parts of two writers may be combined into one checkpoint",
+    repair="write a V2 checkpoint of this or a newer version, then delete the parts",
     example="00000000000000000010.checkpoint.0000000001.0000000002.parquet with v2Checkpoint in readerFeatures",
 )
 
-MULTIPART_ONE = AREA.rule(
+MULTIPART_ONE = AREA.warning(
     "checkpoint.multipart-one",
-    Severity.WARNING,
-    Level.LOG,
     "A checkpoint with one part is named like a multi-part checkpoint.",
     spec="Checkpoints",
-    fix=Fix(
-        broken="a multi-part checkpoint has at least two parts; some readers refuse or ignore this name",
-        repair="write a classic checkpoint of this or a newer version",
-        loss="nothing",
-    ),
+    broken="a multi-part checkpoint has at least two parts; some readers refuse or ignore this name",
+    repair="write a classic checkpoint of this or a newer version",
     example="00000000000000000010.checkpoint.0000000001.0000000001.parquet",
 )
 
-SEVERAL = AREA.rule(
+SEVERAL = AREA.warning(
     SEVERAL_FORMS,
-    Severity.WARNING,
-    Level.LOG,
     "A version has several complete V1 checkpoints: classic and multi-part, or with different numbers of parts.",
     spec="Checkpoints; Problems with multi-part checkpoints",
-    fix=Fix(
-        broken=(
-            f"{READERS_THAT_FAIL}, fail because `_last_checkpoint` describes a different form than the one they chose"
-        ),
-        repair="write a checkpoint of a newer version, or delete the form that `_last_checkpoint` does not describe",
-        loss="nothing",
-    ),
+    broken=f"{READERS_THAT_FAIL}, fail because `_last_checkpoint` describes a different form than the one they chose",
+    repair="write a checkpoint of a newer version, or delete the form that `_last_checkpoint` does not describe",
     example="00000000000000000010.checkpoint.parquet next to both parts of a checkpoint of version 10",
 )
 
-ZERO_LENGTH = AREA.rule(
+ZERO_LENGTH = AREA.warning(
     "checkpoint.zero-length",
-    Severity.WARNING,
-    Level.LOG,
     "A checkpoint file is empty.",
     spec="Delta-Spark: Checkpoints",
-    fix=Fix(
-        broken="readers ignore it or fail on it; those that ignore it start from older files",
-        repair="delete the file, then write a new checkpoint",
-        loss="nothing, as long as an older checkpoint or commit 0 and all later commits exist",
-    ),
+    broken="readers ignore it or fail on it; those that ignore it start from older files",
+    repair="delete the file, then write a new checkpoint",
+    loss="nothing, as long as an older checkpoint or commit 0 and all later commits exist",
     example="00000000000000000010.checkpoint.parquet of 0 bytes",
 )
 
-WITHOUT_COMMIT = AREA.rule(
+WITHOUT_COMMIT = AREA.error(
     "checkpoint.without-commit",
-    Severity.ERROR,
-    Level.LOG,
     "A checkpoint is newer than the newest commit.",
     spec="Checkpoints",
-    fix=Fix(
-        broken="readers that trust it see a version that was never committed, or fail; a writer may commit it again",
-        repair="restore the commits up to it from a backup, or delete the checkpoint if they were never made",
-        loss="the changes of the missing commits, if they were made and cannot be restored",
-    ),
+    broken="readers that trust it see a version that was never committed, or fail; a writer may commit it again",
+    repair="restore the commits up to it from a backup, or delete the checkpoint if they were never made",
+    loss="the changes of the missing commits, if they were made and cannot be restored",
     example="00000000000000000010.checkpoint.parquet where the newest commit is 8",
 )
 
-UNPUBLISHED = AREA.rule(
+UNPUBLISHED = AREA.error(
     "checkpoint.unpublished",
-    Severity.ERROR,
-    Level.LOG,
     "A catalog-managed table has a checkpoint of a version whose commit is not published.",
     spec="Maintenance Operations",
-    fix=Fix(
-        broken="the version may not be ratified, or not yet be readable without the catalog",
-        repair="publish the commit through the catalog, or delete the checkpoint",
-        loss="nothing",
-    ),
+    broken="the version may not be ratified, or not yet be readable without the catalog",
+    repair="publish the commit through the catalog, or delete the checkpoint",
     example="00000000000000000010.checkpoint.parquet and no 00000000000000000010.json, with catalogManaged",
 )
 
-V2_COMPAT_MISSING = AREA.rule(
+V2_COMPAT_MISSING = AREA.info(
     "checkpoint.v2-compat-missing",
-    Severity.INFO,
-    Level.LOG,
     "The log begins with a checkpoint, and all checkpoints have UUID names, which old clients do not recognize.",
     spec="Handling Backward compatibility while moving to UUID-named v2 Checkpoints",
-    fix=Fix(
-        broken=(
-            "a client without support for UUID names finds no starting point and reports a damaged log instead of "
-            "the feature it lacks"
-        ),
-        repair="write a checkpoint with a classic name of this or a newer version",
-        loss="nothing",
-    ),
+    broken="a client without support for UUID names finds no starting point and reports a damaged log instead of "
+    "the feature it lacks",
+    repair="write a checkpoint with a classic name of this or a newer version",
     example="00000000000000000010.checkpoint.80a083e8-7026-4e79-81be-64bd76c43a11.json is the oldest file of the log",
 )
 
-REPLAY_UNAVAILABLE = AREA.rule(
+REPLAY_UNAVAILABLE = AREA.info(
     "checkpoint.replay-unavailable",
-    Severity.INFO,
-    Level.LOG,
     "A checkpoint cannot be compared with its commits because they were deleted.",
     spec="Metadata Cleanup",
-    fix=Fix(
-        broken="nothing; only contradictions within this checkpoint can be detected",
-        repair="no repair needed",
-        loss="nothing",
-    ),
+    broken="nothing; only contradictions within this checkpoint can be detected",
+    repair="no repair needed",
     example="00000000000000000010.checkpoint.parquet is the oldest file of the log",
 )
 
-PROTECTED_MISSING = AREA.rule(
+PROTECTED_MISSING = AREA.error(
     "checkpoint.protected-missing",
-    Severity.ERROR,
-    Level.LOG,
     "`checkpointProtection` is supported and commits below the protected version exist, but no checkpoint up to it.",
     spec="RFC: Checkpoint Protection",
-    fix=Fix(
-        broken="a client that lacks a dropped feature has to read commits it does not support",
-        repair="restore the checkpoints from a backup, or let an engine clean up all history below the version at once",
-        loss="time travel to versions below the protected one, if they are cleaned up",
-    ),
+    broken="a client that lacks a dropped feature has to read commits it does not support",
+    repair="restore the checkpoints from a backup, or let an engine clean up all history below the version at once",
+    loss="time travel to versions below the protected one, if they are cleaned up",
     example='"delta.requireCheckpointProtectionBeforeVersion":"20" with commits from 5 on and no checkpoint up to 20',
 )
 

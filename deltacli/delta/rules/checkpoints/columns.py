@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from deltacli.delta.log.action_fields import FIELDS, PARTS, FieldType
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.rules.checkpoints.contents import is_sidecar
-from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Severity
+from deltacli.delta.rules.framework.base import Area, Finding
 from deltacli.delta.rules.framework.views import CheckpointView
 from deltacli.delta.schema.types import PrimitiveType, StructField, StructType
 
@@ -19,74 +19,49 @@ AREA = Area("checkpoints")
 STATS_AS_JSON = "delta.checkpoint.writeStatsAsJson"
 STATS_AS_STRUCT = "delta.checkpoint.writeStatsAsStruct"
 
-SCHEMA_TYPE = AREA.rule(
+SCHEMA_TYPE = AREA.error(
     "checkpoint.schema-type",
-    Severity.ERROR,
-    Level.LOG,
     "A column of a checkpoint has a type that differs from the protocol.",
     spec="Checkpoint Schema",
-    fix=Fix(
-        broken="readers that request the right type fail or read nulls",
-        repair="rewrite the checkpoint",
-        loss="nothing",
-    ),
+    broken="readers that request the right type fail or read nulls",
+    repair="rewrite the checkpoint",
     example="add.size is int32 in 00000000000000000010.checkpoint.parquet",
 )
 
-STATS_POLICY = AREA.rule(
+STATS_POLICY = AREA.info(
     "checkpoint.stats-policy",
-    Severity.INFO,
-    Level.LOG,
     "A checkpoint has, or lacks, `stats` or `stats_parsed` contrary to the table's properties.",
     spec="Checkpoints",
-    fix=Fix(
-        broken="nothing is read wrongly; engines that need the other form skip fewer files",
-        repair="rewrite the checkpoint with a writer that follows the properties, or change the properties",
-        loss="nothing",
-    ),
+    broken="nothing is read wrongly; engines that need the other form skip fewer files",
+    repair="rewrite the checkpoint with a writer that follows the properties, or change the properties",
     example='"delta.checkpoint.writeStatsAsJson":"false" and a column add.stats in the checkpoint',
 )
 
-PARSED_PARTITION_MISSING = AREA.rule(
+PARSED_PARTITION_MISSING = AREA.warning(
     "checkpoint.parsed-partition-missing",
-    Severity.WARNING,
-    Level.LOG,
     "The properties request parsed values and the table is partitioned, but the checkpoint has no "
     "`partitionValues_parsed`.",
     spec="Checkpoints",
-    fix=Fix(
-        broken="engines that prune partitions by this column have to read the maps of all files",
-        repair="rewrite the checkpoint with a writer that follows the property",
-        loss="nothing",
-    ),
+    broken="engines that prune partitions by this column have to read the maps of all files",
+    repair="rewrite the checkpoint with a writer that follows the property",
     example='"delta.checkpoint.writeStatsAsStruct":"true" and no add.partitionValues_parsed',
 )
 
-PARSED_NAMES = AREA.rule(
+PARSED_NAMES = AREA.warning(
     "checkpoint.parsed-names",
-    Severity.WARNING,
-    Level.LOG,
     "A parsed column of a checkpoint has the logical name of a table column instead of its physical name.",
     spec="Checkpoint Schema",
-    fix=Fix(
-        broken="engines search for the physical name, do not find the column and skip no files",
-        repair="rewrite the checkpoint",
-        loss="nothing",
-    ),
+    broken="engines search for the physical name, do not find the column and skip no files",
+    repair="rewrite the checkpoint",
     example="add.stats_parsed.minValues.id where the physical name is col-1f2e",
 )
 
-PARSED_TYPES_OLD = AREA.rule(
+PARSED_TYPES_OLD = AREA.info(
     "checkpoint.parsed-types-old",
-    Severity.INFO,
-    Level.LOG,
     "A parsed column of a checkpoint has a narrower type than the table column, which was widened later.",
     spec="Type Widening",
-    fix=Fix(
-        broken="engines must widen the values on read, or ignore them",
-        repair="no repair needed; the next checkpoint has the new type",
-        loss="nothing",
-    ),
+    broken="engines must widen the values on read, or ignore them",
+    repair="no repair needed; the next checkpoint has the new type",
     example="add.stats_parsed.minValues.id is int32 and the column id is a long",
 )
 

@@ -6,148 +6,100 @@ from __future__ import annotations
 
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.log_path import SIDECAR_DIRECTORY
-from deltacli.delta.rules.framework.base import Area, Fix, Level, Severity
+from deltacli.delta.rules.framework.base import Area
 from deltacli.delta.rules.framework.views import CheckpointView, ListingView
 
 AREA = Area("checkpoints")
 
-UNREADABLE = AREA.rule(
+UNREADABLE = AREA.error(
     "checkpoint.unreadable",
-    Severity.ERROR,
-    Level.LOG,
     "A file of a checkpoint cannot be read because its footer, a page or a line is damaged.",
     spec="Checkpoints",
-    fix=Fix(
-        broken="an engine that opens this checkpoint fails, or falls back to an older one",
-        repair="delete the damaged file if the older part of the log is complete, then write a new checkpoint",
-        loss="nothing, as long as the commits, or an older checkpoint and the commits after it, exist",
-    ),
+    broken="an engine that opens this checkpoint fails, or falls back to an older one",
+    repair="delete the damaged file if the older part of the log is complete, then write a new checkpoint",
+    loss="nothing, as long as the commits, or an older checkpoint and the commits after it, exist",
     example="00000000000000000010.checkpoint.parquet ends in the middle of a page",
 )
 
-DUPLICATE_KEY = AREA.rule(
+DUPLICATE_KEY = AREA.error(
     "checkpoint.duplicate-key",
-    Severity.ERROR,
-    Level.LOG,
     "A checkpoint has the same logical file twice: two adds, two removes, or an add and a remove.",
     spec="Action Reconciliation",
-    fix=Fix(
-        broken="readers use checkpoint rows as they are: the rows of the file count twice, or a removed file is live",
-        repair="rewrite the checkpoint",
-        loss="nothing",
-    ),
+    broken="readers use checkpoint rows as they are: the rows of the file count twice, or a removed file is live",
+    repair="rewrite the checkpoint",
     example='{"add":{"path":"part-0.parquet",…}} in two rows of 00000000000000000010.checkpoint.parquet',
 )
 
-MULTI_ACTION_ROW = AREA.rule(
+MULTI_ACTION_ROW = AREA.error(
     "checkpoint.multi-action-row",
-    Severity.ERROR,
-    Level.LOG,
     "A row of a checkpoint has no action, or more than one.",
     spec="Checkpoints",
-    fix=Fix(
-        broken="readers take one action of such a row and lose the others",
-        repair="rewrite the checkpoint",
-        loss="nothing",
-    ),
+    broken="readers take one action of such a row and lose the others",
+    repair="rewrite the checkpoint",
     example='a row with both "add" and "txn" not null',
 )
 
-MISSING_ADD = AREA.rule(
+MISSING_ADD = AREA.error(
     "checkpoint.missing-add",
-    Severity.ERROR,
-    Level.LOG,
     "A checkpoint lacks a file that is live according to the commits.",
     spec="Checkpoints",
-    fix=Fix(
-        broken="readers that start at this checkpoint do not see the rows of the file",
-        repair="delete the checkpoint and write a new one while the commits it summarizes still exist",
-        loss="nothing",
-    ),
+    broken="readers that start at this checkpoint do not see the rows of the file",
+    repair="delete the checkpoint and write a new one while the commits it summarizes still exist",
     example="part-1.parquet, added in version 4, is not in 00000000000000000010.checkpoint.parquet",
 )
 
-EXTRA_ADD = AREA.rule(
+EXTRA_ADD = AREA.error(
     "checkpoint.extra-add",
-    Severity.ERROR,
-    Level.LOG,
     "A checkpoint has a live file that is not live according to the commits.",
     spec="Checkpoints",
-    fix=Fix(
-        broken="readers that start at this checkpoint see deleted rows, or fail on a missing file",
-        repair="delete the checkpoint and write a new one while the commits it summarizes still exist",
-        loss="nothing",
-    ),
+    broken="readers that start at this checkpoint see deleted rows, or fail on a missing file",
+    repair="delete the checkpoint and write a new one while the commits it summarizes still exist",
     example="part-1.parquet, removed in version 4, is an add in 00000000000000000010.checkpoint.parquet",
 )
 
-ADD_DIFFERS = AREA.rule(
+ADD_DIFFERS = AREA.error(
     "checkpoint.add-differs",
-    Severity.ERROR,
-    Level.LOG,
     "The values of a live file in a checkpoint differ from those in the log.",
     spec="Checkpoints",
-    fix=Fix(
-        broken="the partition, size and statistics of the file depend on where a reader starts",
-        repair="rewrite the checkpoint",
-        loss="nothing",
-    ),
+    broken="the partition, size and statistics of the file depend on where a reader starts",
+    repair="rewrite the checkpoint",
     example='"partitionValues":{"p":"a"} in the commit, {"p":"b"} in the checkpoint',
 )
 
-MISSING_TOMBSTONE = AREA.rule(
+MISSING_TOMBSTONE = AREA.warning(
     "checkpoint.missing-tombstone",
-    Severity.WARNING,
-    Level.LOG,
     "A checkpoint lacks a remove that had not expired when the checkpoint was written.",
     spec="Add File and Remove File",
-    fix=Fix(
-        broken="vacuum may delete the removed file before its retention ends, while readers of older versions need it",
-        repair="delete the checkpoint and write a new one while the commits exist; do not run vacuum before",
-        loss="nothing, if vacuum did not run",
-    ),
+    broken="vacuum may delete the removed file before its retention ends, while readers of older versions need it",
+    repair="delete the checkpoint and write a new one while the commits exist; do not run vacuum before",
+    loss="nothing, if vacuum did not run",
     example="a remove of two hours ago that 00000000000000000010.checkpoint.parquet does not hold",
 )
 
-PARSED_PARTITION_DIFFERS = AREA.rule(
+PARSED_PARTITION_DIFFERS = AREA.error(
     "checkpoint.parsed-partition-differs",
-    Severity.ERROR,
-    Level.LOG,
     "`partitionValues_parsed` differs from the map `partitionValues`.",
     spec="Checkpoints",
-    fix=Fix(
-        broken="engines that prune by the parsed column skip files that hold matching rows",
-        repair="rewrite the checkpoint",
-        loss="nothing",
-    ),
+    broken="engines that prune by the parsed column skip files that hold matching rows",
+    repair="rewrite the checkpoint",
     example='partitionValues {"year":"2024"} with partitionValues_parsed {"year":2023}',
 )
 
-PARSED_STATS_DIFFERS = AREA.rule(
+PARSED_STATS_DIFFERS = AREA.error(
     "checkpoint.parsed-stats-differs",
-    Severity.ERROR,
-    Level.LOG,
     "`stats_parsed` differs from the JSON text in `stats`.",
     spec="Checkpoints",
-    fix=Fix(
-        broken="engines that use one of the two skip files with matching rows, or count rows differently",
-        repair="rewrite the checkpoint",
-        loss="nothing",
-    ),
+    broken="engines that use one of the two skip files with matching rows, or count rows differently",
+    repair="rewrite the checkpoint",
     example='stats {"numRecords":10} with stats_parsed {"numRecords":9}',
 )
 
-STATS_IN_CHECKPOINTED_REMOVE = AREA.rule(
+STATS_IN_CHECKPOINTED_REMOVE = AREA.info(
     "action.stats-in-checkpointed-remove",
-    Severity.INFO,
-    Level.LOG,
     "A remove in a checkpoint has `stats` or `tags`, which writers should omit there.",
     spec="Checkpoints",
-    fix=Fix(
-        broken="the checkpoint is larger than necessary; nothing is read wrongly",
-        repair="no repair needed; the next checkpoint may omit them",
-        loss="nothing",
-    ),
+    broken="the checkpoint is larger than necessary; nothing is read wrongly",
+    repair="no repair needed; the next checkpoint may omit them",
     example='{"remove":{"path":"part-0.parquet","stats":"{…}",…}} in a checkpoint',
 )
 

@@ -8,122 +8,84 @@ from deltacli.delta.protocol.intervals import parse_interval
 from deltacli.delta.protocol.protocol_action import READER_FEATURES_VERSION, WRITER_FEATURES_VERSION
 from deltacli.delta.protocol.retention import TRANSACTION_RETENTION
 from deltacli.delta.rules.checkpoints.contents import small_actions
-from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Severity
+from deltacli.delta.rules.framework.base import Area, Finding
 from deltacli.delta.rules.framework.views import CheckpointView, ExpectedState
 from deltacli.delta.rules.log.configuration_differences import metadata_differences, protocol_differences
 from deltacli.units import plural
 
 AREA = Area("checkpoints")
 
-NO_PROTOCOL = AREA.rule(
+NO_PROTOCOL = AREA.error(
     "checkpoint.no-protocol",
-    Severity.ERROR,
-    Level.LOG,
     "A checkpoint does not have exactly one protocol.",
     spec="Checkpoints",
-    fix=Fix(
-        broken="readers that start at this checkpoint fail, or do not know whether they can read the table",
-        repair="rewrite the checkpoint",
-        loss="nothing, as long as an older checkpoint or commit 0 and all later commits exist",
-    ),
+    broken="readers that start at this checkpoint fail, or do not know whether they can read the table",
+    repair="rewrite the checkpoint",
+    loss="nothing, as long as an older checkpoint or commit 0 and all later commits exist",
     example="00000000000000000010.checkpoint.parquet without a protocol row",
 )
 
-NO_METADATA = AREA.rule(
+NO_METADATA = AREA.error(
     "checkpoint.no-metadata",
-    Severity.ERROR,
-    Level.LOG,
     "A checkpoint does not have exactly one metaData.",
     spec="Checkpoints",
-    fix=Fix(
-        broken="readers that start at this checkpoint fail: they have no schema, or two",
-        repair="rewrite the checkpoint",
-        loss="nothing, as long as an older checkpoint or commit 0 and all later commits exist",
-    ),
+    broken="readers that start at this checkpoint fail: they have no schema, or two",
+    repair="rewrite the checkpoint",
+    loss="nothing, as long as an older checkpoint or commit 0 and all later commits exist",
     example="00000000000000000010.checkpoint.parquet without a metaData row",
 )
 
-FORBIDDEN_ACTION = AREA.rule(
+FORBIDDEN_ACTION = AREA.warning(
     "checkpoint.forbidden-action",
-    Severity.WARNING,
-    Level.LOG,
     "A checkpoint has commitInfo or cdc actions, which are allowed only in commits.",
     spec="Checkpoints",
-    fix=Fix(
-        broken="readers should ignore them; a strict reader may refuse the checkpoint",
-        repair="rewrite the checkpoint",
-        loss="nothing",
-    ),
+    broken="readers should ignore them; a strict reader may refuse the checkpoint",
+    repair="rewrite the checkpoint",
     example='{"commitInfo":{"operation":"WRITE",…}} in a checkpoint',
 )
 
-METADATA_DIFFERS = AREA.rule(
+METADATA_DIFFERS = AREA.error(
     "checkpoint.metadata-differs",
-    Severity.ERROR,
-    Level.LOG,
     "The protocol or the metaData of a checkpoint differs from the commits.",
     spec="Checkpoints",
-    fix=Fix(
-        broken="the schema, the properties or the protocol of the table depend on where a reader starts",
-        repair="delete the checkpoint and write a new one while the commits it summarizes still exist",
-        loss="nothing",
-    ),
+    broken="the schema, the properties or the protocol of the table depend on where a reader starts",
+    repair="delete the checkpoint and write a new one while the commits it summarizes still exist",
     example='"partitionColumns":["p"] in the commit, ["q"] in the checkpoint',
 )
 
-MISSING_TXN = AREA.rule(
+MISSING_TXN = AREA.error(
     "checkpoint.missing-txn",
-    Severity.ERROR,
-    Level.LOG,
     "A checkpoint lacks a transaction identifier that is live according to the commits, or has another version of it.",
     spec="Checkpoints",
-    fix=Fix(
-        broken="a stream that reads its progress from the table writes batches twice or skips some",
-        repair="rewrite the checkpoint while the commits it summarizes still exist",
-        loss="nothing",
-    ),
+    broken="a stream that reads its progress from the table writes batches twice or skips some",
+    repair="rewrite the checkpoint while the commits it summarizes still exist",
     example='{"txn":{"appId":"stream-1","version":42}} in a commit, version 41 in the checkpoint',
 )
 
-MISSING_DOMAIN = AREA.rule(
+MISSING_DOMAIN = AREA.error(
     "checkpoint.missing-domain",
-    Severity.ERROR,
-    Level.LOG,
     "A checkpoint lacks a metadata domain, has another configuration of it, or has one that the commits removed.",
     spec="Checkpoints",
-    fix=Fix(
-        broken="features that keep their state in domains go wrong: row ids are assigned twice, clustering is lost",
-        repair="rewrite the checkpoint while the commits it summarizes still exist",
-        loss="nothing",
-    ),
+    broken="features that keep their state in domains go wrong: row ids are assigned twice, clustering is lost",
+    repair="rewrite the checkpoint while the commits it summarizes still exist",
     example='{"domainMetadata":{"domain":"delta.rowTracking",…}} in a commit and not in the checkpoint',
 )
 
-DOMAIN_TOMBSTONE = AREA.rule(
+DOMAIN_TOMBSTONE = AREA.info(
     "checkpoint.domain-tombstone",
-    Severity.INFO,
-    Level.LOG,
     "A checkpoint has a removed metadata domain.",
     spec="Checkpoints",
-    fix=Fix(
-        broken="nothing is read wrongly; the row should be omitted",
-        repair="no repair needed; the next checkpoint may omit it",
-        loss="nothing",
-    ),
+    broken="nothing is read wrongly; the row should be omitted",
+    repair="no repair needed; the next checkpoint may omit it",
     example='{"domainMetadata":{"domain":"app.a","configuration":"","removed":true}} in a checkpoint',
 )
 
-FEATURES_NULL = AREA.rule(
+FEATURES_NULL = AREA.error(
     "checkpoint.features-null",
-    Severity.ERROR,
-    Level.LOG,
     "The protocol of a checkpoint lacks a feature list that its versions require, or has one that they do not allow.",
     spec="Checkpoint Schema",
-    fix=Fix(
-        broken="readers that start at this checkpoint refuse the protocol, or miss the features it requires",
-        repair="rewrite the checkpoint",
-        loss="nothing",
-    ),
+    broken="readers that start at this checkpoint refuse the protocol, or miss the features it requires",
+    repair="rewrite the checkpoint",
     example='"minReaderVersion":3 with "readerFeatures":null',
 )
 

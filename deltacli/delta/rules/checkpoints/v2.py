@@ -15,7 +15,7 @@ from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.log_path import LOG_DIRECTORY, SIDECAR_DIRECTORY, LogFileKind
 from deltacli.delta.paths.path_decoding import canonical, decode_sidecar
 from deltacli.delta.rules.checkpoints.contents import is_in_force, is_sidecar, small_actions
-from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Severity
+from deltacli.delta.rules.framework.base import Area, Finding
 from deltacli.delta.rules.framework.views import CheckpointView, ListingView
 from deltacli.units import DAY_MS, format_age, format_size, plural
 
@@ -24,159 +24,107 @@ AREA = Area("checkpoints")
 ADAPTIVE_METADATA = ("adaptiveMetadata", "adaptiveMetadata-preview")
 _SIDECARS = f"{LOG_DIRECTORY}/{SIDECAR_DIRECTORY}"
 
-V2_METADATA_MISSING = AREA.rule(
+V2_METADATA_MISSING = AREA.error(
     "checkpoint.v2-metadata-missing",
-    Severity.ERROR,
-    Level.LOG,
     "A V2 checkpoint, or one with a UUID name, does not have exactly one checkpointMetadata.",
     spec="V2 Spec",
-    fix=Fix(
-        broken="readers that need the metadata of a V2 checkpoint refuse it",
-        repair="delete the checkpoint and write a new one",
-        loss="nothing, as long as an older checkpoint or commit 0 and all later commits exist",
-    ),
+    broken="readers that need the metadata of a V2 checkpoint refuse it",
+    repair="delete the checkpoint and write a new one",
+    loss="nothing, as long as an older checkpoint or commit 0 and all later commits exist",
     example="00000000000000000010.checkpoint.80a083e8-7026-4e79-81be-64bd76c43a11.parquet without checkpointMetadata",
 )
 
-V2_VERSION = AREA.rule(
+V2_VERSION = AREA.error(
     "checkpoint.v2-version",
-    Severity.ERROR,
-    Level.LOG,
     "The version in checkpointMetadata differs from the version of the file.",
     spec="Checkpoint Metadata",
-    fix=Fix(
-        broken="the checkpoint may be of another version: readers would skip commits or apply some twice",
-        repair="delete the checkpoint and write a new one",
-        loss="nothing, as long as an older checkpoint or commit 0 and all later commits exist",
-    ),
+    broken="the checkpoint may be of another version: readers would skip commits or apply some twice",
+    repair="delete the checkpoint and write a new one",
+    loss="nothing, as long as an older checkpoint or commit 0 and all later commits exist",
     example='{"checkpointMetadata":{"version":9}} in a checkpoint of version 10',
 )
 
-V2_WITHOUT_FEATURE = AREA.rule(
+V2_WITHOUT_FEATURE = AREA.error(
     "checkpoint.v2-without-feature",
-    Severity.ERROR,
-    Level.LOG,
     "A checkpoint has a UUID name or V2 content, but the table does not support `v2Checkpoint`.",
     spec="V2 Checkpoint Table Feature",
-    fix=Fix(
-        broken=(
-            "readers that follow the protocol do not find the checkpoint, or ignore its sidecars and see fewer files"
-        ),
-        repair="write a classic checkpoint of this or a newer version, or let an engine add the feature",
-        loss="nothing",
-    ),
+    broken="readers that follow the protocol do not find the checkpoint, or ignore its sidecars and see fewer files",
+    repair="write a classic checkpoint of this or a newer version, or let an engine add the feature",
     example="00000000000000000010.checkpoint.80a083e8-7026-4e79-81be-64bd76c43a11.json with reader version 1",
 )
 
-V2_MIXED = AREA.rule(
+V2_MIXED = AREA.error(
     "checkpoint.v2-mixed",
-    Severity.ERROR,
-    Level.LOG,
     "A V2 checkpoint has file actions both in itself and in sidecars.",
     spec="V2 Spec",
-    fix=Fix(
-        broken="readers that use only one of the two places see fewer files",
-        repair="rewrite the checkpoint",
-        loss="nothing",
-    ),
+    broken="readers that use only one of the two places see fewer files",
+    repair="rewrite the checkpoint",
     example="an add row and a sidecar row in the same checkpoint",
 )
 
-V2_TAGS = AREA.rule(
+V2_TAGS = AREA.warning(
     "checkpoint.v2-tags",
-    Severity.WARNING,
-    Level.LOG,
     "A count, a size or the schema in a tag of checkpointMetadata differs from the contents of the checkpoint.",
     spec="Checkpoint Metadata",
-    fix=Fix(
-        broken="engines that plan by the tags, or verify them, plan wrongly, miss columns or refuse the checkpoint",
-        repair="rewrite the checkpoint",
-        loss="nothing",
-    ),
+    broken="engines that plan by the tags, or verify them, plan wrongly, miss columns or refuse the checkpoint",
+    repair="rewrite the checkpoint",
     example='"tags":{"numOfAddFiles":"7"} where the sidecars hold 8 adds',
 )
 
-SIDECAR_MISSING = AREA.rule(
+SIDECAR_MISSING = AREA.error(
     "sidecar.missing",
-    Severity.ERROR,
-    Level.LOG,
     "A sidecar that a checkpoint names does not exist.",
     spec="Sidecar File Information",
-    fix=Fix(
-        broken="the checkpoint is unusable, and so is every version that needs it",
-        repair="restore the sidecar from a backup, or delete the checkpoint and write a new one",
-        loss="nothing, as long as an older checkpoint or commit 0 and all later commits exist",
-    ),
+    broken="the checkpoint is unusable, and so is every version that needs it",
+    repair="restore the sidecar from a backup, or delete the checkpoint and write a new one",
+    loss="nothing, as long as an older checkpoint or commit 0 and all later commits exist",
     example='{"sidecar":{"path":"016ae953-37a9-438e-8683-9a9a4a79a395.parquet",…}} and no such file in _sidecars',
 )
 
-SIDECAR_SIZE = AREA.rule(
+SIDECAR_SIZE = AREA.error(
     "sidecar.size-mismatch",
-    Severity.ERROR,
-    Level.LOG,
     "The size of a sidecar differs from the size in the checkpoint that names it.",
     spec="Sidecar File Information",
-    fix=Fix(
-        broken="readers that use the size read an incomplete footer, or the sidecar was replaced after it was written",
-        repair="restore the sidecar from a backup, or delete the checkpoint and write a new one",
-        loss="nothing, as long as an older checkpoint or commit 0 and all later commits exist",
-    ),
+    broken="readers that use the size read an incomplete footer, or the sidecar was replaced after it was written",
+    repair="restore the sidecar from a backup, or delete the checkpoint and write a new one",
+    loss="nothing, as long as an older checkpoint or commit 0 and all later commits exist",
     example='"sizeInBytes":2304522 for a sidecar of 1152261 bytes',
 )
 
-SIDECAR_OUTSIDE = AREA.rule(
+SIDECAR_OUTSIDE = AREA.error(
     "sidecar.path-outside",
-    Severity.ERROR,
-    Level.LOG,
     "The path of a sidecar points outside `_delta_log/_sidecars`.",
     spec="Sidecar File Information",
-    fix=Fix(
-        broken="readers search for its name in _sidecars, or follow the path to another file",
-        repair="rewrite the checkpoint",
-        loss="nothing",
-    ),
+    broken="readers search for its name in _sidecars, or follow the path to another file",
+    repair="rewrite the checkpoint",
     example='{"sidecar":{"path":"../016ae953-37a9-438e-8683-9a9a4a79a395.parquet",…}}',
 )
 
-SIDECAR_CONTENT = AREA.rule(
+SIDECAR_CONTENT = AREA.error(
     "sidecar.non-file-action",
-    Severity.ERROR,
-    Level.LOG,
     "A sidecar has actions other than add and remove.",
     spec="Sidecar Files",
-    fix=Fix(
-        broken="readers expect only file actions in sidecars and miss the others",
-        repair="rewrite the checkpoint",
-        loss="nothing, if the checkpoint itself also has these actions",
-    ),
+    broken="readers expect only file actions in sidecars and miss the others",
+    repair="rewrite the checkpoint",
+    loss="nothing, if the checkpoint itself also has these actions",
     example='{"txn":{"appId":"stream-1","version":42}} in a sidecar',
 )
 
-SIDECAR_ORPHAN = AREA.rule(
+SIDECAR_ORPHAN = AREA.info(
     "sidecar.orphan",
-    Severity.INFO,
-    Level.LOG,
     "A sidecar older than a day is not named by any checkpoint.",
     spec="Metadata Cleanup",
-    fix=Fix(
-        broken="it takes space; nothing is read wrongly",
-        repair="delete the file, unless a writer is creating a checkpoint",
-        loss="nothing",
-    ),
+    broken="it takes space; nothing is read wrongly",
+    repair="delete the file, unless a writer is creating a checkpoint",
     example="_sidecars/016ae953-37a9-438e-8683-9a9a4a79a395.parquet, of a checkpoint that was cleaned up",
 )
 
-AMT_CLASSIC = AREA.rule(
+AMT_CLASSIC = AREA.error(
     "checkpoint.amt-classic",
-    Severity.ERROR,
-    Level.LOG,
     "A table with a metadata tree has a checkpoint that does not refer to the tree.",
     spec="RFC: Iceberg V4 Adaptive Metadata Tree",
-    fix=Fix(
-        broken="readers of the tree do not expect it; those that start there may miss data that only the tree holds",
-        repair="delete the checkpoint after checking that the tree is complete",
-        loss="nothing",
-    ),
+    broken="readers of the tree do not expect it; those that start there may miss data that only the tree holds",
+    repair="delete the checkpoint after checking that the tree is complete",
     example="00000000000000000010.checkpoint.0000000001.0000000002.parquet with adaptiveMetadata in readerFeatures",
 )
 

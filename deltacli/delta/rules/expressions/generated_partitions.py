@@ -12,7 +12,7 @@ from deltacli.arrow import compute as pc
 from deltacli.delta.encoding.value_text import MICROSECONDS_A_DAY, parse_date, parse_moment
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.protocol.features import GENERATED_COLUMNS
-from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Severity
+from deltacli.delta.rules.framework.base import Area, Finding
 from deltacli.delta.rules.framework.view_stats import stats_of
 from deltacli.delta.rules.framework.views import FilesView
 from deltacli.delta.schema.types import PrimitiveType
@@ -23,17 +23,12 @@ from deltacli.delta.stats.columns import StatsBlock
 
 AREA = Area("expressions")
 
-PARTITION = AREA.rule(
+PARTITION = AREA.info(
     "generated.partition",
-    Severity.INFO,
-    Level.LOG,
     "The value of a generated partition column cannot come from the rows of the file.",
     spec="Generated Columns",
-    fix=Fix(
-        broken="queries that filter by the source column skip the file, and miss its rows",
-        repair="write the rows of the file anew with an engine that computes the column",
-        loss="nothing",
-    ),
+    broken="queries that filter by the source column skip the file, and miss its rows",
+    repair="write the rows of the file anew with an engine that computes the column",
     example='"partitionValues":{"day":"2024-01-01"}, and the least value of ts is 2025-03-01T00:00:00.000Z',
 )
 

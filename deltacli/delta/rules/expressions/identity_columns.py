@@ -8,7 +8,7 @@ from deltacli.delta.log.action_faults import shown
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.protocol.features import IDENTITY_COLUMNS
 from deltacli.delta.rules.actions.old_schema_files import replaces_all_files
-from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Severity
+from deltacli.delta.rules.framework.base import Area, Finding
 from deltacli.delta.rules.framework.views import MetadataView, TableConfigurationView
 from deltacli.delta.rules.schema.schema_walk import fresh
 from deltacli.delta.schema.type_changes import NamedField, named_fields
@@ -19,56 +19,36 @@ AREA = Area("expressions")
 PREFIX = "delta.identity."
 START, STEP, EXPLICIT = "delta.identity.start", "delta.identity.step", "delta.identity.allowExplicitInsert"
 
-INCOMPLETE = AREA.rule(
+INCOMPLETE = AREA.error(
     "identity.incomplete",
-    Severity.ERROR,
-    Level.LOG,
     "An identity column lacks its start, its step, or whether values may be inserted.",
     spec="Identity Columns",
-    fix=Fix(
-        broken="writers cannot determine the next value, and fail",
-        repair="commit a metaData with delta.identity.start, step and allowExplicitInsert of the column",
-        loss="nothing",
-    ),
+    broken="writers cannot determine the next value, and fail",
+    repair="commit a metaData with delta.identity.start, step and allowExplicitInsert of the column",
     example='"metadata":{"delta.identity.start":1}',
 )
-STEP_ZERO = AREA.rule(
+STEP_ZERO = AREA.error(
     "identity.step-zero",
-    Severity.ERROR,
-    Level.LOG,
     "An identity column has the step 0.",
     spec="Identity Columns",
-    fix=Fix(
-        broken="all rows would have one value",
-        repair="commit a metaData with another delta.identity.step",
-        loss="nothing",
-    ),
+    broken="all rows would have one value",
+    repair="commit a metaData with another delta.identity.step",
     example='"delta.identity.step":0',
 )
-TYPE = AREA.rule(
+TYPE = AREA.error(
     "identity.type",
-    Severity.ERROR,
-    Level.LOG,
     "An identity column is not of type long.",
     spec="Delta-Spark: IdentityColumn",
-    fix=Fix(
-        broken="engines refuse the table, or values do not fit the column",
-        repair="commit a metaData without the identity, or write the column anew as long",
-        loss="nothing",
-    ),
+    broken="engines refuse the table, or values do not fit the column",
+    repair="commit a metaData without the identity, or write the column anew as long",
     example='{"name":"id","type":"integer",…,"metadata":{"delta.identity.start":1,…}}',
 )
-IMMUTABLE_CHANGED = AREA.rule(
+IMMUTABLE_CHANGED = AREA.error(
     "identity.immutable-changed",
-    Severity.ERROR,
-    Level.LOG,
     "The start, the step or the rule for inserts of an identity column was changed after the column was made.",
     spec="Identity Columns",
-    fix=Fix(
-        broken="new values may meet old ones",
-        repair="commit a metaData with the values that the column was made with",
-        loss="nothing",
-    ),
+    broken="new values may meet old ones",
+    repair="commit a metaData with the values that the column was made with",
     example='"delta.identity.step":10 where it was 1',
 )
 

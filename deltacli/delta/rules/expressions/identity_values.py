@@ -9,29 +9,24 @@ from deltacli.delta.encoding.integer_set import Repeated
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.protocol.features import IDENTITY_COLUMNS
 from deltacli.delta.rules.expressions.identity_columns import EXPLICIT, START, STEP
-from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Severity
+from deltacli.delta.rules.framework.base import Area, Finding, Level, Severity
 from deltacli.delta.rules.framework.file_views import AllRowsView, AnswersView
 from deltacli.delta.schema.types import PrimitiveType
 from deltacli.units import plural
 
-AREA = Area("expressions")
+AREA = Area("expressions", Level.DATA)
 
 QUESTION = "identity"
 _MARK = "delta.identity.highWaterMark"
 _LONGS = range(-(1 << 62), 1 << 62)
 
-HIGH_WATER_MARK = AREA.rule(
+HIGH_WATER_MARK = AREA.error(
     "identity.high-water-mark",
-    Severity.ERROR,
-    Level.DATA,
     "A value of an identity column is beyond its high-water mark. If values cannot be inserted, also: a value is "
     "repeated, or does not follow from the start and the step.",
     spec="Identity Columns",
-    fix=Fix(
-        broken="the next values that a writer generates may already exist, so keys may not be unique",
-        repair="commit a metaData with the farthest value as delta.identity.highWaterMark; rewrite rows of one value",
-        loss="nothing",
-    ),
+    broken="the next values that a writer generates may already exist, so keys may not be unique",
+    repair="commit a metaData with the farthest value as delta.identity.highWaterMark; rewrite rows of one value",
     example='a row with id 12, and "delta.identity.highWaterMark":10',
 )
 

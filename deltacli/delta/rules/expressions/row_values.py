@@ -10,70 +10,53 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Rule, Severity
+from deltacli.delta.rules.framework.base import Area, Finding, Level, Rule, Severity
 from deltacli.delta.rules.framework.file_views import AllRowsView, AnswersView
 from deltacli.delta.sql.stored import StoredKind, StoredSql
 from deltacli.units import plural
 
-AREA = Area("expressions")
+AREA = Area("expressions", Level.DATA)
 
 _REWRITE = "rewrite the rows with an engine, or drop what they break"
 
-NOT_NULL_VIOLATED = AREA.rule(
+NOT_NULL_VIOLATED = AREA.error(
     "notnull.violated",
-    Severity.ERROR,
-    Level.DATA,
     "A column or field that must not be null is null in a row.",
     spec="Struct Field",
-    fix=Fix(
-        broken="readers that believe the schema fail, or take what is there for a value",
-        repair="rewrite the rows with an engine, or make the column nullable",
-        loss="nothing",
-    ),
+    broken="readers that believe the schema fail, or take what is there for a value",
+    repair="rewrite the rows with an engine, or make the column nullable",
     example='a row without an id, where id has "nullable":false',
 )
-CONSTRAINT_VIOLATED = AREA.rule(
+CONSTRAINT_VIOLATED = AREA.error(
     "constraint.violated",
-    Severity.ERROR,
-    Level.DATA,
     "A row does not satisfy a CHECK constraint: the condition is false or null.",
     spec="CHECK Constraints",
-    fix=Fix(broken="queries and writers that rely on the constraint are misled", repair=_REWRITE, loss="nothing"),
+    broken="queries and writers that rely on the constraint are misled",
+    repair=_REWRITE,
     example='a row with id = -1, where "delta.constraints.positive":"id > 0"',
 )
-INVARIANT_VIOLATED = AREA.rule(
+INVARIANT_VIOLATED = AREA.error(
     "invariant.violated",
-    Severity.ERROR,
-    Level.DATA,
     "A row does not satisfy the invariant of a column: the condition is false or null.",
     spec="Column Invariants",
-    fix=Fix(broken="queries and writers that rely on the invariant are misled", repair=_REWRITE, loss="nothing"),
+    broken="queries and writers that rely on the invariant are misled",
+    repair=_REWRITE,
     example='a row with id = -1, where id has "delta.invariants":"{\\"expression\\":{\\"expression\\":\\"id > 0\\"}}"',
 )
-GENERATED_VIOLATED = AREA.rule(
+GENERATED_VIOLATED = AREA.error(
     "generated.violated",
-    Severity.ERROR,
-    Level.DATA,
     "A generated column has another value than its expression gives.",
     spec="Generated Columns",
-    fix=Fix(
-        broken="engines skip files by what the expression gives, and lose the row",
-        repair="rewrite the rows with an engine",
-        loss="nothing",
-    ),
+    broken="engines skip files by what the expression gives, and lose the row",
+    repair="rewrite the rows with an engine",
     example="a row with day = 2026-01-02 and time = 2026-01-01 12:00, where day is CAST(time AS DATE)",
 )
-NOT_EVALUATED = AREA.rule(
+NOT_EVALUATED = AREA.info(
     "expression.not-evaluated",
-    Severity.INFO,
-    Level.DATA,
     "An expression that the table keeps was not evaluated: whether its rows satisfy it is not known.",
     spec="CHECK Constraints; Column Invariants; Generated Columns",
-    fix=Fix(
-        broken="nothing that is known",
-        repair="install deltacli[constraints] where that is the reason; else let an engine evaluate it",
-        loss="nothing",
-    ),
+    broken="nothing that is known",
+    repair="install deltacli[constraints] where that is the reason; else let an engine evaluate it",
     example='"delta.constraints.known":"my_function(id)"',
 )
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from deltacli.delta.protocol.features import GENERATED_COLUMNS
-from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Severity
+from deltacli.delta.rules.framework.base import Area, Finding, Severity
 from deltacli.delta.rules.framework.views import MetadataView, TableConfigurationView
 from deltacli.delta.rules.schema.schema_walk import fresh
 from deltacli.delta.schema.type_changes import NamedField, named_fields
@@ -27,56 +27,36 @@ from deltacli.delta.sql.stored import (
 
 AREA = Area("expressions")
 
-CONSTRAINT_BAD_SQL = AREA.rule(
+CONSTRAINT_BAD_SQL = AREA.error(
     "constraint.bad-sql",
-    Severity.ERROR,
-    Level.LOG,
     "A CHECK constraint is not SQL, names a missing column, or is not a condition.",
     spec="CHECK Constraints",
-    fix=Fix(
-        broken="every write to the table fails",
-        repair="drop the constraint, then add it again: ALTER TABLE … DROP CONSTRAINT …",
-        loss="nothing",
-    ),
+    broken="every write to the table fails",
+    repair="drop the constraint, then add it again: ALTER TABLE … DROP CONSTRAINT …",
     example='"delta.constraints.positive":"id >"',
 )
-INVARIANT_BAD_JSON = AREA.rule(
+INVARIANT_BAD_JSON = AREA.error(
     "invariant.bad-json",
-    Severity.ERROR,
-    Level.LOG,
     "An invariant of a column is not the JSON that holds an SQL condition.",
     spec="Column Invariants",
-    fix=Fix(
-        broken="writers cannot check it: some fail, some ignore it",
-        repair='commit a metaData whose delta.invariants is {"expression":{"expression":"…"}}',
-        loss="nothing",
-    ),
+    broken="writers cannot check it: some fail, some ignore it",
+    repair='commit a metaData whose delta.invariants is {"expression":{"expression":"…"}}',
     example='"delta.invariants":"{\\"expression\\":\\"id > 0\\"}"',
 )
-GENERATED_BAD_SQL = AREA.rule(
+GENERATED_BAD_SQL = AREA.error(
     "generated.bad-sql",
-    Severity.ERROR,
-    Level.LOG,
     "The expression of a generated column is not SQL, names a missing column, or is not repeatable.",
     spec="Generated Columns",
-    fix=Fix(
-        broken="writes to the table fail, or rows that were right are refused",
-        repair="commit a metaData with a right expression, or without delta.generationExpression",
-        loss="nothing",
-    ),
+    broken="writes to the table fail, or rows that were right are refused",
+    repair="commit a metaData with a right expression, or without delta.generationExpression",
     example='"delta.generationExpression":"CAST(gone AS DATE)"',
 )
-DEFAULT_BAD_SQL = AREA.rule(
+DEFAULT_BAD_SQL = AREA.warning(
     "default.bad-sql",
-    Severity.WARNING,
-    Level.LOG,
     "The default of a column is not SQL, or refers to a column; that of a variant is not null.",
     spec="Default Columns",
-    fix=Fix(
-        broken="inserts that leave the column out fail",
-        repair="set the default again: ALTER TABLE … ALTER COLUMN … SET DEFAULT …",
-        loss="nothing",
-    ),
+    broken="inserts that leave the column out fail",
+    repair="set the default again: ALTER TABLE … ALTER COLUMN … SET DEFAULT …",
     example='"CURRENT_DEFAULT":"unknown" where \'unknown\' was meant',
 )
 

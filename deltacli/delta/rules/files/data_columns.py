@@ -14,79 +14,55 @@ from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.rules.actions.row_tracking import COLUMN_PROPERTIES
 from deltacli.delta.rules.files.data_types import match_of
 from deltacli.delta.rules.files.file_match import FileMatch, MatchedPart, UnknownField, match_file
-from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Severity
+from deltacli.delta.rules.framework.base import Area, Finding, Level, Severity
 from deltacli.delta.rules.framework.file_views import FileSchemaView, FootersView
 from deltacli.delta.rules.protocol.iceberg import active
 from deltacli.delta.schema.types import PrimitiveType, StructType, simple_name
 from deltacli.typing import ArrowType
 from deltacli.units import plural
 
-AREA = Area("data_files")
+AREA = Area("data_files", Level.FOOTERS)
 
 _REWRITE = "rewrite the file with an engine"
-COLUMN_MISSING = AREA.rule(
+COLUMN_MISSING = AREA.info(
     "data.column-missing",
-    Severity.INFO,
-    Level.FOOTERS,
     "A column of the table is absent from a data file.",
     spec="Consistency Between Table Metadata and Data Files",
-    fix=Fix(
-        broken="nothing: it is read as null, which a NOT NULL column must not be",
-        repair=_REWRITE,
-        loss="nothing",
-    ),
+    broken="nothing: it is read as null, which a NOT NULL column must not be",
+    repair=_REWRITE,
     example="a file from before ALTER TABLE … ADD COLUMN",
 )
-COLUMN_UNKNOWN = AREA.rule(
+COLUMN_UNKNOWN = AREA.info(
     "data.column-unknown",
-    Severity.INFO,
-    Level.FOOTERS,
     "A data file has a column that the table does not have.",
     spec="Consistency Between Table Metadata and Data Files",
-    fix=Fix(
-        broken="nothing: no reader uses it",
-        repair=_REWRITE,
-        loss="the values of the column",
-    ),
+    broken="nothing: no reader uses it",
+    repair=_REWRITE,
+    loss="the values of the column",
     example="a column __index_level_0__ that a data frame brought along",
 )
-REQUIRED_MISMATCH = AREA.rule(
+REQUIRED_MISMATCH = AREA.warning(
     "data.required-mismatch",
-    Severity.WARNING,
-    Level.FOOTERS,
     "A column that must not be null has nulls, as the footer of a data file counts them.",
     spec="Struct Field",
-    fix=Fix(
-        broken="readers that rely on it fail at the file, or read wrong values",
-        repair="update the rows with an engine, or let the column be null",
-        loss="nothing",
-    ),
+    broken="readers that rely on it fail at the file, or read wrong values",
+    repair="update the rows with an engine, or let the column be null",
     example="null_count 3 of a column with nullable=false",
 )
-PARTITION_COLUMN_MISSING = AREA.rule(
+PARTITION_COLUMN_MISSING = AREA.error(
     "data.partition-column-missing",
-    Severity.ERROR,
-    Level.FOOTERS,
     "A partition column is absent from a data file, and the table demands that files have it.",
     spec="Iceberg Compatibility V1; Iceberg Compatibility V2",
-    fix=Fix(
-        broken="Iceberg readers, which know no partition values of Delta, find none",
-        repair=_REWRITE,
-        loss="nothing",
-    ),
+    broken="Iceberg readers, which know no partition values of Delta, find none",
+    repair=_REWRITE,
     example="a file without the column p in a table partitioned by p, with delta.enableIcebergCompatV2",
 )
-CASE_MISMATCH = AREA.rule(
+CASE_MISMATCH = AREA.warning(
     "data.case-mismatch",
-    Severity.WARNING,
-    Level.FOOTERS,
     "A column of a data file has the name of the table's column in another case.",
     spec="Schema Serialization Format",
-    fix=Fix(
-        broken="readers that compare names exactly read null",
-        repair=_REWRITE,
-        loss="nothing",
-    ),
+    broken="readers that compare names exactly read null",
+    repair=_REWRITE,
     example="a column ID in a file, id in the table",
 )
 

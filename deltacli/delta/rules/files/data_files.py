@@ -8,36 +8,27 @@ from collections.abc import Iterator
 
 from deltacli.arrow import compute as pc
 from deltacli.delta.rules.files.storage import FILE_MISSING, file_missing
-from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Severity
+from deltacli.delta.rules.framework.base import Area, Finding, Level
 from deltacli.delta.rules.framework.file_views import VANISHED, FileFaultView, FootersView
 
-AREA = Area("data_files")
+AREA = Area("data_files", Level.FOOTERS)
 
 _RESTORE = "restore the object from a backup or an older version of it; else commit a remove of the file"
-NOT_PARQUET = AREA.rule(
+NOT_PARQUET = AREA.error(
     "data.not-parquet",
-    Severity.ERROR,
-    Level.FOOTERS,
     "A data file is not a Parquet file, or cannot be read to its end.",
     spec="Format Specification",
-    fix=Fix(
-        broken="readers of the newest version fail at this file",
-        repair=_RESTORE,
-        loss="the rows of the file, if there is no backup",
-    ),
+    broken="readers of the newest version fail at this file",
+    repair=_RESTORE,
+    loss="the rows of the file, if there is no backup",
     example="a file of 1,000 zeros, named part-00001.parquet",
 )
-ROW_COUNT_ZERO = AREA.rule(
+ROW_COUNT_ZERO = AREA.info(
     "data.row-count-zero",
-    Severity.INFO,
-    Level.FOOTERS,
     "A live file has no rows.",
     spec="Data Files",
-    fix=Fix(
-        broken="nothing: it costs an opening",
-        repair="compact the table with an engine (OPTIMIZE)",
-        loss="nothing",
-    ),
+    broken="nothing: it costs an opening",
+    repair="compact the table with an engine (OPTIMIZE)",
     example="a Parquet file of 0 rows, added by a writer that had none for a partition",
 )
 

@@ -8,39 +8,29 @@ from typing import NamedTuple
 from deltacli.delta.log.place import Place
 from deltacli.delta.rules.files.data_types import NESTED_LAYOUT, match_of
 from deltacli.delta.rules.files.file_match import is_three_levels
-from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Severity
+from deltacli.delta.rules.framework.base import Area, Finding, Level
 from deltacli.delta.rules.framework.file_views import AllFootersView, FileFaultView, FileSchemaView, FootersView
 from deltacli.delta.schema.file_columns import is_list
 from deltacli.delta.schema.types import ArrayType
 from deltacli.units import plural
 
-AREA = Area("data_files")
+AREA = Area("data_files", Level.FOOTERS)
 
 _REWRITE = "rewrite the file with an engine"
-CODEC_UNSUPPORTED = AREA.rule(
+CODEC_UNSUPPORTED = AREA.warning(
     "data.codec-unsupported",
-    Severity.WARNING,
-    Level.FOOTERS,
     "A data file is compressed with a codec that readers need not know.",
     spec="Table Properties",
-    fix=Fix(
-        broken="readers without the codec fail at the file",
-        repair=_REWRITE,
-        loss="nothing",
-    ),
+    broken="readers without the codec fail at the file",
+    repair=_REWRITE,
     example="a column chunk with the codec BROTLI",
 )
-ENCRYPTED = AREA.rule(
+ENCRYPTED = AREA.warning(
     "data.encrypted",
-    Severity.WARNING,
-    Level.FOOTERS,
     "A data file is encrypted.",
     spec="Format Specification",
-    fix=Fix(
-        broken="readers without the keys fail at the file; nothing more is checked of it",
-        repair="no repair needed, if readers have the keys; else rewrite the file with an engine that has them",
-        loss="nothing",
-    ),
+    broken="readers without the keys fail at the file; nothing more is checked of it",
+    repair="no repair needed, if readers have the keys; else rewrite the file with an engine that has them",
     example="a file that ends with PARE",
 )
 

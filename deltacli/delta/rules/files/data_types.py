@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from deltacli.delta.footers.schema import FileSchema
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.rules.files.file_match import FileMatch, MatchedPart, match_file
-from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Rule, Severity
+from deltacli.delta.rules.framework.base import Area, Finding, Level, Rule, Severity
 from deltacli.delta.rules.framework.file_views import FileFaultView, FileSchemaView
 from deltacli.delta.rules.protocol.iceberg import active
 from deltacli.delta.schema.allowed_widenings import canonical_name, decimal_of
@@ -25,112 +25,77 @@ from deltacli.delta.schema.type_changes import TypeChange, read_type_changes
 from deltacli.delta.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructType, simple_name
 from deltacli.typing import ArrowType
 
-AREA = Area("data_files")
+AREA = Area("data_files", Level.FOOTERS)
 
 _REWRITE = "rewrite the file with an engine"
-TYPE_MISMATCH = AREA.rule(
+TYPE_MISMATCH = AREA.error(
     "data.type-mismatch",
-    Severity.ERROR,
-    Level.FOOTERS,
     "A column of a data file has a type that is not a form of the column's type in the table.",
     spec="Delta Data Type to Parquet Type Mappings",
-    fix=Fix(
-        broken="readers fail at the file, or read wrong values",
-        repair=_REWRITE,
-        loss="nothing, if an engine can read the file",
-    ),
+    broken="readers fail at the file, or read wrong values",
+    repair=_REWRITE,
+    loss="nothing, if an engine can read the file",
     example="a column of BYTE_ARRAY (STRING) in a file, long in the table",
 )
-TYPE_WIDENING_UNRECORDED = AREA.rule(
+TYPE_WIDENING_UNRECORDED = AREA.error(
     "data.type-widening-unrecorded",
-    Severity.ERROR,
-    Level.FOOTERS,
     "A column of a data file has a narrower type than the table, and no recorded type change explains it.",
     spec="Type Widening",
-    fix=Fix(
-        broken="readers that do not expect the narrower type fail at the file, or read wrong values",
-        repair="commit a metaData that records the change in delta.typeChanges, or rewrite the file with an engine",
-        loss="nothing",
-    ),
+    broken="readers that do not expect the narrower type fail at the file, or read wrong values",
+    repair="commit a metaData that records the change in delta.typeChanges, or rewrite the file with an engine",
     example="a column of INT32 in a file, long in the table, without delta.typeChanges",
 )
-DECIMAL_MISMATCH = AREA.rule(
+DECIMAL_MISMATCH = AREA.error(
     "data.decimal-mismatch",
-    Severity.ERROR,
-    Level.FOOTERS,
     "A decimal column of a data file has digits that the table's decimal has no room for.",
     spec="Delta Data Type to Parquet Type Mappings",
-    fix=Fix(
-        broken="readers fail at the file, or read wrong values",
-        repair=_REWRITE,
-        loss="digits that the table's type does not have",
-    ),
+    broken="readers fail at the file, or read wrong values",
+    repair=_REWRITE,
+    loss="digits that the table's type does not have",
     example="DECIMAL(12,4) in a file, decimal(10,2) in the table",
 )
-TIMESTAMP_NOT_UTC = AREA.rule(
+TIMESTAMP_NOT_UTC = AREA.error(
     "data.timestamp-not-utc",
-    Severity.ERROR,
-    Level.FOOTERS,
     "A timestamp column of a data file is not adjusted to UTC, or a timestamp_ntz column is.",
     spec="Primitive Types",
-    fix=Fix(
-        broken="readers take the values for times in another zone, or fail",
-        repair=_REWRITE,
-        loss="nothing, if the zone is known",
-    ),
+    broken="readers take the values for times in another zone, or fail",
+    repair=_REWRITE,
+    loss="nothing, if the zone is known",
     example="TIMESTAMP(isAdjustedToUTC=false) in a file, timestamp in the table",
 )
-TIMESTAMP_UNIT = AREA.rule(
+TIMESTAMP_UNIT = AREA.warning(
     "data.timestamp-unit",
-    Severity.WARNING,
-    Level.FOOTERS,
     "A timestamp column of a data file is not stored in microseconds.",
     spec="Delta Data Type to Parquet Type Mappings",
-    fix=Fix(
-        broken="some readers fail at the file; parts of microseconds are cut off",
-        repair=_REWRITE,
-        loss="parts of microseconds",
-    ),
+    broken="some readers fail at the file; parts of microseconds are cut off",
+    repair=_REWRITE,
+    loss="parts of microseconds",
     example="TIMESTAMP(NANOS) in a file; INT96, where Iceberg compatibility asks for INT64",
 )
-VOID_MATERIALISED = AREA.rule(
+VOID_MATERIALISED = AREA.warning(
     "data.void-materialised",
-    Severity.WARNING,
-    Level.FOOTERS,
     "A column of the type void is stored in a data file.",
     spec="Primitive Types: Void Type",
-    fix=Fix(
-        broken="readers differ: some drop the column, some fail",
-        repair=_REWRITE,
-        loss="the values, which no reader uses",
-    ),
+    broken="readers differ: some drop the column, some fail",
+    repair=_REWRITE,
+    loss="the values, which no reader uses",
     example="a column in a file, void in the table",
 )
-NESTED_LAYOUT = AREA.rule(
+NESTED_LAYOUT = AREA.info(
     "data.nested-layout",
-    Severity.INFO,
-    Level.FOOTERS,
     "A list or a map of a data file has a layout of old writers.",
     spec="Delta Data Type to Parquet Type Mappings",
-    fix=Fix(
-        broken="nothing for readers that know the layout; without its annotation a list or a map is not known as one",
-        repair=_REWRITE,
-        loss="nothing",
-    ),
+    broken="nothing for readers that know the layout; without its annotation a list or a map is not known as one",
+    repair=_REWRITE,
     example="optional group a (LIST) { repeated int64 array; }",
 )
-VARIANT_SHAPE = AREA.rule(
+VARIANT_SHAPE = AREA.error(
     "data.variant-shape",
-    Severity.ERROR,
-    Level.FOOTERS,
     "A variant column of a data file is not a struct of metadata and value, is shredded without the feature, or "
     "contradicts itself.",
     spec="Variant Data Type; Variant Shredding",
-    fix=Fix(
-        broken="readers fail at the file, or lose what is shredded; nothing, if only the property is off",
-        repair=_REWRITE,
-        loss="nothing",
-    ),
+    broken="readers fail at the file, or lose what is shredded; nothing, if only the property is off",
+    repair=_REWRITE,
     example="a variant column with the fields metadata, value and typed_value, without variantShredding",
 )
 

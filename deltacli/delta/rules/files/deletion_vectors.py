@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from deltacli.arrow import compute as pc
-from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Severity
+from deltacli.delta.rules.framework.base import Area, Finding
 from deltacli.delta.rules.framework.view_stats import stats_of
 from deltacli.delta.rules.framework.views import CommitView, FilesView
 from deltacli.delta.vectors.descriptor import fault_of, unique_id
@@ -20,144 +20,102 @@ _STORAGE = "Deletion Vector File Storage Format"
 _VECTORS = "Deletion Vectors"
 _REWRITE = "rewrite the file without its vector, or restore an older version"
 _RECOMMIT = "commit the same add again with a correct descriptor, and remove the old one"
-BAD_DESCRIPTOR = AREA.rule(
+BAD_DESCRIPTOR = AREA.error(
     "dv.bad-descriptor",
-    Severity.ERROR,
-    Level.LOG,
     "A deletion vector descriptor lacks a field, has a negative number, or has an unknown storage type.",
     spec=_SCHEMA,
-    fix=Fix(
-        broken="no reader finds the vector, so the file cannot be read",
-        repair=_REWRITE,
-        loss="the deletions of the vector",
-    ),
+    broken="no reader finds the vector, so the file cannot be read",
+    repair=_REWRITE,
+    loss="the deletions of the vector",
     example='"deletionVector":{"storageType":"x","pathOrInlineDv":"…","sizeInBytes":34,"cardinality":1}',
 )
-BAD_Z85 = AREA.rule(
+BAD_Z85 = AREA.error(
     "dv.bad-z85",
-    Severity.ERROR,
-    Level.LOG,
     "The z85 text of a deletion vector descriptor cannot be decoded.",
     spec=_SCHEMA,
-    fix=Fix(
-        broken="no reader finds the vector, so the file cannot be read",
-        repair=_REWRITE,
-        loss="the deletions of the vector",
-    ),
+    broken="no reader finds the vector, so the file cannot be read",
+    repair=_REWRITE,
+    loss="the deletions of the vector",
     example='"deletionVector":{"storageType":"u","pathOrInlineDv":"tooshort",…}',
 )
-INLINE_WITH_OFFSET = AREA.rule(
+INLINE_WITH_OFFSET = AREA.error(
     "dv.inline-with-offset",
-    Severity.ERROR,
-    Level.LOG,
     "An inline deletion vector has an offset.",
     spec=_SCHEMA,
-    fix=Fix(broken="some readers refuse the descriptor", repair=_RECOMMIT, loss="nothing"),
+    broken="some readers refuse the descriptor",
+    repair=_RECOMMIT,
     example='"deletionVector":{"storageType":"i","offset":1,…}',
 )
-ABSOLUTE_NOT_ABSOLUTE = AREA.rule(
+ABSOLUTE_NOT_ABSOLUTE = AREA.error(
     "dv.absolute-not-absolute",
-    Severity.ERROR,
-    Level.LOG,
     "A deletion vector of storage type p has a path that is not absolute.",
     spec=_SCHEMA,
-    fix=Fix(broken="readers look for the file in different places", repair=_RECOMMIT, loss="nothing"),
+    broken="readers look for the file in different places",
+    repair=_RECOMMIT,
     example='"deletionVector":{"storageType":"p","pathOrInlineDv":"dv/deletion_vector_1.bin",…}',
 )
-OFFSET_ZERO = AREA.rule(
+OFFSET_ZERO = AREA.warning(
     "dv.offset-zero-vs-null",
-    Severity.WARNING,
-    Level.LOG,
     "A deletion vector in a file has offset 0 or no offset, but the first byte of such a file is its version.",
     spec=_STORAGE,
-    fix=Fix(
-        broken="readers start at different bytes, and offsets 0 and null give one vector two ids",
-        repair=_RECOMMIT,
-        loss="nothing",
-    ),
+    broken="readers start at different bytes, and offsets 0 and null give one vector two ids",
+    repair=_RECOMMIT,
     example='"deletionVector":{"storageType":"u","offset":0,…}',
 )
-EMPTY = AREA.rule(
+EMPTY = AREA.warning(
     "dv.empty",
-    Severity.WARNING,
-    Level.LOG,
     "A deletion vector deletes no row.",
     spec=_VECTORS,
-    fix=Fix(
-        broken="nothing, but readers open a file without need",
-        repair="commit the add without the vector",
-        loss="nothing",
-    ),
+    broken="nothing, but readers open a file without need",
+    repair="commit the add without the vector",
     example='"deletionVector":{…,"cardinality":0}',
 )
-NUM_RECORDS_MISSING = AREA.rule(
+NUM_RECORDS_MISSING = AREA.error(
     "dv.num-records-missing",
-    Severity.ERROR,
-    Level.LOG,
     "The statistics of a file with a deletion vector have no numRecords.",
     spec="Writer Requirements for Deletion Vectors",
-    fix=Fix(
-        broken="the remaining rows cannot be counted",
-        repair="commit the same add again with numRecords from the file's footer",
-        loss="nothing",
-    ),
+    broken="the remaining rows cannot be counted",
+    repair="commit the same add again with numRecords from the file's footer",
     example='{"add":{…,"deletionVector":{…}}} without stats',
 )
-FEATURE_MISSING = AREA.rule(
+FEATURE_MISSING = AREA.error(
     "dv.feature-missing",
-    Severity.ERROR,
-    Level.LOG,
     "A file has a deletion vector, but the protocol does not support them.",
     spec=_VECTORS,
-    fix=Fix(
-        broken="readers that trust the protocol show the deleted rows again",
-        repair="commit a protocol that supports deletionVectors",
-        loss="nothing",
-    ),
+    broken="readers that trust the protocol show the deleted rows again",
+    repair="commit a protocol that supports deletionVectors",
     example='"deletionVector":{…} under {"protocol":{"minReaderVersion":1,"minWriterVersion":2}}',
 )
-WRITTEN_WHILE_DISABLED = AREA.rule(
+WRITTEN_WHILE_DISABLED = AREA.warning(
     "dv.written-while-disabled",
-    Severity.WARNING,
-    Level.LOG,
     "A commit writes a new deletion vector while delta.enableDeletionVectors is not true.",
     spec="Writer Requirements for Deletion Vectors",
-    fix=Fix(broken="nothing: readers apply the vector", repair="no repair needed", loss="nothing"),
+    broken="nothing: readers apply the vector",
+    repair="no repair needed",
     example='a new "deletionVector":{…} in a table without delta.enableDeletionVectors',
 )
-ICEBERG_CONFLICT = AREA.rule(
+ICEBERG_CONFLICT = AREA.error(
     "dv.iceberg-conflict",
-    Severity.ERROR,
-    Level.LOG,
     "A file has a deletion vector while icebergCompatV1 or V2 is on.",
     spec="Writer Requirements for IcebergCompatV1 and V2",
-    fix=Fix(
-        broken="Iceberg readers show the deleted rows",
-        repair="rewrite the files that have vectors (REORG … APPLY (PURGE))",
-        loss="nothing",
-    ),
+    broken="Iceberg readers show the deleted rows",
+    repair="rewrite the files that have vectors (REORG … APPLY (PURGE))",
     example='"deletionVector":{…} under delta.enableIcebergCompatV2=true',
 )
-ALL_ROWS = AREA.rule(
+ALL_ROWS = AREA.info(
     "dv.all-rows",
-    Severity.INFO,
-    Level.LOG,
     "A deletion vector deletes every row of its file.",
     spec=_VECTORS,
-    fix=Fix(
-        broken="nothing, but readers open a file that has no rows left",
-        repair="commit a remove of the file",
-        loss="nothing",
-    ),
+    broken="nothing, but readers open a file that has no rows left",
+    repair="commit a remove of the file",
     example='"deletionVector":{…,"cardinality":10},"stats":"{\\"numRecords\\":10}"',
 )
-HIDDEN_PREFIX = AREA.rule(
+HIDDEN_PREFIX = AREA.info(
     "dv.random-prefix-dir",
-    Severity.INFO,
-    Level.LOG,
     "The directory of a deletion vector has a hidden name.",
     spec=_SCHEMA,
-    fix=Fix(broken="tools that skip hidden names miss the vector", repair=_RECOMMIT, loss="nothing"),
+    broken="tools that skip hidden names miss the vector",
+    repair=_RECOMMIT,
     example='"deletionVector":{"storageType":"u","pathOrInlineDv":"_ab^-aqEH.-t@S}K{vb[*k^",…}',
 )
 

@@ -14,7 +14,7 @@ from deltacli.delta.log.place import Place
 from deltacli.delta.paths.locate_paths import are_absolute, is_hidden, locate, locate_all, text_of
 from deltacli.delta.paths.path_decoding import decode
 from deltacli.delta.protocol.retention import deleted_file_retention_ms
-from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Severity
+from deltacli.delta.rules.framework.base import Area, Finding, Level
 from deltacli.delta.rules.framework.stored_files import newest_removals, place_of
 from deltacli.delta.rules.framework.views import StateView, StorageView
 from deltacli.delta.rules.log.log_times import is_copied
@@ -25,137 +25,96 @@ from deltacli.units import format_size, format_timestamp, plural
 if TYPE_CHECKING:
     import pyarrow
 
-AREA = Area("storage")
+AREA = Area("storage", Level.STORAGE)
 
-FILE_MISSING = AREA.rule(
+FILE_MISSING = AREA.error(
     "data.file-missing",
-    Severity.ERROR,
-    Level.STORAGE,
     "A live file is missing.",
     spec="Add File and Remove File",
-    fix=Fix(
-        broken="readers of the newest version fail, or lose the rows of the file",
-        repair="restore the object from a backup or an older version of it; else commit a remove of the file",
-        loss="the rows of the file, if there is no backup",
-    ),
+    broken="readers of the newest version fail, or lose the rows of the file",
+    repair="restore the object from a backup or an older version of it; else commit a remove of the file",
+    loss="the rows of the file, if there is no backup",
     example="an add of part-00001.parquet, and no part-00001.parquet",
 )
-FILE_MISSING_TOMBSTONED = AREA.rule(
+FILE_MISSING_TOMBSTONED = AREA.info(
     "data.file-missing-tombstoned",
-    Severity.INFO,
-    Level.STORAGE,
     "A removed file is gone although its retention is not over.",
     spec="Overview; Add File and Remove File",
-    fix=Fix(
-        broken="versions that still had the file cannot be read; running readers of them fail",
-        repair="none, unless a backup has the file",
-        loss="time travel to these versions",
-    ),
+    broken="versions that still had the file cannot be read; running readers of them fail",
+    repair="none, unless a backup has the file",
+    loss="time travel to these versions",
     example="a remove of yesterday, a retention of 7 days, and no such file",
 )
-SIZE_MISMATCH = AREA.rule(
+SIZE_MISMATCH = AREA.error(
     "data.size-mismatch",
-    Severity.ERROR,
-    Level.STORAGE,
     "The size of a live file differs from the size in its add.",
     spec="Add File and Remove File",
-    fix=Fix(
-        broken="the file was overwritten or cut off; readers look for its footer in the wrong place",
-        repair="restore the object; if the file is right, commit the same add with its true size",
-        loss="the rows of the file, if it was cut off",
-    ),
+    broken="the file was overwritten or cut off; readers look for its footer in the wrong place",
+    repair="restore the object; if the file is right, commit the same add with its true size",
+    loss="the rows of the file, if it was cut off",
     example='{"add":{"path":"part-00001.parquet","size":1001,…}} and a file of 1000 bytes',
 )
-MODIFIED_AFTER_ADD = AREA.rule(
+MODIFIED_AFTER_ADD = AREA.warning(
     "data.modified-after-add",
-    Severity.WARNING,
-    Level.STORAGE,
     "A live file was modified after the commit that added it.",
     spec="Data Files",
-    fix=Fix(
-        broken="data files are never overwritten: statistics may be wrong, and readers may have seen two contents",
-        repair="restore the older version of the object",
-        loss="the rows of one of the two contents",
-    ),
+    broken="data files are never overwritten: statistics may be wrong, and readers may have seen two contents",
+    repair="restore the older version of the object",
+    loss="the rows of one of the two contents",
     example="a file of 12:00, added by a commit of 11:00",
 )
-ORPHAN = AREA.rule(
+ORPHAN = AREA.info(
     "data.orphan",
-    Severity.INFO,
-    Level.STORAGE,
     "A file that the log does not name is older than the retention of removed files.",
     spec="Overview",
-    fix=Fix(
-        broken="nothing: it takes space; a writer failed before its commit, or the log that named it was cleaned up",
-        repair="vacuum",
-        loss="nothing from the table",
-    ),
+    broken="nothing: it takes space; a writer failed before its commit, or the log that named it was cleaned up",
+    repair="vacuum",
+    loss="nothing from the table",
     example="part-00009.parquet of last month, named by no commit",
 )
-ORPHAN_YOUNG = AREA.rule(
+ORPHAN_YOUNG = AREA.info(
     "data.orphan-young",
-    Severity.INFO,
-    Level.STORAGE,
     "A file that the log does not name is younger than the retention of removed files.",
     spec="Overview",
-    fix=Fix(
-        broken="nothing: a writer may be about to commit it",
-        repair="no repair needed; a later vacuum deletes it if it is not committed",
-        loss="nothing from the table",
-    ),
+    broken="nothing: a writer may be about to commit it",
+    repair="no repair needed; a later vacuum deletes it if it is not committed",
+    loss="nothing from the table",
     example="part-00009.parquet of today, named by no commit",
 )
-EXPIRED_TOMBSTONE_PRESENT = AREA.rule(
+EXPIRED_TOMBSTONE_PRESENT = AREA.info(
     "data.expired-tombstone-present",
-    Severity.INFO,
-    Level.STORAGE,
     "A removed file still exists although its retention has ended.",
     spec="Overview; Add File and Remove File",
-    fix=Fix(
-        broken="nothing: it takes space",
-        repair="vacuum",
-        loss="time travel to versions that still had the file",
-    ),
+    broken="nothing: it takes space",
+    repair="vacuum",
+    loss="time travel to versions that still had the file",
     example="a remove of last month, a retention of 7 days, and the file",
 )
-SMALL_FILES = AREA.rule(
+SMALL_FILES = AREA.info(
     "data.small-files",
-    Severity.INFO,
-    Level.STORAGE,
     "Most of the live files, and at least a hundred, have less than 16 MiB.",
     spec="Delta-Spark: OPTIMIZE",
-    fix=Fix(
-        broken="nothing: reading needs a request and a file open for each file",
-        repair="compact the table with an engine (OPTIMIZE), or partition it less finely",
-        loss="nothing",
-    ),
+    broken="nothing: reading needs a request and a file open for each file",
+    repair="compact the table with an engine (OPTIMIZE), or partition it less finely",
     example="5,000 files of 20 KiB",
 )
-UNREACHABLE = AREA.rule(
+UNREACHABLE = AREA.warning(
     "data.unreachable",
-    Severity.WARNING,
-    Level.STORAGE,
     "Live files are on a store that was not checked.",
     spec="Add File and Remove File",
-    fix=Fix(
-        broken="nothing known: whether these files exist was not checked",
-        repair="check them from a machine that can reach that store",
-        loss="nothing",
-    ),
+    broken="nothing known: whether these files exist was not checked",
+    repair="check them from a machine that can reach that store",
     example='{"add":{"path":"s3://other-bucket/part-00001.parquet",…}}',
 )
-SHARED_FILE = AREA.rule(
+SHARED_FILE = AREA.warning(
     "data.shared-file",
-    Severity.WARNING,
-    Level.LOG,
     "Live files are outside the table's directory, as in a shallow clone.",
     spec="Delta-Spark: shallow clones",
-    fix=Fix(
-        broken="the table they belong to does not know about this one, so its vacuum may delete them",
-        repair="copy the rows (a deep clone); until then vacuum the other table with a long retention",
-        loss="the rows of these files, after a vacuum of the other table",
-    ),
+    broken="the table they belong to does not know about this one, so its vacuum may delete them",
+    repair="copy the rows (a deep clone); until then vacuum the other table with a long retention",
+    loss="the rows of these files, after a vacuum of the other table",
     example='{"add":{"path":"file:///lake/source/part-00001.parquet",…}}',
+    level=Level.LOG,
 )
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from deltacli.delta.rules.files.vector_files import FILE_MISSING
-from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Severity
+from deltacli.delta.rules.framework.base import Area, Finding, Level, Severity
 from deltacli.delta.rules.framework.file_views import VectorsView
 from deltacli.delta.stats.record_counts import num_records_column
 from deltacli.delta.vectors.roaring import NATIVE, PORTABLE
 from deltacli.units import plural
 
-AREA = Area("deletion_vectors")
+AREA = Area("deletion_vectors", Level.FOOTERS)
 
 _SCHEMA = "Deletion Vector Descriptor Schema"
 _STORAGE = "Deletion Vector File Storage Format"
@@ -22,81 +22,76 @@ _UNREADABLE = "the file cannot be read, or its deleted rows come back"
 _RESTORE = "restore the file of the vector from a backup, or restore the previous version of the table"
 _DELETIONS = "the deletions"
 _RECOMMIT = "commit the same add again with a correct descriptor, and remove the old one"
-FILE_TOO_SHORT = AREA.rule(
+FILE_TOO_SHORT = AREA.error(
     "dv.file-too-short",
-    Severity.ERROR,
-    Level.FOOTERS,
     "The file of a deletion vector ends before the vector does.",
     spec=_STORAGE,
-    fix=Fix(broken=_UNREADABLE, repair=_RESTORE, loss=_DELETIONS),
+    broken=_UNREADABLE,
+    repair=_RESTORE,
+    loss=_DELETIONS,
     example='"offset":1,"sizeInBytes":40 and a file of 30 bytes',
 )
-FILE_VERSION = AREA.rule(
+FILE_VERSION = AREA.error(
     "dv.file-version",
-    Severity.ERROR,
-    Level.FOOTERS,
     "A file of deletion vectors does not begin with version 1.",
     spec=_STORAGE,
-    fix=Fix(broken=_UNREADABLE, repair=_RESTORE, loss=_DELETIONS),
+    broken=_UNREADABLE,
+    repair=_RESTORE,
+    loss=_DELETIONS,
     example="a deletion_vector_….bin whose first byte is 2",
 )
-SIZE_MISMATCH = AREA.rule(
+SIZE_MISMATCH = AREA.error(
     "dv.size-mismatch",
-    Severity.ERROR,
-    Level.FOOTERS,
     "The size of a deletion vector, in its file or in its text, differs from its descriptor.",
     spec=_STORAGE,
-    fix=Fix(broken=_UNREADABLE, repair=_RESTORE, loss=_DELETIONS),
+    broken=_UNREADABLE,
+    repair=_RESTORE,
+    loss=_DELETIONS,
     example='"sizeInBytes":40 and the size 34 before the vector in the file',
 )
-CRC_MISMATCH = AREA.rule(
+CRC_MISMATCH = AREA.error(
     "dv.crc-mismatch",
-    Severity.ERROR,
-    Level.FOOTERS,
     "The checksum of a deletion vector does not match its bytes.",
     spec=_STORAGE,
-    fix=Fix(broken=_UNREADABLE, repair=_RESTORE, loss=_DELETIONS),
+    broken=_UNREADABLE,
+    repair=_RESTORE,
+    loss=_DELETIONS,
     example="a vector with one bit flipped",
 )
-MAGIC = AREA.rule(
+MAGIC = AREA.error(
     "dv.magic",
-    Severity.ERROR,
-    Level.FOOTERS,
     "A deletion vector does not begin with the number 1681511377. The number 1681511376, which Delta-Spark reads, is a "
     "warning.",
     spec=_FORMAT,
-    fix=Fix(broken=_UNREADABLE, repair=_REWRITE, loss=_DELETIONS),
+    broken=_UNREADABLE,
+    repair=_REWRITE,
+    loss=_DELETIONS,
     example="a vector whose first four bytes are zero",
 )
-BITMAP_CORRUPT = AREA.rule(
+BITMAP_CORRUPT = AREA.error(
     "dv.bitmap-corrupt",
-    Severity.ERROR,
-    Level.FOOTERS,
     "A deletion vector is not a Roaring bitmap of 63-bit row numbers in ascending order.",
     spec=_FORMAT,
-    fix=Fix(broken=_UNREADABLE, repair=_REWRITE, loss=_DELETIONS),
+    broken=_UNREADABLE,
+    repair=_REWRITE,
+    loss=_DELETIONS,
     example="a vector of two bitmaps, the second of which has the lower key",
 )
-CARDINALITY_MISMATCH = AREA.rule(
+CARDINALITY_MISMATCH = AREA.error(
     "dv.cardinality-mismatch",
-    Severity.ERROR,
-    Level.FOOTERS,
     "The number of rows that a deletion vector deletes differs from its descriptor.",
     spec=_SCHEMA,
-    fix=Fix(broken="readers refuse the file, or count its rows wrongly", repair=_RECOMMIT, loss="nothing"),
+    broken="readers refuse the file, or count its rows wrongly",
+    repair=_RECOMMIT,
     example='"cardinality":6 and a vector of five rows',
 )
-ROW_OUT_OF_RANGE = AREA.rule(
+ROW_OUT_OF_RANGE = AREA.error(
     "dv.row-out-of-range",
-    Severity.ERROR,
-    Level.FOOTERS,
     "A deletion vector deletes a row that is not in its file.",
     spec=_VECTORS,
-    fix=Fix(
-        broken="the vector may belong to another file, so the wrong rows may be deleted and deleted rows may reappear",
-        repair=_REWRITE,
-        loss=_DELETIONS,
-    ),
+    broken="the vector may belong to another file, so the wrong rows may be deleted and deleted rows may reappear",
+    repair=_REWRITE,
+    loss=_DELETIONS,
     example="a vector with row 12, of a file of ten rows",
 )
 

@@ -9,48 +9,39 @@ from typing import Any
 from deltacli.arrow import compute as pc
 from deltacli.delta.log.place import Place
 from deltacli.delta.paths.path_decoding import canonical, decode
-from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Severity
+from deltacli.delta.rules.framework.base import Area, Finding, Level
 from deltacli.delta.rules.framework.stored_files import place_of
 from deltacli.delta.rules.framework.views import StorageView
 from deltacli.delta.vectors.z85 import vector_file
 from deltacli.units import format_size
 
-AREA = Area("deletion_vectors")
+AREA = Area("deletion_vectors", Level.STORAGE)
 
 _VECTORS = "Deletion Vectors"
-ABSOLUTE_IN_ROOT = AREA.rule(
+ABSOLUTE_IN_ROOT = AREA.warning(
     "dv.absolute-in-root",
-    Severity.WARNING,
-    Level.LOG,
     "An absolute path of a deletion vector points into the table. The vacuum of Delta-Spark does not protect it.",
     spec="Delta-Spark: VacuumCommand",
-    fix=Fix(
-        broken="a vacuum may delete the vector, and moving the table breaks the path",
-        repair="commit the same add again with storage type u, and remove the old one",
-        loss="nothing",
-    ),
+    broken="a vacuum may delete the vector, and moving the table breaks the path",
+    repair="commit the same add again with storage type u, and remove the old one",
     example='"deletionVector":{"storageType":"p","pathOrInlineDv":"s3://bucket/table/deletion_vector_1.bin",…}',
+    level=Level.LOG,
 )
-FILE_MISSING = AREA.rule(
+FILE_MISSING = AREA.error(
     "dv.file-missing",
-    Severity.ERROR,
-    Level.STORAGE,
     "The file of a deletion vector does not exist.",
     spec=_VECTORS,
-    fix=Fix(
-        broken="the data file cannot be read, or its deleted rows come back",
-        repair="restore the file from a backup; or commit the add without the vector",
-        loss="the deletions",
-    ),
+    broken="the data file cannot be read, or its deleted rows come back",
+    repair="restore the file from a backup; or commit the add without the vector",
+    loss="the deletions",
     example='"deletionVector":{"storageType":"u",…} and no deletion_vector_….bin',
 )
-ORPHAN = AREA.rule(
+ORPHAN = AREA.info(
     "dv.orphan",
-    Severity.INFO,
-    Level.STORAGE,
     "A file of deletion vectors is not named by any file of the log.",
     spec="Deletion Vector Files",
-    fix=Fix(broken="nothing, but it takes space", repair="vacuum", loss="nothing"),
+    broken="nothing, but it takes space",
+    repair="vacuum",
     example="deletion_vector_61d16c75-6994-46b7-a15b-8b538852e50e.bin, which no action names",
 )
 

@@ -42,7 +42,7 @@ class Fix(NamedTuple):
 
     broken: str
     repair: str
-    loss: str
+    loss: str = "nothing"
 
     def as_json(self) -> dict[str, str]:
         """Return the fix as in documents, where the repair has its former name, `mend`, too."""
@@ -116,24 +116,63 @@ class Check(NamedTuple):
 class Area:
     """The rules of one area and the checks that report them."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, level: Level = Level.LOG, *, spec: str = "") -> None:
+        """`level` and `spec` are those of each rule that names none."""
         self.name = name
+        self.level = level
+        self.spec = spec
         self.rules: list[Rule] = []
         self.checks: list[Check] = []
 
-    def rule(
+    def error(
         self,
         rule_id: str,
-        severity: Severity,
-        level: Level,
         checks: str,
+        broken: str,
+        repair: str,
+        loss: str = "nothing",
         *,
-        spec: str,
-        fix: Fix,
         example: str,
+        spec: str = "",
+        level: Level | None = None,
     ) -> Rule:
-        """Add a row to the catalogue and return it."""
-        made = Rule(rule_id, severity, level, checks, spec, fix, example)
+        """Add an error and return it."""
+        return self._add(Severity.ERROR, rule_id, checks, Fix(broken, repair, loss), example, spec, level)
+
+    def warning(
+        self,
+        rule_id: str,
+        checks: str,
+        broken: str,
+        repair: str,
+        loss: str = "nothing",
+        *,
+        example: str,
+        spec: str = "",
+        level: Level | None = None,
+    ) -> Rule:
+        """Add a warning and return it."""
+        return self._add(Severity.WARNING, rule_id, checks, Fix(broken, repair, loss), example, spec, level)
+
+    def info(
+        self,
+        rule_id: str,
+        checks: str,
+        broken: str,
+        repair: str,
+        loss: str = "nothing",
+        *,
+        example: str,
+        spec: str = "",
+        level: Level | None = None,
+    ) -> Rule:
+        """Add an observation and return it."""
+        return self._add(Severity.INFO, rule_id, checks, Fix(broken, repair, loss), example, spec, level)
+
+    def _add(
+        self, severity: Severity, rule_id: str, checks: str, fix: Fix, example: str, spec: str, level: Level | None
+    ) -> Rule:
+        made = Rule(rule_id, severity, level or self.level, checks, spec or self.spec, fix, example)
         self.rules.append(made)
         return made
 

@@ -13,7 +13,7 @@ from itertools import pairwise
 from deltacli.arrow import compute as pc
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.paths.path_decoding import canonical
-from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Rule, Severity
+from deltacli.delta.rules.framework.base import Area, Finding, Rule
 from deltacli.delta.rules.framework.views import ChecksumView, ExpectedState
 from deltacli.delta.vectors.descriptor import fault_of, unique_id
 from deltacli.typing import ArrowArray, JsonObject
@@ -25,88 +25,58 @@ DELETE = "delete the checksum; the next commit writes a new one"
 DELETED_RECORDS = (0, 1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000, 2_147_483_647)
 """The first number of each bin of the histogram of deleted records. Spec: Deleted Record Counts Histogram Schema."""
 
-NUM_FILES = AREA.rule(
+NUM_FILES = AREA.error(
     "crc.num-files",
-    Severity.ERROR,
-    Level.LOG,
     "`numFiles` of a version checksum differs from the number of live files.",
     spec="State Validation",
-    fix=Fix(
-        broken="the checksum is wrong, or the log was changed later; engines that compare refuse the table",
-        repair="check that no commit was changed, then delete the checksum",
-        loss="nothing",
-    ),
+    broken="the checksum is wrong, or the log was changed later; engines that compare refuse the table",
+    repair="check that no commit was changed, then delete the checksum",
     example='"numFiles":4 where 3 files are live',
 )
 
-TABLE_SIZE = AREA.rule(
+TABLE_SIZE = AREA.error(
     "crc.table-size",
-    Severity.ERROR,
-    Level.LOG,
     "`tableSizeBytes` of a version checksum differs from the total size of the live files.",
     spec="State Validation",
-    fix=Fix(
-        broken="the checksum is wrong, or the log was changed later; engines that compare refuse the table",
-        repair="check that no commit was changed, then delete the checksum",
-        loss="nothing",
-    ),
+    broken="the checksum is wrong, or the log was changed later; engines that compare refuse the table",
+    repair="check that no commit was changed, then delete the checksum",
     example='"tableSizeBytes":4096 where the live files sum up to 3072 bytes',
 )
 
-HISTOGRAM = AREA.rule(
+HISTOGRAM = AREA.warning(
     "crc.histogram",
-    Severity.WARNING,
-    Level.LOG,
     "The histogram of file sizes of a version checksum is malformed, or does not match the live files.",
     spec="File Size Histogram Schema",
-    fix=Fix(
-        broken="engines that plan by the histogram plan wrongly; some refuse a malformed one",
-        repair=DELETE,
-        loss="nothing",
-    ),
+    broken="engines that plan by the histogram plan wrongly; some refuse a malformed one",
+    repair=DELETE,
     example='"fileSizeHistogram":{"sortedBinBoundaries":[0,1024],"fileCounts":[3],"totalBytes":[2048]}',
 )
 
-DELETED_HISTOGRAM = AREA.rule(
+DELETED_HISTOGRAM = AREA.warning(
     "crc.deleted-histogram",
-    Severity.WARNING,
-    Level.LOG,
     "The histogram of deleted records of a version checksum lacks bins, or does not match the live files.",
     spec="Deleted Record Counts Histogram Schema",
-    fix=Fix(
-        broken="engines that plan by the histogram plan wrongly; some refuse a malformed one",
-        repair=DELETE,
-        loss="nothing",
-    ),
+    broken="engines that plan by the histogram plan wrongly; some refuse a malformed one",
+    repair=DELETE,
     example='"deletedRecordCountsHistogramOpt":{"deletedRecordCounts":[3,0,0]}',
 )
 
-ALL_FILES = AREA.rule(
+ALL_FILES = AREA.error(
     "crc.all-files",
-    Severity.ERROR,
-    Level.LOG,
     "`allFiles` of a version checksum differs from the live files.",
     spec="State Validation",
-    fix=Fix(
-        broken="engines that take the files from the checksum read different rows",
-        repair="delete the checksum at once",
-        loss="nothing",
-    ),
+    broken="engines that take the files from the checksum read different rows",
+    repair="delete the checksum at once",
     example='"allFiles":[] where 3 files are live',
 )
 
-DV_COUNTS = AREA.rule(
+DV_COUNTS = AREA.warning(
     "crc.dv-counts",
-    Severity.WARNING,
-    Level.LOG,
     "`numDeletedRecordsOpt` or `numDeletionVectorsOpt` of a version checksum differs from the totals of the live "
     "files.",
     spec="State Validation",
-    fix=Fix(
-        broken="engines that count rows by the checksum count wrongly",
-        repair=DELETE,
-        loss="nothing",
-    ),
+    broken="engines that count rows by the checksum count wrongly",
+    repair=DELETE,
     example='"numDeletionVectorsOpt":0 where one live file has a deletion vector',
 )
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from deltacli.delta.log.log_path import LogFileKind
 from deltacli.delta.log.state import read_metadata, read_protocol
 from deltacli.delta.protocol.retention import TRANSACTION_RETENTION
-from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Severity
+from deltacli.delta.rules.framework.base import Area, Finding
 from deltacli.delta.rules.framework.views import ChecksumView, ListingView
 from deltacli.delta.rules.log.checksum_files import DELETE, comparable, differences, differs, read_checksum, rows_of
 from deltacli.delta.rules.log.configuration_differences import metadata_differences, protocol_differences
@@ -21,145 +21,93 @@ AREA = Area("checksums")
 
 _NUMBERS = ("tableSizeBytes", "numFiles", "numMetadata", "numProtocol")
 
-BAD_JSON = AREA.rule(
+BAD_JSON = AREA.warning(
     "crc.bad-json",
-    Severity.WARNING,
-    Level.LOG,
     "A version checksum is not a single JSON object.",
     spec="Version Checksum File Schema",
-    fix=Fix(
-        broken="engines that read it ignore it or fail on it",
-        repair=DELETE,
-        loss="nothing",
-    ),
+    broken="engines that read it ignore it or fail on it",
+    repair=DELETE,
     example='00000000000000000004.crc holds {"tableSizeBytes":20',
 )
 
-MISSING_REQUIRED = AREA.rule(
+MISSING_REQUIRED = AREA.warning(
     "crc.missing-required",
-    Severity.WARNING,
-    Level.LOG,
     "A version checksum lacks a required field, or has a field of the wrong type.",
     spec="Version Checksum File Schema",
-    fix=Fix(
-        broken="engines that need the field ignore the checksum or fail on it",
-        repair=DELETE,
-        loss="nothing",
-    ),
+    broken="engines that need the field ignore the checksum or fail on it",
+    repair=DELETE,
     example='{"tableSizeBytes":2048,"numFiles":3} without protocol and metadata',
 )
 
-METADATA_DIFFERS = AREA.rule(
+METADATA_DIFFERS = AREA.error(
     "crc.metadata-differs",
-    Severity.ERROR,
-    Level.LOG,
     "The metadata of a version checksum differs from the commits.",
     spec="State Validation",
-    fix=Fix(
-        broken="engines that take the metadata from the checksum read and write with a wrong schema or properties",
-        repair="delete the checksum at once",
-        loss="nothing",
-    ),
+    broken="engines that take the metadata from the checksum read and write with a wrong schema or properties",
+    repair="delete the checksum at once",
     example='"metadata":{"partitionColumns":["q"],…} where the commits say ["p"]',
 )
 
-PROTOCOL_DIFFERS = AREA.rule(
+PROTOCOL_DIFFERS = AREA.error(
     "crc.protocol-differs",
-    Severity.ERROR,
-    Level.LOG,
     "The protocol of a version checksum differs from the commits.",
     spec="State Validation",
-    fix=Fix(
-        broken="engines that take the protocol from the checksum miss features, and read or write wrongly",
-        repair="delete the checksum at once",
-        loss="nothing",
-    ),
+    broken="engines that take the protocol from the checksum miss features, and read or write wrongly",
+    repair="delete the checksum at once",
     example='"protocol":{"minReaderVersion":1,…} where the commits say 3',
 )
 
-COUNTS_NOT_ONE = AREA.rule(
+COUNTS_NOT_ONE = AREA.error(
     "crc.counts-not-one",
-    Severity.ERROR,
-    Level.LOG,
     "`numMetadata` or `numProtocol` of a version checksum is not 1.",
     spec="Version Checksum File Schema",
-    fix=Fix(
-        broken="engines that verify checksums refuse the table or ignore the checksum",
-        repair=DELETE,
-        loss="nothing",
-    ),
+    broken="engines that verify checksums refuse the table or ignore the checksum",
+    repair=DELETE,
     example='"numProtocol":2',
 )
 
-COMMIT_TIME = AREA.rule(
+COMMIT_TIME = AREA.warning(
     "crc.ict",
-    Severity.WARNING,
-    Level.LOG,
     "`inCommitTimestampOpt` of a version checksum differs from the in-commit timestamp of its commit.",
     spec="Version Checksum File Schema",
-    fix=Fix(
-        broken="engines that take the time of the version from the checksum time travel to the wrong version",
-        repair=DELETE,
-        loss="nothing",
-    ),
+    broken="engines that take the time of the version from the checksum time travel to the wrong version",
+    repair=DELETE,
     example='"inCommitTimestampOpt":1768003200000 where the commit has 1768003200001',
 )
 
-TRANSACTIONS = AREA.rule(
+TRANSACTIONS = AREA.warning(
     "crc.txns",
-    Severity.WARNING,
-    Level.LOG,
     "`setTransactions` of a version checksum differs from the transaction identifiers of the commits.",
     spec="Version Checksum File Schema",
-    fix=Fix(
-        broken="a stream that reads its progress from the checksum writes batches twice or skips some",
-        repair=DELETE,
-        loss="nothing",
-    ),
+    broken="a stream that reads its progress from the checksum writes batches twice or skips some",
+    repair=DELETE,
     example='"setTransactions":[{"appId":"stream-1","version":41}] where the commits say 42',
 )
 
-DOMAINS = AREA.rule(
+DOMAINS = AREA.warning(
     "crc.domains",
-    Severity.WARNING,
-    Level.LOG,
     "`domainMetadata` of a version checksum differs from the live domains of the commits.",
     spec="Version Checksum File Schema",
-    fix=Fix(
-        broken="engines that take domains from the checksum assign row ids twice or lose clustering",
-        repair=DELETE,
-        loss="nothing",
-    ),
+    broken="engines that take domains from the checksum assign row ids twice or lose clustering",
+    repair=DELETE,
     example='"domainMetadata":[] where the commits have the domain delta.rowTracking',
 )
 
-WITHOUT_COMMIT = AREA.rule(
+WITHOUT_COMMIT = AREA.warning(
     "crc.without-commit",
-    Severity.WARNING,
-    Level.LOG,
     "A version checksum has no commit.",
     spec="Version Checksum File: Writer Requirements",
-    fix=Fix(
-        broken=(
-            "nothing if the commit was cleaned up; above the newest commit it describes a version that does not exist"
-        ),
-        repair="delete the checksum",
-        loss="nothing",
-    ),
+    broken="nothing if the commit was cleaned up; above the newest commit it describes a version that does not exist",
+    repair="delete the checksum",
     example="00000000000000000007.crc where the newest commit is 6",
 )
 
-MISSING = AREA.rule(
+MISSING = AREA.info(
     "crc.missing",
-    Severity.INFO,
-    Level.LOG,
     "Most versions have a checksum, but some do not.",
     spec="Version Checksum File: Writer Requirements",
-    fix=Fix(
-        broken="nothing; these versions cannot be compared with the state their writer assumed",
-        repair="no repair needed",
-        loss="nothing",
-    ),
+    broken="nothing; these versions cannot be compared with the state their writer assumed",
+    repair="no repair needed",
     example="checksums of the versions 0-4 and 6-9",
 )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from deltacli.delta.log.place import Place
 from deltacli.delta.rules.framework.action_types import FieldFault
-from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Severity
+from deltacli.delta.rules.framework.base import Area, Finding, Fix
 
 AREA = Area("commit_lines")
 
@@ -18,113 +18,85 @@ _LATER_ADD = Fix(
     repair="commit the same action again with the right fields and dataChange=false; leave the old commit unchanged",
     loss="nothing: the newer action replaces it",
 )
-_IGNORED = Fix(broken="nothing: readers ignore it", repair="no repair needed", loss="nothing")
+_IGNORED = Fix(broken="nothing: readers ignore it", repair="no repair needed")
 
-EMPTY = AREA.rule(
+EMPTY = AREA.error(
     "commit.empty",
-    Severity.ERROR,
-    Level.LOG,
     "A commit file is empty: an incomplete write, which silently restores or loses rows if readers skip the file.",
+    *_RESTORE,
     spec="Delta Log Entries",
-    fix=_RESTORE,
     example="00000000000000000003.json of 0 bytes",
 )
-NOT_UTF8 = AREA.rule(
+NOT_UTF8 = AREA.error(
     "commit.not-utf8",
-    Severity.ERROR,
-    Level.LOG,
     "A line of a commit is not UTF-8, or begins with a byte order mark.",
+    *_RESTORE,
     spec="Delta Log Entries",
-    fix=_RESTORE,
     example=r'{"add":{"path":"caf\xe9.parquet",…}} in Latin-1',
 )
-BAD_JSON = AREA.rule(
+BAD_JSON = AREA.error(
     "commit.bad-json",
-    Severity.ERROR,
-    Level.LOG,
     "A line of a commit is not a complete JSON value. If it is the last line, the write was incomplete.",
+    *_RESTORE,
     spec="Delta Log Entries",
-    fix=_RESTORE,
     example='{"add":{"path":"part-0.par',
 )
-LINE_NOT_OBJECT = AREA.rule(
+LINE_NOT_OBJECT = AREA.error(
     "commit.line-not-object",
-    Severity.ERROR,
-    Level.LOG,
     "A line of a commit is not an object with exactly one action.",
+    *_RESTORE,
     spec="Actions",
-    fix=_RESTORE,
     example='["add"]',
 )
-DUPLICATE_KEY = AREA.rule(
+DUPLICATE_KEY = AREA.warning(
     "commit.duplicate-key",
-    Severity.WARNING,
-    Level.LOG,
     "A line has the same JSON key twice in one object. Engines disagree about which value applies.",
     spec="Delta Log Entries (JSON, RFC 8259)",
-    fix=Fix(
-        broken="one reader uses the first value, another the last",
-        repair="commit the action again with one value",
-        loss="nothing",
-    ),
+    broken="one reader uses the first value, another the last",
+    repair="commit the action again with one value",
     example='{"add":{"path":"a.parquet","path":"b.parquet",…}}',
 )
-UNKNOWN_FIELD = AREA.rule(
+UNKNOWN_FIELD = AREA.info(
     "commit.unknown-field",
-    Severity.INFO,
-    Level.LOG,
     "A known action has a field that the protocol does not define. Readers ignore it.",
+    *_IGNORED,
     spec="Protocol Evolution",
-    fix=_IGNORED,
     example='{"add":{"path":"a.parquet",…,"rowGroups":3}}',
 )
-PRETTY_PRINTED = AREA.rule(
+PRETTY_PRINTED = AREA.error(
     "commit.pretty-printed",
-    Severity.ERROR,
-    Level.LOG,
     "An action spans several lines. Most readers fail on it.",
+    *_RESTORE,
     spec="Delta Log Entries",
-    fix=_RESTORE,
     example='{\n  "commitInfo": {\n',
 )
-CRLF_OR_BLANK = AREA.rule(
+CRLF_OR_BLANK = AREA.info(
     "commit.crlf-or-blank",
-    Severity.INFO,
-    Level.LOG,
     "A commit has blank lines, or lines that end with CR LF.",
+    *_IGNORED,
     spec="Delta Log Entries",
-    fix=_IGNORED,
     example=r'{"commitInfo":{}}\r\n',
 )
-MISSING_REQUIRED = AREA.rule(
+MISSING_REQUIRED = AREA.error(
     "action.missing-required",
-    Severity.ERROR,
-    Level.LOG,
     "An action lacks a required field.",
+    *_LATER_ADD,
     spec="Actions",
-    fix=_LATER_ADD,
     example='{"add":{"path":"a.parquet","partitionValues":{},"modificationTime":1,"dataChange":true}} without size',
 )
-WRONG_TYPE = AREA.rule(
+WRONG_TYPE = AREA.error(
     "action.wrong-type",
-    Severity.ERROR,
-    Level.LOG,
     "A field of an action has a JSON type that differs from the protocol.",
+    *_LATER_ADD,
     spec="Actions",
-    fix=_LATER_ADD,
     example='{"add":{"size":"1024",…}}',
 )
-CONFIGURATION_NOT_STRING = AREA.rule(
+CONFIGURATION_NOT_STRING = AREA.error(
     "domain.configuration-not-string",
-    Severity.ERROR,
-    Level.LOG,
     "The configuration of a domain is not a string.",
     spec="Domain Metadata",
-    fix=Fix(
-        broken="readers that parse the configuration as text fail",
-        repair="commit the domain again with its configuration as a string",
-        loss="nothing",
-    ),
+    broken="readers that parse the configuration as text fail",
+    repair="commit the domain again with its configuration as a string",
     example='{"domainMetadata":{"domain":"d","configuration":{},"removed":false}}',
 )
 

@@ -12,7 +12,7 @@ from deltacli.delta.log.action_fields import FIELDS
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.log_path import LogFileKind
 from deltacli.delta.paths.path_decoding import canonical
-from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Severity
+from deltacli.delta.rules.framework.base import Area, Finding, Fix
 from deltacli.delta.rules.framework.views import CompactionView, ListingView, LocatedAction
 from deltacli.delta.vectors.descriptor import fault_of, unique_id
 from deltacli.patterns import pattern
@@ -23,78 +23,58 @@ AREA = Area("compactions")
 _DELETE = Fix(
     broken="engines that read compactions instead of commits get a different state of the table",
     repair="delete the compaction; the commits have all its data",
-    loss="nothing",
 )
 
-BAD_NAME = AREA.rule(
+BAD_NAME = AREA.warning(
     "compaction.bad-name",
-    Severity.WARNING,
-    Level.LOG,
     "The name of a log compaction does not consist of two versions of 20 digits, the second above the first.",
     spec="Log Compaction Files",
-    fix=Fix(
-        broken="no reader recognizes it",
-        repair="delete the compaction; the commits have all its data",
-        loss="nothing",
-    ),
+    broken="no reader recognizes it",
+    repair="delete the compaction; the commits have all its data",
     example="00000000000000000007.00000000000000000004.compacted.json",
 )
-BEYOND_LOG = AREA.rule(
+BEYOND_LOG = AREA.error(
     "compaction.beyond-log",
-    Severity.ERROR,
-    Level.LOG,
     "A log compaction covers versions that the log does not have.",
+    *_DELETE,
     spec="Log Compaction Files",
-    fix=_DELETE,
     example="00000000000000000004.00000000000000000009.compacted.json where the newest commit is 7",
 )
-MISSING_REMOVE = AREA.rule(
+MISSING_REMOVE = AREA.error(
     "compaction.missing-remove",
-    Severity.ERROR,
-    Level.LOG,
     "A log compaction lacks a remove of its commits, so a file of an older checkpoint reappears.",
+    *_DELETE,
     spec="Action Reconciliation",
-    fix=_DELETE,
     example='no {"remove":{"path":"part-0.parquet",…}} in 00000000000000000004.00000000000000000006.compacted.json',
 )
-MISSING_DOMAIN_TOMBSTONE = AREA.rule(
+MISSING_DOMAIN_TOMBSTONE = AREA.error(
     "compaction.missing-domain-tombstone",
-    Severity.ERROR,
-    Level.LOG,
     "A log compaction lacks the removal of a domain, so the domain of an older checkpoint reappears.",
+    *_DELETE,
     spec="Action Reconciliation",
-    fix=_DELETE,
     example='no {"domainMetadata":{"domain":"app.settings",…,"removed":true}} in the compaction',
 )
-CONTENT = AREA.rule(
+CONTENT = AREA.error(
     "compaction.content",
-    Severity.ERROR,
-    Level.LOG,
     "A log compaction differs from the reconciliation of its commits.",
+    *_DELETE,
     spec="Log Compaction Files",
-    fix=_DELETE,
     example="an add of commit 5 that 00000000000000000004.00000000000000000006.compacted.json does not hold",
 )
-FORBIDDEN_ACTION = AREA.rule(
+FORBIDDEN_ACTION = AREA.warning(
     "compaction.forbidden-action",
-    Severity.WARNING,
-    Level.LOG,
     "A log compaction has an action that reconciliation does not keep.",
     spec="Action Reconciliation",
-    fix=Fix(
-        broken="readers of history or changes may treat it as an action of its last version",
-        repair="delete the compaction; the commits have all its data",
-        loss="nothing",
-    ),
+    broken="readers of history or changes may treat it as an action of its last version",
+    repair="delete the compaction; the commits have all its data",
     example='{"commitInfo":{…}} in 00000000000000000004.00000000000000000006.compacted.json',
 )
-STALE = AREA.rule(
+STALE = AREA.info(
     "compaction.stale",
-    Severity.INFO,
-    Level.LOG,
     "A log compaction begins at or below the oldest checkpoint of a log that was cleaned up, so it is not used.",
     spec="Metadata Cleanup",
-    fix=Fix(broken="only the space it takes", repair="delete the compaction", loss="nothing"),
+    broken="only the space it takes",
+    repair="delete the compaction",
     example="00000000000000000004.00000000000000000006.compacted.json with the oldest checkpoint at 40",
 )
 

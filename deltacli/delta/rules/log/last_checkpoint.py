@@ -11,125 +11,97 @@ from typing import Any
 from deltacli.delta.checkpoint.last_checkpoint_content import checksums, parse_hint
 from deltacli.delta.log.log_path import LogFileKind
 from deltacli.delta.log.segment import CheckpointInstance
-from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Severity
+from deltacli.delta.rules.framework.base import Area, Finding, Fix, Severity
 from deltacli.delta.rules.framework.views import CheckpointView, HintView, ListingView
 from deltacli.delta.rules.log.last_checkpoint_schema import difference
 
 AREA = Area("hint")
 
 _REWRITE = "write a checkpoint of the newest version, which also rewrites the hint; or delete _last_checkpoint"
-_SLOW = Fix(broken="readers cannot use the hint and list the log from its start", repair=_REWRITE, loss="nothing")
-_MISLED = Fix(broken="engines that trust the hint fail or read the wrong state", repair=_REWRITE, loss="nothing")
+_SLOW = Fix(broken="readers cannot use the hint and list the log from its start", repair=_REWRITE)
+_MISLED = Fix(broken="engines that trust the hint fail or read the wrong state", repair=_REWRITE)
 
-MISSING = AREA.rule(
+MISSING = AREA.warning(
     "hint.missing",
-    Severity.WARNING,
-    Level.LOG,
     "The log has checkpoints, but no _last_checkpoint.",
     spec="Last Checkpoint File",
-    fix=Fix(
-        broken="readers list the log from its start, or search backwards for a checkpoint",
-        repair="write a checkpoint of the newest version, which writes the hint",
-        loss="nothing",
-    ),
+    broken="readers list the log from its start, or search backwards for a checkpoint",
+    repair="write a checkpoint of the newest version, which writes the hint",
     example="_delta_log/00000000000000000010.checkpoint.parquet without _delta_log/_last_checkpoint",
 )
-BAD_JSON = AREA.rule(
+BAD_JSON = AREA.warning(
     "hint.bad-json",
-    Severity.WARNING,
-    Level.LOG,
     "The hint is not a JSON object, or has a key twice.",
+    *_SLOW,
     spec="Last Checkpoint File",
-    fix=_SLOW,
     example='{"version":',
 )
-MISSING_FIELD = AREA.rule(
+MISSING_FIELD = AREA.warning(
     "hint.missing-field",
-    Severity.WARNING,
-    Level.LOG,
     "The hint lacks its version or its size, or one of them is not a whole number.",
+    *_SLOW,
     spec="Last Checkpoint File Schema",
-    fix=_SLOW,
     example='{"version":10}',
 )
-CHECKPOINT_MISSING = AREA.rule(
+CHECKPOINT_MISSING = AREA.error(
     "hint.checkpoint-missing",
-    Severity.ERROR,
-    Level.LOG,
     "The hint names a checkpoint that does not exist, is incomplete, or has another form.",
+    *_MISLED,
     spec="Last Checkpoint File",
-    fix=_MISLED,
     example='{"version":10,"size":13} without a checkpoint of version 10',
 )
-STALE = AREA.rule(
+STALE = AREA.info(
     "hint.stale",
-    Severity.INFO,
-    Level.LOG,
     "The log has a newer checkpoint than the one in the hint.",
     spec="Last Checkpoint File",
-    fix=Fix(broken="nothing: readers find the newer one by listing", repair="no repair needed", loss="nothing"),
+    broken="nothing: readers find the newer one by listing",
+    repair="no repair needed",
     example='{"version":10,"size":13} with a checkpoint of version 20',
 )
-SIZE_WRONG = AREA.rule(
+SIZE_WRONG = AREA.warning(
     "hint.size-wrong",
-    Severity.WARNING,
-    Level.LOG,
     "The numbers of actions, files or bytes in the hint differ from its checkpoint.",
     spec="Last Checkpoint File Schema",
-    fix=Fix(broken="engines plan with wrong numbers", repair=_REWRITE, loss="nothing"),
+    broken="engines plan with wrong numbers",
+    repair=_REWRITE,
     example='{"version":10,"size":12} for a checkpoint of 13 actions',
 )
-PARTS_ON_CLASSIC = AREA.rule(
+PARTS_ON_CLASSIC = AREA.warning(
     "hint.parts-on-classic",
-    Severity.WARNING,
-    Level.LOG,
     "The hint has a number of parts, but its checkpoint is a single file.",
+    *_MISLED,
     spec="Last Checkpoint File Schema",
-    fix=_MISLED,
     example='{"version":10,"size":13,"parts":1}',
 )
-CHECKSUM_BAD = AREA.rule(
+CHECKSUM_BAD = AREA.warning(
     "hint.checksum-bad",
-    Severity.WARNING,
-    Level.LOG,
     "The checksum of the hint does not match its content, neither in the order of the protocol nor in that of Spark.",
+    *_SLOW,
     spec="JSON checksum",
-    fix=_SLOW,
     example='{"version":10,"size":13,"checksum":"00000000000000000000000000000000"}',
 )
-CHECKSUM_ORDER = AREA.rule(
+CHECKSUM_ORDER = AREA.info(
     "hint.checksum-order",
-    Severity.INFO,
-    Level.LOG,
     "The checksum of the hint depends on the order of its parts, in which the protocol and Spark differ.",
     spec="JSON checksum",
-    fix=Fix(
-        broken="engines that use only the other order treat the hint as corrupt and list the log",
-        repair="write the hint without the list of more than ten values that causes the difference",
-        loss="nothing",
-    ),
+    broken="engines that use only the other order treat the hint as corrupt and list the log",
+    repair="write the hint without the list of more than ten values that causes the difference",
     example='a hint whose "v2Checkpoint" holds a protocol with eleven writer features',
 )
-SCHEMA_WRONG = AREA.rule(
+SCHEMA_WRONG = AREA.warning(
     "hint.schema-wrong",
-    Severity.WARNING,
-    Level.LOG,
     "The checkpointSchema of the hint differs from the schema of its checkpoint's files.",
+    *_MISLED,
     spec="Last Checkpoint File Schema",
-    fix=_MISLED,
     example='"checkpointSchema" without `domainMetadata` for a file that has it',
 )
-AHEAD_OF_LOG = AREA.rule(
+AHEAD_OF_LOG = AREA.error(
     "hint.ahead-of-log",
-    Severity.ERROR,
-    Level.LOG,
     "The hint names a version that is newer than the log.",
     spec="Last Checkpoint File",
-    fix=Fix(
-        broken="engines that list from the hint on find no table",
-        repair="delete _last_checkpoint, or restore the newer files of the log if they were lost",
-        loss="nothing, unless commits were lost",
-    ),
+    broken="engines that list from the hint on find no table",
+    repair="delete _last_checkpoint, or restore the newer files of the log if they were lost",
+    loss="nothing, unless commits were lost",
     example='{"version":99,"size":13} in a log that ends at version 20',
 )
 

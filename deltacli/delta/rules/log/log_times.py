@@ -9,49 +9,37 @@ from deltacli.clock_skew import CLOCK_SKEW_MS
 from deltacli.delta.log.place import Place
 from deltacli.delta.paths.locate_paths import is_hidden
 from deltacli.delta.protocol.read_property import parse_integer
-from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Severity
+from deltacli.delta.rules.framework.base import Area, Finding, Level
 from deltacli.delta.rules.framework.views import CommitView, HistoryView, ListingView, StorageView
 from deltacli.units import DAY_MS, format_timestamp, plural
 
 AREA = Area("log_files")
 
-MTIME_ORDER = AREA.rule(
+MTIME_ORDER = AREA.warning(
     "log.mtime-order",
-    Severity.WARNING,
-    Level.LOG,
     "Commit files are not newer than the previous ones, although their times are the times of the versions.",
     spec="In-Commit Timestamps",
-    fix=Fix(
-        broken="time travel by timestamp works on adjusted times",
-        repair="past versions cannot be repaired; set delta.enableInCommitTimestamps for future ones",
-        loss="the true times of these versions",
-    ),
+    broken="time travel by timestamp works on adjusted times",
+    repair="past versions cannot be repaired; set delta.enableInCommitTimestamps for future ones",
+    loss="the true times of these versions",
     example="the file of version 4 is older than that of version 3",
 )
-MTIME_FUTURE = AREA.rule(
+MTIME_FUTURE = AREA.warning(
     "log.mtime-future",
-    Severity.WARNING,
-    Level.STORAGE,
     "A commit file or a data file was last modified in the future.",
     spec="Delta-Spark: VACUUM compares file times with the clock",
-    fix=Fix(
-        broken="ages are wrong: time travel misses the version, and vacuum keeps the file too long",
-        repair="correct the clocks; the times of files become valid as time passes",
-        loss="nothing",
-    ),
+    broken="ages are wrong: time travel misses the version, and vacuum keeps the file too long",
+    repair="correct the clocks; the times of files become valid as time passes",
     example="a file of tomorrow",
+    level=Level.STORAGE,
 )
-MTIME_VS_COMMITINFO = AREA.rule(
+MTIME_VS_COMMITINFO = AREA.info(
     "log.mtime-vs-commitinfo",
-    Severity.INFO,
-    Level.LOG,
     "The time of a commit file and the timestamp in its commitInfo differ by more than a day.",
     spec="Commit Provenance Information",
-    fix=Fix(
-        broken="the log was copied, so time travel by timestamp uses the times of the copy",
-        repair="set delta.enableInCommitTimestamps; preserve file times when copying tables",
-        loss="the true times of these versions, for engines that use file times",
-    ),
+    broken="the log was copied, so time travel by timestamp uses the times of the copy",
+    repair="set delta.enableInCommitTimestamps; preserve file times when copying tables",
+    loss="the true times of these versions, for engines that use file times",
     example='a file of 2026-01-10 that holds {"commitInfo":{"timestamp":1600000000000}}',
 )
 

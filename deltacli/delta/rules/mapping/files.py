@@ -6,37 +6,27 @@ from collections.abc import Iterator
 
 from deltacli.delta.rules.files.data_types import match_of
 from deltacli.delta.rules.files.file_match import NESTED_IDS, MatchedPart, OtherId, id_of
-from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Severity
+from deltacli.delta.rules.framework.base import Area, Finding, Level
 from deltacli.delta.rules.framework.file_views import FileSchemaView
 
-AREA = Area("mapping")
+AREA = Area("mapping", Level.FOOTERS)
 
 _REWRITE = "rewrite the file with an engine"
 
-FILE_WITHOUT_FIELD_IDS = AREA.rule(
+FILE_WITHOUT_FIELD_IDS = AREA.error(
     "mapping.file-without-field-ids",
-    Severity.ERROR,
-    Level.FOOTERS,
     "Column mapping uses ids, but a data file has columns without ids.",
     spec="Reader Requirements for Column Mapping",
-    fix=Fix(
-        broken="readers refuse the file, or read null for its columns",
-        repair=_REWRITE,
-        loss="nothing",
-    ),
+    broken="readers refuse the file, or read null for its columns",
+    repair=_REWRITE,
     example="a file written before delta.columnMapping.mode became id",
 )
-FIELD_ID_MISMATCH = AREA.rule(
+FIELD_ID_MISMATCH = AREA.error(
     "mapping.field-id-mismatch",
-    Severity.ERROR,
-    Level.FOOTERS,
     "The field id of a column in a data file differs from the id of the table's column with that name.",
     spec="Writer Requirements for Column Mapping",
-    fix=Fix(
-        broken="readers that use ids and readers that use names read different columns",
-        repair=_REWRITE,
-        loss="nothing",
-    ),
+    broken="readers that use ids and readers that use names read different columns",
+    repair=_REWRITE,
     example="the column col-3 has field_id 5 in a file, and the id 3 in the table",
 )
 

@@ -10,7 +10,7 @@ from deltacli.delta.log.place import Place
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.protocol.read_property import parse_integer
 from deltacli.delta.rules.actions.old_schema_files import replaces_all_files
-from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Severity
+from deltacli.delta.rules.framework.base import Area, Finding, Fix
 from deltacli.delta.rules.framework.views import MetadataView
 from deltacli.delta.rules.mapping.fields import MAX_COLUMN_ID, MODE, MODES, MappedField, mapped_fields
 from deltacli.delta.rules.schema.schema_walk import shown_path
@@ -23,61 +23,43 @@ _OLD_VALUES = Fix(
     loss="the values of the column in files written since the change",
 )
 
-MODE_CHANGE_ILLEGAL = AREA.rule(
+MODE_CHANGE_ILLEGAL = AREA.error(
     "mapping.mode-change-illegal",
-    Severity.ERROR,
-    Level.LOG,
     "The column mapping mode changed in another way than from none to name while older files stayed live.",
     spec="Writer Requirements for Column Mapping",
-    fix=Fix(
-        broken="columns of older files are searched under another name, or by ids that they do not have",
-        repair="commit a metaData with the old mode, or rewrite all files",
-        loss="nothing",
-    ),
+    broken="columns of older files are searched under another name, or by ids that they do not have",
+    repair="commit a metaData with the old mode, or rewrite all files",
     example='"delta.columnMapping.mode":"name" in one metaData, "id" in the next',
 )
-PHYSICAL_NAME_CHANGED = AREA.rule(
+PHYSICAL_NAME_CHANGED = AREA.error(
     "mapping.physical-name-changed",
-    Severity.ERROR,
-    Level.LOG,
     "A field kept its id but got another physical name.",
     spec="Writer Requirements for Column Mapping",
-    fix=Fix(
-        broken="the column is not found in older files, so its old values read as null",
-        repair="commit a metaData with the old physical name",
-        loss="the values of the column in files written since the change",
-    ),
+    broken="the column is not found in older files, so its old values read as null",
+    repair="commit a metaData with the old physical name",
+    loss="the values of the column in files written since the change",
     example='the id 2 with the physical name "col-b" in one metaData, "col-x" in the next',
 )
-ID_REUSED = AREA.rule(
+ID_REUSED = AREA.error(
     "mapping.id-reused",
-    Severity.ERROR,
-    Level.LOG,
     "A field got the id of a dropped field.",
+    *_OLD_VALUES,
     spec="Writer Requirements for Column Mapping",
-    fix=_OLD_VALUES,
     example="a column with the id 3, dropped; later a column of another physical name with the id 3",
 )
-PHYSICAL_PATH_REUSED = AREA.rule(
+PHYSICAL_PATH_REUSED = AREA.error(
     "mapping.physical-path-reused",
-    Severity.ERROR,
-    Level.LOG,
     "A field got the physical name of a dropped field.",
+    *_OLD_VALUES,
     spec="Column Mapping",
-    fix=_OLD_VALUES,
     example='the physical name "col-b" with the id 2, dropped; later with the id 4',
 )
-MAX_ID_DECREASED = AREA.rule(
+MAX_ID_DECREASED = AREA.error(
     "mapping.max-id-decreased",
-    Severity.ERROR,
-    Level.LOG,
     "delta.columnMapping.maxColumnId decreased.",
     spec="Writer Requirements for Column Mapping",
-    fix=Fix(
-        broken="the next new column may get the id of a dropped one",
-        repair="commit a metaData with delta.columnMapping.maxColumnId set to the highest id ever assigned",
-        loss="nothing",
-    ),
+    broken="the next new column may get the id of a dropped one",
+    repair="commit a metaData with delta.columnMapping.maxColumnId set to the highest id ever assigned",
     example='"delta.columnMapping.maxColumnId":"7" in one metaData, "5" in the next',
 )
 

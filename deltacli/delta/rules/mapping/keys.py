@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
-from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Severity
+from deltacli.delta.rules.framework.base import Area, Finding
 from deltacli.delta.rules.framework.view_stats import stats_of
 from deltacli.delta.rules.framework.views import FilesView
 from deltacli.delta.rules.mapping.fields import physical_name_of
@@ -17,30 +17,20 @@ if TYPE_CHECKING:
 
 AREA = Area("mapping")
 
-PARTITION_KEY_LOGICAL = AREA.rule(
+PARTITION_KEY_LOGICAL = AREA.error(
     "mapping.partition-key-logical",
-    Severity.ERROR,
-    Level.LOG,
     "The partition values of a file have logical names although column mapping is on.",
     spec="Writer Requirements for Column Mapping",
-    fix=Fix(
-        broken="readers search for the value under the physical name and do not find it",
-        repair="commit the add again with physical names in partitionValues and dataChange=false",
-        loss="nothing",
-    ),
+    broken="readers search for the value under the physical name and do not find it",
+    repair="commit the add again with physical names in partitionValues and dataChange=false",
     example='"partitionValues":{"country":"de"} for a column with the physical name "col-3"',
 )
-STATS_KEY_LOGICAL = AREA.rule(
+STATS_KEY_LOGICAL = AREA.warning(
     "mapping.stats-key-logical",
-    Severity.WARNING,
-    Level.LOG,
     "The statistics of a file have logical names although column mapping is on.",
     spec="Writer Requirements for Column Mapping",
-    fix=Fix(
-        broken="the statistics are not found, so no query can skip the file",
-        repair="commit the add again with physical names in stats and dataChange=false",
-        loss="nothing",
-    ),
+    broken="the statistics are not found, so no query can skip the file",
+    repair="commit the add again with physical names in stats and dataChange=false",
     example='"stats":"{\\"minValues\\":{\\"price\\":1}}" for a column with the physical name "col-2"',
 )
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from deltacli.delta.log.place import Place
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.protocol.read_property import parse_integer
-from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Severity
+from deltacli.delta.rules.framework.base import Area, Finding, Fix
 from deltacli.delta.rules.framework.views import MetadataView, ProtocolView
 from deltacli.delta.rules.mapping.fields import (
     ID,
@@ -37,135 +37,99 @@ _TWINS = Fix(
 _COUNTER = Fix(
     broken="the next new column may get an id that is already used",
     repair="commit a metaData with delta.columnMapping.maxColumnId set to the highest id ever assigned",
-    loss="nothing",
 )
 
-MODE_INVALID = AREA.rule(
+MODE_INVALID = AREA.error(
     "mapping.mode-invalid",
-    Severity.ERROR,
-    Level.LOG,
     "The column mapping mode is not none, name or id.",
     spec="Column Mapping",
-    fix=Fix(
-        broken="engines refuse the table, or read it without column mapping",
-        repair="set delta.columnMapping.mode to the mode with which the files were written",
-        loss="nothing",
-    ),
+    broken="engines refuse the table, or read it without column mapping",
+    repair="set delta.columnMapping.mode to the mode with which the files were written",
     example='"delta.columnMapping.mode":"names"',
 )
-MODE_WITHOUT_PROTOCOL = AREA.rule(
+MODE_WITHOUT_PROTOCOL = AREA.error(
     "mapping.mode-without-protocol",
-    Severity.ERROR,
-    Level.LOG,
     "The properties enable column mapping, but the protocol does not support it, so readers must ignore the mode.",
     spec="Column Mapping",
-    fix=Fix(
-        broken="engines disagree about whether files have physical or logical names",
-        repair="commit a protocol with columnMapping (reader 2 and writer 5, or the feature)",
-        loss="access by readers and writers without support for column mapping",
-    ),
+    broken="engines disagree about whether files have physical or logical names",
+    repair="commit a protocol with columnMapping (reader 2 and writer 5, or the feature)",
+    loss="access by readers and writers without support for column mapping",
     example='"delta.columnMapping.mode":"name" under {"minReaderVersion":1,"minWriterVersion":2}',
 )
-ID_MISSING = AREA.rule(
+ID_MISSING = AREA.error(
     "mapping.id-missing",
-    Severity.ERROR,
-    Level.LOG,
     "Column mapping is on, but a field has no id or an id that is not a whole number.",
+    *_COLUMN_LOST,
     spec="Column Mapping",
-    fix=_COLUMN_LOST,
     example='"metadata":{"delta.columnMapping.physicalName":"col-1"}',
 )
-NAME_MISSING = AREA.rule(
+NAME_MISSING = AREA.error(
     "mapping.name-missing",
-    Severity.ERROR,
-    Level.LOG,
     "Column mapping is on, but a field has no physical name or one that is not text.",
+    *_COLUMN_LOST,
     spec="Column Mapping",
-    fix=_COLUMN_LOST,
     example='"metadata":{"delta.columnMapping.id":1}',
 )
-ID_DUPLICATE = AREA.rule(
+ID_DUPLICATE = AREA.error(
     "mapping.id-duplicate",
-    Severity.ERROR,
-    Level.LOG,
     "Two fields of the schema have the same id.",
+    *_TWINS,
     spec="Column Mapping",
-    fix=_TWINS,
     example='"delta.columnMapping.id":1 in the metadata of two fields',
 )
-PHYSICAL_PATH_DUPLICATE = AREA.rule(
+PHYSICAL_PATH_DUPLICATE = AREA.error(
     "mapping.physical-path-duplicate",
-    Severity.ERROR,
-    Level.LOG,
     "Two fields of one struct have the same physical name.",
+    *_TWINS,
     spec="Column Mapping",
-    fix=_TWINS,
     example='"delta.columnMapping.physicalName":"col-1" in the metadata of two columns',
 )
-ID_OUT_OF_RANGE = AREA.rule(
+ID_OUT_OF_RANGE = AREA.error(
     "mapping.id-out-of-range",
-    Severity.ERROR,
-    Level.LOG,
     "The id of a field is below 1, or too large for the 32 bits of data files.",
+    *_COLUMN_LOST,
     spec="Column Mapping",
-    fix=_COLUMN_LOST,
     example='"delta.columnMapping.id":0',
 )
-MAX_ID_TOO_SMALL = AREA.rule(
+MAX_ID_TOO_SMALL = AREA.error(
     "mapping.max-id-too-small",
-    Severity.ERROR,
-    Level.LOG,
     "delta.columnMapping.maxColumnId is below an id that the schema uses.",
+    *_COUNTER,
     spec="Writer Requirements for Column Mapping",
-    fix=_COUNTER,
     example='"delta.columnMapping.maxColumnId":"2" and a column with the id 3',
 )
-MAX_ID_MISSING = AREA.rule(
+MAX_ID_MISSING = AREA.warning(
     "mapping.max-id-missing",
-    Severity.WARNING,
-    Level.LOG,
     "Column mapping is on, but delta.columnMapping.maxColumnId is missing.",
+    *_COUNTER,
     spec="Writer Requirements for Column Mapping",
-    fix=_COUNTER,
     example='"configuration":{"delta.columnMapping.mode":"name"}',
 )
-STRAY_ANNOTATIONS = AREA.rule(
+STRAY_ANNOTATIONS = AREA.warning(
     "mapping.stray-annotations",
-    Severity.WARNING,
-    Level.LOG,
     "Fields have ids or physical names although column mapping is off.",
     spec="Delta Kernel: column mapping annotations",
-    fix=Fix(
-        broken="some engines refuse the table; others use the physical names when mapping is turned on",
-        repair="commit a metaData without the ids and names, or with the intended mode",
-        loss="the names in files, if they were written with column mapping; the footer of a data file shows them",
-    ),
+    broken="some engines refuse the table; others use the physical names when mapping is turned on",
+    repair="commit a metaData without the ids and names, or with the intended mode",
+    loss="the names in files, if they were written with column mapping; the footer of a data file shows them",
     example='"metadata":{"delta.columnMapping.id":1,…} without delta.columnMapping.mode',
 )
-NESTED_IDS_WRONG = AREA.rule(
+NESTED_IDS_WRONG = AREA.error(
     "mapping.nested-ids",
-    Severity.ERROR,
-    Level.LOG,
     "Iceberg compatibility requires ids for the parts of arrays and maps, but they are missing, wrong or already used.",
     spec="Iceberg Compatibility V2",
-    fix=Fix(
-        broken="the table cannot be read as an Iceberg table",
-        repair="commit a metaData in which delta.columnMapping.nested.ids gives every part a unique id",
-        loss="nothing, if files already have the ids; otherwise they must be rewritten",
-    ),
+    broken="the table cannot be read as an Iceberg table",
+    repair="commit a metaData in which delta.columnMapping.nested.ids gives every part a unique id",
+    loss="nothing, if files already have the ids; otherwise they must be rewritten",
     example='an array column "col-1" without {"delta.columnMapping.nested.ids":{"col-1.element":7}}',
 )
-COMPAT_PHYSICAL_NAME = AREA.rule(
+COMPAT_PHYSICAL_NAME = AREA.error(
     "mapping.compat-physical-name",
-    Severity.ERROR,
-    Level.LOG,
     "Iceberg writer compatibility requires physical names of `col-` and the id, but a field has another one.",
     spec="IcebergWriterCompatV1 (proposal)",
-    fix=Fix(
-        broken="Iceberg writers cannot find the column by its id",
-        repair="turn the compatibility off, or recreate the table with such names",
-        loss="access by Iceberg readers, if the compatibility is turned off",
-    ),
+    broken="Iceberg writers cannot find the column by its id",
+    repair="turn the compatibility off, or recreate the table with such names",
+    loss="access by Iceberg readers, if the compatibility is turned off",
     example='"delta.columnMapping.id":1,"delta.columnMapping.physicalName":"id"',
 )
 

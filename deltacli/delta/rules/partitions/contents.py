@@ -6,27 +6,22 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from deltacli.delta.log.table_configuration import TableConfiguration
-from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Severity
+from deltacli.delta.rules.framework.base import Area, Finding, Level
 from deltacli.delta.rules.framework.file_views import AnswersView
 from deltacli.units import plural
 
-AREA = Area("data_files")
+AREA = Area("data_files", Level.DATA)
 
 
 QUESTION = "partition_columns"
 _KNOBS = ("delta.enableMaterializePartitionColumnsFeature", "delta.writePartitionColumnsToParquet")
 
-DIFFERS = AREA.rule(
+DIFFERS = AREA.error(
     "data.partition-column-differs",
-    Severity.ERROR,
-    Level.DATA,
     "The partition value in a data file differs from the log.",
     spec="Writer Requirements for IcebergCompatV1 and V2",
-    fix=Fix(
-        broken="Delta readers see the value in the log; readers of Iceberg or of the bare file see the other one",
-        repair="find out which of the two is right, then rewrite the file with an engine",
-        loss="nothing",
-    ),
+    broken="Delta readers see the value in the log; readers of Iceberg or of the bare file see the other one",
+    repair="find out which of the two is right, then rewrite the file with an engine",
     example='"partitionValues":{"p":"a"}, and a file whose column p is "b"',
 )
 

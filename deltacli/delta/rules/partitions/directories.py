@@ -10,7 +10,7 @@ from urllib.parse import unquote
 from deltacli.arrow import compute as pc
 from deltacli.delta.partitions.text import HIVE_DEFAULT, Spelling, may_be_equal, spelling_of
 from deltacli.delta.paths.path_decoding import decode
-from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Severity
+from deltacli.delta.rules.framework.base import Area, Finding
 from deltacli.delta.rules.framework.views import FilesView
 from deltacli.delta.rules.partitions.columns import PartitionColumn, keys_of
 from deltacli.typing import ArrowArray
@@ -18,13 +18,12 @@ from deltacli.units import format_count
 
 AREA = Area("partitions")
 
-DIR_MISMATCH = AREA.rule(
+DIR_MISMATCH = AREA.info(
     "partition.dir-mismatch",
-    Severity.INFO,
-    Level.LOG,
     "A file's directory names a different partition value than the log.",
     spec="Data Files",
-    fix=Fix(broken="nothing: the log decides", repair="no repair needed", loss="nothing"),
+    broken="nothing: the log decides",
+    repair="no repair needed",
     example='{"add":{"path":"p=b/part-0.parquet","partitionValues":{"p":"a"},…}}',
 )
 

@@ -11,76 +11,54 @@ from deltacli.arrow import compute as pc
 from deltacli.delta.encoding.fingerprints import rows_that_may_repeat
 from deltacli.delta.log.place import Place
 from deltacli.delta.paths.path_decoding import canonical, canonical_column, decode
-from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Severity
+from deltacli.delta.rules.framework.base import Area, Finding, Level
 from deltacli.delta.rules.framework.stored_files import place_of
 from deltacli.delta.rules.framework.views import CommitView, LiveFile, StateView, StorageView, TouchedFile
 from deltacli.typing import ArrowArray
 
 AREA = Area("paths")
 
-DOUBLE_ENCODED = AREA.rule(
+DOUBLE_ENCODED = AREA.warning(
     "path.double-encoded",
-    Severity.WARNING,
-    Level.STORAGE,
     "A path names no file when decoded once, but names a file when decoded twice or not at all.",
     spec="Add File and Remove File",
-    fix=Fix(
-        broken="readers that decode once, as required, do not find the file; vacuum treats it as unused",
-        repair="commit a remove of this path, and the add again with the right one, both with dataChange=false",
-        loss="nothing, as long as no vacuum runs before",
-    ),
+    broken="readers that decode once, as required, do not find the file; vacuum treats it as unused",
+    repair="commit a remove of this path, and the add again with the right one, both with dataChange=false",
+    loss="nothing, as long as no vacuum runs before",
     example='{"add":{"path":"city=New%2520York/part-0.parquet",…}} with the file in "city=New York"',
+    level=Level.STORAGE,
 )
-SAME_FILE_TWO_SPELLINGS = AREA.rule(
+SAME_FILE_TWO_SPELLINGS = AREA.error(
     "path.same-file-two-spellings",
-    Severity.ERROR,
-    Level.LOG,
     "One file is named by two spellings of its path.",
     spec="Action Reconciliation",
-    fix=Fix(
-        broken="engines that compare paths as text see two files: its rows count twice, or it is not removed",
-        repair="commit a remove of one spelling, then the add of the other",
-        loss="nothing",
-    ),
+    broken="engines that compare paths as text see two files: its rows count twice, or it is not removed",
+    repair="commit a remove of one spelling, then the add of the other",
     example='{"add":{"path":"a%2Db.parquet",…}} after {"add":{"path":"a-b.parquet",…}}',
 )
-CASE_COLLISION = AREA.rule(
+CASE_COLLISION = AREA.warning(
     "path.case-collision",
-    Severity.WARNING,
-    Level.LOG,
     "The paths of two live files differ only in case.",
     spec="Data Files",
-    fix=Fix(
-        broken="on a case-insensitive file system, one of the files overwrites the other when the table is copied",
-        repair="rewrite one of the files with an engine",
-        loss="nothing",
-    ),
+    broken="on a case-insensitive file system, one of the files overwrites the other when the table is copied",
+    repair="rewrite one of the files with an engine",
     example='"P=1/part-0.parquet" next to "p=1/part-0.parquet"',
 )
-SHARED_WITH_CDC = AREA.rule(
+SHARED_WITH_CDC = AREA.info(
     "path.shared-with-cdc",
-    Severity.INFO,
-    Level.LOG,
     "A commit adds a file and also names it as a change data file.",
     spec="Add CDC File",
-    fix=Fix(
-        broken="the rows are both data and changes; unless the file has _change_type, readers of changes fail",
-        repair="no repair needed; writers should write separate change data files",
-        loss="nothing",
-    ),
+    broken="the rows are both data and changes; unless the file has _change_type, readers of changes fail",
+    repair="no repair needed; writers should write separate change data files",
     example='{"add":{"path":"part-0.parquet",…}} and {"cdc":{"path":"part-0.parquet",…}} in one commit',
 )
-NOT_UNIQUE_OVER_HISTORY = AREA.rule(
+NOT_UNIQUE_OVER_HISTORY = AREA.warning(
     "path.not-unique-over-history",
-    Severity.WARNING,
-    Level.LOG,
     "A path is used again with another size or time: the file was overwritten in place.",
     spec="Data Files",
-    fix=Fix(
-        broken="older versions that use the path read the wrong rows, or fail",
-        repair="no repair needed; each file must have a new name",
-        loss="the rows of the earlier file at that path",
-    ),
+    broken="older versions that use the path read the wrong rows, or fail",
+    repair="no repair needed; each file must have a new name",
+    loss="the rows of the earlier file at that path",
     example='{"add":{"path":"part-0.parquet","size":20,…}} after {"remove":{"path":"part-0.parquet","size":10,…}}',
 )
 

@@ -14,7 +14,7 @@ from deltacli.arrow import compute as pc
 from deltacli.delta.log.log_path import HINT_NAME, LOG_DIRECTORY, LogFileKind, parse_log_path
 from deltacli.delta.log.place import Place
 from deltacli.delta.paths.path_decoding import canonical, decode, decode_column
-from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Rule, Severity
+from deltacli.delta.rules.framework.base import Area, Finding, Rule, Severity
 from deltacli.delta.rules.framework.views import CommitView, FilesView
 from deltacli.patterns import pattern
 
@@ -22,110 +22,69 @@ AREA = Area("paths")
 
 _ADD_AGAIN = "commit a remove of this path, and the add again with the right one, both with dataChange=false"
 
-BAD_ENCODING = AREA.rule(
+BAD_ENCODING = AREA.error(
     "path.bad-encoding",
-    Severity.ERROR,
-    Level.LOG,
     "A path has a percent sign that does not begin a valid escape, or its escapes are not UTF-8.",
     spec="Add File and Remove File",
-    fix=Fix(
-        broken="readers refuse the path, or look for a file of another name",
-        repair=_ADD_AGAIN,
-        loss="nothing",
-    ),
+    broken="readers refuse the path, or look for a file of another name",
+    repair=_ADD_AGAIN,
     example='{"add":{"path":"rate=5%/part-0.parquet",…}}',
 )
-NOT_ENCODED = AREA.rule(
+NOT_ENCODED = AREA.warning(
     "path.not-encoded",
-    Severity.WARNING,
-    Level.LOG,
     "A path has characters that a URI must escape, such as a space, #, ? or a control character.",
     spec="Add File and Remove File",
-    fix=Fix(
-        broken="strict readers refuse the path, or cut it at # or ?",
-        repair=_ADD_AGAIN,
-        loss="nothing",
-    ),
+    broken="strict readers refuse the path, or cut it at # or ?",
+    repair=_ADD_AGAIN,
     example='{"add":{"path":"city=New York/part-0.parquet",…}}',
 )
-ESCAPES_ROOT = AREA.rule(
+ESCAPES_ROOT = AREA.error(
     "path.escapes-root",
-    Severity.ERROR,
-    Level.LOG,
     "A relative path leaves the table's directory with `..`.",
     spec="Add File and Remove File",
-    fix=Fix(
-        broken="the file is outside the table, so copies of the table lack it and others may delete it",
-        repair="copy the file into the table, then commit a remove of this path and an add of the new one",
-        loss="the rows of the file, if it cannot be copied",
-    ),
+    broken="the file is outside the table, so copies of the table lack it and others may delete it",
+    repair="copy the file into the table, then commit a remove of this path and an add of the new one",
+    loss="the rows of the file, if it cannot be copied",
     example='{"add":{"path":"../other/part-0.parquet",…}}',
 )
-NOT_NORMALISED = AREA.rule(
+NOT_NORMALISED = AREA.warning(
     "path.not-normalised",
-    Severity.WARNING,
-    Level.LOG,
     "A path has dot segments, empty segments, a trailing slash or backslashes.",
     spec="Add File and Remove File",
-    fix=Fix(
-        broken="engines that compare paths as text treat it as another file; on object stores it is another file",
-        repair=_ADD_AGAIN,
-        loss="nothing",
-    ),
+    broken="engines that compare paths as text treat it as another file; on object stores it is another file",
+    repair=_ADD_AGAIN,
     example='{"add":{"path":"./day=1//part-0.parquet",…}}',
 )
-ABSOLUTE = AREA.rule(
+ABSOLUTE = AREA.info(
     "path.absolute",
-    Severity.INFO,
-    Level.LOG,
     "An absolute path points outside the table, as in a shallow clone.",
     spec="Add File and Remove File",
-    fix=Fix(
-        broken="another table's vacuum may delete the file; without a scheme each engine uses its own default store",
-        repair="copy the file into the table, then commit a remove of this path and an add of the new one",
-        loss="nothing",
-    ),
+    broken="another table's vacuum may delete the file; without a scheme each engine uses its own default store",
+    repair="copy the file into the table, then commit a remove of this path and an add of the new one",
     example='{"add":{"path":"s3://other-bucket/table/part-0.parquet",…}}',
 )
-ABSOLUTE_INSIDE_ROOT = AREA.rule(
+ABSOLUTE_INSIDE_ROOT = AREA.warning(
     "path.absolute-inside-root",
-    Severity.WARNING,
-    Level.LOG,
     "An absolute path points into the table's own directory.",
     spec="Add File and Remove File",
-    fix=Fix(
-        broken=(
-            "after the table is moved or copied, the path still points to the old place; some vacuums delete the file"
-        ),
-        repair=_ADD_AGAIN,
-        loss="nothing",
-    ),
+    broken="after the table is moved or copied, the path still points to the old place; some vacuums delete the file",
+    repair=_ADD_AGAIN,
     example='{"add":{"path":"s3://bucket/table/part-0.parquet",…}} in the table s3://bucket/table',
 )
-HIDDEN_LOCATION = AREA.rule(
+HIDDEN_LOCATION = AREA.warning(
     "path.hidden-location",
-    Severity.WARNING,
-    Level.LOG,
     "A data file is below a directory whose name begins with _ or a dot.",
     spec="Data Files",
-    fix=Fix(
-        broken="tools treat such directories as hidden: vacuum never cleans them, and some readers skip the file",
-        repair="rewrite the file with an engine, which gives it a valid path",
-        loss="nothing",
-    ),
+    broken="tools treat such directories as hidden: vacuum never cleans them, and some readers skip the file",
+    repair="rewrite the file with an engine, which gives it a valid path",
     example='{"add":{"path":"_tmp/part-0.parquet",…}}',
 )
-RESERVED_NAME = AREA.rule(
+RESERVED_NAME = AREA.warning(
     "path.reserved-name",
-    Severity.WARNING,
-    Level.LOG,
     "A data file is in the log, or is named like a file of the log.",
     spec="File Types",
-    fix=Fix(
-        broken="tools that clean or list the log may delete the file, or treat it as part of the log",
-        repair="rewrite the file with an engine, which gives it a valid path",
-        loss="nothing",
-    ),
+    broken="tools that clean or list the log may delete the file, or treat it as part of the log",
+    repair="rewrite the file with an engine, which gives it a valid path",
     example='{"add":{"path":"_delta_log/part-0.parquet",…}}',
 )
 

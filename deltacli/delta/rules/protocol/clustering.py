@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from deltacli.delta.log.table_configuration import TableConfiguration
-from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Severity
+from deltacli.delta.rules.framework.base import Area, Finding
 from deltacli.delta.rules.framework.views import StateView, TableConfigurationView
 from deltacli.delta.rules.schema.schema_walk import fresh
 from deltacli.delta.schema.types import DataType, PrimitiveType, StructField, StructType, simple_name
@@ -21,71 +21,45 @@ _NOT_SKIPPABLE = frozenset({"binary", "boolean", "void", "null", "geometry", "ge
 "Primitive types for which engines do not keep minimum and maximum. Variant and intervals are recognized by their "
 "names."
 
-DOMAIN_MISSING = AREA.rule(
+DOMAIN_MISSING = AREA.warning(
     "clustering.domain-missing",
-    Severity.WARNING,
-    Level.LOG,
     "The table supports clustering, but no domain names its clustering columns.",
     spec="Clustered Table: Writer Requirements for Clustered Table",
-    fix=Fix(
-        broken="engines do not know by which columns to cluster files",
-        repair="set the clustering columns with an engine: ALTER TABLE … CLUSTER BY (…), or CLUSTER BY NONE",
-        loss="nothing",
-    ),
+    broken="engines do not know by which columns to cluster files",
+    repair="set the clustering columns with an engine: ALTER TABLE … CLUSTER BY (…), or CLUSTER BY NONE",
     example='{"protocol":{…,"writerFeatures":["clustering","domainMetadata"]}} without a domain delta.clustering',
 )
-BAD_CONFIG = AREA.rule(
+BAD_CONFIG = AREA.error(
     "clustering.bad-config",
-    Severity.ERROR,
-    Level.LOG,
     "The clustering domain is malformed, or names a column that does not exist in the table under that name.",
     spec="Clustered Table: Writer Requirements for Clustered Table",
-    fix=Fix(
-        broken="engines refuse to cluster the table or to read its description",
-        repair="set the clustering columns again with an engine: ALTER TABLE … CLUSTER BY (…)",
-        loss="nothing",
-    ),
-    example=(
-        '{"domainMetadata":{"domain":"delta.clustering","configuration":"{\\"clusteringColumns\\":[[\\"gone\\"]]}",…}}'
-    ),
+    broken="engines refuse to cluster the table or to read its description",
+    repair="set the clustering columns again with an engine: ALTER TABLE … CLUSTER BY (…)",
+    example='{"domainMetadata":{"domain":"delta.clustering","configuration":"{\\"clusteringColumns\\":[[\\"gone\\"]]}",…}}',
 )
-PARTITIONED = AREA.rule(
+PARTITIONED = AREA.error(
     "clustering.partitioned",
-    Severity.ERROR,
-    Level.LOG,
     "The table supports clustering and has partition columns.",
     spec="Clustered Table: Writer Requirements for Clustered Table",
-    fix=Fix(
-        broken="engines refuse to write to a table that is both clustered and partitioned",
-        repair="copy the rows into a table that is only clustered or only partitioned",
-        loss="the history of the table",
-    ),
+    broken="engines refuse to write to a table that is both clustered and partitioned",
+    repair="copy the rows into a table that is only clustered or only partitioned",
+    loss="the history of the table",
     example='"partitionColumns":["p"] with the writer feature clustering',
 )
-TYPE = AREA.rule(
+TYPE = AREA.warning(
     "clustering.type",
-    Severity.WARNING,
-    Level.LOG,
     "A clustering column has a type for which files keep no minimum and maximum.",
     spec="Clustered Table: Writer Requirements for Clustered Table",
-    fix=Fix(
-        broken="clustering by the column lets no reader skip a file, and some engines refuse it",
-        repair="choose other clustering columns with an engine: ALTER TABLE … CLUSTER BY (…)",
-        loss="nothing",
-    ),
+    broken="clustering by the column lets no reader skip a file, and some engines refuse it",
+    repair="choose other clustering columns with an engine: ALTER TABLE … CLUSTER BY (…)",
     example='"clusteringColumns":[["tags"]], and tags is a map',
 )
-VARIANT = AREA.rule(
+VARIANT = AREA.error(
     "variant.partition-or-cluster",
-    Severity.ERROR,
-    Level.LOG,
     "A partition column or a clustering column is of type variant.",
     spec="Variant Data Type",
-    fix=Fix(
-        broken="variants have no order and no text form, so engines cannot lay out files by them",
-        repair="use another column: for clustering with an engine, for partitions by rewriting the table",
-        loss="nothing",
-    ),
+    broken="variants have no order and no text form, so engines cannot lay out files by them",
+    repair="use another column: for clustering with an engine, for partitions by rewriting the table",
     example='"partitionColumns":["v"], and v is a variant',
 )
 

@@ -15,65 +15,46 @@ from deltacli.delta.protocol.protocol_action import (
     WRITER_FEATURES_VERSION,
     Protocol,
 )
-from deltacli.delta.rules.framework.base import LOST_BY_DROPPING, Area, Finding, Fix, Level, Severity
+from deltacli.delta.rules.framework.base import LOST_BY_DROPPING, Area, Finding, Severity
 from deltacli.delta.rules.framework.views import CommitView, HistoryView, TableConfigurationView
 from deltacli.patterns import pattern
 
 AREA = Area("protocol")
 
-USED_NOT_SUPPORTED = AREA.rule(
+USED_NOT_SUPPORTED = AREA.error(
     "feature.used-not-supported",
-    Severity.ERROR,
-    Level.LOG,
     "The table uses a feature that its protocol does not support.",
     spec="Supported Features",
-    fix=Fix(
-        broken=(
-            "engines without support for the feature read and write the table without it; for generated and identity "
-            "columns the metadata then has no effect, which is only a note"
-        ),
-        repair="commit a protocol with the feature; metadata without effect needs no repair",
-        loss="access by engines without support for the feature",
-    ),
+    broken="engines without support for the feature read and write the table without it; for generated and identity "
+    "columns the metadata then has no effect, which is only a note",
+    repair="commit a protocol with the feature; metadata without effect needs no repair",
+    loss="access by engines without support for the feature",
     example='a column of type timestamp_ntz with {"minReaderVersion":1,"minWriterVersion":2}',
 )
-PROPERTY_WITHOUT_FEATURE = AREA.rule(
+PROPERTY_WITHOUT_FEATURE = AREA.error(
     "feature.property-without-feature",
-    Severity.ERROR,
-    Level.LOG,
     "A table property turns on a feature that the protocol does not support.",
     spec="Active Features",
-    fix=Fix(
-        broken="some engines refuse the table, others treat the feature as off",
-        repair="commit a protocol with the feature, or a metaData action without the property",
-        loss="without the property, what it turned on",
-    ),
+    broken="some engines refuse the table, others treat the feature as off",
+    repair="commit a protocol with the feature, or a metaData action without the property",
+    loss="without the property, what it turned on",
     example='"delta.enableDeletionVectors":"true" with {"minReaderVersion":1,"minWriterVersion":2}',
 )
-SUPPORTED_NOT_USED = AREA.rule(
+SUPPORTED_NOT_USED = AREA.info(
     "feature.supported-not-used",
-    Severity.INFO,
-    Level.LOG,
     "The protocol lists a feature that no visible version uses.",
     spec="Supported Features",
-    fix=Fix(
-        broken="engines without support for the feature refuse the table unnecessarily",
-        repair="drop the feature with an engine that supports it (ALTER TABLE … DROP FEATURE)",
-        loss=LOST_BY_DROPPING,
-    ),
+    broken="engines without support for the feature refuse the table unnecessarily",
+    repair="drop the feature with an engine that supports it (ALTER TABLE … DROP FEATURE)",
+    loss=LOST_BY_DROPPING,
     example='"writerFeatures":["changeDataFeed"], but delta.enableChangeDataFeed was never true',
 )
-OLD_VACUUM = AREA.rule(
+OLD_VACUUM = AREA.info(
     "vacuumcheck.old-vacuum",
-    Severity.INFO,
-    Level.LOG,
     "A VACUUM ran in an engine that is older than the protocol check which the table requires.",
     spec="Vacuum Protocol Check",
-    fix=Fix(
-        broken="such an engine may have deleted files that are needed by features it does not support",
-        repair="upgrade the engine, and check that no live file is missing: deltacli validate --level storage",
-        loss="nothing",
-    ),
+    broken="such an engine may have deleted files that are needed by features it does not support",
+    repair="upgrade the engine, and check that no live file is missing: deltacli validate --level storage",
     example='{"commitInfo":{"operation":"VACUUM START","engineInfo":"Apache-Spark/3.4.0 Delta-Lake/2.4.0"}}',
 )
 

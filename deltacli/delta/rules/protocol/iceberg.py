@@ -8,7 +8,7 @@ from typing import NamedTuple
 from deltacli.arrow import compute as pc
 from deltacli.delta.log.place import Place
 from deltacli.delta.log.table_configuration import TableConfiguration
-from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Severity
+from deltacli.delta.rules.framework.base import Area, Finding, Level
 from deltacli.delta.rules.framework.views import FilesView, StorageView, TableConfigurationView
 from deltacli.delta.rules.schema.schema_walk import fresh
 from deltacli.delta.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructType
@@ -16,70 +16,48 @@ from deltacli.units import plural
 
 AREA = Area("iceberg")
 
-MAPPING_OFF = AREA.rule(
+MAPPING_OFF = AREA.error(
     "iceberg.mapping-off",
-    Severity.ERROR,
-    Level.LOG,
     "Iceberg compatibility is on without column mapping.",
     spec="Iceberg Compatibility V1; Iceberg Compatibility V2",
-    fix=Fix(
-        broken="Iceberg readers find columns by field ids, which the files do not have",
-        repair="turn the compatibility off, then on again with an engine that sets delta.columnMapping.mode",
-        loss="nothing",
-    ),
+    broken="Iceberg readers find columns by field ids, which the files do not have",
+    repair="turn the compatibility off, then on again with an engine that sets delta.columnMapping.mode",
     example="delta.enableIcebergCompatV2 is true, delta.columnMapping.mode is not set",
 )
-TYPE_NOT_ALLOWED = AREA.rule(
+TYPE_NOT_ALLOWED = AREA.error(
     "iceberg.type-not-allowed",
-    Severity.ERROR,
-    Level.LOG,
     "The type of a column is not allowed by this version of Iceberg compatibility.",
     spec="Iceberg Compatibility V1; Iceberg Compatibility V2",
-    fix=Fix(
-        broken="the table cannot be converted to Iceberg",
-        repair="rewrite the table without such columns, or turn the compatibility off",
-        loss="the columns, if they are dropped",
-    ),
+    broken="the table cannot be converted to Iceberg",
+    repair="rewrite the table without such columns, or turn the compatibility off",
+    loss="the columns, if they are dropped",
     example="a map column with delta.enableIcebergCompatV1",
 )
-VERSIONS_CONFLICT = AREA.rule(
+VERSIONS_CONFLICT = AREA.error(
     "iceberg.versions-conflict",
-    Severity.ERROR,
-    Level.LOG,
     "Several versions of Iceberg compatibility are on at the same time.",
     spec="Iceberg Compatibility V2: Writer Requirements for IcebergCompatV2",
-    fix=Fix(
-        broken="no writer can satisfy them together",
-        repair="set all but the newest of the properties to false",
-        loss="access by Iceberg readers that need an older version",
-    ),
+    broken="no writer can satisfy them together",
+    repair="set all but the newest of the properties to false",
+    loss="access by Iceberg readers that need an older version",
     example="delta.enableIcebergCompatV1 and delta.enableIcebergCompatV2 are true",
 )
-NUM_RECORDS = AREA.rule(
+NUM_RECORDS = AREA.warning(
     "iceberg.num-records",
-    Severity.WARNING,
-    Level.LOG,
     "Iceberg compatibility is on, but a file is added without its number of records.",
     spec="Iceberg Compatibility V1; Iceberg Compatibility V2",
-    fix=Fix(
-        broken="a conversion to Iceberg, which needs the number, fails or opens the file",
-        repair="commit the add again with numRecords in its statistics",
-        loss="nothing",
-    ),
+    broken="a conversion to Iceberg, which needs the number, fails or opens the file",
+    repair="commit the add again with numRecords in its statistics",
     example='{"add":{"path":"part-0.parquet",…}} without stats',
 )
-METADATA_AT_RISK = AREA.rule(
+METADATA_AT_RISK = AREA.info(
     "iceberg.metadata-at-risk",
-    Severity.INFO,
-    Level.STORAGE,
     "The table's directory has a directory `metadata`, as used by Iceberg. Vacuum ignores it.",
     spec="Delta-Spark: VACUUM, hidden directories",
-    fix=Fix(
-        broken="nothing; tools that do not recognize it may delete files that Iceberg readers need",
-        repair="no repair needed",
-        loss="nothing",
-    ),
+    broken="nothing; tools that do not recognize it may delete files that Iceberg readers need",
+    repair="no repair needed",
     example="metadata/v1.metadata.json",
+    level=Level.STORAGE,
 )
 
 

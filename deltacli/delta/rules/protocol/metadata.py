@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from deltacli.delta.log.state import Metadata
 from deltacli.delta.log.table_configuration import TableConfiguration
-from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Severity
+from deltacli.delta.rules.framework.base import Area, Finding
 from deltacli.delta.rules.framework.views import CommitView, HistoryView, MetadataView
 from deltacli.delta.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructType, simple_name
 from deltacli.patterns import pattern
@@ -16,130 +16,90 @@ from deltacli.units import format_timestamp, plural
 AREA = Area("metadata")
 
 _REWRITE = "rewrite the table as a new one"
-ID_NOT_GUID = AREA.rule(
+ID_NOT_GUID = AREA.warning(
     "metadata.id-not-guid",
-    Severity.WARNING,
-    Level.LOG,
     "The table id is not a GUID.",
     spec="Change Metadata",
-    fix=Fix(
-        broken="engines that parse the id fail, and two tables may have the same id",
-        repair="commit a metaData action with a GUID before streams and shares refer to the table",
-        loss="streams that identify the table by its old id",
-    ),
+    broken="engines that parse the id fail, and two tables may have the same id",
+    repair="commit a metaData action with a GUID before streams and shares refer to the table",
+    loss="streams that identify the table by its old id",
     example='{"metaData":{"id":"my-table",…}}',
 )
-ID_CHANGED = AREA.rule(
+ID_CHANGED = AREA.error(
     "metadata.id-changed",
-    Severity.ERROR,
-    Level.LOG,
     "The table id differs from that of the previous metaData action.",
     spec="Change Metadata",
-    fix=Fix(
-        broken="another table was written over this one, or an engine created a new id; streams and caches stop",
-        repair="nothing, if the change was intended; otherwise restore the previous version",
-        loss="later commits, if the previous version is restored",
-    ),
+    broken="another table was written over this one, or an engine created a new id; streams and caches stop",
+    repair="nothing, if the change was intended; otherwise restore the previous version",
+    loss="later commits, if the previous version is restored",
     example='version 0: {"metaData":{"id":"8e1a6ad6-…"}}, version 4: {"metaData":{"id":"0c5d2f44-…"}}',
 )
-FORMAT_NOT_PARQUET = AREA.rule(
+FORMAT_NOT_PARQUET = AREA.error(
     "metadata.format-not-parquet",
-    Severity.ERROR,
-    Level.LOG,
     "The format of the files is not parquet, or has options.",
     spec="Format Specification",
-    fix=Fix(
-        broken="no engine reads data files other than Parquet, and none recognizes options",
-        repair='commit a metaData action with {"provider":"parquet","options":{}} if the files are Parquet',
-        loss="nothing",
-    ),
+    broken="no engine reads data files other than Parquet, and none recognizes options",
+    repair='commit a metaData action with {"provider":"parquet","options":{}} if the files are Parquet',
     example='"format":{"provider":"orc","options":{}}',
 )
-CREATED_TIME = AREA.rule(
+CREATED_TIME = AREA.info(
     "metadata.created-time",
-    Severity.INFO,
-    Level.LOG,
     "The metaData action has no createdTime, or a different one than the previous action.",
     spec="Change Metadata",
-    fix=Fix(
-        broken="engines show it as the creation time of the table",
-        repair="commit a metaData action with the time of version 0",
-        loss="nothing",
-    ),
+    broken="engines show it as the creation time of the table",
+    repair="commit a metaData action with the time of version 0",
     example='version 0: "createdTime":1767981600000, version 4: "createdTime":1767981840000',
 )
-PARTITION_COLUMN_UNKNOWN = AREA.rule(
+PARTITION_COLUMN_UNKNOWN = AREA.error(
     "metadata.partition-column-unknown",
-    Severity.ERROR,
-    Level.LOG,
     "A partition column is not in the schema.",
     spec="Change Metadata",
-    fix=Fix(
-        broken="the type of its values is unknown, so engines refuse the table",
-        repair="commit a metaData action whose schema has the column, spelled as in partitionColumns",
-        loss="nothing",
-    ),
+    broken="the type of its values is unknown, so engines refuse the table",
+    repair="commit a metaData action whose schema has the column, spelled as in partitionColumns",
     example='"partitionColumns":["day"] and no column day',
 )
-PARTITION_COLUMN_DUPLICATE = AREA.rule(
+PARTITION_COLUMN_DUPLICATE = AREA.error(
     "metadata.partition-column-duplicate",
-    Severity.ERROR,
-    Level.LOG,
     "A partition column is named twice, ignoring case.",
     spec="Change Metadata",
-    fix=Fix(
-        broken="engines refuse the table or build paths with the column twice",
-        repair="commit a metaData action that names the column once",
-        loss="nothing",
-    ),
+    broken="engines refuse the table or build paths with the column twice",
+    repair="commit a metaData action that names the column once",
     example='"partitionColumns":["day","Day"]',
 )
-PARTITION_COLUMN_TYPE = AREA.rule(
+PARTITION_COLUMN_TYPE = AREA.error(
     "metadata.partition-column-type",
-    Severity.ERROR,
-    Level.LOG,
     "A partition column has a type whose values cannot be written as text: array, map, struct or void.",
     spec="Partition Value Serialization",
-    fix=Fix(broken="its values in partitionValues have no meaning for readers", repair=_REWRITE, loss="the history"),
+    broken="its values in partitionValues have no meaning for readers",
+    repair=_REWRITE,
+    loss="the history",
     example='"partitionColumns":["tags"] with tags of type array<string>',
 )
-PARTITION_COLUMN_NESTED = AREA.rule(
+PARTITION_COLUMN_NESTED = AREA.error(
     "metadata.partition-column-nested",
-    Severity.ERROR,
-    Level.LOG,
     "A partition column is a field inside another column.",
     spec="Change Metadata",
-    fix=Fix(
-        broken="only top-level columns can be partition columns; engines refuse the table",
-        repair=_REWRITE,
-        loss="the history",
-    ),
+    broken="only top-level columns can be partition columns; engines refuse the table",
+    repair=_REWRITE,
+    loss="the history",
     example='"partitionColumns":["address.country"]',
 )
-ALL_COLUMNS_PARTITIONED = AREA.rule(
+ALL_COLUMNS_PARTITIONED = AREA.warning(
     "metadata.all-columns-partitioned",
-    Severity.WARNING,
-    Level.LOG,
     "Every column is a partition column.",
     spec="Delta-Spark: no table may be partitioned by all of its columns",
-    fix=Fix(
-        broken="the data files would have no column, and Delta-Spark refuses to write them",
-        repair=_REWRITE,
-        loss="the history",
-    ),
+    broken="the data files would have no column, and Delta-Spark refuses to write them",
+    repair=_REWRITE,
+    loss="the history",
     example='"partitionColumns":["p"] and p is the only column',
 )
-PARTITIONING_CHANGED = AREA.rule(
+PARTITIONING_CHANGED = AREA.warning(
     "metadata.partitioning-changed",
-    Severity.WARNING,
-    Level.LOG,
     "The partition columns changed while files with the old partitioning stayed in the table.",
     spec="Consistency Between Table Metadata and Data Files",
-    fix=Fix(
-        broken="these files have no values for the new columns, so readers fail or return nulls",
-        repair="restore the previous version, or replace all files",
-        loss="later commits, if the previous version is restored",
-    ),
+    broken="these files have no values for the new columns, so readers fail or return nulls",
+    repair="restore the previous version, or replace all files",
+    loss="later commits, if the previous version is restored",
     example='version 0: "partitionColumns":["p"], version 4: "partitionColumns":["p","q"] and no remove',
 )
 

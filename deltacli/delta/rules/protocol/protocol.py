@@ -14,224 +14,156 @@ from deltacli.delta.protocol.protocol_action import (
     WRITER_FEATURES_VERSION,
     Protocol,
 )
-from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Severity
+from deltacli.delta.rules.framework.base import Area, Finding, Severity
 from deltacli.delta.rules.framework.views import CommitView, HistoryView, ProtocolView, TableConfigurationView
 from deltacli.delta.rules.protocol import features as protocol_features
 
 AREA = Area("protocol")
 
 _RAISE = "commit a protocol action with the versions and lists that the table needs"
-MISSING = AREA.rule(
+MISSING = AREA.error(
     "protocol.missing",
-    Severity.ERROR,
-    Level.LOG,
     "No commit of the log and no checkpoint has a protocol.",
     spec="Action Reconciliation",
-    fix=Fix(
-        broken="no engine opens a table without a protocol",
-        repair="commit a protocol action, at least minReaderVersion 1 and minWriterVersion 2",
-        loss="nothing",
-    ),
+    broken="no engine opens a table without a protocol",
+    repair="commit a protocol action, at least minReaderVersion 1 and minWriterVersion 2",
     example='{"metaData":{"id":"8e1a6ad6-…"}} and no {"protocol":{…}} in any commit',
 )
-VERSION_OUT_OF_RANGE = AREA.rule(
+VERSION_OUT_OF_RANGE = AREA.error(
     "protocol.version-out-of-range",
-    Severity.ERROR,
-    Level.LOG,
     "The protocol requires a reader version other than 1 to 3, or a writer version other than 1 to 7.",
     spec="Reader Version Requirements",
-    fix=Fix(
-        broken="the requirements of such a version are not defined, so all engines refuse the table",
-        repair=_RAISE,
-        loss="nothing, if the numbers are a mistake",
-    ),
+    broken="the requirements of such a version are not defined, so all engines refuse the table",
+    repair=_RAISE,
+    loss="nothing, if the numbers are a mistake",
     example='{"protocol":{"minReaderVersion":1,"minWriterVersion":8}}',
 )
-READER3_NEEDS_WRITER7 = AREA.rule(
+READER3_NEEDS_WRITER7 = AREA.error(
     "protocol.reader3-needs-writer7",
-    Severity.ERROR,
-    Level.LOG,
     "The protocol has reader version 3 with a writer version below 7.",
     spec="Table Features for New and Existing Tables",
-    fix=Fix(
-        broken="reader features must also be listed for writers, but below writer version 7 there is no such list",
-        repair="commit a protocol with minWriterVersion 7 and writerFeatures with every feature in use",
-        loss="access by writers without support for table features",
-    ),
+    broken="reader features must also be listed for writers, but below writer version 7 there is no such list",
+    repair="commit a protocol with minWriterVersion 7 and writerFeatures with every feature in use",
+    loss="access by writers without support for table features",
     example='{"protocol":{"minReaderVersion":3,"minWriterVersion":5,"readerFeatures":[]}}',
 )
-READER_FEATURES_MISSING = AREA.rule(
+READER_FEATURES_MISSING = AREA.error(
     "protocol.reader-features-missing",
-    Severity.ERROR,
-    Level.LOG,
     "The protocol has reader version 3 and no readerFeatures.",
     spec="Table Features",
-    fix=Fix(broken="readers do not know which features they must support", repair=_RAISE, loss="nothing"),
+    broken="readers do not know which features they must support",
+    repair=_RAISE,
     example='{"protocol":{"minReaderVersion":3,"minWriterVersion":7,"writerFeatures":[]}}',
 )
-WRITER_FEATURES_MISSING = AREA.rule(
+WRITER_FEATURES_MISSING = AREA.error(
     "protocol.writer-features-missing",
-    Severity.ERROR,
-    Level.LOG,
     "The protocol has writer version 7 and no writerFeatures.",
     spec="Table Features",
-    fix=Fix(broken="writers do not know which features they must support", repair=_RAISE, loss="nothing"),
+    broken="writers do not know which features they must support",
+    repair=_RAISE,
     example='{"protocol":{"minReaderVersion":1,"minWriterVersion":7}}',
 )
-FEATURES_ON_LEGACY = AREA.rule(
+FEATURES_ON_LEGACY = AREA.error(
     "protocol.features-on-legacy",
-    Severity.ERROR,
-    Level.LOG,
     "The protocol has readerFeatures below reader version 3, or writerFeatures below writer version 7.",
     spec="Table Features",
-    fix=Fix(
-        broken="engines of that version ignore the list, others refuse the table",
-        repair="commit a protocol without the list, or with the versions that have one",
-        loss="without the list, what the table uses of the listed features",
-    ),
+    broken="engines of that version ignore the list, others refuse the table",
+    repair="commit a protocol without the list, or with the versions that have one",
+    loss="without the list, what the table uses of the listed features",
     example='{"protocol":{"minReaderVersion":1,"minWriterVersion":2,"writerFeatures":["appendOnly"]}}',
 )
-READER_ONLY_FEATURE = AREA.rule(
+READER_ONLY_FEATURE = AREA.error(
     "protocol.reader-only-feature",
-    Severity.ERROR,
-    Level.LOG,
     "A feature is in readerFeatures but not in writerFeatures.",
     spec="Supported Features",
-    fix=Fix(
-        broken="writers do not learn of the feature and may write data that its readers misread",
-        repair="commit a protocol with the feature in both lists",
-        loss="access by writers without support for the feature",
-    ),
+    broken="writers do not learn of the feature and may write data that its readers misread",
+    repair="commit a protocol with the feature in both lists",
+    loss="access by writers without support for the feature",
     example='"readerFeatures":["deletionVectors"],"writerFeatures":[]',
 )
-RW_FEATURE_NOT_IN_READER = AREA.rule(
+RW_FEATURE_NOT_IN_READER = AREA.error(
     "protocol.rw-feature-not-in-reader",
-    Severity.ERROR,
-    Level.LOG,
     "A reader feature is listed only in writerFeatures.",
     spec="Supported Features",
-    fix=Fix(
-        broken="readers without support for the feature open the table and return wrong rows",
-        repair="commit a protocol with reader version 3 and the feature in readerFeatures too",
-        loss="access by readers without support for the feature",
-    ),
+    broken="readers without support for the feature open the table and return wrong rows",
+    repair="commit a protocol with reader version 3 and the feature in readerFeatures too",
+    loss="access by readers without support for the feature",
     example='"minReaderVersion":3,"readerFeatures":[],"writerFeatures":["deletionVectors"]',
 )
-WRITER_FEATURE_IN_READER = AREA.rule(
+WRITER_FEATURE_IN_READER = AREA.warning(
     "protocol.writer-feature-in-reader",
-    Severity.WARNING,
-    Level.LOG,
     "A writer-only feature is in readerFeatures.",
     spec="Supported Features",
-    fix=Fix(
-        broken="readers that could read the table refuse it",
-        repair="commit a protocol with the feature in writerFeatures only",
-        loss="nothing",
-    ),
+    broken="readers that could read the table refuse it",
+    repair="commit a protocol with the feature in writerFeatures only",
     example='"readerFeatures":["appendOnly"],"writerFeatures":["appendOnly"]',
 )
-UNKNOWN_FEATURE = AREA.rule(
+UNKNOWN_FEATURE = AREA.warning(
     "protocol.unknown-feature",
-    Severity.WARNING,
-    Level.LOG,
     "A listed feature is not recognized, so its requirements for readers and writers are not checked.",
     spec="Table Features",
-    fix=Fix(
-        broken="deltacli does not write to the table, and reads it only if the feature is not in readerFeatures",
-        repair="use a newer deltacli; if the name is a typo, commit a protocol with the correct name",
-        loss="nothing",
-    ),
+    broken="deltacli does not write to the table, and reads it only if the feature is not in readerFeatures",
+    repair="use a newer deltacli; if the name is a typo, commit a protocol with the correct name",
     example='"writerFeatures":["appendOnly","futureFeature"]',
 )
-PREVIEW_FEATURE = AREA.rule(
+PREVIEW_FEATURE = AREA.info(
     "protocol.preview-feature",
-    Severity.INFO,
-    Level.LOG,
     "The protocol lists a feature under its preview name.",
     spec="Delta-Spark: names of features under development",
-    fix=Fix(
-        broken="engines that support only the final feature refuse the table",
-        repair="let the engine that created the table upgrade the feature",
-        loss="nothing",
-    ),
+    broken="engines that support only the final feature refuse the table",
+    repair="let the engine that created the table upgrade the feature",
     example='"writerFeatures":["typeWidening-preview"]',
 )
-DEPENDENCY = AREA.rule(
+DEPENDENCY = AREA.error(
     "protocol.dependency",
-    Severity.ERROR,
-    Level.LOG,
     "The protocol lists a feature without another feature that it requires.",
     spec="Table Features",
-    fix=Fix(
-        broken="engines refuse the table, or write the feature without its requirement",
-        repair="commit a protocol with both features",
-        loss="access by engines without support for the other feature",
-    ),
+    broken="engines refuse the table, or write the feature without its requirement",
+    repair="commit a protocol with both features",
+    loss="access by engines without support for the other feature",
     example='"writerFeatures":["rowTracking"] without "domainMetadata"',
 )
-EXCLUSIVE = AREA.rule(
+EXCLUSIVE = AREA.error(
     "protocol.exclusive",
-    Severity.ERROR,
-    Level.LOG,
     "Two features that exclude each other are both supported or both active.",
     spec="Writer Requirements for IcebergCompatV1",
-    fix=Fix(
-        broken="each of them forbids data that the other one writes",
-        repair="turn one of the two off, and drop it from the protocol if listing it is forbidden",
-        loss="that feature",
-    ),
+    broken="each of them forbids data that the other one writes",
+    repair="turn one of the two off, and drop it from the protocol if listing it is forbidden",
+    loss="that feature",
     example='"writerFeatures":["icebergCompatV1","deletionVectors"]',
 )
-DUPLICATE_FEATURE = AREA.rule(
+DUPLICATE_FEATURE = AREA.warning(
     "protocol.duplicate-feature",
-    Severity.WARNING,
-    Level.LOG,
     "A feature is listed twice, or with two spellings that differ only in case.",
     spec="Table Features",
-    fix=Fix(
-        broken="names are compared exactly, so every engine treats the wrong spelling as an unknown feature",
-        repair="commit a protocol with each name once",
-        loss="nothing",
-    ),
+    broken="names are compared exactly, so every engine treats the wrong spelling as an unknown feature",
+    repair="commit a protocol with each name once",
     example='"writerFeatures":["appendOnly","appendonly"]',
 )
-DOWNGRADE = AREA.rule(
+DOWNGRADE = AREA.error(
     "protocol.downgrade",
-    Severity.ERROR,
-    Level.LOG,
     "The protocol drops a feature or lowers a version while older versions that need it still exist.",
     spec="Supported Features",
-    fix=Fix(
-        broken="engines assume that they can read and checkpoint the older versions",
-        repair="commit the former protocol again, or truncate the log to the versions since the change",
-        loss="time travel to the older versions, if the log is truncated",
-    ),
+    broken="engines assume that they can read and checkpoint the older versions",
+    repair="commit the former protocol again, or truncate the log to the versions since the change",
+    loss="time travel to the older versions, if the log is truncated",
     example='version 4: "readerFeatures":["deletionVectors"], version 5: "minReaderVersion":1,"minWriterVersion":2',
 )
-LEGACY_ODDITY = AREA.rule(
+LEGACY_ODDITY = AREA.info(
     "protocol.legacy-oddity",
-    Severity.INFO,
-    Level.LOG,
     "The pair of versions is valid but implies fewer features than the higher number suggests.",
     spec="Writer Version Requirements",
-    fix=Fix(
-        broken="column mapping needs reader version 2 and writer version 5 together",
-        repair="commit a protocol with both versions, or with writer version 7 and the features in use",
-        loss="access by readers of version 1, if column mapping is intended",
-    ),
+    broken="column mapping needs reader version 2 and writer version 5 together",
+    repair="commit a protocol with both versions, or with writer version 7 and the features in use",
+    loss="access by readers of version 1, if column mapping is intended",
     example='{"protocol":{"minReaderVersion":1,"minWriterVersion":5}}',
 )
-STRAY_KEYS = AREA.rule(
+STRAY_KEYS = AREA.warning(
     "protocol.stray-keys",
-    Severity.WARNING,
-    Level.LOG,
     "The protocol action has readerVersion or writerVersion, which are not valid keys.",
     spec="Protocol Evolution",
-    fix=Fix(
-        broken="engines read minReaderVersion and minWriterVersion and ignore these two",
-        repair="commit a protocol action with the right keys",
-        loss="nothing",
-    ),
+    broken="engines read minReaderVersion and minWriterVersion and ignore these two",
+    repair="commit a protocol action with the right keys",
     example='{"protocol":{"readerVersion":3,"writerVersion":7}}',
 )
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from deltacli.delta.log.place import Place
-from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Severity
+from deltacli.delta.rules.framework.base import Area, Finding, Fix
 from deltacli.delta.rules.framework.views import MetadataView
 from deltacli.delta.rules.schema.schema_walk import (
     NotASchema,
@@ -36,7 +36,6 @@ _UNREADABLE = Fix(
 _REFUSED = Fix(
     broken="some engines refuse the schema, or writes with it",
     repair="commit the metaData again with a corrected schemaString",
-    loss="nothing",
 )
 _UNWRITABLE = Fix(
     broken="files with such a column cannot be written",
@@ -44,147 +43,111 @@ _UNWRITABLE = Fix(
     loss="nothing: no file holds a value of it",
 )
 
-BAD_JSON = AREA.rule(
+BAD_JSON = AREA.error(
     "schema.bad-json",
-    Severity.ERROR,
-    Level.LOG,
     "A schemaString is not JSON, its root is not a struct, or one of its parts is invalid.",
+    *_UNREADABLE,
     spec="Schema Serialization Format",
-    fix=_UNREADABLE,
     example='"schemaString":"{\\"type\\":\\"struct\\",\\"fields\\":["',
 )
-FIELD_MISSING_KEY = AREA.rule(
+FIELD_MISSING_KEY = AREA.error(
     "schema.field-missing-key",
-    Severity.ERROR,
-    Level.LOG,
     "A field, an array or a map of the schema lacks a required key.",
+    *_UNREADABLE,
     spec="Struct Field",
-    fix=_UNREADABLE,
     example='{"name":"id","type":"long","metadata":{}}',
 )
-UNKNOWN_TYPE = AREA.rule(
+UNKNOWN_TYPE = AREA.error(
     "schema.unknown-type",
-    Severity.ERROR,
-    Level.LOG,
     "A column or nested field has a type that Delta does not define.",
+    *_UNREADABLE,
     spec="Primitive Types",
-    fix=_UNREADABLE,
     example='{"name":"id","type":"bigint","nullable":true,"metadata":{}}',
 )
-DECIMAL_BOUNDS = AREA.rule(
+DECIMAL_BOUNDS = AREA.error(
     "schema.decimal-bounds",
-    Severity.ERROR,
-    Level.LOG,
     "A decimal has a precision outside 1 to 38, or a scale outside 0 to its precision.",
+    *_UNREADABLE,
     spec="Primitive Types",
-    fix=_UNREADABLE,
     example='"type":"decimal(39,2)"',
 )
-CHAR_VARCHAR = AREA.rule(
+CHAR_VARCHAR = AREA.error(
     "schema.char-varchar",
-    Severity.ERROR,
-    Level.LOG,
     "A schema has char(n) or varchar(n). Such a column must be a string whose metadata names the type.",
+    *_REFUSED,
     spec="Delta-Spark: char and varchar columns",
-    fix=_REFUSED,
     example='{"name":"code","type":"varchar(10)","nullable":true,"metadata":{}}',
 )
-DUPLICATE_COLUMN = AREA.rule(
+DUPLICATE_COLUMN = AREA.error(
     "schema.duplicate-column",
-    Severity.ERROR,
-    Level.LOG,
     "Two fields of one struct have names that are equal or differ only in case.",
     spec="Schema Serialization Format",
-    fix=Fix(
-        broken="engines refuse the table, or return the values of one column for the other",
-        repair="commit a metaData without one of the two, or with column mapping and another name for it",
-        loss="the values of the dropped column",
-    ),
+    broken="engines refuse the table, or return the values of one column for the other",
+    repair="commit a metaData without one of the two, or with column mapping and another name for it",
+    loss="the values of the dropped column",
     example='"fields":[{"name":"id",…},{"name":"ID",…}]',
 )
-EMPTY_NAME = AREA.rule(
+EMPTY_NAME = AREA.error(
     "schema.empty-name",
-    Severity.ERROR,
-    Level.LOG,
     "A column or nested field has an empty name.",
+    *_REFUSED,
     spec="Struct Field",
-    fix=_REFUSED,
     example='{"name":"","type":"long","nullable":true,"metadata":{}}',
 )
-INVALID_CHARS = AREA.rule(
+INVALID_CHARS = AREA.warning(  # the protocol allows such names, and so do all engines but one
     "schema.invalid-chars",
-    Severity.WARNING,  # the protocol allows such names, and so do all engines but one
-    Level.LOG,
     "A name has a space, a tab, a line end or one of ,;{}()= in a table without column mapping.",
     spec="Delta-Spark: names of columns in Parquet files",
-    fix=Fix(
-        broken="Delta-Spark refuses to write the table, and its older versions refuse to read it",
-        repair="enable column mapping (delta.columnMapping.mode=name)",
-        loss="access by readers older than reader version 2",
-    ),
+    broken="Delta-Spark refuses to write the table, and its older versions refuse to read it",
+    repair="enable column mapping (delta.columnMapping.mode=name)",
+    loss="access by readers older than reader version 2",
     example='{"name":"unit price","type":"double","nullable":true,"metadata":{}}',
 )
-EMPTY_STRUCT = AREA.rule(
+EMPTY_STRUCT = AREA.warning(
     "schema.empty-struct",
-    Severity.WARNING,
-    Level.LOG,
     "A struct within the schema has no fields, which Parquet cannot store.",
+    *_UNWRITABLE,
     spec="Delta-Spark: schemas that cannot be written",
-    fix=_UNWRITABLE,
     example='{"name":"s","type":{"type":"struct","fields":[]},"nullable":true,"metadata":{}}',
 )
-MAP_KEY_NULL = AREA.rule(
+MAP_KEY_NULL = AREA.warning(
     "schema.map-key-null",
-    Severity.WARNING,
-    Level.LOG,
     "The key of a map is or contains a map, or is marked as nullable.",
+    *_REFUSED,
     spec="Map Type",
-    fix=_REFUSED,
     example='{"type":"map","keyType":{"type":"map",…},"valueType":"long","valueContainsNull":true}',
 )
-VOID_IN_COMPLEX = AREA.rule(
+VOID_IN_COMPLEX = AREA.warning(
     "schema.void-in-complex",
-    Severity.WARNING,
-    Level.LOG,
     "An array's element, a map's key or value, or every field of a struct or of the table is void, so nothing can be "
     "written.",
+    *_UNWRITABLE,
     spec="Void Type",
-    fix=_UNWRITABLE,
     example='{"type":"array","elementType":"void","containsNull":true}',
 )
-METADATA_RESERVED = AREA.rule(
+METADATA_RESERVED = AREA.warning(
     "schema.metadata-reserved",
-    Severity.WARNING,
-    Level.LOG,
     "The metadata of a column has an undefined key that begins with `delta.`.",
     spec="Struct Field",
-    fix=Fix(
-        broken="the key has no effect, or a newer feature is used without being listed",
-        repair="commit the metaData again with the intended key, or without it",
-        loss="nothing",
-    ),
+    broken="the key has no effect, or a newer feature is used without being listed",
+    repair="commit the metaData again with the intended key, or without it",
     example='"metadata":{"delta.generatedExpression":"year(ts)"}',
 )
-INTERVAL_NONCANONICAL = AREA.rule(
+INTERVAL_NONCANONICAL = AREA.info(
     "schema.interval-noncanonical",
-    Severity.INFO,
-    Level.LOG,
     "An interval type is narrower than the two that schemas should have.",
     spec="Interval Types (proposal)",
-    fix=Fix(
-        broken="nothing for engines that support intervals; others may recognize only the two full spellings",
-        repair="commit the metaData again with `interval year to month` or `interval day to second`",
-        loss="nothing: the files are unchanged",
-    ),
+    broken="nothing for engines that support intervals; others may recognize only the two full spellings",
+    repair="commit the metaData again with `interval year to month` or `interval day to second`",
+    loss="nothing: the files are unchanged",
     example='"type":"interval day to hour"',
 )
-TOO_WIDE = AREA.rule(
+TOO_WIDE = AREA.info(
     "schema.too-wide",
-    Severity.INFO,
-    Level.LOG,
     "The schema has more than 10,000 leaf columns. Every metadata commit and every reader processes all of them.",
     spec="deltacli",
-    fix=Fix(broken="nothing", repair="no repair needed; splitting the table makes it faster", loss="nothing"),
+    broken="nothing",
+    repair="no repair needed; splitting the table makes it faster",
     example="a schemaString of 12,000 columns",
 )
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from deltacli.delta.log.place import Place
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.rules.actions.old_schema_files import replaces_all_files
-from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Severity
+from deltacli.delta.rules.framework.base import Area, Finding, Fix
 from deltacli.delta.rules.framework.views import MetadataView
 from deltacli.delta.rules.schema.schema_walk import decimal_digits, is_type_name, joined, same_name, shown_path
 from deltacli.delta.schema.allowed_widenings import decimal_of, is_allowed_change
@@ -32,64 +32,45 @@ AREA = Area("schema")
 _ROWS_BREAK_IT = Fix(
     broken="older rows may hold nulls where readers now expect none",
     repair="commit a metaData in which the column is nullable again",
-    loss="nothing",
 )
 
-NOT_NULL_TIGHTENED = AREA.rule(
+NOT_NULL_TIGHTENED = AREA.error(
     "schema.not-null-tightened",
-    Severity.ERROR,
-    Level.LOG,
     "A nullable column became not null while older files stayed live.",
+    *_ROWS_BREAK_IT,
     spec="Delta-Spark: changes of columns",
-    fix=_ROWS_BREAK_IT,
     example='"nullable":true in one metaData, "nullable":false in the next',
 )
-NEW_NOT_NULL_COLUMN = AREA.rule(
+NEW_NOT_NULL_COLUMN = AREA.error(
     "schema.new-not-null-column",
-    Severity.ERROR,
-    Level.LOG,
     "A column was added as not null while files without it stayed live.",
+    *_ROWS_BREAK_IT,
     spec="Delta-Spark: changes of columns",
-    fix=_ROWS_BREAK_IT,
     example='{"name":"added","type":"long","nullable":false,"metadata":{}} in a table with files',
 )
-COLUMN_DROPPED_NO_MAPPING = AREA.rule(
+COLUMN_DROPPED_NO_MAPPING = AREA.warning(
     "schema.column-dropped-no-mapping",
-    Severity.WARNING,
-    Level.LOG,
     "A column was removed from the schema without column mapping while files that have it stayed live.",
     spec="Consistency Between Table Metadata and Data Files",
-    fix=Fix(
-        broken="the files still have the column, so a new column of that name would return the old values",
-        repair="commit a metaData with the column, enable column mapping, then drop it again",
-        loss="nothing",
-    ),
+    broken="the files still have the column, so a new column of that name would return the old values",
+    repair="commit a metaData with the column, enable column mapping, then drop it again",
     example="a metaData without the column `name` that the metaData before it has",
 )
-TYPE_CHANGED_ILLEGALLY = AREA.rule(
+TYPE_CHANGED_ILLEGALLY = AREA.error(
     "schema.type-changed-illegally",
-    Severity.ERROR,
-    Level.LOG,
     "The type of a column changed in a way that readers do not support while files of the old type stayed live.",
     spec="Type Widening",
-    fix=Fix(
-        broken="older files cannot be read as the new type",
-        repair="commit a metaData with the old type, and rewrite the newer files",
-        loss="nothing, if the newer files can be rewritten",
-    ),
+    broken="older files cannot be read as the new type",
+    repair="commit a metaData with the old type, and rewrite the newer files",
+    loss="nothing, if the newer files can be rewritten",
     example='"type":"string" in one metaData, "type":"long" in the next',
 )
-CASE_ONLY_CHANGE = AREA.rule(
+CASE_ONLY_CHANGE = AREA.warning(
     "schema.case-only-change",
-    Severity.WARNING,
-    Level.LOG,
     "The name of a column changed only in case, without column mapping, while older files stayed live.",
     spec="Schema Serialization Format",
-    fix=Fix(
-        broken="case-sensitive readers return nulls for older files",
-        repair="commit a metaData with the old spelling",
-        loss="nothing",
-    ),
+    broken="case-sensitive readers return nulls for older files",
+    repair="commit a metaData with the old spelling",
     example='"name":"Id" in one metaData, "name":"id" in the next',
 )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from deltacli.arrow import compute as pc
-from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Severity
+from deltacli.delta.rules.framework.base import Area, Finding
 from deltacli.delta.rules.framework.view_stats import stats_of
 from deltacli.delta.rules.framework.views import FilesView
 from deltacli.delta.stats.columns import Leaf, StatsBlock
@@ -17,30 +17,20 @@ AREA = Area("statistics")
 
 _SPEC = "Per-file Statistics"
 _RECOMMIT = "commit the same add again with correct statistics, or without any, and dataChange=false"
-MIN_GREATER_MAX = AREA.rule(
+MIN_GREATER_MAX = AREA.error(
     "stats.min-greater-max",
-    Severity.ERROR,
-    Level.LOG,
     "The minimum of a column is above its maximum.",
     spec=_SPEC,
-    fix=Fix(
-        broken="queries skip rows that are in the file, so results are silently wrong",
-        repair=_RECOMMIT,
-        loss="nothing",
-    ),
+    broken="queries skip rows that are in the file, so results are silently wrong",
+    repair=_RECOMMIT,
     example='"stats":"{\\"numRecords\\":10,\\"minValues\\":{\\"id\\":9},\\"maxValues\\":{\\"id\\":1}}"',
 )
-TIMESTAMP_PRECISION = AREA.rule(
+TIMESTAMP_PRECISION = AREA.info(
     "stats.timestamp-precision",
-    Severity.INFO,
-    Level.LOG,
     "The maximum of a timestamp column was truncated to milliseconds and is therefore below its minimum.",
     spec="Per-file Statistics, footnote 1",
-    fix=Fix(
-        broken="readers that do not add a millisecond to the maximum skip the file",
-        repair="no repair needed for readers that follow the protocol",
-        loss="nothing",
-    ),
+    broken="readers that do not add a millisecond to the maximum skip the file",
+    repair="no repair needed for readers that follow the protocol",
     example='"minValues":{"at":"2026-01-01T00:00:00.000700Z"},"maxValues":{"at":"2026-01-01T00:00:00.000Z"}',
 )
 

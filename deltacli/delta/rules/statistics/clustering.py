@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from deltacli.arrow import compute as pc
-from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Severity
+from deltacli.delta.rules.framework.base import Area, Finding
 from deltacli.delta.rules.framework.view_stats import stats_of
 from deltacli.delta.rules.framework.views import FilesView
 from deltacli.delta.rules.protocol.clustering import find_column, is_skippable, read_clustering_columns
@@ -15,17 +15,12 @@ from deltacli.typing import ArrowArray
 AREA = Area("statistics")
 
 
-CLUSTERING_MISSING = AREA.rule(
+CLUSTERING_MISSING = AREA.error(
     "stats.clustering-missing",
-    Severity.ERROR,
-    Level.LOG,
     "A file of a clustered table has no statistics for a clustering column.",
     spec="Writer Requirements for Clustered Table",
-    fix=Fix(
-        broken="engines that use statistics to place files skip this one, or fail on it",
-        repair="commit the same add again with complete statistics and dataChange=false, or rewrite the file",
-        loss="nothing",
-    ),
+    broken="engines that use statistics to place files skip this one, or fail on it",
+    repair="commit the same add again with complete statistics and dataChange=false, or rewrite the file",
     example='{"add":{"path":"part-0.parquet","stats":"{\\"numRecords\\":5}",…}} in a table clustered by id',
 )
 

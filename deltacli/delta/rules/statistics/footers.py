@@ -5,22 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from deltacli.arrow import compute as pc
-from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Severity
+from deltacli.delta.rules.framework.base import Area, Finding, Level
 from deltacli.delta.rules.framework.file_views import FootersView
 from deltacli.delta.stats.record_counts import num_records_column
 from deltacli.units import plural
 
-AREA = Area("statistics")
+AREA = Area("statistics", Level.FOOTERS)
 
 _SPEC = "Per-file Statistics"
 _RECOMMIT = "commit the same add again with correct statistics, or without any, and dataChange=false"
-NUM_RECORDS_MISMATCH = AREA.rule(
+NUM_RECORDS_MISMATCH = AREA.error(
     "stats.num-records-mismatch",
-    Severity.ERROR,
-    Level.FOOTERS,
     "The number of records in the statistics of a file differs from its rows.",
     spec=_SPEC,
-    fix=Fix(broken="row counts from statistics are wrong", repair=_RECOMMIT, loss="nothing"),
+    broken="row counts from statistics are wrong",
+    repair=_RECOMMIT,
     example='"numRecords":10 in the statistics of a file of 12 rows',
 )
 

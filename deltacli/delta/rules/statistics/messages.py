@@ -7,48 +7,37 @@ from typing import Any
 
 from deltacli.delta.encoding.value_text import date_text, moment_text
 from deltacli.delta.log.place import Place
-from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Severity
+from deltacli.delta.rules.framework.base import Area, Finding, Level, Severity
 from deltacli.delta.rules.widening.entries import FLOAT_BOUNDS
 from deltacli.delta.stats.schema import StatColumn, StatKind
 from deltacli.units import plural
 
-AREA = Area("statistics")
+AREA = Area("statistics", Level.FOOTERS)
 
 _SPEC = "Per-file Statistics"
 _RECOMMIT = "commit the same add again with correct statistics, or without any, and dataChange=false"
-NULL_COUNT_MISMATCH = AREA.rule(
+NULL_COUNT_MISMATCH = AREA.warning(
     "stats.null-count-mismatch",
-    Severity.WARNING,
-    Level.FOOTERS,
     "The null count of a column in the statistics of a file differs from its rows.",
     spec=_SPEC,
-    fix=Fix(
-        broken="filters for nulls, or for other values, may skip the file and lose rows; value counts are wrong",
-        repair=_RECOMMIT,
-        loss="nothing",
-    ),
+    broken="filters for nulls, or for other values, may skip the file and lose rows; value counts are wrong",
+    repair=_RECOMMIT,
     example='"nullCount":{"id":0} in the statistics of a file in which id is null twice',
 )
-BOUNDS_NOT_COVERING = AREA.rule(
+BOUNDS_NOT_COVERING = AREA.error(
     "stats.bounds-not-covering",
-    Severity.ERROR,
-    Level.FOOTERS,
     "A column has values below the minimum, or above the maximum, in the statistics of its file.",
     spec="Per-file Statistics, footnote 1",
-    fix=Fix(
-        broken="filters skip the file and silently lose rows",
-        repair=_RECOMMIT,
-        loss="nothing",
-    ),
+    broken="filters skip the file and silently lose rows",
+    repair=_RECOMMIT,
     example='"maxValues":{"id":9} in the statistics of a file in which id is 12',
 )
-BOUNDS_NOT_TIGHT = AREA.rule(
+BOUNDS_NOT_TIGHT = AREA.info(
     "stats.bounds-not-tight",
-    Severity.INFO,
-    Level.FOOTERS,
     "The bounds of a column claim to be tight, but do not occur in any row.",
     spec=_SPEC,
-    fix=Fix(broken="minima and maxima from statistics are wrong", repair=_RECOMMIT, loss="nothing"),
+    broken="minima and maxima from statistics are wrong",
+    repair=_RECOMMIT,
     example='"tightBounds":true and "maxValues":{"id":20} in the statistics of a file in which id is at most 12',
 )
 

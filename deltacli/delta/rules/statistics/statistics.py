@@ -7,7 +7,7 @@ from typing import Any
 
 from deltacli.arrow import compute as pc
 from deltacli.delta.log.table_configuration import TableConfiguration
-from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Severity
+from deltacli.delta.rules.framework.base import Area, Finding, Severity
 from deltacli.delta.rules.framework.view_stats import stats_of
 from deltacli.delta.rules.framework.views import CheckpointView, FilesView
 from deltacli.delta.stats.columns import Leaf, StatsBlock
@@ -20,133 +20,108 @@ AREA = Area("statistics")
 
 _SPEC = "Per-file Statistics"
 _RECOMMIT = "commit the same add again with correct statistics, or without any, and dataChange=false"
-BAD_JSON = AREA.rule(
+BAD_JSON = AREA.warning(
     "stats.bad-json",
-    Severity.WARNING,
-    Level.LOG,
     "The statistics of a file are not a JSON object.",
     spec=_SPEC,
-    fix=Fix(broken="no query can skip the file, and some engines fail to plan", repair=_RECOMMIT, loss="nothing"),
+    broken="no query can skip the file, and some engines fail to plan",
+    repair=_RECOMMIT,
     example='{"add":{"path":"part-0.parquet","stats":"{\\"numRecords\\":10",…}}',
 )
-NUM_RECORDS_MISSING = AREA.rule(
+NUM_RECORDS_MISSING = AREA.info(
     "stats.num-records-missing",
-    Severity.INFO,
-    Level.LOG,
     "The statistics of a file do not have numRecords.",
     spec=_SPEC,
-    fix=Fix(broken="counting rows requires opening the file", repair=_RECOMMIT, loss="nothing"),
+    broken="counting rows requires opening the file",
+    repair=_RECOMMIT,
     example='{"add":{"path":"part-0.parquet","stats":"{\\"minValues\\":{\\"id\\":1}}",…}}',
 )
-NUM_RECORDS_NEGATIVE = AREA.rule(
+NUM_RECORDS_NEGATIVE = AREA.error(
     "stats.num-records-negative",
-    Severity.ERROR,
-    Level.LOG,
     "The numRecords of a file is negative.",
     spec=_SPEC,
-    fix=Fix(broken="row counts from statistics are wrong", repair=_RECOMMIT, loss="nothing"),
+    broken="row counts from statistics are wrong",
+    repair=_RECOMMIT,
     example='{"add":{"path":"part-0.parquet","stats":"{\\"numRecords\\":-1}",…}}',
 )
-CARDINALITY_EXCEEDS = AREA.rule(
+CARDINALITY_EXCEEDS = AREA.error(
     "stats.cardinality-exceeds",
-    Severity.ERROR,
-    Level.LOG,
     "A deletion vector deletes more rows than the file has records.",
     spec="Deletion Vectors",
-    fix=Fix(
-        broken="the record count or the vector is wrong, and so is every row count",
-        repair="commit the same add again with the number of rows in the file's footer",
-        loss="nothing",
-    ),
+    broken="the record count or the vector is wrong, and so is every row count",
+    repair="commit the same add again with the number of rows in the file's footer",
     example='{"add":{…,"deletionVector":{…,"cardinality":11},"stats":"{\\"numRecords\\":10}"}}',
 )
-NULL_COUNT_RANGE = AREA.rule(
+NULL_COUNT_RANGE = AREA.error(
     "stats.null-count-range",
-    Severity.ERROR,
-    Level.LOG,
     "A null count is negative, or greater than the number of records in the file.",
     spec=_SPEC,
-    fix=Fix(broken="queries for nulls, or for other values, may skip the file", repair=_RECOMMIT, loss="nothing"),
+    broken="queries for nulls, or for other values, may skip the file",
+    repair=_RECOMMIT,
     example='"stats":"{\\"numRecords\\":10,\\"nullCount\\":{\\"id\\":11}}"',
 )
-NULL_COUNT_WIDE = AREA.rule(
+NULL_COUNT_WIDE = AREA.info(
     "stats.null-count-wide",
-    Severity.INFO,
-    Level.LOG,
     "With wide bounds, a null count other than 0 and numRecords has no meaning.",
     spec=_SPEC,
-    fix=Fix(broken="nothing: readers ignore the number", repair="no repair needed", loss="nothing"),
+    broken="nothing: readers ignore the number",
+    repair="no repair needed",
     example='"stats":"{\\"numRecords\\":10,\\"tightBounds\\":false,\\"nullCount\\":{\\"id\\":3}}"',
 )
-UNKNOWN_COLUMN = AREA.rule(
+UNKNOWN_COLUMN = AREA.warning(
     "stats.unknown-column",
-    Severity.WARNING,
-    Level.LOG,
     "The statistics of a file have a column that is not in the schema.",
     spec=_SPEC,
-    fix=Fix(
-        broken="queries on the intended column, if there is one, cannot skip the file", repair=_RECOMMIT, loss="nothing"
-    ),
+    broken="queries on the intended column, if there is one, cannot skip the file",
+    repair=_RECOMMIT,
     example='"stats":"{\\"numRecords\\":10,\\"minValues\\":{\\"no_such_column\\":1}}"',
 )
-PARTITION_COLUMN = AREA.rule(
+PARTITION_COLUMN = AREA.info(
     "stats.partition-column",
-    Severity.INFO,
-    Level.LOG,
     "The statistics of a file have a partition column.",
     spec="Per-file Statistics; materialized partition columns (RFC)",
-    fix=Fix(broken="nothing: readers use partitionValues", repair=_RECOMMIT, loss="nothing"),
+    broken="nothing: readers use partitionValues",
+    repair=_RECOMMIT,
     example='"partitionColumns":["p"] and "stats":"{\\"numRecords\\":10,\\"minValues\\":{\\"p\\":\\"a\\"}}"',
 )
-TYPE_MISMATCH = AREA.rule(
+TYPE_MISMATCH = AREA.warning(
     "stats.type-mismatch",
-    Severity.WARNING,
-    Level.LOG,
     "A value in the statistics of a file does not have the type of its column.",
     spec=_SPEC,
-    fix=Fix(broken="queries cannot skip the file, or an engine fails to plan", repair=_RECOMMIT, loss="nothing"),
+    broken="queries cannot skip the file, or an engine fails to plan",
+    repair=_RECOMMIT,
     example='"stats":"{\\"numRecords\\":10,\\"minValues\\":{\\"id\\":\\"one\\"}}" where id is a long',
 )
-INTERVAL_BOUNDS = AREA.rule(
+INTERVAL_BOUNDS = AREA.warning(
     "stats.interval-bounds",
-    Severity.WARNING,
-    Level.LOG,
     "The statistics of a file have bounds for an interval column.",
     spec="Interval types (RFC)",
-    fix=Fix(
-        broken="bounds of intervals have no defined order, so rows may be skipped", repair=_RECOMMIT, loss="nothing"
-    ),
+    broken="bounds of intervals have no defined order, so rows may be skipped",
+    repair=_RECOMMIT,
     example='"minValues":{"span":"INTERVAL \'1-0\' YEAR TO MONTH"}',
 )
-VARIANT_ENCODING = AREA.rule(
+VARIANT_ENCODING = AREA.warning(
     "stats.variant-encoding",
-    Severity.WARNING,
-    Level.LOG,
     "The bounds of a variant column are not z85 text.",
     spec="Statistics for Variant Columns",
-    fix=Fix(broken="queries cannot skip the file, or readers fail to decode it", repair=_RECOMMIT, loss="nothing"),
+    broken="queries cannot skip the file, or readers fail to decode it",
+    repair=_RECOMMIT,
     example='"minValues":{"v":"{\\"a\\": 1}"} where v is a variant',
 )
-TIGHT_WITH_VECTOR = AREA.rule(
+TIGHT_WITH_VECTOR = AREA.warning(
     "stats.tight-with-dv",
-    Severity.WARNING,
-    Level.LOG,
     "A file with a deletion vector claims tight bounds, although deleted rows may have made them wide.",
     spec="Per-file Statistics",
-    fix=Fix(
-        broken="minima and maxima from statistics may be those of deleted rows",
-        repair="commit the same add again with tightBounds=false in its statistics",
-        loss="nothing",
-    ),
+    broken="minima and maxima from statistics may be those of deleted rows",
+    repair="commit the same add again with tightBounds=false in its statistics",
     example='{"add":{…,"deletionVector":{…},"stats":"{…,\\"tightBounds\\":true,\\"minValues\\":{…}}"}}',
 )
-NULL_COUNTS_SPELLING = AREA.rule(
+NULL_COUNTS_SPELLING = AREA.info(
     "stats.nullcounts-spelling",
-    Severity.INFO,
-    Level.LOG,
     "A checkpoint has the parsed null counts as `nullCounts`, but the name is `nullCount`.",
     spec="Checkpoint Schema",
-    fix=Fix(broken="readers do not find the null counts", repair="write a new checkpoint", loss="nothing"),
+    broken="readers do not find the null counts",
+    repair="write a new checkpoint",
     example="add.stats_parsed.nullCounts in 00000000000000000010.checkpoint.parquet",
 )
 

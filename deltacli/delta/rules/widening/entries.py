@@ -9,7 +9,7 @@ from deltacli.delta.protocol.features import NTZ_FEATURES
 from deltacli.delta.protocol.features import TYPE_WIDENING as STABLE
 from deltacli.delta.protocol.features import TYPE_WIDENING_PREVIEW as PREVIEW
 from deltacli.delta.protocol.read_property import TYPE_WIDENING_ENABLED
-from deltacli.delta.rules.framework.base import LOST_BY_DROPPING, Area, Finding, Fix, Level, Severity
+from deltacli.delta.rules.framework.base import LOST_BY_DROPPING, Area, Finding, Level, Severity
 from deltacli.delta.rules.framework.views import MetadataView, TableConfigurationView
 from deltacli.delta.rules.schema.schema_walk import fresh
 from deltacli.delta.schema.allowed_widenings import (
@@ -38,134 +38,90 @@ AREA = Area("widening")
 ENABLED = TYPE_WIDENING_ENABLED
 _ICEBERG_FEATURES = ("icebergCompatV1", "icebergCompatV2", "icebergCompatV3")
 
-NOT_SUPPORTED = AREA.rule(
+NOT_SUPPORTED = AREA.error(
     "typewidening.not-supported",
-    Severity.ERROR,
-    Level.LOG,
     "A column has type changes, but the table does not support type widening.",
     spec="Type Widening",
-    fix=Fix(
-        broken="readers without support for type widening open files of the older type, and fail or read wrong values",
-        repair="add typeWidening to readerFeatures and writerFeatures (reader 3, writer 7)",
-        loss="access by readers without type widening",
-    ),
+    broken="readers without support for type widening open files of the older type, and fail or read wrong values",
+    repair="add typeWidening to readerFeatures and writerFeatures (reader 3, writer 7)",
+    loss="access by readers without type widening",
     example='"metadata":{"delta.typeChanges":[…]} in a table of reader version 1',
 )
-CHANGE_NOT_ALLOWED = AREA.rule(
+CHANGE_NOT_ALLOWED = AREA.error(
     NOT_ALLOWED,
-    Severity.ERROR,
-    Level.LOG,
     "A column has a type change that is not supported.",
     spec="Type Widening: Reader Requirements for Type Widening",
-    fix=Fix(
-        broken="readers must refuse the table",
-        repair="restore the previous version the change, or rewrite the column",
-        loss="with a restore, later commits",
-    ),
+    broken="readers must refuse the table",
+    repair="restore the previous version the change, or rewrite the column",
+    loss="with a restore, later commits",
     example='{"fromType":"long","toType":"double"}',
 )
-BAD_ENTRY = AREA.rule(
+BAD_ENTRY = AREA.error(
     BAD_ENTRY_ID,
-    Severity.ERROR,
-    Level.LOG,
     "The type changes of a column cannot be parsed.",
     spec="Type Widening: Type Change Metadata",
-    fix=Fix(
-        broken="readers do not know which types files have, and fail",
-        repair="commit a metaData whose delta.typeChanges is a list of objects with fromType and toType",
-        loss="nothing",
-    ),
+    broken="readers do not know which types files have, and fail",
+    repair="commit a metaData whose delta.typeChanges is a list of objects with fromType and toType",
     example='"delta.typeChanges":[{"fromType":"integer"}]',
 )
-BAD_PATH = AREA.rule(
+BAD_PATH = AREA.error(
     "typewidening.bad-path",
-    Severity.ERROR,
-    Level.LOG,
     "The fieldPath of a type change is missing, unnecessary, or points to a different part than the changed one.",
     spec="Type Widening: Type Change Metadata",
-    fix=Fix(
-        broken="readers apply the change to the wrong part of the column, or fail",
-        repair="commit a metaData with the correct fieldPath: key, value and element, joined by dots from outside in",
-        loss="nothing",
-    ),
+    broken="readers apply the change to the wrong part of the column, or fail",
+    repair="commit a metaData with the correct fieldPath: key, value and element, joined by dots from outside in",
     example='"fieldPath":"element.key" where the value of the map was changed',
 )
-CHAIN_BROKEN = AREA.rule(
+CHAIN_BROKEN = AREA.error(
     "typewidening.chain-broken",
-    Severity.ERROR,
-    Level.LOG,
     "The type changes of a column do not form a chain, or do not end at its type.",
     spec="Type Widening: Type Change Metadata",
-    fix=Fix(
-        broken="it is unknown which types older files may have",
-        repair="commit a metaData with the changes as they happened",
-        loss="nothing",
-    ),
+    broken="it is unknown which types older files may have",
+    repair="commit a metaData with the changes as they happened",
     example="short to integer, then byte to long",
 )
-TABLE_VERSION = AREA.rule(
+TABLE_VERSION = AREA.info(
     "typewidening.table-version",
-    Severity.INFO,
-    Level.LOG,
     "A type change has a tableVersion although the feature is stable, or has none with the preview.",
     spec="Delta-Spark: TypeWideningMetadata",
-    fix=Fix(
-        broken="nothing with the stable feature; engines of the preview may not recognize the change",
-        repair="no repair needed; leave the entry unchanged",
-        loss="nothing",
-    ),
+    broken="nothing with the stable feature; engines of the preview may not recognize the change",
+    repair="no repair needed; leave the entry unchanged",
     example='{"fromType":"integer","toType":"long","tableVersion":4}',
 )
-ICEBERG = AREA.rule(
+ICEBERG = AREA.error(
     "typewidening.iceberg",
-    Severity.ERROR,
-    Level.LOG,
     "A column of a table with Iceberg compatibility has a type change that Iceberg does not support.",
     spec="Type Widening: Writer Requirements for Type Widening",
-    fix=Fix(
-        broken="the table cannot be converted to Iceberg",
-        repair="rewrite the column, then drop its type changes",
-        loss="the history of the table",
-    ),
+    broken="the table cannot be converted to Iceberg",
+    repair="rewrite the column, then drop its type changes",
+    loss="the history of the table",
     example='{"fromType":"integer","toType":"double"} with icebergCompatV2',
 )
-NTZ_FEATURE = AREA.rule(
+NTZ_FEATURE = AREA.error(
     "typewidening.ntz-feature",
-    Severity.ERROR,
-    Level.LOG,
     "A date column became timestamp_ntz in a table that does not support timestamps without a time zone.",
     spec="Timestamp without timezone (TimestampNtz)",
-    fix=Fix(
-        broken="readers without support for the type open the table anyway, and fail",
-        repair="add timestampNtz to readerFeatures and writerFeatures (reader 3, writer 7)",
-        loss="access by readers without timestampNtz",
-    ),
+    broken="readers without support for the type open the table anyway, and fail",
+    repair="add timestampNtz to readerFeatures and writerFeatures (reader 3, writer 7)",
+    loss="access by readers without timestampNtz",
     example='{"fromType":"date","toType":"timestamp_ntz"} without the feature timestampNtz',
 )
-FLOAT_BOUNDS = AREA.rule(
+FLOAT_BOUNDS = AREA.warning(
     "typewidening.float-bounds",
-    Severity.WARNING,
-    Level.FOOTERS,
     "A column was widened to double, but its bounds are those of floats and too narrow for the doubles.",
     spec="Type Widening; Per-file Statistics",
-    fix=Fix(
-        broken="the float 0.1 is the double 0.10000000149, above a maximum of 0.1: filters skip the file and lose rows",
-        repair="commit the same add again with bounds as doubles, or with none, and dataChange=false",
-        loss="nothing",
-    ),
+    broken="the float 0.1 is the double 0.10000000149, above a maximum of 0.1: filters skip the file and lose rows",
+    repair="commit the same add again with bounds as doubles, or with none, and dataChange=false",
     example='"maxValues":{"x":0.1} in the statistics of a file that stores x, a double, as FLOAT',
+    level=Level.FOOTERS,
 )
-BOTH_FEATURES = AREA.rule(
+BOTH_FEATURES = AREA.info(
     "typewidening.both-features",
-    Severity.INFO,
-    Level.LOG,
     "The table lists both the stable type widening feature and its preview.",
     spec="Delta-Spark: TypeWideningTableFeature",
-    fix=Fix(
-        broken="nothing; readers must support both names",
-        repair="drop typeWidening-preview with an engine",
-        loss=LOST_BY_DROPPING,
-    ),
+    broken="nothing; readers must support both names",
+    repair="drop typeWidening-preview with an engine",
+    loss=LOST_BY_DROPPING,
     example='"readerFeatures":["typeWidening","typeWidening-preview"]',
 )
 

@@ -6,25 +6,21 @@ from collections.abc import Iterator
 
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.rules.files.data_types import is_final, match_of
-from deltacli.delta.rules.framework.base import LOST_BY_DROPPING, Area, Finding, Fix, Level, Severity
+from deltacli.delta.rules.framework.base import LOST_BY_DROPPING, Area, Finding, Level
 from deltacli.delta.rules.framework.file_views import AllFootersView, FileSchemaView
 from deltacli.delta.rules.widening.entries import changes_of
 from deltacli.delta.schema.readable_rows import changed_fields
 from deltacli.units import plural
 
-AREA = Area("widening")
+AREA = Area("widening", Level.FOOTERS)
 
-REMOVABLE = AREA.rule(
+REMOVABLE = AREA.info(
     "typewidening.removable",
-    Severity.INFO,
-    Level.FOOTERS,
     "Type changes are recorded, but no data file needs them any more.",
     spec="Type Widening: Writer Requirements for Type Widening",
-    fix=Fix(
-        broken="nothing: the table requires a feature from its readers that it does not need",
-        repair="drop the feature typeWidening with an engine",
-        loss=LOST_BY_DROPPING,
-    ),
+    broken="nothing: the table requires a feature from its readers that it does not need",
+    repair="drop the feature typeWidening with an engine",
+    loss=LOST_BY_DROPPING,
     example="delta.typeChanges of a column whose files were all rewritten since",
 )
 _SPELLED_ANEW = frozenset({"date", "float"})

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from deltacli.arrow import compute as pc
 from deltacli.delta.log.place import Place
 from deltacli.delta.log.table_configuration import TableConfiguration
-from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Severity
+from deltacli.delta.rules.framework.base import Area, Finding
 from deltacli.delta.rules.framework.views import MetadataView, StateView
 from deltacli.delta.rules.widening.entries import ENABLED, changes_of
 from deltacli.delta.schema.allowed_widenings import canonical_name, is_allowed_change
@@ -27,30 +27,20 @@ from deltacli.delta.schema.types import PrimitiveType
 
 AREA = Area("widening")
 
-LOST_HISTORY = AREA.rule(
+LOST_HISTORY = AREA.error(
     "typewidening.lost-history",
-    Severity.ERROR,
-    Level.LOG,
     "A type change is no longer recorded although older files are live.",
     spec="Type Widening: Writer Requirements for Type Widening",
-    fix=Fix(
-        broken="readers do not expect the older type in those files, and fail or read wrong values",
-        repair="commit a metaData with the missing type changes",
-        loss="nothing",
-    ),
+    broken="readers do not expect the older type in those files, and fail or read wrong values",
+    repair="commit a metaData with the missing type changes",
     example="metaData without the delta.typeChanges that the metaData before it had",
 )
-PROPERTY_MISSING = AREA.rule(
+PROPERTY_MISSING = AREA.error(
     "typewidening.property-missing",
-    Severity.ERROR,
-    Level.LOG,
     "The type of a column was widened while delta.enableTypeWidening was not true.",
     spec="Type Widening",
-    fix=Fix(
-        broken="a writer changed a type although the table did not allow it",
-        repair="no repair needed if the change was intended; set delta.enableTypeWidening to true",
-        loss="nothing",
-    ),
+    broken="a writer changed a type although the table did not allow it",
+    repair="no repair needed if the change was intended; set delta.enableTypeWidening to true",
     example='metaData with a new entry in delta.typeChanges, "configuration":{}',
 )
 

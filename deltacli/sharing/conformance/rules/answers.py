@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from deltacli.delta.rules.framework.base import Rule
-from deltacli.sharing.conformance.framework import ConformanceArea, Suite
+from deltacli.delta.rules.framework.base import Area, Level, Rule
+from deltacli.sharing.conformance.framework import Suite
 from deltacli.sharing.conformance.wire import MOST_BYTES, ThrottledError, TooLargeError, Wire, WireAnswer, WireRequest
 
-AREA = ConformanceArea("Answers")
+AREA = Area("Answers", Level.API)
 
 NO_ANSWER = AREA.error(
-    "no-answer",
+    "share.no-answer",
     "Every request gets an answer, and the whole of it.",
     spec="REST APIs",
     broken="clients repeat the request, then fail",
@@ -20,7 +20,7 @@ NO_ANSWER = AREA.error(
     example="a connection that ends in the middle of a line",
 )
 SERVER_ERROR = AREA.error(
-    "server-error",
+    "share.server-error",
     "No request is answered with a status of 500 or more; what a client did wrong is 400 to 499.",
     spec="REST APIs (500: not handled correctly due to a server error)",
     broken="clients repeat the request, the Python client for more than a minute, and show no reason",
@@ -28,7 +28,7 @@ SERVER_ERROR = AREA.error(
     example="500 for a table that does not exist",
 )
 ERROR_BODY = AREA.error(
-    "error-body",
+    "share.error-body",
     "The body of an error is a JSON object with the strings `errorCode` and `message`.",
     spec="REST APIs (400, 401, 403, 404, 500: Body)",
     broken="clients show an error of their own parser instead of the reason",
@@ -36,7 +36,7 @@ ERROR_BODY = AREA.error(
     example="404 with a page in HTML",
 )
 ERROR_TYPE = AREA.warning(
-    "error-content-type",
+    "share.error-content-type",
     "The Content-Type of an error is application/json.",
     spec="REST APIs (400, 401, 403, 404, 500: Header)",
     broken="clients that look at the header do not parse the reason",
@@ -44,7 +44,7 @@ ERROR_TYPE = AREA.warning(
     example="text/plain",
 )
 REDIRECT = AREA.error(
-    "redirect",
+    "share.redirect",
     "No request is answered with a redirect, which would lead the token elsewhere.",
     spec="REST APIs",
     broken="clients lose the token on the way or send it to another host",
@@ -52,7 +52,7 @@ REDIRECT = AREA.error(
     example="301 from http to https",
 )
 TOKEN_NOT_REQUIRED = AREA.error(
-    "token-not-required",
+    "share.token-not-required",
     "A request without a token is refused.",
     spec="REST APIs (all of the REST APIs use bearer tokens for authorization)",
     broken="everyone who reaches the server reads the shared tables",
@@ -60,7 +60,7 @@ TOKEN_NOT_REQUIRED = AREA.error(
     example="200 for GET /shares without Authorization",
 )
 WRONG_TOKEN = AREA.error(
-    "token-not-checked",
+    "share.token-not-checked",
     "A request with another token is refused.",
     spec="List Shares (401: the bearer token is missing or incorrect)",
     broken="everyone who reaches the server reads the shared tables",
@@ -68,7 +68,7 @@ WRONG_TOKEN = AREA.error(
     example="200 for GET /shares with Bearer xyz",
 )
 UNAUTHENTICATED = AREA.error(
-    "unauthenticated-status",
+    "share.unauthenticated-status",
     "A request with a missing or an incorrect token is answered with 401.",
     spec="List Shares (401: the request is unauthenticated)",
     broken="clients do not know that the profile is the reason",
@@ -76,7 +76,7 @@ UNAUTHENTICATED = AREA.error(
     example="403, or 400",
 )
 NOT_FOUND = AREA.error(
-    "unknown-not-404",
+    "share.unknown-not-404",
     "A share, schema or table that does not exist is answered with 404; 403 is as good.",
     spec="Get Share; List Schemas in a Share; List Tables in a Schema; Query Table Version (404)",
     broken="clients take a wrong name for an empty list or a fault of the server",

@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
-from deltacli.delta.rules.framework.base import Rule
-from deltacli.sharing.conformance.framework import ConformanceArea
+from deltacli.delta.rules.framework.base import Area, Level, Rule
 from deltacli.sharing.conformance.lines import FileLine, Lines
 from deltacli.sharing.conformance.rules.paging import check_feed_pages
 from deltacli.sharing.conformance.rules.shared_table import HEADERS, SharedTableTest
 from deltacli.sharing.conformance.rules.versions import NO_HISTORY, iso
 from deltacli.sharing.conformance.wire import WireAnswer
 
-AREA = ConformanceArea("Changes")
+AREA = Area("Changes", Level.API)
 
 START = AREA.error(
-    "changes-start",
+    "share.changes-start",
     "A change feed without a start is answered with 400.",
     spec="Read Change Data Feed from a Table (the start parameter must be provided)",
     broken="clients read another range than they think",
@@ -24,7 +23,7 @@ START = AREA.error(
     example="200 for …/changes without parameters",
 )
 REVERSED = AREA.error(
-    "changes-reversed",
+    "share.changes-reversed",
     "A range whose end is before its start is answered with 400.",
     spec="Read Change Data Feed from a Table (startingVersion, endingVersion; 400: the request is malformed)",
     broken="clients take an empty feed for no changes",
@@ -32,7 +31,7 @@ REVERSED = AREA.error(
     example="200 for startingVersion=2&endingVersion=1",
 )
 RANGE = AREA.error(
-    "changes-range",
+    "share.changes-range",
     "Changes have versions between the start and the end, both included.",
     spec="Read Change Data Feed from a Table (the parameter range is inclusive in the query)",
     broken="clients apply changes twice, or changes of versions that they did not ask for",
@@ -40,7 +39,7 @@ RANGE = AREA.error(
     example="a file of version 4 for endingVersion=3",
 )
 FIELDS = AREA.error(
-    "changes-fields",
+    "share.changes-fields",
     "Every changed file has its version and the timestamp of its commit.",
     spec="Add File; CDF File; Remove File (version, timestamp: required)",
     broken="clients cannot make _commit_version and _commit_timestamp, and fail",
@@ -48,7 +47,7 @@ FIELDS = AREA.error(
     example="an add without version",
 )
 FEED_HEADER = AREA.error(
-    "changes-header",
+    "share.changes-header",
     "The header of a change feed, and of a query with startingVersion, has the first version of the range.",
     spec="Read Change Data Feed from a Table (represents the starting version of files in the response)",
     broken="clients take the changes for those of other versions",
@@ -56,7 +55,7 @@ FEED_HEADER = AREA.error(
     example="the newest version in the header",
 )
 PARTS = AREA.error(
-    "changes-parts-differ",
+    "share.changes-parts-differ",
     "Two halves of a range have the changes of the whole range.",
     spec="Read Change Data Feed from a Table (startingVersion, endingVersion: inclusive)",
     broken="clients that continue a feed lose or repeat changes",
@@ -64,7 +63,7 @@ PARTS = AREA.error(
     example="the changes of the last version are missing where it is named as the end",
 )
 BY_TIME = AREA.error(
-    "changes-by-time",
+    "share.changes-by-time",
     "A range by the times of its versions has the changes of the range by their numbers.",
     spec="Read Change Data Feed from a Table (startingTimestamp, endingTimestamp)",
     broken="clients lose or repeat the changes of a version",
@@ -72,7 +71,7 @@ BY_TIME = AREA.error(
     example="the version that was committed at startingTimestamp is missing",
 )
 SINCE_RANGE = AREA.error(
-    "since-range",
+    "share.since-range",
     "A query with startingVersion returns files of that version and later ones, with their versions.",
     spec="Read Data from a Table (startingVersion: all data change files since startingVersion, inclusive)",
     broken="streams read files twice, or lose them",
@@ -80,7 +79,7 @@ SINCE_RANGE = AREA.error(
     example="files of version 1 for startingVersion=2",
 )
 SINCE_FUTURE = AREA.error(
-    "since-unknown",
+    "share.since-unknown",
     "A startingVersion far after the newest version is answered with 400.",
     spec="Read Data from a Table (startingVersion; 400: the request is malformed)",
     broken="streams wait for ever at a version that was never written",

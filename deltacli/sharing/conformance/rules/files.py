@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit, urlunsplit
 
-from deltacli.delta.rules.framework.base import Level
+from deltacli.delta.rules.framework.base import Area, Level
 from deltacli.sharing.client.faults import UrlRefused
-from deltacli.sharing.conformance.framework import ConformanceArea
 from deltacli.sharing.conformance.lines import DELTA, FileLine, Lines
 from deltacli.sharing.conformance.rules.shared_table import SharedTableTest
 from deltacli.sharing.conformance.wire import WireAnswer
@@ -17,92 +16,83 @@ from deltacli.typing import ArrowType, JsonObject
 if TYPE_CHECKING:
     from deltacli.arrow.parquet import ParquetReader
 
-AREA = ConformanceArea("Files")
+AREA = Area("Files", Level.FOOTERS)
 
 PRIVATE = AREA.error(
-    "url-private",
+    "share.url-private",
     "The URL of a file leads to a public address, except on a server that is itself reached at a private one.",
     spec="File (url: an https url that a client can use to read the file directly)",
     broken="clients fail, or are led to services inside their own network",
     repair="sign URLs with the address that clients can reach",
     example="http://10.0.0.7/part-0.parquet from a public server",
-    level=Level.FOOTERS,
 )
 UNREADABLE = AREA.error(
-    "url-unreadable",
+    "share.url-unreadable",
     "The URL of a file can be read without the token of the profile.",
     spec="File (url: an https url that a client can use to read the file directly)",
     broken="clients cannot read the rows of the file",
     repair="sign URLs with a credential that may read the file",
     example="403",
-    level=Level.FOOTERS,
 )
 RANGE = AREA.error(
-    "url-range",
+    "share.url-range",
     "A Range of a file URL is answered with 206, the range in Content-Range, and its bytes.",
     spec="File (url); RFC 9110, Range Requests",
     broken="Spark refuses the file; other clients read all of it for its footer",
     repair="support Range",
     example="200 with the whole file",
-    level=Level.FOOTERS,
 )
 SIZE = AREA.error(
-    "file-size",
+    "share.file-size",
     "`size` of a file is its number of bytes.",
     spec="File (size: the size of this file in bytes)",
     broken="clients look for the footer at the wrong place, and fail",
     repair="send the size as the log has it; if that is wrong, the table is damaged: deltacli validate --level storage",
     example="a size of 0",
-    level=Level.FOOTERS,
 )
 NOT_PARQUET = AREA.error(
-    "file-not-parquet",
+    "share.file-not-parquet",
     "A file is a Parquet file.",
     spec="Format (provider: currently the only valid value is parquet)",
     broken="clients fail on the file",
     repair="check the table: deltacli validate --level footers",
     example="a page of an error in HTML",
-    level=Level.FOOTERS,
 )
 UNSIGNED = AREA.warning(
-    "url-unsigned",
+    "share.url-unsigned",
     "Without its signature, or with an altered one, a file URL cannot be read.",
     spec="File (url); Overview (secure exchange)",
     broken="everyone who guesses or learns the path reads the file, for ever",
     repair="make the files private, and sign the URLs",
     example="200 for the URL without its query string",
-    level=Level.FOOTERS,
 )
 RECORDS = AREA.error(
-    "stats-records",
+    "share.stats-records",
     "numRecords of the statistics is the number of rows in the footer.",
     spec="Per-file Statistics (numRecords: the number of records in this file)",
     broken="clients answer counts and limits with wrong numbers",
     repair="check the table: deltacli validate --level footers",
     example="numRecords is 5, and the footer has 6 rows",
-    level=Level.FOOTERS,
 )
 COLUMNS = AREA.error(
-    "file-columns",
+    "share.file-columns",
     "The columns of a file are those of the schema, in part or all of them; with column mapping by their physical "
     "names.",
     spec="Metadata (schemaString); Schema Object",
     broken="clients return null for columns that they do not find",
     repair="send the schema of the version; share tables with column mapping in delta format only",
     example="a file with none of the columns of the schema",
-    level=Level.FOOTERS,
 )
 VECTOR_BYTES = AREA.error(
-    "vector-unreadable",
+    "share.vector-unreadable",
     "The URL of a deletion vector can be read without the token, and has the vector at its offset.",
     spec="File in Delta Format (deltaSingleAction); Delta protocol: Deletion Vector Format",
     broken="clients fail, or return deleted rows",
     repair="sign the file of the vector like the data files, and keep offset and sizeInBytes",
     example="404",
-    level=Level.FOOTERS,
 )
 BOUNDS = AREA.error(
-    "stats-bounds",
+    "share.stats-bounds",
     "No value of a file is below minValues or above maxValues.",
     spec="Per-file Statistics (minValues, maxValues)",
     broken="clients and servers that skip files by their statistics lose rows",

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from deltacli.delta.rules.framework.base import Rule
-from deltacli.sharing.conformance.framework import ConformanceArea
+from deltacli.delta.rules.framework.base import Area, Level, Rule
 from deltacli.sharing.conformance.lines import DELTA, PARQUET, Lines
 from deltacli.sharing.conformance.rules.shared_table import ALL_FEATURES, HEADERS, SharedTableTest
 from deltacli.sharing.conformance.rules.table_lines import check_version_files
 from deltacli.sharing.conformance.wire import CAPABILITIES
 
-AREA = ConformanceArea("Formats")
+AREA = Area("Formats", Level.API)
 
 DEFAULT_FORMAT = AREA.error(
-    "format-default",
+    "share.format-default",
     "Without the capabilities header, and with responseformat=parquet, an answer is in parquet format.",
     spec="Delta Sharing Capabilities Header: Compatibility; responseFormat (the default format)",
     broken="clients of the parquet format fail",
@@ -20,7 +19,7 @@ DEFAULT_FORMAT = AREA.error(
     example="deltaProtocol without the header",
 )
 ONLY_FORMAT = AREA.error(
-    "format-ignored",
+    "share.format-ignored",
     "A server that knows the capabilities header answers in the only format that it names.",
     spec="Delta Sharing Capabilities Header: Compatibility (the server must respect)",
     broken="clients of the delta format fail or lose features of the table",
@@ -28,7 +27,7 @@ ONLY_FORMAT = AREA.error(
     example="parquet for responseformat=delta",
 )
 ADVANCED = AREA.error(
-    "format-advanced",
+    "share.format-advanced",
     "A table with deletion vectors or column mapping is answered in delta format, or refused, never in parquet format.",
     spec="Delta Sharing Capabilities Header: Compatibility (the server must respond in delta format)",
     broken="clients return deleted rows, or null for mapped columns",
@@ -36,7 +35,7 @@ ADVANCED = AREA.error(
     example="files without their deletion vectors in parquet format",
 )
 HEADER_CASE = AREA.error(
-    "capabilities-case",
+    "share.capabilities-case",
     "Keys and values of the capabilities header are case-insensitive.",
     spec="Delta Sharing Capabilities Header (should be case-insensitive)",
     broken="some clients get the other format",
@@ -44,7 +43,7 @@ HEADER_CASE = AREA.error(
     example="parquet for ResponseFormat=Delta",
 )
 UNKNOWN_CAPABILITY = AREA.error(
-    "capabilities-unknown",
+    "share.capabilities-unknown",
     "Unrecognized capabilities are ignored.",
     spec="Delta Sharing Capabilities Header",
     broken="newer clients cannot read from the server",
@@ -52,7 +51,7 @@ UNKNOWN_CAPABILITY = AREA.error(
     example="400 for deltacliunknown=1",
 )
 FEATURE_UNASKED = AREA.error(
-    "feature-unasked",
+    "share.feature-unasked",
     "A table that needs a reader feature is refused to a client that does not name it in readerfeatures.",
     spec="Delta Sharing Capabilities Header: readerFeatures",
     broken="clients that cannot apply the feature return wrong rows",
@@ -60,7 +59,7 @@ FEATURE_UNASKED = AREA.error(
     example="a table with deletion vectors for a client without readerfeatures",
 )
 FORMATS_DIFFER = AREA.error(
-    "formats-differ",
+    "share.formats-differ",
     "Both formats have the same version, metadata and number of files.",
     spec="API Response Format in Parquet; API Response Format in Delta",
     broken="clients of one format lose or invent rows",
@@ -68,7 +67,7 @@ FORMATS_DIFFER = AREA.error(
     example="a file less in parquet format",
 )
 METADATA_LINES = AREA.error(
-    "metadata-lines",
+    "share.metadata-lines",
     "The metadata of a table is two lines.",
     spec="Query Table Metadata (the response contains two lines)",
     broken="clients that demand two lines fail",
@@ -76,7 +75,7 @@ METADATA_LINES = AREA.error(
     example="files behind the metadata",
 )
 METADATA_DIFFERS = AREA.error(
-    "metadata-differs",
+    "share.metadata-differs",
     "The metadata of a table is that of its query: id, schema and partition columns.",
     spec="Query Table Metadata; Read Data from a Table",
     broken="clients plan with one schema and read another",
@@ -84,7 +83,7 @@ METADATA_DIFFERS = AREA.error(
     example="another id",
 )
 HASH_ECHO = AREA.error(
-    "file-id-hash",
+    "share.file-id-hash",
     "A server that knows the header fileidhash repeats its value in lower case, and refuses an unknown one with 400.",
     spec="File ID Hash Header",
     broken="Spark refuses the answer",
@@ -92,7 +91,7 @@ HASH_ECHO = AREA.error(
     example="fileidhash: sha1 is accepted",
 )
 IDS_DIFFER = AREA.error(
-    "file-id-unstable",
+    "share.file-id-unstable",
     "The files of a version have the same ids in every answer, and in both formats with the same fileidhash.",
     spec="File (id: guaranteed to have the same id across multiple requests); File ID Hash Header",
     broken="clients that resume or cache read every file again, or the wrong one",

@@ -7,18 +7,17 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from deltacli.delta.rules.framework.base import Severity
-from deltacli.sharing.conformance.framework import ConformanceArea
+from deltacli.delta.rules.framework.base import Area, Level, Severity
 from deltacli.sharing.conformance.lines import FileLine, Lines
 from deltacli.sharing.conformance.rules.line_form import names_of
 from deltacli.sharing.conformance.rules.shared_table import SharedTableTest
 from deltacli.sharing.conformance.rules.table_lines import partition_names
 from deltacli.units import plural
 
-AREA = ConformanceArea("Hints")
+AREA = Area("Hints", Level.API)
 
 LOSES_ROWS = AREA.error(
-    "hint-loses-rows",
+    "share.hint-loses-rows",
     "A predicate hint leaves out no file that has a matching row. Partition values prove it, and statistics with exact "
     "bounds, where the finding is a warning.",
     spec="Read Data from a Table (predicateHints, jsonPredicateHints: best effort); JSON predicates for Filtering",
@@ -27,7 +26,7 @@ LOSES_ROWS = AREA.error(
     example="not(id = 5) leaves out a file with ids from 1 to 10",
 )
 ADDS_FILES = AREA.error(
-    "hint-adds-files",
+    "share.hint-adds-files",
     "An answer to a hint has only files of the whole answer.",
     spec="Read Data from a Table (predicateHints, jsonPredicateHints, limitHint)",
     broken="clients read rows twice, or rows that are not there",
@@ -35,7 +34,7 @@ ADDS_FILES = AREA.error(
     example="a file of another version",
 )
 INVALID_REFUSED = AREA.error(
-    "hint-invalid-refused",
+    "share.hint-invalid-refused",
     "A hint that cannot be evaluated is skipped, and is no reason to refuse the query.",
     spec="Read Data from a Table (if the server encounters any errors, it will skip filtering)",
     broken="clients that send hints of their own dialect cannot read the table",
@@ -43,7 +42,7 @@ INVALID_REFUSED = AREA.error(
     example="400 for a column that does not exist",
 )
 INVALID_FILTERS = AREA.error(
-    "hint-invalid-filters",
+    "share.hint-invalid-filters",
     "A hint that cannot be evaluated leaves out no file.",
     spec="Read Data from a Table (it will skip filtering and return all the files)",
     broken="clients lose rows",
@@ -51,7 +50,7 @@ INVALID_FILTERS = AREA.error(
     example="no files for a column that does not exist",
 )
 LIMIT = AREA.error(
-    "limit-too-few",
+    "share.limit-too-few",
     "The files for a limitHint have at least that many rows, or all of the table.",
     spec="Read Data from a Table (limitHint)",
     broken="clients get fewer rows than they asked for and than there are",
@@ -59,7 +58,7 @@ LIMIT = AREA.error(
     example="a file of 1 row for limitHint=2",
 )
 LIMIT_ORDER = AREA.error(
-    "limit-before-predicate",
+    "share.limit-before-predicate",
     "With a predicate and a limitHint, the rows that count are those that match the predicate.",
     spec="Read Data from a Table (the server should apply predicateHints first then limitHint)",
     broken="clients get fewer matching rows than there are",

@@ -7,7 +7,8 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from deltacli.sharing.conformance.framework import ConformanceArea, Suite
+from deltacli.delta.rules.framework.base import Area, Level
+from deltacli.sharing.conformance.framework import Suite
 from deltacli.sharing.conformance.lines import (
     DELTA,
     PARQUET,
@@ -21,10 +22,10 @@ from deltacli.sharing.conformance.lines import (
 )
 from deltacli.sharing.conformance.wire import CAPABILITIES, WireAnswer
 
-AREA = ConformanceArea("Lines")
+AREA = Area("Lines", Level.API)
 
 LINES_TYPE = AREA.warning(
-    "lines-content-type",
+    "share.lines-content-type",
     "The Content-Type of metadata, queries and changes is application/x-ndjson.",
     spec="Query Table Metadata; Read Data from a Table; Read Change Data Feed from a Table (200: Headers)",
     broken="clients that look at the header refuse the answer, or read it as one document",
@@ -32,7 +33,7 @@ LINES_TYPE = AREA.warning(
     example="application/json",
 )
 VERSION_IN_HEADER = AREA.error(
-    "version-header",
+    "share.version-header",
     "The version, metadata, queries and changes have the header Delta-Table-Version, a whole number.",
     spec="Query Table Version; Query Table Metadata; Read Data from a Table (200: Headers)",
     broken="clients fail: they do not know which version they read",
@@ -40,7 +41,7 @@ VERSION_IN_HEADER = AREA.error(
     example="no header in the answer of a query",
 )
 LINE = AREA.error(
-    "line-not-json",
+    "share.line-not-json",
     "Each line is a JSON object.",
     spec="JSON Wrapper Object In Each Line",
     broken="clients fail on the line",
@@ -48,7 +49,7 @@ LINE = AREA.error(
     example="an object over several lines",
 )
 WRAPPER = AREA.error(
-    "line-wrapper",
+    "share.line-wrapper",
     "The object of a line has one field, and the format has that field.",
     spec="JSON Wrapper Object In Each Line; JSON Wrapper Object In Each Line in Delta",
     broken="clients fail on the line, or skip a file",
@@ -56,7 +57,7 @@ WRAPPER = AREA.error(
     example="protocol and metaData in one object",
 )
 SPLIT = AREA.warning(
-    "line-splits",
+    "share.line-splits",
     "No line has unescaped characters at which clients split text into lines, such as U+2028.",
     spec="Read Data from a Table (JSON strings delimited by newline)",
     broken="the Python client splits the line there, and fails",
@@ -64,7 +65,7 @@ SPLIT = AREA.warning(
     example="a statistic with U+2028 in it",
 )
 FIRST_LINES = AREA.error(
-    "line-order",
+    "share.line-order",
     "The first line is the protocol, the second one the metadata.",
     spec="Query Table Metadata; Read Data from a Table (200: Body)",
     broken="clients that take the first two lines for them fail",
@@ -72,7 +73,7 @@ FIRST_LINES = AREA.error(
     example="metaData first",
 )
 END_UNASKED = AREA.error(
-    "end-unasked",
+    "share.end-unasked",
     "endStreamAction is sent only to clients that asked for it with includeEndStreamAction=true, or for a page.",
     spec="EndStreamAction; Delta Sharing Capabilities Header",
     broken="the Python client fails on the line",
@@ -80,7 +81,7 @@ END_UNASKED = AREA.error(
     example="endStreamAction at the end of every query",
 )
 END_MISSING = AREA.error(
-    "end-missing",
+    "share.end-missing",
     "If the header of the answer has includeendstreamaction=true, endStreamAction is its last line.",
     spec="EndStreamAction",
     broken="clients take the answer for cut off and repeat it",
@@ -88,7 +89,7 @@ END_MISSING = AREA.error(
     example="the capability in the header, and no such line",
 )
 ANSWER_FAILED = AREA.error(
-    "answer-failed",
+    "share.answer-failed",
     "An answer with status 200 is complete: endStreamAction has no errorMessage.",
     spec="EndStreamAction (errorMessage)",
     broken="clients cannot read the table",
@@ -96,7 +97,7 @@ ANSWER_FAILED = AREA.error(
     example='{"endStreamAction": {"errorMessage": "…"}}',
 )
 FORMAT_HEADER = AREA.error(
-    "format-header",
+    "share.format-header",
     "The header delta-sharing-capabilities of an answer has the format of its lines, in lower case; answers in delta "
     "format have it.",
     spec="Delta Sharing Capabilities Header",

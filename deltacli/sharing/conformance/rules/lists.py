@@ -6,15 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from urllib.parse import quote
 
-from deltacli.sharing.conformance.framework import ConformanceArea, Suite
+from deltacli.delta.rules.framework.base import Area, Level
+from deltacli.sharing.conformance.framework import Suite
 from deltacli.sharing.conformance.rules.answers import Tester
 from deltacli.sharing.conformance.wire import WireAnswer
 from deltacli.typing import Json
 
-AREA = ConformanceArea("Lists")
+AREA = Area("Lists", Level.API)
 
 LIST_TYPE = AREA.warning(
-    "list-content-type",
+    "share.list-content-type",
     "The Content-Type of a list is application/json.",
     spec="List Shares (200: Header)",
     broken="clients that look at the header refuse the answer",
@@ -22,7 +23,7 @@ LIST_TYPE = AREA.warning(
     example="text/html",
 )
 LIST_BODY = AREA.error(
-    "list-body",
+    "share.list-body",
     "A list is a JSON object. Its `items`, if present, are an array of objects, its `nextPageToken` is a string.",
     spec="List Shares; List Schemas in a Share; List Tables in a Schema; List all Tables in a Share (200: Body)",
     broken="clients fail to list anything",
@@ -30,7 +31,7 @@ LIST_BODY = AREA.error(
     example="a bare array",
 )
 ITEM_FIELD = AREA.error(
-    "list-item-field",
+    "share.list-item-field",
     "Every item has its names as strings: `name`; of schemas also `share`; of tables also `schema` and `share`.",
     spec="List Shares; List Schemas in a Share; List Tables in a Schema (200: Body)",
     broken="clients cannot address what the item names",
@@ -38,7 +39,7 @@ ITEM_FIELD = AREA.error(
     example="a table without `schema`",
 )
 ITEM_ELSEWHERE = AREA.error(
-    "list-item-elsewhere",
+    "share.list-item-elsewhere",
     "The items of a share or a schema name that share and that schema.",
     spec="List Schemas in a Share; List Tables in a Schema; List all Tables in a Share",
     broken="clients build addresses that lead to another table, or nowhere",
@@ -46,7 +47,7 @@ ITEM_ELSEWHERE = AREA.error(
     example="a table of the schema b in the list of the schema a",
 )
 NAME = AREA.warning(
-    "name-invalid",
+    "share.name-invalid",
     "Names have at most 255 characters, no blank, slash or control character, and a dot only in names of shares.",
     spec="Names",
     broken="some clients cannot address the table",
@@ -54,7 +55,7 @@ NAME = AREA.warning(
     example="a table named `my table`",
 )
 REPEATED_ID = AREA.error(
-    "id-repeated",
+    "share.id-repeated",
     "The ids of shares are unique on the server, those of tables within their share.",
     spec="List Shares; List Tables in a Schema (id)",
     broken="clients that cache by id mix up tables",
@@ -62,7 +63,7 @@ REPEATED_ID = AREA.error(
     example="two tables with one id",
 )
 ID_DIFFERS = AREA.error(
-    "id-differs",
+    "share.id-differs",
     "A share has the same id in every answer, and `shareId` of its tables is that id.",
     spec="Get Share (id); List Tables in a Schema (shareId)",
     broken="clients that cache by id miss or mix up tables",
@@ -70,7 +71,7 @@ ID_DIFFERS = AREA.error(
     example="a new UUID per request",
 )
 GET_SHARE = AREA.error(
-    "get-share",
+    "share.get-share",
     'A listed share is answered as {"share": {"name": …}} with its name.',
     spec="Get Share",
     broken="clients refuse the share that the list names",
@@ -78,7 +79,7 @@ GET_SHARE = AREA.error(
     example="404 for a listed share",
 )
 NAME_CASE = AREA.error(
-    "name-case",
+    "share.name-case",
     "The names in URLs are case-insensitive.",
     spec="Get Share (URL Parameters: it's case-insensitive)",
     broken="addresses in another case work with some servers only",
@@ -86,7 +87,7 @@ NAME_CASE = AREA.error(
     example="404 for SALES where the share is sales",
 )
 PAGE_SIZE = AREA.error(
-    "list-page-size",
+    "share.list-page-size",
     "A page of a list has at most `maxResults` items.",
     spec="List Shares (maxResults)",
     broken="clients get more than they reserve room for",
@@ -94,7 +95,7 @@ PAGE_SIZE = AREA.error(
     example="3 items for maxResults=1",
 )
 PAGES_DIFFER = AREA.error(
-    "list-pages-differ",
+    "share.list-pages-differ",
     "The pages of a list together have the same items as the list at once, each once.",
     spec="List Shares (pageToken, nextPageToken)",
     broken="clients miss shares, schemas or tables, or see them twice",
@@ -102,7 +103,7 @@ PAGES_DIFFER = AREA.error(
     example="the second page begins with the last item of the first one",
 )
 PAGES_ENDLESS = AREA.error(
-    "list-pages-endless",
+    "share.list-pages-endless",
     "A list ends: each page leads on to another one, and the last has no nextPageToken.",
     spec="List Shares (nextPageToken will not be returned if there are no more results)",
     broken="clients never finish",
@@ -110,7 +111,7 @@ PAGES_ENDLESS = AREA.error(
     example="the same nextPageToken again and again",
 )
 NO_RESULTS = AREA.warning(
-    "list-max-results-zero",
+    "share.list-max-results-zero",
     "maxResults=0 returns no items.",
     spec="List Shares (0 will return no results but nextPageToken may be populated)",
     broken="clients that only ask whether there is something get a whole page",
@@ -118,7 +119,7 @@ NO_RESULTS = AREA.warning(
     example="every item for maxResults=0",
 )
 BAD_MAXIMUM = AREA.error(
-    "list-bad-max-results",
+    "share.list-bad-max-results",
     "A maxResults that is negative or not a number is answered with 400.",
     spec="List Shares (must be non-negative; 400: the request is malformed)",
     broken="mistakes of clients are not noticed",
@@ -126,7 +127,7 @@ BAD_MAXIMUM = AREA.error(
     example="200 for maxResults=-1",
 )
 BAD_TOKEN = AREA.error(
-    "list-bad-page-token",
+    "share.list-bad-page-token",
     "A pageToken that the server never made is answered with 400.",
     spec="List Shares (pageToken; 400: the request is malformed)",
     broken="clients with a damaged token read a list from the start or an empty one",
@@ -134,7 +135,7 @@ BAD_TOKEN = AREA.error(
     example="200 with the first page",
 )
 ALL_TABLES = AREA.error(
-    "all-tables-differ",
+    "share.all-tables-differ",
     "all-tables lists the tables of all schemas of the share, each once.",
     spec="List all Tables in a Share",
     broken="clients that list with all-tables miss tables, or see others",

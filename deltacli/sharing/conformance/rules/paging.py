@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from deltacli.sharing.conformance.framework import ConformanceArea
+from deltacli.delta.rules.framework.base import Area, Level
 from deltacli.sharing.conformance.lines import Lines
 from deltacli.sharing.conformance.rules.line_form import names_of
 from deltacli.sharing.conformance.rules.shared_table import HEADERS, SharedTableTest
 from deltacli.sharing.conformance.wire import CAPABILITIES, WireAnswer
 
-AREA = ConformanceArea("Pages")
+AREA = Area("Pages", Level.API)
 
 PAGE_SIZE = AREA.error(
-    "page-size",
+    "share.page-size",
     "A page of a query has at most `maxFiles` files.",
     spec="Query paging (maxFiles)",
     broken="clients get more than they reserve room for",
@@ -21,7 +21,7 @@ PAGE_SIZE = AREA.error(
     example="3 files for maxFiles=1",
 )
 PAGES = AREA.error(
-    "pages-differ",
+    "share.pages-differ",
     "The pages of a query together have the files of the whole answer, each once.",
     spec="Query paging (pageToken); EndStreamAction (nextPageToken)",
     broken="clients lose or repeat rows",
@@ -29,7 +29,7 @@ PAGES = AREA.error(
     example="a file at the border of two pages is missing",
 )
 ENDLESS = AREA.error(
-    "pages-endless",
+    "share.pages-endless",
     "The pages of a query end: each leads on to another one.",
     spec="Query paging; EndStreamAction (nextPageToken)",
     broken="clients never finish",
@@ -37,7 +37,7 @@ ENDLESS = AREA.error(
     example="the same nextPageToken again and again",
 )
 PAGE_HEAD = AREA.error(
-    "page-head",
+    "share.page-head",
     "All pages have the same version and, byte for byte, the same protocol and metadata.",
     spec="Query paging",
     broken="Spark refuses the second page",
@@ -45,7 +45,7 @@ PAGE_HEAD = AREA.error(
     example="another order of fields on the second page",
 )
 PAGE_TOKEN = AREA.error(
-    "page-token-not-checked",
+    "share.page-token-not-checked",
     "A page token is refused with other parameters than those it was made for, and when it was altered.",
     spec="Query paging (pageToken)",
     broken="clients mix pages of different answers, and a forged token may lead to versions that are not shared",
@@ -53,7 +53,7 @@ PAGE_TOKEN = AREA.error(
     example="a token of a query is accepted with another predicate",
 )
 NO_END = AREA.error(
-    "end-promised-not-sent",
+    "share.end-promised-not-sent",
     "A server that knows includeEndStreamAction ends a query with endStreamAction, and says so in the header.",
     spec="EndStreamAction; Delta Sharing Capabilities Header",
     broken="clients cannot tell a whole answer from one that was cut off",
@@ -61,7 +61,7 @@ NO_END = AREA.error(
     example="the line without the capability in the header",
 )
 REFRESH = AREA.error(
-    "refresh-differs",
+    "share.refresh-differs",
     "A refreshToken leads to the files of the same version.",
     spec="EndStreamAction (refreshToken); Query Table (refreshToken)",
     broken="clients that refresh expired URLs mix files of two versions",

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from deltacli.sharing.conformance.framework import ConformanceArea
+from deltacli.delta.rules.framework.base import Area, Level
 from deltacli.sharing.conformance.rules.shared_table import HEADERS, SharedTableTest
 
-AREA = ConformanceArea("Queries")
+AREA = Area("Queries", Level.API)
 
 MALFORMED = AREA.error(
-    "query-malformed",
+    "share.query-malformed",
     "A query whose body is not a JSON object is answered with 400.",
     spec="Read Data from a Table: Request Body; 400: the request is malformed",
     broken="clients that send a damaged body get the whole table instead of what they asked for",
@@ -16,7 +16,7 @@ MALFORMED = AREA.error(
     example="200 for the body `{`",
 )
 UNKNOWN_FIELD = AREA.error(
-    "query-unknown-field",
+    "share.query-unknown-field",
     "Unrecognized fields in the body of a query are ignored.",
     spec="Protocol (unrecognized fields are never required); Read Data from a Table: Request Body",
     broken="newer clients, and those that send fields of their own such as DuckDB, cannot read from the server",

@@ -8,15 +8,16 @@ from collections.abc import Iterator, Mapping
 from urllib.parse import urlsplit
 
 from deltacli.delta.rules.framework.action_types import faults_of
+from deltacli.delta.rules.framework.base import Area, Level
 from deltacli.loopback import is_loopback
-from deltacli.sharing.conformance.framework import ConformanceArea, Suite
+from deltacli.sharing.conformance.framework import Suite
 from deltacli.sharing.conformance.lines import DELTA, PARQUET, FileLine, Lines
 from deltacli.typing import JsonObject
 
-AREA = ConformanceArea("Tables")
+AREA = Area("Tables", Level.API)
 
 PROTOCOL = AREA.error(
-    "protocol-line",
+    "share.protocol-line",
     "The protocol has minReaderVersion 1 in parquet format, and in delta format a deltaProtocol with both versions.",
     spec="Protocol; Protocol in Delta Format",
     broken="clients refuse the table as too new, or fail",
@@ -24,7 +25,7 @@ PROTOCOL = AREA.error(
     example='{"protocol": {}}',
 )
 METADATA = AREA.error(
-    "metadata-field",
+    "share.metadata-field",
     "The metadata has the required fields with their types: id, format, schemaString, partitionColumns.",
     spec="Metadata; Metadata in Delta Format",
     broken="clients fail on the metadata",
@@ -32,7 +33,7 @@ METADATA = AREA.error(
     example="partitionColumns is null",
 )
 SCHEMA = AREA.error(
-    "metadata-schema",
+    "share.metadata-schema",
     "schemaString is a struct in JSON whose fields have name, type and nullable, and the partition columns are among "
     "them.",
     spec="Schema Object; Struct Type; Struct Field",
@@ -41,7 +42,7 @@ SCHEMA = AREA.error(
     example="a partition column that the schema does not have",
 )
 TOTALS = AREA.warning(
-    "metadata-totals",
+    "share.metadata-totals",
     "`size` and `numFiles` of the metadata are those of the files of the version.",
     spec="Metadata (size, numFiles)",
     broken="clients plan with wrong numbers",
@@ -49,7 +50,7 @@ TOTALS = AREA.warning(
     example="numFiles is 5, and 6 files follow",
 )
 FILE_FIELD = AREA.error(
-    "file-field",
+    "share.file-field",
     "A file has the required fields with their types: in parquet format url, id, partitionValues and size; in delta "
     "format id and deltaSingleAction.",
     spec="File; Add File; CDF File; Remove File; File in Delta Format",
@@ -58,7 +59,7 @@ FILE_FIELD = AREA.error(
     example="a file without size",
 )
 ACTION_FIELD = AREA.error(
-    "action-field",
+    "share.action-field",
     "The action in a deltaSingleAction is a sound action of the Delta protocol.",
     spec="File in Delta Format (deltaSingleAction); Delta protocol: Add File and Remove File",
     broken="clients that hand it to a Delta library fail",
@@ -66,7 +67,7 @@ ACTION_FIELD = AREA.error(
     example="an add without modificationTime",
 )
 REPEATED_FILE = AREA.error(
-    "file-id-repeated",
+    "share.file-id-repeated",
     "The files of a version have different ids.",
     spec="File (id: a unique string for the file in a table)",
     broken="clients that cache by id read one file twice and lose another",
@@ -74,7 +75,7 @@ REPEATED_FILE = AREA.error(
     example="the id is the file name without its directory",
 )
 PARTITION_VALUES = AREA.error(
-    "partition-values",
+    "share.partition-values",
     "partitionValues has every partition column and no other one.",
     spec="File (partitionValues); Partition Value Serialization",
     broken="clients read wrong values in the partition columns",
@@ -82,7 +83,7 @@ PARTITION_VALUES = AREA.error(
     example="{} in a partitioned table",
 )
 PARTITION_TEXT = AREA.error(
-    "partition-value-text",
+    "share.partition-value-text",
     "Partition values are null or strings in the form of their type; an empty one is null.",
     spec="Partition Value Serialization",
     broken="clients fail on the value, or read another one",
@@ -90,7 +91,7 @@ PARTITION_TEXT = AREA.error(
     example="a date as 28.4.2021",
 )
 STATS = AREA.warning(
-    "stats-invalid",
+    "share.stats-invalid",
     "`stats` is a string with a JSON object, and its numRecords a whole number.",
     spec="File (stats); Per-file Statistics",
     broken="clients cannot skip the file, or fail",
@@ -98,7 +99,7 @@ STATS = AREA.warning(
     example='"stats": {"numRecords": 1}, which is not a string',
 )
 URL = AREA.error(
-    "url-not-https",
+    "share.url-not-https",
     "The URL of a file is an https URL; on the machine of the client, or of a server that is itself reached by http, "
     "also http.",
     spec="File (url: an https url)",
@@ -107,7 +108,7 @@ URL = AREA.error(
     example="s3://bucket/part-0.parquet",
 )
 EXPIRY = AREA.error(
-    "expiration",
+    "share.expiration",
     "expirationTimestamp is in epoch milliseconds and in the future.",
     spec="File (expirationTimestamp)",
     broken="clients fetch new URLs without end, or use expired ones",
@@ -115,7 +116,7 @@ EXPIRY = AREA.error(
     example="a time in seconds",
 )
 VECTOR = AREA.error(
-    "vector-url",
+    "share.vector-url",
     "A deletion vector in a file of its own has a URL as its path, and its file has a deletionVectorFileId.",
     spec="File in Delta Format (deletionVectorFileId, deltaSingleAction)",
     broken="clients fail, or return deleted rows",

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from deltacli.sharing.conformance.framework import ConformanceArea
+from deltacli.delta.rules.framework.base import Area, Level
 from deltacli.sharing.conformance.lines import Lines, version_of
 from deltacli.sharing.conformance.rules.line_form import check_version_header, names_of
 from deltacli.sharing.conformance.rules.shared_table import HEADERS, MOVED, SharedTableTest
 from deltacli.sharing.conformance.wire import WireAnswer
 
-AREA = ConformanceArea("Versions")
+AREA = Area("Versions", Level.API)
 
 VERSION_BODY = AREA.warning(
-    "version-body",
+    "share.version-body",
     "The answer to a version has no body.",
     spec="Query Table Version (200: Body: empty)",
     broken="the cheap request becomes an expensive one",
@@ -21,7 +21,7 @@ VERSION_BODY = AREA.warning(
     example="the metadata as the body",
 )
 VERSION_HEAD = AREA.warning(
-    "version-head",
+    "share.version-head",
     "HEAD of the table, where it is supported, has the version that GET …/version has.",
     spec="Query Table Version (HEAD, deprecated)",
     broken="older clients take a stale version for the newest one",
@@ -29,7 +29,7 @@ VERSION_HEAD = AREA.warning(
     example="an older version for HEAD",
 )
 VERSIONS_DIFFER = AREA.error(
-    "version-differs",
+    "share.version-differs",
     "Version, metadata and query without a version have the newest version in their header.",
     spec="Query Table Version; Query Table Metadata; Read Data from a Table (Delta-Table-Version)",
     broken="clients that watch the version read another one, or never see a new one",
@@ -37,7 +37,7 @@ VERSIONS_DIFFER = AREA.error(
     example="version 3 in the header of the query, and 4 for the version",
 )
 SINCE = AREA.error(
-    "version-since",
+    "share.version-since",
     "startingTimestamp gives the earliest version at or after that time: also that of a commit at that very time.",
     spec="Query Table Version (startingTimestamp)",
     broken="streams that start at a time lose or repeat a version",
@@ -45,7 +45,7 @@ SINCE = AREA.error(
     example="version 4 for the time of version 3",
 )
 SINCE_EARLY = AREA.error(
-    "version-since-early",
+    "share.version-since-early",
     "startingTimestamp may be before version 0, which is then the answer if it is shared.",
     spec="Query Table Version (can be earlier than the timestamp of table version 0)",
     broken="streams that start at the beginning fail",
@@ -53,7 +53,7 @@ SINCE_EARLY = AREA.error(
     example="400 for 2000-01-01T00:00:00Z",
 )
 AS_OF = AREA.error(
-    "as-of-newest-differs",
+    "share.as-of-newest-differs",
     "A query of the newest version by its number has the files of a query without a version.",
     spec="Read Data from a Table (version)",
     broken="clients that pin the version lose or invent rows",
@@ -61,7 +61,7 @@ AS_OF = AREA.error(
     example="files that were removed before that version",
 )
 AS_OF_HEADER = AREA.error(
-    "as-of-header",
+    "share.as-of-header",
     "The header of a query or of the metadata with a version has that version.",
     spec="Read Data from a Table (Delta-Table-Version: otherwise, it represents the starting version)",
     broken="clients take the files for another version",
@@ -69,7 +69,7 @@ AS_OF_HEADER = AREA.error(
     example="the newest version in the header",
 )
 AS_OF_FIELDS = AREA.warning(
-    "as-of-fields",
+    "share.as-of-fields",
     "With a version or a timestamp, metadata and files have their version, and files a timestamp.",
     spec="Metadata (version); File (version, timestamp)",
     broken="clients do not know which version they read",
@@ -77,7 +77,7 @@ AS_OF_FIELDS = AREA.warning(
     example="files without version",
 )
 FUTURE = AREA.error(
-    "version-unknown",
+    "share.version-unknown",
     "A version that does not exist is answered with 400 or 404.",
     spec="Read Data from a Table (version; 400: the request is malformed)",
     broken="clients take the newest version for the requested one",
@@ -85,7 +85,7 @@ FUTURE = AREA.error(
     example="200 for a version after the newest one",
 )
 TIME = AREA.error(
-    "timestamp-differs",
+    "share.timestamp-differs",
     "A query by the time of a version is answered with that version.",
     spec="Read Data from a Table (timestamp); Timestamp Format",
     broken="clients read another version than the one of that time",
@@ -93,7 +93,7 @@ TIME = AREA.error(
     example="the version before the one that was committed at the time",
 )
 BAD_TIME = AREA.error(
-    "timestamp-invalid",
+    "share.timestamp-invalid",
     "A timestamp that is not one is answered with 400.",
     spec="Timestamp Format; Read Data from a Table (timestamp; 400: the request is malformed)",
     broken="clients take the newest version for that of the time",
@@ -101,7 +101,7 @@ BAD_TIME = AREA.error(
     example="200 for the timestamp `yesterday`",
 )
 BOTH = AREA.warning(
-    "version-and-timestamp",
+    "share.version-and-timestamp",
     "A query with both version and timestamp is answered with 400.",
     spec="Query Table Metadata (version and timestamp are exclusive); Read Data from a Table",
     broken="one of them is ignored, and the client does not know which",
