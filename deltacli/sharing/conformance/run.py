@@ -39,12 +39,12 @@ from deltacli.sharing.conformance.wire import (
 
 ITEM_NAMES = {"share": ("name",), "schema": ("name", "share"), "table": ("name", "schema", "share")}
 _MOST_LISTS = 20
+"""Shares, and schemas of a share, whose lists are read."""
 _OF_THE_SERVER = (answers, lists)
 """The areas whose rules are checked once for a server; those of `answers` also for every table."""
 _OF_TABLES = (versions, line_form, table_lines, formats, queries, paging, hints, changes, files)
 _LEVELS = (Level.API, Level.FOOTERS, Level.DATA)
 """The levels of the command; each also checks what those before it do."""
-"""Shares, and schemas of a share, whose lists are read."""
 
 
 @dataclass(frozen=True, slots=True)
