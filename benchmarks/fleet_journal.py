@@ -17,7 +17,7 @@ from pathlib import Path
 
 from deltacli.clock import system_clock
 from deltacli.documents import dumps
-from deltacli.fleet.running.runs import new_run_id
+from deltacli.fleet.running.journal_files import new_run_id
 from deltacli.fleet.summarizing import summarize
 from deltacli.units import DAY_MS
 

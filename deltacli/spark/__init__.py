@@ -12,9 +12,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from deltacli.spark.changes import read_changes
     from deltacli.spark.data_source import register
-    from deltacli.spark.planner import plan_table, read_table
+    from deltacli.spark.planner import plan_table, read_changes, read_table
     from deltacli.spark.shares.read_share import read_share
     from deltacli.spark.table_plan import TablePlan
 
@@ -23,7 +22,7 @@ __all__ = ["TablePlan", "plan_table", "read_changes", "read_share", "read_table"
 _HOMES = {
     "TablePlan": "deltacli.spark.table_plan",
     "plan_table": "deltacli.spark.planner",
-    "read_changes": "deltacli.spark.changes",
+    "read_changes": "deltacli.spark.planner",
     "read_share": "deltacli.spark.shares.read_share",
     "read_table": "deltacli.spark.planner",
     "register": "deltacli.spark.data_source",

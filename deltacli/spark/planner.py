@@ -1,6 +1,7 @@
 """Read a version of a table as a DataFrame: choose for each file how Spark reads it, from the log and the footers.
 
-Spec: Data Files; Deletion Vectors; Column Mapping; Type Widening; Partition Value Serialization.
+Spec: Data Files; Deletion Vectors; Column Mapping; Type Widening; Partition Value Serialization; Add CDC File;
+Change Data Files.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from deltacli.delta.schema.readable_rows import changed_fields, require_readable
 from deltacli.delta.schema.types import ArrayType, MapType, PrimitiveType, StructField, StructType, holds
 from deltacli.errors import UsageError
 from deltacli.operations.read.scan import Selection
-from deltacli.operations.table.api_hints import named
+from deltacli.operations.table.api_hints import named, named_items
 from deltacli.operations.table.version import Snapshot
 from deltacli.spark.conditions import spark_condition
 from deltacli.spark.deletion_vectors import MOST_DELETED_ROWS, deleted_count
@@ -24,6 +25,7 @@ from deltacli.spark.live_files import Locations, SparkFile, find_live_files, odd
 from deltacli.spark.parquet_scan import PATH, ROW
 from deltacli.spark.parquet_schema import FileShapes, NotNative, Shape, assumed_shape
 from deltacli.spark.partition_values import Values, choose_values
+from deltacli.spark.python_rows import rows_through_python
 from deltacli.spark.session_settings import hazard_of, is_before_4_1, is_case_sensitive, require_session
 from deltacli.spark.spark_types import spark_schema
 from deltacli.spark.table_plan import FileGroup, OwnFile, TablePlan
@@ -280,3 +282,31 @@ def _grouped(files: Any) -> tuple[FileGroup, ...]:  # Any: pairs of a file and i
 
 
 __all__ = ["plan_table", "read_table"]
+
+
+def read_changes(
+    spark: SparkSession,
+    uri: str | os.PathLike[str],
+    from_version: int,
+    to_version: int | None = None,
+    *,
+    columns: Sequence[str] | None = None,
+    where: str | None = None,
+    storage_options: Mapping[str, str] | None = None,
+    allow_external: Sequence[str] = (),
+) -> DataFrame:
+    """Return the changes of the versions from `from_version` to `to_version` (None: the newest), both included.
+
+    The columns of the last version, or `columns` of them, are followed by `_change_type` (`insert`, `delete`,
+    `update_preimage`, `update_postimage`), `_commit_version` and `_commit_timestamp`; `where` may use these. The rows
+    are in no order. All are read by deltacli on executors: in the language of Spark, nothing is pushed into the scan,
+    so prefer `columns` and `where` here. An action raises an error of Spark whose text begins with the code of ours.
+
+    Raises what `Table.changes` raises, UsageError for a session that cannot be used, and what `SparkEngine` raises.
+    """
+    require_session(spark)
+    table = open_table(uri, storage_options=storage_options, allow_external=allow_external)
+    changes = table.changes(from_version=from_version, to_version=to_version, columns=columns, where=where)
+    schema = spark_schema(changes.columns, described=True)
+    files = named_items(changes.changed_files(), table.name)
+    return rows_through_python(spark, table.stores, changes.wanted, files, schema)

@@ -13,9 +13,8 @@ from deltacli.delta.schema.types import StructField, simple_name
 from deltacli.engine.spark.grouping import local_frame
 from deltacli.operations.table.api_hints import named
 from deltacli.spark.columns import is_as_wanted, quoted, read_schema, table_column, with_metadata
-from deltacli.spark.conditions import spark_condition
+from deltacli.spark.conditions import scalar_literal, spark_condition
 from deltacli.spark.deletion_vectors import file_keys, without_deleted
-from deltacli.spark.literals import scalar_literal
 from deltacli.spark.live_files import Locations, SparkFile
 from deltacli.spark.parquet_scan import PATH, ROW, Scanner
 from deltacli.spark.parquet_schema import Part, Shape

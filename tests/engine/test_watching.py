@@ -6,7 +6,7 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
-from deltacli.engine.spark.watching import Stage, TaskWatch, listening, look
+from deltacli.engine.spark.cluster import Stage, TaskWatch, listening, look
 
 
 class _Counter:

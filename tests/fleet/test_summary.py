@@ -15,8 +15,7 @@ import pytest
 from deltacli.fleet.planning.due import LastRun
 from deltacli.fleet.policy_file.reading import require_fleet_file
 from deltacli.fleet.running.journal import Journal, JournalWriter, read_record
-from deltacli.fleet.running.journal_files import ARCHIVE, JOURNAL, SUMMARY, Record
-from deltacli.fleet.running.runs import new_run_id
+from deltacli.fleet.running.journal_files import ARCHIVE, JOURNAL, SUMMARY, Record, new_run_id
 from deltacli.fleet.status import read_status
 from deltacli.fleet.summarizing import summarize
 from deltacli.units import DAY_MS

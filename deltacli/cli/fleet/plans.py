@@ -56,7 +56,7 @@ def _file_name(table: TablePlan, kind: str) -> str:
 
 
 def _plan_vacuum(_: Run, table: Table, policy: Policy, path: str | None) -> JsonObject:
-    from deltacli.fleet.planning.exact import plan_vacuum_step
+    from deltacli.fleet.planning.plan import plan_vacuum_step
     from deltacli.operations.vacuum.saved.applicable import with_past
     from deltacli.operations.vacuum.saved.plan_file import save_plan
 
@@ -70,7 +70,7 @@ def _plan_vacuum(_: Run, table: Table, policy: Policy, path: str | None) -> Json
 def _plan_expiry(run: Run, table: Table, policy: Policy, path: str | None) -> JsonObject:
     from deltacli.cli.formats import JSON
     from deltacli.cli.render.expiry import expiry_result
-    from deltacli.fleet.planning.exact import plan_expiry_step
+    from deltacli.fleet.planning.plan import plan_expiry_step
     from deltacli.operations.log.expire import with_proof
 
     plan = with_proof(table, plan_expiry_step(table, policy))

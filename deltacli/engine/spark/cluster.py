@@ -1,20 +1,78 @@
-"""A Spark session, classic or Connect, as the engine uses it: ship files, run a job, cancel exactly our own jobs."""
+"""A Spark session, classic or Connect, as the engine uses it: ship files, run a job, cancel exactly our own jobs.
+
+What the session says about the tasks of a job is for progress only, so looking at it never raises.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+import threading
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import CancelledError
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Event, Lock, Thread
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from deltacli.engine.base import never
-from deltacli.engine.spark.watching import TaskWatch, listening, look
 from deltacli.work.task_tracker import POLL_SECONDS
+
+
+class Stage(NamedTuple):
+    """A stage of a job; newer ones have larger numbers."""
+
+    number: int
+    tasks: int
+    ended: int
+
+
+class TaskWatch:
+    """Reports the tasks of one job that have ended. `tasks` is the number of tasks of its last stage: Spark runs others
+    before, to distribute the pieces.
+    """
+
+    def __init__(self, tasks: int, advance: Callable[[int], None]) -> None:
+        self._tasks, self._advance = tasks, advance
+        self._ended = 0
+
+    def note(self, stages: Iterable[Stage]) -> None:
+        """Report what has ended since the last call."""
+        last = max((stage for stage in stages), default=None)
+        if last is not None and last.tasks == self._tasks and last.ended > self._ended:
+            self._advance(last.ended - self._ended)
+            self._ended = last.ended
+
+
+def look(session: Any, tag: str, watch: TaskWatch) -> None:
+    """Look at the jobs with a tag, in a classic session."""
+    with suppress(Exception):  # the job may not have begun, or the session may be gone
+        context = session.sparkContext
+        tracker = context.statusTracker()
+        jobs = context._jsc.sc().statusTracker().getJobIdsForTag(tag)  # the tracker of PySpark knows groups only
+        newest = max(number for job in jobs for number in tracker.getJobInfo(job).stageIds)
+        info = tracker.getStageInfo(newest)
+        watch.note([Stage(newest, info.numTasks, info.numCompletedTasks)])
+
+
+@contextmanager
+def listening(session: Any, watch: TaskWatch) -> Iterator[None]:
+    """Note what a Connect server reports about the job that this thread runs."""
+    thread = threading.get_ident()
+
+    def hear(*, stages: Iterable[Any], **_: object) -> None:
+        if threading.get_ident() == thread:  # other jobs of the session have the same handlers
+            with suppress(Exception):
+                watch.note([Stage(stage.stage_id, stage.num_tasks, stage.num_completed_tasks) for stage in stages])
+
+    session.registerProgressHandler(hear)
+    try:
+        yield
+    finally:
+        with suppress(Exception):
+            session.removeProgressHandler(hear)
+
 
 Result = TypeVar("Result")
 _CANCEL_SECONDS = 10.0

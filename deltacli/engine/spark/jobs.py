@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from deltacli.engine.base import never
+from deltacli.engine.spark.cluster import TaskWatch
 from deltacli.engine.spark.grouping import TASKS_PER_SLOT, group, spread_frame
-from deltacli.engine.spark.watching import TaskWatch
 from deltacli.errors import ClusterFailed
 from deltacli.progress import SILENT, Progress
 

@@ -4,25 +4,85 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import signal
 import socket
+import subprocess
 import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO, TYPE_CHECKING, Any
 
 from deltacli.arrow.startup import allow_optional_packages
 from deltacli.engine.spark.faults import explain, reason_of
-from deltacli.engine.spark.requirements import require_java, require_pyspark
 from deltacli.errors import ClusterFailed, UsageError
 from deltacli.progress import SILENT, Progress
 from deltacli.storage.secrets import holds_secret, is_secret_name, remember_secrets
 
 if TYPE_CHECKING:
     from deltacli.engine.spark.engine import SparkEngine
+
+_OLDEST_JAVA = 17
+_VERSIONS = ((4, 0), (4, 3))
+"""The oldest and the newest version of PySpark that were tried."""
+
+
+def _require_pyspark(*, is_driver: bool) -> None:
+    """Raise UsageError unless a supported PySpark is installed: all of it for a driver, else its client suffices."""
+    extra = "spark-local" if is_driver else "spark"
+    try:
+        import pyspark
+    except ImportError as missing:
+        raise UsageError(
+            "--engine spark needs PySpark, which is not installed",
+            code="usage.missing-extra",
+            hint=f"pip install 'deltacli[{extra}]'",
+        ) from missing
+    found = tuple(int(part) for part in re.findall(r"\d+", pyspark.__version__)[:2])
+    oldest, newest = _VERSIONS
+    if found < oldest:
+        raise UsageError(
+            f"PySpark {pyspark.__version__} is too old",
+            code="cluster.pyspark",
+            facts={"supported": f"{oldest[0]}.{oldest[1]} to {newest[0]}.{newest[1]}"},
+            hint=f"pip install 'deltacli[{extra}]'",
+        )
+    home = Path(next(iter(pyspark.__path__)))
+    if is_driver and not (home / "jars").is_dir() and not os.environ.get("SPARK_HOME"):
+        raise UsageError(
+            "this PySpark is the client for Spark Connect, which cannot start a driver for --master",
+            code="usage.missing-extra",
+            hint="use --remote sc://HOST:15002, or pip install 'deltacli[spark-local]' in an environment of its own",
+        )
+
+
+def _require_java() -> None:
+    """Raise UsageError unless a Java of a supported version is found where Spark looks for it."""
+    home = os.environ.get("JAVA_HOME")
+    program = str(Path(home, "bin", "java")) if home else shutil.which("java")
+    version = _java_version(program) if program else None
+    if version is None or version < _OLDEST_JAVA:
+        seen = f"Java {version}" if version else f"no Java in JAVA_HOME={home}" if home else "no Java"
+        raise UsageError(
+            f"--master needs Java {_OLDEST_JAVA} or newer, and {seen} was found",
+            code="cluster.java",
+            hint=f"apt-get install openjdk-{_OLDEST_JAVA}-jre-headless",
+        )
+
+
+def _java_version(program: str) -> int | None:
+    """Return the major version of a Java, None where it does not start."""
+    try:
+        done = subprocess.run([program, "-version"], capture_output=True, check=False, timeout=60)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    found = re.search(rb'version "(?:1\.)?(\d+)', done.stderr + done.stdout)
+    return int(found[1]) if found else None
+
 
 _CONNECT_PORT = 15002
 _CONNECT_SECONDS = 15
@@ -63,7 +123,7 @@ def open_session(settings: SparkSettings) -> Any:  # Any: pyspark has no stable 
     token = re.search(r";token=([^;]+)", settings.remote or "", re.IGNORECASE)
     remember_secrets({**settings.conf, **({"token": token[1]} if token else {})})
     allow_optional_packages()
-    require_pyspark(is_driver=settings.master is not None)
+    _require_pyspark(is_driver=settings.master is not None)
     return _connect(settings) if settings.remote or not settings.master else _start_driver(settings)
 
 
@@ -154,7 +214,7 @@ def _start_driver(settings: SparkSettings) -> Any:  # Any: as above
 
     The JVM gets its settings as arguments, which other users of the machine see, and secrets only after its start.
     """
-    require_java()
+    _require_java()
     _require_master(str(settings.master))
     from pyspark import SparkConf, SparkContext
     from pyspark.java_gateway import launch_gateway

@@ -1,4 +1,7 @@
-"""What is due for a table, and why: a function of its cheap facts, its policy and its past."""
+"""What is due for a table, and why: a function of its cheap facts, its policy and its past. Also what each step costs.
+
+Data files are not listed, so their number is derived from the size of the newest checkpoint and the commits after it.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +11,77 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from deltacli.delta.protocol.retention import DEFAULT_LOG_RETENTION_MS
-from deltacli.fleet.planning.estimates import Estimate, StoreCost, estimate
 from deltacli.fleet.planning.facts import TableFacts
 from deltacli.fleet.policy_file.keys import DESTRUCTIVE
-from deltacli.fleet.policy_file.model import CheckpointPolicy, ExpirePolicy, Policy
+from deltacli.fleet.policy_file.model import CheckpointPolicy, ExpirePolicy, Policy, VacuumPolicy, ValidatePolicy
 from deltacli.typing import Json
 from deltacli.units import DAY_MS, format_age, format_duration, format_size, plural
+
+_BYTES_PER_ADD = 300
+_FOOTER_BYTES = 64 << 10
+_LISTED_PER_CALL = 1_000
+
+
+class _StoreCost(NamedTuple):
+    """Seconds per call and per byte, with the parallelism of the store."""
+
+    per_call: float
+    per_byte: float
+
+
+NEAR = _StoreCost(2e-4, 5e-9)
+FAR = _StoreCost(0.04 / 16, 1e-8)
+"""A disk; a remote store with 40 ms per request, 16 at once, and 100 MB per second, as in docs/performance.md."""
+
+_FIXED_SECONDS = 0.015
+
+
+class _Estimate(NamedTuple):
+    """Calls, bytes and seconds. `size_bytes` is None where it depends on data files whose size is not known."""
+
+    calls: int
+    size_bytes: int | None
+    seconds: float
+
+    def as_json(self) -> dict[str, Json]:
+        """Return the estimate for documents."""
+        return {"calls": self.calls, "sizeBytes": self.size_bytes, "seconds": round(self.seconds, 3)}
+
+
+def estimate(step: str, facts: TableFacts, settings: object, cost: _StoreCost) -> _Estimate:
+    """Return what a step of a table is expected to cost."""
+    state = facts.checkpoint_bytes + facts.bytes_behind
+    replay = 3 + facts.commits_behind
+    live = state // _BYTES_PER_ADD
+    match step:
+        case "checkpoint":
+            calls, size = replay + 6, 2 * state
+        case "log-expire":
+            calls, size = 3 * replay + 4 + facts.expirable_files, 3 * state
+        case "vacuum":
+            listed = 0 if isinstance(settings, VacuumPolicy) and settings.mode == "lite" else live // _LISTED_PER_CALL
+            calls, size = 2 * replay + 6 + listed, facts.log_bytes
+        case _:
+            assert isinstance(settings, ValidatePolicy)
+            return _of_check(settings, facts, live, cost)
+    return _priced(calls, size, cost)
+
+
+def _of_check(settings: ValidatePolicy, facts: TableFacts, live: int, cost: _StoreCost) -> _Estimate:
+    calls, size = facts.log_files + 3, facts.log_bytes
+    if settings.level != "log":
+        calls += live // _LISTED_PER_CALL + 1
+    if settings.level in ("footers", "data"):
+        opened = round(live * settings.sample)
+        calls += 2 * opened
+        size += opened * _FOOTER_BYTES
+    found = _priced(calls, size, cost)
+    return found._replace(size_bytes=None) if settings.level == "data" else found
+
+
+def _priced(calls: int, size: int, cost: _StoreCost) -> _Estimate:
+    return _Estimate(calls, size, _FIXED_SECONDS + calls * cost.per_call + size * cost.per_byte)
+
 
 ORDER = ("validate", "checkpoint", "log-expire", "vacuum")
 """The order of the steps of a table: what checks comes first, what deletes last."""
@@ -46,7 +114,7 @@ class PlannedStep:
     kind: str
     reason: str
     urgency: float
-    estimate: Estimate
+    estimate: _Estimate
     consent: bool = True
     """False where the step deletes files and its policy does not allow that."""
 
@@ -62,7 +130,7 @@ class PlannedStep:
         return found | {"destructive": self.is_destructive, "estimate": self.estimate.as_json()}
 
 
-def plan_steps(facts: TableFacts, policy: Policy, past: Past, now_ms: int, cost: StoreCost) -> tuple[PlannedStep, ...]:
+def plan_steps(facts: TableFacts, policy: Policy, past: Past, now_ms: int, cost: _StoreCost) -> tuple[PlannedStep, ...]:
     """Return the steps that are due, in the order in which they are done."""
     steps = []
     for kind in [kind for kind in ORDER if kind in policy.steps]:

@@ -12,16 +12,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from deltacli.did_you_mean import nearest_name
 from deltacli.errors import EXIT_BUG, EXIT_OK, DeltacliError, PartlyDone, UsageError
 from deltacli.fleet.planning.discovery import Discovery, FoundTable, Opener, discover
-from deltacli.fleet.planning.due import NO_PAST, Past, PlannedStep, expiry_cutoff_ms, plan_steps
-from deltacli.fleet.planning.estimates import FAR, NEAR
+from deltacli.fleet.planning.due import FAR, NEAR, NO_PAST, Past, PlannedStep, expiry_cutoff_ms, plan_steps
 from deltacli.fleet.planning.facts import TableFacts, read_facts
-from deltacli.fleet.policy_file.model import FleetFile, Group
+from deltacli.fleet.policy_file.model import ExpirePolicy, FleetFile, Group, Policy, VacuumPolicy
 from deltacli.progress import SILENT, Progress
 from deltacli.storage.secrets import without_secrets
 from deltacli.typing import Json
 
 if TYPE_CHECKING:
     from deltacli.engine.base import Engine
+    from deltacli.operations.log.expire import ExpiryPlan
+    from deltacli.operations.table.handle import TableHandle
+    from deltacli.operations.vacuum.plan import VacuumPlan
     from deltacli.storage import Storage
 
 _IN_FLIGHT = 32
@@ -252,3 +254,29 @@ def _problems(found: Discovery, chosen: Collection[str]) -> list[SearchProblem]:
         for failure in found.failures
         if failure.group in chosen
     ]
+
+
+def plan_vacuum_step(table: TableHandle, policy: Policy) -> VacuumPlan:
+    """Return the plan of a vacuum with the settings of a policy. Raises what `plan_vacuum` raises."""
+    from deltacli.operations.vacuum.full_plan import plan_vacuum
+    from deltacli.operations.vacuum.request import VacuumRequest
+
+    settings = policy.steps["vacuum"]
+    assert isinstance(settings, VacuumPolicy)
+    request = VacuumRequest(
+        retention_ms=settings.retention,
+        allow_retention_below_ms=settings.allow_retention_below,
+        mode=settings.mode,
+        max_delete=settings.max_delete,
+        protect_from=settings.protect_from,
+    )
+    return plan_vacuum(table, request)
+
+
+def plan_expiry_step(table: TableHandle, policy: Policy) -> ExpiryPlan:
+    """Return the plan of a log expiry with the settings of a policy. Raises what `plan_expiry` raises."""
+    from deltacli.operations.log.expire import ExpiryRequest, plan_expiry
+
+    settings = policy.steps["log-expire"]
+    assert isinstance(settings, ExpirePolicy)
+    return plan_expiry(table, ExpiryRequest(settings.retention, (), settings.allow_retention_below))

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from deltacli.delta.log.log_path import LOG_DIRECTORY
-from deltacli.fleet.planning.patterns import exclusion, split_pattern
+from deltacli.fleet.planning.discovery import exclusion, split_pattern
 from deltacli.fleet.policy_file.model import Entry, FleetFile, Group, Problem
 from deltacli.fleet.policy_file.reading import read_fleet_file
 

@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import gzip
 import os
+import secrets
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 from zlib import crc32
@@ -23,10 +25,28 @@ import orjson
 
 from deltacli.documents import dumps
 from deltacli.errors import UsageError
-from deltacli.fleet.running.runs import begin_of
 from deltacli.storage.replacement import replacement, unwritable
 from deltacli.typing import JsonObject
-from deltacli.units import DAY_MS
+from deltacli.units import DAY_MS, format_timestamp
+
+
+def new_run_id(now_ms: int, newest: str | None = None) -> str:
+    """Return the name of a run: names are in the order of their beginnings, also where the clock was set back, and no
+    two are equal.
+    """
+    last_ms = -1 if newest is None else _begin_of(newest)
+    moment = format_timestamp(max(now_ms, last_ms + 1)).replace("-", "").replace(":", "").replace(".", "")
+    return f"{moment}-{secrets.token_hex(4)}"
+
+
+def _begin_of(run: str) -> int:
+    """Return the time in the name of a run, or of its file; -1 if it has no time."""
+    try:
+        moment = datetime.strptime(run.partition("-")[0], "%Y%m%dT%H%M%S%fZ").replace(tzinfo=UTC)
+    except ValueError:
+        return -1
+    return round(moment.timestamp() * 1_000)
+
 
 JOURNAL = "journal"
 ARCHIVE = "journal-archive"
@@ -173,7 +193,7 @@ def archive(state: Path, summary: Summary, newest: str, now_ms: int, *, most_byt
     sizes = {name: _size(directory / name, -1) for name in _names_in(directory, SUFFIX)}
     left = sum(sizes.values())
     for name in sorted(sizes):
-        is_old = now_ms - begin_of(name) >= ARCHIVE_AFTER_MS
+        is_old = now_ms - _begin_of(name) >= ARCHIVE_AFTER_MS
         is_covered = summary.files.get(name) == sizes[name] and name not in summary.unfinished
         if is_covered and name != newest and (is_old or left > most_bytes):
             _archive_file(directory / name, state / ARCHIVE)

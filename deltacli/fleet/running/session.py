@@ -16,9 +16,9 @@ from deltacli.fleet.planning.discovery import Opener
 from deltacli.fleet.planning.plan import FleetPlan, choose_groups, plan_fleet
 from deltacli.fleet.policy_file.model import FleetFile
 from deltacli.fleet.running.journal import FINAL, Journal, JournalWriter, RunRecord
+from deltacli.fleet.running.journal_files import new_run_id
 from deltacli.fleet.running.leases import Holder, Leases, process_identity
 from deltacli.fleet.running.runner import FleetReport, FleetRunner, RunOptions
-from deltacli.fleet.running.runs import new_run_id
 from deltacli.fleet.running.steps import attempt
 from deltacli.fleet.status import read_status
 from deltacli.fleet.summarizing import summarize

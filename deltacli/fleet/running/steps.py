@@ -106,7 +106,7 @@ def _checkpoint(table: TableHandle, policy: Policy, _: str) -> StepOutcome:
 
 
 def _log_expire(table: TableHandle, policy: Policy, _: str) -> StepOutcome:
-    from deltacli.fleet.planning.exact import plan_expiry_step
+    from deltacli.fleet.planning.plan import plan_expiry_step
     from deltacli.operations.log.expire import execute_expiry, require_done, require_not_refused
 
     plan = plan_expiry_step(table, policy)
@@ -128,7 +128,7 @@ def _log_expire(table: TableHandle, policy: Policy, _: str) -> StepOutcome:
 
 
 def _vacuum(table: TableHandle, policy: Policy, _: str) -> StepOutcome:
-    from deltacli.fleet.planning.exact import plan_vacuum_step
+    from deltacli.fleet.planning.plan import plan_vacuum_step
     from deltacli.operations.vacuum.execute import execute_vacuum, require_done
 
     plan = plan_vacuum_step(table, policy)

@@ -1,27 +1,33 @@
 """What the data source of shares does on the driver: columns, offsets, and partitions with URLs of files.
 
-It runs in a Python process that Spark starts, without a session. Only there is the profile read.
+It runs in a Python process that Spark starts, without a session. Only there is the profile read: no token is in a
+partition.
 """
 
 from __future__ import annotations
 
+import pickle
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Any, NamedTuple
 
 from deltacli.delta.schema.types import StructField
+from deltacli.delta.vectors.z85 import vector_file
+from deltacli.engine.spark.worker import Job
+from deltacli.errors import FileMissing
 from deltacli.operations.read.changes import CHANGE_COLUMNS, read_range
 from deltacli.operations.read.scan import Selection
 from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.table.time_travel import VersionTime, find_range, find_snapshot
 from deltacli.sharing.client.opening import open_address
 from deltacli.sharing.client.table_requests import Query
+from deltacli.sharing.client.tables.file_urls import FileUrl
 from deltacli.sharing.client.tables.share_storage import ShareStorage
+from deltacli.spark.executor_rows import SPEC, read_piece
 from deltacli.spark.live_files import find_live_files
 from deltacli.spark.python_rows import require_no_nested_variant
-from deltacli.spark.shares.fresh_urls import FreshUrls
-from deltacli.spark.shares.share_log import ShareLog
+from deltacli.spark.shares.share_log import FreshUrls, ShareLog
 from deltacli.spark.shares.share_options import (
     Formats,
     ShareBatchOptions,
@@ -31,13 +37,15 @@ from deltacli.spark.shares.share_options import (
     column_options,
     stream_options,
 )
-from deltacli.spark.shares.share_partitions import shared_partitions
+from deltacli.spark.shares.shared_files import SharedFiles
 from deltacli.spark.source_plans import StreamPlan as TableStreamPlan
 from deltacli.spark.source_plans import require_schema, searchable_faults
 from deltacli.spark.spark_types import spark_schema
 from deltacli.spark.streams.options import StreamOptions
 from deltacli.spark.streams.table_log import TableLog
+from deltacli.work.outputs.rows import plan_pieces
 from deltacli.work.rows.data_files import DataFile, ReadSpec
+from deltacli.work.rows.deletion_vectors import Descriptor
 
 
 class SharedRows(NamedTuple):
@@ -156,3 +164,53 @@ class StreamPlan(TableStreamPlan):
         log = self._log
         assert isinstance(log, ShareLog)
         return shared_partitions(self._share, log.wanted, files, log.url_of)
+
+
+_FindUrl = Callable[[str], FileUrl | None]
+
+
+def shared_partitions(share: ShareStorage, spec: ReadSpec, files: Iterable[DataFile], find: _FindUrl) -> list[bytes]:
+    """Return pickled partitions: what a task of Spark needs to read some files.
+
+    `find` is asked for the URLs of a file as soon as the file is known, while its list is at hand. Raises FileMissing
+    for a file that the server does not share.
+    """
+    urls: dict[str, FileUrl] = {}
+
+    def with_urls() -> Iterator[DataFile]:
+        for file in files:
+            for name in _names_of(file):
+                urls[name] = urls.get(name) or _known(find(name), name)
+            yield file
+
+    pieces = list(plan_pieces(with_urls()))
+    shared = pickle.dumps({SPEC: spec}, pickle.HIGHEST_PROTOCOL)
+    table, endpoint = str(share.address.name), share.requests.transport.endpoint
+    partitions = []
+    for piece in pieces:
+        names = sorted({name for file in piece.files for name in _names_of(file)})
+        location = SharedFiles(table, endpoint, tuple((name, urls[name]) for name in names))
+        job = pickle.dumps(Job(read_piece, location, None, shared), pickle.HIGHEST_PROTOCOL)
+        one = [pickle.dumps(piece, pickle.HIGHEST_PROTOCOL)]
+        partitions.append(pickle.dumps((job, one), pickle.HIGHEST_PROTOCOL))
+    return partitions
+
+
+def _names_of(file: DataFile) -> Iterator[str]:
+    """Yield the names of a data file and of the files of its deletion vectors."""
+    yield file.path
+    for vector in (file.vector, file.only):
+        if (name := _vector_name(vector)) is not None:
+            yield name
+
+
+def _vector_name(vector: Descriptor | None) -> str | None:
+    if vector is None or vector.get("storageType") != "u":
+        return None
+    return vector_file(str(vector.get("pathOrInlineDv")))
+
+
+def _known(url: FileUrl | None, name: str) -> FileUrl:
+    if url is None:
+        raise FileMissing(f"{name} is not a file of this version")
+    return url

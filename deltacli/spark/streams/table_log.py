@@ -1,13 +1,21 @@
-"""The log of a table as a stream reads it. Spec: Delta Log Entries; Action Reconciliation; Add CDC File."""
+"""The log of a table as a stream reads it, and which files of a commit it delivers, as delta-spark means its options.
+
+Only rows that are added can be delivered. So a commit that changes or deletes rows is refused, unless an option says
+what to do with it. Files that were rewritten without a change of data, as by `optimize`, are neither.
+
+Spec: Delta Log Entries; Action Reconciliation; Add CDC File.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.commit_times import CommitTime, file_times
 from deltacli.delta.log.file_actions import action_schemas, whole_actions
+from deltacli.delta.log.replay import file_key
 from deltacli.delta.log.segment import LogFile
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.protocol.read_property import is_true
@@ -33,7 +41,6 @@ from deltacli.operations.table.find_log import list_log
 from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.operations.table.time_travel import VersionTime, find_range
 from deltacli.operations.table.version import Snapshot
-from deltacli.spark.streams.commit_rules import delivered_adds
 from deltacli.spark.streams.offsets import StreamOffset
 from deltacli.spark.streams.option_values import LATEST
 from deltacli.spark.streams.options import StreamOptions
@@ -178,7 +185,7 @@ class TableLog:
                 raise _not_recorded(version)
             return list(changed_files(self._table_of(version), commit, self._selection.needed))
         source = self._commits[version].name
-        adds = delivered_adds(commit.adds, commit.removes, self._options, version, source)
+        adds = _delivered_adds(commit.adds, commit.removes, self._options, version, source)
         if not adds:
             return []
         rows = whole_actions(adds, action_schemas().add, f"version {version}")
@@ -279,3 +286,43 @@ def _too_new(message: str, newest: int) -> VersionAbsent:
         f"{message}: the newest is {newest}",
         hint='.option("startingVersion", "latest")   # what is committed from now on',
     )
+
+
+def _delivered_adds(
+    adds: Sequence[Action], removes: Sequence[Action], options: StreamOptions, version: int, source: str
+) -> list[Action]:
+    """Return the adds whose files are delivered, of the actions of a commit that change data.
+
+    `ignoreDeletes`: a commit that only removes files delivers nothing. `ignoreChanges`: so does it, and of other
+    commits all added files are delivered, including the unchanged rows in them. `skipChangeCommits`: a commit with any
+    remove delivers nothing. Raises Refused (`stream.deletes`, `stream.changes`).
+    """
+    if not removes:
+        return _last_of_each(adds, source)
+    if options.skip_change_commits:
+        return []
+    if adds and not options.ignore_changes:
+        raise Refused(
+            f"version {version} changes rows: it removes files and adds others, and a stream only delivers new rows",
+            code="stream.changes",
+            facts={"version": str(version), "removed": str(removes[0].get("path"))},
+            hint='.option("skipChangeCommits", "true")   # or read the changes: .option("readChangeFeed", "true")',
+        )
+    if not adds and not (options.ignore_changes or options.ignore_deletes):
+        raise Refused(
+            f"version {version} deletes rows, and a stream only delivers new rows",
+            code="stream.deletes",
+            facts={"version": str(version), "removed": str(removes[0].get("path"))},
+            hint='.option("ignoreDeletes", "true")   # or read the changes: .option("readChangeFeed", "true")',
+        )
+    return _last_of_each(adds, source)
+
+
+def _last_of_each(adds: Iterable[Action], source: str) -> list[Action]:
+    """Return the adds in the order of the commit; of two of one file the last."""
+    found: dict[str, Action] = {}
+    for add in adds:
+        key = file_key(add, source)
+        found.pop(key, None)
+        found[key] = add
+    return list(found.values())
