@@ -252,6 +252,8 @@ def move_shared_options(argv: Sequence[str]) -> list[str]:
             position += taken
         else:
             return list(argv)
+    if position == len(argv) and moved and not is_command(path):
+        return list(path) or ["--help"]  # options of all commands, and no command
     return [*path, *moved, *argv[position:]] if is_command(path) else list(argv)
 
 

@@ -84,6 +84,13 @@ FORMATS: Mapping[str, Format] = {
 """Name on the command line -> format, in the order in which help lists them."""
 
 
+FOREIGN_ENDINGS = (
+    *(".arrow", ".avro", ".feather", ".gz", ".html", ".orc", ".tsv"),
+    *(".xls", ".xlsx", ".xml", ".yaml", ".yml", ".zip", ".zst"),
+)
+"""Endings of file names that ask for what no format here is."""
+
+
 def format_named(output: str) -> Format | None:
     """Return the format that the name of a file chooses; None for a name that leaves it open."""
     return next((row for row in FORMATS.values() if row.endings and output.lower().endswith(row.endings)), None)

@@ -16,6 +16,7 @@ import typer
 
 from deltacli.cli.formats import (
     CSV,
+    FOREIGN_ENDINGS,
     FORMATS,
     JSON,
     NDJSON,
@@ -402,7 +403,7 @@ def make_run(
     if output is not None:
         require_target(output, "--output")
         require_directory(output)
-        chosen = (_format_of_name(output, formats, given) if is_named else None) or chosen
+        chosen = (_format_of_name(output, formats, given) if names_choose else None) or chosen
     is_quiet = quiet or settings.get("quiet") is True
     return Run(
         format=chosen,
@@ -473,6 +474,13 @@ def _format_of_name(output: str, formats: type[StrEnum], given: str | None) -> F
     single format. Raises UsageError where an option contradicts the name, and where the command lacks the format.
     """
     named = format_named(output)
+    if given is None and len(formats) > 1 and output.lower().endswith(FOREIGN_ENDINGS):
+        raise UsageError(
+            f"--output {output}: deltacli writes no {output.rpartition('.')[2]}",
+            code="usage.output",
+            facts={"formats": ", ".join(formats)},
+            hint="choose another name, or add --format",
+        )
     if named is None or len(formats) == 1:
         return None
     if given not in (None, named.name) and not (given == "sarif" and named is JSON):  # which SARIF is, too
