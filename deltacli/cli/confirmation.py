@@ -43,6 +43,18 @@ def require_confirmation(run: Run, what: str, *, yes: bool, show_plan: Callable[
     run.confirm()
 
 
+def confirmed(run: Run, what: str, show_plan: Callable[[], None], *, dry_run: bool, yes: bool) -> bool:
+    """Return whether to make the change: False for a dry run, which only notes it and shows the plan. Raises Refused
+    without confirmation.
+    """
+    if dry_run:
+        run.note(f"note: would {what}")
+        show_plan()
+    else:
+        require_confirmation(run, what, yes=yes, show_plan=show_plan)
+    return not dry_run
+
+
 def require_now_is_not_ahead(run: Run) -> None:
     """Raise Refused where `--now` is later than the clock of this machine, which would delete files as too old.
 

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from deltacli.cli.finding_filter import FindingFilter, SinkFailedError, keep_baseline, read_baseline_file
-from deltacli.cli.options.findings import (
+from deltacli.cli.finding_filter import (
     BASELINE,
     BRIEF,
     DEFAULT_MOST,
@@ -19,6 +18,10 @@ from deltacli.cli.options.findings import (
     MAX_FINDINGS,
     SELECT,
     WRITE_BASELINE,
+    FindingFilter,
+    SinkFailedError,
+    keep_baseline,
+    read_baseline_file,
     require_limit,
 )
 from deltacli.cli.options.run import Run

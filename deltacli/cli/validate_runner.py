@@ -13,9 +13,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from deltacli.cli.finding_filter import FindingFilter, SinkFailedError, keep_baseline, read_baseline_file
-from deltacli.cli.invocation import invocation
-from deltacli.cli.options.findings import (
+from deltacli.cli.finding_filter import (
     BASELINE,
     BRIEF,
     DEFAULT_MOST,
@@ -25,8 +23,13 @@ from deltacli.cli.options.findings import (
     MAX_FINDINGS,
     SELECT,
     WRITE_BASELINE,
+    FindingFilter,
+    SinkFailedError,
+    keep_baseline,
+    read_baseline_file,
     require_limit,
 )
+from deltacli.cli.invocation import invocation
 from deltacli.cli.options.run import Run
 from deltacli.cli.options.table_formats import RefsOption
 from deltacli.cli.options.targets import require_target
@@ -222,7 +225,7 @@ class Checker:
 
     def _read_line(self, table: CheckedTable, place: Place) -> bytes | None:
         """Return the line of the log at a place, None where it is not to be had."""
-        from deltacli.operations.validate.log_line import read_log_line
+        from deltacli.operations.validate.lenient_log_reader import read_log_line
 
         storage = self._stores.get(table.validation.table)
         is_json = place.path.startswith("_delta_log/") and (place.line is not None or place.path.endswith(_OF_ONE_LINE))

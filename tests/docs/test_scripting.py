@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 
 from deltacli.cli.command_tree import COMMANDS
+from deltacli.cli.options.chosen_version import EXPLAINED
 from deltacli.cli.options.cluster import CLUSTER_OPTIONS
 from deltacli.cli.options.fleet import FLEET_FILE
 from deltacli.cli.options.global_options import TAKES_VALUE
 from deltacli.delta.schema.allowed_widenings import INTEGER_DIGITS, WIDER
-from deltacli.operations.table.snapshot_problems import EXPLAINED
 from tests.cli.support import ROOT, deltacli, make_sample
 from tools.command_tree import read_tree
 from tools.environment import read_environment

@@ -223,7 +223,7 @@ def _write(run: Run, opened: Table, table: str, request: CheckpointRequest, *, d
 
 
 def _note(run: Run, plan: CheckpointPlan) -> None:
-    from deltacli.operations.table.snapshot_problems import EXPLAINED
+    from deltacli.cli.options.chosen_version import EXPLAINED
 
     for problem in plan.snapshot.problems:
         run.note(f"note: {problem}: {EXPLAINED[problem]}")

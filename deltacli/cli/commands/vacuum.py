@@ -192,8 +192,8 @@ class _VacuumCommand:
 
     def _go_on(self, plan: VacuumPlan, path: str) -> None:
         """Execute what the record next to the plan file does not list as done, and write the report there."""
+        from deltacli.operations.vacuum.saved.plan_file import write_report
         from deltacli.operations.vacuum.saved.progress_record import ProgressRecord, describe
-        from deltacli.operations.vacuum.saved.report import write_report
 
         with ProgressRecord(path, plan, table=self.table.uri) as record:
             outcome = record.counts

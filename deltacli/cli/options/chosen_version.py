@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from deltacli.cli.invocation import invocation
@@ -12,6 +13,25 @@ from deltacli.units import format_timestamp
 if TYPE_CHECKING:
     from deltacli.cli.options.run import Run
     from deltacli.operations.table.version import Snapshot
+
+EXPLAINED: Mapping[str, str] = {
+    "action.missing-required": "the metaData has no schemaString; read as an empty schema",
+    "catalog.unpublished-possible": "a catalog manages this table; newer commits may exist there",
+    "checkpoint.multipart-incomplete": "a multi-part checkpoint lacks parts; not used",
+    "checkpoint.no-metadata": "a checkpoint has no metaData; an older start was used",
+    "checkpoint.no-protocol": "a checkpoint has no protocol; an older start was used",
+    "checkpoint.unreadable": "a checkpoint cannot be read; an older start was used",
+    "checkpoint.zero-length": "a checkpoint file is empty; not used",
+    "commit.empty": "a commit before the checkpoint is empty; it was not needed",
+    "hint.bad-json": "_last_checkpoint cannot be read; the log was listed instead",
+    "hint.checkpoint-missing": "_last_checkpoint names a missing checkpoint; the log was listed instead",
+    "hint.checksum-bad": "_last_checkpoint has a wrong checksum; the log was listed instead",
+    "hint.missing-field": "_last_checkpoint names no version; the log was listed instead",
+    "ict.missing": "the commit has no in-commit timestamp; the file's time is shown",
+    "log.checkpoint-commit-missing": "the commit file of this version is missing; it was rebuilt from its checkpoint",
+    "log.name-not-padded": "a log file's version is not 20 digits; not read",
+    "sidecar.missing": "a checkpoint names a missing sidecar; an older start was used",
+}
 
 
 def parse_moment_of(version: int | None, timestamp: str | None) -> int | None:
@@ -25,7 +45,7 @@ def parse_moment_of(version: int | None, timestamp: str | None) -> int | None:
 
 def note_findings(run: Run, found: Snapshot, at_ms: int | None) -> None:
     """Note which problems were worked around, and that a time is later than the newest version."""
-    from deltacli.operations.table.snapshot_problems import EXPLAINED
+    from deltacli.cli.options.chosen_version import EXPLAINED
     from deltacli.storage.base import StoreOfVersions
 
     for problem in found.problems:

@@ -145,7 +145,7 @@ class Run:
             self._report_calls()
 
     def _report_calls(self) -> None:
-        from deltacli.cli.call_report import document_of, merged, text_of
+        from deltacli.cli.options.stores import document_of, merged, text_of
 
         for host in merged(host for stores in self._stores for host in stores.tallies):
             if self.log_is_json:

@@ -10,19 +10,24 @@ from dataclasses import dataclass
 from typing import Any
 
 from deltacli.delta.checkpoint.expired_actions import live_transactions
+from deltacli.delta.checkpoint.last_checkpoint_content import Hint, make_hint, read_hint
 from deltacli.delta.checkpoint.layout import (
     Layout,
     classic_path,
 )
 from deltacli.delta.log.counts import FileCounts, TombstoneCounts
-from deltacli.errors import CheckpointUnreadable, Refused, Unreadable, UsageError
+from deltacli.delta.log.log_path import HINT_NAME, LOG_DIRECTORY
+from deltacli.delta.log.segment import LogListing
+from deltacli.delta.schema.of_arrow import table_schema
+from deltacli.errors import CheckpointUnreadable, FileMissing, Refused, Unreadable, UsageError
 from deltacli.hints import command
 from deltacli.operations.checkpoint.file_writer import CheckpointFile, CheckpointWriter, WrittenCheckpoint
 from deltacli.operations.checkpoint.plan import DEFAULT_ROWS_A_SIDECAR, CheckpointPlan, plan_of
 from deltacli.operations.checkpoint.rows import StateRows
-from deltacli.operations.checkpoint.update_last_checkpoint import update_last_checkpoint
 from deltacli.operations.log.checksum_guard import require_as_in_checksum
+from deltacli.operations.table.find_log import list_log
 from deltacli.operations.table.rebuild import without_checkpoint
+from deltacli.storage import Storage
 from deltacli.work.checkpoints.reading import CheckpointPiece
 from deltacli.work.checkpoints.sidecars import sidecar_pieces
 
@@ -199,3 +204,43 @@ def _total(counts: Iterable[Counts]) -> Counts:
     for counted in counts:
         files, tombstones = files + counted[0], tombstones + counted[1]
     return files, tombstones
+
+
+def update_last_checkpoint(storage: Storage, listing: LogListing, written: WrittenCheckpoint) -> int | None:
+    """Update the hint to a checkpoint unless it names a newer one; return the version if the hint names it afterwards.
+
+    A hint that names it already is kept where another writer has created the checkpoint; one that names a newer but
+    missing checkpoint is replaced. Raises StorageFailed.
+    """
+    version = written.version
+    known, hinted = _newest(listing), _hinted(storage)
+    if hinted > max(known, version):  # of a checkpoint that was created after the listing, or of a missing one
+        known = _newest(list_log(storage))
+    if known > version:
+        return None
+    if hinted == version and written.was_there:
+        return version
+    # A reader may open another checkpoint of the same version with the columns that the hint names.
+    is_only = not any(checkpoint.version == version for checkpoint in listing.checkpoints)
+    data = make_hint(
+        version=version,
+        size=written.rows,
+        size_bytes=written.size_bytes,
+        adds=written.actions.get("add", 0),
+        parts=written.parts,
+        schema=table_schema(written.schema) if written.schema is not None and is_only else None,
+    )
+    storage.put(f"{LOG_DIRECTORY}/{HINT_NAME}", data)
+    return version
+
+
+def _newest(listing: LogListing) -> int:
+    return max((checkpoint.version for checkpoint in listing.checkpoints), default=-1)
+
+
+def _hinted(storage: Storage) -> int:
+    try:
+        hint = read_hint(storage.read(f"{LOG_DIRECTORY}/{HINT_NAME}"))
+    except FileMissing:
+        return -1
+    return hint.version if isinstance(hint, Hint) else -1

@@ -7,15 +7,40 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from deltacli.delta.log.log_path import LOG_DIRECTORY, LogPath, parse_log_path
+from deltacli.delta.log.log_path import HINT_NAME, LOG_DIRECTORY, LogFileKind, LogPath, parse_log_path
 from deltacli.delta.log.segment import LogListing, make_log_file, read_listing
 from deltacli.engine.base import Engine
 from deltacli.errors import CommitCorrupt, FileMissing, Unreadable
-from deltacli.operations.log.backup_contents import is_left_over
 from deltacli.operations.table.find_log import list_log
 from deltacli.progress import SILENT, Progress, Step
 from deltacli.storage import Storage
 from deltacli.work.commits.reading import stream_commit
+
+_LEFT_OVER = (".tmp", ".probe")
+
+
+def _is_left_over(name: str) -> bool:
+    """Return True for a temporary file, which is no part of the log."""
+    return name.startswith(".") and name.endswith(_LEFT_OVER)
+
+
+def copying_order(name: str) -> tuple[int, int, int, str]:
+    """Return the sort key of the order in which a log grew, so that every prefix of a copy is a valid log.
+
+    Sidecars come before checkpoints, the commit of a version before its other files, and the hint last.
+    """
+    path = parse_log_path(name)
+    match path.kind:
+        case LogFileKind.COMMIT:
+            return (1, path.version, 0, name)
+        case LogFileKind.CHECKSUM:
+            return (1, path.version, 1, name)
+        case LogFileKind.COMPACTED_COMMIT:
+            return (1, path.last_version, 2, name)
+        case LogFileKind.CLASSIC_CHECKPOINT | LogFileKind.MULTI_PART_CHECKPOINT | LogFileKind.UUID_CHECKPOINT:
+            return (1, path.version, 3, name)
+    return (2 if name == HINT_NAME else 0, 0, 0, name)
+
 
 _DEEPEST = 8
 """Maximum depth of directories; writers create one. Also limits cycles of links."""
@@ -86,7 +111,7 @@ def _files_below(storage: Storage, directory: str, deeper: int, step: Step) -> I
     place = LOG_DIRECTORY + (f"/{directory}" if directory else "")
     prefix = f"{directory}/" if directory else ""
     for stat in storage.list_from(place):
-        if not is_left_over(stat.name):
+        if not _is_left_over(stat.name):
             step.advance()
             yield StoredFile(prefix + stat.name, stat.size_bytes, stat.modified_ms)
     for name in storage.list_directories(place) if deeper else ():

@@ -13,6 +13,7 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
+from deltacli.delta.log.log_path import LOG_DIRECTORY
 from deltacli.delta.vacuum.keys import binary_paths
 from deltacli.delta.vacuum.names import HiddenNames
 from deltacli.engine.ahead import ReadAhead
@@ -48,13 +49,16 @@ from deltacli.operations.vacuum.surroundings.other_tables import tables_above
 from deltacli.operations.vacuum.surroundings.walk import TableWalk
 from deltacli.operations.vacuum.time_travel_range import find_horizon, find_reach
 from deltacli.typing import ArrowArray
+from deltacli.units import format_timestamp, plural
+from deltacli.work.files.listing import ListedFiles
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from deltacli.operations.vacuum.surroundings.inventories import InventoryListing
+    from deltacli.operations.table.handle import TableHandle
     from deltacli.storage import Storage
     from deltacli.work.files.listing import ListedFiles
+
 
 _BATCHES_AHEAD = 4
 """Number of threads of a listing that is made while the log is read."""
@@ -73,7 +77,7 @@ def plan_vacuum(table: TableHandle, request: VacuumRequest) -> VacuumPlan:
     begun = monotonic()
     snapshot = read_snapshot(table)
     names = hidden_names(snapshot, ())
-    inventory = None if request.inventory is None else _open_inventory(table, request.inventory)
+    inventory = None if request.inventory is None else _InventoryListing(table, request.inventory)
     walk = TableWalk(table.storage, names, request.prefix or "")
     if inventory is not None and request.prefix:
         walk.require_part()
@@ -163,12 +167,6 @@ def _plan(
     )
 
 
-def _open_inventory(table: TableHandle, place: str) -> InventoryListing:
-    from deltacli.operations.vacuum.surroundings.inventories import InventoryListing
-
-    return InventoryListing(table, place)
-
-
 @contextmanager
 def _begun(storage: Storage, listing: Iterator[ListedFiles]) -> Iterator[Iterator[ListedFiles]]:
     """Return the listing, made while the log is read if the store is remote; on a local disk that would not be
@@ -192,3 +190,39 @@ def _removable(judge: CandidateClassifier, walk: TableWalk, nested: Sequence[str
     free = (path for path, is_hidden in zip(old, hidden, strict=True) if not is_hidden)
     ours = (path for path in free if not f"{path}/".startswith(inside))
     return tuple(sorted(ours, key=lambda path: (-path.count("/"), path)))
+
+
+class _InventoryListing:
+    """The files of a listing made by the store, an inventory, which is used instead of listing the table.
+
+    `made_ms` is when the inventory was started, or, where unknown, written: it lacks later files.
+    """
+
+    def __init__(self, table: TableHandle, place: str) -> None:
+        from deltacli.work.inventory.files import split_place
+        from deltacli.work.inventory.inventory import open_inventory
+
+        self._inventory = open_inventory(place, table.open_other, (table.uri, *table.storage.aliases))
+        directory, name = split_place(place)
+        created = self._inventory.created_ms
+        self.made_ms = table.open_other(directory).stat(name).modified_ms if created is None else created
+        self._outside = self._without_time = 0
+
+    def files(self, directory: str = "") -> Iterator[ListedFiles]:
+        """Yield the files below a directory. Raises Unreadable (`vacuum.inventory`)."""
+        below = directory.encode("utf-8", "surrogateescape") + b"/"
+        for batch in self._inventory.batches():
+            self._outside += batch.outside
+            self._without_time += batch.without_time
+            is_wanted = pc.invert(pc.starts_with(batch.paths, pattern=f"{LOG_DIRECTORY}/"))
+            if directory:
+                is_wanted = pc.and_(is_wanted, pc.starts_with(batch.paths, pattern=below))
+            yield ListedFiles(*(pc.filter(column, is_wanted) for column in batch[:3]))
+
+    def notes(self) -> Iterator[str]:
+        """Return the notes, once the files were read."""
+        yield f"the inventory was made at {format_timestamp(self.made_ms)}; files written since are kept"
+        if self._outside:
+            yield f"{plural(self._outside, 'row')} of the inventory are outside the table"
+        if self._without_time:
+            yield f"{plural(self._without_time, 'row')} of the inventory have no time or size; these files are kept"

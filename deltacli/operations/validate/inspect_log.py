@@ -37,8 +37,7 @@ from deltacli.operations.read.file_rows import FileRows
 from deltacli.operations.table.configurations import next_config
 from deltacli.operations.validate.findings import CHECK_CRASHED, FILE_UNREADABLE, Collector
 from deltacli.operations.validate.inspect_storage import WholeLog
-from deltacli.operations.validate.lenient_log_reader import FAULTS, Fault, LogReader, Scan
-from deltacli.operations.validate.refused_log_files import RefusedLogFiles
+from deltacli.operations.validate.lenient_log_reader import FAULTS, Fault, LogReader, RefusedLogFiles, Scan
 from deltacli.progress import Progress, weighed
 from deltacli.storage import Storage
 

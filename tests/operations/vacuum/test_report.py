@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 from deltacli.operations.vacuum.plan import Amount, VacuumOutcome
-from deltacli.operations.vacuum.saved.report import write_report
+from deltacli.operations.vacuum.saved.plan_file import write_report
 from tests.support.reading import NOW_MS
 from tests.support.vacuum_plans import plan_of_paths
 

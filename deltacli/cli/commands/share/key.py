@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from deltacli.cli.confirmation import require_confirmation
+from deltacli.cli.confirmation import confirmed
 from deltacli.cli.options.common_options import DryRunOption, YesOption
 from deltacli.cli.options.run import Run
 from deltacli.cli.options.sharing import SHARES, ConfigurationOption, read_shares
@@ -67,12 +67,9 @@ def rotate(
 
     planned = ServerKeys.read(file).rotated(now_ms=now_ms, overlap_ms=overlap_ms)
     ending = f"accept the old keys for {format_duration(overlap_ms)}" if overlap_ms else "refuse the old keys at once"
-    if dry_run:
-        run.note(f"note: would add a key to {file} and {ending}")
-        show(planned, is_planned=True)
-        return
     what = f"add a key to {file} and {ending}"
-    require_confirmation(run, what, yes=yes, show_plan=lambda: show(planned, is_planned=True))
+    if not confirmed(run, what, lambda: show(planned, is_planned=True), dry_run=dry_run, yes=yes):
+        return
     with locked(file):
         ServerKeys.read(file)
         keys = ServerKeys.rotate(file, now_ms=now_ms, overlap_ms=overlap_ms)

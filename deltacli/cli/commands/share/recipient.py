@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from deltacli.cli.confirmation import require_confirmation
+from deltacli.cli.confirmation import confirmed
 from deltacli.cli.options.common_options import DryRunOption, YesOption
 from deltacli.cli.options.run import Run
 from deltacli.cli.options.sharing import (
@@ -105,8 +105,7 @@ def remove(
     file = recipients_file_of(read_shares(config))
     found = find_recipient(read_recipients(file), recipient)
     what = f"remove the recipient {found.name} with {what_of(found)}"
-    _confirm(run, file, [found], what, "remove", dry_run=dry_run, yes=yes)
-    if not dry_run:
+    if confirmed(run, what, lambda: _show(run, file, [found], "remove", dry_run=True), dry_run=dry_run, yes=yes):
         _change(file, lambda all_: remove_recipient(all_, recipient))
         _show(run, file, [found], "remove", dry_run=False)
 
@@ -165,8 +164,7 @@ def revoke(
 
     after = change(Recipients((found,))).items
     what = f"revoke {plural(len(dropped), 'grant')} of the recipient {found.name}"
-    _confirm(run, file, after, what, "revoke", dry_run=dry_run, yes=yes)
-    if not dry_run:
+    if confirmed(run, what, lambda: _show(run, file, after, "revoke", dry_run=True), dry_run=dry_run, yes=yes):
         _apply(run, file, recipient, "revoke", change, dry_run=False)
 
 
@@ -181,17 +179,6 @@ def _change(file: Path, change: Change, *, may_create: bool = False) -> Recipien
     from deltacli.sharing.configuration.recipients_file import change_recipients
 
     return change_recipients(file, change, may_create=may_create)
-
-
-def _confirm(
-    run: Run, file: Path, after: Sequence[Recipient], what: str, action: str, *, dry_run: bool, yes: bool
-) -> None:
-    """Show the plan for a dry run, or return where the user agrees. Raises Refused."""
-    if dry_run:
-        run.note(f"note: would {what}")
-        _show(run, file, after, action, dry_run=True)
-        return
-    require_confirmation(run, what, yes=yes, show_plan=lambda: _show(run, file, after, action, dry_run=True))
 
 
 def _show(run: Run, file: Path, recipients: Sequence[Recipient], action: str, *, dry_run: bool | None) -> None:

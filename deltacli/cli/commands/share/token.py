@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from deltacli.cli.confirmation import require_confirmation
+from deltacli.cli.confirmation import confirmed
 from deltacli.cli.options.common_options import DryRunOption, YesOption
 from deltacli.cli.options.run import Run
 from deltacli.cli.options.sharing import (
@@ -130,8 +130,7 @@ def revoke(
     kept = change(Recipients((found,))).items[0]
     revoked = [replace(found, tokens=tuple(token for token in found.tokens if token not in kept.tokens))]
     what = f"revoke {plural(len(revoked[0].tokens), 'token')} of {found.name}"
-    _confirm(run, file, revoked, what, "revoke", dry_run=dry_run, yes=yes)
-    if not dry_run:
+    if confirmed(run, what, lambda: _show(run, file, revoked, "revoke", dry_run=True), dry_run=dry_run, yes=yes):
         change_recipients(file, change)
         _show(run, file, revoked, "revoke", dry_run=False)
 
@@ -175,8 +174,7 @@ def rotate(
     kept = [planned.items[0].without_tokens([new.record.token_id])]
     when = f"expire {plural(len(found.tokens), 'token')} of {found.name} after {format_duration(overlap_ms)}"
     what = when if overlap_ms else f"revoke {plural(len(found.tokens), 'token')} of {found.name}"
-    _confirm(run, file, kept, what, "rotate", dry_run=dry_run, yes=yes)
-    if not dry_run:
+    if confirmed(run, what, lambda: _show(run, file, kept, "rotate", dry_run=True), dry_run=dry_run, yes=yes):
         _create(run, configuration, recipient, "rotate", profile, change)
 
 
@@ -228,17 +226,6 @@ def _write_profile(configuration: Configuration, profile: str, token: CreatedTok
     require_target(profile, "--profile")
     require_directory(profile)
     write_profile(Path(profile), configuration.settings.base_url, token.text, token.record.expires_ms)
-
-
-def _confirm(
-    run: Run, file: Path, after: Sequence[Recipient], what: str, action: str, *, dry_run: bool, yes: bool
-) -> None:
-    """Show the plan for a dry run, or return where the user agrees. Raises Refused."""
-    if dry_run:
-        run.note(f"note: would {what}")
-        _show(run, file, after, action, dry_run=True)
-        return
-    require_confirmation(run, what, yes=yes, show_plan=lambda: _show(run, file, after, action, dry_run=True))
 
 
 def _show(run: Run, file: Path, recipients: Sequence[Recipient], action: str, *, dry_run: bool | None = None) -> None:

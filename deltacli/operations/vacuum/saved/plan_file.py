@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from deltacli.arrow import compute as pc
 from deltacli.arrow.parquet import ParquetReader
 from deltacli.delta.encoding.arrow_digest import sha256_rows
+from deltacli.documents import dumps, envelope
 from deltacli.errors import PermissionRefused, Unreadable, UsageError
 from deltacli.hints import command
 from deltacli.memory_limit import stop_if_exhausted
-from deltacli.operations.vacuum.plan import Reason, VacuumPlan
+from deltacli.operations.vacuum.plan import Reason, VacuumOutcome, VacuumPlan
 from deltacli.operations.vacuum.saved.header import FORMAT_VERSION, header_of, plan_of
 from deltacli.storage.replacement import replacement, unwritable
+from deltacli.units import format_timestamp
 
 if TYPE_CHECKING:
     import pyarrow
@@ -209,3 +211,24 @@ def _unreadable(path: str, reason: str) -> Unreadable:
         facts={"file": path, "reason": reason},
         hint=command("vacuum", save_plan="FILE"),
     )
+
+
+def _report_of(plan: VacuumPlan, outcome: VacuumOutcome, *, now_ms: int) -> dict[str, Any]:
+    """Return the document `deltacli.vacuum`. It is complete where every file of the plan is deleted or needed again."""
+    decided = outcome.deleted.files + outcome.missing + outcome.spared
+    return {
+        **envelope("deltacli.vacuum", plan.table, complete=decided >= plan.files and not outcome.failures),
+        **plan.as_json(),
+        **outcome.as_json(),
+        "dryRun": False,
+        "timestampMs": now_ms,
+        "timestamp": format_timestamp(now_ms),
+    }
+
+
+def write_report(plan: VacuumPlan, outcome: VacuumOutcome, plan_path: str, *, now_ms: int) -> str:
+    """Write the report next to the plan's file, replacing an older one, and return its path. Raises StorageFailed."""
+    path = f"{plan_path}.report.json"
+    with replacement(path) as sink:
+        sink.write(dumps(_report_of(plan, outcome, now_ms=now_ms), indent=True) + b"\n")
+    return path

@@ -1,4 +1,4 @@
-"""`deltacli share head TABLE`."""
+"""`deltacli share head TABLE` and `deltacli share changes TABLE`."""
 
 from __future__ import annotations
 
@@ -6,12 +6,20 @@ from typing import Annotated
 
 import typer
 
+from deltacli.cli.commands import rows as local
 from deltacli.cli.formats import RowFormat
 from deltacli.cli.options.chosen_version import parse_moment_of
 from deltacli.cli.options.common_options import TimestampOption, VersionOption
-from deltacli.cli.options.rows import ColumnsOption, WhereOption, require_file, split_columns, write_directory
+from deltacli.cli.options.rows import (
+    ColumnsOption,
+    LimitOption,
+    WhereOption,
+    require_file,
+    split_columns,
+    write_directory,
+)
 from deltacli.cli.options.run import Run
-from deltacli.cli.options.shared_tables import SharedTableArgument, open_shared
+from deltacli.cli.options.shared_tables import SharedTableArgument, open_shared, require_address
 from deltacli.errors import UsageError
 
 EXIT_CODES = (0, 2, 3, 4, 7, 70)
@@ -58,3 +66,27 @@ def head(
     types = [{"name": column.name, "type": type_json(column.data_type)} for column in scan.columns]
     about = {"version": scan.version, "columns": types}
     run.write(RowsResult(Rows("deltacli.read", "row", opened.uri, about, scan.schema, scan), 0))
+
+
+def changes(
+    run: Run,
+    table: SharedTableArgument,
+    first: local.First,
+    last: local.Last = None,
+    columns: ColumnsOption = None,
+    where: WhereOption = None,
+    limit: LimitOption = None,
+) -> None:
+    """Read how the rows of a shared table changed between two versions.
+
+    \b
+    The provider has to share the history of the table, and the table needs a
+    change data feed. The output is that of deltacli changes.
+
+    \b
+    Examples:
+      deltacli share changes acme.share#sales.main.orders --from 12
+      deltacli share changes acme.share#sales.main.orders --from 3 --format ndjson
+    """
+    require_address(table)
+    local.changes(run, table, first, last, columns, where, limit)

@@ -1,0 +1,243 @@
+"""`deltacli properties TABLE` and `deltacli features TABLE`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from enum import StrEnum
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, TypeVar
+
+import typer
+
+from deltacli.cli.confirmation import require_confirmation
+from deltacli.cli.invocation import invocation
+from deltacli.cli.options.common_options import CommitMetadataOption, DryRunOption, TableArgument, YesOption
+from deltacli.cli.options.run import Run
+from deltacli.cli.terminal.interrupts import telling_commit
+from deltacli.cli.terminal.shell import again, again_without, quoted_table
+from deltacli.errors import DeltacliError, Refused, UsageError
+
+if TYPE_CHECKING:
+    from deltacli.operations.change.table_features import FeaturesOutcome
+    from deltacli.operations.change.table_properties import PropertiesOutcome, PropertyEdits, ShownProperty
+
+EXIT_CODES = (0, 2, 3, 4, 6, 7, 8, 70)
+
+Outcome = TypeVar("Outcome", "FeaturesOutcome", "PropertiesOutcome")
+
+
+class PropertyChange(StrEnum):
+    GET = "get"
+    SET = "set"
+    UNSET = "unset"
+
+
+def properties(
+    run: Run,
+    table: TableArgument,
+    change: Annotated[
+        PropertyChange | None,
+        typer.Argument(
+            metavar="[get|set|unset]", help="Action; without it all properties are shown.", show_default=False
+        ),
+    ] = None,
+    items: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[K=V|K]...", help="Properties to set, keys to get or to unset.", show_default=False),
+    ] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Also set delta. keys that no known engine recognizes.")
+    ] = False,
+    commit_metadata: CommitMetadataOption = None,
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
+) -> None:
+    """Show the properties of a table, set some or unset some.
+
+    \b
+    Properties are changed in one commit of their own. Values are checked and
+    written in a form that every engine reads in the same way (30 days becomes
+    interval 30 days). A change is refused if the protocol does not support it, if
+    it would make the table invalid, or if only an engine can make it correctly.
+    Keys that do not start with delta. are not checked.
+
+    \b
+    Examples:
+      deltacli properties ./tbl
+      deltacli properties ./tbl get delta.appendOnly owner
+      deltacli properties ./tbl set delta.checkpointInterval=20 --dry-run
+      deltacli properties ./tbl set delta.appendOnly=true owner=ops --yes
+      deltacli properties ./tbl unset owner --yes
+    """
+    from deltacli.delta.log.commit_metadata import parse_commit_metadata
+
+    writes = change in (PropertyChange.SET, PropertyChange.UNSET)
+    opened = run.open_table(table, writes=writes and not dry_run)
+    if change is None or change is PropertyChange.GET:
+        if force or dry_run or yes or commit_metadata:
+            raise UsageError("--force, --commit-metadata, --dry-run and --yes require set or unset")
+        from deltacli.cli.render.properties_and_features import properties_result
+        from deltacli.operations.change.table_properties import show_properties
+
+        if change is not None and not items:
+            raise _without_key(change)
+        snapshot = opened.snapshot()
+        found = show_properties(snapshot)
+        if change is not None:
+            found = _chosen(run, found, items or [])
+        run.write(properties_result(opened.uri, snapshot.version, found))
+        return
+    from deltacli.operations.change.table_properties import change_properties, plan_properties
+
+    edits = _edits(change, items or [], force=force, commit_metadata=parse_commit_metadata(commit_metadata or []))
+
+    def plan(*, unguarded: bool) -> PropertiesOutcome:
+        planned = plan_properties(opened, replace(edits, force=True) if unguarded else edits)
+        for caution in () if unguarded else planned.plan.cautions:
+            run.note(f"note: {caution}")
+        return planned
+
+    def question(planned: PropertiesOutcome) -> str | None:
+        count = len(planned.plan.changes)
+        return f"{change} {count} {'property' if count == 1 else 'properties'} of {planned.table}" if count else None
+
+    _apply(run, table, plan, question, lambda: change_properties(opened, edits), dry_run=dry_run, yes=yes)
+
+
+def _without_key(change: PropertyChange) -> UsageError:
+    return UsageError(f"{change}: missing argument KEY", hint="deltacli properties --help")
+
+
+def _chosen(run: Run, properties: Sequence[ShownProperty], keys: Sequence[str]) -> list[ShownProperty]:
+    """Return the properties with these keys, and note those that are not set. Raises UsageError for a key that is
+    almost that of another property.
+    """
+    from deltacli.delta.protocol.known_properties import known_keys
+    from deltacli.delta.protocol.property_meanings import GUIDE
+    from deltacli.did_you_mean import nearest_name
+
+    found, known = {one.key: one for one in properties}, set(known_keys())
+    for key in dict.fromkeys(keys):
+        if key in found:
+            continue
+        if key not in known and (near := nearest_name(key, known | set(found), ignores_case=True)):
+            words = [near if word == key else word for word in invocation.arguments]
+            raise UsageError(f"{key} is not set; did you mean {near}?", hint=again(words))
+        default = GUIDE[key].default if key in GUIDE else None
+        run.note(f"note: {key} is not set" + (f"; its default is {default}" if default else ""))
+    return [found[key] for key in dict.fromkeys(keys) if key in found]
+
+
+def _edits(
+    change: PropertyChange, items: list[str], *, force: bool, commit_metadata: Mapping[str, str]
+) -> PropertyEdits:
+    """Return the requested change. Raises UsageError."""
+    from deltacli.delta.protocol.property_changes import pairs_of
+    from deltacli.operations.change.table_properties import PropertyEdits
+
+    if not items:
+        raise _without_key(change)
+    if change is PropertyChange.UNSET:
+        if force:
+            raise UsageError("--force requires set; unset accepts any existing key")
+        return PropertyEdits(drop=tuple(items), commit_metadata=commit_metadata)
+    return PropertyEdits(put=pairs_of(items), force=force, commit_metadata=commit_metadata)
+
+
+class FeatureChange(StrEnum):
+    ADD = "add"
+
+
+def features(
+    run: Run,
+    table: TableArgument,
+    change: Annotated[
+        FeatureChange | None,
+        typer.Argument(metavar="[add]", help="Action; without it the features are shown.", show_default=False),
+    ] = None,
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[NAME]...", help="Features to add.", show_default=False),
+    ] = None,
+    commit_metadata: CommitMetadataOption = None,
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
+) -> None:
+    """Show the table features of a table, or add some to its protocol.
+
+    \b
+    Features are added in one commit with a new protocol, which cannot be undone:
+    clients that do not support the features lose access. Features that they
+    depend on are added with them. A supported feature is not yet active: most are
+    enabled by a property.
+
+    \b
+    Examples:
+      deltacli features ./tbl
+      deltacli features ./tbl add deletionVectors --dry-run
+      deltacli features ./tbl add v2Checkpoint rowTracking --yes
+    """
+    from deltacli.delta.log.commit_metadata import parse_commit_metadata
+
+    opened = run.open_table(table, writes=change is not None and not dry_run)
+    if change is None:
+        if dry_run or yes or commit_metadata:
+            raise UsageError("--commit-metadata, --dry-run and --yes require add")
+        from deltacli.cli.render.properties_and_features import features_result
+        from deltacli.operations.change.table_features import list_features
+
+        snapshot = opened.snapshot()
+        run.write(features_result(opened.uri, snapshot.version, snapshot.protocol, list_features(snapshot)))
+        return
+    from deltacli.operations.change.table_features import add_features, plan_addition
+
+    added_keys = parse_commit_metadata(commit_metadata or [])
+    if not names:
+        raise UsageError("add: missing argument FEATURE", hint="deltacli features --help")
+
+    def question(planned: FeaturesOutcome) -> str | None:
+        listed = ", ".join(one.name for one in planned.plan.added)
+        return f"add {listed} to the protocol of {planned.table} permanently" if listed else None
+
+    def make() -> FeaturesOutcome:
+        return add_features(opened, names, commit_metadata=added_keys)
+
+    _apply(run, table, partial(plan_addition, opened, names), question, make, dry_run=dry_run, yes=yes)
+
+
+def _apply(
+    run: Run,
+    table: str,
+    plan: Callable[..., Outcome],
+    question: Callable[[Outcome], str | None],
+    make: Callable[[], Outcome],
+    *,
+    dry_run: bool,
+    yes: bool,
+) -> None:
+    """Commit a change after confirmation, or show its plan. `question` is None for a plan that changes nothing.
+
+    Raises Refused, also without confirmation; for a dry run after the plan that the guards refuse.
+    """
+    from deltacli.cli.render.properties_and_features import write_change
+
+    try:
+        planned = plan(unguarded=False)
+    except Refused:
+        if dry_run:
+            with suppress(DeltacliError):  # for another reason than a guard there is no plan
+                write_change(run, plan(unguarded=True), is_done=False)
+        raise
+    what = question(planned)
+    if dry_run or what is None:
+        write_change(run, planned, is_done=False)
+        if what is not None:
+            run.say_next(again_without(invocation.arguments, "--dry-run"))
+        return
+    require_confirmation(run, what, yes=yes, show_plan=lambda: write_change(run, planned, is_done=False))
+    with telling_commit():
+        outcome = make()
+    write_change(run, outcome, is_done=True)
+    run.say_next(f"deltacli history {quoted_table(table)} --limit 1")

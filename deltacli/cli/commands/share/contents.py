@@ -1,0 +1,54 @@
+"""`deltacli share ls SHARES` and `deltacli share schema TABLE`."""
+
+from __future__ import annotations
+
+from deltacli.cli.options.chosen_version import parse_moment_of
+from deltacli.cli.options.common_options import TimestampOption, VersionOption
+from deltacli.cli.options.run import Run
+from deltacli.cli.options.shared_tables import SharedTableArgument, SharesArgument, open_shared, open_shares
+
+EXIT_CODES = (0, 2, 3, 7, 70)
+
+
+def ls(run: Run, shares: SharesArgument) -> None:
+    """List the shares, schemas and tables that a profile gives access to.
+
+    \b
+    Examples:
+      deltacli share ls acme.share
+      deltacli share ls acme.share#sales
+      deltacli share ls acme.share#sales.main --format csv
+    """
+    from deltacli.cli.render.sharing.listed import listing_result
+    from deltacli.sharing.client.addresses import split_profile
+    from deltacli.sharing.client.listing import list_entries
+
+    profile, names = split_profile(shares)
+    entries = list_entries(open_shares(run, profile), names)
+    run.write(listing_result(profile, entries))
+    table = next((entry for entry in entries if entry.table is not None), None)
+    if table is not None:
+        from deltacli.cli.terminal.shell import quoted
+
+        run.say_next(f"deltacli share head {quoted(f'{profile}#{table.full_name}')}")
+
+
+def schema(
+    run: Run, table: SharedTableArgument, version: VersionOption = None, timestamp: TimestampOption = None
+) -> None:
+    """Show the schema of a shared table, as a tree.
+
+    \b
+    Asks for the metadata only, not for the list of files. The output is that of
+    deltacli snapshot --schema.
+
+    \b
+    Examples:
+      deltacli share schema acme.share#sales.main.orders
+      deltacli share schema acme.share#sales.main.orders --json
+    """
+    from deltacli.cli.render.schemas.tree import SchemaResult
+
+    at_ms = parse_moment_of(version, timestamp)
+    store = open_shared(run, table).without_files(version=version, at_ms=at_ms)
+    run.write(SchemaResult(run.table_of(store).snapshot()))
