@@ -37,7 +37,7 @@ class Kind(Enum):
 
 class Option(NamedTuple):
     """How people see a field. Without a `kind` the value is of the type of the field as it is given. `spelled`: the
-    name on the command line, where it is not that of the field; `policy`: the meaning in a fleet policy, where it
+    names on the command line, where they are not that of the field; `policy`: the meaning in a fleet policy, where it
     differs; `table_format`: the only format of tables that it is for.
     """
 
@@ -48,6 +48,7 @@ class Option(NamedTuple):
     choices: type[StrEnum] | None = None
     least: int | None = None
     is_hidden: bool = False
+    is_counted: bool = False
     shows_default: bool = False
     policy: str | None = None
     table_format: str | None = None
@@ -81,3 +82,8 @@ def takes(
         return call
 
     return with_fields
+
+
+def spellings_of(name: str, option: Option) -> list[str]:
+    """Return the names of a field on the command line."""
+    return (option.spelled or f"--{name.removesuffix('_ms').replace('_', '-')}").split()

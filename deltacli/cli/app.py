@@ -27,7 +27,7 @@ from deltacli.cli.command_tree import (
 from deltacli.cli.errors import report_details, report_error, say_document, wants_json
 from deltacli.cli.formats import AnyFormat
 from deltacli.cli.invocation import ASK_FOR_HELP, help_as_option, invocation
-from deltacli.cli.options.run import ReaderGoneError, with_shared_options
+from deltacli.cli.options.settling import ReaderGoneError, with_shared_options
 from deltacli.cli.terminal.interrupts import Interrupted, signals_raise
 from deltacli.cli.terminal.libraries import libraries_muted
 from deltacli.cli.terminal.streams import give_up

@@ -114,14 +114,15 @@ def _spelled(argument: Any) -> str:  # Any: typer's own click
 
 def _global_options() -> Entries:
     """Return the global options as they are declared."""
-    from typing import get_args
+    from dataclasses import fields
 
-    from deltacli.cli.options.global_options import GLOBAL_OPTIONS
+    from deltacli.cli.options.global_options import GlobalOptions
+    from deltacli.request_fields import spellings_of
 
-    for annotation in GLOBAL_OPTIONS.values():
-        option = get_args(annotation)[-1]
-        spellings = ", ".join(str(name) for name in (option.default, *option.param_decls) if name)
-        yield f"{spellings} {option.metavar or ''}".rstrip(), option.help
+    for one in fields(GlobalOptions):
+        if option := one.metadata.get("option"):
+            spellings = ", ".join(spellings_of(one.name, option))
+            yield f"{spellings} {option.metavar or ''}".rstrip(), option.meaning
 
 
 def fold(page: JsonObject) -> str:

@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from deltacli.cli.options.cluster import EngineChoice, EngineSettings, settle_engine
+from deltacli.cli.options.cluster import ClusterOptions, EngineChoice, EngineSettings, settle_engine
 from deltacli.errors import UsageError
 from tests.cli.support import deltacli
 
 SECRET = "hidden-value"
 
 
-def settle(**given: object) -> EngineSettings:
-    values: dict[str, object] = {
-        "engine": None,
-        "master": None,
-        "remote": None,
-        "spark_conf": None,
-        "settings": {},
-        "configuration": "",
-    }
-    return settle_engine(**{**values, **given})  # type: ignore[arg-type]
+def settle(*, settings: Mapping[str, object] | None = None, configuration: str = "", **given: Any) -> EngineSettings:
+    return settle_engine(ClusterOptions(**given), settings or {}, configuration)
 
 
 @pytest.mark.parametrize(

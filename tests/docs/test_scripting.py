@@ -15,7 +15,7 @@ import pytest
 
 from deltacli.cli.command_tree import COMMANDS
 from deltacli.cli.options.chosen_version import EXPLAINED
-from deltacli.cli.options.cluster import CLUSTER_OPTIONS
+from deltacli.cli.options.cluster import ClusterOptions
 from deltacli.cli.options.fleet import FLEET_FILE
 from deltacli.cli.options.global_options import TAKES_VALUE
 from deltacli.delta.schema.allowed_widenings import INTEGER_DIGITS, WIDER
@@ -32,7 +32,7 @@ STORES = (ROOT / "docs" / "stores.md").read_text(encoding="utf-8")
 READING = (ROOT / "docs" / "reading.md").read_text(encoding="utf-8")
 VACUUM = (ROOT / "docs" / "vacuum.md").read_text(encoding="utf-8")
 SPARK = (ROOT / "docs" / "spark.md").read_text(encoding="utf-8")
-CLUSTER = {"--" + name.replace("_", "-") for name in CLUSTER_OPTIONS}
+CLUSTER = {"--" + name.replace("_", "-") for name in ClusterOptions.__dataclass_fields__}
 SHARED = set(TAKES_VALUE) | CLUSTER
 PROPERTIES = (ROOT / "docs" / "properties.md").read_text(encoding="utf-8")
 PAIMON = (ROOT / "docs" / "paimon.md").read_text(encoding="utf-8")

@@ -11,7 +11,7 @@ import typer
 
 from deltacli.errors import UsageError
 from deltacli.patterns import pattern
-from deltacli.request_fields import Kind, Option
+from deltacli.request_fields import Kind, Option, spellings_of
 from deltacli.units import parse_duration, parse_versions
 
 Request = TypeVar("Request")
@@ -58,7 +58,7 @@ def options_of(hint: object) -> Parameters | None:
     found = {}
     for one in fields(request):
         if one.metadata:
-            found[one.name] = _parameter(one, hints[one.name])
+            found[one.name] = parameter_of(one.name, one.metadata["option"], hints[one.name], one.default)
         elif get_origin(hints[one.name]) is Annotated:
             found[one.name] = _keyword(one.name, hints[one.name], one.default)
     return found
@@ -95,30 +95,32 @@ def _request_of(hint: object) -> type[Any] | None:  # Any: a dataclass
 
 
 def _spelled(one: Field[Any]) -> str:
-    option: Option = one.metadata["option"]
-    return option.spelled or f"--{one.name.removesuffix('_ms').replace('_', '-')}"
+    return spellings_of(one.name, one.metadata["option"])[-1]
 
 
 def _keyword(name: str, annotation: Any, default: object) -> inspect.Parameter:
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 
-def _parameter(one: Field[Any], hint: Any) -> inspect.Parameter:
+def parameter_of(name: str, option: Option, hint: Any, default: object = None) -> inspect.Parameter:
     """Return the parameter that typer makes an option of. Unless its default is shown, it has none."""
-    option: Option = one.metadata["option"]
     kind = _type_of(option, hint)
     shows_default = option.shows_default or kind is bool
     settings = typer.Option(
-        _spelled(one),
+        *spellings_of(name, option),
         metavar=option.metavar,
         help=option.meaning,
         min=1 if option.kind is Kind.COUNT else option.least,
+        count=option.is_counted,
         hidden=option.is_hidden,
         show_default=shows_default,
     )
-    default = False if option.kind is Kind.OPPOSITE else one.default if shows_default else None
+    if option.kind is Kind.OPPOSITE:
+        default = False
+    elif not shows_default and not option.is_counted:
+        default = None
     marked = Annotated[kind, settings, option.table_format] if option.table_format else Annotated[kind, settings]
-    return _keyword(one.name, marked, default)
+    return _keyword(name, marked, default)
 
 
 def _type_of(option: Option, hint: Any) -> Any:  # Any: annotations

@@ -45,7 +45,6 @@ def parse_moment_of(version: int | None, timestamp: str | None) -> int | None:
 
 def note_findings(run: Run, found: Snapshot, at_ms: int | None) -> None:
     """Note which problems were worked around, and that a time is later than the newest version."""
-    from deltacli.cli.options.chosen_version import EXPLAINED
     from deltacli.storage.base import StoreOfVersions
 
     for problem in found.problems:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING
 
 from deltacli.cli.options.configuration import Variable, one_of, parse_pair, read_text
 from deltacli.errors import UsageError
+from deltacli.request_fields import option
+from deltacli.typing import JsonObject
 
 if TYPE_CHECKING:
     from deltacli.engine.base import Engine
@@ -22,45 +22,20 @@ class EngineChoice(StrEnum):
     SPARK = "spark"
 
 
-CLUSTER_OPTIONS: Mapping[str, Any] = {  # Any: annotations
-    "engine": Annotated[
-        EngineChoice | None,
-        typer.Option(
-            "--engine",
-            metavar="embedded|spark",
-            help="Where the work runs: in this process, or on a Spark cluster.  [default: embedded]",
-            show_default=False,
-        ),
-    ],
-    "master": Annotated[
-        str | None,
-        typer.Option(
-            "--master",
-            metavar="URL",
-            help="Spark master, such as local[4] or spark://HOST:7077.",
-            show_default=False,
-        ),
-    ],
-    "remote": Annotated[
-        str | None,
-        typer.Option(
-            "--remote",
-            metavar="URL",
-            help="Spark Connect server, such as sc://HOST:15002; @FILE reads the URL from a file.",
-            show_default=False,
-        ),
-    ],
-    "spark_conf": Annotated[
-        list[str] | None,
-        typer.Option(
-            "--spark-conf",
-            metavar="K=V",
-            help="Setting of the Spark session; K=@FILE reads the value from a file. Repeatable.",
-            show_default=False,
-        ),
-    ],
-}
-"""Parameter -> its declaration, for commands that a cluster can run."""
+@dataclass(frozen=True)
+class ClusterOptions:
+    """The options that choose the engine, for commands that a cluster can run."""
+
+    engine: EngineChoice | None = option(
+        "Where the work runs: in this process, or on a Spark cluster.  [default: embedded]", "embedded|spark"
+    )
+    master: str | None = option("Spark master, such as local[4] or spark://HOST:7077.", "URL")
+    remote: str | None = option(
+        "Spark Connect server, such as sc://HOST:15002; @FILE reads the URL from a file.", "URL"
+    )
+    spark_conf: list[str] | None = option(
+        "Setting of the Spark session; K=@FILE reads the value from a file. Repeatable.", "K=V"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,40 +58,32 @@ class EngineSettings:
         return open_engine(SparkSettings(self.master, self.remote, self.conf), progress)
 
 
-def settle_engine(
-    *,
-    engine: EngineChoice | None,
-    master: str | None,
-    remote: str | None,
-    spark_conf: list[str] | None,
-    settings: Mapping[str, Any],  # Any: TOML values
-    configuration: str,
-) -> EngineSettings:
+def settle_engine(given: ClusterOptions, settings: JsonObject, configuration: str) -> EngineSettings:
     """Return the engine by option, then environment, then configuration file. Raises UsageError.
 
     A master, a server or a setting of Spark on the command line needs `--engine spark`; elsewhere they are defaults for
     runs that choose it.
     """
     choice = (
-        engine
+        given.engine
         or one_of(EngineChoice, Variable.ENGINE.read(), Variable.ENGINE)
         or one_of(EngineChoice, settings.get("engine"), f"engine {configuration}")
         or EngineChoice.EMBEDDED
     )
     if choice is EngineChoice.EMBEDDED:
-        given = {"--master": master, "--remote": remote, "--spark-conf": spark_conf}
-        named = next((name for name, value in given.items() if value), None)
+        spark = {"--master": given.master, "--remote": given.remote, "--spark-conf": given.spark_conf}
+        named = next((name for name, value in spark.items() if value), None)
         if named is not None:
             raise UsageError(f"{named} needs --engine spark", hint=f"add --engine spark, or omit {named}")
         return EngineSettings()
-    if master and remote:
+    if given.master and given.remote:
         raise UsageError("--master and --remote exclude each other")
     conf = {
         **settings.get("spark_conf", {}),
-        **dict(map(_parse_conf, spark_conf or [])),
+        **dict(map(_parse_conf, given.spark_conf or [])),
     }
-    if master or remote:
-        return EngineSettings(choice, master, _remote_of(remote), conf)
+    if given.master or given.remote:
+        return EngineSettings(choice, given.master, _remote_of(given.remote), conf)
     default = EngineSettings(
         choice,
         Variable.MASTER.read() or settings.get("master"),
