@@ -9,15 +9,18 @@ from typing import Any
 
 import pytest
 
-from deltacli.cli.options.cluster import ClusterOptions, EngineChoice, EngineSettings, settle_engine
+from deltacli.cli.options.cluster import ClusterOptions, EngineChoice, settle_engine
+from deltacli.engine.spark.session import SparkSettings
 from deltacli.errors import UsageError
 from tests.cli.support import deltacli
 
 SECRET = "hidden-value"
 
 
-def settle(*, settings: Mapping[str, object] | None = None, configuration: str = "", **given: Any) -> EngineSettings:
-    return settle_engine(ClusterOptions(**given), settings or {}, configuration)
+def settle(*, settings: Mapping[str, object] | None = None, configuration: str = "", **given: Any) -> SparkSettings:
+    found = settle_engine(ClusterOptions(**given), settings or {}, configuration)
+    assert found is not None
+    return found
 
 
 @pytest.mark.parametrize(
@@ -60,7 +63,7 @@ def test_an_option_wins_over_the_environment_and_that_over_the_configuration(
     assert ("local[2]", {"a": "1", "b": "3"}) == (from_environment.master, from_environment.conf)
     assert (None, f"sc://h;token={SECRET}") == (chosen.master, chosen.remote)
     assert SECRET not in repr(chosen)
-    assert EngineChoice.EMBEDDED is settle(settings=file).choice
+    assert settle_engine(ClusterOptions(), file, "") is None
 
 
 def test_two_clusters_in_the_environment_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
@@ -13,8 +12,7 @@ from deltacli.request_fields import option
 from deltacli.typing import JsonObject
 
 if TYPE_CHECKING:
-    from deltacli.engine.base import Engine
-    from deltacli.progress import Progress
+    from deltacli.engine.spark.session import SparkSettings
 
 
 class EngineChoice(StrEnum):
@@ -38,31 +36,11 @@ class ClusterOptions:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class EngineSettings:
-    """The settled engine of a run. `master` and `remote` are None where they were not given."""
-
-    choice: EngineChoice = EngineChoice.EMBEDDED
-    master: str | None = None
-    remote: str | None = field(default=None, repr=False)
-    conf: Mapping[str, str] = field(default_factory=dict, repr=False)
-
-    def open(self, progress: Progress) -> Engine:
-        """Return the engine, connected; a cluster shows its jobs as steps. Raises UsageError and ClusterFailed."""
-        if self.choice is EngineChoice.EMBEDDED:
-            from deltacli.engine.embedded import EmbeddedEngine
-
-            return EmbeddedEngine()
-        from deltacli.engine.spark.session import SparkSettings, open_engine
-
-        return open_engine(SparkSettings(self.master, self.remote, self.conf), progress)
-
-
-def settle_engine(given: ClusterOptions, settings: JsonObject, configuration: str) -> EngineSettings:
-    """Return the engine by option, then environment, then configuration file. Raises UsageError.
+def settle_engine(given: ClusterOptions, settings: JsonObject, configuration: str) -> SparkSettings | None:
+    """Return the cluster by option, then environment, then configuration file; None: this process does the work.
 
     A master, a server or a setting of Spark on the command line needs `--engine spark`; elsewhere they are defaults for
-    runs that choose it.
+    runs that choose it. Raises UsageError.
     """
     choice = (
         given.engine
@@ -75,7 +53,9 @@ def settle_engine(given: ClusterOptions, settings: JsonObject, configuration: st
         named = next((name for name, value in spark.items() if value), None)
         if named is not None:
             raise UsageError(f"{named} needs --engine spark", hint=f"add --engine spark, or omit {named}")
-        return EngineSettings()
+        return None
+    from deltacli.engine.spark.session import SparkSettings
+
     if given.master and given.remote:
         raise UsageError("--master and --remote exclude each other")
     conf = {
@@ -83,9 +63,8 @@ def settle_engine(given: ClusterOptions, settings: JsonObject, configuration: st
         **dict(map(_parse_conf, given.spark_conf or [])),
     }
     if given.master or given.remote:
-        return EngineSettings(choice, given.master, _remote_of(given.remote), conf)
-    default = EngineSettings(
-        choice,
+        return SparkSettings(given.master, _remote_of(given.remote), conf)
+    default = SparkSettings(
         Variable.MASTER.read() or settings.get("master"),
         Variable.REMOTE.read() or settings.get("remote"),
         conf,

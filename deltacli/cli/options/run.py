@@ -7,17 +7,12 @@ import stat
 import sys
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from deltacli.cli.formats import (
-    TABLE,
-    Format,
-)
+from deltacli.cli.formats import TABLE, Format
 from deltacli.cli.invocation import invocation
-from deltacli.cli.options.global_options import (
-    TableFormat,
-)
+from deltacli.cli.options.global_options import TableFormat
 from deltacli.cli.render.json import dumps
 from deltacli.cli.terminal.interrupts import before_leaving
 from deltacli.cli.terminal.output import open_sink
@@ -28,11 +23,11 @@ from deltacli.progress import SILENT, Progress
 
 if TYPE_CHECKING:
     from deltacli.api.table import Table
-    from deltacli.cli.options.cluster import EngineSettings
     from deltacli.cli.options.stores import Stores
     from deltacli.cli.render.sections import Section
     from deltacli.cli.results import Result
     from deltacli.engine.base import Engine
+    from deltacli.engine.spark.session import SparkSettings
     from deltacli.storage import Allowed, Storage
     from deltacli.storage.location import StoreLocation
 
@@ -60,8 +55,10 @@ class Run:
     """Where `--output` names a directory: rows are written there as Parquet, and the result says what was written."""
     colours_notes: bool = False
     """Notes go to a terminal that shows colour."""
-    engine_settings: EngineSettings | None = None
-    """None for a command that runs only in this process."""
+    can_use_cluster: bool = False
+    """The command may run on a cluster."""
+    cluster: SparkSettings | None = None
+    """The cluster that does the work; None: this process."""
     of_one_format: dict[str, str] = field(default_factory=dict)
     """The given options that work on one format only, with the format."""
     confirmed: list[Result] = field(default_factory=list)
@@ -81,8 +78,10 @@ class Run:
         return self._engines[0]
 
     def _open_engine(self) -> Engine:
-        if self.engine_settings is not None:
-            return self.engine_settings.open(self.progress)
+        if self.cluster is not None:
+            from deltacli.engine.spark.session import open_engine
+
+            return open_engine(self.cluster, self.progress)
         from deltacli.engine.embedded import EmbeddedEngine
 
         return EmbeddedEngine()
@@ -182,8 +181,10 @@ class Run:
         """Open a table with the engine, clock, progress and stores of this run. Raises what `open` raises."""
         return self.table_of(self.open(table, writes=writes))
 
-    def table_of(self, storage: Storage) -> Table:
-        """Return the table in an open store, with the engine, clock, progress and stores of this run."""
+    def table_of(self, storage: Storage, name: str | None = None) -> Table:
+        """Return the table in an open store, with the engine, clock, progress and stores of this run. `name`: how
+        errors call it, instead of as the user wrote it.
+        """
         from deltacli.api.table import Table
 
         return Table(
@@ -193,12 +194,13 @@ class Run:
             progress=self.progress_of(storage),
             open_other=self.open_other,
             allowed=self.allowed,
+            name=name,
             location=self.location_of(storage) if self.engine.may_repeat else None,
         )
 
     def progress_of(self, storage: Storage) -> Progress:
         """Return the progress of an operation on a store; it names the cluster engine where this process takes long."""
-        if self.quiet or self.engine_settings is None or self.engine.may_repeat:
+        if self.quiet or not self.can_use_cluster or self.engine.may_repeat:
             return self.progress
         from deltacli.cli.long_jobs import LongJobs
 
@@ -224,6 +226,12 @@ class Run:
         if not self._stores:
             self.make_stores()
         return self._stores[0].open(uri, writes=writes)
+
+    def throttled(self, calls_per_second: float | None) -> Run:
+        """Return this run with stores of its own, whose requests to each host are limited to a rate, if one is given;
+        its tables show no progress.
+        """
+        return replace(self, progress=SILENT, can_use_cluster=False, _stores=[self.make_stores(calls_per_second)])
 
     def make_stores(self, calls_per_second: float | None = None) -> Stores:
         """Return what opens stores with the options of this run, with a policy of retries of its own."""

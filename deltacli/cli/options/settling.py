@@ -43,7 +43,8 @@ from deltacli.request_fields import Option
 from deltacli.typing import JsonObject
 
 if TYPE_CHECKING:
-    from deltacli.cli.options.cluster import ClusterOptions, EngineSettings
+    from deltacli.cli.options.cluster import ClusterOptions
+    from deltacli.engine.spark.session import SparkSettings
 
 
 class ReaderGoneError(Exception):
@@ -166,7 +167,8 @@ def make_run(
         allow_external=(*settings.get("allow_external", ()), *(options.allow_external or ())),
         directory=directory,
         colours_notes=colours_stderr(colours),
-        engine_settings=None if cluster is None else _settle_engine(cluster, settings, configuration),
+        can_use_cluster=cluster is not None,
+        cluster=None if cluster is None else _settle_engine(cluster, settings, configuration),
     )
 
 
@@ -267,7 +269,7 @@ def _start_progress(choice: ProgressChoice, *, colour: bool) -> Progress:
     return start_progress(choice, colour=colour)
 
 
-def _settle_engine(given: ClusterOptions, settings: JsonObject, configuration: str) -> EngineSettings:
+def _settle_engine(given: ClusterOptions, settings: JsonObject, configuration: str) -> SparkSettings | None:
     from deltacli.cli.options.cluster import settle_engine
 
     return settle_engine(given, settings, configuration)

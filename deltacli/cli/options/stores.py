@@ -6,7 +6,6 @@ With `-v` their calls are a line on stderr per endpoint.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -24,7 +23,6 @@ _READING = frozenset(
 """Commands that read shared tables. Others write to them, or plan to."""
 
 
-@dataclass(frozen=True, slots=True)
 class Stores:
     """Opens stores with the options of a run.
 
@@ -33,12 +31,17 @@ class Stores:
     `calls_per_second`: the maximum rate of requests to each host.
     """
 
-    options: Mapping[str, str]
-    allowed: Allowed
-    retry_budget_ms: int | None = None
-    note: Callable[[str], None] | None = None
-    calls_per_second: float | None = None
-    _policies: list[Retry] = field(default_factory=list)
+    def __init__(
+        self,
+        options: Mapping[str, str],
+        allowed: Allowed,
+        retry_budget_ms: int | None = None,
+        note: Callable[[str], None] | None = None,
+        calls_per_second: float | None = None,
+    ) -> None:
+        self._options, self._allowed, self._note = options, allowed, note
+        self._retry_budget_ms, self._calls_per_second = retry_budget_ms, calls_per_second
+        self._policy: Retry | None = None
 
     def open(self, uri: str, *, writes: bool = False) -> Storage:
         """Open a store that the command `writes` to or only reads.
@@ -51,12 +54,12 @@ class Stores:
         if "#" in uri and (share := self._open_share(uri, writes=writes)) is not None:
             return share
         if "://" not in uri:
-            storage = open_storage(uri, self.options, self.allowed)
+            storage = open_storage(uri, self._options, self._allowed)
         else:
             from deltacli.cli.terminal.libraries import capture_logging
 
             capture_logging()
-            storage = open_storage(uri, self.options, self.allowed, retry=self.policy())
+            storage = open_storage(uri, self._options, self._allowed, retry=self.policy())
         if writes:
             require_writable(storage)
         return storage
@@ -76,33 +79,33 @@ class Stores:
         if writes or path_of(invocation.arguments) not in _READING:
             raise read_only(uri)
         capture_logging()
-        return open_share(uri, retry=self.policy(), note=self.note)
+        return open_share(uri, retry=self.policy(), note=self._note)
 
     @property
     def tallies(self) -> list[HostTally]:
         """Return the calls to object stores so far, by endpoint."""
-        return [host for policy in self._policies for host in policy.tally.hosts]
+        return [] if self._policy is None else [*self._policy.tally.hosts]
 
     def policy(self) -> Retry:
         """Return the retry policy that all stores of the run share."""
         from deltacli.cli.terminal.interrupts import is_interrupted
         from deltacli.storage.retry import DEFAULT_BUDGET_SECONDS, Retry
 
-        if not self._policies:
-            given = self.retry_budget_ms
+        if self._policy is None:
+            given = self._retry_budget_ms
             seconds = DEFAULT_BUDGET_SECONDS if given is None else given / 1_000
             chosen: dict[str, Any] = {  # Any: options of a policy
                 "is_explicit": given is not None,
-                "note": self.note,
+                "note": self._note,
                 "is_stopping": is_interrupted,
             }
-            if self.calls_per_second is None:
-                self._policies.append(Retry(seconds, **chosen))
+            if self._calls_per_second is None:
+                self._policy = Retry(seconds, **chosen)
             else:
                 from deltacli.storage.retry import ThrottledRetry
 
-                self._policies.append(ThrottledRetry(seconds, self.calls_per_second, **chosen))
-        return self._policies[0]
+                self._policy = ThrottledRetry(seconds, self._calls_per_second, **chosen)
+        return self._policy
 
 
 def text_of(host: HostTally) -> str:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
 from deltacli.cli.confirmation import require_now_is_not_ahead
-from deltacli.cli.fleet.stores import FleetStores
 from deltacli.cli.invocation import invocation
 from deltacli.cli.options.fleet import (
     FLEET_FILE,
@@ -28,8 +28,11 @@ from deltacli.errors import StorageFailed, UsageError
 from deltacli.units import parse_duration, plural
 
 if TYPE_CHECKING:
+    from deltacli.api.table import Table
     from deltacli.cli.render.fleet.run import RunResult
+    from deltacli.fleet.policy_file.model import FleetFile
     from deltacli.fleet.reporting.webhook import Sender
+    from deltacli.fleet.running.cluster import FleetCluster
     from deltacli.fleet.running.runner import FleetReport
     from deltacli.fleet.running.session import FleetSession
 
@@ -81,14 +84,18 @@ def run(
     if yes:
         require_now_is_not_ahead(run)
     sender = make_sender(found.webhook, run.clock)
-    stores = FleetStores.of(run, found.settings.calls_per_second)
-    cluster = stores.cluster(jobs or found.settings.jobs)
+    on_tables = run.throttled(found.settings.calls_per_second)
+
+    def open_table(name: str) -> Table:
+        return on_tables.table_of(on_tables.open_either(name), name)
+
+    cluster = _cluster_of(run, found, open_table, jobs or found.settings.jobs)
     at_once = jobs or (found.settings.jobs if cluster is None else cluster.tables_at_once)
     session = FleetSession(
         found,
         Path(state or found.settings.state),
-        stores.open,
-        stores.open_table,
+        on_tables.open_other,
+        open_table,
         run.engine,
         run.clock,
         RunOptions(at_once, None if budget_ms is None else budget_ms / 1_000, yes),
@@ -106,6 +113,18 @@ def run(
     is_sent = sender is None or _send(run, sender, result, report)
     if report.exit_code or not is_sent:
         raise typer.Exit(report.exit_code or StorageFailed.exit_code)
+
+
+def _cluster_of(run: Run, fleet: FleetFile, open_table: Callable[[str], Table], jobs: int) -> FleetCluster | None:
+    """Return how the engine of the run works on many tables; None for an engine of this process."""
+    if not run.engine.may_repeat:
+        return None
+    from deltacli.fleet.running.cluster import FleetCluster
+
+    def is_sent(name: str) -> bool:  # to executors, whose requests cannot be limited to a rate
+        return fleet.settings.calls_per_second is None or "://" not in name
+
+    return FleetCluster(run.engine, lambda name: open_table(name).stores, is_sent, run.clock, jobs)
 
 
 def _send(run: Run, sender: Sender, result: RunResult, report: FleetReport) -> bool:
