@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from deltacli.cli.invocation import invocation
 from deltacli.cli.options.run import Run
 from deltacli.cli.terminal.shell import again_with, quoted
+from deltacli.did_you_mean import nearest_name
 from deltacli.errors import UsageError
 from deltacli.request_fields import Kind, Option
 from deltacli.units import plural
 
 if TYPE_CHECKING:
     from deltacli.cli.render.validate.report import ValidationReport
-    from deltacli.delta.rules.framework.base import Finding, Severity
+    from deltacli.delta.rules.framework.base import Finding, Rule, Severity
     from deltacli.operations.validate.baseline import Baseline
     from deltacli.operations.validate.trend import Tally
 
 DEFAULT_MOST = 100
+_NAMED = 5
 
 SELECT = Option("Check only these rules: globs over rule ids. Repeatable.", "A,B,…", Kind.PATTERNS)
 IGNORE = Option("Skip these rules: globs over rule ids. Repeatable.", "A,B,…", Kind.PATTERNS)
@@ -35,6 +38,40 @@ def require_limit(findings: int) -> None:
     """Raise UsageError for a negative limit of shown findings."""
     if findings < 0:
         raise UsageError(f"--max-findings {findings} is negative", facts={"expected": "0 (all) or more"})
+
+
+def require_known(run: Run, command: str, known: Collection[str], select: Sequence[str], ignore: Sequence[str]) -> None:
+    """Raise UsageError for a selected rule that is not known; an ignored one may belong to another version."""
+    from fnmatch import fnmatchcase
+
+    for option, patterns in (("--select", select), ("--ignore", ignore)):
+        for pattern in patterns:
+            if any(fnmatchcase(rule_id, pattern) for rule_id in known):
+                continue
+            if option == "--select":
+                nearest = nearest_name(pattern, known)
+                raise UsageError(
+                    f"no rule matches {pattern!r}" + (f"; did you mean {nearest!r}?" if nearest else ""),
+                    code="usage.rule",
+                    hint=f"deltacli {command} --list-rules",
+                )
+            run.note(f"note: --ignore {quoted(pattern)} matches no rule of this version")
+
+
+def list_rules(run: Run, rules: Sequence[Rule], table_format: str) -> None:
+    """Write the rules instead of findings. Raises UsageError for a format that cannot have them."""
+    from deltacli.cli.render.validate.rules import RulesResult, require_list_format
+
+    require_list_format(run.format)
+    run.write(RulesResult(rules, table_format))
+
+
+def next_command(command: str, report: ValidationReport, reported: Iterable[str]) -> str | None:
+    """Return the command that shows more about what was found: all findings, or the first of the `reported` rules."""
+    if any(table.suppressed for table in report.tables):
+        return again_with(invocation.arguments, "--max-findings", "0")
+    chosen = ",".join(islice(dict.fromkeys(reported), _NAMED))
+    return f"deltacli {command} --list-rules --select {quoted(chosen)}" if chosen else None
 
 
 class SinkFailedError(BaseException):

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from deltacli.cli.finding_filter import list_rules, next_command, require_known
 from deltacli.cli.formats import Content, FindingFormat
 from deltacli.cli.invocation import invocation
 from deltacli.cli.options.global_options import TableFormat
 from deltacli.cli.options.run import Run
-from deltacli.cli.terminal.shell import again_with, quoted
+from deltacli.cli.terminal.shell import again_with
 from deltacli.cli.validate_runner import Checker, LevelChoice, ValidateOptions, failure_code
-from deltacli.did_you_mean import nearest_name
 from deltacli.errors import EXIT_FINDINGS, DeltacliError, UsageError
 
 if TYPE_CHECKING:
@@ -65,19 +65,13 @@ def validate(run: Run, tables: TablesArgument = None, *, wanted: ValidateOptions
       deltacli validate ./paimon_tbl --profile cpp
     """
     if wanted.list_rules:
-        _list_rules(run, _choose_rules(run, wanted, (wanted.chosen_level,) if wanted.chosen_level else [*LevelChoice]))
+        rules = _choose_rules(run, wanted, (wanted.chosen_level,) if wanted.chosen_level else [*LevelChoice])
+        is_paimon = bool(rules) and all(rule.id.startswith("paimon.") for rule in rules)
+        list_rules(run, rules, "paimon" if is_paimon else "delta")
     elif not tables:
         raise UsageError("missing argument TABLE", code="usage.table", hint="deltacli validate --help")
     elif code := _check(run, wanted, tables):
         raise typer.Exit(code)
-
-
-def _list_rules(run: Run, rules: Sequence[Rule]) -> None:
-    from deltacli.cli.render.validate.rules import RulesResult, require_list_format
-
-    require_list_format(run.format)
-    is_paimon = bool(rules) and all(rule.id.startswith("paimon.") for rule in rules)
-    run.write(RulesResult(rules, "paimon" if is_paimon else "delta"))
 
 
 def _check(run: Run, wanted: ValidateOptions, tables: Sequence[str]) -> int:
@@ -122,7 +116,7 @@ def _choose_rules(run: Run, wanted: ValidateOptions, levels: Sequence[str]) -> l
     from deltacli.operations.validate.findings import RuleChoice
 
     known = _known_rules(run, wanted)
-    _require_known(run, wanted, list(known))
+    require_known(run, "validate", list(known), wanted.select, wanted.ignore)
 
     def chosen(names: Sequence[str]) -> list[Rule]:
         choices = [RuleChoice(name, wanted.select, wanted.ignore) for name in names]
@@ -153,28 +147,6 @@ def _known_rules(run: Run, wanted: ValidateOptions) -> Mapping[str, Rule]:
     return of_paimon if run.table_format is TableFormat.PAIMON else {**CATALOGUE.rules, **of_paimon}
 
 
-def _require_known(run: Run, wanted: ValidateOptions, known: Sequence[str]) -> None:
-    """Raise UsageError for an unknown selected rule; an ignored one may belong to another version."""
-    from fnmatch import fnmatchcase
-
-    for option, patterns in (("--select", wanted.select), ("--ignore", wanted.ignore)):
-        for pattern in patterns:
-            if any(fnmatchcase(rule_id, pattern) for rule_id in known):
-                continue
-            if option == "--select":
-                raise _unknown_rule(pattern, known)
-            run.note(f"note: --ignore {quoted(pattern)} matches no rule of this version")
-
-
-def _unknown_rule(pattern: str, known: Sequence[str]) -> UsageError:
-    nearest = nearest_name(pattern, known)
-    return UsageError(
-        f"no rule matches {pattern!r}" + (f"; did you mean {nearest!r}?" if nearest else ""),
-        code="usage.rule",
-        hint="deltacli validate --list-rules",
-    )
-
-
 def _exit_code(wanted: ValidateOptions, report: ValidationReport) -> int:
     """Return 3 or 7 where a path could not be checked, else 1 where a finding reaches `--fail-on`."""
     if report.failures:
@@ -195,12 +167,9 @@ def _say_what_next(run: Run, wanted: ValidateOptions, report: ValidationReport) 
         return
     findings = [finding for table in report.tables for finding in table.findings]
     ids = [finding.rule.id for finding in sorted(findings, key=worst_first)]
-    reported = dict.fromkeys(rule for rule in ids if rule not in OWN_RULES)
-    if any(table.suppressed for table in report.tables):
-        run.note(f"next: {again_with(invocation.arguments, '--max-findings', '0')}")
-    elif reported:
-        chosen = quoted(",".join(list(reported)[:_NAMED]))
-        run.note(f"next: deltacli validate --list-rules --select {chosen}")
+    following = next_command("validate", report, (rule for rule in ids if rule not in OWN_RULES))
+    if following is not None:
+        run.note(f"next: {following}")
     elif not ids and wanted.level in _NEXT_LEVEL and report.table_format == "delta":
         level = _NEXT_LEVEL[LevelChoice(wanted.level)]
         run.note(f"next: {again_with(invocation.arguments, '--level', level)}")

@@ -2,27 +2,218 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from deltacli.cli.conformance_runner import ConformanceChecker, TestLevel, TestOptions
+from deltacli.cli.finding_filter import (
+    BASELINE,
+    BRIEF,
+    DEFAULT_MOST,
+    EXIT_ZERO,
+    FAIL_ON,
+    IGNORE,
+    MAX_FINDINGS,
+    SELECT,
+    WRITE_BASELINE,
+    FindingFilter,
+    SinkFailedError,
+    keep_baseline,
+    list_rules,
+    next_command,
+    read_baseline_file,
+    require_known,
+    require_limit,
+)
 from deltacli.cli.formats import Content, FindingFormat
 from deltacli.cli.invocation import invocation
 from deltacli.cli.options.run import Run
-from deltacli.cli.terminal.shell import again_with, quoted
-from deltacli.did_you_mean import nearest_name
+from deltacli.cli.options.targets import require_target
+from deltacli.cli.terminal.shell import again_with
+from deltacli.delta.rules.framework.base import Severity
 from deltacli.errors import EXIT_FINDINGS, PartlyDone, UsageError
+from deltacli.request_fields import Kind, option, shared
+from deltacli.units import parse_duration
 
 if TYPE_CHECKING:
-    from deltacli.cli.render.validate.report import ValidationReport
-    from deltacli.delta.rules.framework.base import Rule
+    from deltacli.cli.render.validate.report import CheckedTable, ValidationReport
+    from deltacli.cli.results import Emit
+    from deltacli.delta.rules.framework.base import Finding, Rule
+    from deltacli.sharing.conformance.framework import Suite
+    from deltacli.sharing.conformance.run import ConformanceRun
     from deltacli.sharing.conformance.target import ServerTarget
 
 EXIT_CODES = (0, 1, 2, 3, 5, 7, 70)
 FORMATS = FindingFormat
-_NAMED = 5
+_COMMAND = "share test"
+
+
+class TestLevel(StrEnum):
+    API = "api"
+    FOOTERS = "footers"
+    DATA = "data"
+
+
+@dataclass(frozen=True)
+class TestOptions:
+    """The options of a run."""
+
+    profile: str | None = option("Profile with the token for the URL.", "FILE")
+    level: TestLevel = option(
+        "What to check: answers of the API; also URLs and footers of up to 3 files per table; also their rows.",
+        "api|footers|data",
+        default=TestLevel.FOOTERS,
+        shows_default=True,
+    )
+    select: Sequence[str] = shared(SELECT, ())
+    ignore: Sequence[str] = shared(IGNORE, ())
+    fail_on: Severity = shared(FAIL_ON, Severity.ERROR)
+    baseline: str | None = shared(BASELINE)
+    write_baseline: str | None = shared(WRITE_BASELINE)
+    max_findings: int = shared(MAX_FINDINGS, DEFAULT_MOST)
+    exit_zero: bool = shared(EXIT_ZERO, default=False)
+    brief: bool = shared(BRIEF, default=False)
+    max_tables: int = option(
+        "Test at most this many tables; 0 tests the lists only.", "N", default=10, least=0, shows_default=True
+    )
+    max_requests: int = option("Send at most this many requests.", "N", default=2_000, least=1, shows_default=True)
+    time_budget_ms: int | None = option("Send no request after this time, such as 5m.", "DURATION", Kind.DURATION)
+    pause: str = option("Wait between two requests, such as 200ms.", "DURATION", default="0s", shows_default=True)
+    list_rules: bool = option("List the rules instead; takes no ADDRESS.", default=False)
+
+    def __post_init__(self) -> None:
+        """Raise UsageError for invalid values."""
+        if not self.list_rules:  # which needs no pause
+            _ = self.pause_seconds
+        require_limit(self.max_findings)
+
+    @property
+    def pause_seconds(self) -> float:
+        return parse_duration(self.pause, "--pause") / 1_000
+
+
+class ConformanceChecker:
+    """One run over a server."""
+
+    def __init__(self, run: Run, wanted: TestOptions, rules: Sequence[Rule]) -> None:
+        self._run = run
+        self._wanted = wanted
+        self._rules = {rule.id: rule for rule in rules}
+        self._baseline = read_baseline_file(wanted.baseline) if wanted.baseline is not None else None
+        self._suites: list[CheckedTable] = []
+        self._left_out: list[str] = []
+        self._to_accept: list[tuple[str, Finding]] = []
+        self._filter: FindingFilter | None = None
+
+    def test(self, target: ServerTarget) -> ValidationReport:
+        """Test a server and write the result. Raises what the test raises."""
+        from deltacli.cli.render.sharing.conformance import ConformanceResult
+        from deltacli.cli.render.validate.result import LiveFindings
+
+        wanted = self._wanted
+        if wanted.write_baseline is not None:
+            require_target(wanted.write_baseline, "--write-baseline")
+        if self._run.format.is_streamed:
+            self._run.write(LiveFindings(lambda emit: self._test_as_it_goes(target, emit)))
+            report = self._report()
+        else:
+            wire = self._test(target, None)
+            report = self._report()
+            self._run.write(ConformanceResult(report, wanted.brief, endpoint=target.endpoint, requests=wire))
+        keep_baseline(self._run, report, self._to_accept, wanted.write_baseline, wanted.baseline)
+        return report
+
+    def _test_as_it_goes(self, target: ServerTarget, emit: Emit) -> bool:
+        self._test(target, emit)
+        return self._report().is_complete
+
+    def _test(self, target: ServerTarget, emit: Emit | None) -> int:
+        """Test the server; `emit` gets lines as they come. Return the number of requests."""
+        from deltacli.cli.render.sharing.conformance import suite_line
+        from deltacli.sharing.conformance.run import ConformanceRun, Scope
+        from deltacli.sharing.conformance.wire import Budget, Wire
+
+        wanted = self._wanted
+        seconds = None if wanted.time_budget_ms is None else wanted.time_budget_ms / 1_000
+        wire = Wire(
+            target.endpoint,
+            target.authorize,
+            Budget(wanted.max_requests, seconds),
+            pause=wanted.pause_seconds,
+            sleep=time.sleep,
+            clock=time.monotonic,
+        )
+        tested = ConformanceRun(
+            wire,
+            Scope(*target.names, wanted.level.value, wanted.max_tables),
+            self._run.clock(),
+            lambda rule: rule.id in self._rules,
+            self._run.progress,
+            lambda uri: self._open_filter(uri, emit),
+        )
+        try:
+            for suite in tested.suites():
+                self._take(suite, tested)
+                if emit is not None:
+                    emit(suite_line(self._suites[-1], wanted.level))
+        except SinkFailedError as failed:
+            raise failed.fault from None
+        finally:
+            wire.close()
+        self._left_out = tested.omissions
+        return wire.sent
+
+    def _open_filter(self, uri: str, emit: Emit | None) -> Callable[[Finding], None]:
+        from deltacli.cli.render.validate.result import finding_line
+
+        tell = None if emit is None else lambda finding: emit(finding_line(uri, finding))
+        self._filter = FindingFilter(self._wanted.fail_on, self._wanted.max_findings, uri, self._baseline, tell)
+        return self._filter.take
+
+    def _take(self, suite: Suite, tested: ConformanceRun) -> None:
+        """Keep the result of a suite."""
+        from deltacli.cli.render.validate.report import CheckedTable
+        from deltacli.operations.validate.validate import Validation
+
+        sieve = self._filter
+        assert sieve is not None  # on_suite is called before every suite
+        reasons = suite.not_checked([rule for rule in tested.rules_of(suite) if rule.id in self._rules])
+        validation = Validation(
+            suite.uri,
+            suite.version,
+            self._wanted.level,
+            tuple(suite.findings),
+            {},
+            tuple(f"{', '.join(ids)}: {reason}" for reason, ids in reasons.items()),
+            frozenset(suite.checked & self._rules.keys()),
+            table_format="share",
+            skipped={rule: reason for reason, ids in reasons.items() for rule in ids},
+        )
+        kept = tuple(finding for finding in suite.findings if id(finding) in sieve.kept)
+        self._suites.append(CheckedTable(suite.name, validation, kept, sieve.suppressed, sieve.accepted, sieve.fails))
+        if self._wanted.write_baseline is not None:
+            self._to_accept += [(suite.uri, finding) for finding in suite.findings]
+
+    def _report(self) -> ValidationReport:
+        from deltacli.cli.render.validate.report import ValidationReport
+
+        labels = [suite.validation.table for suite in self._suites]
+        checked = {rule for suite in self._suites for rule in suite.validation.rules}
+        rules = tuple(rule for rule in self._rules.values() if rule.id in checked)
+        return ValidationReport(
+            self._wanted.level,
+            self._wanted.fail_on,
+            tuple(self._suites),
+            (),
+            lambda: rules,
+            self._baseline.stale(labels, checked.__contains__) if self._baseline is not None else None,
+            _COMMAND,
+            tuple(self._left_out),
+        )
 
 
 ServerArgument = Annotated[
@@ -56,7 +247,7 @@ def test(run: Run, address: ServerArgument = None, *, wanted: TestOptions) -> No
     """
     rules = _choose_rules(run, wanted)
     if wanted.list_rules:
-        _list_rules(run, rules)
+        list_rules(run, rules, "share")
         return
     report = ConformanceChecker(run, wanted, rules).test(_target(run, address, wanted.profile))
     _say_what_next(run, report)
@@ -82,39 +273,16 @@ def _exit_code(report: ValidationReport, *, is_accepted: bool) -> int:
 
 def _choose_rules(run: Run, wanted: TestOptions) -> list[Rule]:
     """Return the selected rules. Raises UsageError where a pattern of --select matches none, or none is left."""
-    from fnmatch import fnmatchcase
-
+    from deltacli.operations.validate.findings import RuleChoice
     from deltacli.sharing.conformance.run import conformance_rules
 
     known = conformance_rules()
-    for option, patterns in (("--select", wanted.select), ("--ignore", wanted.ignore)):
-        for pattern in patterns:
-            if any(fnmatchcase(rule, pattern) for rule in known):
-                continue
-            if option == "--select":
-                nearest = nearest_name(pattern, list(known))
-                raise UsageError(
-                    f"no rule matches {pattern!r}" + (f"; did you mean {nearest!r}?" if nearest else ""),
-                    code="usage.rule",
-                    hint="deltacli share test --list-rules",
-                )
-            run.note(f"note: --ignore {quoted(pattern)} matches no rule of this version")
-    chosen = [
-        rule
-        for rule in known.values()
-        if (not wanted.select or any(fnmatchcase(rule.id, pattern) for pattern in wanted.select))
-        and not any(fnmatchcase(rule.id, pattern) for pattern in wanted.ignore)
-    ]
+    require_known(run, _COMMAND, list(known), wanted.select, wanted.ignore)
+    choice = RuleChoice(select=wanted.select, ignore=wanted.ignore)
+    chosen = [rule for rule in known.values() if choice.names(rule.id)]
     if not chosen:
         raise UsageError("no rule is left to check", code="usage.rule")
     return chosen
-
-
-def _list_rules(run: Run, rules: Sequence[Rule]) -> None:
-    from deltacli.cli.render.validate.rules import RulesResult, require_list_format
-
-    require_list_format(run.format)
-    run.write(RulesResult(rules, "share"))
 
 
 def _say_what_next(run: Run, report: ValidationReport) -> None:
@@ -127,12 +295,9 @@ def _say_what_next(run: Run, report: ValidationReport) -> None:
         run.note(f"note: {summary_sentence(report)}")
     if not run.is_on_screen:
         return
-    reported = dict.fromkeys(finding.rule.id for suite in report.tables for finding in suite.findings)
-    if any(suite.suppressed for suite in report.tables):
-        run.note(f"next: {again_with(invocation.arguments, '--max-findings', '0')}")
-    elif reported:
-        chosen = quoted(",".join(list(reported)[:_NAMED]))
-        run.note(f"next: deltacli share test --list-rules --select {chosen}")
+    reported = (finding.rule.id for suite in report.tables for finding in suite.findings)
+    if (more := next_command(_COMMAND, report, reported)) is not None:
+        run.note(f"next: {more}")
     elif report.level != TestLevel.DATA:
         following = TestLevel.FOOTERS if report.level == TestLevel.API else TestLevel.DATA
         run.note(f"next: {again_with(invocation.arguments, '--level', following)}")
