@@ -115,6 +115,7 @@ again;TEXT
         'checkpoint ')
             commands=''
             options='--version;TEXT;once;Use the snapshot of this version.
+--timestamp;TEXT;once;Use the newest version committed at or before T (RFC 3339 with offset, or a date: midnight UTC).
 --layout;auto classic multi-part v2;once;Layout of the checkpoint; auto follows the table'\''s policy.
 --parts;TEXT;once;Number of files of a multi-part checkpoint.
 --rows-per-file;TEXT;once;Actions per sidecar or part.
@@ -480,7 +481,8 @@ once;TEXT
             ;;
         'log cat ')
             commands=''
-            options='--actions;add cdc checkpointMetadata commitInfo domainMetadata metaData protocol remove sidecar txn;once;Only actions of these kinds.
+            options='--timestamp;TEXT;once;Use the newest version committed at or before T (RFC 3339 with offset, or a date: midnight UTC).
+--actions;add cdc checkpointMetadata commitInfo domainMetadata metaData protocol remove sidecar txn;once;Only actions of these kinds.
 --checkpoint;-;once;Write the actions of the checkpoint even if there is a commit.
 --format;table;once;Format of stdout.
 --output;FILE;once;Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.
@@ -530,6 +532,7 @@ once;TEXT
         'log crc ')
             commands=''
             options='--version;TEXT;once;Use the snapshot of this version.
+--timestamp;TEXT;once;Use the newest version committed at or before T (RFC 3339 with offset, or a date: midnight UTC).
 --dry-run;-;once;Compare only; write nothing.
 --format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.

@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from deltacli.cli.app import run
+from tests.cli.support import deltacli
 from tests.support.actions import add, commit_info, domain, metadata, protocol, remove, txn
 from tests.support.builder import LOG, TableBuilder, commit_path
 from tests.support.checkpoints import CheckpointKind, Shape
@@ -250,3 +251,15 @@ def test_the_default_format_applies_to_errors_only(
 
     assert (0, ODD_LINES, "") == cat(capsysbinary, odd, 3)
     assert "table.version-absent" == json.loads(cat(capsysbinary, odd, 7)[2])["code"]
+
+
+def test_a_time_selects_the_version(sample: Path) -> None:
+    time = ("--timestamp", "2026-01-01T13:00:00Z")
+
+    assert deltacli("log", "cat", sample, "1").out == deltacli("log", "cat", sample, *time).out
+    assert 1 == deltacli("log", "crc", sample, *time, "--dry-run", "--json").document["version"]
+    assert 1 == deltacli("checkpoint", sample, *time, "--dry-run", "--json").document["version"]
+    for command in ("log crc", "checkpoint"):
+        assert 2 == deltacli(*command.split(), sample, *time, "--version", "1").code
+        assert 3 == deltacli(*command.split(), sample, "--timestamp", "2020-01-01").code
+    assert [2, 2, 2] == [deltacli("log", "cat", sample, *words).code for words in ((), ("1", *time), ("--", "-1"))]

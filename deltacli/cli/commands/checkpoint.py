@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from deltacli.cli.invocation import invocation
-from deltacli.cli.options.common_options import TableArgument, VersionOption
+from deltacli.cli.options.chosen_version import chosen_version, parse_moment_of
+from deltacli.cli.options.common_options import TableArgument, TimestampOption, VersionOption
 from deltacli.cli.options.run import Run
 from deltacli.cli.results import Outcome
 from deltacli.cli.terminal.interrupts import Interrupted
@@ -106,7 +107,9 @@ DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be writ
 def checkpoint(
     run: Run,
     table: TableArgument,
+    *,
     version: VersionOption = None,
+    timestamp: TimestampOption = None,
     layout: Layout = LayoutChoice.AUTO,
     parts: Parts = None,
     rows_per_file: RowsPerFile = None,
@@ -134,7 +137,9 @@ def checkpoint(
       deltacli checkpoint ./tbl --verify
     """
 
-    _require_not_negative({"--version": version, "--if-behind": if_behind})
+    if if_behind < 0:
+        raise UsageError(f"--if-behind {if_behind} is negative")
+    parse_moment_of(version, timestamp)
     opened = run.open_table(table, writes=not (verify or dry_run))
     if verify:
         _require_nothing_to_write(
@@ -147,12 +152,12 @@ def checkpoint(
                 "--dry-run": dry_run,
             }
         )
-        _verify(run, opened, table, version)
+        _verify(run, opened, table, chosen_version(opened, version, timestamp))
         return
     from deltacli.operations.checkpoint.plan import make_request
 
     request = make_request(
-        version=version,
+        version=chosen_version(opened, version, timestamp),
         layout=None if layout is LayoutChoice.AUTO else layout.value,
         parts=parts,
         rows_per_file=rows_per_file,
@@ -162,12 +167,6 @@ def checkpoint(
         force=force,
     )
     _write(run, opened, table, request, dry_run=dry_run)
-
-
-def _require_not_negative(numbers: Mapping[str, int | None]) -> None:
-    for option, number in numbers.items():
-        if number is not None and number < 0:
-            raise UsageError(f"{option} {number} is negative")
 
 
 def _require_nothing_to_write(options: Mapping[str, bool]) -> None:

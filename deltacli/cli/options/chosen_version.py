@@ -12,6 +12,7 @@ from deltacli.units import format_timestamp
 
 if TYPE_CHECKING:
     from deltacli.cli.options.run import Run
+    from deltacli.operations.table.handle import TableHandle
     from deltacli.operations.table.version import Snapshot
 
 EXPLAINED: Mapping[str, str] = {
@@ -41,6 +42,18 @@ def parse_moment_of(version: int | None, timestamp: str | None) -> int | None:
     if version is not None and version < 0:
         raise UsageError(f"--version {version} is negative")
     return parse_moment("--timestamp", timestamp, invocation.arguments) if timestamp is not None else None
+
+
+def chosen_version(table: TableHandle, version: int | None, timestamp: str | None) -> int | None:
+    """Return the version that `--version` or `--timestamp` selects; None for neither. Raises UsageError, and
+    VersionAbsent for a time before the first commit.
+    """
+    at_ms = parse_moment_of(version, timestamp)
+    if at_ms is None:
+        return version
+    from deltacli.operations.table.time_travel import version_at
+
+    return version_at(table, at_ms)
 
 
 def note_findings(run: Run, found: Snapshot, at_ms: int | None) -> None:

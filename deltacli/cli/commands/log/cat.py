@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from deltacli.cli.formats import JSON
-from deltacli.cli.options.common_options import TableArgument
+from deltacli.cli.options.chosen_version import chosen_version, parse_moment_of
+from deltacli.cli.options.common_options import TableArgument, TimestampOption
 from deltacli.cli.options.run import Run
 from deltacli.errors import UsageError
 from deltacli.units import plural
@@ -26,7 +27,7 @@ class FORMATS(StrEnum):
 
 
 VersionArgument = Annotated[
-    int, typer.Argument(metavar="VERSION", help="Version whose actions are written.", show_default=False)
+    int | None, typer.Argument(metavar="VERSION", help="Version whose actions are written.", show_default=False)
 ]
 ActionsOption = Annotated[
     str | None,
@@ -40,7 +41,8 @@ CheckpointOption = Annotated[
 def cat(
     run: Run,
     table: TableArgument,
-    version: VersionArgument,
+    version: VersionArgument = None,
+    timestamp: TimestampOption = None,
     actions: ActionsOption = None,
     checkpoint: CheckpointOption = False,
 ) -> None:
@@ -58,13 +60,20 @@ def cat(
       deltacli log cat ./tbl 12
       deltacli log cat ./tbl 12 --actions add | jq -r .add.path
       deltacli log cat ./tbl 10 --checkpoint --actions metaData,protocol
+      deltacli log cat ./tbl --timestamp 2026-01-09
       deltacli log cat s3://lake/events 40 --output 40.json
     """
     from deltacli.operations.read.log_cat import choose_kinds, find_actions, read_raw
 
-    if version < 0:
+    if (version is None) == (timestamp is None):
+        raise UsageError("pass VERSION or --timestamp", code="usage.version", hint="deltacli log cat --help")
+    if version is not None and version < 0:
         raise UsageError(f"version {version} is negative")
+    parse_moment_of(None, timestamp)
     kinds = None if actions is None else choose_kinds(actions)
+    if version is None:
+        version = chosen_version(run.open_table(table), version, timestamp)
+    assert version is not None
     found_actions = find_actions(run.open(table), version, checkpoint=checkpoint)
     if kinds is not None and (unknown := kinds.unknown):
         run.note(f"note: {', '.join(unknown)}: not an action that deltacli recognizes; written if the log contains it")

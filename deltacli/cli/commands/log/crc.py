@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from deltacli.cli.options.common_options import TableArgument, VersionOption
+from deltacli.cli.options.chosen_version import chosen_version
+from deltacli.cli.options.common_options import TableArgument, TimestampOption, VersionOption
 from deltacli.cli.options.run import Run
 from deltacli.cli.render.json import dumps
 from deltacli.cli.render.sections import Section
 from deltacli.cli.results import Outcome
 from deltacli.cli.terminal.shell import quoted_table
-from deltacli.errors import EXIT_FINDINGS, UsageError
+from deltacli.errors import EXIT_FINDINGS
 
 if TYPE_CHECKING:
     from deltacli.operations.log.version_checksum import ChecksumReport
@@ -24,6 +25,7 @@ def crc(
     run: Run,
     table: TableArgument,
     version: VersionOption = None,
+    timestamp: TimestampOption = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Compare only; write nothing.")] = False,
 ) -> None:
     """Write a missing version checksum, or compare an existing one.
@@ -41,10 +43,8 @@ def crc(
     """
     from deltacli.operations.log.version_checksum import ChecksumStatus, check_or_write_checksum
 
-    if version is not None and version < 0:
-        raise UsageError(f"--version {version} is negative")
     opened = run.open_table(table, writes=not dry_run)
-    report = check_or_write_checksum(opened, version, dry_run=dry_run)
+    report = check_or_write_checksum(opened, chosen_version(opened, version, timestamp), dry_run=dry_run)
     content = report.as_json()
     columns = ("version", "path", "status", "differences")
     run.write(Outcome("log-crc", opened.uri, content, lambda: _sections(opened.uri, report), [content], columns))
