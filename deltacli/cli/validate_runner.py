@@ -43,7 +43,7 @@ from deltacli.units import parse_share
 if TYPE_CHECKING:
     from deltacli.cli.render.validate.report import CheckedTable, ValidationReport
     from deltacli.cli.results import Emit
-    from deltacli.delta.log.place import Place
+    from deltacli.delta.log.log_path import Place
     from deltacli.delta.rules.framework.base import Finding, Rule
     from deltacli.operations.table.discover import Target
     from deltacli.operations.validate.trend import Entry, TableTally

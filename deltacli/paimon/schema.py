@@ -11,8 +11,7 @@ from typing import Any
 
 from deltacli.errors import Unreadable
 from deltacli.paimon.json_text import BadJson, java_text, read_object
-from deltacli.paimon.oddities import Odd, Oddity
-from deltacli.paimon.type_objects import MissingKey, RequiredIds, parse_field
+from deltacli.paimon.type_objects import MissingKey, Odd, Oddity, RequiredIds, parse_field
 from deltacli.paimon.type_strings import BadType
 from deltacli.paimon.types import DataField, field_json, walk_fields
 from deltacli.typing import Json, JsonObject

@@ -3,12 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from enum import StrEnum
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
-from deltacli.paimon.oddities import Odd
 from deltacli.paimon.type_strings import BadType, parse_type_string, vector
 from deltacli.paimon.types import MAX_DEPTH, DataField, DataType, ListType, MapType, Root, RowType, type_json
+
+
+class Odd(StrEnum):
+    """A kind of oddity: the id of its rule."""
+
+    DUPLICATE_KEY = "paimon.duplicate-key"
+    TRAILING_TEXT = "paimon.trailing-text"
+    UNKNOWN_KEY = "paimon.unknown-key"
+    NULL_KEY = "paimon.null-key"
+    OPTION_NOT_STRING = "paimon.option-not-string"
+    NULLABLE_MAP_KEY = "paimon.map-key-nullable"
+    NULLABILITY = "paimon.nullability-contradiction"
+    NOT_CANONICAL = "paimon.type-not-canonical"
+    MANIFEST_MISSING = "paimon.manifest-missing"
+
+
+class Oddity(NamedTuple):
+    """Something in a schema file that Java reads but does not write: a place in the file, and the value there."""
+
+    rule: Odd
+    place: str
+    seen: object = None
+
 
 Note = Callable[[Odd, str, object], None]
 """Takes the kind, the place and the value of something odd that does not stop the reader."""

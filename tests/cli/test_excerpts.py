@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from deltacli.cli.render.validate.excerpt import excerpt_of
-from deltacli.delta.log.place import Place
+from deltacli.delta.log.log_path import Place
 from deltacli.delta.rules.framework.base import Finding, Severity
 from deltacli.delta.rules.framework.catalogue import CATALOGUE
 from deltacli.operations.validate.lenient_log_reader import LONGEST_LINE, MOST_BYTES, read_log_line

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 
 from deltacli.cli.validate_runner import failure_code
-from deltacli.delta.log.place import Place
+from deltacli.delta.log.log_path import Place
 from deltacli.delta.rules.framework.base import Finding, Severity
 from deltacli.delta.rules.framework.catalogue import CATALOGUE
 from deltacli.errors import DeltacliError, NotATable, StorageFailed

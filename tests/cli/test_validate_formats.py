@@ -19,7 +19,7 @@ from deltacli.cli.render.validate.findings import write_text
 from deltacli.cli.render.validate.report import CheckedTable, ValidationReport, place_name, working_path, working_uri
 from deltacli.cli.render.validate.result import FindingsResult
 from deltacli.cli.terminal.term import CONTROL, Terminal
-from deltacli.delta.log.place import Place
+from deltacli.delta.log.log_path import Place
 from deltacli.delta.rules.framework.base import Finding, Fix, Level, Rule, Severity
 from deltacli.errors import NotATable
 from deltacli.operations.validate.validate import Validation

@@ -10,7 +10,7 @@ import pytest
 
 from deltacli.cli.render.validate.report import CheckedTable
 from deltacli.cli.render.validate.verdict import judge
-from deltacli.delta.log.place import Place
+from deltacli.delta.log.log_path import Place
 from deltacli.delta.rules.framework.base import Finding, Severity
 from deltacli.delta.rules.framework.catalogue import CATALOGUE
 from deltacli.delta.rules.framework.risks import SAYS, Risk

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from deltacli.delta.log.commit_lines import Action
-from deltacli.delta.log.place import Place
+from deltacli.delta.log.log_path import Place
 from deltacli.delta.rules.framework import raw_lines
 from deltacli.delta.rules.framework.raw_lines import LineScanner, ScannedLines
 

@@ -46,7 +46,7 @@ PAGES = (
 BLOCKS = re.findall(r"```(sh|python) run\n(.*?)```", PAGES, re.DOTALL)
 JUDGES = (
     "delta/rules/",
-    "paimon/oddities.py",
+    "paimon/type_objects.py",
     "paimon/rules/",
     "sharing/conformance/rules/",
     "delta/sql/",

@@ -11,9 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from deltacli.delta.encoding.json_depth import MAX_DEPTH, is_nested_deeply
-from deltacli.delta.encoding.ndjson import parse_ndjson
-from deltacli.delta.log.action_faults import shown
+from deltacli.delta.encoding.ndjson import MAX_DEPTH, is_nested_deeply, parse_ndjson
+from deltacli.delta.log.action_fields import shown
 from deltacli.delta.log.file_actions import NarrowRows
 from deltacli.delta.stats.values import read_json
 from deltacli.errors import CommitCorrupt

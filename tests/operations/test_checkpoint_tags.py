@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from deltacli.delta.schema.of_arrow import table_schema
+from deltacli.delta.schema.to_arrow import table_schema
 from deltacli.storage import Storage
 from deltacli.storage.in_memory import MemoryStorage
 from tests.support.actions import Action, add, metadata, protocol

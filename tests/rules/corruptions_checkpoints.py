@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from deltacli.delta.schema.of_arrow import table_schema
+from deltacli.delta.schema.to_arrow import table_schema
 from tests.rules.corruptions import damage
 from tests.rules.table_builder import (
     MINUTE_MS,

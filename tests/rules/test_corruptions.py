@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from deltacli.delta.log.place import Place
+from deltacli.delta.log.log_path import Place
 from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.operations.validate.validate import Validation, validate_table
 from deltacli.storage import Allowed, open_storage

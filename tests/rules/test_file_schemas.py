@@ -17,7 +17,7 @@ from pyarrow.parquet import encryption
 from deltacli.delta.footers.parse import FooterReader
 from deltacli.delta.footers.schema import read_schema
 from deltacli.delta.log.file_actions import action_schemas
-from deltacli.delta.log.place import Place
+from deltacli.delta.log.log_path import Place
 from deltacli.delta.log.state import read_metadata
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.protocol.protocol_action import Protocol

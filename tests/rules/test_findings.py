@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from deltacli.delta.log.place import Place
+from deltacli.delta.log.log_path import Place
 from deltacli.delta.rules.framework.action_types import FieldFault, faults_of, shown, unknown_fields
 from deltacli.delta.rules.log.commit_lines import UNKNOWN_FIELD
 

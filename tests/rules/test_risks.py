@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from deltacli.delta.log.place import Place
+from deltacli.delta.log.log_path import Place
 from deltacli.delta.rules.framework.base import Level, Severity
 from deltacli.delta.rules.framework.catalogue import CATALOGUE
 from deltacli.delta.rules.framework.risks import RULES, SAYS, UNREADABLE, UNREADABLE_FILES, Risk, risk_of

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from deltacli.delta.schema.of_arrow import table_schema
+from deltacli.delta.schema.to_arrow import table_schema
 from tests.support.actions import Action, Line, add, metadata, protocol
 from tests.support.builder import TableBuilder
 

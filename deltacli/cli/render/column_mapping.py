@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from deltacli.delta.schema.column_mapping import PHYSICAL_NAME
+from deltacli.delta.schema.names import PHYSICAL_NAME
 from deltacli.delta.schema.types import StructField
 
 

@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from deltacli.delta.log.action_faults import wrong_type
-from deltacli.delta.log.action_fields import arrow_schema
+from deltacli.delta.log.action_fields import arrow_schema, wrong_type
 from deltacli.delta.log.commit_lines import Action
 from deltacli.typing import ArrowType
 

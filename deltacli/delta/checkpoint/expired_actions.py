@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
 from deltacli.delta.log.state import SetTransaction
-from deltacli.delta.protocol.intervals import parse_interval
-from deltacli.delta.protocol.retention import TRANSACTION_RETENTION, deleted_file_retention_ms
+from deltacli.delta.protocol.intervals import TRANSACTION_RETENTION, deleted_file_retention_ms, parse_interval
 
 if TYPE_CHECKING:
     import pyarrow

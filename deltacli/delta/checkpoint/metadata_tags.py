@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from deltacli.delta.checkpoint.last_checkpoint_content import short_schema
-from deltacli.delta.schema.of_arrow import table_schema
+from deltacli.delta.schema.to_arrow import table_schema
 from deltacli.typing import Json
 from deltacli.units import plural
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import Any
 
 from deltacli.arrow import compute as pc
-from deltacli.delta.encoding.nanoseconds import to_microseconds
 from deltacli.delta.footers.schema import FileLeaf
+from deltacli.delta.schema.conversion import to_microseconds
 from deltacli.delta.schema.kinds import decimal_parts
 from deltacli.delta.stats.schema import StatColumn, StatKind
 from deltacli.typing import ArrowType

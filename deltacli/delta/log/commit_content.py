@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import orjson
 
-from deltacli.delta.log.action_faults import too_deep
+from deltacli.delta.log.action_fields import too_deep
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.commit_metadata import NO_METADATA
 from deltacli.delta.log.commit_times import MAX_TIME_MS

@@ -9,8 +9,7 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from deltacli.delta.log.action_faults import missing, shown, wrong_type
-from deltacli.delta.log.action_fields import arrow_schema
+from deltacli.delta.log.action_fields import arrow_schema, missing, shown, wrong_type
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.stats.record_counts import num_records_column
 from deltacli.delta.vectors.descriptor import fault_of, unique_id

@@ -10,6 +10,18 @@ from typing import NamedTuple
 
 from deltacli.patterns import pattern
 
+
+class Place(NamedTuple):
+    """The place of a finding. `path` is relative to the table; `line` counts from 1; `key` names a file, a column or a
+    property.
+    """
+
+    path: str
+    line: int | None = None
+    version: int | None = None
+    key: str | None = None
+
+
 LOG_DIRECTORY = "_delta_log"
 SIDECAR_DIRECTORY = "_sidecars"
 HINT_NAME = "_last_checkpoint"

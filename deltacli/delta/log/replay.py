@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.arrow import compute as pc
-from deltacli.delta.log.action_faults import wrong_type
+from deltacli.delta.log.action_fields import wrong_type
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.paths.path_decoding import canonical, canonical_column, decode_column
 from deltacli.delta.vectors.descriptor import fault_of, unique_id

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from deltacli.delta.log.action_faults import missing, shown, wrong_type
+from deltacli.delta.log.action_fields import missing, shown, wrong_type
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.protocol.protocol_action import Protocol
 from deltacli.delta.protocol.read_property import in_commit_keys

@@ -13,11 +13,11 @@ from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.state import Metadata
 from deltacli.delta.protocol.protocol_action import WRITER_FEATURES_VERSION, Protocol
 from deltacli.delta.protocol.read_property import InCommitKeys, in_commit_keys, is_true
-from deltacli.delta.schema.column_mapping import physical_name
+from deltacli.delta.schema.names import physical_name
 from deltacli.delta.schema.types import StructField, StructType
 
 if TYPE_CHECKING:
-    from deltacli.delta.log.place import Place
+    from deltacli.delta.log.log_path import Place
 
 
 @dataclass(frozen=True)

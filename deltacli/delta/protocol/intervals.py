@@ -1,4 +1,5 @@
-"""Intervals in values of table properties: their length, and the form that every engine reads the same.
+"""Intervals in values of table properties: their length, the form that every engine reads the same, and how long a
+table keeps removed files, commits and transactions by them.
 
 Spec: Table Properties; interval text as the reference implementation reads it.
 """
@@ -6,9 +7,47 @@ Spec: Table Properties; interval text as the reference implementation reads it.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from deltacli.patterns import pattern
-from deltacli.units import UNITS_MS
+from deltacli.units import DAY_MS, LONGEST_MS, UNITS_MS
+
+DELETED_FILE_RETENTION = "delta.deletedFileRetentionDuration"
+TRANSACTION_RETENTION = "delta.setTransactionRetentionDuration"
+LOG_RETENTION = "delta.logRetentionDuration"
+
+DEFAULT_LOG_RETENTION_MS = 30 * DAY_MS
+DEFAULT_DELETED_FILE_RETENTION_MS = 7 * DAY_MS
+
+
+def deleted_file_retention_ms(configuration: Mapping[str, str | None]) -> int:
+    """Return how long a tombstone is kept: the property if it is valid, at most a thousand years, else one week.
+
+    Spec: Add File and Remove File.
+    """
+    text = configuration.get(DELETED_FILE_RETENTION)
+    parsed = parse_interval(text) if text else None
+    return DEFAULT_DELETED_FILE_RETENTION_MS if parsed is None else min(parsed, LONGEST_MS)
+
+
+def portable_file_retention_ms(configuration: Mapping[str, str | None]) -> int:
+    """Return how long every engine keeps a tombstone. Some read only one integer and one lower-case unit, and use one
+    week or the first part of anything else.
+    """
+    own_ms = deleted_file_retention_ms(configuration)
+    text = (configuration.get(DELETED_FILE_RETENTION) or "").strip()
+    if not text or re.fullmatch(r"interval\s+\d+\s+[a-z]+", text):
+        return own_ms
+    first = re.match(r"interval\s+\d+\s+[a-z]+", text)
+    return min(own_ms, DEFAULT_DELETED_FILE_RETENTION_MS, (parse_interval(first[0]) or 0) if first else own_ms)
+
+
+def log_retention_ms(configuration: Mapping[str, str | None]) -> int:
+    """Return how long commits are kept: the property if it is valid, else 30 days. Spec: Metadata Cleanup."""
+    text = configuration.get(LOG_RETENTION)
+    parsed = parse_interval(text) if text else None
+    return DEFAULT_LOG_RETENTION_MS if parsed is None else parsed
+
 
 PORTABLE_INTERVAL = pattern(r"\s*interval\s+[0-9]+\s+(?:week|day|hour|minute|second|millisecond|microsecond)s?\s*")
 "The form of an interval that every engine reads the same."

@@ -8,6 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from deltacli.delta.log.table_configuration import TableConfiguration
+from deltacli.delta.protocol.intervals import (
+    DEFAULT_DELETED_FILE_RETENTION_MS,
+    DELETED_FILE_RETENTION,
+    LOG_RETENTION,
+    deleted_file_retention_ms,
+    log_retention_ms,
+)
 from deltacli.delta.protocol.read_property import (
     CHECKPOINT_PROTECTION,
     ICT_ENABLEMENT_TIMESTAMP,
@@ -16,13 +23,6 @@ from deltacli.delta.protocol.read_property import (
     IN_COMMIT_TIMESTAMPS,
     LOG_CLEANUP,
     is_false,
-)
-from deltacli.delta.protocol.retention import (
-    DEFAULT_DELETED_FILE_RETENTION_MS,
-    DELETED_FILE_RETENTION,
-    LOG_RETENTION,
-    deleted_file_retention_ms,
-    log_retention_ms,
 )
 from deltacli.errors import Refused
 from deltacli.hints import command

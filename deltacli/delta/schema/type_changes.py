@@ -12,7 +12,7 @@ from deltacli.delta.schema.allowed_widenings import (
     is_primitive_name,
     was_allowed_in_preview,
 )
-from deltacli.delta.schema.column_mapping import recorded_name
+from deltacli.delta.schema.names import recorded_name
 from deltacli.delta.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType
 from deltacli.typing import Json
 

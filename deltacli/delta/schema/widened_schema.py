@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
-from deltacli.delta.schema.allowed_widenings import canonical_name
+from deltacli.delta.encoding.value_text import has_bytes
+from deltacli.delta.schema.allowed_widenings import (
+    INTEGER_DIGITS,
+    MAX_DECIMAL_PRECISION,
+    WIDER,
+    Decimal,
+    canonical_name,
+    decimal_of,
+)
 from deltacli.delta.schema.column_path import ColumnPlace
-from deltacli.delta.schema.exact_json import read_exactly, write_exactly
 from deltacli.delta.schema.type_changes import (
     TYPE_CHANGES_KEY,
     BadEntry,
@@ -18,9 +27,99 @@ from deltacli.delta.schema.type_changes import (
     type_at,
 )
 from deltacli.delta.schema.types import PrimitiveType, StructField
-from deltacli.errors import Unreadable
+from deltacli.errors import Unreadable, UsageError
 from deltacli.hints import command
 from deltacli.typing import Json
+
+_CODE = "usage.type"
+_POSSIBLE = (
+    "byte (tinyint), short (smallint), integer (int), long (bigint), float (real), double, decimal(p,s) (dec, "
+    f"numeric) with s <= p <= {MAX_DECIMAL_PRECISION}, date, timestamp_ntz"
+)
+_NAMES = frozenset({"byte", "short", "integer", "long", "float", "double", "date", "timestamp_ntz"})
+_LOOKS_DECIMAL = re.compile(r"\s*(?:decimal|dec|numeric)\s*\(", re.IGNORECASE)
+_INSTANTS = frozenset({"timestamp", "timestamp_ltz"})
+
+
+def parse_type(text: str) -> str:
+    """Return the name of a type in schemas: `decimal(20,2)` for `DECIMAL( 20, 2 )`, `long` for `bigint`.
+
+    Raises UsageError (`usage.type`) for invalid types, and for types that no column can be widened to.
+    """
+    name = canonical_name(text)
+    if name in _NAMES or decimal_of(name) is not None:
+        return name
+    reason = "it is not a type that a column can be widened to"
+    if _LOOKS_DECIMAL.match(text):
+        reason = f"a decimal has 1 to {MAX_DECIMAL_PRECISION} digits, and no more of them behind the point"
+    elif name in _INSTANTS:
+        reason = "it is a time with a zone; a date can become timestamp_ntz"
+    raise UsageError(
+        f"the type {text!r} cannot be used: {reason}",
+        code=_CODE,
+        facts={"possible": _POSSIBLE},
+        hint="quote a type that contains spaces: 'decimal(20, 2)'",
+    )
+
+
+def possible_targets(from_type: str) -> str:
+    """Return what a type can become by widening, in words, or an empty string."""
+    name = canonical_name(from_type)
+    targets = sorted(WIDER.get(name, ()), key=_ORDER.index)
+    digits = INTEGER_DIGITS.get(name)
+    if digits is not None:
+        targets.append(f"decimal(p,s) with p-s >= {digits}")
+    decimal = decimal_of(name)
+    if decimal is not None and _can_grow(decimal):
+        targets.append(f"decimal(p,s) with s >= {decimal.scale} and p-s >= {decimal.whole_digits}")
+    return " or ".join([", ".join(targets[:-1]), targets[-1]] if len(targets) > 1 else targets)
+
+
+_ORDER = ("short", "integer", "long", "double", "timestamp_ntz")
+
+
+def _can_grow(decimal: Decimal) -> bool:
+    return decimal.precision < MAX_DECIMAL_PRECISION
+
+
+class _Verbatim(str):
+    """The text of a number."""
+
+    __slots__ = ()
+
+
+def read_exactly(text: str) -> Json:
+    """Return the value of a JSON text, numbers as `_Verbatim`. Raises Unreadable (`schema.bad-json`)."""
+    try:
+        return json.loads(text, parse_float=_Verbatim, parse_int=_Verbatim)
+    except (ValueError, RecursionError) as fault:
+        raise Unreadable(
+            f"the schema cannot be read: {str(fault)[:200]}",
+            code="schema.bad-json",
+            hint=command("snapshot", json=True),
+        ) from None
+
+
+def write_exactly(value: Json) -> str:
+    """Return the JSON text of a value without spaces, with non-ASCII letters unchanged.
+
+    Half a surrogate pair, which UTF-8 cannot encode, makes the text ASCII. Raises Unreadable (`schema.bad-json`).
+    """
+    try:
+        text = _written(value, json.JSONEncoder(ensure_ascii=False).encode)
+        return text if has_bytes(text) else _written(value, json.JSONEncoder().encode)
+    except RecursionError:
+        raise Unreadable("the schema cannot be written: it is nested too deeply", code="schema.bad-json") from None
+
+
+def _written(value: Any, quote: Any) -> str:  # Any: JSON values, and what writes a text
+    if isinstance(value, _Verbatim):
+        return str(value)
+    if isinstance(value, dict):
+        return "{" + ",".join([f"{quote(key)}:{_written(item, quote)}" for key, item in value.items()]) + "}"
+    if isinstance(value, list):
+        return "[" + ",".join([_written(item, quote) for item in value]) + "]"
+    return cast(str, quote(value))
 
 
 class Widened(NamedTuple):

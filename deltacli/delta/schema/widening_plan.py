@@ -17,9 +17,8 @@ from deltacli.delta.protocol.upgrade import added_features, upgraded
 from deltacli.delta.schema.allowed_widenings import canonical_name
 from deltacli.delta.schema.column_path import ColumnFinder, ColumnPlace
 from deltacli.delta.schema.readable_rows import refused_change
-from deltacli.delta.schema.type_text import parse_type
 from deltacli.delta.schema.types import PrimitiveType, StructType, parse_schema, simple_name
-from deltacli.delta.schema.widened_schema import Widened, widened_schema
+from deltacli.delta.schema.widened_schema import Widened, parse_type, widened_schema
 from deltacli.delta.schema.widening_guards import (
     Caution,
     Ground,

@@ -10,8 +10,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from deltacli.delta.sql.nodes import Expression, Form, Node
-from deltacli.delta.sql.tokens import NotUnderstood, SqlFault, Token, TokenKind, tokens_of
-from deltacli.delta.sql.words import (
+from deltacli.delta.sql.tokens import (
     BINARY,
     BINARY_ONLY,
     COMPARISON_STRENGTH,
@@ -24,6 +23,11 @@ from deltacli.delta.sql.words import (
     SPECIAL_CALLS,
     TYPED_LITERALS,
     UNIT_FUNCTIONS,
+    NotUnderstood,
+    SqlFault,
+    Token,
+    TokenKind,
+    tokens_of,
 )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from decimal import Decimal, InvalidOperation
 from typing import Any, NamedTuple
 
-from deltacli.delta.encoding.json_depth import MAX_DEPTH, is_nested_deeply
+from deltacli.delta.encoding.ndjson import MAX_DEPTH, is_nested_deeply
 from deltacli.delta.encoding.value_text import has_bytes, parse_date, parse_moment
 from deltacli.delta.schema.kinds import WHOLE_BITS, decimal_parts
 from deltacli.delta.stats.schema import NULL_COUNT, PER_COLUMN, ColumnPath, StatColumn, StatKind, StatSchema

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from deltacli.delta.protocol.retention import DEFAULT_LOG_RETENTION_MS
+from deltacli.delta.protocol.intervals import DEFAULT_LOG_RETENTION_MS
 from deltacli.fleet.planning.facts import TableFacts
 from deltacli.fleet.policy_file.keys import DESTRUCTIVE
 from deltacli.fleet.policy_file.model import CheckpointPolicy, ExpirePolicy, Policy, VacuumPolicy, ValidatePolicy

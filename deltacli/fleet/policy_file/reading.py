@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from deltacli.delta.protocol.retention import DEFAULT_DELETED_FILE_RETENTION_MS, DEFAULT_LOG_RETENTION_MS
+from deltacli.delta.protocol.intervals import DEFAULT_DELETED_FILE_RETENTION_MS, DEFAULT_LOG_RETENTION_MS
 from deltacli.did_you_mean import nearest_name
 from deltacli.errors import UsageError
 from deltacli.fleet.policy_file.keys import (

@@ -14,7 +14,7 @@ from deltacli.delta.log.commit_content import CommitRequest
 from deltacli.delta.log.commit_metadata import NO_METADATA, require_free
 from deltacli.delta.log.counts import FileCounts
 from deltacli.delta.protocol.clients import ClientAccess, access_of
-from deltacli.delta.schema.exact_json import read_exactly
+from deltacli.delta.schema.widened_schema import read_exactly
 from deltacli.delta.schema.widening_guards import PartitionValues, WideningRefusal
 from deltacli.delta.schema.widening_plan import PlannedChange, WideningPlan, plan_widening
 from deltacli.errors import Refused, UsageError

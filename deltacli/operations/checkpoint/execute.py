@@ -18,7 +18,7 @@ from deltacli.delta.checkpoint.layout import (
 from deltacli.delta.log.counts import FileCounts, TombstoneCounts
 from deltacli.delta.log.log_path import HINT_NAME, LOG_DIRECTORY
 from deltacli.delta.log.segment import LogListing
-from deltacli.delta.schema.of_arrow import table_schema
+from deltacli.delta.schema.to_arrow import table_schema
 from deltacli.errors import CheckpointUnreadable, FileMissing, Refused, Unreadable, UsageError
 from deltacli.hints import command
 from deltacli.operations.checkpoint.file_writer import CheckpointFile, CheckpointWriter, WrittenCheckpoint

@@ -12,7 +12,7 @@ from typing import Any
 
 import orjson
 
-from deltacli.delta.log.action_faults import too_deep
+from deltacli.delta.log.action_fields import too_deep
 from deltacli.delta.log.commit_lines import Action, read_actions
 from deltacli.delta.log.log_path import LOG_DIRECTORY
 from deltacli.delta.log.replay import file_key

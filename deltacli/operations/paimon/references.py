@@ -22,9 +22,9 @@ from deltacli.operations.paimon.table_files import (
 )
 from deltacli.paimon.json_text import BadJson, read_object
 from deltacli.paimon.manifests import ManifestFile, count_live, read_manifest_list, read_state
-from deltacli.paimon.oddities import Odd
 from deltacli.paimon.snapshot_file import SnapshotFile
 from deltacli.paimon.table_paths import MAIN_BRANCH, MANIFEST_DIRECTORY
+from deltacli.paimon.type_objects import Odd
 from deltacli.progress import SILENT, Progress, reported
 from deltacli.storage import Storage
 from deltacli.typing import Json, JsonObject

@@ -27,8 +27,8 @@ from deltacli.operations.paimon.references import (
 )
 from deltacli.operations.paimon.table_files import NO_PERMISSION, list_schemas, read_limited
 from deltacli.paimon.json_text import BadJson, read_object
-from deltacli.paimon.oddities import Odd
 from deltacli.paimon.table_paths import MAIN_BRANCH, MANIFEST_DIRECTORY, SNAPSHOT_DIRECTORY, branch_root
+from deltacli.paimon.type_objects import Odd
 from deltacli.progress import SILENT, Progress
 from deltacli.storage import FileStat, Storage
 from deltacli.units import gaps_in

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.file_actions import action_schemas, whole_actions
-from deltacli.delta.log.place import Place
+from deltacli.delta.log.log_path import Place
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.rules.framework.base import Finding
 from deltacli.delta.rules.framework.views import CommitView, FilesView

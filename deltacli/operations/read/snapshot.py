@@ -8,7 +8,7 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from deltacli.delta.log.counts import FileCounts, TombstoneCounts
-from deltacli.delta.protocol.retention import deleted_file_retention_ms
+from deltacli.delta.protocol.intervals import deleted_file_retention_ms
 from deltacli.errors import CheckpointUnreadable, Unreadable
 from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.table.rebuild import without_checkpoint

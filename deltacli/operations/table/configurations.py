@@ -7,8 +7,7 @@ from dataclasses import replace
 from functools import lru_cache
 
 from deltacli.delta.log.commit_lines import Action
-from deltacli.delta.log.log_path import LOG_DIRECTORY, commit_name
-from deltacli.delta.log.place import Place
+from deltacli.delta.log.log_path import LOG_DIRECTORY, Place, commit_name
 from deltacli.delta.log.state import Metadata, read_metadata, read_protocol
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.protocol.protocol_action import Protocol

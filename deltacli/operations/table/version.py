@@ -24,9 +24,9 @@ from deltacli.delta.log.state import (
     plain_action,
 )
 from deltacli.delta.log.table_configuration import TableConfiguration
+from deltacli.delta.protocol.intervals import deleted_file_retention_ms
 from deltacli.delta.protocol.protocol_action import Protocol, require_readable
-from deltacli.delta.protocol.retention import deleted_file_retention_ms
-from deltacli.delta.schema.column_mapping import PHYSICAL_NAME
+from deltacli.delta.schema.names import PHYSICAL_NAME
 from deltacli.errors import CheckpointUnreadable, CommitCorrupt, Unreadable, UsageError
 from deltacli.hints import command
 from deltacli.operations.table.api_arguments import optional_count

@@ -6,8 +6,7 @@ import shlex
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from deltacli.clock_skew import CLOCK_SKEW_MS
-from deltacli.delta.protocol.intervals import parse_interval
-from deltacli.delta.protocol.retention import DELETED_FILE_RETENTION
+from deltacli.delta.protocol.intervals import DELETED_FILE_RETENTION, parse_interval
 from deltacli.hints import command, parameter
 from deltacli.operations.table.version import Snapshot
 from deltacli.operations.vacuum.plan import Amount, Refusal

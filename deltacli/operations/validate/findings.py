@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
-from deltacli.delta.log.place import Place
+from deltacli.delta.log.log_path import Place
 from deltacli.delta.rules.framework.base import LEVELS, UNREAD, Check, Finding, Fix, Level, Rule, Severity
 from deltacli.delta.rules.framework.catalogue import CATALOGUE, Catalogue
 from deltacli.memory_limit import stop_if_exhausted

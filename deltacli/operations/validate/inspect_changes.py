@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from itertools import groupby, islice
 
 from deltacli.delta.footers.schema import FileSchema, read_schema
-from deltacli.delta.log.log_path import LOG_DIRECTORY, commit_name
-from deltacli.delta.log.place import Place
+from deltacli.delta.log.log_path import LOG_DIRECTORY, Place, commit_name
 from deltacli.delta.rules.framework.file_views import (
     MISSING,
     VANISHED,

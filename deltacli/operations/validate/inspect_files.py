@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from deltacli.delta.footers.parse import Footer
 from deltacli.delta.footers.schema import FileSchema, read_schema
-from deltacli.delta.log.place import Place
+from deltacli.delta.log.log_path import Place
 from deltacli.delta.rules.framework.file_views import (
     AllFootersView,
     AllRowsView,

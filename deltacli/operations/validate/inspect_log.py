@@ -9,8 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from deltacli.delta.log.commit_lines import Action
-from deltacli.delta.log.log_path import HINT_NAME, LOG_DIRECTORY, LogFileKind
-from deltacli.delta.log.place import Place
+from deltacli.delta.log.log_path import HINT_NAME, LOG_DIRECTORY, LogFileKind, Place
 from deltacli.delta.log.segment import CheckpointInstance, LogFile
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.rules.framework.base import Severity

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from deltacli.delta.log.log_path import LOG_DIRECTORY
-from deltacli.delta.log.place import Place
+from deltacli.delta.log.log_path import LOG_DIRECTORY, Place
 from deltacli.delta.log.segment import LogFile, LogListing
 from deltacli.delta.paths.path_decoding import decode
 from deltacli.delta.rules.framework.base import Finding

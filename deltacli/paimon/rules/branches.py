@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
 
-from deltacli.delta.log.place import Place
+from deltacli.delta.log.log_path import Place
 from deltacli.delta.rules.framework.base import Area, Finding, Rule
 from deltacli.paimon.rules.views import BranchView
 from deltacli.paimon.table_paths import SCHEMA_DIRECTORY, branch_root, schema_path

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 
 from deltacli.delta.rules.framework.base import Area, Finding, Fix, Rule, Severity
 from deltacli.errors import Unreadable
-from deltacli.paimon.oddities import Odd
 from deltacli.paimon.rules.views import Profile, SchemaFileView
 from deltacli.paimon.schema import CURRENT_VERSION
+from deltacli.paimon.type_objects import Odd
 
 AREA = Area("Schema files", spec="Schema")
 

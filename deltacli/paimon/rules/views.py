@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from deltacli.delta.log.place import Place
+from deltacli.delta.log.log_path import Place
 from deltacli.errors import Unreadable
 from deltacli.paimon.schema import Schema
 from deltacli.paimon.table_paths import MAIN_BRANCH, schema_path

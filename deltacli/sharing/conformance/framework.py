@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from deltacli.delta.log.place import Place
+from deltacli.delta.log.log_path import Place
 from deltacli.delta.rules.framework.base import Finding, Rule, Severity
 from deltacli.sharing.conformance.wire import WireAnswer
 

@@ -17,7 +17,7 @@ from urllib.parse import unquote_to_bytes
 
 import orjson
 
-from deltacli.delta.encoding.json_depth import is_nested_deeply
+from deltacli.delta.encoding.ndjson import is_nested_deeply
 from deltacli.sharing.protocol.wire_errors import WireError, invalid, malformed
 from deltacli.typing import JsonObject
 from deltacli.units import EPOCH

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow import compute as pc
 from deltacli.arrow.parquet import ParquetReader
-from deltacli.delta.checkpoint.instants import with_utc
 from deltacli.delta.checkpoint.row_group_columns import SMALL_ACTIONS, CheckpointColumns, RowGroup
 from deltacli.delta.log.commit_lines import Action, read_actions
 from deltacli.delta.log.file_actions import action_schemas
@@ -162,7 +161,7 @@ class OpenParquet(NamedTuple):
         found, expected = 0, self.file.metadata.row_group(group).num_rows
         for batch in self.file.read_columns(rows, group, columns):
             found += batch.num_rows
-            yield with_utc(batch, self.file.int96_paths)
+            yield _with_utc(batch, self.file.int96_paths)
         if found != expected:  # Arrow stops where the pages end, without an error
             raise CheckpointUnreadable(
                 f"{self.path} cannot be read as a checkpoint",
@@ -385,3 +384,41 @@ def valid_rows(batch: Any, kind: str, source: str) -> Any:  # Any: pyarrow has n
     if column.null_count == len(column):
         return None
     return pc.filter(column, pc.is_valid(column)) if column.null_count else column
+
+
+_Path = tuple[str, ...]
+
+
+def _with_utc(batch: pyarrow.RecordBatch, int96_paths: Collection[_Path]) -> pyarrow.RecordBatch:
+    """Return a batch whose INT96 columns, given by the names that lead to them, are timestamps in UTC.
+
+    Only fields of structs are checked, and no value is copied.
+    """
+    import pyarrow as pa
+
+    if not int96_paths:
+        return batch
+    columns = [
+        _instants(column, _below(int96_paths, field.name))
+        for field, column in zip(batch.schema, batch.columns, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
+
+
+def _below(paths: Collection[_Path], name: str) -> list[_Path]:
+    return [path[1:] for path in paths if path[0] == name]
+
+
+def _instants(column: ArrowArray, paths: Collection[_Path]) -> ArrowArray:
+    import pyarrow as pa
+
+    kind = column.type
+    if () in paths and pa.types.is_timestamp(kind) and kind.tz is None:
+        return column.view(pa.timestamp(kind.unit, "UTC"))
+    below = [path for path in paths if path]
+    if not below or not pa.types.is_struct(kind):
+        return column
+    names = [kind.field(index).name for index in range(kind.num_fields)]
+    fields = [_instants(column.field(index), _below(below, name)) for index, name in enumerate(names)]
+    mask = pc.is_null(column) if column.null_count else None
+    return pa.StructArray.from_arrays(fields, names=names, mask=mask)

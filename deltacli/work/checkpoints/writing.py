@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 from deltacli.arrow.parquet import ParquetReader
 from deltacli.delta.checkpoint.content import counted_leaves, dictionary_leaves
 from deltacli.delta.encoding.arrow_digest import digest_rows
-from deltacli.delta.log.action_faults import wrong_type
+from deltacli.delta.log.action_fields import wrong_type
 from deltacli.delta.protocol.known_properties import PARQUET_VERSIONS
 from deltacli.errors import Refused, StorageFailed
 from deltacli.hints import command

@@ -13,8 +13,7 @@ from deltacli.delta.checkpoint.row_group_columns import SMALL_ACTIONS
 from deltacli.delta.log.action_fields import FIELDS
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.file_actions import action_schemas, whole_actions
-from deltacli.delta.log.log_path import LOG_DIRECTORY
-from deltacli.delta.log.place import Place
+from deltacli.delta.log.log_path import LOG_DIRECTORY, Place
 from deltacli.delta.log.segment import CheckpointInstance
 from deltacli.delta.rules.checkpoints import contents as rules
 from deltacli.delta.rules.framework.action_types import faults_of

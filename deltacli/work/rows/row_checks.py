@@ -5,24 +5,28 @@ Rows are read as in a scan, but every column may be null: unexpected nulls are r
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from deltacli.arrow import compute as pc
 from deltacli.delta.log.table_configuration import TableConfiguration
-from deltacli.delta.rows.nulls import NullCounts, demands_of
 from deltacli.delta.rules.expressions.row_values import CONDITIONS, NOT_EVALUATED_MEMORY, NULLS
 from deltacli.delta.rules.statistics.files import STATISTICS
 from deltacli.delta.schema.file_columns import FileColumns
 from deltacli.delta.schema.to_arrow import arrow_schema
 from deltacli.delta.schema.types import ArrayType, DataType, MapType, StructField, StructType
-from deltacli.typing import ArrowSchema
+from deltacli.typing import ArrowArray, ArrowSchema
 from deltacli.work.file_facts import FileFacts, OpenFileContext, RowCheck, RowCheckFactory
 from deltacli.work.rows.data_files import ReadSpec
 from deltacli.work.rows.optional_row_checks import OptionalRowChecks
 from deltacli.work.rows.row_conditions import StoredConditions
 from deltacli.work.rows.statistics_check import statistics_check
+
+if TYPE_CHECKING:
+    import pyarrow
 
 
 @dataclass
@@ -59,14 +63,14 @@ class RowChecks:
     def _ask_about_nulls(self) -> None:
         fields = self.config.schema.fields if self.config.schema else ()
         stored = [field for field in fields if self.config.physical_name(field) not in self.config.partition_columns]
-        demands = demands_of(stored)
+        demands = _demands_of(stored)
         if not demands:
             return
 
         def begin(file: OpenFileContext) -> RowCheck | None:
             columns = self.wanted.file_columns
             there = [demand for demand in demands if _may_be_there(columns, file.stored, demand.above_lists)]
-            return NullCounts(there) if there else None
+            return _NullCounts(there) if there else None
 
         self.questions[NULLS] = begin
 
@@ -138,3 +142,86 @@ def _without_demands(kind: DataType) -> DataType:
         case MapType(key, value):
             return MapType(_without_demands(key), _without_demands(value), True)
     return kind
+
+
+class _Demand(NamedTuple):
+    """A place that must not be null: its path, and the steps to it from the top-level column (the number of a field, or
+    the part of a list or map). `fields` are the struct fields along the path.
+    """
+
+    name: str
+    column: str
+    steps: tuple[int | str, ...]
+    fields: tuple[StructField, ...]
+
+    @property
+    def above_lists(self) -> tuple[StructField, ...]:
+        """Return the fields down to the first list or map of the path."""
+        first = next((number for number, step in enumerate(self.steps) if isinstance(step, str)), len(self.steps))
+        return self.fields[: first + 1]
+
+
+def _demands_of(columns: Sequence[StructField]) -> list[_Demand]:
+    """Return everything in these columns that must not be null. Keys of maps never are."""
+    return [demand for column in columns for demand in _of_field(column, column.name, column.name, (), ())]
+
+
+def _of_field(
+    field: StructField, name: str, column: str, steps: tuple[int | str, ...], above: tuple[StructField, ...]
+) -> Iterator[_Demand]:
+    fields = (*above, field)
+    if not field.nullable:
+        yield _Demand(name, column, steps, fields)
+    yield from _of_type(field.data_type, name, column, steps, fields)
+
+
+def _of_type(
+    kind: DataType, name: str, column: str, steps: tuple[int | str, ...], fields: tuple[StructField, ...]
+) -> Iterator[_Demand]:
+    match kind:
+        case StructType(inside):
+            for position, field in enumerate(inside):
+                yield from _of_field(field, f"{name}.{field.name}", column, (*steps, position), fields)
+        case ArrayType(element, contains_null):
+            place = (*steps, "element")
+            if not contains_null:
+                yield _Demand(f"{name}.element", column, place, fields)
+            yield from _of_type(element, f"{name}.element", column, place, fields)
+        case MapType(_, value, value_contains_null):
+            place = (*steps, "value")
+            if not value_contains_null:
+                yield _Demand(f"{name}.value", column, place, fields)
+            yield from _of_type(value, f"{name}.value", column, place, fields)
+
+
+class _NullCounts:
+    """Counts the nulls of one file at the places of some demands."""
+
+    def __init__(self, demands: Sequence[_Demand]) -> None:
+        self._demands = demands
+        self._found: Counter[str] = Counter()
+
+    def take(self, batch: pyarrow.RecordBatch) -> None:
+        """Count the nulls of some rows."""
+        for demand in self._demands:
+            nulls = _at(batch.column(demand.column), demand.steps).null_count
+            if nulls:
+                self._found[demand.name] += nulls
+
+    def answer(self) -> Mapping[str, int]:
+        """Return path -> nulls, for the places that have any."""
+        return dict(self._found)
+
+
+def _at(values: ArrowArray, steps: Sequence[int | str]) -> ArrowArray:
+    """Return the values at a place, without those below a null."""
+    import pyarrow as pa
+
+    for step in steps:
+        if isinstance(step, int):
+            values = (pc.drop_null(values) if values.null_count else values).field(step)
+        elif pa.types.is_map(values.type):
+            values = pc.list_flatten(pa.ListArray.from_arrays(values.offsets, values.items))
+        else:
+            values = pc.list_flatten(values)
+    return values

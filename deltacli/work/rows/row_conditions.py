@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.arrow import compute as pc
 from deltacli.delta.log.table_configuration import TableConfiguration
-from deltacli.delta.rows.row_text import row_text
 from deltacli.delta.rules.expressions.row_values import Violations
 from deltacli.delta.schema.names import places_of
 from deltacli.delta.schema.types import StructType
 from deltacli.delta.sql.parser import parse_expression
 from deltacli.delta.sql.stored import StoredKind, StoredSql, stored_sql
+from deltacli.typing import ArrowScalar
 from deltacli.work.file_facts import OpenFileContext
 from deltacli.work.rows.stored_conditions import (
     Condition,
@@ -25,7 +26,6 @@ from deltacli.work.rows.stored_conditions import (
 
 if TYPE_CHECKING:
     import pyarrow
-
 
 _MOST_FAILURES = 256
 """Maximum failures of one condition in one file before its remaining rows are skipped.
@@ -138,10 +138,36 @@ class _OneAsked:
         count = broken.true_count
         if count and self._first is None:
             row = pc.index(broken, True).as_py()
-            self._first = row_text(batch.select(list(self._asked.shown)).slice(row, 1))
+            self._first = _row_text(batch.select(list(self._asked.shown)).slice(row, 1))
         self.rows += count
 
     def answer(self) -> Violations:
         """Return the violations, and the rows that could not be evaluated."""
         assumes_utc = self._asked.compiled.assumes_utc
         return Violations(self._asked.stored, self.rows, self._first, assumes_utc, self.fault, self._unjudged)
+
+
+_LONGEST = 80
+
+
+def _row_text(row: pyarrow.RecordBatch) -> str:
+    """Return the columns of a batch of one row: `id=-1, name="x", day=null`; long values are shortened."""
+    return ", ".join(f"{name}={_cut(_text(row.column(name)[0]))}" for name in row.schema.names)
+
+
+def _text(scalar: ArrowScalar) -> str:
+    try:
+        value = scalar.as_py()
+    except (ValueError, OverflowError):  # a time beyond Python's calendar
+        return str(scalar)
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, bytes):
+        return value.hex()
+    return json.dumps(value, default=str, ensure_ascii=False) if isinstance(value, str | list | dict) else str(value)
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"

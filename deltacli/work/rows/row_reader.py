@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow import compute as pc
 from deltacli.delta.schema.file_columns import FileColumn, absent
-from deltacli.delta.schema.required import column_with_null
 from deltacli.delta.schema.shredded_variants import TYPED, not_a_type
 from deltacli.delta.schema.types import PrimitiveType, StructField, StructType, holds
 from deltacli.delta.vectors.roaring import DeletedRows
 from deltacli.errors import DataUnreadable
 from deltacli.memory_limit import stop_if_exhausted
-from deltacli.typing import ArrowArray
+from deltacli.typing import ArrowArray, ArrowField
 from deltacli.work.checkpoints.limits import read_footer
 from deltacli.work.rows.data_files import DataFile, OpenDataFile, ReadSpec, open_data_file
 from deltacli.work.rows.deletion_vectors import read_vector
@@ -166,7 +165,7 @@ class _Reader:
         schema = self._wanted.schema
         whole = pa.RecordBatch.from_arrays([columns[name] for name in schema.names], schema=schema)
         kept = whole if mask is None or mask.true_count == len(mask) else pc.filter(whole, mask)
-        if (column := column_with_null(kept)) is not None:
+        if (column := _column_with_null(kept)) is not None:
             raise DataUnreadable(
                 f"column {column} is NOT NULL but contains a null", code="notnull.violated", facts={"column": column}
             )
@@ -332,3 +331,51 @@ def _fields_along(columns: Mapping[str, StructField], path: Sequence[str]) -> li
         inside = fields[-1].data_type.fields if isinstance(fields[-1].data_type, StructType) else ()
         fields.append(next(column for column in inside if column.name == name))
     return fields
+
+
+def _column_with_null(batch: pyarrow.RecordBatch) -> str | None:
+    """Return the path of a column or nested field that must not be null but is in some row, or None.
+
+    Fields within a null struct, and elements within a null list, are not checked.
+    """
+    for field, values in zip(batch.schema, batch.columns, strict=True):
+        if _asks(field) and (null_place := _null_at(values, field, field.name)) is not None:
+            return null_place
+    return None
+
+
+@lru_cache(maxsize=4096)
+def _asks(field: ArrowField) -> bool:
+    """Return True if the field, or one within it, must not be null."""
+    return not field.nullable or any(_asks(child) for child in _children(field.type))
+
+
+def _children(kind: Any) -> list[Any]:
+    """Return the fields within a type, without the keys of maps, which are never null."""
+    import pyarrow as pa
+
+    if pa.types.is_struct(kind):
+        return list(kind)
+    if pa.types.is_map(kind):
+        return [kind.item_field]
+    return [kind.value_field] if pa.types.is_list(kind) else []
+
+
+def _null_at(values: Any, field: Any, path: str) -> str | None:
+    import pyarrow as pa
+
+    if not field.nullable and values.null_count:
+        return path
+    for position, child in enumerate(_children(field.type)):
+        if not _asks(child):
+            continue
+        if pa.types.is_struct(field.type):
+            present = pc.drop_null(values) if values.null_count else values
+            inner, place = present.field(position), f"{path}.{child.name}"
+        elif pa.types.is_map(field.type):
+            inner, place = pc.list_flatten(pa.ListArray.from_arrays(values.offsets, values.items)), f"{path}.value"
+        else:
+            inner, place = pc.list_flatten(values), f"{path}.element"
+        if (null_place := _null_at(inner, child, place)) is not None:
+            return null_place
+    return None

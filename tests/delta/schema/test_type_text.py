@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from deltacli.delta.schema.type_text import parse_type, possible_targets
+from deltacli.delta.schema.widened_schema import parse_type, possible_targets
 from deltacli.errors import UsageError
 
 

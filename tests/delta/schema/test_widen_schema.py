@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from deltacli.delta.schema.column_path import find_column
-from deltacli.delta.schema.exact_json import read_exactly, write_exactly
 from deltacli.delta.schema.types import parse_schema
-from deltacli.delta.schema.widened_schema import Widened, history_of, widened_schema
+from deltacli.delta.schema.widened_schema import Widened, history_of, read_exactly, widened_schema, write_exactly
 from deltacli.errors import Unreadable
 from tests.support.widening import Json, array, compact, field, map_of, struct
 

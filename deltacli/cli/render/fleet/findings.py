@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from deltacli.cli.render.validate.report import CheckedTable, ValidationReport
-from deltacli.delta.log.place import Place
+from deltacli.delta.log.log_path import Place
 from deltacli.delta.rules.framework.base import Finding, Fix, Level, Rule, Severity
 from deltacli.delta.rules.framework.catalogue import CATALOGUE
 from deltacli.errors import DeltacliError

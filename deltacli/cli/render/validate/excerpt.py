@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from deltacli.cli.render.json import dumps
 from deltacli.cli.render.validate.report import CheckedTable
-from deltacli.delta.log.place import Place
+from deltacli.delta.log.log_path import Place
 from deltacli.delta.rules.framework.base import Finding
 
 ReadLine = Callable[[CheckedTable, Place], bytes | None]

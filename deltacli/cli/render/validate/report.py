@@ -8,7 +8,7 @@ from typing import NamedTuple
 from urllib.parse import quote, unquote
 
 from deltacli.cli.terminal.term import encoded
-from deltacli.delta.log.place import Place
+from deltacli.delta.log.log_path import Place
 from deltacli.delta.rules.framework.base import Finding, Rule, Severity
 from deltacli.errors import DeltacliError
 from deltacli.operations.validate.validate import Validation

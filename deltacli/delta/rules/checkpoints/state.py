@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from deltacli.delta.protocol.intervals import parse_interval
+from deltacli.delta.protocol.intervals import TRANSACTION_RETENTION, parse_interval
 from deltacli.delta.protocol.protocol_action import READER_FEATURES_VERSION, WRITER_FEATURES_VERSION
-from deltacli.delta.protocol.retention import TRANSACTION_RETENTION
 from deltacli.delta.rules.checkpoints.contents import small_actions
 from deltacli.delta.rules.framework.base import Area, Finding
 from deltacli.delta.rules.framework.views import CheckpointView, ExpectedState

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from deltacli.delta.log.action_faults import shown
+from deltacli.delta.log.action_fields import shown
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.protocol.features import IDENTITY_COLUMNS
 from deltacli.delta.rules.actions.old_schema_files import replaces_all_files

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from deltacli.delta.log.place import Place
+from deltacli.delta.log.log_path import Place
 from deltacli.delta.rules.files.data_types import NESTED_LAYOUT, match_of
 from deltacli.delta.rules.files.file_match import is_three_levels
 from deltacli.delta.rules.framework.base import Area, Finding, Level

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from deltacli.arrow import compute as pc
 from deltacli.clock_skew import CLOCK_SKEW_MS
-from deltacli.delta.log.place import Place
+from deltacli.delta.log.log_path import Place
 from deltacli.delta.paths.locate_paths import are_absolute, is_hidden, locate, locate_all, text_of
 from deltacli.delta.paths.path_decoding import decode
-from deltacli.delta.protocol.retention import deleted_file_retention_ms
+from deltacli.delta.protocol.intervals import deleted_file_retention_ms
 from deltacli.delta.rules.framework.base import Area, Finding, Level
 from deltacli.delta.rules.framework.stored_files import newest_removals, place_of
 from deltacli.delta.rules.framework.views import StateView, StorageView

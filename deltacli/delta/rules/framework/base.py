@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from enum import StrEnum
 from typing import Any, NamedTuple, TypeVar
 
-from deltacli.delta.log.place import Place
+from deltacli.delta.log.log_path import Place
 
 View = TypeVar("View")
 

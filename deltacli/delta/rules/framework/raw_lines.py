@@ -21,7 +21,7 @@ from deltacli.delta.log.commit_lines import (
     is_nested_too_deeply,
     json_reason,
 )
-from deltacli.delta.log.place import Place
+from deltacli.delta.log.log_path import Place
 from deltacli.delta.rules.framework.action_types import faults_of, shown, unknown_fields
 from deltacli.delta.rules.framework.base import Finding
 from deltacli.delta.rules.framework.views import LocatedAction

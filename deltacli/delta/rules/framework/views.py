@@ -12,8 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.delta.log.commit_lines import Action
-from deltacli.delta.log.log_path import LOG_DIRECTORY, commit_name
-from deltacli.delta.log.place import Place
+from deltacli.delta.log.log_path import LOG_DIRECTORY, Place, commit_name
 from deltacli.delta.log.segment import CheckpointInstance, LogFile, LogListing
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.paths.path_decoding import canonical, canonical_all

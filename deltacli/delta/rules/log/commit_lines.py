@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from deltacli.delta.log.place import Place
+from deltacli.delta.log.log_path import Place
 from deltacli.delta.rules.framework.action_types import FieldFault
 from deltacli.delta.rules.framework.base import Area, Finding, Fix
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from deltacli.delta.log.place import Place
+from deltacli.delta.log.log_path import Place
 from deltacli.delta.paths.locate_paths import locate_all
 from deltacli.delta.rules.files.storage import Compared
 from deltacli.delta.rules.framework.base import Area, Finding, Level

@@ -7,13 +7,11 @@ from collections.abc import Iterable, Iterator
 from itertools import pairwise
 
 from deltacli.delta.log.commit_times import file_times
-from deltacli.delta.log.log_path import HINT_NAME, MAX_VERSION, LogFileKind, commit_name
-from deltacli.delta.log.place import Place
+from deltacli.delta.log.log_path import HINT_NAME, MAX_VERSION, LogFileKind, Place, commit_name
 from deltacli.delta.log.segment import LogFile, LogListing
 from deltacli.delta.protocol.features import CATALOG_FEATURES
-from deltacli.delta.protocol.intervals import parse_interval
+from deltacli.delta.protocol.intervals import DEFAULT_LOG_RETENTION_MS, parse_interval
 from deltacli.delta.protocol.read_property import DEFAULT_CHECKPOINT_INTERVAL, parse_integer
-from deltacli.delta.protocol.retention import DEFAULT_LOG_RETENTION_MS
 from deltacli.delta.rules.framework.base import Area, Finding, Level, Severity
 from deltacli.delta.rules.framework.views import ListingView, StorageView
 from deltacli.patterns import pattern

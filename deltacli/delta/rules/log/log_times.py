@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from deltacli.clock_skew import CLOCK_SKEW_MS
-from deltacli.delta.log.place import Place
+from deltacli.delta.log.log_path import Place
 from deltacli.delta.paths.locate_paths import is_hidden
 from deltacli.delta.protocol.read_property import parse_integer
 from deltacli.delta.rules.framework.base import Area, Finding, Level

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from deltacli.delta.rules.schema.schema_walk import joined
-from deltacli.delta.schema.column_mapping import PHYSICAL_NAME
+from deltacli.delta.schema.names import PHYSICAL_NAME
 from deltacli.delta.schema.types import ArrayType, DataType, MapType, StructField, StructType
 
 MODE = "delta.columnMapping.mode"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
-from deltacli.delta.log.place import Place
+from deltacli.delta.log.log_path import Place
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.protocol.read_property import parse_integer
 from deltacli.delta.rules.framework.base import Area, Finding, Fix
@@ -20,7 +20,7 @@ from deltacli.delta.rules.mapping.fields import (
     ways_to_parts,
 )
 from deltacli.delta.rules.schema.schema_walk import fresh, shown_path
-from deltacli.delta.schema.column_mapping import PHYSICAL_NAME
+from deltacli.delta.schema.names import PHYSICAL_NAME
 
 AREA = Area("mapping")
 

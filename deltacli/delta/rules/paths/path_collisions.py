@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from deltacli.arrow import compute as pc
 from deltacli.delta.encoding.fingerprints import rows_that_may_repeat
-from deltacli.delta.log.place import Place
+from deltacli.delta.log.log_path import Place
 from deltacli.delta.paths.path_decoding import canonical, canonical_column, decode
 from deltacli.delta.rules.framework.base import Area, Finding, Level
 from deltacli.delta.rules.framework.stored_files import place_of

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from deltacli.delta.log.log_path import LOG_DIRECTORY, LogFileKind
-from deltacli.delta.log.place import Place
+from deltacli.delta.log.log_path import LOG_DIRECTORY, LogFileKind, Place
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.protocol.feature_use import Use, constraint_uses, property_uses, schema_uses
 from deltacli.delta.protocol.features import FEATURES, GENERATED_COLUMNS, IDENTITY_COLUMNS, stable_name

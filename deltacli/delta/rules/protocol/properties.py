@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from deltacli.delta.protocol.intervals import PORTABLE_INTERVAL, parse_interval
+from deltacli.delta.protocol.intervals import DELETED_FILE_RETENTION, PORTABLE_INTERVAL, parse_interval
 from deltacli.delta.protocol.known_properties import (
     CODECS,
     INTEGER,
@@ -16,7 +16,6 @@ from deltacli.delta.protocol.known_properties import (
     kind_of,
     right_spelling,
 )
-from deltacli.delta.protocol.retention import DELETED_FILE_RETENTION
 from deltacli.delta.rules.framework.base import Area, Finding
 from deltacli.delta.rules.framework.views import ListingView, MetadataView, TableConfigurationView
 from deltacli.units import DAY_MS

@@ -9,14 +9,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from deltacli.delta.log.place import Place
+from deltacli.delta.log.log_path import Place
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.rules.actions.old_schema_files import replaces_all_files
 from deltacli.delta.rules.framework.base import Area, Finding, Fix
 from deltacli.delta.rules.framework.views import MetadataView
 from deltacli.delta.rules.schema.schema_walk import decimal_digits, is_type_name, joined, same_name, shown_path
 from deltacli.delta.schema.allowed_widenings import decimal_of, is_allowed_change
-from deltacli.delta.schema.column_mapping import recorded_name
+from deltacli.delta.schema.names import recorded_name
 from deltacli.delta.schema.types import (
     ArrayType,
     DataType,

@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Any
 
 from deltacli.delta.encoding.value_text import date_text, moment_text
-from deltacli.delta.log.place import Place
+from deltacli.delta.log.log_path import Place
 from deltacli.delta.rules.framework.base import Area, Finding, Level, Severity
 from deltacli.delta.rules.widening.entries import FLOAT_BOUNDS
 from deltacli.delta.stats.schema import StatColumn, StatKind

@@ -10,7 +10,7 @@ from functools import cached_property
 
 from deltacli.arrow import compute as pc
 from deltacli.delta.checkpoint.layout import classic_path
-from deltacli.delta.schema.column_mapping import PHYSICAL_NAME
+from deltacli.delta.schema.names import PHYSICAL_NAME
 from deltacli.delta.schema.types import parse_schema
 from deltacli.errors import Unreadable
 from deltacli.progress import SILENT, Progress
