@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from deltacli.delta.log.table_configuration import TableConfiguration
-from deltacli.delta.rules.actions.commit_contents import MOST_ACTIONS, MOST_BYTES, commits_too_large_to_hold
-from deltacli.delta.rules.actions.commit_info import provenance
+from deltacli.delta.rules.actions.commit_contents import MOST_ACTIONS, MOST_BYTES, commits_too_large_to_hold, provenance
 from deltacli.delta.rules.framework.base import Severity
 from deltacli.delta.rules.framework.views import CommitView, LocatedAction
 from deltacli.delta.rules.paths.paths import faults_of_path, suspicious

@@ -21,7 +21,7 @@ from deltacli.delta.log.log_path import Place
 from deltacli.delta.log.state import read_metadata
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.protocol.protocol_action import Protocol
-from deltacli.delta.rules.files import data_columns, data_layout, data_types
+from deltacli.delta.rules.files import data_columns, data_files, data_types
 from deltacli.delta.rules.framework.base import Finding, Severity
 from deltacli.delta.rules.framework.file_views import AllFootersView, FileSchemaView, FootersView, LiveAdds
 from deltacli.delta.rules.mapping import files as mapping_files
@@ -41,7 +41,7 @@ CHECKS = (
     data_types.types_of_columns,
     data_columns.columns_of_files,
     data_columns.partition_columns_of_files,
-    data_layout.old_lists,
+    data_files.old_lists,
     mapping_files.field_ids_of_files,
 )
 UTC = pa.timestamp("us", "UTC")

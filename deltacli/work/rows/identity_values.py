@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from deltacli.arrow import compute as pc
 from deltacli.delta.encoding.integer_set import IntegerSet, Repeated
 from deltacli.delta.log.table_configuration import TableConfiguration
-from deltacli.delta.rules.expressions.identity_values import Identity, IdentityFacts, identities
+from deltacli.delta.rules.expressions.row_values import Identity, IdentityFacts, identities
 from deltacli.work.file_facts import OpenFileContext
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import Any
 
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.rules.actions import row_id_values, row_tracking
-from deltacli.delta.rules.expressions import identity_values
+from deltacli.delta.rules.expressions import row_values
 from deltacli.delta.rules.partitions import contents as partition_contents
 from deltacli.delta.schema.file_columns import FileColumns
 from deltacli.delta.schema.to_arrow import arrow_schema
@@ -60,8 +60,8 @@ class OptionalRowChecks:
         if stored is not None:
             checks.questions[row_id_values.QUESTION] = RowIdCheck(wanted, stored)
         if (identity := identity_check(config)) is not None:
-            checks.questions[identity_values.QUESTION] = identity
-        checks.too_far = [each.name for each in identity_values.identities(config) if not each.is_judged]
+            checks.questions[row_values.IDENTITIES] = identity
+        checks.too_far = [each.name for each in row_values.identities(config) if not each.is_judged]
         return checks
 
     def reconcile(
@@ -70,7 +70,7 @@ class OptionalRowChecks:
         """Return the answers about the next file, given those about earlier files."""
         ledgers: dict[str, Callable[[Any], Any]] = {
             row_id_values.QUESTION: self.row_ids.reconcile,
-            identity_values.QUESTION: self.identities.reconcile,
+            row_values.IDENTITIES: self.identities.reconcile,
         }
         settled = {name: reconcile(answers[name]) for name, reconcile in ledgers.items() if name in answers}
         return {**answers, **settled} if settled else answers

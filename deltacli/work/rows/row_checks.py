@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from deltacli.arrow import compute as pc
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.rules.expressions.row_values import CONDITIONS, NOT_EVALUATED_MEMORY, NULLS
-from deltacli.delta.rules.statistics.files import STATISTICS
+from deltacli.delta.rules.statistics.compared import STATISTICS
 from deltacli.delta.schema.file_columns import FileColumns
 from deltacli.delta.schema.to_arrow import arrow_schema
 from deltacli.delta.schema.types import ArrayType, DataType, MapType, StructField, StructType

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from deltacli.delta.log.action_fields import shown
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.protocol.features import IDENTITY_COLUMNS
-from deltacli.delta.rules.actions.old_schema_files import replaces_all_files
 from deltacli.delta.rules.framework.base import Area, Finding
 from deltacli.delta.rules.framework.views import MetadataView, TableConfigurationView
+from deltacli.delta.rules.schema.schema_changes import replaces_all_files
 from deltacli.delta.rules.schema.schema_walk import fresh
 from deltacli.delta.schema.type_changes import NamedField, named_fields
 from deltacli.delta.schema.types import PrimitiveType, simple_name

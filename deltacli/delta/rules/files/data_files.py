@@ -1,15 +1,28 @@
-"""Rules about what data files are: Parquet, readable, with rows. In `data_types` and `data_columns` what columns they
-have, in `data_layout` how they lie.
+"""Rules about what data files are and how they lie: Parquet, readable, with rows; old forms of lists, codecs,
+encryption. In `data_types` and `data_columns` what columns they have.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from deltacli.arrow import compute as pc
+from deltacli.delta.log.log_path import Place
+from deltacli.delta.rules.files.data_types import NESTED_LAYOUT, match_of
+from deltacli.delta.rules.files.file_match import is_three_levels
 from deltacli.delta.rules.files.storage import FILE_MISSING, file_missing
 from deltacli.delta.rules.framework.base import Area, Finding, Level
-from deltacli.delta.rules.framework.file_views import VANISHED, FileFaultView, FootersView
+from deltacli.delta.rules.framework.file_views import (
+    VANISHED,
+    AllFootersView,
+    FileFaultView,
+    FileSchemaView,
+    FootersView,
+)
+from deltacli.delta.schema.file_columns import is_list
+from deltacli.delta.schema.types import ArrayType
+from deltacli.units import plural
 
 AREA = Area("data_files", Level.FOOTERS)
 
@@ -54,3 +67,83 @@ def files_without_rows(view: FootersView) -> Iterator[Finding]:
     for row in pc.indices_nonzero(pc.equal(view.rows, 0)).to_pylist():
         place = view.place(row)
         yield ROW_COUNT_ZERO.at(place, f"{place.key} has no rows", seen=0)
+
+
+_REWRITE = "rewrite the file with an engine"
+CODEC_UNSUPPORTED = AREA.warning(
+    "data.codec-unsupported",
+    "A data file is compressed with a codec that readers need not know.",
+    spec="Table Properties",
+    broken="readers without the codec fail at the file",
+    repair=_REWRITE,
+    example="a column chunk with the codec BROTLI",
+)
+ENCRYPTED = AREA.warning(
+    "data.encrypted",
+    "A data file is encrypted.",
+    spec="Format Specification",
+    broken="readers without the keys fail at the file; nothing more is checked of it",
+    repair="no repair needed, if readers have the keys; else rewrite the file with an engine that has them",
+    example="a file that ends with PARE",
+)
+
+
+_CODEC_NAMES = ("UNCOMPRESSED", "SNAPPY", "GZIP", "LZO", "BROTLI", "LZ4", "ZSTD", "LZ4_RAW")
+"""By their numbers in parquet.thrift."""
+_WIDELY_SUPPORTED = frozenset({"UNCOMPRESSED", "SNAPPY", "GZIP", "LZ4", "ZSTD", "LZ4_RAW"})
+_SUPPORTED = frozenset({number for number, name in enumerate(_CODEC_NAMES) if name in _WIDELY_SUPPORTED})
+_EXPECTED = "uncompressed, snappy, gzip, lz4, lz4_raw or zstd"
+
+
+class _CodecUse(NamedTuple):
+    """In how many files a codec is used, and the place of the first."""
+
+    files: int
+    place: Place
+
+
+@AREA.check(FileSchemaView, NESTED_LAYOUT)
+def old_lists(view: FileSchemaView) -> Iterator[Finding]:
+    """Lists without a group for each element; readers take them by the rules for old writers."""
+    for part in match_of(view).parts:
+        node = part.file.node
+        if not isinstance(part.data_type, ArrayType) or not is_list(part.file.kind):
+            continue
+        if node is None or is_three_levels(node):
+            continue
+        levels = 1 if node.is_repeated else 2
+        message = f"column {part.path} is a list of {plural(levels, 'level')} in {view.shown_files}"
+        place = view.place._replace(key=part.path)
+        yield NESTED_LAYOUT.at(place, message, seen=plural(levels, "level"), expected="3 levels")
+
+
+@AREA.check(FootersView, CODEC_UNSUPPORTED)
+def note_codecs(view: FootersView) -> Iterator[Finding]:
+    """Count the files that use a codec not all readers have; told when all were seen."""
+    yield from ()
+    known: dict[int, _CodecUse] = view.run_memory.setdefault("codecs", {})
+    for row, footer in enumerate(view.footers):
+        for codec in footer.codecs - _SUPPORTED:
+            if codec is None:
+                continue
+            use = known.get(codec) or _CodecUse(0, view.place(row))
+            known[codec] = use._replace(files=use.files + 1)
+
+
+@AREA.check(AllFootersView, CODEC_UNSUPPORTED)
+def codecs_of_files(view: AllFootersView) -> Iterator[Finding]:
+    """Each such codec once."""
+    known: dict[int, _CodecUse] = view.run_memory.get("codecs", {})
+    for codec, use in sorted(known.items()):
+        name = _CODEC_NAMES[codec] if 0 <= codec < len(_CODEC_NAMES) else f"codec {codec}"
+        files = f"{plural(use.files, 'file')}, such as {use.place.key}," if use.files > 1 else use.place.key
+        message = f"{files} {'are' if use.files > 1 else 'is'} compressed with {name}, which readers need not know"
+        yield CODEC_UNSUPPORTED.at(use.place, message, seen=name, expected=_EXPECTED)
+
+
+@AREA.check(FileFaultView, ENCRYPTED)
+def encrypted_files(view: FileFaultView) -> Iterator[Finding]:
+    """Files of which nothing more, or not all, can be checked."""
+    if view.fault.code == ENCRYPTED.id:
+        message = f"{view.place.key} is encrypted: {view.fault.message}"
+        yield ENCRYPTED.at(view.place, message, seen=view.fault.seen)

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from deltacli.delta.log.log_path import Place
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.protocol.read_property import parse_integer
-from deltacli.delta.rules.actions.old_schema_files import replaces_all_files
 from deltacli.delta.rules.framework.base import Area, Finding, Fix
 from deltacli.delta.rules.framework.views import MetadataView
 from deltacli.delta.rules.mapping.fields import MAX_COLUMN_ID, MODE, MODES, MappedField, mapped_fields
+from deltacli.delta.rules.schema.schema_changes import replaces_all_files
 from deltacli.delta.rules.schema.schema_walk import shown_path
 
 AREA = Area("mapping")

@@ -11,9 +11,8 @@ from typing import NamedTuple
 
 from deltacli.delta.log.log_path import Place
 from deltacli.delta.log.table_configuration import TableConfiguration
-from deltacli.delta.rules.actions.old_schema_files import replaces_all_files
 from deltacli.delta.rules.framework.base import Area, Finding, Fix
-from deltacli.delta.rules.framework.views import MetadataView
+from deltacli.delta.rules.framework.views import CommitView, LiveFile, MetadataView
 from deltacli.delta.rules.schema.schema_walk import decimal_digits, is_type_name, joined, same_name, shown_path
 from deltacli.delta.schema.allowed_widenings import decimal_of, is_allowed_change
 from deltacli.delta.schema.names import recorded_name
@@ -26,6 +25,39 @@ from deltacli.delta.schema.types import (
     StructType,
     simple_name,
 )
+
+_REPLACING = ("CREATE", "REPLACE", "RESTORE", "CLONE", "TRUNCATE", "CONVERT")
+"Prefixes of operations that replace all files, or bring the state and schema of another version or table."
+
+
+def replaces_all_files(commit: CommitView) -> bool:
+    """Return True if no older file stays live after the commit, or if its operation replaces the table. Also return
+    True if that part of the log is missing, because then the commit cannot be judged.
+    """
+    count = commit.live_count_before
+    return count is None or _says_so(commit) or _removes_all(commit, count)
+
+
+def _says_so(commit: CommitView) -> bool:
+    info = commit.commit_info or {}
+    operation, parameters = info.get("operation"), info.get("operationParameters")
+    if isinstance(operation, str) and operation.upper().startswith(_REPLACING):
+        return True
+    if not isinstance(parameters, dict) or str(parameters.get("mode")).lower() != "overwrite":
+        return False
+    return parameters.get("predicate") in (None, "", "[]") and len(commit.removes) > 0
+
+
+def _removes_all(commit: CommitView, count: int) -> bool:
+    if len(commit.removes) < count:
+        return False
+    gone: set[tuple[str, str]] = set()
+    for placed in commit.removes:
+        path = placed.action.get("path")
+        live: tuple[LiveFile, ...] = tuple(commit.live_before(path) or ()) if isinstance(path, str) else ()
+        gone.update((file.path, file.dv_id) for file in live)
+    return len(gone) >= count
+
 
 AREA = Area("schema")
 
