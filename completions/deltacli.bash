@@ -269,9 +269,10 @@ again;adaptiveMetadata adaptiveMetadata-preview allowColumnDefaults appendOnly c
             ;;
         'fleet ')
             commands='check;-;again;Check a policy file, without opening any table.
+init;-;again;Write a policy file for the tables at and below a directory.
 plan;-;again;Show what is due for the tables of a policy file, and why.
 run;-;again;Do what is due for the tables of a policy file.
-status;-;again;Show the last steps of each table, alerts and trends.
+status;-;again;Show the alerts of each table, the worst first, and trends.
 '
             options='--format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
@@ -314,12 +315,38 @@ status;-;again;Show the last steps of each table, alerts and trends.
             arguments='once;FILE
 '
             ;;
+        'fleet init ')
+            commands=''
+            options='--force;-;once;Replace an existing policy file.
+--format;table json ndjson csv markdown;once;Format of stdout.
+--json;-;once;The same as --format json.
+--output;FILE;once;Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.
+--now;TEXT;once;Time to use as the current time, for reproducible runs.
+--storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
+--retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
+--allow-external;TEXT;again;Allow to open files below this path or URI outside the table. Repeatable.
+--table-format;delta paimon;once;Format of the table, instead of detecting it.
+--config;FILE;once;TOML file with defaults for these options.
+--color;auto always never;once;Use of colour on stdout.
+--progress;auto always never json;once;Progress on stderr; auto: on a terminal.
+--log-format;text json;once;Format of notes and errors on stderr; default: json with --format json or ndjson, else text.
+--no-pager;-;once;Do not show a long result in a pager.
+-q --quiet;-;once;Suppress notes and progress on stderr.
+-v --verbose;-;again;Write more details to stderr; -vv adds tracebacks.
+-h --help;-;once;Show this message and exit.
+'
+            arguments='once;DIRECTORY
+once;FILE
+'
+            ;;
         'fleet plan ')
             commands=''
             options='--only;TEXT;again;Only the tables of this group. Repeatable.
 --state;DIRECTORY;once;Directory of the journal and the leases.
 --details;-;once;Plan destructive steps exactly, as vacuum and log expire do with --dry-run.
 --save-plans;DIRECTORY;once;Also save these plans in a directory, for vacuum --apply.
+--limit;TEXT;once;Rows of the table shown, the worst first; 0 shows all.
+--exit-code;-;once;Exit with 1 if a step is due, for scripts.
 --format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
 --output;FILE;once;Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.
@@ -349,6 +376,7 @@ status;-;again;Show the last steps of each table, alerts and trends.
 --resume;-;once;Continue the newest run if it was killed, interrupted or out of time.
 --steal-leases;TEXT;once;Take tables that other runs hold; the reason is recorded.
 --yes;-;once;Run destructive steps where their policy has consent = true.
+--limit;TEXT;once;Rows of the table shown, the worst first; 0 shows all.
 --engine;embedded spark;once;Where the work runs: in this process, or on a Spark cluster.
 --master;TEXT;once;Spark master, such as local[4] or spark://HOST:7077.
 --remote;TEXT;once;Spark Connect server, such as sc://HOST:15002; @FILE reads the URL from a file.
@@ -381,6 +409,7 @@ status;-;again;Show the last steps of each table, alerts and trends.
 --metrics;FILE;once;Also write metrics in OpenMetrics text, for node_exporter'\''s textfile collector.
 --serve-metrics;TEXT;once;Instead serve the metrics over HTTP until a signal, on loopback.
 --allow-remote;-;once;Let --serve-metrics use an address that other machines can reach.
+--limit;TEXT;once;Rows of the table shown, the worst first; 0 shows all.
 --format;table json ndjson csv markdown sarif junit github;once;Format of stdout.
 --json;-;once;The same as --format json.
 --output;FILE;once;Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.

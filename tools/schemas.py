@@ -51,6 +51,8 @@ _LINES = (
     "share-profile",
     "shared-table",
     "share-check",
+    "fleet-init-table",
+    "fleet-init",
     "fleet-group",
     "fleet-check",
     "share-entry",
@@ -164,7 +166,10 @@ def _fleet_lines(documents: Mapping[str, Schema]) -> dict[str, Schema]:
     """Return the lines of `fleet`."""
     check, plan = documents["deltacli.fleet-check"], documents["deltacli.fleet-plan"]
     run, status = documents["deltacli.fleet-run"], documents["deltacli.fleet-status"]
+    init = documents["deltacli.fleet-init"]
     return {
+        "fleet-init-table": _part_line(init, "fleet-init-table", ()),
+        "fleet-init": _last_line(init, "fleet-init", "tables", "a new policy file, after its tables"),
         "fleet-status-table": _part_line(status, "fleet-status-table", ()),
         "fleet-status": _last_line(status, "fleet-status", "tables", "a status of a fleet, after its tables"),
         "fleet-run-table": _part_line(run, "fleet-run-table", ()),

@@ -18,6 +18,7 @@ COMMANDS: Mapping[str, str] = {
     "doctor storage": "deltacli.cli.commands.doctor.storage",
     "features": "deltacli.cli.commands.properties_and_features",
     "fleet check": "deltacli.cli.commands.fleet.check",
+    "fleet init": "deltacli.cli.commands.fleet.init",
     "fleet plan": "deltacli.cli.commands.fleet.plan",
     "fleet run": "deltacli.cli.commands.fleet.run",
     "fleet status": "deltacli.cli.commands.fleet.status",
@@ -100,6 +101,7 @@ _FLEET = """Maintain many tables by a policy file.
 
 \b
 Examples:
+  deltacli fleet init ./lake           write a policy file for its tables
   deltacli fleet check fleet.toml      check the policy file
   deltacli fleet plan fleet.toml       show what is due, and why
   deltacli fleet run fleet.toml --yes  do it
@@ -197,8 +199,9 @@ _OF_SHARED_TABLES = frozenset({("share", "changes"), ("share", "head"), ("share"
 WITHOUT_TABLE = frozenset(
     {("completion",), ("spark", "package"), *(path for path in _PATHS if path[0] in ("fleet", "share"))}
     - _OF_SHARED_TABLES
+    - {("fleet", "init")}
 )
-"""Commands whose first argument is not a table."""
+"""Commands whose first argument is not a table, nor a directory of tables."""
 
 
 def is_command(path: Path) -> bool:

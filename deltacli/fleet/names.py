@@ -1,7 +1,10 @@
-"""Names of files that belong to a table: the same in every run, and different for any two tables."""
+"""Names of tables for people, and names of files that belong to a table: the same in every run, and different for any
+two tables.
+"""
 
 from __future__ import annotations
 
+import os
 from hashlib import sha256
 
 
@@ -14,3 +17,9 @@ def table_file_name(table: str) -> str:
     """Return the last part of a table's name, and half of the digest of all of it."""
     last = "".join(c if c.isalnum() or c in "-_." else "_" for c in table.rstrip("/").rpartition("/")[2])
     return f"{last}-{table_digest(table)[:8]}"
+
+
+def short_name(table: str, file: str) -> str:
+    """Return the path of a table relative to the directory of the policy file, if it is below it."""
+    directory = os.path.join(os.path.dirname(os.path.abspath(file)), "")
+    return table.removeprefix(directory) or table

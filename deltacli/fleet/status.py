@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -14,15 +14,15 @@ import orjson
 
 from deltacli.documents import dumps
 from deltacli.errors import EXIT_FINDINGS, EXIT_OK, PartlyDone
+from deltacli.fleet.alerts import Alert, Weight, alerts_of
 from deltacli.fleet.policy_file.model import FleetFile
 from deltacli.fleet.running.journal import NOT_DONE, RunRecord, read_record
 from deltacli.fleet.running.journal_files import SUFFIX, JournalFiles, Record, Summary, read_summary
 from deltacli.fleet.running.leases import process_is_alive
 from deltacli.fleet.thresholds import Judgement, State, judge_thresholds
-from deltacli.hints import quoted_table
 from deltacli.storage.secrets import all_without_secrets
 from deltacli.typing import Json, JsonObject
-from deltacli.units import format_timestamp
+from deltacli.units import format_timestamp, plural
 
 POINTS = 30
 """Number of values that a trend keeps."""
@@ -110,14 +110,6 @@ class StepStatus:
         return found if self.succeeded_ms is None else found | {"succeededMs": self.succeeded_ms}
 
 
-class Alert(NamedTuple):
-    """What is wrong with a table. `cause` is the same for tables that have the same fault."""
-
-    cause: tuple[str, ...]
-    message: str
-    advice: str | None
-
-
 class Unread(NamedTuple):
     """Why a run could not read a table, or search a directory of the policy file, which then has a `line`."""
 
@@ -144,11 +136,18 @@ class TableStatus:
     shown_name: str = ""
     """The name without secrets."""
 
+    run_command: str = "deltacli fleet run"
+    """The command of the next run."""
+
     @property
     def has_alerts(self) -> bool:
         """Return True if somebody has to look."""
-        is_alert = self.problem is not None or any(step.is_alert for step in self.steps.values())
-        return is_alert or any(one.state is State.EXCEEDED for one in self.judgements)
+        return self.weight is not Weight.NONE
+
+    @property
+    def weight(self) -> Weight:
+        """Return how bad the worst alert is."""
+        return next((alert.weight for alert in self.found), Weight.NONE)
 
     @property
     def exceeded(self) -> list[Judgement]:
@@ -157,17 +156,8 @@ class TableStatus:
 
     @property
     def found(self) -> list[Alert]:
-        """Return what is wrong: the table, its steps, its thresholds."""
-        found = []
-        if (problem := self.problem) is not None:
-            look = "validate" if problem.line is None else "doctor access"
-            command = f"deltacli {look} {quoted_table(self.shown_name)}"
-            found.append(Alert(("not", "readable", problem.code), f"{problem.code}: {problem.message}", command))
-        for step in [step for step in self.steps.values() if step.is_alert]:
-            cause = step.kind, step.state, step.code or ""
-            found.append(Alert(cause, f"{step.kind} {step.state}: {step.message}", advice_for(step, self.shown_name)))
-        beyond = [(("beyond", one.threshold), f"{one.threshold}: {one.message}", one.advice) for one in self.exceeded]
-        return found + [Alert(*one) for one in beyond]
+        """Return what is wrong, the worst first."""
+        return alerts_of(self)
 
     @property
     def alerts(self) -> list[str]:
@@ -201,22 +191,6 @@ class TableStatus:
             "steps": [step.as_json() for step in self.steps.values()],
             "trends": self.trends.series,
         }
-
-
-def advice_for(step: StepStatus, table: str) -> str:
-    """Return what to do about a step that was not carried out, or had findings."""
-    name = quoted_table(table)
-    match step.code, step.kind:
-        case "fleet.consent", kind:
-            return f"add consent = true to {kind} in the policy of the group, or turn {kind} off"
-        case "consent.missing", _:
-            return "deltacli fleet run --yes"
-        case ("fleet.findings", _) | (_, "validate"):
-            return f"deltacli validate {name}"
-        case _, "log-expire":
-            return f"deltacli log expire {name} --dry-run"
-        case _, kind:
-            return f"deltacli {kind} {name} --dry-run"
 
 
 @dataclass(slots=True)
@@ -258,7 +232,7 @@ class RunStatus:
 
 @dataclass
 class FleetStatus:
-    """The tables in the order of their names, those with alerts first, and the newest run."""
+    """The tables, those with the worst alerts first and then by name, and the newest run."""
 
     tables: list[TableStatus]
     runs: int
@@ -267,9 +241,31 @@ class FleetStatus:
     """Number -> its sum over all tables at the end of each run."""
 
     @cached_property
+    def weights(self) -> Counter[Weight]:
+        """Return how many tables have a worst alert of each weight."""
+        return Counter(table.weight for table in self.tables)
+
+    @property
     def alerted(self) -> int:
         """Return the number of tables with alerts."""
-        return sum(table.has_alerts for table in self.tables)
+        return len(self.tables) - self.weights[Weight.NONE]
+
+    @property
+    def rows(self) -> int:
+        """Return the number of alerts, and of tables without any."""
+        return sum(max(len(table.found), 1) for table in self.tables)
+
+    @property
+    def headline(self) -> str:
+        """Return how many tables have alerts, and how many of them are the worst."""
+        tables = plural(len(self.tables), "table")
+        if not self.alerted:
+            return f"{tables} without alerts"
+        lost, unreadable = self.weights[Weight.ROWS_LOST], self.weights[Weight.UNREADABLE]
+        parts = [f"{self.alerted:,} of {tables} {'has' if self.alerted == 1 else 'have'} alerts"]
+        parts += [f"{lost:,} {'loses' if lost == 1 else 'lose'} rows"] if lost else []
+        parts += [f"{unreadable:,} cannot be read"] if unreadable else []
+        return ", ".join(parts)
 
     @property
     def unknown(self) -> dict[str, list[TableStatus]]:
@@ -293,15 +289,18 @@ class FleetStatus:
         return {
             "tables": len(self.tables),
             "alerts": self.alerted,
+            "losingRows": self.weights[Weight.ROWS_LOST],
             "unreadable": sum(table.problem is not None for table in self.tables),
             "runs": self.runs,
             "unknown": sum(map(len, self.unknown.values())),
         }
 
 
-def read_status(state: Path, only: Iterable[str], file: FleetFile, now_ms: int) -> FleetStatus:
+def read_status(
+    state: Path, only: Iterable[str], file: FleetFile, now_ms: int, *, run_command: str = "deltacli fleet run"
+) -> FleetStatus:
     """Return the status of the tables of these groups, of all groups for none. The thresholds are those that the policy
-    file has now. Raises UsageError.
+    file has now; `run_command` is what advice names as the next run. Raises UsageError.
     """
     summary = read_summary(state)
     reader = StatusReader(summary)
@@ -311,10 +310,11 @@ def read_status(state: Path, only: Iterable[str], file: FleetFile, now_ms: int) 
     status = reader.result(frozenset(only))
     thresholds = {group.name: group.policy.alerts for group in file.groups}
     for table in status.tables:
+        table.run_command = run_command
         alerts = thresholds.get(table.group)
         if alerts is not None and table.problem is None:
             table.judgements = judge_thresholds(alerts, table.numbers, table.shown_name, now_ms)
-    status.tables.sort(key=lambda table: (not table.has_alerts, table.name))
+    status.tables.sort(key=lambda table: (table.weight, table.name))
     return status
 
 

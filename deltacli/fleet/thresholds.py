@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any, NamedTuple
 
@@ -26,7 +26,7 @@ class State(StrEnum):
 class Judgement(NamedTuple):
     """A threshold of a table. `value` and `limit` are bytes, milliseconds, a part of 1, or a number of rules.
 
-    `advice` is what to do next, as a command where there is one.
+    `advice` is what to do next, as a command where there is one; `brief` is the message for one short line.
     """
 
     threshold: str
@@ -35,11 +35,7 @@ class Judgement(NamedTuple):
     limit: float
     value: float | None = None
     advice: str | None = None
-
-    @property
-    def brief(self) -> str:
-        """Return the name and the value."""
-        return self.threshold if self.value is None else f"{self.threshold} {_WRITTEN[self.threshold](self.value)}"
+    brief: str = ""
 
     def as_json(self) -> dict[str, Json]:
         """Return the threshold for documents."""
@@ -68,7 +64,8 @@ def _log_bytes(limit: int, numbers: Numbers, table: str) -> Judgement:
     if (size := numbers.get("logBytes")) is None:
         return _unknown("log-bytes", limit, "no run has listed the log")
     message = f"the log has {format_size(size)} (limit {format_size(limit)})"
-    return _judged("log-bytes", size, limit, message, f"deltacli log expire {quoted_table(table)} --dry-run")
+    advice = f"deltacli log expire {quoted_table(table)} --dry-run"
+    return _judged("log-bytes", size, limit, message, advice, message)
 
 
 def _checkpoint_age(limit: int, numbers: Numbers, table: str, now_ms: int) -> Judgement:
@@ -81,10 +78,12 @@ def _checkpoint_age(limit: int, numbers: Numbers, table: str, now_ms: int) -> Ju
         return _unknown("checkpoint-age", limit, "the age of the last checkpoint is not known")
     age = max(0, now_ms - since)
     what = f"no checkpoint, and {plural(behind, 'commit')} of which the oldest is {_age(age)} old"
+    brief = f"no checkpoint, and the oldest commit is {_age(age)} old"
     if numbers.get("checkpointMs"):
         what = f"{plural(behind, 'commit')} since the last checkpoint, which is {_age(age)} old"
-    message = f"{what} (limit {format_duration(limit)})"
-    return _judged("checkpoint-age", age, limit, message, f"deltacli checkpoint {quoted_table(table)}")
+        brief = f"last checkpoint is {_age(age)} old"
+    advice, of_limit = f"deltacli checkpoint {quoted_table(table)}", f" (limit {format_duration(limit)})"
+    return _judged("checkpoint-age", age, limit, what + of_limit, advice, brief + of_limit)
 
 
 def _small_files(limit: float, least: int, numbers: Numbers, table: str) -> Judgement:
@@ -95,7 +94,8 @@ def _small_files(limit: float, least: int, numbers: Numbers, table: str) -> Judg
         return _too_few("small-files", limit, files, least)
     share = small / files
     message = f"{small:,} of {plural(files, 'data file')} ({share:.0%}) are below 16 MiB (limit {limit:.0%})"
-    return _judged("small-files", share, limit, message, f"compact {table} with its engine (OPTIMIZE)")
+    brief = f"{100 * share:.0f} % small files (limit {100 * limit:.0f} %)"
+    return _judged("small-files", share, limit, message, f"compact {table} with its engine (OPTIMIZE)", brief)
 
 
 def _tombstones(limit: float, least: int, numbers: Numbers, table: str) -> Judgement:
@@ -106,20 +106,21 @@ def _tombstones(limit: float, least: int, numbers: Numbers, table: str) -> Judge
         return _too_few("tombstones", limit, files, least)
     share = removed / (files + removed)
     message = f"{plural(removed, 'tombstone')} beside {plural(files, 'data file')} ({share:.0%}, limit {limit:.0%})"
-    return _judged("tombstones", share, limit, message, f"deltacli checkpoint {quoted_table(table)}")
+    brief = f"{100 * share:.0f} % tombstones (limit {100 * limit:.0f} %)"
+    return _judged("tombstones", share, limit, message, f"deltacli checkpoint {quoted_table(table)}", brief)
 
 
 def _failed_rules(limit: int, numbers: Numbers, table: str) -> Judgement:
     if (failed := numbers.get("failedRules")) is None:
         return _unknown("failed-rules", limit, "no validation has run")
     message = f"{plural(failed, 'rule')} with findings (limit {limit:,})"
-    return _judged("failed-rules", failed, limit, message, f"deltacli validate {quoted_table(table)}")
+    return _judged("failed-rules", failed, limit, message, f"deltacli validate {quoted_table(table)}", message)
 
 
-def _judged(name: str, value: float, limit: float, message: str, advice: str) -> Judgement:
+def _judged(name: str, value: float, limit: float, message: str, advice: str, brief: str) -> Judgement:
     if value < limit:
         return Judgement(name, State.OK, message, limit, value)
-    return Judgement(name, State.EXCEEDED, message, limit, value, advice)
+    return Judgement(name, State.EXCEEDED, message, limit, value, advice, brief)
 
 
 def _too_few(name: str, limit: float, files: int, least: int) -> Judgement:
@@ -136,12 +137,3 @@ def _age(duration_ms: int) -> str:
         if duration_ms >= length:
             return plural(duration_ms // length, unit)
     return plural(duration_ms // 1_000, "second")
-
-
-_WRITTEN: Mapping[str, Callable[[float], str]] = {
-    "log-bytes": lambda value: format_size(int(value)),
-    "checkpoint-age": lambda value: _age(int(value)),
-    "small-files": "{:.0%}".format,
-    "tombstones": "{:.0%}".format,
-    "failed-rules": "{:,.0f}".format,
-}

@@ -244,7 +244,7 @@ def test_what_cannot_be_reached_is_in_the_summary_the_exit_code_and_the_journal(
     assert {("file", "log.not-a-table"), ("broken-link", "log.not-a-table")} == {
         (Path(one["table"]).name, one["problem"]["code"]) for one in document["tables"] if "problem" in one
     }
-    assert "3 tables, 1 with due steps, 2 unreadable" in table
+    assert "1 step due for 1 of 3 tables (1 validate), 2 cannot be read" in table
     assert "1 path not searched" in table
     assert "log.not-a-table: _delta_log is not a directory" in table
     names = [Path(one["table"]).name for one in closed["tables"]]

@@ -77,7 +77,7 @@ def test_the_exit_code_tells_alerts_from_unfinished_runs(status: Status) -> None
 
     assert [0, 0, 1, 1, 0, 5, 5] == [code for code, _ in codes]
     assert ["vacuum refused: no consent"] == codes[2][1]["tables"][0]["alerts"]
-    assert [["vacuum refused: no consent"], ["log.gap: commit 3 is missing"]] == [
+    assert [["log.gap: commit 3 is missing"], ["vacuum refused: no consent"]] == [
         table["alerts"] for table in codes[3][1]["tables"]
     ]
     assert [None, "complete", "interrupted"] == [
@@ -177,9 +177,9 @@ def test_alerts_of_one_cause_are_one_line_with_the_number_of_their_tables(
     sections = capfdbinary.readouterr()[0].decode().rpartition("\n\n")[2]
 
     assert [
+        ("checkpoint failed: no answer", 1),
         ("vacuum refused: the policy lacks consent = true for vacuum", 98),
         ("vacuum refused: vacuum.too-many", 3),
-        ("checkpoint failed: no answer", 1),
     ] == [(cause["cause"], cause["tables"]) for cause in document["causes"]]
     assert 1 == text_code
     assert 1 == sections.count("lacks consent = true for vacuum")
@@ -188,7 +188,7 @@ def test_alerts_of_one_cause_are_one_line_with_the_number_of_their_tables(
     do, _, commands = sections.partition("to do ")[2].partition("next ")
     assert do.startswith("      add consent = true to vacuum in the policy of the group, or turn vacuum off\n")
     commands = commands.partition("newest run")[0]
-    assert ["deltacli vacuum /many/0 --dry-run", "deltacli checkpoint /one --dry-run"] == [
+    assert ["deltacli checkpoint /one --dry-run", "deltacli vacuum /many/0 --dry-run"] == [
         line.strip() for line in commands.splitlines()
     ]
 

@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from deltacli.hints import command
+
 FLEET_FILE = "fleet.toml"
 
 FleetFileArgument = Annotated[
@@ -37,6 +39,16 @@ StateOption = Annotated[
         show_default=False,
     ),
 ]
+FleetLimitOption = Annotated[
+    int | None,
+    typer.Option(
+        "--limit",
+        metavar="N",
+        help="Rows of the table shown, the worst first; 0 shows all.  [default: 20 on a terminal, else 0]",
+        show_default=False,
+    ),
+]
+ExitCodeOption = Annotated[bool, typer.Option("--exit-code", help="Exit with 1 if a step is due, for scripts.")]
 JobsOption = Annotated[
     int | None,
     typer.Option(
@@ -101,3 +113,10 @@ AllowRemoteOption = Annotated[
     bool,
     typer.Option("--allow-remote", help="Let --serve-metrics use an address that other machines can reach."),
 ]
+
+
+def fleet_command(name: str, file: str, state: str | None = None, only: list[str] | None = None) -> str:
+    """Return another command for the same policy file, state directory and groups."""
+    given = {"state": state, "only": only}
+    arguments = [] if file == FLEET_FILE else [file]
+    return command(f"fleet {name}", *arguments, table=None, **{key: value for key, value in given.items() if value})

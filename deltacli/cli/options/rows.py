@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from deltacli.cli.formats import PARQUET
+from deltacli.cli.formats import PARQUET, TABLE
 from deltacli.cli.invocation import invocation
 from deltacli.cli.options.run import Run
 from deltacli.cli.terminal.shell import again_with, again_without_limit
@@ -107,3 +107,9 @@ def note_what_is_missing(run: Run, written: Written, limit: int) -> None:
         run.note(f"no room for {shown}; select columns with --columns, or show all: {again}")
     if written.was_cut:
         run.note(f"showing the first {limit:,}; to show all: {again_without_limit(invocation.arguments)}")
+
+
+def note_the_cut(run: Run, rows: int, most: int) -> None:
+    """Report the rows of a table for people that a limit leaves out; 0 is none."""
+    if most and rows > most and run.format is TABLE:
+        run.note(f"showing {most:,} of {rows:,} rows; to show all: {again_without_limit(invocation.arguments)}")

@@ -34,7 +34,7 @@ _OPTIONS: Mapping[Section, str] = {
     Section.OUTPUT: """
         --columns --limit --count --as --counts --refs --no-refs --ddl
         --files --tombstones --schema --mapping --digest --brief --group --max-findings
-        --fail-on --exit-zero --write-baseline --trend --save-plan --save-plans --details --metrics --html
+        --fail-on --exit-zero --exit-code --write-baseline --trend --save-plan --save-plans --details --metrics --html
         --serve-metrics
         --format --json --output
     """,

@@ -118,7 +118,7 @@ def _fitted(
     chosen, widths = fit(columns, texts, natural, width, keep_empty=keep_empty)
     cut = [
         [
-            shorten(row[index], room, keep_end=columns[index].keep_end)
+            shorten(row[index], room, keep_end=columns[index].keep_end, keep_both=columns[index].keep_both)
             for index, room in zip(chosen, widths, strict=True)
         ]
         for row in texts

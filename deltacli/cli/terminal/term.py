@@ -158,10 +158,13 @@ def _cells_of(character: str) -> int:
     return 2 if unicodedata.east_asian_width(character) in "WF" else 1
 
 
-def shorten(text: str, width: int, *, keep_end: bool = False) -> str:
-    """Truncate a text to `width` cells, with an ellipsis."""
+def shorten(text: str, width: int, *, keep_end: bool = False, keep_both: bool = False) -> str:
+    """Truncate a text to `width` cells, with an ellipsis: its end, its beginning or its middle."""
     if cells(text) <= width:
         return text
+    if keep_both:
+        end = shorten(text, width * 2 // 3, keep_end=True)[1:]
+        return shorten(text, width - cells(end)) + end
     kept, used = 0, 0
     for character in reversed(text) if keep_end else text:
         used += _cells_of(character)

@@ -13,7 +13,7 @@ from html import escape
 from importlib.resources import files
 
 from deltacli.documents import dumps
-from deltacli.fleet.causes import find_causes
+from deltacli.fleet.alerts import find_causes
 from deltacli.fleet.status import FleetStatus, TableStatus
 from deltacli.hints import is_command
 from deltacli.storage.secrets import without_secrets

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.delta.rules.framework.base import Severity
 from deltacli.errors import EXIT_BUG, EXIT_FINDINGS, EXIT_OK, DeltacliError, PartlyDone, Refused, UsageError
+from deltacli.fleet.alerts import LOSING
 from deltacli.fleet.names import table_file_name
 from deltacli.fleet.policy_file.model import CheckpointPolicy, Policy, ValidatePolicy
 from deltacli.hints import quoted, quoted_table
@@ -176,18 +177,37 @@ def _validate(table: TableHandle, policy: Policy, name: str) -> StepOutcome:
     details |= _contents(found.contents)
     failing = _failing(kept, settings.fail_on)
     if failing:
+        failing.sort(key=lambda one: one.rule.id not in LOSING)
         details["findings"] = [_finding(one) for one in failing[:MOST_FINDINGS]]
     if not failing:
         message = f"no {settings.fail_on} at level {settings.level}"
         return StepOutcome("done", message=message, details=details)
-    rules = ", ".join(dict.fromkeys(one.rule.id for one in failing))
     accept = (
         ""
         if path is None
         else f"; to accept: deltacli validate {quoted_table(name)} --write-baseline {quoted(str(path))}"
     )
-    message = f"{plural(len(failing), 'finding')}: {rules}{accept}"
+    message = f"{_said(failing)}{accept}"
     return StepOutcome("findings", EXIT_FINDINGS, message, failing[0].rule.id, details)
+
+
+_SAID = {
+    "data.file-missing": ("data file", "missing"),
+    "data.not-parquet": ("data file", "unreadable"),
+    "dv.file-missing": ("deletion vector", "missing"),
+}
+
+
+def _said(failing: list[Finding]) -> str:
+    """Return what was found, in words where files are lost, else as the number of findings and their rules."""
+    counts = Counter(one.rule.id for one in failing)
+    said = [
+        f"{plural(n, _SAID[rule][0])} {'is' if n == 1 else 'are'} {_SAID[rule][1]}"
+        for rule, n in counts.items()
+        if rule in _SAID
+    ]
+    rest = {rule: n for rule, n in counts.items() if rule not in _SAID}
+    return ", ".join([*said, *([f"{plural(sum(rest.values()), 'finding')}: {', '.join(rest)}"] if rest else [])])
 
 
 def _failing(findings: list[Finding], fail_on: str) -> list[Finding]:

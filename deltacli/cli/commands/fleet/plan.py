@@ -13,14 +13,16 @@ import typer
 from deltacli.cli.options.fleet import (
     FLEET_FILE,
     DetailsOption,
+    ExitCodeOption,
     FleetFileArgument,
+    FleetLimitOption,
     OnlyOption,
     SavePlansOption,
     StateOption,
 )
 from deltacli.cli.options.run import Run
 from deltacli.cli.terminal.output import open_sink
-from deltacli.errors import DeltacliError, UsageError
+from deltacli.errors import EXIT_FINDINGS, EXIT_OK, DeltacliError, UsageError
 from deltacli.typing import JsonObject
 
 if TYPE_CHECKING:
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
     from deltacli.fleet.planning.plan import FleetPlan, TablePlan
     from deltacli.fleet.policy_file.model import Policy
 
-EXIT_CODES = (0, 2, 5, 7, 70)
+EXIT_CODES = (0, 1, 2, 5, 7, 70)
 
 
 def plan(
@@ -38,6 +40,8 @@ def plan(
     state: StateOption = None,
     details: DetailsOption = False,
     save_plans: SavePlansOption = None,
+    limit: FleetLimitOption = None,
+    exit_code: ExitCodeOption = False,
 ) -> None:
     """Show what is due for the tables of a policy file, and why.
 
@@ -46,20 +50,24 @@ def plan(
     commit, no checkpoint and no data file is read. Steps are in the order of the
     work: the most urgent table first. Calls, bytes and seconds are estimates.
     Tables and directories that cannot be read are listed with the reason, and the
-    exit code is 5. Nothing is changed.
+    exit code is 5; with --exit-code it is 1 where only steps are due. Nothing is
+    changed.
 
     \b
     Examples:
       deltacli fleet plan
       deltacli fleet plan fleet.toml --only bronze --json
+      deltacli fleet plan --exit-code || deltacli fleet run
       deltacli fleet plan --format markdown --output plan.md
       deltacli fleet plan --save-plans ./plans    (for vacuum --apply)
     """
+    from deltacli.cli.options.rows import note_the_cut, settle_limit
     from deltacli.cli.render.fleet.plan import plan_result
     from deltacli.fleet.planning.plan import plan_fleet
     from deltacli.fleet.policy_file.reading import require_fleet_file
     from deltacli.fleet.running.journal import Journal
 
+    most = settle_limit(run, limit)
     found = require_fleet_file(file)
     journal = Journal(Path(state or found.settings.state), run.clock)
     journal.refresh()
@@ -73,9 +81,12 @@ def plan(
         progress=run.progress,
     )
     exact = _add_exact_plans(run, planned, save_plans) if details or save_plans is not None else {}
-    run.write(plan_result(planned, exact))
-    if planned.exit_code:
-        raise typer.Exit(planned.exit_code)
+    result = plan_result(planned, exact)
+    result.most = most
+    run.write(result)
+    note_the_cut(run, len(result.rows), most)
+    if code := planned.exit_code or (EXIT_FINDINGS if exit_code and planned.due else EXIT_OK):
+        raise typer.Exit(code)
 
 
 _ExactPlans = Mapping[tuple[str, str], JsonObject]

@@ -14,12 +14,14 @@ from deltacli.cli.options.fleet import (
     FLEET_FILE,
     BudgetOption,
     FleetFileArgument,
+    FleetLimitOption,
     JobsOption,
     OnlyOption,
     ResumeOption,
     RunYesOption,
     StateOption,
     StealOption,
+    fleet_command,
 )
 from deltacli.cli.options.run import Run
 from deltacli.cli.terminal.interrupts import Interrupted
@@ -29,7 +31,8 @@ from deltacli.units import parse_duration, plural
 
 if TYPE_CHECKING:
     from deltacli.api.table import Table
-    from deltacli.cli.render.fleet.run import RunResult
+    from deltacli.cli.render.fleet.check import FleetListing
+    from deltacli.cli.render.fleet.run import RunRow
     from deltacli.fleet.policy_file.model import FleetFile
     from deltacli.fleet.reporting.webhook import Sender
     from deltacli.fleet.running.cluster import FleetCluster
@@ -50,6 +53,7 @@ def run(
     resume: ResumeOption = False,
     steal_leases: StealOption = None,
     yes: RunYesOption = False,
+    limit: FleetLimitOption = None,
 ) -> None:
     """Do what is due for the tables of a policy file.
 
@@ -67,10 +71,11 @@ def run(
 
     \b
     Examples:
-      deltacli fleet run fleet.toml --yes                   (in cron)
+      deltacli fleet run fleet.toml --yes   # in cron
       deltacli fleet run --only bronze --jobs 8
       deltacli fleet run --time-budget 2h --resume --yes
     """
+    from deltacli.cli.options.rows import note_the_cut, settle_limit
     from deltacli.cli.render.fleet.run import run_result
     from deltacli.fleet.policy_file.reading import require_fleet_file
     from deltacli.fleet.reporting.webhook import make_sender
@@ -79,6 +84,7 @@ def run(
 
     if jobs is not None and jobs < 1:
         raise UsageError(f"--jobs {jobs} is less than 1")
+    most = settle_limit(run, limit)
     found = require_fleet_file(file)
     budget_ms = None if time_budget is None else parse_duration(time_budget, "--time-budget")
     if yes:
@@ -106,8 +112,10 @@ def run(
         note=run.note,
     )
     report = _carry_out(session, resume=resume)
-    result = run_result(report)
+    result = run_result(report, fleet_command("status", file, state, only))
+    result.most = most
     run.write(result)
+    note_the_cut(run, len(result.rows), most)
     if report.left:
         run.note(f"next: {again_with(invocation.arguments, '--resume')}")
     is_sent = sender is None or _send(run, sender, result, report)
@@ -127,7 +135,7 @@ def _cluster_of(run: Run, fleet: FleetFile, open_table: Callable[[str], Table], 
     return FleetCluster(run.engine, lambda name: open_table(name).stores, is_sent, run.clock, jobs)
 
 
-def _send(run: Run, sender: Sender, result: RunResult, report: FleetReport) -> bool:
+def _send(run: Run, sender: Sender, result: FleetListing[RunRow], report: FleetReport) -> bool:
     """Send the summary of a run to the webhook, if its policy file wants it, and return whether it was accepted."""
     from deltacli.documents import dumps
 

@@ -13,11 +13,13 @@ from deltacli.cli.options.fleet import (
     FLEET_FILE,
     AllowRemoteOption,
     FleetFileArgument,
+    FleetLimitOption,
     HtmlOption,
     MetricsOption,
     OnlyOption,
     ServeMetricsOption,
     StateOption,
+    fleet_command,
 )
 from deltacli.cli.options.run import Run
 from deltacli.cli.options.targets import require_target
@@ -38,8 +40,9 @@ def status(
     metrics: MetricsOption = None,
     serve_metrics: ServeMetricsOption = None,
     allow_remote: AllowRemoteOption = False,
+    limit: FleetLimitOption = None,
 ) -> None:
-    """Show the last steps of each table, alerts and trends.
+    """Show the alerts of each table, the worst first, and trends.
 
     \b
     Reads the journal of the runs only; no table is opened. An alert is a step that
@@ -58,6 +61,7 @@ def status(
       deltacli fleet status --metrics /var/lib/node_exporter/fleet.prom -q
       deltacli fleet status --serve-metrics 9105
     """
+    from deltacli.cli.options.rows import note_the_cut, settle_limit
     from deltacli.cli.render.fleet.status import status_result
     from deltacli.fleet.metrics import fleet_metrics
     from deltacli.fleet.planning.plan import choose_groups
@@ -65,6 +69,7 @@ def status(
     from deltacli.fleet.reporting.page import status_page
     from deltacli.fleet.status import read_status
 
+    most = settle_limit(run, limit)
     found = require_fleet_file(file)
     choose_groups(found, only or ())
     for output, option in ((html, "--html"), (metrics, "--metrics")):
@@ -75,9 +80,12 @@ def status(
             raise UsageError("--serve-metrics does not go with --html and --metrics, which are written once")
         _serve(run, file, state, only or (), serve_metrics, is_remote=allow_remote)
         return
+    run_command = fleet_command("run", file, state, only)
     gc.disable()  # the journal of many tables is many objects and no cycles: two thirds of the time
     try:
-        known = read_status(Path(state or found.settings.state), only or (), found, run.clock())
+        known = read_status(
+            Path(state or found.settings.state), only or (), found, run.clock(), run_command=run_command
+        )
     finally:
         gc.enable()
     if metrics is not None:
@@ -86,7 +94,8 @@ def status(
     if html is not None:
         with open_sink(html) as sink:
             sink.write(status_page(known, str(found.path), run.clock()).encode())
-    run.write(status_result(str(found.path), known, run.clock()))
+    run.write(status_result(str(found.path), known, run.clock(), run_command=run_command, most=most))
+    note_the_cut(run, known.rows if run.terminal.is_drawn else len(known.tables), most)
     if known.exit_code:
         raise typer.Exit(known.exit_code)
 

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, BinaryIO, overload
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, overload
 
-from deltacli.cli.render.columns import Column
+from deltacli.cli.render.columns import Column, Row
 from deltacli.cli.render.json import SCHEMA_VERSION
 from deltacli.cli.render.sections import Section
 from deltacli.cli.render.text_form import write_sections, write_table
-from deltacli.cli.results import Listing
+from deltacli.cli.results import Document, Listing
 from deltacli.cli.terminal.term import Style, Terminal
+from deltacli.fleet.names import short_name
 from deltacli.fleet.policy_file.model import Entry, FleetFile, Group, Problem
 from deltacli.storage.secrets import without_secrets
 from deltacli.typing import Json, JsonObject
 from deltacli.units import plural
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+    from deltacli.cli.render.terminal.console import Canvas
 
 
 def fleet_fields(kind: str, file: str, *, complete: bool = True) -> dict[str, Json]:
@@ -41,17 +48,83 @@ class Items(Sequence[JsonObject]):
         return self._make(self._tables[place])
 
 
-class GroupsResult(Listing[JsonObject]):
-    """The groups, then the problems and a verdict."""
+@dataclass
+class FleetListing(Listing[Row]):
+    """The rows, then the sections. A terminal has rows and columns of its own where there are `on_screen` ones."""
+
+    most: int = 0
+    """The number of rows shown; 0 shows all."""
+    on_screen: Callable[[], tuple[Sequence[Column[Any]], Sequence[Any]]] | None = None  # Any: rows of a screen
+
+    def document(self) -> Document:
+        return Document({**self.fields, self.items_name: list(self.items)})
+
+    def shown(self, terminal: Terminal) -> tuple[Sequence[Column[Any]], Sequence[Any]]:
+        """Return the columns and all rows."""
+        if self.on_screen is None or not terminal.is_drawn:
+            return [column for column in self.columns if column.on_screen or not terminal.is_drawn], self.rows
+        return self.on_screen()
 
     def draw(self, sink: BinaryIO, terminal: Terminal) -> None:
-        if self.rows:
-            write_table(sink, terminal, self.columns, self.rows)
+        columns, rows = self.shown(terminal)
+        if rows:
+            write_table(sink, terminal, columns, rows[: self.most] if self.most else rows)
             sink.write(b"\n")
+        self.draw_more(sink, terminal)
         write_sections(sink, terminal, self.sections(terminal))
 
+    def draw_more(self, sink: BinaryIO, terminal: Terminal) -> None:
+        """Write what is between the rows and the sections."""
 
-def check_result(found: FleetFile) -> GroupsResult:
+
+class Named(NamedTuple):
+    """A row with the name of its table, which is blank where the row above has the same."""
+
+    name: str
+    row: Any  # of any kind
+
+
+def under_names(rows: Iterable[tuple[str, Row]], file: str) -> list[Named]:
+    """Return rows with the short names of their tables."""
+    named: list[Named] = []
+    last = None
+    for name, row in rows:
+        named.append(Named("" if name == last else short_name(name, file), row))
+        last = name
+    return named
+
+
+def name_column() -> Column[Named]:
+    """Return the column of the short names."""
+    return Column("table", lambda one: one.name, priority=2, least=24, keep_both=True)
+
+
+def of_row(column: Column[Row], of: Callable[[Any], Row] = lambda row: row, *, once: bool = False) -> Column[Named]:
+    """Return a column for rows below names. `once`: it is blank in the rows of a table but the first."""
+    style, picture = column.style, column.picture
+
+    def text(one: Named) -> str:
+        return "" if once and not one.name else column.shown(of(one.row))
+
+    def drawn(one: Named, canvas: Canvas, width: int) -> Text:
+        assert picture is not None
+        return canvas.text("") if once and not one.name else picture(of(one.row), canvas, width)
+
+    return Column(
+        column.name,
+        lambda one: column.value(of(one.row)),
+        text,
+        None if style is None else lambda one: style(of(one.row)),
+        right=column.right,
+        priority=column.priority,
+        least=column.least,
+        title=column.title,
+        folds=column.folds,
+        picture=None if picture is None else drawn,
+    )
+
+
+def check_result(found: FleetFile) -> FleetListing[JsonObject]:
     """Return the groups of a policy file with their steps, and what is wrong."""
     items = [_item(group) for group in found.groups]
     columns: list[Column[JsonObject]] = [
@@ -74,7 +147,7 @@ def check_result(found: FleetFile) -> GroupsResult:
     fields = fleet_fields("fleet-check", str(found.path)) | content
     last = {"type": "fleet-check", "file": str(found.path), **content}
     said = _sections(found)
-    return GroupsResult(
+    return FleetListing(
         fields, "fleet-group", items, columns, items, items_name="groups", last=last, said=lambda _: said
     )
 

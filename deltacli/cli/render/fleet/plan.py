@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import BinaryIO, NamedTuple, overload
+from typing import NamedTuple, overload
 
 from deltacli.cli.render.columns import Column
-from deltacli.cli.render.fleet.check import Items, fleet_fields
+from deltacli.cli.render.fleet.check import FleetListing, Items, Named, fleet_fields, name_column, of_row, under_names
 from deltacli.cli.render.sections import Section
-from deltacli.cli.render.text_form import write_sections, write_table
-from deltacli.cli.results import Document, Listing
-from deltacli.cli.terminal.term import Style, Terminal
+from deltacli.cli.terminal.term import Style
 from deltacli.fleet.planning.due import PlannedStep
 from deltacli.fleet.planning.plan import FleetPlan, PlanProblem, TablePlan
 from deltacli.storage.secrets import without_secrets
@@ -53,21 +51,7 @@ class _Rows(Sequence[FleetPlanRow]):
         return self._all[place]
 
 
-class PlanResult(Listing[FleetPlanRow]):
-    """The rows, then the sums."""
-
-    def document(self) -> Document:
-        return Document({**self.fields, self.items_name: list(self.items)})
-
-    def draw(self, sink: BinaryIO, terminal: Terminal) -> None:
-        if self.rows:
-            shown = [column for column in self.columns if column.on_screen or not terminal.is_drawn]
-            write_table(sink, terminal, shown, self.rows)
-            sink.write(b"\n")
-        write_sections(sink, terminal, self.sections(terminal))
-
-
-def plan_result(plan: FleetPlan, exact: ExactPlans) -> PlanResult:
+def plan_result(plan: FleetPlan, exact: ExactPlans) -> FleetListing[FleetPlanRow]:
     """Return the plan as a result. `exact` are the exact plans of destructive steps, by table and step."""
     content = {
         "timestampMs": plan.now_ms,
@@ -76,15 +60,17 @@ def plan_result(plan: FleetPlan, exact: ExactPlans) -> PlanResult:
     }
     file = str(plan.file.path)
     said = _sections(plan)
-    return PlanResult(
+    rows = _Rows(plan, exact)
+    return FleetListing(
         fleet_fields("fleet-plan", file) | content,
         "fleet-table",
         Items(plan.tables, lambda table: _item(table, exact)),
         _columns(),
-        _Rows(plan, exact),
+        rows,
         items_name="tables",
         last={"type": "fleet-plan", "file": file, **content},
         said=lambda _: said,
+        on_screen=lambda: _on_screen(rows, file),
     )
 
 
@@ -111,14 +97,21 @@ def _columns() -> list[Column[FleetPlanRow]]:
     return [
         Column("table", lambda row: row.name, priority=1, least=20, keep_end=True, folds=True),
         Column("group", lambda row: row.group, priority=4),
-        Column("step", lambda row: row.step and row.step.kind, _step, _style, priority=1, least=18),
-        Column("why", lambda row: row.why, style=_style, priority=2, least=24, folds=True),
+        Column("step", lambda row: row.step and row.step.kind, _step, _style, priority=1, least=19),
+        Column("why", lambda row: row.why, style=_style, priority=1, least=33, folds=True),
         Column("plan", _exact, priority=2, least=12, folds=True),
         Column("consent", _consent, on_screen=False),
         Column("calls", lambda row: row.step and row.step.estimate.calls, right=True, priority=6),
         Column("bytes", lambda row: row.step and row.step.estimate.size_bytes, _size, right=True, priority=6),
         Column("seconds", lambda row: row.step and round(row.step.estimate.seconds, 3), _time, right=True, priority=3),
-    ]  # fmt: skip
+    ]
+
+
+def _on_screen(rows: Sequence[FleetPlanRow], file: str) -> tuple[Sequence[Column[Named]], Sequence[Named]]:
+    """Return the rows for a screen: what cannot be read comes first."""
+    worst_first = sorted(rows, key=lambda row: row.problem is None)
+    named = under_names(((row.name, row) for row in worst_first), file)
+    return [name_column(), *(of_row(column) for column in _columns()[1:] if column.on_screen)], named
 
 
 def _consent(row: FleetPlanRow) -> bool | None:
@@ -142,7 +135,7 @@ def _size(row: FleetPlanRow) -> str:
 
 
 def _time(row: FleetPlanRow) -> str:
-    return f"{row.step.estimate.seconds:.1f} s" if row.step else ""
+    return f"{row.step.estimate.seconds:,.0f} s" if row.step and row.step.estimate.seconds >= 1 else ""
 
 
 def _exact(row: FleetPlanRow) -> str | None:
@@ -159,16 +152,22 @@ def _exact(row: FleetPlanRow) -> str | None:
 
 def _sections(plan: FleetPlan) -> list[Section]:
     summary = plan.summary()
-    tables = f"{plural(summary['tables'], 'table')}, {summary['due']:,} with due steps"
-    troubles = [(summary["unreadable"], "unreadable"), (summary["otherFormats"], "of another format")]
-    tables += "".join(f", {count:,} {what}" for count, what in troubles if count)
     missed = f"{plural(summary['problems'], 'path')} not searched, whose tables are missing here"
-    steps = ", ".join(f"{count:,} {kind}" for kind, count in summary["steps"].items())
-    cost = f"{plural(summary['calls'], 'call')}, {format_size(summary['sizeBytes'])}, {summary['seconds']:,.1f} s"
+    cost = (
+        f"{plural(summary['calls'], 'call')}, {format_size(summary['sizeBytes'])}, {summary['seconds']:,.1f} s of work"
+    )
+    tables = plural(summary["tables"], "table")
+    sums = f"nothing is due for {tables}"
+    if steps := sum(summary["steps"].values()):
+        kinds = ", ".join(f"{count:,} {kind}" for kind, count in summary["steps"].items())
+        sums = f"{plural(steps, 'step')} due for {summary['due']:,} of {tables} ({kinds})"
+    others = [(summary["unreadable"], "cannot be read"), (summary["otherFormats"], "of another format")]
+    sums += "".join(f", {count:,} {what}" for count, what in others if count)
+    is_good = not (steps or plan.exit_code)
+    style = Style.PROBLEM if plan.exit_code else Style.GOOD if is_good else Style.PLAIN
     sections = [
-        Section("tables", [tables], Style.PROBLEM if summary["unreadable"] else Style.PLAIN),
         Section("problems", [missed] if summary["problems"] else [], Style.PROBLEM),
-        Section("due", [steps or "nothing"], Style.PLAIN if steps else Style.GOOD),
-        Section("estimated", [f"{cost} of work"] if steps else []),
+        Section("estimated", [cost] if steps else []),
+        Section("plan", [sums], style, is_cut=False),
     ]
     return [section for section in sections if section.lines]

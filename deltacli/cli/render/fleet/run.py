@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import BinaryIO, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from deltacli.cli.render.columns import Column
-from deltacli.cli.render.fleet.check import fleet_fields
+from deltacli.cli.render.fleet.check import FleetListing, Named, fleet_fields, name_column, of_row, under_names
 from deltacli.cli.render.sections import Section
-from deltacli.cli.render.text_form import write_sections, write_table
-from deltacli.cli.results import Listing
-from deltacli.cli.terminal.term import Style, Terminal
+from deltacli.cli.terminal.term import Style
+from deltacli.fleet.alerts import LOSING
 from deltacli.fleet.running.runner import FleetReport, StepReport
 from deltacli.storage.secrets import without_secrets
 from deltacli.typing import Json
@@ -18,6 +17,7 @@ from deltacli.units import plural
 
 _GOOD = frozenset({"done", "nothing"})
 _UNREADABLE = "unreadable"
+_WORST_FIRST = (_UNREADABLE, "findings", "failed", "partly", "refused", "leased", "done", "nothing")
 
 
 class RunRow(NamedTuple):
@@ -31,19 +31,8 @@ class RunRow(NamedTuple):
     message: str
 
 
-class RunResult(Listing[RunRow]):
-    """The rows, then the counts."""
-
-    def draw(self, sink: BinaryIO, terminal: Terminal) -> None:
-        if self.rows:
-            shown = [column for column in self.columns if column.on_screen or not terminal.is_drawn]
-            write_table(sink, terminal, shown, self.rows)
-            sink.write(b"\n")
-        write_sections(sink, terminal, self.sections(terminal))
-
-
-def run_result(report: FleetReport) -> RunResult:
-    """Return the report of a run as a result."""
+def run_result(report: FleetReport, look: str = "deltacli fleet status") -> FleetListing[RunRow]:
+    """Return the report of a run as a result. `look` is the command that shows the alerts."""
     file = str(report.plan.file.path)
     content: dict[str, Json] = {
         "run": report.run,
@@ -58,16 +47,17 @@ def run_result(report: FleetReport) -> RunResult:
         ],
         "summary": report.summary(),
     }
-    said = _sections(report)
-    return RunResult(
+    said, rows = _sections(report, look), list(_rows(report))
+    return FleetListing(
         fleet_fields("fleet-run", file) | content,
         "fleet-run-table",
         [table.as_json() for table in report.tables],
         _columns(),
-        list(_rows(report)),
+        rows,
         items_name="tables",
         last={"type": "fleet-run", "file": file, **content},
         said=lambda _: said,
+        on_screen=lambda: _on_screen(rows, file),
     )
 
 
@@ -90,9 +80,20 @@ def _columns() -> list[Column[RunRow]]:
         Column("step", lambda row: row.step.step.kind if row.step else None, priority=1, least=10),
         Column("state", lambda row: row.state, style=_style, priority=1, least=10),
         Column("exit", lambda row: row.exit_code, right=True, priority=4),
-        Column("message", lambda row: row.message, priority=2, least=24, folds=True),
-        Column("seconds", _seconds, right=True, priority=6),
+        Column("message", lambda row: row.message, priority=2, least=30, folds=True),
+        Column("seconds", _seconds, _time, right=True, priority=6),
     ]
+
+
+def _on_screen(rows: Sequence[RunRow], file: str) -> tuple[Sequence[Column[Named]], Sequence[Named]]:
+    """Return the rows for a screen, the worst first."""
+    named = under_names(((row.name, row) for row in sorted(rows, key=_weight)), file)
+    return [name_column(), *map(of_row, _columns()[1:])], named
+
+
+def _weight(row: RunRow) -> int:
+    is_lost = row.step is not None and row.step.outcome.code in LOSING and row.step.step.kind == "validate"
+    return -1 if is_lost else _WORST_FIRST.index(row.state)
 
 
 def _style(row: RunRow) -> Style:
@@ -103,22 +104,24 @@ def _seconds(row: RunRow) -> float | None:
     return row.step.duration_ms / 1_000 if row.step else None
 
 
-def _sections(report: FleetReport) -> list[Section]:
+def _time(row: RunRow) -> str:
+    return f"{row.step.duration_ms / 1_000:,.1f} s" if row.step else ""
+
+
+def _sections(report: FleetReport, look: str) -> list[Section]:
     summary = report.summary()
     states = [
         f"{count:,} {state}"
         for state, count in summary.items()
         if state not in ("tables", "unreadable", "alerts") and count
     ]
-    tables = plural(summary["tables"], "table")
+    sums = f"{plural(summary['tables'], 'table')}: {', '.join(states) or 'nothing was due'}"
     if summary["unreadable"]:
-        tables += f", {summary['unreadable']:,} unreadable"
+        sums += f"; {summary['unreadable']:,} cannot be read"
+    alerts = f"{plural(len(report.alerts), 'table')} beyond a threshold: {look}"
     sections = [
         Section("run", [f"{report.run}{' (resumed)' if report.is_resumed else ''}"]),
-        Section("tables", [tables]),
-        Section("steps", [", ".join(states) or "nothing was due"], Style.PROBLEM if report.exit_code else Style.GOOD),
+        Section("alerts", [alerts] if report.alerts else [], Style.PROBLEM, is_cut=False),
+        Section("done", [sums], Style.PROBLEM if report.exit_code else Style.GOOD, is_cut=False),
     ]
-    if report.alerts:
-        alerts = f"{plural(len(report.alerts), 'table')} beyond a threshold: deltacli fleet status"
-        sections.append(Section("alerts", [alerts], Style.PROBLEM, is_cut=False))
-    return sections
+    return [section for section in sections if section.lines]

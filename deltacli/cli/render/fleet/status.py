@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from operator import itemgetter
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from deltacli.cli.render.columns import Column
-from deltacli.cli.render.fleet.check import Items, fleet_fields
+from deltacli.cli.render.fleet.check import FleetListing, Items, Named, fleet_fields, name_column, of_row, under_names
 from deltacli.cli.render.sections import Section
-from deltacli.cli.render.text_form import write_sections, write_table
-from deltacli.cli.results import Document, Listing
+from deltacli.cli.render.text_form import write_table
 from deltacli.cli.terminal.term import Style, Terminal
-from deltacli.fleet.causes import Cause, find_causes
+from deltacli.fleet.alerts import Alert, Cause, Weight, find_causes
+from deltacli.fleet.names import short_name
 from deltacli.fleet.planning.due import ORDER
 from deltacli.fleet.status import FleetStatus, TableStatus
-from deltacli.hints import is_command
+from deltacli.hints import is_command, quoted_table
 from deltacli.typing import Json
 from deltacli.units import format_age, format_size, plural
 
@@ -49,7 +51,7 @@ class Total(NamedTuple):
 
 
 @dataclass
-class StatusResult(Listing[TableStatus]):
+class StatusResult(FleetListing[TableStatus]):
     """The tables, then the totals of the last runs, then the newest run."""
 
     totals: Sequence[Total] = ()
@@ -63,23 +65,17 @@ class StatusResult(Listing[TableStatus]):
         assert self.status is not None
         return status_report(self.status)
 
-    def document(self) -> Document:
-        return Document({**self.fields, self.items_name: list(self.items)})
-
-    def draw(self, sink: BinaryIO, terminal: Terminal) -> None:
-        if self.rows:
-            shown = [column for column in self.columns if column.on_screen or not terminal.is_drawn]
-            write_table(sink, terminal, shown, self.rows)
-            sink.write(b"\n")
+    def draw_more(self, sink: BinaryIO, terminal: Terminal) -> None:
         moving = [total for total in self.totals if len(total.values) > 1]
         if moving and terminal.is_drawn:
             write_table(sink, terminal, _TOTAL_COLUMNS, moving)
             sink.write(b"\n")
-        write_sections(sink, terminal, self.sections(terminal))
 
 
-def status_result(file: str, status: FleetStatus, now_ms: int) -> StatusResult:
-    """Return the status as a result."""
+def status_result(
+    file: str, status: FleetStatus, now_ms: int, *, run_command: str = "deltacli fleet run", most: int = 0
+) -> StatusResult:
+    """Return the status as a result. `run_command` is the command of the next run; `most` as in `FleetListing`."""
     causes = find_causes(status.tables)
     content: dict[str, Json] = {
         "exit": status.exit_code,
@@ -88,7 +84,16 @@ def status_result(file: str, status: FleetStatus, now_ms: int) -> StatusResult:
         "causes": [cause.as_json() for cause in causes],
         "trends": {name: [list(point) for point in points] for name, points in status.trends.items()},
     }
-    said = _sections(status, causes, now_ms)
+
+    totals = _totals(status)
+    moving = any(len(total.values) > 1 for total in totals)
+
+    def said(terminal: Terminal) -> list[Section]:
+        shows_causes = not terminal.is_drawn or 0 < most < status.rows
+        shown = [_sentence(cause, file) for cause in causes] if shows_causes else []
+        written = [] if terminal.is_drawn and moving else totals
+        return _sections(status, written, shown, _advice(causes, file), now_ms, run_command)
+
     return StatusResult(
         fleet_fields("fleet-status", file) | content,
         "fleet-status-table",
@@ -97,8 +102,10 @@ def status_result(file: str, status: FleetStatus, now_ms: int) -> StatusResult:
         status.tables,
         items_name="tables",
         last={"type": "fleet-status", "file": file, **content},
-        said=lambda _: said,
-        totals=_totals(status),
+        said=said,
+        most=most,
+        on_screen=lambda: _on_screen(status.tables, file, now_ms),
+        totals=totals,
         status=status,
     )
 
@@ -122,9 +129,22 @@ def _columns(now_ms: int) -> list[Column[TableStatus]]:
     ]
 
 
+def _on_screen(
+    tables: Sequence[TableStatus], file: str, now_ms: int
+) -> tuple[Sequence[Column[Named]], Sequence[Named]]:
+    """Return a row for each alert, and one for each table without any."""
+    none: list[Alert | None] = [None]
+    rows = [(table.shown_name, (table, alert)) for table in tables for alert in table.found or none]
+    alerts: Column[tuple[TableStatus, Alert | None]] = Column(
+        "alert", lambda row: row[1] and row[1].brief, style=_alert_style, priority=1, least=52, folds=True
+    )
+    others = [of_row(column, itemgetter(0), once=True) for column in _columns(now_ms)[1:-1]]
+    return [name_column(), of_row(alerts), *others], under_names(rows, file)
+
+
 def _step_column(kind: str, now_ms: int) -> Column[TableStatus]:
     told, style = partial(_told, kind, now_ms), partial(_style, kind)
-    return Column(kind, partial(_state, kind), told, style, priority=3, least=12)
+    return Column(kind, partial(_state, kind), told, style, priority=3, least=14)
 
 
 def _state(kind: str, table: TableStatus) -> str | None:
@@ -145,10 +165,11 @@ def _style(kind: str, table: TableStatus) -> Style:
 
 
 def _alerts(table: TableStatus) -> str:
-    """Return the alerts without their messages, which are below the table, by cause; thresholds with their values."""
-    beyond = ", ".join(one.brief for one in table.exceeded)
-    faults = [" ".join(filter(None, alert.cause)) for alert in table.found if alert.cause[0] != "beyond"]
-    return "; ".join([*faults, *([f"beyond {beyond}"] if beyond else [])])
+    return "; ".join(alert.brief for alert in table.found)
+
+
+def _alert_style(row: tuple[TableStatus, Alert | None]) -> Style:
+    return Style.PROBLEM if row[1] is not None and row[1].weight <= Weight.FAILED else Style.PLAIN
 
 
 def _log_bytes(table: TableStatus) -> int | None:
@@ -171,25 +192,29 @@ def _trend(table: TableStatus, canvas: Canvas, width: int) -> Text:
     return sparkline(canvas, [point.value for point in points][-width:])
 
 
-def _sections(status: FleetStatus, causes: Sequence[Cause], now_ms: int) -> list[Section]:
-    summary, newest = status.summary(), status.newest
-    tables = f"{plural(summary['tables'], 'table')}, {summary['alerts']:,} with alerts"
-    if summary["unreadable"]:
-        tables += f", {summary['unreadable']:,} unreadable"
-    run = "none yet: deltacli fleet run"
+def _sections(
+    status: FleetStatus,
+    totals: Sequence[Total],
+    causes: list[str],
+    advice: Sequence[str],
+    now_ms: int,
+    run_command: str,
+) -> list[Section]:
+    newest = status.newest
+    run = f"none yet: {run_command}"
     if newest is not None:
         run = f"{newest.run}, started {format_age(newest.started_ms, now_ms)}: {newest.state}"
         if newest.left:
-            run += f", {plural(newest.left, 'step')} not started; continue with fleet run --resume"
-    totals = ", ".join(f"{total.newest} {total.name}" for total in _totals(status))
+            run += f", {plural(newest.left, 'step')} not started; to continue: {run_command} --resume"
+    numbers = ", ".join(f"{total.newest} {total.name}" for total in totals)
     sections = [
-        Section("tables", [tables], Style.PROBLEM if summary["alerts"] else Style.GOOD),
-        Section("totals", [totals] if totals else [], is_cut=False),
-        Section("alerts", _first([cause.sentence for cause in causes]), Style.PROBLEM, is_cut=False),
-        Section("unknown", _unknown(status), is_cut=False),
-        Section("to do", _first([one for one in _advice(causes) if not is_command(one)]), is_cut=False),
-        Section("next", _first([one for one in _advice(causes) if is_command(one)]), is_cut=False),
+        Section("totals", [numbers] if numbers else [], is_cut=False),
+        Section("alerts", _first(causes), Style.PROBLEM, is_cut=False),
+        Section("no data", _unknown(status), is_cut=False),
+        Section("to do", _first([one for one in advice if not is_command(one)]), is_cut=False),
+        Section("next", _first([one for one in advice if is_command(one)]), is_cut=False),
         Section("newest run", [run], Style.PROBLEM if status.exit_code > 1 else Style.PLAIN, is_cut=False),
+        Section("status", [status.headline], Style.PROBLEM if status.alerted else Style.GOOD, is_cut=False),
     ]
     return [section for section in sections if section.lines]
 
@@ -198,9 +223,20 @@ def _unknown(status: FleetStatus) -> list[str]:
     return [f"{reason}: {plural(len(tables), 'table')}" for reason, tables in sorted(status.unknown.items())]
 
 
-def _advice(causes: Sequence[Cause]) -> list[str]:
-    """Return what to do about each cause, for the first of its tables."""
-    return list(dict.fromkeys(cause.advice for cause in causes if cause.advice is not None))
+def _sentence(cause: Cause, file: str) -> str:
+    return cause.sentence.replace(f"({cause.tables[0]})", f"({short_name(cause.tables[0], file)})")
+
+
+def _advice(causes: Sequence[Cause], file: str) -> list[str]:
+    """Return what to do about each cause, for the first of its tables, by its short name where that leads to it."""
+    if os.path.dirname(os.path.abspath(file)) != os.getcwd():
+        return list(dict.fromkeys(cause.advice for cause in causes if cause.advice is not None))
+    named = [(cause.advice, quoted_table(cause.tables[0]), short_name(cause.tables[0], file)) for cause in causes]
+    return list(
+        dict.fromkeys(
+            advice.replace(whole, quoted_table(short)) for advice, whole, short in named if advice is not None
+        )
+    )
 
 
 def _first(lines: list[str]) -> list[str]:

@@ -79,13 +79,15 @@ class Canvas:
                     whole.append_text(self.text(value, style))
         return whole
 
-    def cut(self, text: str, width: int, *, keep_end: bool = False) -> str:
+    def cut(self, text: str, width: int, *, keep_end: bool = False, keep_both: bool = False) -> str:
         """Cut a text that can be shown to a number of cells; in ASCII the ellipsis takes three."""
         if cells(text) <= width:
             return text
         if not self.is_ascii:
-            return shorten(text, width, keep_end=keep_end) if width > 0 else ""
+            return shorten(text, width, keep_end=keep_end, keep_both=keep_both) if width > 0 else ""
         kept = max(width - 3, 0)
+        if keep_both:
+            return text[: kept // 3] + "..."[:width] + text[len(text) - (kept - kept // 3) :]
         return "..."[:width] + text[len(text) - kept :] if keep_end else text[:kept] + "..."[:width]
 
     def hanging(self, text: Text, indent: int) -> Text:

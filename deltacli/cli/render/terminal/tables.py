@@ -116,7 +116,7 @@ def _cell(canvas: Canvas, column: Column[Row], row: Row, value: str, width: int)
         return column.picture(row, canvas, width)
     folds = column.folds or canvas.never_cuts
     style = column.style(row) if column.style else Style.PLAIN
-    shown = value if folds else canvas.cut(value, width, keep_end=column.keep_end)
+    shown = value if folds else canvas.cut(value, width, keep_end=column.keep_end, keep_both=column.keep_both)
     return Text(measured(shown), str(style), overflow="fold" if folds else "ellipsis", no_wrap=not folds)
 
 

@@ -1,0 +1,88 @@
+"""`fleet init`: a policy file for the tables of a directory, which `fleet check` accepts and nothing overwrites."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from deltacli.cli.app import run
+from deltacli.fleet.policy_file.reading import read_fleet_file
+from tests.cli.test_documents import validate
+from tests.support.builder import TableBuilder
+
+
+@pytest.fixture
+def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Make a directory with two tables, one with an odd name, below the current one."""
+    monkeypatch.chdir(tmp_path)
+    TableBuilder().commits(2).write(tmp_path / "my lake" / "a")
+    TableBuilder().commits(2).write(tmp_path / "my lake" / 'deep "\\' / "b\n[x]")
+    return tmp_path / "my lake"
+
+
+def test_the_file_is_accepted_and_selects_the_tables_that_were_found(
+    lake: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    made = run(["fleet", "init", "my lake", "--json"])
+    captured = capfd.readouterr()
+    document = json.loads(captured.out)
+    codes = [run(["fleet", "check"]), run(["fleet", "plan", "--json"])]
+    planned = json.loads(capfd.readouterr().out.splitlines()[-1])
+    file = read_fleet_file(Path("fleet.toml"))
+
+    validate(document, "deltacli.fleet-init")
+    assert (0, [0, 0], ()) == (made, codes, file.problems)
+    assert {table["table"] for table in document["tables"]} == {table["table"] for table in planned["tables"]}
+    assert 2 == len(planned["tables"])
+    assert 'prefixes = ["my lake"]' in Path("fleet.toml").read_text()
+    assert "next: deltacli fleet plan" in captured.err
+    assert [("checkpoint", "validate")] == [tuple(policy.steps) for policy in file.policies]
+
+
+def test_the_steps_in_comments_are_valid_and_delete_only_with_yes(lake: Path) -> None:
+    run(["fleet", "init", str(lake), "-q"])
+    text = Path("fleet.toml").read_text()
+    Path("fleet.toml").write_text(text.replace("# vacuum", "vacuum").replace("# log-expire", "log-expire"))
+
+    file = read_fleet_file(Path("fleet.toml"))
+
+    assert ((), {"checkpoint", "validate", "vacuum", "log-expire"}) == (file.problems, {*file.policies[0].steps})
+
+
+@pytest.mark.parametrize("force", [False, True])
+def test_an_existing_file_is_replaced_only_with_force(
+    lake: Path, capfd: pytest.CaptureFixture[str], force: bool
+) -> None:
+    Path("own.toml").write_text("mine")
+
+    code = run(["fleet", "init", "my lake", "own.toml", *(["--force"] if force else [])])
+
+    assert (0 if force else 4, not force) == (code, Path("own.toml").read_text() == "mine")
+    said = capfd.readouterr().err
+    assert ("deltacli fleet plan own.toml" if force else "deltacli fleet init 'my lake' own.toml --force") in said
+
+
+def test_nothing_is_written_where_no_table_is_found(lake: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    os.mkdir("empty")
+
+    codes = [run(["fleet", "init", name]) for name in ("empty", "absent")]
+    said = capfd.readouterr().err
+
+    assert ([3, 3], False) == (codes, os.path.exists("fleet.toml"))
+    assert "empty: no Delta table found at or below it" in said
+    assert "absent: no such directory" in said
+
+
+def test_a_directory_that_cannot_be_searched_is_reported(lake: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    if os.geteuid() == 0:
+        pytest.skip("root may search every directory")
+    (lake / "closed").mkdir(0)
+
+    code = run(["fleet", "init", "my lake", "--json"])
+    document = json.loads(capfd.readouterr().out)
+
+    assert (5, False, 2) == (code, document["complete"], len(document["tables"]))
+    assert f"{lake}/closed" == document["problems"][0]["path"]
