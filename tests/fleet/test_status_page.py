@@ -76,6 +76,23 @@ def test_only_commands_are_set_as_commands_and_causes_have_counts(tmp_path: Path
     assert 'make(isCommand ? "code" : "span"' in page
 
 
+def test_the_page_begins_with_numbers_and_has_short_names_the_worst_first(tmp_path: Path) -> None:
+    status = status_of(tmp_path, 4)
+    found = {"rule": "data.file-missing", "severity": "error"}
+    lost = StepStatus("validate", "findings", 1, 1, "run-9", "12 data files are missing", findings=[found])
+    status.tables[-1].steps["validate"] = lost
+    status.tables[-1].shown_name = f"{tmp_path}/silver/orders"
+
+    page = status_page(status, str(tmp_path / "fleet.toml"), 1_800_100_000_000)
+
+    data = json.loads(re.findall(r"<script[^>]*>(.*?)</script>", page, re.DOTALL)[0])
+    assert re.search(r'<h1 class="bad">\d of 4 tables have alerts, 1 loses rows</h1>', page)
+    assert ("silver/orders", 0) == (data["tables"][-1]["m"], data["tables"][-1]["w"])
+    assert "validate: 12 data files are missing" == data["tables"][-1]["b"][0]
+    assert [1_800_000_000_000, 1_800_086_400_000] == [point[0] for point in data["tables"][1]["p"]]
+    assert "thresholds without data" in page
+
+
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> object:
     with chromium(tmp_path_factory.mktemp("profile")) as page:
@@ -103,11 +120,21 @@ def test_the_page_works_in_a_browser(browser: Page, tmp_path: Path, width: int, 
     browser.evaluate("[...document.querySelectorAll('th button')].find((b) => b.textContent === 'log').click()")
     column = browser.evaluate("[...document.querySelectorAll('th')].findIndex((h) => h.ariaSort === 'descending')")
     sizes = browser.evaluate(f"[...document.querySelectorAll('#rows tr')].map((r) => r.children[{column}].textContent)")
+    browser.evaluate("document.querySelector('#rows button').click()")
+    opened = browser.evaluate("document.querySelector('#rows tr.below').textContent")
+    cut = browser.evaluate(
+        "[...document.querySelectorAll('#rows td, .card, li, h1')].filter((one) => one.offsetParent"
+        " && one.scrollWidth > one.clientWidth + 1).length + (document.querySelector('.scroll').scrollWidth"
+        " > document.querySelector('.scroll').clientWidth)"
+    )
+    dates = browser.evaluate("[...document.querySelectorAll('#plots .axis span')].map((one) => one.textContent)")
     browser.evaluate("document.getElementById('only').click()")
     shown = browser.evaluate("document.getElementById('shown').textContent")
     browser.call("Page.printToPDF")
 
     assert HOSTILE in names
+    assert "group g" in opened
+    assert (0, ["2027-01-15", "2027-01-16"]) == (cut, dates[:2])
     assert (scheme == "light") == (background == "rgb(255, 255, 255)")
     assert not is_wide
     bytes_ = [float(text.split()[0]) * (1024 if "KiB" in text else 1) for text in sizes]

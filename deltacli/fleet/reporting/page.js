@@ -22,60 +22,116 @@
     return made;
   };
 
-  const plot = (values, width, height, label) => {
+  const day = (ms) => new Date(ms).toISOString().slice(0, 10);
+  const change = (points) => {
+    const [first, last] = [points[0][1], points[points.length - 1][1]];
+    if (first === last) return "unchanged";
+    const percent = first ? Math.round((last - first) / first * 100) : 0;
+    const sign = last > first ? "+" : "\u2212";
+    return percent ? `${sign}${count(Math.abs(percent))} %` : `${sign}<1 %`;
+  };
+  const plot = (points, width, height, shown) => {
     const svg = document.createElementNS(SVG, "svg");
+    const values = points.map((point) => point[1]);
+    const [begin, end] = [points[0][0], points[points.length - 1][0]];
     svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
     svg.setAttribute("preserveAspectRatio", "none");
     svg.setAttribute("role", "img");
-    svg.setAttribute("aria-label", label);
-    const largest = Math.max(...values, 1);
-    const step = values.length > 1 ? (width - 4) / (values.length - 1) : 0;
-    const points = values.map((value, place) => `${2 + place * step},${height - 2 - (value / largest) * (height - 4)}`);
+    svg.setAttribute("aria-label", `from ${shown(values[0])} on ${day(begin)} to ${shown(values[values.length - 1])} on ${day(end)}`);
+    const high = Math.max(...values, 1);
+    const low = Math.min(...values, 0.9 * high);
+    const place = ([at, value], number) => {
+      const part = end > begin ? (at - begin) / (end - begin) : number / (points.length - 1);
+      return `${2 + part * (width - 4)},${height - 2 - ((value - low) / (high - low)) * (height - 4)}`;
+    };
     const line = document.createElementNS(SVG, "polyline");
-    line.setAttribute("points", points.join(" "));
+    line.setAttribute("points", points.map(place).join(" "));
     line.setAttribute("vector-effect", "non-scaling-stroke");
     svg.append(line);
     return svg;
+  };
+  const axis = (points, shown) => {
+    const values = points.map((point) => point[1]);
+    const line = make("div", "axis dim");
+    line.append(make("span", "", day(points[0][0])), make("span", "", day(points[points.length - 1][0])));
+    line.title = `lowest ${shown(Math.min(...values))}, highest ${shown(Math.max(...values))}`;
+    return line;
   };
 
   const NUMBERS = [
     ["liveFiles", "files", count], ["liveBytes", "data", size], ["rows", "rows", count],
     ["logBytes", "log", size], ["tombstones", "tombstones", count], ["findings", "findings", count],
   ];
+  const IN_ROW = ["liveFiles", "liveBytes", "logBytes"];
   const STEPS = ["validate", "checkpoint", "log-expire", "vacuum"];
   const COLUMNS = [
-    { title: "table", key: (one) => one.t, cell: (one) => make("td", "name", one.t) },
+    { title: "table", key: (one) => one.m, cell: name },
+    { title: "alert", key: (one) => one.w, cell: alert },
     { title: "group", key: (one) => one.g, wide: true, cell: (one) => make("td", "wide", one.g) },
-    { title: "alerts", key: (one) => -one.a.length, cell: alerts },
-    ...STEPS.map((kind) => ({
-      title: kind, wide: true, key: (one) => (one.s[kind] ? one.s[kind][1] : -1), cell: (one) => step(one.s[kind]),
+    ...NUMBERS.filter(([number]) => IN_ROW.includes(number)).map(([number, title, shown]) => ({
+      title, number: true, wide: number !== "logBytes", key: (one) => one.v[number] ?? -1,
+      cell: (one) => make("td", number === "logBytes" ? "number" : "number wide", number in one.v ? shown(one.v[number]) : ""),
     })),
-    ...NUMBERS.map(([name, title, shown]) => ({
-      title, number: true, wide: name !== "logBytes", key: (one) => one.v[name] ?? -1,
-      cell: (one) => make("td", name === "logBytes" ? "number" : "number wide", name in one.v ? shown(one.v[name]) : ""),
-    })),
-    { title: "log, run by run", wide: true, key: (one) => (one.p.length ? one.p[one.p.length - 1] - one.p[0] : 0), cell: trend },
+    { title: "change of the log", wide: true, key: (one) => (one.p.length ? one.p[one.p.length - 1][1] - one.p[0][1] : 0), cell: trend },
   ];
+  const WORST = 3;
 
-  function alerts(one) {
-    const cell = make("td", "alerts");
-    if (!one.a.length) return cell;
-    const list = make("ul", "bad");
-    list.append(...one.a.map((text) => make("li", "", text)));
-    cell.append(list, ...one.n.map(([text, isCommand]) => { const line = make("p"); line.append(make(isCommand ? "code" : "span", "", text)); return line; }));
+  function name(one) {
+    const cell = make("td", "name");
+    const button = make("button", "", one.m);
+    button.type = "button";
+    button.title = one.t;
+    button.setAttribute("aria-expanded", "false");
+    button.addEventListener("click", () => open(one, button));
+    cell.append(button);
     return cell;
   }
-  function step(found) {
-    const cell = make("td", "step wide");
-    if (!found) return cell;
-    cell.append(make("span", found[3] ? "bad" : "", found[0]), make("div", "dim", time(found[1])));
-    cell.title = found[2];
+  function alert(one) {
+    const cell = make("td", "alert");
+    if (!one.b.length) return cell;
+    cell.append(make("span", one.w <= WORST ? "bad" : "", one.b[0]));
+    if (one.b.length > 1) cell.append(make("span", "dim", ` +${one.b.length - 1}`));
     return cell;
   }
   function trend(one) {
     const cell = make("td", "trend wide");
-    if (one.p.length > 1) cell.append(plot(one.p, 100, 24, `from ${size(one.p[0])} to ${size(one.p[one.p.length - 1])}`));
+    if (one.p.length > 1) cell.append(plot(one.p, 100, 24, size), make("span", "dim", change(one.p)));
     return cell;
+  }
+  function open(one, button) {
+    const row = button.closest("tr");
+    const isOpen = button.getAttribute("aria-expanded") === "true";
+    button.setAttribute("aria-expanded", String(!isOpen));
+    if (isOpen) { row.nextSibling.remove(); return; }
+    const cell = make("td", "details");
+    cell.colSpan = COLUMNS.length;
+    cell.append(make("p", "path", one.t));
+    if (one.a.length) {
+      const list = make("ul", one.w <= WORST ? "bad" : "");
+      list.append(...one.a.map((text) => make("li", "", text)));
+      cell.append(list);
+    }
+    for (const [text, isCommand] of one.n) {
+      const line = make("p");
+      line.append(make(isCommand ? "code" : "span", "", text));
+      cell.append(line);
+    }
+    for (const kind of STEPS.filter((step) => step in one.s)) {
+      const [state, at, message, isAlert] = one.s[kind];
+      const line = make("p");
+      line.append(make("b", "", kind), " ", make("span", isAlert ? "bad" : "", state), make("span", "dim", ` ${time(at)} ${message}`));
+      cell.append(line);
+    }
+    const numbers = NUMBERS.filter(([number]) => number in one.v).map(([number, title, shown]) => `${shown(one.v[number])} ${title}`);
+    cell.append(make("p", "dim", [`group ${one.g}`, ...numbers].join(", ")));
+    if (one.p.length > 1) {
+      const figure = make("div", "figure");
+      figure.append(make("span", "dim", `log, ${change(one.p)}`), plot(one.p, 200, 40, size), axis(one.p, size));
+      cell.append(figure);
+    }
+    const below = make("tr", "below");
+    below.append(cell);
+    row.after(below);
   }
 
   const body = document.getElementById("rows");
@@ -103,7 +159,7 @@
   function redraw() {
     const text = find.value.trim().toLowerCase();
     chosen = order.filter((one) => (!only.checked || one.a.length) && (!group.value || one.g === group.value)
-      && (!text || one.t.toLowerCase().includes(text) || one.a.some((alert) => alert.toLowerCase().includes(text))));
+      && (!text || one.t.toLowerCase().includes(text) || one.a.concat(one.b).some((alert) => alert.toLowerCase().includes(text))));
     body.replaceChildren();
     shown = 0;
     grow(CHUNK);
@@ -138,11 +194,13 @@
   }
   const plots = document.getElementById("plots");
   for (const [name, title, written] of NUMBERS) {
-    const values = data.trends[name];
-    if (!values) continue;
+    const points = data.trends[name];
+    if (!points) continue;
     const card = make("div", "card");
-    card.append(make("span", "dim", title), make("b", "", written(values[values.length - 1])));
-    if (values.length > 1) card.append(plot(values, 200, 40, `${title} of the last ${values.length} runs`));
+    const value = make("b", "", written(points[points.length - 1][1]));
+    if (points.length > 1) value.append(make("span", "dim", ` ${change(points)}`));
+    card.append(make("span", "dim", title), value);
+    if (points.length > 1) card.append(plot(points, 200, 40, written), axis(points, written));
     plots.append(card);
   }
   find.addEventListener("input", redraw);

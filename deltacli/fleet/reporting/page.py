@@ -13,7 +13,8 @@ from html import escape
 from importlib.resources import files
 
 from deltacli.documents import dumps
-from deltacli.fleet.alerts import find_causes
+from deltacli.fleet.alerts import Weight, find_causes
+from deltacli.fleet.names import short_name
 from deltacli.fleet.status import FleetStatus, TableStatus
 from deltacli.hints import is_command
 from deltacli.storage.secrets import without_secrets
@@ -22,11 +23,6 @@ from deltacli.units import format_timestamp
 
 _NUMBERS = ("liveFiles", "liveBytes", "rows", "logBytes", "tombstones", "findings")
 _MOST_CAUSES = 20
-_STATES = {
-    0: ("good", "nothing is wrong"),
-    1: ("bad", "there are alerts"),
-    5: ("bad", "the newest run did not do everything"),
-}
 
 
 def status_page(status: FleetStatus, file: str, now_ms: int) -> str:
@@ -43,13 +39,13 @@ def status_page(status: FleetStatus, file: str, now_ms: int) -> str:
 <meta http-equiv="Content-Security-Policy" content="{policy}">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="referrer" content="no-referrer">
-<title>{_text(f"{len(status.tables):,} tables: {_STATES[status.exit_code][1]}")}</title>
+<title>{_text(status.headline)}</title>
 <style>{style}</style>
 </head>
 <body>
 <header>
-<h1>Tables of {_text(file)}</h1>
-<p class="{_STATES[status.exit_code][0]}">{_text(_STATES[status.exit_code][1])}</p>
+<h1 class="{"bad" if status.alerted else "good"}">{_text(status.headline)}</h1>
+<p>Tables of {_text(file)}</p>
 <p class="dim">{_text(_run(status))}. Written {_text(format_timestamp(now_ms))}.</p>
 </header>
 <div class="cards">{"".join(_cards(status))}</div>
@@ -65,7 +61,7 @@ def status_page(status: FleetStatus, file: str, now_ms: int) -> str:
 <div class="scroll"><table><thead><tr id="headings"></tr></thead><tbody id="rows"></tbody></table></div>
 <p class="dim" id="more">More rows follow when you scroll.</p>
 <noscript><p class="bad">The tables are drawn by the script of this page, which is turned off.</p></noscript>
-<script type="application/json" id="data">{_data(status)}</script>
+<script type="application/json" id="data">{_data(status, file)}</script>
 <script>{script}</script>
 </body>
 </html>
@@ -98,10 +94,11 @@ def _cards(status: FleetStatus) -> Iterable[str]:
         ("tables", "tables"),
         ("alerts", "tables with alerts"),
         ("unreadable", "unreadable tables"),
-        ("unknown", "thresholds not known yet"),
+        ("losingRows", "tables that lose rows"),
+        ("unknown", "thresholds without data"),
         ("runs", "runs in the journal"),
     ):
-        kind = "bad" if name in ("alerts", "unreadable") and summary[name] else ""
+        kind = "bad" if name in ("alerts", "unreadable", "losingRows") and summary[name] else ""
         yield f'<div class="card"><span class="dim">{title}</span><b class="{kind}">{summary[name]:,}</b></div>'
 
 
@@ -110,29 +107,36 @@ def _alerts(status: FleetStatus) -> str:
     causes = find_causes(status.tables)
     if not causes:
         return ""
-    shown = [f"<li>{_text(cause.sentence)}</li>" for cause in causes[:_MOST_CAUSES]]
+    marks = [' class="bad"' if cause.weight <= Weight.FAILED else "" for cause in causes]
+    shown = [
+        f"<li{mark}>{_text(cause.sentence)}</li>" for cause, mark in zip(causes[:_MOST_CAUSES], marks, strict=False)
+    ]
     more = [f"<li>{len(causes) - _MOST_CAUSES:,} more</li>"] if len(causes) > _MOST_CAUSES else []
-    return f'<h2>Alerts</h2>\n<ul class="bad">{"".join(shown + more)}</ul>\n'
+    return f"<h2>Alerts</h2>\n<ul>{''.join(shown + more)}</ul>\n"
 
 
-def _data(status: FleetStatus) -> str:
+def _data(status: FleetStatus, file: str) -> str:
     """Return the data of the script, without any character that could end its block."""
-    trends = {name: [point.value for point in points] for name, points in status.trends.items()}
-    text = dumps({"trends": trends, "tables": [_table(table) for table in status.tables]}).decode()
+    trends = {name: [list(point) for point in points] for name, points in status.trends.items()}
+    text = dumps({"trends": trends, "tables": [_table(table, file) for table in status.tables]}).decode()
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
 
-def _table(table: TableStatus) -> dict[str, Json]:
+def _table(table: TableStatus, file: str) -> dict[str, Json]:
+    found = table.found
     steps = {
         kind: [step.state, step.timestamp_ms, without_secrets(step.message), step.is_alert]
         for kind, step in table.steps.items()
     }
     return {
         "t": table.shown_name,
+        "m": short_name(table.shown_name, file),
         "g": table.group,
-        "a": table.alerts,
+        "w": table.weight.value,
+        "a": [alert.message for alert in found],
+        "b": [alert.brief for alert in found],
         "n": [[advice, is_command(advice)] for advice in table.advice],
         "s": steps,
         "v": {name: table.numbers[name] for name in _NUMBERS if name in table.numbers},
-        "p": [point.value for point in table.trends.get("logBytes", ())],
+        "p": table.trends.series.get("logBytes", []),
     }
