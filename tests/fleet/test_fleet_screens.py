@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,7 +13,6 @@ from deltacli.cli.app import run
 from deltacli.cli.render.fleet.status import status_result
 from deltacli.cli.terminal.term import Terminal, shorten
 from deltacli.fleet.policy_file.reading import read_fleet_file
-from deltacli.fleet.running.journal_files import Record
 from deltacli.fleet.status import read_status
 from deltacli.units import DAY_MS, format_timestamp
 from tests.fleet.lake import NOW_MS, write_lake
@@ -38,7 +38,7 @@ def fleet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def facts(table: str, **numbers: int) -> tuple[str, Record]:
+def facts(table: str, **numbers: int) -> tuple[str, dict[str, Any]]:
     return "table-facts", {"table": table, "facts": {"logBytes": 9, "logFiles": 9, "commitsBehind": 0, **numbers}}
 
 
