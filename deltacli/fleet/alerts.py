@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from enum import IntEnum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from deltacli.delta.rules.framework.risks import RULES, UNREADABLE, Risk
+from deltacli.fleet.running.journal import NOT_DONE
+from deltacli.fleet.thresholds import Judgement
 from deltacli.hints import quoted_table
-from deltacli.typing import Json
-from deltacli.units import plural
-
-if TYPE_CHECKING:
-    from deltacli.fleet.status import StepStatus, TableStatus
+from deltacli.typing import Json, JsonObject
+from deltacli.units import format_timestamp, plural
 
 LOSING = frozenset(RULES[Risk.ROWS_LOST].split())
 """Rules whose errors mean that rows are lost."""
@@ -30,6 +30,47 @@ class Weight(IntEnum):
     NONE = 6
 
 
+@dataclass(slots=True)
+class StepStatus:
+    """The newest outcome of a step of a table. `KEPT` are the fields that a summary keeps, in their order."""
+
+    KEPT: ClassVar[tuple[str, ...]] = (
+        *("kind", "state", "exit_code", "timestamp_ms", "run", "message", "succeeded_ms", "code", "findings"),
+    )
+
+    kind: str
+    state: str
+    exit_code: int
+    timestamp_ms: int
+    run: str
+    message: str = ""
+    succeeded_ms: int | None = None
+    code: str | None = None
+    findings: Sequence[JsonObject] = ()
+    """The first findings of a validation that failed."""
+
+    @property
+    def is_alert(self) -> bool:
+        """Return True if somebody has to look."""
+        return self.state in NOT_DONE or self.state == "findings"
+
+    def as_json(self) -> dict[str, Json]:
+        """Return the step for documents."""
+        found: dict[str, Any] = {"kind": self.kind, "state": self.state, "exit": self.exit_code, "run": self.run}  # Any
+        found |= {"timestampMs": self.timestamp_ms, "timestamp": format_timestamp(self.timestamp_ms)}
+        found |= {"message": self.message}
+        return found if self.succeeded_ms is None else found | {"succeededMs": self.succeeded_ms}
+
+
+class Unread(NamedTuple):
+    """Why a run could not read a table, or search a directory of the policy file, which then has a `line`."""
+
+    run: str
+    code: str
+    message: str
+    line: int | None = None
+
+
 class Alert(NamedTuple):
     """What is wrong with a table. `cause` is the same for tables that have the same fault; `brief` is for one line."""
 
@@ -40,20 +81,24 @@ class Alert(NamedTuple):
     advice: str | None
 
 
-def alerts_of(table: TableStatus) -> list[Alert]:
-    """Return what is wrong with a table, its steps and its numbers, the worst first."""
+def alerts_of(
+    table: str, run_command: str, problem: Unread | None, steps: Iterable[StepStatus], exceeded: Iterable[Judgement]
+) -> list[Alert]:
+    """Return what is wrong with a table, its steps and its numbers, the worst first. `table` is the name without
+    secrets, `run_command` the command of the next run.
+    """
     found = []
-    if (problem := table.problem) is not None:
+    if problem is not None:
         look = "validate" if problem.line is None else "doctor access"
-        command = f"deltacli {look} {quoted_table(table.shown_name)}"
+        command = f"deltacli {look} {quoted_table(table)}"
         message, cause = f"{problem.code}: {problem.message}", ("not", "readable", problem.code)
         found.append(Alert(Weight.UNREADABLE, cause, message, problem.message, command))
-    for step in [step for step in table.steps.values() if step.is_alert]:
-        advice = advice_for(step, table)
+    for step in [step for step in steps if step.is_alert]:
+        advice = advice_for(step, table, run_command)
         cause = step.kind, step.state, step.code or ""
         weight = _weight_of(step)
         found.append(Alert(weight, cause, f"{step.kind} {step.state}: {step.message}", _brief(step), advice))
-    for one in table.exceeded:
+    for one in exceeded:
         weight = Weight.FINDINGS if one.threshold == "failed-rules" else Weight.THRESHOLD
         message = f"{one.threshold}: {one.message}"
         found.append(Alert(weight, ("beyond", one.threshold), message, one.brief, one.advice))
@@ -76,14 +121,14 @@ def _weight_of(step: StepStatus) -> Weight:
     return Weight.FINDINGS if UNREADABLE.isdisjoint(rules) else Weight.UNREADABLE
 
 
-def advice_for(step: StepStatus, table: TableStatus) -> str:
+def advice_for(step: StepStatus, table: str, run_command: str) -> str:
     """Return what to do about a step that was not carried out, or had findings."""
-    name = quoted_table(table.shown_name)
+    name = quoted_table(table)
     match step.code, step.kind:
         case "fleet.consent", kind:
             return f"add consent = true to {kind} in the policy of the group, or turn {kind} off"
         case "consent.missing", _:
-            return f"{table.run_command} --yes"
+            return f"{run_command} --yes"
         case ("fleet.findings", _) | (_, "validate"):
             return f"deltacli validate {name}"
         case _, "log-expire":
@@ -113,12 +158,12 @@ class Cause(NamedTuple):
         return found if self.advice is None else found | {"next": self.advice}
 
 
-def find_causes(tables: Iterable[TableStatus]) -> list[Cause]:
-    """Return the causes of all alerts: the worst first, then those of the most tables."""
+def find_causes(tables: Iterable[tuple[str, Iterable[Alert]]]) -> list[Cause]:
+    """Return the causes of the alerts of tables: the worst first, then those of the most tables."""
     found: dict[tuple[str, ...], list[tuple[str, Alert]]] = {}
-    for table in tables:
-        for alert in table.found:
-            found.setdefault(alert.cause, []).append((table.shown_name, alert))
+    for name, of_table in tables:
+        for alert in of_table:
+            found.setdefault(alert.cause, []).append((name, alert))
     causes = []
     for cause, alerts in found.items():
         messages = {alert.message for _, alert in alerts}

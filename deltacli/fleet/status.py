@@ -8,15 +8,15 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import orjson
 
 from deltacli.documents import dumps
 from deltacli.errors import EXIT_FINDINGS, EXIT_OK, PartlyDone
-from deltacli.fleet.alerts import Alert, Weight, alerts_of
+from deltacli.fleet.alerts import Alert, StepStatus, Unread, Weight, alerts_of
 from deltacli.fleet.policy_file.model import FleetFile
-from deltacli.fleet.running.journal import NOT_DONE, RunRecord, read_record
+from deltacli.fleet.running.journal import RunRecord, read_record
 from deltacli.fleet.running.journal_files import SUFFIX, JournalFiles, Record, Summary, read_summary
 from deltacli.fleet.running.leases import process_is_alive
 from deltacli.fleet.thresholds import Judgement, State, judge_thresholds
@@ -79,47 +79,6 @@ class Trends(Mapping[str, Sequence[Point]]):
 
 
 @dataclass(slots=True)
-class StepStatus:
-    """The newest outcome of a step of a table. `KEPT` are the fields that a summary keeps, in their order."""
-
-    KEPT: ClassVar[tuple[str, ...]] = (
-        *("kind", "state", "exit_code", "timestamp_ms", "run", "message", "succeeded_ms", "code", "findings"),
-    )
-
-    kind: str
-    state: str
-    exit_code: int
-    timestamp_ms: int
-    run: str
-    message: str = ""
-    succeeded_ms: int | None = None
-    code: str | None = None
-    findings: Sequence[JsonObject] = ()
-    """The first findings of a validation that failed."""
-
-    @property
-    def is_alert(self) -> bool:
-        """Return True if somebody has to look."""
-        return self.state in NOT_DONE or self.state == "findings"
-
-    def as_json(self) -> dict[str, Json]:
-        """Return the step for documents."""
-        found: dict[str, Any] = {"kind": self.kind, "state": self.state, "exit": self.exit_code, "run": self.run}  # Any
-        found |= {"timestampMs": self.timestamp_ms, "timestamp": format_timestamp(self.timestamp_ms)}
-        found |= {"message": self.message}
-        return found if self.succeeded_ms is None else found | {"succeededMs": self.succeeded_ms}
-
-
-class Unread(NamedTuple):
-    """Why a run could not read a table, or search a directory of the policy file, which then has a `line`."""
-
-    run: str
-    code: str
-    message: str
-    line: int | None = None
-
-
-@dataclass(slots=True)
 class TableStatus:
     """What the journal has about a table, or about a directory that the newest run could not search."""
 
@@ -157,7 +116,7 @@ class TableStatus:
     @property
     def found(self) -> list[Alert]:
         """Return what is wrong, the worst first."""
-        return alerts_of(self)
+        return alerts_of(self.shown_name, self.run_command, self.problem, self.steps.values(), self.exceeded)
 
     @property
     def alerts(self) -> list[str]:

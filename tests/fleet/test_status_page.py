@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from deltacli.fleet.alerts import StepStatus
 from deltacli.fleet.policy_file.reading import read_fleet_file
 from deltacli.fleet.reporting.page import status_page
 from deltacli.fleet.running.journal import JournalWriter
-from deltacli.fleet.status import FleetStatus, StepStatus, read_status
+from deltacli.fleet.status import FleetStatus, read_status
 from tests.support.browser import Page, chromium
 
 HOSTILE = "!</script><script>alert(1)</script><!--'\"&\u2028<img src=x onerror=alert(2)>"

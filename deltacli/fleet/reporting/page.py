@@ -104,7 +104,7 @@ def _cards(status: FleetStatus) -> Iterable[str]:
 
 def _alerts(status: FleetStatus) -> str:
     """Return the causes of the alerts, each with the number of its tables."""
-    causes = find_causes(status.tables)
+    causes = find_causes((table.shown_name, table.found) for table in status.tables)
     if not causes:
         return ""
     marks = [' class="bad"' if cause.weight <= Weight.FAILED else "" for cause in causes]

@@ -9,9 +9,9 @@ from deltacli.delta.log.log_path import Place
 from deltacli.delta.rules.framework.base import Finding, Fix, Level, Rule, Severity
 from deltacli.delta.rules.framework.catalogue import CATALOGUE
 from deltacli.errors import DeltacliError
-from deltacli.fleet.alerts import advice_for
+from deltacli.fleet.alerts import StepStatus, advice_for
 from deltacli.fleet.policy_file.keys import ALERT_KEYS, STEP_KEYS
-from deltacli.fleet.status import FleetStatus, StepStatus, TableStatus
+from deltacli.fleet.status import FleetStatus, TableStatus
 from deltacli.fleet.thresholds import State
 from deltacli.operations.validate.validate import Validation
 from deltacli.typing import JsonObject
@@ -70,7 +70,7 @@ def _findings(table: TableStatus) -> Iterator[Finding]:
         if step.findings:
             yield from (_recorded(found, step) for found in step.findings)
         else:
-            rule = _with_advice(_STEP_RULES[kind], advice_for(step, table))
+            rule = _with_advice(_STEP_RULES[kind], advice_for(step, table.shown_name, table.run_command))
             yield rule.at(Place(""), f"{step.state}: {step.message}")
     for one in table.exceeded:
         yield _with_advice(_THRESHOLD_RULES[one.threshold], one.advice or "").at(Place(""), one.message)

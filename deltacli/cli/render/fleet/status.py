@@ -76,7 +76,7 @@ def status_result(
     file: str, status: FleetStatus, now_ms: int, *, run_command: str = "deltacli fleet run", most: int = 0
 ) -> StatusResult:
     """Return the status as a result. `run_command` is the command of the next run; `most` as in `FleetListing`."""
-    causes = find_causes(status.tables)
+    causes = find_causes((table.shown_name, table.found) for table in status.tables)
     content: dict[str, Json] = {
         "exit": status.exit_code,
         "newestRun": None if status.newest is None else status.newest.as_json(),
