@@ -8,6 +8,7 @@ import ssl
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cached_property
 from http.client import HTTPException, HTTPResponse
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
@@ -144,9 +145,7 @@ def make_pools(
     class SecuredPool(urllib3.HTTPSConnectionPool):
         ConnectionCls = Secured
 
-    context = ssl.create_default_context()
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    manager = _Pools(num_pools=_MOST_POOLS, maxsize=connections, block=False, ssl_context=context)
+    manager = _Pools(num_pools=_MOST_POOLS, maxsize=connections, block=False)
     manager.pool_classes_by_scheme = {"http": PlainPool, "https": SecuredPool}
     return manager
 
@@ -157,6 +156,16 @@ class _Pools(urllib3.PoolManager):
     def __init__(self, **options: Any) -> None:  # Any: of urllib3
         super().__init__(**options)
         self._known: dict[tuple[str, str], urllib3.HTTPConnectionPool] = {}
+
+    def _new_pool(self, scheme: str, host: str, port: int, request_context: Any = None) -> Any:  # Any: as there
+        more = {"ssl_context": self._tls} if scheme == "https" else {}
+        return super()._new_pool(scheme, host, port, {**(request_context or self.connection_pool_kw), **more})
+
+    @cached_property
+    def _tls(self) -> ssl.SSLContext:
+        context = ssl.create_default_context()  # reads the certificates of the system, 25 ms
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        return context
 
     def urlopen(self, method: str, url: str, redirect: bool = True, **options: Any) -> Any:  # type: ignore[override]  # noqa: ARG002  (never redirects)
         parts = urlsplit(url)
