@@ -49,6 +49,8 @@ class Planted(NamedTuple):
     environment: dict[str, str]
     secrets: tuple[str, ...]
     problem: Callable[..., Said]
+    sent: tuple[str, ...] = ()
+    """The secrets among them that requests carry."""
 
 
 def by_service_account(request: pytest.FixtureRequest, home: Path) -> Planted:
@@ -65,7 +67,7 @@ def by_service_account(request: pytest.FixtureRequest, home: Path) -> Planted:
     )
     secrets = (BEARER, account["private_key"].splitlines()[5])
     options = ("--storage-option", f"token=@{home / 'key.json'}")
-    return Planted(server, f"gs://{bucket}/t", options, server.environment, secrets, gcs_stub.problem)
+    return Planted(server, f"gs://{bucket}/t", options, server.environment, secrets, gcs_stub.problem, (BEARER,))
 
 
 def in_azure(request: pytest.FixtureRequest, home: Path, **secret: str) -> Planted:
@@ -89,7 +91,8 @@ def by_key(request: pytest.FixtureRequest, home: Path) -> Planted:
 
 
 def by_signature(request: pytest.FixtureRequest, home: Path) -> Planted:
-    return in_azure(request, home, AZURE_STORAGE_SAS_TOKEN=f"?sv=2022&sp=rwdl&sig={SIGNATURE}")
+    planted = in_azure(request, home, AZURE_STORAGE_SAS_TOKEN=f"?sv=2022&sp=rwdl&sig={SIGNATURE}")
+    return planted._replace(sent=(SIGNATURE,))
 
 
 CLOUDS = {"service account": by_service_account, "account key": by_key, "signature": by_signature}
@@ -140,15 +143,20 @@ def run_all(
     place = home / "place"
     place.mkdir(exist_ok=True)
     lines: list[str] = []
+    failed: list[Asked] = []
     fault = FAULTS[name](planted)
     for number, command in enumerate(commands):
         planted.server.forget()
         lines.clear()
+        failed.clear()
 
         def failing(asked: Asked, _method: str = "", number: int = number) -> Said | None:
             lines.append(command_lines() if not lines else "")
             is_login = asked.target == "/token"
-            return None if is_login or len(planted.server.requests) <= 2 + number % 2 else fault(planted.server, asked)
+            if is_login or len(planted.server.requests) <= 2 + number % 2:
+                return None
+            failed.append(asked)
+            return fault(planted.server, asked)
 
         patch.setattr(planted.server, "fault_of", failing)
         log = ("-vv",) if number % 2 else ("-v", "--log-format", "json")
@@ -162,6 +170,9 @@ def run_all(
         )
         written = [path.read_bytes().decode("latin-1") for path in place.rglob("*") if path.is_file()]
         assert planted.table in "".join(lines)
+        sent = "".join(map(echo, failed))
+        assert any(form in sent for secret in planted.sent for form in forms(secret)) or not planted.sent, command
+        assert failed, command
         for secret in set().union(*map(forms, planted.secrets)):
             for text in (done.stdout.decode(), done.stderr.decode(), *lines, *written):
                 assert secret not in text, (command, secret)
