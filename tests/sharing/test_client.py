@@ -1,4 +1,5 @@
-"""The Python client of Delta Sharing, 1.4.1, reads every table of the corpus from our server as we read it ourselves.
+"""The Python client of Delta Sharing, 1.4.1, reads every table of the corpus, or in the gate some of them, from our
+server as we read them ourselves.
 
 One process of the client reads all tables. `python3 dev.py long` sets up its environment; without one the tests are
 skipped.
@@ -23,10 +24,12 @@ from deltacli.sharing.directories import catalog_of
 from deltacli.sharing.model import SharedTable
 from tests.sharing.reading_client import MODES, plain_rows
 from tests.support import corpus
+from tests.support.effort import is_soaking, sampled
 from tests.support.waiting import in_time
 
 pytestmark = pytest.mark.long
 
+IN_THE_GATE = 80
 READER = Path(__file__).with_name("reading_client.py")
 TOO_LARGE = (
     "delta-rs_COVID-19_NYT",
@@ -122,7 +125,7 @@ def _our_rows(table: SharedTable) -> list[str] | None:
 
 
 def test_every_table_is_read_alike(client: Path, profile: Path, tmp_path: Path) -> None:
-    tables = [table for table in _tables() if table.name not in TOO_LARGE]
+    tables = sampled([table for table in _tables() if table.name not in TOO_LARGE], IN_THE_GATE)
     ours = {table.name: _our_rows(table) for table in tables}
     jobs = [_job(table, mode, "snapshot") for table in tables for mode in MODES]
 
@@ -131,7 +134,7 @@ def test_every_table_is_read_alike(client: Path, profile: Path, tmp_path: Path) 
     outcomes = {job["id"]: _judge(job["id"], answers[job["id"]], ours) for job in jobs}
     wrong = {name: outcome for name, outcome in outcomes.items() if outcome not in ("equal", "refused", "known")}
     assert {} == wrong
-    assert 415 <= sum(outcome == "equal" for outcome in outcomes.values())
+    assert (415 if is_soaking() else 170) <= sum(outcome == "equal" for outcome in outcomes.values())
 
 
 def _judge(name: str, answer: Mapping[str, Any], ours: Mapping[str, list[str] | None]) -> str:

@@ -21,7 +21,7 @@ from tests.sharing.client.serving import Proxy, proxied
 from tests.sharing.client.test_corpus import OTHER_SIZE, shared_corpus
 from tests.sharing.served import shared
 from tests.support import corpus
-from tests.support.effort import sampled
+from tests.support.effort import is_soaking, sampled
 
 pytestmark = pytest.mark.long
 
@@ -65,8 +65,8 @@ def test_pulled_tables_have_the_rows_of_the_shared_ones_and_are_valid(server: Pr
             wrong.append((table.name, versions[-1], f"validate: {sorted(found)}"))
 
     assert [] == wrong
-    assert compared > 2 * IN_THE_GATE
-    assert continued > IN_THE_GATE
+    assert compared > (300 if is_soaking() else 90)
+    assert continued > (100 if is_soaking() else 30)
 
 
 def _rows(table: Table, version: int | None) -> list[str]:
