@@ -19,9 +19,32 @@ from deltacli.engine.spark.engine import SparkEngine
 from tests.cluster.gates import SITE, Gates
 from tests.support.clusters import Cluster, running_cluster
 from tests.support.corpus import REPOSITORY
+from tests.support.effort import is_soaking
 from tests.support.s3 import S3Server
 
+OF_THE_WORKERS = (
+    "tests/cluster/test_streams.py::test_a_commit_that_is_gone_is_named",
+    "tests/cluster/test_streams.py::test_a_single_batch_has_all_rows_whatever_the_limits",
+    "tests/cluster/test_streams.py::test_commits_that_change_rows_are_refused_or_skipped",
+    "tests/cluster/test_streams.py::test_files_outside_the_table_need_a_prefix",
+    "tests/cluster/test_streams.py::test_rows_before_a_change_of_the_schema_are_delivered_before_the_stop",
+    "tests/cluster/test_table_traps.py::test_comments_and_metadata_of_columns_are_kept",
+    "tests/cluster/test_table_traps.py::test_narrow_integers_become_decimals",
+    "tests/cluster/test_table_traps.py::test_timestamps_as_partition_values",
+    "tests/cluster/test_vectors.py::test_deleted_rows_of_s3_stay_deleted_in_the_data_source",
+)
+"""Tests of what a worker or Spark's own scan does, whatever the kind of the session: in the gate on the local cluster
+only, on Connect by `dev.py soak spark`.
+"""
+
 collect_ignore_glob = [] if find_spec("pyspark") is not None else ["test_*.py"]
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if os.environ.get("DELTACLI_CLUSTER") == "connect" and not is_soaking():
+        left = [item for item in items if item.nodeid.startswith(OF_THE_WORKERS)]
+        config.hook.pytest_deselected(items=left)
+        items[:] = [item for item in items if item not in left]
 
 
 @pytest.fixture(scope="session")
