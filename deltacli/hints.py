@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from typing import NamedTuple
 
 _UNPRINTABLE = r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
 TABLE = "{table}"
@@ -214,6 +215,19 @@ def command(operation: str, *arguments: object, table: str | None = TABLE, **opt
     has none. `...` stands for what the user fills in, `table=None` leaves the table out of a sentence.
     """
     return spelling().command(operation, table, arguments, options)
+
+
+class Worded(NamedTuple):
+    """A sentence that is written before it is known who reads it: `{}` stands for a parameter or a command, which is
+    spelled when the sentence is read.
+    """
+
+    sentence: str
+    spelled: Callable[[], str]
+
+    def __str__(self) -> str:
+        """Return the sentence as the caller of this process knows it; without the command where it has none."""
+        return self.sentence.replace("{}", self.spelled()).removesuffix(": ")
 
 
 def fill_hint(hint: str, table: str | None) -> str:

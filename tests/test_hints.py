@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,17 @@ from deltacli.api.table import Table
 from deltacli.cli.app import build_app
 from deltacli.cli.command_tree import path_of
 from deltacli.errors import UsageError
-from deltacli.hints import NEEDLESS, SHELL_ONLY, DoubleQuoted, ShellSpelling, Spelling, command, parameter, spelled
+from deltacli.hints import (
+    NEEDLESS,
+    SHELL_ONLY,
+    DoubleQuoted,
+    ShellSpelling,
+    Spelling,
+    Worded,
+    command,
+    parameter,
+    spelled,
+)
 
 ROOT = Path(deltacli.__file__).parent
 SHELL, PYTHON = ShellSpelling(), Spelling()
@@ -43,6 +54,19 @@ def test_a_parameter(name: str, value: object, shell: str, python: str) -> None:
         in_python = parameter(name, value)
 
     assert (shell, python) == (in_shell, in_python)
+
+
+def test_a_sentence_is_spelled_when_it_is_read() -> None:
+    words = ("alter", "default", "COLUMN", "VALUE")
+    sentence = Worded("set another default: {}", partial(command, *words, table="TABLE"))
+
+    with spelled(SHELL):
+        in_shell = str(sentence)
+    with spelled(PYTHON):
+        in_python = str(sentence)
+
+    assert "set another default: deltacli alter TABLE default COLUMN VALUE" == in_shell
+    assert "set another default" == in_python
 
 
 COMMANDS: list[tuple[Any, ...]] = [

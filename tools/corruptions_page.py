@@ -19,6 +19,7 @@ from typing import Any
 
 from deltacli import __version__
 from deltacli.delta.rules.framework.catalogue import CATALOGUE
+from deltacli.hints import ShellSpelling, spelled
 from tests.support.damage_outcomes import (
     LEVELS,
     PEERS,
@@ -44,6 +45,7 @@ ROWS = ("read", "filtered", "count", "snapshot")
 Answers = Mapping[str, Any]  # Any: JSON values, by peer
 
 
+@spelled(ShellSpelling())
 def render_page(root: Path, peers: Answers) -> str:
     """Return the page. `root` has the damaged tables."""
     ours = {damage.name: ask_deltacli(root / damage.name) for damage in TABLE_DAMAGES}
@@ -130,7 +132,7 @@ def _long(outcome: Outcome) -> str:
 def _mending(told: Mapping[str, Told | None]) -> list[str]:
     """Return the fix of the first rule that is reported for each damaged table."""
     fixes = {found.rules[0][0]: CATALOGUE.rules[found.rules[0][0]].fix for found in told.values() if found}
-    rows = [[_link(rule), *map(_text, fix)] for rule, fix in fixes.items()]
+    rows = [[_link(rule), *map(_text, (fix.broken, fix.repair, fix.loss))] for rule, fix in fixes.items()]
     return _table(["rule", "effect on readers", "fix", "what the fix loses"], rows)
 
 

@@ -115,6 +115,7 @@ def fill(text: str, tables: Mapping[str, list[str]]) -> str:
     return text
 
 
+@spelled(ShellSpelling())
 def files() -> dict[str, str]:
     """Return every generated text file with its content, by path."""
     root = read_tree()

@@ -350,7 +350,7 @@ def test_control_characters_and_line_ends_of_names_do_not_reach_a_pipe(form: str
 
 
 def test_sarif_keeps_the_original_name() -> None:
-    rule = RULE._replace(checks="", fix=Fix("", "", ""), example="")
+    rule = RULE._replace(sentence="", fix=Fix("", "", ""), example="")
     finding = rule.at(Place("x"), "message", seen=TRICKS)
     table = CheckedTable("t", Validation("file:///t", 3, "log", (finding,), {}, ()), (finding,), {}, 0, fails=True)
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from fnmatch import fnmatchcase
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.delta.log.log_path import Place
 from deltacli.delta.rules.framework.base import LEVELS, UNREAD, Check, Finding, Fix, Level, Rule, Severity
 from deltacli.delta.rules.framework.catalogue import CATALOGUE, Catalogue
+from deltacli.hints import Worded, parameter
 from deltacli.memory_limit import stop_if_exhausted
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ CHECK_CRASHED = Rule(
     "deltacli",
     Fix(
         broken="deltacli, not the table",
-        repair="report it with the message; the other checks were run",
+        advice="report it with the message; the other checks were run",
     ),
     "",
 )
@@ -41,7 +42,7 @@ FILE_UNREADABLE = Rule(
     "deltacli",
     Fix(
         broken="the content of this file is not checked",
-        repair="grant permission to read it, or check the disk or store that contains it, and run the command again",
+        advice="grant permission to read it, or check the disk or store that contains it, and run the command again",
     ),
     "a commit that only its owner may read",
 )
@@ -55,7 +56,10 @@ FILE_OUTSIDE = Rule(
     "deltacli",
     Fix(
         broken="deltacli does not open the table, and the content of these files is not checked",
-        repair="if you trust the table, allow their location with --allow-external PREFIX",
+        advice=Worded(
+            "if you trust the table, allow their location with {}",
+            partial(parameter, "open_table.allow_external", "PREFIX"),
+        ),
     ),
     "a _delta_log that is a link to a directory outside the table",
 )

@@ -65,7 +65,7 @@ class RefusedLogFiles:
         if not self.refused or not (self._are_needed(listing) if is_rebuilt else self._hold_actions(listing)):
             return
         first, refusal = next(iter(self.refused.items()))
-        rule = FILE_OUTSIDE._replace(fix=FILE_OUTSIDE.fix._replace(repair=f"if you trust the table: {self._command}"))
+        rule = FILE_OUTSIDE._replace(fix=FILE_OUTSIDE.fix._replace(advice=f"if you trust the table: {self._command}"))
         message = f"the newest version cannot be read without {self._files}, which was not opened"
         yield rule.at(Place(f"{LOG_DIRECTORY}/{first}"), message, seen=refusal.facts.get("leads to"))
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 from deltacli.delta.rules.framework.base import Area, Finding, Severity
+from deltacli.hints import Worded, command
 from deltacli.paimon.evolution.default_values import why_bad_default
 from deltacli.paimon.rules.views import SchemaFileView
 from deltacli.paimon.schema import FIRST_SYSTEM_ID, Schema
@@ -75,14 +77,14 @@ DIRECTIVE = AREA.error(
     "paimon.comment-directive",
     "No comment begins with a directive to SQL engines: they act on it and do not store it.",
     broken="a table that is created like this one is refused, or gets a BLOB or VECTOR in place of the column",
-    repair="write another comment: deltacli alter TABLE comment COLUMN TEXT",
+    repair=Worded("write another comment: {}", partial(command, "alter", "comment", "COLUMN", "TEXT", table="TABLE")),
     example='"description": "__BLOB_FIELD"',
 )
 DEFAULT_VALUE = AREA.error(
     "paimon.default-value",
     "Default values can be converted to the type of their field.",
     broken="writers fail on rows without a value",
-    repair="set another default: deltacli alter TABLE default COLUMN VALUE",
+    repair=Worded("set another default: {}", partial(command, "alter", "default", "COLUMN", "VALUE", table="TABLE")),
     example='"defaultValue": "five" of an INT',
 )
 NO_COLUMNS = AREA.error(

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 
 from deltacli.delta.rules.framework.base import Area, Finding, Fix, Rule, Severity
 from deltacli.errors import Unreadable
+from deltacli.hints import Worded, parameter
 from deltacli.paimon.rules.views import Profile, SchemaFileView
 from deltacli.paimon.schema import CURRENT_VERSION
 from deltacli.paimon.type_objects import Odd
 
 AREA = Area("Schema files", spec="Schema")
 
+_PYTHON = partial(parameter, "validate.profile", "python")
 _RESTORE = "restore the file from a backup; if no snapshot, tag or data file names this schema, it can be deleted"
 _UNREADABLE = Fix("readers of this schema fail", _RESTORE, "nothing if the file is restored")
 
@@ -91,7 +94,7 @@ OPTION_NOT_STRING = AREA.warning(
 )
 NULLABLE_MAP_KEY = AREA.warning(
     "paimon.map-key-nullable",
-    "The key of a MAP is NOT NULL; an error with --profile cpp.",
+    Worded("The key of a MAP is NOT NULL; an error with {}.", partial(parameter, "validate.profile", "cpp")),
     spec="Limitations; MAP Key Must Be NOT NULL",
     broken="Paimon C++ refuses the whole schema, because Arrow has no nullable map keys",
     repair="write the key as NOT NULL",
@@ -99,7 +102,7 @@ NULLABLE_MAP_KEY = AREA.warning(
 )
 NULLABILITY = AREA.warning(
     "paimon.nullability-contradiction",
-    "A type string and the key nullable agree; an error with --profile python.",
+    Worded("A type string and the key nullable agree; an error with {}.", _PYTHON),
     spec="DataField",
     broken="Java trusts the string, pypaimon the key",
     repair="delete the key nullable, and write NOT NULL with one blank",
@@ -107,7 +110,7 @@ NULLABILITY = AREA.warning(
 )
 NOT_CANONICAL = AREA.info(
     "paimon.type-not-canonical",
-    "Type strings have the form in which Java writes them; a warning with --profile python.",
+    Worded("Type strings have the form in which Java writes them; a warning with {}.", _PYTHON),
     spec="DataField",
     broken="pypaimon refuses some other forms and misreads others",
     repair="write the type in its usual form",

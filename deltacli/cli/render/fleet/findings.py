@@ -77,7 +77,7 @@ def _findings(table: TableStatus) -> Iterator[Finding]:
 
 
 def _with_advice(rule: Rule, advice: str) -> Rule:
-    return rule._replace(fix=rule.fix._replace(repair=advice))
+    return rule._replace(fix=rule.fix._replace(advice=advice))
 
 
 def _recorded(found: JsonObject, step: StepStatus) -> Finding:

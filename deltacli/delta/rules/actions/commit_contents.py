@@ -19,7 +19,7 @@ AREA = Area("actions")
 MOST_BYTES = 1_000_000_000
 MOST_ACTIONS = 1_000_000
 
-_IGNORED = Fix(broken="nothing: readers ignore it", repair="no repair needed")
+_IGNORED = Fix(broken="nothing: readers ignore it", advice="no repair needed")
 
 CHECKPOINT_ONLY_ACTION = AREA.error(
     "commit.checkpoint-only-action",

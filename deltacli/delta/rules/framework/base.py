@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple, TypeVar
 
 from deltacli.delta.log.log_path import Place
+from deltacli.hints import Worded
 
 View = TypeVar("View")
 
@@ -41,8 +42,12 @@ class Fix(NamedTuple):
     """How to repair a fault: what is broken, a possible repair, and what the repair loses."""
 
     broken: str
-    repair: str
+    advice: str | Worded
     loss: str = "nothing"
+
+    @property
+    def repair(self) -> str:
+        return str(self.advice)
 
     def as_json(self) -> dict[str, str]:
         """Return the fix as in documents, where the repair has its former name, `mend`, too."""
@@ -62,10 +67,14 @@ class Rule(NamedTuple):
     id: str
     severity: Severity
     level: Level
-    checks: str
+    sentence: str | Worded
     spec: str
     fix: Fix
     example: str
+
+    @property
+    def checks(self) -> str:
+        return str(self.sentence)
 
     def at(
         self,
@@ -127,9 +136,9 @@ class Area:
     def error(
         self,
         rule_id: str,
-        checks: str,
+        checks: str | Worded,
         broken: str,
-        repair: str,
+        repair: str | Worded,
         loss: str = "nothing",
         *,
         example: str,
@@ -142,9 +151,9 @@ class Area:
     def warning(
         self,
         rule_id: str,
-        checks: str,
+        checks: str | Worded,
         broken: str,
-        repair: str,
+        repair: str | Worded,
         loss: str = "nothing",
         *,
         example: str,
@@ -157,9 +166,9 @@ class Area:
     def info(
         self,
         rule_id: str,
-        checks: str,
+        checks: str | Worded,
         broken: str,
-        repair: str,
+        repair: str | Worded,
         loss: str = "nothing",
         *,
         example: str,
@@ -170,7 +179,14 @@ class Area:
         return self._add(Severity.INFO, rule_id, checks, Fix(broken, repair, loss), example, spec, level)
 
     def _add(
-        self, severity: Severity, rule_id: str, checks: str, fix: Fix, example: str, spec: str, level: Level | None
+        self,
+        severity: Severity,
+        rule_id: str,
+        checks: str | Worded,
+        fix: Fix,
+        example: str,
+        spec: str,
+        level: Level | None,
     ) -> Rule:
         made = Rule(rule_id, severity, level or self.level, checks, spec or self.spec, fix, example)
         self.rules.append(made)

@@ -10,15 +10,15 @@ AREA = Area("commit_lines")
 
 _RESTORE = Fix(
     broken="the commit cannot be read as written, so this version and all later ones are in doubt",
-    repair="restore the file from a backup or an older object version; commits must never be edited",
+    advice="restore the file from a backup or an older object version; commits must never be edited",
     loss="without a backup, this version and all later ones",
 )
 _LATER_ADD = Fix(
     broken="readers must guess the field or refuse the table",
-    repair="commit the same action again with the right fields and dataChange=false; leave the old commit unchanged",
+    advice="commit the same action again with the right fields and dataChange=false; leave the old commit unchanged",
     loss="nothing: the newer action replaces it",
 )
-_IGNORED = Fix(broken="nothing: readers ignore it", repair="no repair needed")
+_IGNORED = Fix(broken="nothing: readers ignore it", advice="no repair needed")
 
 EMPTY = AREA.error(
     "commit.empty",

@@ -22,7 +22,7 @@ AREA = Area("compactions")
 
 _DELETE = Fix(
     broken="engines that read compactions instead of commits get a different state of the table",
-    repair="delete the compaction; the commits have all its data",
+    advice="delete the compaction; the commits have all its data",
 )
 
 BAD_NAME = AREA.warning(

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import partial
 
 from deltacli.delta.log.log_path import Place
 from deltacli.delta.paths.locate_paths import locate_all
 from deltacli.delta.rules.files.storage import Compared
 from deltacli.delta.rules.framework.base import Area, Finding, Level
 from deltacli.delta.rules.framework.views import CommitView, HistoryView, StorageView
+from deltacli.hints import Worded, command
 from deltacli.patterns import pattern
 from deltacli.units import plural
 
@@ -36,7 +38,10 @@ VACUUM_SHORT_RETENTION = AREA.warning(
     "A vacuum used a retention below the table's, or had the retention check disabled.",
     spec="Delta-Spark: VACUUM START, specifiedRetentionMillis and retentionCheckEnabled",
     broken="running readers and writers may have lost files; time travel reaches less far than it should",
-    repair="past versions cannot be repaired; compare the files with the log (deltacli validate --level storage)",
+    repair=Worded(
+        "past versions cannot be repaired; compare the files with the log ({})",
+        partial(command, "validate", table=None, level="storage"),
+    ),
     loss="files that were still in use, if there were any",
     example='{"operation":"VACUUM START","operationParameters":{"specifiedRetentionMillis":0,…}}',
 )

@@ -97,8 +97,8 @@ def _is_stored_as(name: str, actual: Any) -> bool:
 AREA = Area("hint")
 
 _REWRITE = "write a checkpoint of the newest version, which also rewrites the hint; or delete _last_checkpoint"
-_SLOW = Fix(broken="readers cannot use the hint and list the log from its start", repair=_REWRITE)
-_MISLED = Fix(broken="engines that trust the hint fail or read the wrong state", repair=_REWRITE)
+_SLOW = Fix(broken="readers cannot use the hint and list the log from its start", advice=_REWRITE)
+_MISLED = Fix(broken="engines that trust the hint fail or read the wrong state", advice=_REWRITE)
 
 MISSING = AREA.warning(
     "hint.missing",

@@ -19,7 +19,7 @@ AREA = Area("mapping")
 
 _OLD_VALUES = Fix(
     broken="older files have other values under that id or name, and readers return them for the column",
-    repair="commit a metaData in which the column has an unused id and physical name",
+    advice="commit a metaData in which the column has an unused id and physical name",
     loss="the values of the column in files written since the change",
 )
 

@@ -116,17 +116,17 @@ def _names_of(path: Sequence[str], schema: StructType) -> tuple[str, str | None]
 
 _COLUMN_LOST = Fix(
     broken="engines refuse the table, or cannot find the column in its files",
-    repair="commit a metaData in which the field has the id and the physical name that its files have",
+    advice="commit a metaData in which the field has the id and the physical name that its files have",
     loss="nothing, if they are known; the footer of a data file shows both",
 )
 _TWINS = Fix(
     broken="readers return the values of one column for the other, or refuse the table",
-    repair="commit a metaData in which the newer of the two has a unique id and physical name",
+    advice="commit a metaData in which the newer of the two has a unique id and physical name",
     loss="the values of the newer column in files written since the change",
 )
 _COUNTER = Fix(
     broken="the next new column may get an id that is already used",
-    repair="commit a metaData with delta.columnMapping.maxColumnId set to the highest id ever assigned",
+    advice="commit a metaData with delta.columnMapping.maxColumnId set to the highest id ever assigned",
 )
 
 MODE_INVALID = AREA.error(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import partial
 
 from deltacli.delta.log.log_path import LOG_DIRECTORY, LogFileKind, Place
 from deltacli.delta.log.table_configuration import TableConfiguration
@@ -16,6 +17,7 @@ from deltacli.delta.protocol.protocol_action import (
 )
 from deltacli.delta.rules.framework.base import LOST_BY_DROPPING, Area, Finding, Severity
 from deltacli.delta.rules.framework.views import CommitView, HistoryView, TableConfigurationView
+from deltacli.hints import Worded, command
 from deltacli.patterns import pattern
 
 AREA = Area("protocol")
@@ -53,7 +55,10 @@ OLD_VACUUM = AREA.info(
     "A VACUUM ran in an engine that is older than the protocol check which the table requires.",
     spec="Vacuum Protocol Check",
     broken="such an engine may have deleted files that are needed by features it does not support",
-    repair="upgrade the engine, and check that no live file is missing: deltacli validate --level storage",
+    repair=Worded(
+        "upgrade the engine, and check that no live file is missing: {}",
+        partial(command, "validate", table=None, level="storage"),
+    ),
     example='{"commitInfo":{"operation":"VACUUM START","engineInfo":"Apache-Spark/3.4.0 Delta-Lake/2.4.0"}}',
 )
 

@@ -30,16 +30,16 @@ AREA = Area("schema")
 
 _UNREADABLE = Fix(
     broken="engines cannot read the schema, and therefore not the table",
-    repair="commit the metaData again with a corrected schemaString; the data files are unchanged",
+    advice="commit the metaData again with a corrected schemaString; the data files are unchanged",
     loss="nothing, if the right schema is known; the footer of any data file shows it",
 )
 _REFUSED = Fix(
     broken="some engines refuse the schema, or writes with it",
-    repair="commit the metaData again with a corrected schemaString",
+    advice="commit the metaData again with a corrected schemaString",
 )
 _UNWRITABLE = Fix(
     broken="files with such a column cannot be written",
-    repair="commit a metaData that gives the column its real type or drops it",
+    advice="commit a metaData that gives the column its real type or drops it",
     loss="nothing: no file holds a value of it",
 )
 

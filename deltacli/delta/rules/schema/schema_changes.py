@@ -63,7 +63,7 @@ AREA = Area("schema")
 
 _ROWS_BREAK_IT = Fix(
     broken="older rows may hold nulls where readers now expect none",
-    repair="commit a metaData in which the column is nullable again",
+    advice="commit a metaData in which the column is nullable again",
 )
 
 NOT_NULL_TIGHTENED = AREA.error(
