@@ -6,25 +6,9 @@ any call, while that thread holds any lock. Waiting for other threads there can 
 
 from __future__ import annotations
 
-import gc
 from concurrent.futures import ThreadPoolExecutor
-from threading import get_ident
 
-_collector = 0
-"""The thread that collects garbage; 0 if none does."""
-
-
-def is_collecting() -> bool:
-    """Return True if this thread is collecting garbage, so that the caller runs as a finalizer."""
-    return _collector == get_ident()
-
-
-def _note(phase: str, _: dict[str, int]) -> None:
-    global _collector  # noqa: PLW0603  (the collector belongs to the process)
-    _collector = get_ident() if phase == "start" else 0
-
-
-gc.callbacks.append(_note)
+from deltacli.memory_limit import is_collecting
 
 
 class ThreadPool(ThreadPoolExecutor):

@@ -135,7 +135,7 @@ class Result:
         write_sections(sink, terminal, self.sections(terminal))
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Outcome(Result):
     """A result of one line: what a command did to a table. CSV has its `rows` below the names `columns`."""
 
@@ -168,7 +168,7 @@ class Outcome(Result):
             super().draw(sink, terminal)
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Listing(Result, Generic[Row]):
     """A result that is a list: `items` in documents and lines, `rows` in columns.
 

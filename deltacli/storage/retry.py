@@ -7,7 +7,6 @@ and only after an answer that nothing was done; so are the objects of a bulk del
 
 from __future__ import annotations
 
-import random
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
@@ -327,4 +326,6 @@ def _tried(attempts: int, seconds: float) -> str:
 def _backoff(attempts: int) -> float:
     """Return a random wait that doubles with each attempt, so that many threads do not retry at the same time."""
     longest = min(_LONGEST_WAIT, _FIRST_WAIT * 2.0 ** min(attempts, 20))
-    return random.SystemRandom().uniform(longest / 2, longest)
+    from random import SystemRandom
+
+    return SystemRandom().uniform(longest / 2, longest)

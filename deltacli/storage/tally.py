@@ -40,7 +40,7 @@ GCS_PRICES = Prices("public list price, Standard storage in a single region, 202
 AZURE_PRICES = Prices("public list price, hot tier with LRS in East US, 2025-06", _COMMON)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class HostTally:
     """The calls to one endpoint. `prices` is None for an endpoint that is not the cloud's own. Thread-safe."""
 

@@ -59,7 +59,7 @@ class FooterCache:
                 self._left += dropped.serialized_size
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class TableStores:
     """The open stores of one table in one process: its own, and by `open_other` those of files outside it.
 
@@ -71,9 +71,9 @@ class TableStores:
     allowed: Allowed = NOTHING
     location: StoreLocation | None = None
     footers: FooterCache = field(default_factory=FooterCache)
-    _kept: dict[type, Any] = field(default_factory=dict, repr=False)  # Any: an instance of each class
-    _others: dict[str, Storage] = field(default_factory=dict, repr=False)
-    _lock: Lock = field(default_factory=Lock, repr=False)
+    _kept: dict[type, Any] = field(default_factory=dict)  # Any: an instance of each class
+    _others: dict[str, Storage] = field(default_factory=dict)
+    _lock: Lock = field(default_factory=Lock)
 
     def kept(self, kind: type[Kept]) -> Kept:
         """Return the one instance of a class, such as a cache, that all tasks of the table in this process share.
@@ -100,7 +100,7 @@ class TableStores:
         raise TypeError("open stores cannot be sent to another process; send their StoreLocation")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class TaskContext:
     """What a task finds where it runs: the stores of the table, values shared by all pieces, and an id of the attempt,
     which makes the names of the files it writes unique.

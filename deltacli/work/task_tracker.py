@@ -7,7 +7,7 @@ from concurrent.futures import CancelledError
 from threading import Condition
 from typing import Generic, TypeVar
 
-from deltacli.thread_pool import is_collecting
+from deltacli.memory_limit import is_collecting
 
 Piece = TypeVar("Piece")
 Result = TypeVar("Result")
@@ -46,7 +46,7 @@ class TaskTracker(Generic[Piece, Result]):
                 self._changed.notify_all()
 
     def wait_idle(self) -> None:
-        """Wait until no task is running. No further task starts. A finalizer does not wait (`thread_pool`)."""
+        """Wait until no task is running. No further task starts. A finalizer does not wait (`is_collecting`)."""
         with self._changed:
             self._is_over = True
             while self._running and not is_collecting():

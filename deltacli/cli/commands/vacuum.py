@@ -31,7 +31,7 @@ RUNS_ON_CLUSTER = True
 _SAVE_AGAIN = "deltacli vacuum {{table}} --save-plan FILE {override}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class VacuumOptions:
     """What the command does with the plan; of Paimon tables, which schemas it deletes."""
 
@@ -117,7 +117,7 @@ def _require_one_errand(asked: Asked[VacuumRequest], how: VacuumOptions) -> None
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class _VacuumCommand:
     """A run of the command: the table and the form of its output."""
 

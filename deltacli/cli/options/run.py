@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from deltacli.storage.location import StoreLocation
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Run:
     """The settled values of the shared options of one invocation."""
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from deltacli.cli.render.json import dumps
 from deltacli.cli.terminal.term import Style, Terminal, cells, for_screen, visible
-from deltacli.did_you_mean import nearest_name
 from deltacli.errors import UsageError
+from deltacli.hints import nearest_name
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -25,7 +25,7 @@ GAP = "  "
 """What stands between two columns."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Column(Generic[Row]):
     """One column.
 

@@ -14,7 +14,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class EncodedItems:
     """A block of items as JSON texts, each followed by `,` and LF."""
 

@@ -62,7 +62,7 @@ class DomainMetadata(NamedTuple):
     configuration: str
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class StateBuilder:
     """Collects the small actions newest first: the first value of each is kept.
 

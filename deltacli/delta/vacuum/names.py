@@ -161,7 +161,7 @@ def find_table_roots(paths: pyarrow.BinaryArray) -> dict[str, str]:
     return roots.found
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class TableRoots:
     """Finds other tables in a listing that comes in batches, whose order does not matter."""
 

@@ -67,7 +67,7 @@ class _Rows:
         return self._parts[0]
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class FileHistory:
     """Collects the files that actions add and remove, commits newest first; `unremoved` evaluates them.
 

@@ -43,7 +43,7 @@ _BYTES_READ_AHEAD = 64 << 20
 """Total bytes of commits that are read at the same time."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class LogTail:
     """The result of the commits after a checkpoint: the small actions, the surviving file actions in narrow columns,
     and all of their keys.

@@ -48,7 +48,7 @@ def rows_at_once(references: References) -> int:
     return min(_MOST_ROWS, max(_LEAST_ROWS, (len(references.live) + len(references.protected)) // 4))
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class CandidateClassifier:
     """Collects classified files; `choose` returns the candidates."""
 

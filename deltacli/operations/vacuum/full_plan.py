@@ -113,7 +113,7 @@ def plan_vacuum(table: TableHandle, request: VacuumRequest) -> VacuumPlan:
     return replace(plan, by_inventory=inventory is not None, looked_at=begun)
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class _Listed:
     """Returns which keys a listing contains; `hides` is true once it was called with a hidden one."""
 

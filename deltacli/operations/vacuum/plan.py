@@ -9,7 +9,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow import compute as pc
-from deltacli.delta.encoding.arrow_digest import sha256_rows
 from deltacli.operations.table.denials import Denials
 from deltacli.operations.vacuum.request import Mode
 from deltacli.units import format_timestamp
@@ -200,6 +199,8 @@ class VacuumPlan:
     @cached_property
     def plan_id(self) -> str:
         """Digest of the table and the deleted files, as 16 hexadecimal digits: equal plans have equal ids."""
+        from deltacli.delta.encoding.arrow_digest import sha256_rows
+
         of = f"{self.table_id}\n{self.snapshot_version}\n{self.cutoff_ms}\n{self.mode}\n"
         return sha256_rows(self.candidates.select(["path"]), of.encode(errors="surrogatepass"))[:16]
 

@@ -56,7 +56,7 @@ class Keys(NamedTuple):
     other: pyarrow.Array
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class References:
     """The files named by the log of a table, as hashes of keys (int64 arrays).
 
@@ -116,7 +116,7 @@ def removal_schema() -> pyarrow.Schema:
     )
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class _Heap:
     """Collects arrays into one."""
 

@@ -30,7 +30,7 @@ _LOOKUPS = 32
 """A search in sorted hashes takes as long as adding so many hashes to a hash table."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class KnownFiles:
     """What files are compared with: the hashes (int64) of live files and of other needed ones, the rules of hidden
     names, and the time (epoch milliseconds) before which a file is old. `is_sorted`: the hashes are ascending.
@@ -67,7 +67,7 @@ class KnownFiles:
         return pa.array([place < end and values[place] == one for place, one in places], pa.bool_())
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class ClassifiedFiles:
     """Some files of a listing: how many were listed, are live, and are hidden; the hashes of needed files (`hits`) and
     of recent ones (`young`); the old files that are not needed, with `path`, `sizeBytes`, `modificationTimeMs` and

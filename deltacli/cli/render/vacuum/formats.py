@@ -29,7 +29,7 @@ _ROWS_PER_PIECE = 32_768
 Row = dict[str, Any]  # Any: values of a candidate
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class VacuumResult(Result):
     """The plan with its outcome. Lines and columns name every candidate, the others where that is asked for."""
 

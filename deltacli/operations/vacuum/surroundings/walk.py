@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from deltacli.operations.table.handle import TableHandle
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class TableWalk:
     """Walks over the files of a table once and records other entries."""
 
