@@ -12,9 +12,21 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import NamedTuple
+
+_ALIKE = 0.6
+
+
+def nearest_name(name: str, known: Iterable[str], *, ignores_case: bool = False, alike: float = _ALIKE) -> str | None:
+    """Return the known name that is most like a name, None where none is; `alike` is a share, 1 for equal names."""
+    from difflib import get_close_matches
+
+    by_spelling = {candidate.lower() if ignores_case else candidate: candidate for candidate in known}
+    found = get_close_matches(name.lower() if ignores_case else name, by_spelling, 1, alike)
+    return by_spelling[found[0]] if found else None
+
 
 _UNPRINTABLE = r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
 TABLE = "{table}"

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from deltacli.cli.invocation import invocation
 from deltacli.cli.options.run import Run
 from deltacli.cli.terminal.shell import again_with, quoted
-from deltacli.did_you_mean import nearest_name
 from deltacli.errors import UsageError
+from deltacli.hints import nearest_name
 from deltacli.request_fields import Kind, Option
 from deltacli.units import plural
 

@@ -9,7 +9,7 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from threading import Lock
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from deltacli.delta.rules.framework.base import UNREAD
 from deltacli.delta.rules.framework.file_views import VectorFacts
@@ -18,6 +18,7 @@ from deltacli.delta.vectors.z85 import vector_file
 from deltacli.errors import FileMissing, PathExternal, StorageFailed, UsageError
 from deltacli.storage import Storage
 from deltacli.units import plural
+from deltacli.work.file_facts import FooterPiece, FooterRead, ReadFooters
 from deltacli.work.rows.deletion_vectors import (
     Descriptor,
     VectorFaultError,
@@ -320,3 +321,21 @@ def _of_version(found: list[VectorRead], version: int) -> list[VectorRead]:
         )
         for read in silent
     ]
+
+
+@dataclass(frozen=True, slots=True)
+class ReadFootersAndVectors:
+    """Reads the footers, or the vectors, of a piece for their facts."""
+
+    quick_seconds: ClassVar[float] = ReadFooters.quick_seconds
+
+    def __call__(self, piece: FooterPiece | VectorPiece, context: TaskContext) -> list[FooterRead] | list[VectorRead]:
+        """Return the facts, in the order of the piece."""
+        if isinstance(piece, VectorPiece):
+            return ReadVectors(keeps_rows=False)(piece, context)
+        return ReadFooters()(piece, context)
+
+
+def weight_of_facts(piece: FooterPiece | VectorPiece) -> int:
+    """Return the number of footers or vectors."""
+    return len(piece.vectors) if isinstance(piece, VectorPiece) else len(piece)

@@ -19,8 +19,7 @@ from deltacli.engine.spark.worker import BEAT, BUG, DONE, FAULT, Job, Row, SeenF
 from deltacli.errors import Refused, UsageError
 from deltacli.hints import Spelling
 from deltacli.storage import open_storage
-from deltacli.storage.location import StoreLocation
-from deltacli.storage.sendable import may_be_sent
+from deltacli.storage.location import StoreLocation, may_be_sent
 from deltacli.work.task import TableStores, TaskContext
 
 

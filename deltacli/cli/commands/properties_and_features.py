@@ -115,7 +115,7 @@ def _chosen(run: Run, properties: Sequence[ShownProperty], keys: Sequence[str]) 
     almost that of another property.
     """
     from deltacli.delta.protocol.known_properties import known_keys
-    from deltacli.did_you_mean import nearest_name
+    from deltacli.hints import nearest_name
     from deltacli.operations.change.table_properties import GUIDE
 
     found, known = {one.key: one for one in properties}, set(known_keys())

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, NamedTuple
 
 import typer
 
@@ -25,12 +26,77 @@ from deltacli.cli.options.table_formats import (
     TagOption,
     ask,
 )
+from deltacli.cli.render.json import envelope
+from deltacli.cli.results import Document, Emit, Grid, Result, RowGrid, line_of
 from deltacli.cli.terminal.shell import again_with, again_without_limit, quoted_table
 from deltacli.errors import UsageError
+from deltacli.typing import Json
 
 if TYPE_CHECKING:
     from deltacli.api.table import Table
+    from deltacli.cli.render.sections import Section
+    from deltacli.cli.terminal.term import Terminal
+    from deltacli.operations.read.snapshot import SnapshotSummary
     from deltacli.operations.table.version import Snapshot
+
+_COUNTS = ("version", "timestampMs", "timestamp", "timestampSource", "files", "tombstones")
+
+
+@dataclass
+class _SnapshotResult(Result):
+    """The state of a table at a version; `only_counts`: its numbers alone."""
+
+    summary: SnapshotSummary
+    only_counts: bool
+
+    def document(self) -> Document:
+        return Document(envelope("deltacli.snapshot", self._uri, complete=True) | self._content())
+
+    def lines(self, emit: Emit) -> bool:
+        emit(line_of({"table": self._uri, **self._content()}, "snapshot"))
+        return True
+
+    def grid(self) -> Grid:
+        """Return two columns, `field` and `value`: nested fields with dots, arrays and maps as JSON."""
+        from deltacli.cli.render.columns import Column
+
+        columns: list[Column[tuple[str, object]]] = [
+            Column("field", lambda row: row[0]),
+            Column("value", lambda row: row[1]),
+        ]
+        return RowGrid(columns, _flatten({"table": self._uri, **self._content()}, ""))
+
+    def sections(self, terminal: Terminal) -> Sequence[Section]:
+        from deltacli.cli.render.snapshot_sections import state_sections
+
+        return state_sections(self.summary, terminal, only_counts=self.only_counts)
+
+    def draw(self, sink: BinaryIO, terminal: Terminal) -> None:
+        if not terminal.is_drawn or self.only_counts:
+            super().draw(sink, terminal)
+            return
+        from deltacli.cli.render.terminal.snapshot import draw_snapshot
+        from deltacli.operations.read.file_sizes import MOST_FILES, file_sizes
+
+        layout = file_sizes(self.summary.snapshot) if self.summary.files.count <= MOST_FILES else None
+        draw_snapshot(sink, terminal, self.summary, layout)
+
+    @property
+    def _uri(self) -> str:
+        return self.summary.snapshot.table.uri
+
+    def _content(self) -> dict[str, Json]:
+        content = self.summary.as_json()
+        return {name: content[name] for name in _COUNTS} if self.only_counts else content
+
+
+def _flatten(value: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, object]]:
+    for name, item in value.items():
+        if isinstance(item, dict) and name not in ("configuration", "options"):
+            yield from _flatten(item, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", item
+
 
 EXIT_CODES = (0, 2, 3, 4, 7, 70)
 FORMATS = RowFormat
@@ -41,7 +107,7 @@ Tombstones = Annotated[
     bool, typer.Option("--tombstones", help="List the tombstones instead, including expired ones."), OF_DELTA
 ]
 Schema = Annotated[bool, typer.Option("--schema", help="Show the schema as a tree instead.")]
-Mapping = Annotated[
+ShowMapping = Annotated[
     bool,
     typer.Option("--mapping", help="Show the ids and physical names of column mapping; requires --schema."),
     OF_DELTA,
@@ -63,7 +129,7 @@ def snapshot(
     files: Files = False,
     tombstones: Tombstones = False,
     schema: Schema = False,
-    mapping: Mapping = False,
+    mapping: ShowMapping = False,
     counts: Counts = False,
     digest: Digest = False,
     limit: Annotated[LimitOption, OF_DELTA] = None,
@@ -153,12 +219,12 @@ def _show_state(run: Run, table: str, opened: Table, wanted: _Wanted) -> None:
     if schema:
         _show_schema(run, opened.snapshot(version=version, timestamp_ms=at_ms), at_ms, with_mapping=mapping)
         return
-    from deltacli.cli.render.snapshot import SnapshotResult
+    from deltacli.cli.commands.snapshot import _SnapshotResult
     from deltacli.operations.read.snapshot import summarize
 
     summary = summarize(opened, version=version, timestamp_ms=at_ms, digest=digest)
     note_findings(run, summary.snapshot, at_ms)
-    run.write(SnapshotResult(summary, only_counts=counts))
+    run.write(_SnapshotResult(summary, only_counts=counts))
     run.say_next(f"deltacli snapshot {quoted_table(table)} --schema")
 
 

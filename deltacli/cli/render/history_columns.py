@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from deltacli.cli.render.columns import Column, unknown_column
 from deltacli.cli.render.commit_metrics import changes_of, in_words
 from deltacli.cli.terminal.term import Style
-from deltacli.did_you_mean import nearest_name
+from deltacli.hints import nearest_name
 from deltacli.units import format_age, format_count, format_moment, format_size
 
 if TYPE_CHECKING:

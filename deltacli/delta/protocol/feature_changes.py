@@ -13,9 +13,8 @@ from deltacli.delta.protocol.feature_use import constraint_uses, property_uses, 
 from deltacli.delta.protocol.features import FEATURES, TYPE_WIDENING, stable_name
 from deltacli.delta.protocol.upgrade import upgraded
 from deltacli.delta.schema.readable_rows import refused_change
-from deltacli.did_you_mean import nearest_name
 from deltacli.errors import Refused, UsageError
-from deltacli.hints import command
+from deltacli.hints import command, nearest_name
 
 
 class AddedFeature(NamedTuple):

@@ -36,9 +36,8 @@ from deltacli.delta.protocol.read_property import (
     IN_COMMIT_KEYS,
     IN_COMMIT_TIMESTAMPS,
 )
-from deltacli.did_you_mean import nearest_name
 from deltacli.errors import Refused, UsageError
-from deltacli.hints import command, parameter
+from deltacli.hints import command, nearest_name, parameter
 from deltacli.units import UNITS_MS
 
 _LONGEST = 1000

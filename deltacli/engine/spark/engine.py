@@ -18,9 +18,8 @@ from deltacli.engine.spark.jobs import PROBLEM, run_job
 from deltacli.engine.spark.worker import BUG, FAULT, Job, Row, SeenFile
 from deltacli.errors import DeltacliError, UsageError
 from deltacli.progress import SILENT, Progress
-from deltacli.storage.location import StoreLocation
+from deltacli.storage.location import StoreLocation, may_be_sent
 from deltacli.storage.secrets import holds_secret
-from deltacli.storage.sendable import may_be_sent
 from deltacli.work.task import Piece, Result, TableStores, Task
 
 if TYPE_CHECKING:

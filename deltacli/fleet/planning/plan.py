@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from deltacli.did_you_mean import nearest_name
 from deltacli.errors import EXIT_BUG, EXIT_OK, DeltacliError, PartlyDone, UsageError
 from deltacli.fleet.planning.discovery import Discovery, FoundTable, Opener, discover
 from deltacli.fleet.planning.due import FAR, NEAR, NO_PAST, Past, PlannedStep, expiry_cutoff_ms, plan_steps
 from deltacli.fleet.planning.facts import TableFacts, read_facts
 from deltacli.fleet.policy_file.model import ExpirePolicy, FleetFile, Group, Policy, VacuumPolicy
+from deltacli.hints import nearest_name
 from deltacli.progress import SILENT, Progress
 from deltacli.storage.secrets import without_secrets
 from deltacli.typing import Json

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from deltacli.delta.protocol.intervals import DEFAULT_DELETED_FILE_RETENTION_MS, DEFAULT_LOG_RETENTION_MS
-from deltacli.did_you_mean import nearest_name
 from deltacli.errors import UsageError
 from deltacli.fleet.policy_file.keys import (
     GROUP_KEYS,
@@ -36,7 +35,7 @@ from deltacli.fleet.policy_file.model import (
 )
 from deltacli.fleet.policy_file.toml_lines import KeyPath, key_lines
 from deltacli.fleet.policy_file.values import read_value, url_fault
-from deltacli.hints import quoted_table
+from deltacli.hints import nearest_name, quoted_table
 from deltacli.request_fields import Kind
 from deltacli.units import format_duration
 

@@ -21,10 +21,9 @@ from deltacli.delta.schema.readable_rows import require_readable_rows
 from deltacli.delta.schema.to_arrow import arrow_schema
 from deltacli.delta.schema.types import StructField, StructType
 from deltacli.delta.stats.record_counts import num_records_column
-from deltacli.did_you_mean import nearest_name
 from deltacli.engine.base import Engine
 from deltacli.errors import UsageError
-from deltacli.hints import command
+from deltacli.hints import command, nearest_name
 from deltacli.operations.table.api_hints import named_items
 from deltacli.progress import SILENT, Progress
 from deltacli.storage.secrets import without_secrets

@@ -41,8 +41,7 @@ from deltacli.units import plural
 from deltacli.work.file_facts import FileFacts, FooterPiece
 from deltacli.work.rows.row_answers import CHECKS, ReadRows, RowPiece, weight_of_rows
 from deltacli.work.rows.row_checks import ChecksOfTable, RowChecks, repeated_name
-from deltacli.work.vector_facts import VectorPiece, VectorRead
-from deltacli.work.view_facts import ReadFootersAndVectors, weight_of_facts
+from deltacli.work.vector_facts import ReadFootersAndVectors, VectorPiece, VectorRead, weight_of_facts
 
 FILE_VIEWS = (
     FootersView,

@@ -14,7 +14,7 @@ from deltacli.engine.base import Engine
 from deltacli.errors import FileMissing, NotATable
 from deltacli.progress import Progress, reported
 from deltacli.storage import FileStat, PathKind, Storage, leads_outside
-from deltacli.work.files.placed import (
+from deltacli.work.files.listing import (
     InnerDirectory,
     PlacedDirectory,
     PlacedListing,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from deltacli.did_you_mean import nearest_name
 from deltacli.errors import Refused, UsageError
+from deltacli.hints import nearest_name
 from deltacli.paimon.evolution.requests import Path
 from deltacli.paimon.schema_changes import dotted
 from deltacli.paimon.types import DataField, DataType, ListType, MapType, Root, RowType, quoted_name

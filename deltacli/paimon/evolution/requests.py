@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from deltacli.did_you_mean import nearest_name
 from deltacli.errors import UsageError
+from deltacli.hints import nearest_name
 from deltacli.paimon.json_text import BadJson, read_json
 from deltacli.paimon.type_objects import parse_type
 from deltacli.paimon.type_strings import BadType

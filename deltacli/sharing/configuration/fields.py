@@ -9,9 +9,8 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from deltacli.did_you_mean import nearest_name
 from deltacli.errors import UsageError
-from deltacli.hints import quoted
+from deltacli.hints import nearest_name, quoted
 from deltacli.sharing.configuration.yaml_tree import Mapped, Node, Scalar, Sequence, YamlFault, read_yaml
 
 CODE = "share.config"

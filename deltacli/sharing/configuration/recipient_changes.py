@@ -7,9 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from deltacli.did_you_mean import nearest_name
 from deltacli.errors import Refused, UsageError
-from deltacli.hints import quoted
+from deltacli.hints import nearest_name, quoted
 from deltacli.sharing.configuration.bearer_tokens import create_token, digest_of
 from deltacli.sharing.configuration.fields import fault_in_name
 from deltacli.sharing.configuration.recipients import (

@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from deltacli.did_you_mean import nearest_name
 from deltacli.errors import UsageError
+from deltacli.hints import nearest_name
 from deltacli.units import EPOCH, parse_size
 
 LATEST = "latest"

@@ -11,8 +11,7 @@ from urllib.parse import parse_qs
 from deltacli.hints import parameter
 from deltacli.storage.azure.calls import AzureCalls
 from deltacli.storage.objects.faults import ANONYMOUS
-from deltacli.storage.probing.calls import unknown_without_writing
-from deltacli.storage.probing.subject import Granted, Identity, Permit
+from deltacli.storage.probing.subject import Granted, Identity, Permit, unknown_without_writing
 from deltacli.typing import Json
 
 _BLOBS = "Microsoft.Storage/storageAccounts/blobServices/containers/blobs"

@@ -10,8 +10,7 @@ from deltacli.storage.gcs.calls import GcsCalls
 from deltacli.storage.gcs.credentials import chain_of
 from deltacli.storage.objects.faults import ANONYMOUS
 from deltacli.storage.objects.http import HttpFault
-from deltacli.storage.probing.calls import unknown_without_writing
-from deltacli.storage.probing.subject import Granted, Identity, Permit
+from deltacli.storage.probing.subject import Granted, Identity, Permit, unknown_without_writing
 
 _NAMES = {
     "list": "storage.objects.list",

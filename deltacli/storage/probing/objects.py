@@ -12,8 +12,7 @@ from deltacli.storage.objects.calls import ABSENT
 from deltacli.storage.objects.faults import passing
 from deltacli.storage.objects.http import Fate, HttpFault
 from deltacli.storage.objects.store import ObjectStorage
-from deltacli.storage.probing.calls import ProbedCalls
-from deltacli.storage.probing.subject import Identity, Permit, Reply, Said
+from deltacli.storage.probing.subject import Identity, Permit, ProbedCalls, Reply, Said
 from deltacli.storage.retry import CREATE_FIRST_WAIT
 
 _PAGE = 3

@@ -10,7 +10,7 @@ from deltacli.storage.probing.subject import Subject
 
 if TYPE_CHECKING:
     from deltacli.storage.objects.store import ObjectStorage
-    from deltacli.storage.probing.calls import ProbedCalls
+    from deltacli.storage.probing.subject import ProbedCalls
 
 
 def subject_of(storage: Storage) -> Subject | None:

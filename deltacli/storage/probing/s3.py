@@ -6,8 +6,7 @@ import os
 
 from deltacli.errors import CredentialsMissing
 from deltacli.storage.objects.http import said_of
-from deltacli.storage.probing.calls import unknown_without_writing
-from deltacli.storage.probing.subject import Identity, Permit
+from deltacli.storage.probing.subject import Identity, Permit, unknown_without_writing
 from deltacli.storage.s3.calls import S3Calls, bound_answers
 from deltacli.storage.s3.faults import FAULTS, chain, code_of, how_to_log_in
 from deltacli.storage.s3.options import make_session

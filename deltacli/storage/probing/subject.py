@@ -8,6 +8,31 @@ from enum import StrEnum
 from typing import NamedTuple, Protocol
 
 from deltacli.storage.base import Deletion
+from deltacli.storage.objects.calls import ObjectCalls
+
+_WRITING = ("create", "replace", "delete")
+
+
+class ProbedCalls(Protocol):
+    """The calls of a bucket or container, and their caller."""
+
+    @property
+    def kind(self) -> str: ...
+
+    @property
+    def calls(self) -> ObjectCalls: ...
+
+    @property
+    def names_of_permissions(self) -> dict[str, str]: ...
+
+    def identity(self) -> Identity: ...
+
+    def permits(self) -> dict[str, Permit]: ...
+
+
+def unknown_without_writing(why: str) -> dict[str, Permit]:
+    """Return the permissions to write of a store that cannot be asked for them."""
+    return {name: Permit(Granted.UNKNOWN, why) for name in _WRITING}
 
 
 class Reply(StrEnum):

@@ -5,10 +5,77 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from deltacli.storage import Storage, WalkEntry
+from deltacli.delta.log.log_path import LOG_DIRECTORY
+from deltacli.delta.paths.path_decoding import decode
+from deltacli.storage import FileStat, Storage, WalkEntry, leads_outside
+from deltacli.work.task import TaskContext
 
 if TYPE_CHECKING:
     import pyarrow
+
+
+class PlacedDirectory(NamedTuple):
+    """A directory by its path below the table, and its resolved place, which several paths may have through links."""
+
+    path: str
+    place: str
+
+
+class InnerDirectory(NamedTuple):
+    """A directory in another one; `is_outside` is set by tasks only, where a link leads outside the table."""
+
+    name: str
+    place: str
+    is_outside: bool = False
+
+
+class PlacedListing(NamedTuple):
+    """The files and the directories in a directory."""
+
+    files: tuple[FileStat, ...]
+    directories: tuple[InnerDirectory, ...]
+
+
+def list_placed(piece: PlacedDirectory, context: TaskContext) -> PlacedListing:
+    """Return what is in a directory. Raises FileMissing and PermissionRefused."""
+    storage = context.storage
+    below = f"{piece.path}/" if piece.path else ""
+    files = tuple(storage.list_from(piece.path))
+    directories = (
+        inner
+        if inner.name == LOG_DIRECTORY
+        else inner._replace(is_outside=leads_outside(storage, f"{below}{inner.name}"))
+        for inner in inner_directories(storage, piece)
+    )
+    return PlacedListing(files, tuple(directories))
+
+
+def inner_directories(storage: Storage, directory: PlacedDirectory) -> Iterator[InnerDirectory]:
+    """Yield the directories in a directory, links to directories included."""
+    is_local = _is_local(storage)
+    for name in storage.list_directories(directory.path):
+        place = f"{directory.place}/{name}"
+        yield InnerDirectory(name, _resolved(place) if is_local else place)
+
+
+def real_place(storage: Storage) -> str:
+    """Return the resolved place of the table."""
+    if not _is_local(storage):
+        return ""
+    import os
+
+    return os.path.realpath(decode(storage.uri[len("file://") :]))
+
+
+def _is_local(storage: Storage) -> bool:
+    return storage.uri.startswith("file:")
+
+
+def _resolved(path: str) -> str:
+    import os
+
+    return os.path.realpath(path) if os.path.islink(path) else path
+
 
 TELLING = ("metadata", "schema", "snapshot", "manifest")
 """Directories whose files indicate a table; other directories do so by their name."""
