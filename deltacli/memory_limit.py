@@ -7,12 +7,10 @@ container limits memory the kernel ends the process, and nothing can be reported
 from __future__ import annotations
 
 import errno
-import gc
 import os
 import re
 import sys
 from contextlib import suppress
-from threading import get_ident
 
 from deltacli.errors import MemoryExhausted
 
@@ -129,20 +127,3 @@ def _physical_bytes() -> int:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, ValueError, OSError):
         return 1 << 40
-
-
-_collector = 0
-"""The thread that collects garbage; 0 if none does."""
-
-
-def is_collecting() -> bool:
-    """Return True if this thread is collecting garbage, so that the caller runs as a finalizer."""
-    return _collector == get_ident()
-
-
-def _note(phase: str, _: dict[str, int]) -> None:
-    global _collector  # noqa: PLW0603  (the collector belongs to the process)
-    _collector = get_ident() if phase == "start" else 0
-
-
-gc.callbacks.append(_note)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 
-from deltacli.memory_limit import is_collecting
+from deltacli.collecting import is_collecting
 
 
 class ThreadPool(ThreadPoolExecutor):

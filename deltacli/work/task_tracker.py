@@ -7,7 +7,7 @@ from concurrent.futures import CancelledError
 from threading import Condition
 from typing import Generic, TypeVar
 
-from deltacli.memory_limit import is_collecting
+from deltacli.collecting import is_collecting
 
 Piece = TypeVar("Piece")
 Result = TypeVar("Result")
