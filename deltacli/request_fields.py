@@ -8,6 +8,8 @@ from collections.abc import Callable
 from dataclasses import field
 from enum import Enum, StrEnum
 from functools import wraps
+from importlib import import_module
+from inspect import Signature, signature
 from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 
 Fields = ParamSpec("Fields")
@@ -69,6 +71,34 @@ def shared(option: Option, default: Any = None) -> Any:  # Any: a field of any t
     return field(default=default, metadata=metadata)
 
 
+class Lazy:
+    """A request that is imported when it is first made: a start of the process that makes none need not build it."""
+
+    def __init__(self, module: str, name: str) -> None:
+        self._module, self.__name__ = module, name
+
+    def load(self) -> Callable[..., Any]:  # Any: a request
+        found: Callable[..., Any] = getattr(import_module(self._module), self.__name__)
+        return found
+
+    def __call__(self, *arguments: object, **fields: object) -> Any:  # Any: a request
+        return self.load()(*arguments, **fields)
+
+
+class _Fields:
+    """The signature of a method that takes the fields of a request, for `inspect`."""
+
+    def __init__(self, request: Callable[..., object], method: Callable[..., object]) -> None:
+        self._request, self._method = request, method
+
+    @property
+    def __signature__(self) -> Signature:
+        request = self._request.load() if isinstance(self._request, Lazy) else self._request
+        own, made = signature(self._method), signature(request)
+        first = next(iter(own.parameters.values()))
+        return own.replace(parameters=[first, *made.parameters.values()])
+
+
 def takes(
     request: Callable[Fields, Request],
 ) -> Callable[[Callable[[Self, Request], Result]], Callable[Concatenate[Self, Fields], Result]]:
@@ -77,8 +107,16 @@ def takes(
     def with_fields(method: Callable[[Self, Request], Result]) -> Callable[Concatenate[Self, Fields], Result]:
         @wraps(method)
         def call(self: Self, /, *arguments: Fields.args, **fields: Fields.kwargs) -> Result:
-            return method(self, request(*arguments, **fields))
+            try:
+                asked = request(*arguments, **fields)
+            except TypeError as fault:  # an unknown field; the caller knows the method, not the request
+                own = f"{request.__name__}.__init__"
+                if own not in str(fault):
+                    raise
+                raise TypeError(str(fault).replace(own, method.__qualname__)) from None
+            return method(self, asked)
 
+        vars(call)["__wrapped__"] = _Fields(request, method)
         return call
 
     return with_fields

@@ -159,18 +159,6 @@ def test_what_lower_layers_name_are_options() -> None:
     assert [] == wrong
 
 
-def parameters_of(method: Any) -> Iterator[str]:  # Any: of any kind
-    """Yield the names of the parameters of a method, those of a request by the fields of its class."""
-    for name, each in inspect.signature(method).parameters.items():
-        yield name
-        if name == "request":
-            texts = (path.read_text("utf-8") for path in ROOT.rglob("*.py"))
-            trees = (ast.parse(text) for text in texts if f"\nclass {each.annotation}" in text)
-            classes = (node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
-            fields = (node for found in classes if found.name == each.annotation for node in found.body)
-            yield from (ast.unparse(field.target) for field in fields if isinstance(field, ast.AnnAssign))
-
-
 def test_what_lower_layers_name_are_parameters_of_the_api() -> None:
     wrong = []
     for place, operation, names in calls():
@@ -183,7 +171,7 @@ def test_what_lower_layers_name_are_parameters_of_the_api() -> None:
             found = [getattr(kind, method) for kind in (Table, Paimon, deltacli.Snapshot) if hasattr(kind, method)]
             if operation == "read":
                 found.append(deltacli.Snapshot.scan)
-            known = {name for each in found for name in parameters_of(each)}
+            known = {name for each in found for name in inspect.signature(each).parameters}
         shell_only = SHELL_ONLY | NEEDLESS | {"allow_external", "storage_options", "schemas", "table_format"}
         if operation == "validate":
             shell_only |= {"sample", "where"}

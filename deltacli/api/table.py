@@ -23,7 +23,7 @@ from deltacli.operations.table.api_arguments import (
 from deltacli.operations.table.api_hints import name_table, named
 from deltacli.operations.table.version import Snapshot
 from deltacli.progress import SILENT, Progress
-from deltacli.request_fields import takes
+from deltacli.request_fields import Lazy, takes
 from deltacli.storage import NOTHING, Allowed, open_storage
 from deltacli.storage.secrets import without_secrets
 
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from deltacli.operations.change.table_properties import PropertiesOutcome
     from deltacli.operations.change.widen_type import WideningOutcome
     from deltacli.operations.checkpoint.execute import CheckpointResult
+    from deltacli.operations.checkpoint.plan import CheckpointRequest
     from deltacli.operations.read.changes import Changes
     from deltacli.operations.read.history import History
     from deltacli.operations.table.time_travel import VersionTime
@@ -43,11 +44,8 @@ if TYPE_CHECKING:
     from deltacli.storage.location import StoreLocation
     from deltacli.storage.retry import Retry
 else:
-
-    def VacuumRequest(**fields: object) -> object:  # noqa: N802  (the class, loaded when it is needed)
-        from deltacli.operations.vacuum.request import VacuumRequest as Loaded
-
-        return Loaded(**fields)
+    CheckpointRequest = Lazy("deltacli.operations.checkpoint.plan", "CheckpointRequest")
+    VacuumRequest = Lazy("deltacli.operations.vacuum.request", "VacuumRequest")
 
 
 def open_table(
@@ -244,19 +242,8 @@ class Table(LogCare):
         )
 
     @named
-    def checkpoint(
-        self,
-        *,
-        version: int | None = None,
-        layout: str | None = None,
-        parts: int | None = None,
-        rows_per_file: int | None = None,
-        v2_top: str = "json",
-        stats: str = "keep",
-        if_behind: int = 0,
-        force: bool = False,
-        dry_run: bool = False,
-    ) -> CheckpointResult:
+    @takes(CheckpointRequest)
+    def checkpoint(self, request: CheckpointRequest) -> CheckpointResult:
         """Write a checkpoint of the newest version, or of `version`, and return what was done.
 
         `layout`: `classic`, `multi-part` (with `parts`, or `rows_per_file`) or `v2` (with at most `rows_per_file`
@@ -274,20 +261,10 @@ class Table(LogCare):
         `snapshot` raises.
         """
         from deltacli.operations.checkpoint.execute import write_checkpoint
-        from deltacli.operations.checkpoint.plan import make_request, plan_checkpoint
+        from deltacli.operations.checkpoint.plan import plan_checkpoint
 
-        self.require_writable(dry_run=dry_run)
-        request = make_request(
-            version=optional_version(version, "version"),
-            layout=layout,
-            parts=parts,
-            rows_per_file=rows_per_file,
-            v2_top=v2_top,
-            stats=stats,
-            if_behind=if_behind,
-            force=force,
-        )
-        return write_checkpoint(plan_checkpoint(self, request), dry_run=dry_run)
+        self.require_writable(dry_run=request.dry_run)
+        return write_checkpoint(plan_checkpoint(self, request), dry_run=request.dry_run)
 
     @named
     def widen_type(

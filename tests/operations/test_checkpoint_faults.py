@@ -17,7 +17,7 @@ from deltacli.delta.checkpoint.last_checkpoint_content import Hint, read_hint
 from deltacli.errors import FileMissing, NoSpace, StorageFailed
 from deltacli.operations.checkpoint import file_writer
 from deltacli.operations.checkpoint.execute import write_checkpoint
-from deltacli.operations.checkpoint.plan import CheckpointPlan, make_request, plan_checkpoint
+from deltacli.operations.checkpoint.plan import CheckpointPlan, CheckpointRequest, plan_checkpoint
 from deltacli.operations.checkpoint.verify import CheckpointVerdict, verify_checkpoints
 from deltacli.storage import Created, Storage
 from deltacli.storage.in_memory import MemoryStorage
@@ -44,7 +44,7 @@ def plan_with(form: Form, builder: TableBuilder, **others: Any) -> tuple[MemoryS
     """A plan whose store can fail from now on."""
     inner = builder.in_memory()
     storage = FaultyStorage(inner)
-    plan = plan_checkpoint(open_at(storage), make_request(**form.request(**others)))
+    plan = plan_checkpoint(open_at(storage), CheckpointRequest(**form.request(**others)))
     storage.calls.clear()
     return inner, storage, plan
 
@@ -73,7 +73,7 @@ def check_table(storage: Storage, builder: TableBuilder) -> None:
 
 def check_rerun(inner: MemoryStorage, form: Form, builder: TableBuilder) -> None:
     """Running it again leaves a checkpoint that suffices alone, and the hint at it."""
-    result = write(open_at(inner), make_request(**form.request()))
+    result = write(open_at(inner), CheckpointRequest(**form.request()))
     check_table(inner, builder)
     assert builder.newest == result.hint_version
     sidecars = [f"{LOG}/_sidecars/{name}" for name in log_names(inner, f"{LOG}/_sidecars")] if "v2" in form.name else []
@@ -223,7 +223,7 @@ def test_a_byte_that_flips_in_the_json_top_is_found(monkeypatch: pytest.MonkeyPa
 def test_no_byte_of_a_draft_slips_through(monkeypatch: pytest.MonkeyPatch) -> None:
     form = FORMS[0]
     builder = any_form_table(form)
-    size = write(open_at(builder.in_memory()), make_request(**form.request())).files[0].size_bytes
+    size = write(open_at(builder.in_memory()), CheckpointRequest(**form.request())).files[0].size_bytes
     for position in range(0, size, 397):
         inner, _, plan = plan_with(form, builder)
         with monkeypatch.context() as patch:
@@ -303,13 +303,13 @@ def test_parts_that_were_left_over_are_kept_or_replaced(parts_there: tuple[int, 
     form = FORMS[1]
     builder = any_form_table(form)
     ours = builder.in_memory()
-    paths = [file.path for file in write(open_at(ours), make_request(**form.request())).files]
+    paths = [file.path for file in write(open_at(ours), CheckpointRequest(**form.request())).files]
     inner = builder.in_memory()
     for part in parts_there:
         data = {"ours": ours.read(paths[part - 1]), "others": ours.read(paths[part % 3]), "nothing": b""}
         inner.write(paths[part - 1], data.get(content, b"PAR1"), modified_ms=7)
 
-    result = write(open_at(inner), make_request(**form.request()))
+    result = write(open_at(inner), CheckpointRequest(**form.request()))
 
     assert not result.skipped
     kept = [part for part in parts_there if 7 == inner.stat(paths[part - 1]).modified_ms]
@@ -323,7 +323,7 @@ def test_a_classic_file_of_no_bytes_is_replaced() -> None:
     inner = builder.in_memory()
     inner.write(f"{LOG}/{builder.newest:020d}.checkpoint.parquet", b"")
 
-    result = write(open_at(inner), make_request(**form.request()))
+    result = write(open_at(inner), CheckpointRequest(**form.request()))
 
     assert (False, builder.newest) == (result.skipped, result.hint_version)
     check_table(inner, builder)
@@ -337,7 +337,7 @@ def test_a_classic_checkpoint_that_can_not_be_read_is_replaced(data: bytes) -> N
     inner = builder.in_memory()
     inner.write(f"{LOG}/{builder.newest:020d}.checkpoint.parquet", data)
 
-    result = write(open_at(inner), make_request(**form.request(if_behind=5)))
+    result = write(open_at(inner), CheckpointRequest(**form.request(if_behind=5)))
 
     assert (False, 5, builder.newest) == (result.skipped, result.plan.behind, result.hint_version)
     check_table(inner, builder)
@@ -359,7 +359,7 @@ def test_a_checkpoint_whose_pages_are_corrupt_costs_a_second_reading() -> None:
     inner.write(name, bytes(data))
     (found,) = verify_checkpoints(open_at(inner))
 
-    result = write(open_at(inner), make_request(**form.request()))
+    result = write(open_at(inner), CheckpointRequest(**form.request()))
 
     assert CheckpointVerdict.UNREADABLE is found.verdict
     assert {name.rpartition("/")[2]: "checkpoint.unreadable"} == dict(result.plan.snapshot.set_aside)

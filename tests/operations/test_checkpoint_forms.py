@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from deltacli.errors import Refused
-from deltacli.operations.checkpoint.plan import make_request, plan_checkpoint
+from deltacli.operations.checkpoint.plan import CheckpointRequest, plan_checkpoint
 from deltacli.storage import Storage
 from tests.support import damage
 from tests.support.builder import LOG, TableBuilder
@@ -79,7 +79,7 @@ def test_an_existing_form_or_one_that_is_not_due_is_skipped_silently(request_: d
 def test_parts_that_cannot_be_read_do_not_stand_in_the_way() -> None:
     storage = in_parts().damaged(damage.corrupt_footer(3)).in_memory()
 
-    plan = plan_checkpoint(open_at(storage), make_request())
+    plan = plan_checkpoint(open_at(storage), CheckpointRequest())
 
     assert plan.is_due
     assert ["[checkpoint.several-forms]" in note for note in plan.notes] == [True]

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from deltacli.operations.checkpoint.plan import make_request
+from deltacli.operations.checkpoint.plan import CheckpointRequest
 from deltacli.operations.checkpoint.verify import CheckpointVerdict, verify_checkpoints
 from deltacli.storage import LocalStorage
 from tests.cli.support import ROOT
@@ -47,7 +47,7 @@ def check_killed(place: Path, at: int, fault: Fault, form: Form) -> None:
 
     assert -9 == done.returncode, done.stderr
     check_state(place, builder)
-    result = write(open_at(LocalStorage(str(place))), make_request(**form.request()))
+    result = write(open_at(LocalStorage(str(place))), CheckpointRequest(**form.request()))
     assert builder.newest == result.hint_version
     check_state(place, builder)
     assert builder.newest == open_at(LocalStorage(str(place))).snapshot().segment.checkpoint.version  # type: ignore[union-attr]

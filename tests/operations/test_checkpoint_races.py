@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from deltacli.delta.checkpoint.last_checkpoint_content import Hint, read_hint
-from deltacli.operations.checkpoint.plan import make_request
+from deltacli.operations.checkpoint.plan import CheckpointRequest
 from deltacli.operations.checkpoint.verify import CheckpointVerdict, verify_checkpoints
 from deltacli.storage import Created, Storage, open_storage
 from tests.differential.test_peers import PEERS, relative
@@ -34,7 +34,7 @@ def _checkpoints(uris: list[str], racer: int, together: Barrier, answers: Any) -
 def _checkpoint(uri: str, racer: int, number: int) -> object:
     form = FORMS[number % len(FORMS)]
     force = number % 5 == 4 and form.layout == "classic"
-    result = write(open_at(open_storage(uri)), make_request(**form.request(force=force)))
+    result = write(open_at(open_storage(uri)), CheckpointRequest(**form.request(force=force)))
     return result.version, result.hint_version
 
 

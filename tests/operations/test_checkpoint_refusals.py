@@ -12,7 +12,7 @@ import pytest
 
 import deltacli
 from deltacli.errors import DeltacliError
-from deltacli.operations.checkpoint.plan import make_request
+from deltacli.operations.checkpoint.plan import CheckpointRequest
 from deltacli.storage import FileStat, LocalStorage, Storage, open_storage
 from tests.support import damage
 from tests.support.actions import add, birth, metadata, protocol, txn
@@ -31,7 +31,7 @@ def refusal(storage: Storage, **request: Any) -> DeltacliError:
     """The error of a request that must change nothing."""
     before = snapshot_of(storage)
     with pytest.raises(DeltacliError) as caught:
-        write(open_at(storage), make_request(**request))
+        write(open_at(storage), CheckpointRequest(**request))
     assert before == snapshot_of(storage)
     return caught.value
 
@@ -203,7 +203,7 @@ def test_an_empty_checksum_file_blocks_nothing(data: bytes) -> None:
 def test_parts_of_a_whole_set_are_not_replaced_one_by_one() -> None:
     form = FORMS[1]
     storage = any_form_table(form).in_memory()
-    write(open_at(storage), make_request(**form.request()))
+    write(open_at(storage), CheckpointRequest(**form.request()))
 
     fault = refusal(storage, **form.request(force=True))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import shutil
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta, timezone
@@ -218,3 +219,16 @@ def test_completion_in_a_shell_of_python_offers_the_public_names(sample: Path) -
     assert sorted(deltacli.__all__) == dir(deltacli)
     assert {"history", "snapshot", "uri", "vacuum", "validate"} <= set(dir(table))
     assert not {"note_version", "newest_seen", "over", "stores", "allowed"} & set(dir(table))
+
+
+@pytest.mark.parametrize("method", [Table.vacuum, Table.checkpoint])
+def test_a_method_that_takes_a_request_shows_its_fields_and_names_itself_in_errors(
+    method: Callable[..., object], tmp_path: Path
+) -> None:
+    shown = inspect.signature(method).parameters
+    with pytest.raises(TypeError) as wrong:
+        method(deltacli.open_table(str(tmp_path)), unknown=1)
+
+    assert {"self", "dry_run"} <= shown.keys()
+    assert "request" not in shown
+    assert f"{method.__qualname__}() got an unexpected keyword argument 'unknown'" == str(wrong.value)

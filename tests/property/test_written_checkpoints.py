@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from deltacli.delta.checkpoint.last_checkpoint_content import Hint, read_hint
 from deltacli.errors import Refused
-from deltacli.operations.checkpoint.plan import make_request
+from deltacli.operations.checkpoint.plan import CheckpointRequest
 from deltacli.operations.table.version import Snapshot
 from deltacli.storage.in_memory import MemoryStorage
 from tests.support import strategies
@@ -93,7 +93,7 @@ def test_the_newest_version_survives_in_its_checkpoint_alone(
     expected = expired(builder.states[-1], retention_ms=retention_ms, transactions_ms=transactions_ms)
     before = whole_rows(open_at(storage).snapshot())
 
-    result = write(open_at(storage), make_request(**layout, force=True))
+    result = write(open_at(storage), CheckpointRequest(**layout, force=True))
     alone = open_at(left_alone(storage, [file.path for file in result.files]))
 
     note(f"{result.files} {result.actions}")
@@ -137,9 +137,9 @@ def test_every_version_that_can_be_rebuilt_survives_in_its_checkpoint_alone(
         stats = data.draw(st.sampled_from(["keep", "json", "struct", "both"]))
 
         try:
-            result = write(open_at(storage), make_request(version=version, stats=stats, **layout))
+            result = write(open_at(storage), CheckpointRequest(version=version, stats=stats, **layout))
         except Refused:  # a checkpoint of another form is there
-            result = write(open_at(storage), make_request(version=version, stats=stats, force=True, **layout))
+            result = write(open_at(storage), CheckpointRequest(version=version, stats=stats, force=True, **layout))
             assert any("checkpoint.several-forms" in note for note in result.plan.notes)
 
         if not result.skipped:
@@ -181,7 +181,7 @@ def names(schema: dict[str, Any]) -> set[str]:
 def test_parsed_statistics_equal_those_of_the_texts(builder: TableBuilder, stats: str) -> None:
     builder.commit(protocol(), metadata())
     storage = builder.in_memory()
-    result = write(open_at(storage), make_request(stats=stats))
+    result = write(open_at(storage), CheckpointRequest(stats=stats))
 
     column = pq.read_table(storage.open(result.files[0].path)).column("add").combine_chunks()
 

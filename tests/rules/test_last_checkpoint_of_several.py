@@ -38,7 +38,7 @@ def hint_findings(table: Table) -> list[tuple[str, str | None]]:
 @pytest.mark.parametrize("top", list(TopFile))
 def test_the_hint_fits_the_last_of_several_v2_checkpoints(first: int, second: int, top: TopFile) -> None:
     requests = [
-        CheckpointRequest(layout=Layout.V2, rows_per_file=rows, top=top, force=True) for rows in (first, second)
+        CheckpointRequest(layout=Layout.V2, rows_per_file=rows, v2_top=top, force=True) for rows in (first, second)
     ]
 
     assert [] == hint_findings(table_with(V2, *requests))

@@ -31,7 +31,7 @@ class Form:
     options: tuple[tuple[str, Any], ...] = ()
 
     def request(self, **others: Any) -> dict[str, Any]:
-        """Arguments for `make_request`."""
+        """Arguments for `CheckpointRequest`."""
         return {"layout": self.layout, **dict(self.options), **others}
 
 

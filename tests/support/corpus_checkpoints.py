@@ -92,7 +92,7 @@ def plan(
         layout=form.layout,
         parts=PARTS + any(name.endswith(f".{PARTS:010d}.parquet") for name in names) if form is MULTI_PART else None,
         rows_per_file=ROWS_A_SIDECAR if form.layout is Layout.V2 else None,
-        top=form.top,
+        v2_top=form.top,
         stats=stats,
         force=any(parse_log_path(name).kind in kinds for name in names),
     )

@@ -191,11 +191,11 @@ class FaultyStorage:
 def main(place: str, at: int, fault: str, options: str) -> None:
     """Write a checkpoint of a local table through a store that kills this process."""
     from deltacli.operations.checkpoint.execute import write_checkpoint
-    from deltacli.operations.checkpoint.plan import make_request, plan_checkpoint
+    from deltacli.operations.checkpoint.plan import CheckpointRequest, plan_checkpoint
     from deltacli.storage import LocalStorage
     from tests.support.reading import open_at
 
-    request = make_request(**json.loads(options))
+    request = CheckpointRequest(**json.loads(options))
     storage = FaultyStorage(LocalStorage(place))
     plan = plan_checkpoint(open_at(storage), request)
     storage.calls.clear()

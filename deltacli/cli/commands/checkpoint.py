@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
-from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from deltacli.cli.invocation import invocation
+from deltacli.cli.options.asked import Asked
 from deltacli.cli.options.chosen_version import chosen_version, parse_moment_of
 from deltacli.cli.options.common_options import TableArgument, TimestampOption, VersionOption
 from deltacli.cli.options.run import Run
@@ -18,88 +17,19 @@ from deltacli.cli.results import Outcome
 from deltacli.cli.terminal.interrupts import Interrupted
 from deltacli.cli.terminal.shell import again_without, quoted_table
 from deltacli.errors import EXIT_FINDINGS, DeltacliError, Refused, UsageError
+from deltacli.operations.checkpoint.plan import CheckpointRequest, LayoutChoice
 from deltacli.units import plural
 
 if TYPE_CHECKING:
     from deltacli.api.table import Table
     from deltacli.operations.checkpoint.execute import CheckpointResult
-    from deltacli.operations.checkpoint.plan import CheckpointPlan, CheckpointRequest
+    from deltacli.operations.checkpoint.plan import CheckpointPlan
 
 EXIT_CODES = (0, 1, 2, 3, 4, 7, 70)
 RUNS_ON_CLUSTER = True
+_AS_WITHOUT = (("layout", LayoutChoice.AUTO), ("if_behind", 0))
+"""Options with values that change nothing."""
 
-
-class LayoutChoice(StrEnum):
-    AUTO = "auto"
-    CLASSIC = "classic"
-    MULTI_PART = "multi-part"
-    V2 = "v2"
-
-
-class TopChoice(StrEnum):
-    JSON = "json"
-    PARQUET = "parquet"
-
-
-class StatsChoice(StrEnum):
-    KEEP = "keep"
-    JSON = "json"
-    STRUCT = "struct"
-    BOTH = "both"
-
-
-Layout = Annotated[
-    LayoutChoice,
-    typer.Option(
-        "--layout",
-        metavar="auto|classic|multi-part|v2",
-        help="Layout of the checkpoint; auto follows the table's policy.  [default: auto]",
-        show_default=False,
-    ),
-]
-Parts = Annotated[
-    int | None,
-    typer.Option("--parts", metavar="N", help="Number of files of a multi-part checkpoint.", show_default=False),
-]
-RowsPerFile = Annotated[
-    int | None,
-    typer.Option(
-        "--rows-per-file",
-        metavar="N",
-        help="Actions per sidecar or part.  [default: 200000 per sidecar]",
-        show_default=False,
-    ),
-]
-Top = Annotated[
-    TopChoice,
-    typer.Option(
-        "--v2-top",
-        metavar="json|parquet",
-        help="Format of the main file of a V2 checkpoint.  [default: json]",
-        show_default=False,
-    ),
-]
-Stats = Annotated[
-    StatsChoice,
-    typer.Option(
-        "--stats",
-        metavar="keep|json|struct|both",
-        help="Columns of statistics; keep: as the properties ask, else as in the last checkpoint.  [default: keep]",
-        show_default=False,
-    ),
-]
-IfBehind = Annotated[
-    int,
-    typer.Option(
-        "--if-behind",
-        metavar="N",
-        help="Do nothing unless N commits were made since the last checkpoint.",
-        show_default=False,
-    ),
-]
-Force = Annotated[
-    bool, typer.Option("--force", help="Write it even if a complete one of this version and layout exists.")
-]
 Verify = Annotated[bool, typer.Option("--verify", help="Compare existing checkpoints with the log; write nothing.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be written; write nothing.")]
 
@@ -110,13 +40,7 @@ def checkpoint(
     *,
     version: VersionOption = None,
     timestamp: TimestampOption = None,
-    layout: Layout = LayoutChoice.AUTO,
-    parts: Parts = None,
-    rows_per_file: RowsPerFile = None,
-    v2_top: Top = TopChoice.JSON,
-    stats: Stats = StatsChoice.KEEP,
-    if_behind: IfBehind = 0,
-    force: Force = False,
+    asked: Asked[CheckpointRequest],
     verify: Verify = False,
     dry_run: DryRun = False,
 ) -> None:
@@ -137,42 +61,19 @@ def checkpoint(
       deltacli checkpoint ./tbl --verify
     """
 
-    if if_behind < 0:
-        raise UsageError(f"--if-behind {if_behind} is negative")
+    given = {name: value for name, value in asked.values.items() if (name, value) not in _AS_WITHOUT}
+    if given.get("if_behind", 0) < 0:
+        raise UsageError(f"--if-behind {given['if_behind']} is negative")
     parse_moment_of(version, timestamp)
     opened = run.open_table(table, writes=not (verify or dry_run))
     if verify:
-        _require_nothing_to_write(
-            {
-                "--layout": layout is not LayoutChoice.AUTO,
-                "--parts": parts is not None,
-                "--rows-per-file": rows_per_file is not None,
-                "--if-behind": if_behind > 0,
-                "--force": force,
-                "--dry-run": dry_run,
-            }
-        )
+        writing = Asked(CheckpointRequest, given).given(but=("v2_top", "stats"))
+        if refused := [*writing, *(["--dry-run"] if dry_run else [])]:
+            raise UsageError(f"--verify writes nothing; it cannot be combined with {', '.join(refused)}")
         _verify(run, opened, table, chosen_version(opened, version, timestamp))
         return
-    from deltacli.operations.checkpoint.plan import make_request
-
-    request = make_request(
-        version=chosen_version(opened, version, timestamp),
-        layout=None if layout is LayoutChoice.AUTO else layout.value,
-        parts=parts,
-        rows_per_file=rows_per_file,
-        v2_top=v2_top.value,
-        stats=stats.value,
-        if_behind=if_behind,
-        force=force,
-    )
-    _write(run, opened, table, request, dry_run=dry_run)
-
-
-def _require_nothing_to_write(options: Mapping[str, bool]) -> None:
-    """Raise UsageError where an option for writing is given together with `--verify`."""
-    if given := [option for option, is_given in options.items() if is_given]:
-        raise UsageError(f"--verify writes nothing; it cannot be combined with {', '.join(given)}")
+    given["version"] = chosen_version(opened, version, timestamp)
+    _write(run, opened, table, Asked(CheckpointRequest, given).request(), dry_run=dry_run)
 
 
 def _show(run: Run, opened: Table, result: CheckpointResult) -> None:

@@ -11,10 +11,7 @@ from typing import Any
 
 from deltacli.delta.checkpoint.expired_actions import live_transactions
 from deltacli.delta.checkpoint.last_checkpoint_content import Hint, make_hint, read_hint
-from deltacli.delta.checkpoint.layout import (
-    Layout,
-    classic_path,
-)
+from deltacli.delta.checkpoint.layout import Layout, TopFile, classic_path
 from deltacli.delta.log.counts import FileCounts, TombstoneCounts
 from deltacli.delta.log.log_path import HINT_NAME, LOG_DIRECTORY
 from deltacli.delta.log.segment import LogListing
@@ -105,7 +102,9 @@ def _written(plan: CheckpointPlan, tell: Callable[[str], None]) -> CheckpointRes
         case Layout.MULTI_PART:
             written = writer.write_parts(_part_count(plan))
         case Layout.V2:
-            written = writer.write_v2(plan.request.top, plan.request.rows_per_file or DEFAULT_ROWS_A_SIDECAR)
+            written = writer.write_v2(
+                TopFile(plan.request.v2_top), plan.request.rows_per_file or DEFAULT_ROWS_A_SIDECAR
+            )
     hint = update_last_checkpoint(snapshot.table.storage, plan.listing, written)
     return CheckpointResult(
         plan, written.files, written.actions, written.expired_dropped, hint, skipped=written.was_there

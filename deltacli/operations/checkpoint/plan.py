@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from deltacli.delta.checkpoint.content import Columns
 from deltacli.delta.checkpoint.layout import (
@@ -24,18 +24,17 @@ from deltacli.delta.protocol.protocol_action import require_writable
 from deltacli.delta.protocol.read_property import is_true
 from deltacli.errors import DeltacliError, Refused, Unreadable, UsageError
 from deltacli.hints import command, parameter
+from deltacli.operations.table.api_arguments import optional_version
 from deltacli.operations.table.find_log import Log, list_log
 from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.table.rebuild import read_snapshot, rebuild
 from deltacli.operations.table.version import Snapshot
+from deltacli.request_fields import Kind, option
 from deltacli.work.checkpoints.writing import CODEC, DEFAULT_CODEC, Encoding, unwritable_codec
 
 STATS_AS_JSON = "delta.checkpoint.writeStatsAsJson"
 STATS_AS_STRUCT = "delta.checkpoint.writeStatsAsStruct"
 DEFAULT_ROWS_A_SIDECAR = 200_000
-
-
-Word = TypeVar("Word", bound=StrEnum)
 
 
 class StatsForm(StrEnum):
@@ -47,20 +46,55 @@ class StatsForm(StrEnum):
     BOTH = "both"
 
 
-@dataclass(frozen=True, slots=True)
+class LayoutChoice(StrEnum):
+    """A layout, or that of the table's policy."""
+
+    AUTO = "auto"
+    CLASSIC = Layout.CLASSIC
+    MULTI_PART = Layout.MULTI_PART
+    V2 = Layout.V2
+
+
+@dataclass(frozen=True, kw_only=True)
 class CheckpointRequest:
     """A request for a checkpoint. `if_behind`: do nothing unless this many commits were made since the last
     checkpoint.
     """
 
     version: int | None = None
-    layout: Layout | None = None
-    parts: int | None = None
-    rows_per_file: int | None = None
-    top: TopFile = TopFile.JSON
-    stats: StatsForm = StatsForm.KEEP
-    if_behind: int = 0
-    force: bool = False
+    layout: str | None = option(
+        "Layout of the checkpoint; auto follows the table's policy.  [default: auto]",
+        "auto|classic|multi-part|v2",
+        Kind.CHOICE,
+        choices=LayoutChoice,
+    )
+    parts: int | None = option("Number of files of a multi-part checkpoint.", "N")
+    rows_per_file: int | None = option("Actions per sidecar or part.  [default: 200000 per sidecar]", "N")
+    v2_top: str = option(
+        "Format of the main file of a V2 checkpoint.  [default: json]",
+        "json|parquet",
+        Kind.CHOICE,
+        default=TopFile.JSON,
+        choices=TopFile,
+    )
+    stats: str = option(
+        "Columns of statistics; keep: as the properties ask, else as in the last checkpoint.  [default: keep]",
+        "keep|json|struct|both",
+        Kind.CHOICE,
+        default=StatsForm.KEEP,
+        choices=StatsForm,
+    )
+    if_behind: int = option("Do nothing unless N commits were made since the last checkpoint.", "N", default=0)
+    force: bool = option("Write it even if a complete one of this version and layout exists.", default=False)
+    dry_run: bool = False
+
+    def __post_init__(self) -> None:
+        """Raise UsageError for a version that is no number, and for an unknown word."""
+        object.__setattr__(self, "version", optional_version(self.version, "version"))
+        for words, name in ((Layout, "layout"), (TopFile, "v2_top"), (StatsForm, "stats")):
+            text = getattr(self, name)
+            if text is not None and text not in list(words):
+                raise UsageError(f"{name} is {text!r}, expected {', '.join(words)}")
 
 
 @dataclass(frozen=True)
@@ -88,37 +122,6 @@ class CheckpointPlan:
         if self.request.force:
             return True
         return self.present is None and self.behind >= self.request.if_behind
-
-
-def make_request(
-    *,
-    version: int | None = None,
-    layout: str | None = None,
-    parts: int | None = None,
-    rows_per_file: int | None = None,
-    v2_top: str = "json",
-    stats: str = "keep",
-    if_behind: int = 0,
-    force: bool = False,
-) -> CheckpointRequest:
-    """Return a request from option values. Raises UsageError for an unknown one."""
-    return CheckpointRequest(
-        version,
-        None if layout is None else _word(Layout, "layout", layout),
-        parts,
-        rows_per_file,
-        _word(TopFile, "v2_top", v2_top),
-        _word(StatsForm, "stats", stats),
-        if_behind,
-        force,
-    )
-
-
-def _word(words: type[Word], name: str, text: str) -> Word:
-    try:
-        return words(text)
-    except ValueError:
-        raise UsageError(f"{name} is {text!r}, expected {', '.join(word.value for word in words)}") from None
 
 
 def plan_checkpoint(table: TableHandle, request: CheckpointRequest) -> CheckpointPlan:
@@ -160,13 +163,15 @@ def plan_of(snapshot: Snapshot, listing: LogListing, request: CheckpointRequest,
             facts={"missing": f"_delta_log/{version:020d}.json"},
             hint=command("validate"),
         )
-    layout = choose_layout(snapshot.protocol, snapshot.properties, request.layout)
+    layout = choose_layout(
+        snapshot.protocol, snapshot.properties, None if request.layout is None else Layout(request.layout)
+    )
     _require_fitting(request, layout)
     forms = _Forms.of(snapshot, listing, request, layout)
     if forms.present is not None:
         layout = next(one for one in Layout if one.file_kind is forms.present.kind)
     config = TableConfiguration(protocol=snapshot.protocol, metadata=snapshot.metadata, schema=_schema_of(snapshot))
-    columns, notes = _columns(snapshot, config, request.stats, was_parsed=was_parsed)
+    columns, notes = _columns(snapshot, config, StatsForm(request.stats), was_parsed=was_parsed)
     usable = [checkpoint for checkpoint in listing.checkpoints if checkpoint.files[0].name not in snapshot.set_aside]
     behind = version - max((checkpoint.version for checkpoint in usable if checkpoint.version <= version), default=-1)
     is_written = request.force or (forms.present is None and behind >= request.if_behind)
