@@ -124,4 +124,7 @@ def takes(
 
 def spellings_of(name: str, option: Option) -> list[str]:
     """Return the names of a field on the command line."""
-    return (option.spelled or f"--{name.removesuffix('_ms').replace('_', '-')}").split()
+    if option.spelled is not None:
+        return option.spelled.split()
+    word = name.removesuffix("s") if option.kind is Kind.VERSIONS else name.removesuffix("_ms")
+    return [f"--{'no-' if option.kind is Kind.OPPOSITE else ''}{word.replace('_', '-')}"]

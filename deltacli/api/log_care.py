@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from deltacli.operations.table.api_arguments import optional_count, optional_version, version_number
+from deltacli.operations.table.api_arguments import optional_version, version_number
 from deltacli.operations.table.api_hints import named
 from deltacli.operations.table.handle import TableHandle
+from deltacli.request_fields import Lazy, takes
 from deltacli.storage.base import StoreOfVersions, require_writable
 
 if TYPE_CHECKING:
     from deltacli.operations.log.compact_log import Compaction
-    from deltacli.operations.log.expire import ExpiryPlan
+    from deltacli.operations.log.expire import ExpiryPlan, ExpiryRequest
     from deltacli.operations.log.expire_deleting import ExpiryOutcome
     from deltacli.operations.log.log_backup import BackupResult
     from deltacli.operations.log.log_restore import RestorePlan
     from deltacli.operations.log.version_checksum import ChecksumReport
+else:
+    ExpiryRequest = Lazy("deltacli.operations.log.expire", "ExpiryRequest")
 
 
 class ExpiryResult(NamedTuple):
@@ -44,14 +46,8 @@ class LogCare(TableHandle):
             require_writable(self.storage)
 
     @named
-    def expire_log(
-        self,
-        *,
-        retention_ms: int | None = None,
-        allow_retention_below_ms: int | None = None,
-        keep_versions: Sequence[int] = (),
-        dry_run: bool = False,
-    ) -> ExpiryResult:
+    @takes(ExpiryRequest)
+    def expire_log(self, request: ExpiryRequest) -> ExpiryResult:
         """Delete the files of the log that no kept version needs, and return the plan with its outcome.
 
         `retention_ms` (default: the table's own) keeps newer commits; a shorter one than the table's own needs
@@ -61,14 +57,11 @@ class LogCare(TableHandle):
         Raises Refused, with nothing deleted, where a guard objects (`expire.*`); PartlyDone where files could not be
         deleted; StorageFailed; and what `snapshot` raises. Spec: Metadata Cleanup.
         """
-        from deltacli.operations.log.expire import ExpiryRequest, execute_expiry, plan_expiry, require_done, with_proof
+        from deltacli.operations.log.expire import execute_expiry, plan_expiry, require_done, with_proof
 
-        self.require_writable(dry_run=dry_run)
-        kept = tuple(version_number(version, "keep_versions") for version in keep_versions)
-        retention = optional_count(retention_ms, "retention_ms")
-        allowed = optional_count(allow_retention_below_ms, "allow_retention_below_ms")
-        plan = plan_expiry(self, ExpiryRequest(retention, kept, allowed))
-        if dry_run or not plan.files:
+        self.require_writable(dry_run=request.dry_run)
+        plan = plan_expiry(self, request)
+        if request.dry_run or not plan.files:
             return ExpiryResult(with_proof(self, plan), None)
         outcome = execute_expiry(self, plan)
         require_done(outcome)

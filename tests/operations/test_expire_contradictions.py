@@ -17,7 +17,7 @@ from tests.support.storage import NEAR, RecordingStorage
 from tests.support.vacuum_hazards import DAY_MS, open_at, table_of
 
 YEAR_MS = 365 * DAY_MS
-REQUEST = ExpiryRequest(retention_ms=DAY_MS, allowed_below_ms=YEAR_MS)
+REQUEST = ExpiryRequest(retention_ms=DAY_MS, allow_retention_below_ms=YEAR_MS)
 
 
 def table() -> TableBuilder:

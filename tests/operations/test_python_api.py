@@ -221,7 +221,7 @@ def test_completion_in_a_shell_of_python_offers_the_public_names(sample: Path) -
     assert not {"note_version", "newest_seen", "over", "stores", "allowed"} & set(dir(table))
 
 
-@pytest.mark.parametrize("method", [Table.vacuum, Table.checkpoint])
+@pytest.mark.parametrize("method", [Table.vacuum, Table.checkpoint, Table.expire_log])
 def test_a_method_that_takes_a_request_shows_its_fields_and_names_itself_in_errors(
     method: Callable[..., object], tmp_path: Path
 ) -> None:

@@ -95,7 +95,7 @@ def opened(table: VacuumedTable) -> Table:
 def expire(table: VacuumedTable, hours: int) -> None:
     """Clean the log, as far as it may be."""
     found = opened(table)
-    plan = plan_expiry(found, ExpiryRequest(retention_ms=hours * HOUR_MS, allowed_below_ms=30 * 24 * HOUR_MS))
+    plan = plan_expiry(found, ExpiryRequest(retention_ms=hours * HOUR_MS, allow_retention_below_ms=30 * 24 * HOUR_MS))
     if not plan.refusals:
         execute_expiry(found, plan)
     table.look()

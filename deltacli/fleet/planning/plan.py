@@ -279,4 +279,5 @@ def plan_expiry_step(table: TableHandle, policy: Policy) -> ExpiryPlan:
 
     settings = policy.steps["log-expire"]
     assert isinstance(settings, ExpirePolicy)
-    return plan_expiry(table, ExpiryRequest(settings.retention, (), settings.allow_retention_below))
+    request = ExpiryRequest(retention_ms=settings.retention, allow_retention_below_ms=settings.allow_retention_below)
+    return plan_expiry(table, request)

@@ -27,12 +27,14 @@ from deltacli.operations.log.expire_deleting import ExpiredFile, ExpiryOutcome, 
 from deltacli.operations.log.file_history import RULE as MISSING_ADD
 from deltacli.operations.log.file_history import count_lost_files
 from deltacli.operations.read.snapshot import summarize_with_digests
+from deltacli.operations.table.api_arguments import optional_count, version_number
 from deltacli.operations.table.find_log import Log
 from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.table.rebuild import read_snapshot, rebuild
 from deltacli.operations.table.time_travel import version_at
 from deltacli.operations.table.version import Snapshot
 from deltacli.operations.validate.inspect_storage import WholeLog, list_log_whole
+from deltacli.request_fields import Kind, option
 from deltacli.units import DAY_MS, format_duration, format_ranges, format_timestamp, plural, ranges_of
 from deltacli.work.checkpoints.reading import open_checkpoint
 
@@ -53,14 +55,32 @@ class ExpiryRefusal(NamedTuple):
         return {"code": self.code, "message": self.message, "override": self.override}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ExpiryRequest:
-    """A request for an expiry. `keep_versions` must remain reconstructable, whatever their age."""
+    """A request for an expiry. `keep_versions` must remain reconstructable, whatever their age;
+    `allow_retention_below_ms` is the table's own retention, named to allow a shorter one.
+    """
 
-    retention_ms: int | None = None
-    keep_versions: tuple[int, ...] = ()
-    allowed_below_ms: int | None = None
-    """The table's own retention as named by a user who allows a shorter one."""
+    retention_ms: int | None = option(
+        "Age up to which commits are kept.  [default: delta.logRetentionDuration, else 30d]", "30d", Kind.DURATION
+    )
+    keep_versions: Sequence[int] = option(
+        "Versions to keep, whatever their age. Repeatable.", "A,B-C,…", Kind.VERSIONS, default=()
+    )
+    allow_retention_below_ms: int | None = option(
+        "Allow a shorter retention than the table's; repeat the table's value.", "30d", Kind.DURATION
+    )
+    dry_run: bool = False
+
+    def __post_init__(self) -> None:
+        """Raise UsageError for what is no version or no duration."""
+        settled = {
+            "keep_versions": tuple(version_number(version, "keep_versions") for version in self.keep_versions),
+            "retention_ms": optional_count(self.retention_ms, "retention_ms"),
+            "allow_retention_below_ms": optional_count(self.allow_retention_below_ms, "allow_retention_below_ms"),
+        }
+        for name, value in settled.items():
+            object.__setattr__(self, name, value)
 
 
 @dataclass(frozen=True)
@@ -282,7 +302,8 @@ def _refusals(
     if is_false(properties, LOG_CLEANUP):
         message = f"{LOG_CLEANUP} is false: the table keeps its whole log"
         yield ExpiryRefusal("expire.disabled", message, hint=command("properties"))
-    if retention < own_retention and (request.allowed_below_ms is None or request.allowed_below_ms < own_retention):
+    allowed = request.allow_retention_below_ms
+    if retention < own_retention and (allowed is None or allowed < own_retention):
         own = format_duration(own_retention)
         message = f"{format_duration(retention)} is less than the table's own retention of {own}"
         yield ExpiryRefusal("expire.retention", message, f"{parameter('log expire.allow_retention_below_ms')} {own}")

@@ -84,7 +84,6 @@ class VacuumRequest:
         "A,B-C,…",
         Kind.VERSIONS,
         default=(),
-        spelled="--keep-version",
     )
     protect_from: Sequence[str] = option(
         "Keep files that another table (a shallow clone) references. Repeatable.",
@@ -107,9 +106,7 @@ class VacuumRequest:
     skip_nested_tables: bool = option(
         "Skip directories that are tables of their own instead of refusing.", default=False
     )
-    log_entries: bool = option(
-        "Do not commit VACUUM START and VACUUM END.", kind=Kind.OPPOSITE, default=True, spelled="--no-log-entries"
-    )
+    log_entries: bool = option("Do not commit VACUUM START and VACUUM END.", kind=Kind.OPPOSITE, default=True)
     threads: int | None = option("Number of threads that delete.", "N", Kind.COUNT)
     rate: float | None = option("Maximum files to delete per second, such as 500/s.", "N/s", Kind.RATE)
     commit_metadata: Mapping[str, str] = option(

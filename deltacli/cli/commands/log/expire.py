@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from deltacli.cli.confirmation import require_confirmation, require_now_is_not_ahead
 from deltacli.cli.invocation import invocation
@@ -12,51 +10,30 @@ from deltacli.cli.options.common_options import DryRunOption, TableArgument, Yes
 from deltacli.cli.options.run import Run
 from deltacli.cli.terminal.interrupts import Interrupted
 from deltacli.cli.terminal.shell import again, again_without, quoted_table
-from deltacli.units import format_size, parse_duration, parse_versions, plural
+from deltacli.operations.log.expire import (
+    ExpiryPlan,
+    ExpiryRequest,
+    execute_expiry,
+    plan_expiry,
+    require_done,
+    require_not_refused,
+    with_proof,
+)
+from deltacli.units import format_size, plural
 
 if TYPE_CHECKING:
     from deltacli.api.table import Table
-    from deltacli.operations.log.expire import ExpiryPlan
     from deltacli.operations.log.expire_deleting import ExpiryOutcome
 
 EXIT_CODES = (0, 2, 3, 4, 5, 7, 70)
 RUNS_ON_CLUSTER = True
 
-Retention = Annotated[
-    str | None,
-    typer.Option(
-        "--retention",
-        metavar="30d",
-        help="Age up to which commits are kept.  [default: delta.logRetentionDuration, else 30d]",
-        show_default=False,
-    ),
-]
-KeepVersion = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--keep-version",
-        metavar="A,B-C,…",
-        help="Versions to keep, whatever their age. Repeatable.",
-        show_default=False,
-    ),
-]
-AllowBelow = Annotated[
-    str | None,
-    typer.Option(
-        "--allow-retention-below",
-        metavar="30d",
-        help="Allow a shorter retention than the table's; repeat the table's value.",
-        show_default=False,
-    ),
-]
-
 
 def expire(
     run: Run,
     table: TableArgument,
-    retention: Retention = None,
-    keep_version: KeepVersion = None,
-    allow_below: AllowBelow = None,
+    *,
+    request: ExpiryRequest,
     dry_run: DryRunOption = False,
     yes: YesOption = False,
 ) -> None:
@@ -77,13 +54,6 @@ def expire(
       deltacli log expire ./tbl --yes                    (in cron)
       deltacli log expire ./tbl --retention 60d --keep-version 100,200-210
     """
-    from deltacli.operations.log.expire import ExpiryRequest, plan_expiry, require_not_refused, with_proof
-
-    request = ExpiryRequest(
-        None if retention is None else parse_duration(retention, "--retention"),
-        parse_versions(",".join(keep_version), "--keep-version") if keep_version else (),
-        None if allow_below is None else parse_duration(allow_below, "--allow-retention-below"),
-    )
     opened = run.open_table(table, writes=not dry_run)
     plan = plan_expiry(opened, request)
     for note in plan.notes:
@@ -101,7 +71,6 @@ def expire(
 
 def _expire(run: Run, table: str, opened: Table, plan: ExpiryPlan, *, yes: bool) -> None:
     """Ask, delete, and write what was deleted."""
-    from deltacli.operations.log.expire import execute_expiry, require_done
     from deltacli.operations.log.expire_deleting import ExpiryOutcome
 
     if not plan.refusals:
