@@ -411,13 +411,19 @@ def set_up(home: Path, name: str) -> None:
     stamp, digest = home / "locked", hashlib.sha256(wanted).hexdigest()
     with held(home):
         if not stamp.exists() or stamp.read_text() != digest:
-            print(f"setting up {home.name} …", flush=True)
+            count = sum(b"==" in line and not line.startswith((b" ", b"#")) for line in wanted.splitlines())
+            print(
+                f"setting up {home.name}: an environment, then {count} packages of requirements/{name}.txt", flush=True
+            )
             began = time.monotonic()
+            quiet = () if sys.stderr.isatty() else ("-q",)  # uv shows what it downloads on a terminal
             venv.EnvBuilder(with_pip=True, clear=True).create(home)
             must(home, "python", "-m", "pip", "install", "-q", "--disable-pip-version-check", "--no-compile", "uv")
-            must(home, "uv", "pip", "install", "-q", "--require-hashes", "-r", f"requirements/{name}.txt")
+            print("installing the packages", flush=True)
+            must(home, "uv", "pip", "install", *quiet, "--require-hashes", "-r", f"requirements/{name}.txt")
             if name == "dev":
                 must(home, "uv", "pip", "install", "-q", "--no-deps", "--no-build-isolation", "-e", ".")
+            print("compiling them", flush=True)
             must(home, "python", "-m", "compileall", "-q", "-j", "0", str(home / "lib"))
             stamp.write_text(digest)
             print(f"{home.name} is set up: {time.monotonic() - began:.0f} s", flush=True)

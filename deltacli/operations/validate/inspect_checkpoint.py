@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from deltacli.arrow import compute as pc
@@ -43,6 +43,7 @@ class CheckpointInspector:
         sidecar_sizes: Mapping[str, int],
         *,
         keeps_statistics: bool = False,
+        advance: Callable[[int], None] = lambda _: None,
     ) -> None:
         self._keeps_statistics = keeps_statistics
         self.findings: list[Finding] = []
@@ -59,7 +60,9 @@ class CheckpointInspector:
         self._shared_nulls = _SharedNulls()
         self._duplicates = comparison.DuplicateFinder()
         self._remove_keys: list[ArrowArray] = []
-        self._reader = CheckpointReader(storage, instance, self._take_adds, self._take_removes, scanner, sidecar_sizes)
+        self._reader = CheckpointReader(
+            storage, instance, self._take_adds, self._take_removes, scanner, sidecar_sizes, advance
+        )
 
     def judge_files_with(self, rows: FileRows) -> None:
         """Pass the adds to the checks of files, because no commit contains them."""

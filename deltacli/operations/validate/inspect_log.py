@@ -37,7 +37,7 @@ from deltacli.operations.table.configurations import next_config
 from deltacli.operations.validate.findings import CHECK_CRASHED, FILE_UNREADABLE, Collector
 from deltacli.operations.validate.inspect_storage import WholeLog
 from deltacli.operations.validate.lenient_log_reader import FAULTS, Fault, LogReader, RefusedLogFiles, Scan
-from deltacli.progress import Progress, weighed
+from deltacli.progress import Progress, WeighedStep, weighed
 from deltacli.storage import Storage
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ class LogInspector:
         if 0 in self._log.listing.commits:
             self.files = KnownFiles(is_known=True)
         commits = self._log.listing.commits
-        size_bytes = sum(file.size_bytes for file in self._log.files)
+        size_bytes = sum(file.size_bytes for file in self._log.files) + sum(self._sidecar_sizes.values())
         with weighed(self._progress, "checking the log", unit="commits", total=len(commits), weight=size_bytes) as step:
             scanned: dict[str, Scan] = {}
             claims: dict[str, bytes | Fault] = {}
@@ -122,8 +122,7 @@ class LogInspector:
                     step.advance(weight=file.size_bytes)
                 for instance in by_version.get(version, ()):
                     with self._guarded(instance.files[0].name, version):
-                        self._take_checkpoint(version, instance, scanned)
-                    step.advance(0, weight=sum(part.size_bytes for part in instance.files))
+                        self._take_checkpoint(version, instance, scanned, step)
                 if version in checksums and self._collector.looks_at(ChecksumView):
                     checksum = checksums[version]
                     if checksum.name not in claims:
@@ -382,8 +381,17 @@ class LogInspector:
             self.files.live_columns,
         )
 
-    def _take_checkpoint(self, version: int, instance: CheckpointInstance, scanned: Mapping[str, Scan]) -> None:
+    def _take_checkpoint(
+        self, version: int, instance: CheckpointInstance, scanned: Mapping[str, Scan], step: WeighedStep
+    ) -> None:
         from deltacli.operations.validate.inspect_checkpoint import CheckpointInspector
+
+        rest = sum(part.size_bytes for part in instance.files)
+
+        def advance(size_bytes: int) -> None:
+            nonlocal rest
+            rest -= size_bytes
+            step.advance(0, weight=size_bytes)
 
         expected = self.expected(version)
         self._rows.flush()
@@ -395,6 +403,7 @@ class LogInspector:
             self._now_ms,
             self._sidecar_sizes,
             keeps_statistics=self._keeps_statistics,
+            advance=advance,
         )
         if expected is None:
             inspector.judge_files_with(self._rows)
@@ -405,6 +414,7 @@ class LogInspector:
             self._begin_with(inspector, view, scanned)
         self._collector.look(view, view.place())
         self._checkpoints.setdefault(version, []).append(view)
+        advance(max(rest, 0))  # what was not read row by row
 
     def _begin_with(self, inspector: CheckpointInspector, view: CheckpointView, scanned: Mapping[str, Scan]) -> None:
         """Continue from a checkpoint, because the log before it is missing or unreadable."""

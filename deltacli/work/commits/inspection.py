@@ -76,7 +76,10 @@ class JudgingFailedError(Exception):
 
 
 class CheckpointReader:
-    """Reads one checkpoint from beginning to end, and passes its file actions to `take_adds` and `take_removes`."""
+    """Reads one checkpoint from beginning to end, and passes its file actions to `take_adds` and `take_removes`.
+
+    `advance` is called with the bytes whose rows were taken, as far as files are read batch by batch.
+    """
 
     def __init__(
         self,
@@ -86,8 +89,10 @@ class CheckpointReader:
         take_removes: Callable[[pyarrow.RecordBatch], None],
         scanner: LineScanner,
         sidecar_sizes: Mapping[str, int],
+        advance: Callable[[int], None],
     ) -> None:
         self._storage = storage
+        self._advance = advance
         self._sidecar_sizes = sidecar_sizes
         self._take_adds = _apart(take_adds)
         self._take_removes = _apart(take_removes)
@@ -194,6 +199,7 @@ class CheckpointReader:
         schemas = action_schemas()
         columns = parquet.columns
         others = _other_actions(parquet)
+        bytes_per_row = self.found.file_sizes[parquet.path] / max(parquet.file.metadata.num_rows, 1)
         for group in range(parquet.file.metadata.num_row_groups):
             wanted = [name for name in ("add.path", "remove.path") if columns.has(name)]
             kinds = [kind for kind, leaf in SMALL_ACTIONS.items() if columns.holds(group, f"{kind}.{leaf}")]
@@ -211,6 +217,7 @@ class CheckpointReader:
                 for name in others:
                     self.found.counts[name] += batch.num_rows - batch.column(name).null_count
                 self._take_batch(batch, parquet.path)
+                self._advance(int(batch.num_rows * bytes_per_row))
 
     def _count_actions(self, batch: RecordBatch, path: str) -> None:
         import pyarrow as pa
