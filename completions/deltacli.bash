@@ -7,7 +7,7 @@ _deltacli_load() {
         '')
             commands='alter;-;again;Change the schema of a Paimon table: one new version.
 changes;-;again;Read how the rows of a table changed between two versions.
-checkpoint;-;again;Write a checkpoint, so that readers replay less.
+checkpoint;-;again;Write a checkpoint, so that readers have fewer commits to read.
 completion;-;again;Print the completion script of a shell.
 doctor;-;again;Diagnose the store of a table.
 features;-;again;Show the table features of a table, or add some to its protocol.
@@ -1063,6 +1063,7 @@ show;-;again;Show the endpoint and the expiry of a profile file, and never its s
 --limit;TEXT;once;Largest number of rows.
 --resume;-;once;Finish an interrupted pull at the version that it was pulling.
 --verify;footers data;once;Check footers, or decode all data of each file, also of those that are there.
+--force;-;once;Replace the file of --to if it exists.
 --dry-run;-;once;Show what would be done and change nothing; overrides --yes.
 --format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.

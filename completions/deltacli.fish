@@ -66,7 +66,7 @@ end
 complete -c deltacli -f
 complete -c deltacli -n '__deltacli_argument "" 0' -a alter -d 'Change the schema of a Paimon table: one new version.'
 complete -c deltacli -n '__deltacli_argument "" 0' -a changes -d 'Read how the rows of a table changed between two versions.'
-complete -c deltacli -n '__deltacli_argument "" 0' -a checkpoint -d 'Write a checkpoint, so that readers replay less.'
+complete -c deltacli -n '__deltacli_argument "" 0' -a checkpoint -d 'Write a checkpoint, so that readers have fewer commits to read.'
 complete -c deltacli -n '__deltacli_argument "" 0' -a completion -d 'Print the completion script of a shell.'
 complete -c deltacli -n '__deltacli_argument "" 0' -a doctor -d 'Diagnose the store of a table.'
 complete -c deltacli -n '__deltacli_argument "" 0' -a features -d 'Show the table features of a table, or add some to its protocol.'
@@ -922,6 +922,7 @@ complete -c deltacli -n '__deltacli_may "share pull" --timestamp' -l timestamp -
 complete -c deltacli -n '__deltacli_may "share pull" --limit' -l limit -r -f -d 'Largest number of rows.'
 complete -c deltacli -n '__deltacli_may "share pull" --resume' -l resume -d 'Finish an interrupted pull at the version that it was pulling.'
 complete -c deltacli -n '__deltacli_may "share pull" --verify' -l verify -r -f -a 'footers data' -d 'Check footers, or decode all data of each file, also of those that are there.'
+complete -c deltacli -n '__deltacli_may "share pull" --force' -l force -d 'Replace the file of --to if it exists.'
 complete -c deltacli -n '__deltacli_may "share pull" --dry-run' -l dry-run -d 'Show what would be done and change nothing; overrides --yes.'
 complete -c deltacli -n '__deltacli_may "share pull" --format' -l format -r -f -a 'table json ndjson csv markdown' -d 'Format of stdout.'
 complete -c deltacli -n '__deltacli_may "share pull" --json' -l json -d 'The same as --format json.'

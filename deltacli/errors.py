@@ -36,7 +36,7 @@ EXIT_BUG = 70
 
 EXIT_CODES: Mapping[int, str] = {
     0: "done, or nothing to do",
-    1: "findings: something was found or is due; never a failure",
+    1: "findings: problems were found, or work is due; the command itself succeeded",
     2: "usage: unknown option, command or column, bad value, unsupported scheme, missing extra",
     3: "unreadable: path, table or version absent, log incomplete or corrupt, unsupported reader feature",
     4: "refused by a guard, nothing changed",

@@ -224,10 +224,25 @@ def _report_interruption(interruption: Interrupted, arguments: Sequence[str]) ->
     say_document(code="interrupted", exit_code=interruption.exit_code, message=message, table=table, details=details)
 
 
+def _in_our_words(message: str) -> str:
+    """Return a message of the command-line parser on one line, in the words of ours."""
+    import re
+
+    message = " ".join(message.replace(". Choose from:\n", ": ").replace(",\n", ", ").split())
+    for theirs, ours in (
+        (r"is not a valid int(eger)?\b", "is not a whole number"),
+        (r"is not a valid float\b", "is not a number"),
+        (r"invalid value for '\[(?:\w+\|?)+\]': ('.*') is not one of (.*)", r"\1 is not an action of this command: \2"),
+    ):
+        message = re.sub(theirs, ours, message)
+    return message
+
+
 def report_usage(error: Exception, arguments: Sequence[str]) -> None:
     """Write an error of the command-line parser in the form of all other errors."""
     message = str(getattr(error, "format_message", lambda: str(error))()).rstrip(".")
     message = message[:1].lower() + message[1:] if message[1:2].islower() else message
+    message = _in_our_words(message)
     hint = " ".join(["deltacli", *path_in(arguments), "--help"])
     if wants_json(arguments):
         say_document(UsageError.code, UsageError.exit_code, message, hint=hint)

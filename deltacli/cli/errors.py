@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from types import MappingProxyType
@@ -10,7 +11,7 @@ from deltacli.cli.command_tree import path_of
 from deltacli.cli.invocation import invocation
 from deltacli.cli.options.configuration import Variable
 from deltacli.cli.render.json import dumps
-from deltacli.cli.terminal.shell import again_with, fill_hint, quoted_table
+from deltacli.cli.terminal.shell import again, again_with, fill_hint, quoted_table, with_files
 from deltacli.cli.terminal.term import say, say_json, visible
 from deltacli.errors import DeltacliError, PaimonTable, PathExternal, UsageError
 
@@ -98,7 +99,25 @@ def _hint(error: DeltacliError, arguments: Sequence[str], table: str | None) -> 
     """Return the next command; for a file outside the table, the same command with `--allow-external`."""
     if isinstance(error, PathExternal) and error.prefix is not None and arguments:
         return again_with(arguments, "--allow-external", error.prefix, is_repeatable=True)
-    return fill_hint(error.hint, table) if error.hint else None
+    if not error.hint:
+        return _respelled(arguments, table) if error.code == "table.path-missing" and table else None
+    option = re.match(r"add (--[a-z-]+)(?: (\S+))?( .*)?\Z", error.hint)
+    if option and arguments and arguments[0] != "fleet":  # whose tables have other options
+        return again_with(arguments, option[1], option[2])
+    version = re.search(r" --version (\d+)\Z", error.hint)
+    if version and "--version" in arguments:
+        return again_with(arguments, "--version", version[1])
+    return with_files(fill_hint(error.hint, table), arguments)
+
+
+def _respelled(arguments: Sequence[str], table: str) -> str | None:
+    """Return the command with the URI that a missing local path looks like; None for another path."""
+    found = re.match(r"(s3|gs|abfss?|az|dbfs):/+(?!/)", table)
+    if found is None or table.startswith(f"{found[1]}://"):
+        return None
+    rest = table[found.end() :]
+    meant = f"/dbfs/{rest}" if found[1] == "dbfs" else f"{found[1]}://{rest}"
+    return again([meant if word == table else word for word in arguments])
 
 
 def report_details(error: BaseException, arguments: Sequence[str]) -> None:

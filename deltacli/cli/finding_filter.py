@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Sequence
-from itertools import islice
+from collections.abc import Callable, Collection, Container, Sequence
 from typing import TYPE_CHECKING
 
 from deltacli.cli.invocation import invocation
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
     from deltacli.operations.validate.trend import Tally
 
 DEFAULT_MOST = 100
-_NAMED = 5
 
 SELECT = Option("Check only these rules: globs over rule ids. Repeatable.", "A,B,…", Kind.PATTERNS)
 IGNORE = Option("Skip these rules: globs over rule ids. Repeatable.", "A,B,…", Kind.PATTERNS)
@@ -66,12 +64,21 @@ def list_rules(run: Run, rules: Sequence[Rule], table_format: str) -> None:
     run.write(RulesResult(rules, table_format))
 
 
-def next_command(command: str, report: ValidationReport, reported: Iterable[str]) -> str | None:
-    """Return the command that shows more about what was found: all findings, or the first of the `reported` rules."""
+def next_command(report: ValidationReport, without: Container[str] = ()) -> str | None:
+    """Return the command that shows all findings, or repairs one of the worst, or explains the rule of the worst; rules
+    of `without` have no explanation.
+    """
+    from deltacli.cli.render.validate.report import worst_first
+    from deltacli.delta.rules.framework.repairs import repair_command
+
     if any(table.suppressed for table in report.tables):
         return again_with(invocation.arguments, "--max-findings", "0")
-    chosen = ",".join(islice(dict.fromkeys(reported), _NAMED))
-    return f"deltacli {command} --list-rules --select {quoted(chosen)}" if chosen else None
+    pairs = [(table, found) for table in report.tables for found in table.findings if found.rule.id not in without]
+    if not pairs:
+        return None
+    worst = min((found for _, found in pairs), key=worst_first)
+    commands = (repair_command(found.rule, table.name) for table, found in pairs if found.severity is worst.severity)
+    return next(filter(None, commands), f"deltacli help {worst.rule.id}")
 
 
 class SinkFailedError(BaseException):

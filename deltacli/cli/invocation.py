@@ -23,10 +23,10 @@ ASK_FOR_HELP = ("-h", "--help")
 
 
 def help_as_option(arguments: Sequence[str]) -> list[str]:
-    """Return `help COMMAND` as `COMMAND --help`, `help RULE` as a list of that rule, and the bare program as `--help`;
+    """Return `help COMMAND` as `COMMAND --help`, `help RULE` as a list of that rule, and no command as `--help`;
     other arguments as they are.
     """
-    if not arguments:
+    if set(arguments) <= {"-q", "-v", "-vv", "--quiet", "--verbose"}:
         return ["--help"]
     if arguments[0] != "help":
         return list(arguments)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from deltacli.cli.invocation import invocation
 from deltacli.cli.options.chosen_version import parse_moment_of
 from deltacli.cli.options.common_options import OF_DELTA, OF_PAIMON
 from deltacli.cli.options.run import Run
 from deltacli.cli.options.table_formats import TablePoint, ask
+from deltacli.cli.terminal.shell import again_with
 from deltacli.errors import NotATable, UsageError
 
 if TYPE_CHECKING:
@@ -94,4 +96,5 @@ def _no_point(option: str, text: str) -> UsageError:
         f"{option} {text!r} is not a point of a table",
         code="usage.point",
         facts={"expected": "version:N of a Delta table; schema:N, snapshot:N, tag:T or branch:B of a Paimon table"},
+        hint=again_with(invocation.arguments, option, f"version:{text}") if text.isdecimal() else None,
     )

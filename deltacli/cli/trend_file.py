@@ -52,7 +52,7 @@ def comparison(before: Entry, now: Entry) -> str:
     """Return what changed between two runs, in one line."""
     changes = [
         f"{plural(abs(new - old), noun)} {'more' if new > old else 'fewer'}"
-        for noun, old, new in zip(("error", "warning", "note"), before.tally[:3], now.tally[:3], strict=True)
+        for noun, old, new in zip(("error", "warning", "info"), before.tally[:3], now.tally[:3], strict=True)
         if new != old
     ]
     day = _day(before, now)

@@ -58,6 +58,8 @@ def why_option_is_refused(
 def _why_bucket_is_refused(before: str, after: str | None) -> str | None:
     if after is None:
         return "bucket cannot be removed once the table has a snapshot"
+    if not after.removeprefix("-").isdecimal():
+        return f"bucket={after} is not a whole number"
     if "-1" in (before, after) and before != after:
         return "bucket cannot be changed to or from -1 once the table has a snapshot"
     return None

@@ -55,7 +55,7 @@ def _nothing_in(directory: str) -> NotATable:
             f"{directory}: no such directory", code="table.path-missing", hint="deltacli share serve DIRECTORY"
         )
     return NotATable(
-        f"{directory}: no Delta table is there or up to {_DEEPEST} directories below", hint="pass a table directory"
+        f"no Delta table found in {directory} or the {_DEEPEST} levels below it", hint="deltacli share serve --help"
     )
 
 

@@ -116,7 +116,7 @@ def test_a_narrow_terminal_keeps_the_change_of_a_row(sample: Path) -> None:
     assert (0, []) == (code, [line for line in lines[:21] if cells(line) > 60])
     assert CHANGE == lines[0].split()[-3:]
     assert any(line.startswith("no room for ") for line in lines)
-    assert any(line.startswith("showing the first 20; to show all: ") for line in lines)
+    assert any(line.startswith("showing the first 20; to show all:") for line in lines)
 
 
 @pytest.mark.parametrize("end", ["--from", "--to"])

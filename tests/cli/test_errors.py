@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from deltacli.cli.app import run
+from deltacli.cli.terminal.shell import with_files
 from tests.cli.support import ROOT, Result, deltacli
 
 
@@ -402,3 +403,62 @@ def test_the_error_of_a_duration_names_the_option_or_the_file_and_the_key(
     done = deltacli(*words.split(), cwd=tmp_path)
 
     assert (2, f"error: {named}") == (done.code, done.err.splitlines()[0][: len(named) + 7])
+
+
+@pytest.mark.parametrize(
+    ("line", "advice", "expected"),
+    [
+        ("share recipient add a -c x.yaml", "deltacli share check", "deltacli share check --config x.yaml"),
+        ("share token list --config=x.yaml", "deltacli share ls p.share", "deltacli share ls p.share"),
+        (
+            "share recipient list -c x.yaml",
+            "deltacli share recipient add NAME --config shares.yaml",
+            "deltacli share recipient add NAME --config x.yaml",
+        ),
+        (
+            "share check -c x.yaml",
+            "deltacli share recipient list   # after it is corrected",
+            "deltacli share recipient list --config x.yaml   # after it is corrected",
+        ),
+        ("fleet status a.toml --state s", "deltacli fleet run", "deltacli fleet run a.toml --state s"),
+        ("fleet status a.toml", "deltacli fleet run a.toml", "deltacli fleet run a.toml"),
+        ("fleet status --state s", "deltacli fleet check", "deltacli fleet check"),
+        ("snapshot t", "deltacli share check", "deltacli share check"),
+        ("fleet plan a.toml", "edit the policy", "edit the policy"),
+    ],
+)
+def test_a_next_command_names_the_files_of_the_command_line(line: str, advice: str, expected: str) -> None:
+    assert expected == with_files(advice, line.split())
+
+
+@pytest.mark.parametrize(
+    ("line", "hint"),
+    [
+        ("checkpoint trips --version 99", "deltacli checkpoint trips --version 14"),
+        ("log expire trips --retention 1d", "deltacli log expire trips --retention 1d --allow-retention-below 30d"),
+        ("history s3:/b/x", "deltacli history s3://b/x"),
+        ("history dbfs:/mnt/t", "deltacli history /dbfs/mnt/t"),
+        ("schema diff trips --from 3", "deltacli schema diff trips --from version:3"),
+    ],
+)
+def test_a_hint_is_the_same_command_corrected(line: str, hint: str, sample: Path) -> None:
+    assert f"hint: {hint}" == deltacli(*line.split(), cwd=sample.parent).err.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("changes trips --from abc", "--from: 'abc' is neither a version number nor a time"),
+        ("changes trips --from 9 --to 3", "--to 3 is before --from 9"),
+        ("features trips remove x", "'remove' is not an action of this command: 'add'"),
+        ("schema convert trips", "missing option '--to': delta, paimon, arrow, ddl"),
+        ("read trips --limit x", "invalid value for '--limit': 'x' is not a whole number"),
+        ("schema diff trips --from schema:0", "schema:N is a point of a Paimon table"),
+        ("history trips --columns typo", "no commit shown has the key typo in its commitInfo"),
+        ("history gs://b/x", "invalid name of a bucket: 'b'"),
+    ],
+)
+def test_a_message_says_what_is_wrong_in_plain_words(line: str, message: str, sample: Path) -> None:
+    result = deltacli(*line.split(), cwd=sample.parent)
+
+    assert (2, f"error: {message}") == (result.code, result.err.splitlines()[0])

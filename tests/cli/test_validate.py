@@ -70,7 +70,7 @@ def test_a_finding_is_a_line_that_an_editor_can_jump_to(lake: Path, validate: Ru
         place, _, message = first.partition(": error: ")
         assert f"{name.rstrip('/')}/_delta_log/00000000000000000015.json:1" == place
         assert message.endswith(" [commit.bad-json]")
-        assert ["table", "version", "errors", "warnings", "notes"] == rest[-4].split()
+        assert ["table", "version", "errors", "warnings", "infos"] == rest[-4].split()
         assert [name, "15", "1", "0", "0"] == rest[-3].split()
 
 
@@ -89,7 +89,7 @@ def test_a_clean_table_prints_only_its_summary_line(lake: Path, validate: Run) -
     result = validate("lake/deep/good", *ONLY)
 
     assert (0, "") == (result.code, result.err)
-    assert [["table", "version", "errors", "warnings", "notes"], ["lake/deep/good", "14", "0", "0", "0"]] == [
+    assert [["table", "version", "errors", "warnings", "infos"], ["lake/deep/good", "14", "0", "0", "0"]] == [
         line.split() for line in result.out.splitlines()
     ]
 
@@ -102,7 +102,7 @@ def test_on_a_terminal_the_last_line_is_what_to_run_next(lake: Path) -> None:
     with Session("validate", "lake/bad", *ONLY, "--max-findings", "1", "--color", "never") as session:
         capped = session.finish()[1].splitlines()
 
-    assert "next: deltacli validate --list-rules --select commit.bad-json" == found
+    assert "next: deltacli help commit.bad-json" == found
     assert "next: deltacli validate lake/deep/good --select 'commit.*' --color never --level storage" == clean
     assert not capped[-1].endswith("--max-findings 0")
 
@@ -383,7 +383,7 @@ def test_the_result_is_written_to_a_file_completely(lake: Path, validate: Run) -
     result = validate("lake", *ONLY, "--format", "sarif", "--output", "result.sarif")
 
     assert (1, "") == (result.code, result.out)
-    assert "note: 2 tables: 1 error, 0 warnings, 0 notes" == result.err.strip()
+    assert "note: 2 tables: 1 error, 0 warnings, 0 infos" == result.err.strip()
     assert "2.1.0" == json.loads(Path("result.sarif").read_text())["version"]
 
 

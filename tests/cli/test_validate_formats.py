@@ -279,7 +279,7 @@ def test_github_gets_one_annotation_per_finding(bad: Path) -> None:
     (error,) = (match for match in found if match and match[1] == "error")
     assert f"file=lake/bad/_delta_log/{15:020d}.json,line=1,title=commit.bad-json" == error[2]
     assert "\nfix: " in unescaped(error[3])
-    assert "note: 2 tables: 1 error, 1 warning, 0 notes" == result.err.strip()
+    assert "note: 2 tables: 1 error, 1 warning, 0 infos" == result.err.strip()
 
 
 def test_text_cannot_end_a_workflow_command() -> None:

@@ -14,14 +14,14 @@ from tests.cli.test_documents import validate as assert_valid
 def test_rules_are_listed_in_every_format_with_an_example(validate: Run) -> None:
     document = validate("--list-rules", "--json").document
     lines = [json.loads(line) for line in validate("--list-rules", "--format", "ndjson").out.splitlines()]
-    table = validate("--list-rules", "--select", "commit.bad-json").out.splitlines()
+    table = validate("--list-rules", "--select", "commit.bad-json,commit.huge").out.splitlines()
     rows = list(csv.DictReader(io.StringIO(validate("--list-rules", "--format", "csv").out)))
 
     assert_valid(document, "deltacli.rules")
     for line in lines:
         assert_valid(line, line["type"])
     assert [{"type": "rule", **item} for item in document["items"]] == lines[:-1]
-    assert (2, True) == (len(table), table[1].startswith("commit.bad-json  error     log"))
+    assert (3, True) == (len(table), table[1].startswith("commit.bad-json  error     log"))
     assert [item["example"] for item in document["items"]] == [row["example"] for row in rows]
     assert [] == [item["rule"] for item in document["items"] if not item["example"] or not item["checks"]]
 

@@ -105,9 +105,9 @@ def test_text_ends_with_the_risks_if_there_are_any(lake: Path, validate: Run) ->
     assert [
         "",
         "lake/bad: it cannot be read (commit.bad-json)",
-        "all 2 tables: 1 at risk, 0 with things to look at, 1 with neither",
+        "2 tables checked: 1 at risk, 0 with other problems, 1 without problems",
     ] == both.splitlines()[-3:]
-    assert ["table           version  errors  warnings  notes", "lake/deep/good       14       0         0      0"] == (
+    assert ["table           version  errors  warnings  infos", "lake/deep/good       14       0         0      0"] == (
         good.splitlines()
     )
 
@@ -135,7 +135,7 @@ def test_a_narrow_terminal_gets_whole_words_and_errors_first_in_what_to_run_next
 
     at = lines.index("lake/bad: rows can be lost")
     assert "    (data.file-missing)" == lines[at + 1][:23]
-    assert "--select data.file-missing," in " ".join(lines[-3:])
+    assert "next: deltacli help data.file-missing" == lines[-1]
 
 
 def test_the_page_quotes_the_names_of_the_classes() -> None:

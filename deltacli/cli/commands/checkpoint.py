@@ -44,7 +44,7 @@ def checkpoint(
     verify: Verify = False,
     dry_run: DryRun = False,
 ) -> None:
-    """Write a checkpoint, so that readers replay less.
+    """Write a checkpoint, so that readers have fewer commits to read.
 
     \b
     The checkpoint is written under a temporary name, read back and compared with

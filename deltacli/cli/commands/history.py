@@ -75,8 +75,16 @@ def _show_commits(run: Run, opened: DeltaHandle, limit: int, columns: str | None
     others = keys_of_commit_info(columns, available)
     chosen = choose([*available, *others], columns)
     found = opened.history(limit=limit, counts=counts)
+    absent = [column.name for column in others if _is_absent(column.name, found)]
+    if columns and len(absent) == len(chosen):
+        raise UsageError(
+            f"no commit shown has the {'key' if len(absent) == 1 else 'keys'} {', '.join(absent)} in its commitInfo",
+            code="usage.column",
+            facts={"columns": ", ".join(column.name for column in available)},
+        )
     run.write(HistoryResult(found, chosen if columns else available, is_chosen=bool(columns)))
-    _note_absent(run, found, others)
+    for name in absent:
+        run.note(f"note: no commit shown has the key {name} in its commitInfo")
     _say_what_next(run, opened.name, found)
 
 
@@ -159,11 +167,8 @@ def _chosen(item: HistoryItem, names: set[str]) -> dict[str, Any]:
     return {**found, "commitInfo": shadowed} if shadowed and "commitInfo" not in names else found
 
 
-def _note_absent(run: Run, found: History, others: Sequence[Column[HistoryLine]]) -> None:
-    """Report the columns that are empty because no commit shown has such a key."""
-    for column in others:
-        if found.items and all(key_of_commit_info(column.name, item) is None for item in found.items):
-            run.note(f"note: no commit shown has the key {column.name} in its commitInfo")
+def _is_absent(key: str, found: History) -> bool:
+    return bool(found.items) and all(key_of_commit_info(key, item) is None for item in found.items)
 
 
 def _versions(spans: Sequence[tuple[int, int]]) -> str:

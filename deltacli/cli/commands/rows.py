@@ -233,4 +233,11 @@ def _parse_end(option: str, text: str) -> int | VersionTime:
 
     digits = text.strip()
     is_version = digits.isascii() and digits.isdigit() and len(digits) <= _LONGEST_VERSION
-    return int(digits) if is_version else VersionTime(parse_moment(option, text, invocation.arguments))
+    if is_version:
+        return int(digits)
+    try:
+        return VersionTime(parse_moment(option, text, invocation.arguments))
+    except UsageError as fault:
+        if fault.message.endswith(" is not a timestamp"):
+            fault.message = f"{option}: {text!r} is neither a version number nor a time"
+        raise

@@ -158,18 +158,15 @@ def _exit_code(wanted: ValidateOptions, report: ValidationReport) -> int:
 def _say_what_next(run: Run, wanted: ValidateOptions, report: ValidationReport) -> None:
     """Write the counts where the format has no place for them, or the next command."""
     from deltacli.cli.render.validate.findings import summary_sentence
-    from deltacli.cli.render.validate.report import worst_first
-    from deltacli.operations.validate.findings import OWN_RULES
 
     if run.format.content is Content.FINDINGS:
         run.note(f"note: {summary_sentence(report)}")
     if not run.is_on_screen:
         return
-    findings = [finding for table in report.tables for finding in table.findings]
-    ids = [finding.rule.id for finding in sorted(findings, key=worst_first)]
-    following = next_command("validate", report, (rule for rule in ids if rule not in OWN_RULES))
-    if following is not None:
+    from deltacli.operations.validate.findings import OWN_RULES
+
+    if (following := next_command(report, OWN_RULES)) is not None:
         run.note(f"next: {following}")
-    elif not ids and wanted.level in _NEXT_LEVEL and report.table_format == "delta":
+    elif not report.counts.rules and wanted.level in _NEXT_LEVEL and report.table_format == "delta":
         level = _NEXT_LEVEL[LevelChoice(wanted.level)]
         run.note(f"next: {again_with(invocation.arguments, '--level', level)}")

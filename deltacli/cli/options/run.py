@@ -145,7 +145,9 @@ class Run:
     def say_next(self, command: str) -> None:
         """Name the next command below a result on a terminal."""
         if self.is_on_screen:
-            self.note(f"next: {command}")
+            from deltacli.cli.terminal.shell import with_files
+
+            self.note(f"next: {with_files(command, invocation.arguments)}")
 
     def note(self, text: str) -> None:
         """Write a note to stderr, as a JSON object where errors are JSON; `-q` suppresses it."""

@@ -244,4 +244,10 @@ def _refuse(given: Mapping[str, str], table_format: str) -> None:
     for option, needed in given.items():
         if needed == table_format:
             facts = {"instead": _POINTS[option]} if option in _POINTS else {}
-            raise UsageError(f"{option} works on {table_format} tables only", code="usage.table-format", facts=facts)
+            is_point = option.endswith(":")
+            said = f"{option}N is a point of a" if is_point else f"{option} works on"
+            raise UsageError(
+                f"{said} {table_format} {'table' if is_point else 'tables only'}",
+                code="usage.table-format",
+                facts=facts,
+            )

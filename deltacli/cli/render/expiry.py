@@ -81,8 +81,8 @@ def _begins(plan: ExpiryPlan) -> str:
     if plan.boundary is not None:
         return f"at the checkpoint of version {plan.boundary}"
     if plan.offered_checkpoint is not None:
-        return "as now: no checkpoint lies below the cutoff"
-    return "as now"
+        return "unchanged: no checkpoint lies below the cutoff"
+    return "unchanged"
 
 
 def _files(plan: ExpiryPlan) -> list[str]:

@@ -48,13 +48,17 @@ class FeaturesResult(Listing["ShownFeature"]):
             write_table(sink, terminal, self.columns, self.rows)
 
 
+def _yes_or_no(value: bool | None) -> str:
+    return "" if value is None else "yes" if value else "no"
+
+
 def features_result(uri: str, version: int, protocol: Protocol, features: Sequence[ShownFeature]) -> FeaturesResult:
     """Return the protocol of a table and its features."""
     columns: list[Column[ShownFeature]] = [
         Column("name", lambda one: one.name, priority=1),
         Column("kind", lambda one: one.kind, priority=2),
-        Column("listed", lambda one: one.is_listed, priority=4),
-        Column("active", lambda one: one.is_active, priority=1),
+        Column("listed", lambda one: one.is_listed, text=lambda one: _yes_or_no(one.is_listed), priority=4),
+        Column("active", lambda one: one.is_active, text=lambda one: _yes_or_no(one.is_active), priority=1),
         Column("because", lambda one: one.because, priority=3, folds=True),
     ]
     fields = envelope("deltacli.features", uri, complete=True) | {"version": version, "protocol": protocol.as_json()}

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
-from deltacli.hints import CommandLine, fill_hint, quoted, quoted_table
+from deltacli.hints import CommandLine, fill_hint, is_command, quoted, quoted_table
 
 __all__ = [
     "CommandLine",
@@ -16,6 +17,37 @@ __all__ = [
     "quoted",
     "quoted_table",
 ]
+
+
+def with_files(advice: str, arguments: Sequence[str]) -> str:
+    """Return a next command that names the configuration of the server, or the policy file and the journal, which the
+    current command line names: without them it would work on others.
+    """
+    words, group = advice.split(), list(arguments[:1])
+    if not is_command(advice) or words[1:2] != group or group not in (["share"], ["fleet"]):
+        return advice
+    line, comment, remark = advice.partition("   #")
+    files: list[str] = []
+    if group == ["share"] and words[2] in ("check", "key", "recipient", "serve", "token"):
+        if files := _given(arguments, "--config", "-c"):
+            line = line.replace(" --config shares.yaml", "")
+        if " --config " in line or "DIRECTORY" in words:
+            files = []
+    elif group == ["fleet"]:
+        state = _given(arguments, "--state") if words[2] in ("run", "status") and "--state" not in words else []
+        given = [word for last, word in pairwise(arguments) if word.endswith(".toml") and not last.startswith("-")]
+        files = [*map(quoted, given[:1]), *state] if not any(word.endswith(".toml") for word in words) else state
+    return CommandLine(" ".join([line, *files]) + comment + remark)
+
+
+def _given(arguments: Sequence[str], *names: str) -> list[str]:
+    """Return an option with its value as given in a command line, under the first name."""
+    for word, following in zip(arguments, [*arguments[1:], ""], strict=True):
+        if word in names:
+            return [names[0], quoted(following)]
+        if word.startswith(f"{names[0]}="):
+            return [names[0], quoted(word.partition("=")[2])]
+    return []
 
 
 def again_without_limit(arguments: Sequence[str]) -> CommandLine:

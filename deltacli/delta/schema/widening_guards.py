@@ -123,6 +123,9 @@ def is_partition_column(change: Widened, config: TableConfiguration) -> bool:
 # -- the types -------------------------------------------------------------------------------------------------------
 
 
+_INTEGERS = ("byte", "short", "integer", "long")
+
+
 def _type_refusals(change: Widened) -> Iterator[WideningRefusal]:
     name = change.place.text
     charred = [field for field in change.place.fields if CHAR_VARCHAR_KEY in field.metadata]
@@ -135,7 +138,9 @@ def _type_refusals(change: Widened) -> Iterator[WideningRefusal]:
         return
     if is_allowed_change(change.from_type, change.to_type):
         return
-    message = f"{name} cannot become {change.to_type}: no file of type {change.from_type} can be read as that"
+    is_narrower = {change.from_type, change.to_type} <= {*_INTEGERS}
+    verb = "narrowed to" if is_narrower else "read as"
+    message = f"{name} cannot become {change.to_type}: {change.from_type} cannot be {verb} {change.to_type}"
     if change.from_type == "void":
         message = f"{name} cannot become {change.to_type}: a void column has no values that could be widened"
         yield WideningRefusal("widen.not-allowed", message, f"ALTER TABLE … ALTER COLUMN {name} TYPE {change.to_type}")

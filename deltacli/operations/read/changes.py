@@ -31,7 +31,7 @@ from deltacli.delta.schema.readable_rows import require_readable_rows
 from deltacli.delta.schema.types import PrimitiveType, StructField, StructType, parse_schema
 from deltacli.delta.vectors.descriptor import unique_id
 from deltacli.errors import CommitCorrupt, LogIncomplete, UsageError, VersionAbsent
-from deltacli.hints import DoubleQuoted, command
+from deltacli.hints import DoubleQuoted, command, parameter
 from deltacli.operations.read.scan import Selection, data_files, reader_of, stream_files, table_of
 from deltacli.operations.table.api_hints import named_items
 from deltacli.operations.table.find_log import list_log
@@ -92,7 +92,8 @@ class Changes:
         if limit is not None and limit < 0:
             raise UsageError(f"limit {limit} is negative")
         if to_version is not None and to_version < from_version and not is_empty:
-            raise UsageError(f"the range ends at version {to_version}, before its begin at version {from_version}")
+            end, begin = parameter("changes.to_version", to_version), parameter("changes.from_version", from_version)
+            raise UsageError(f"{end} is before {begin}")
         self._table = table
         self._end = read_snapshot(table, version=to_version)
         self.from_version, self.to_version = from_version, self._end.version

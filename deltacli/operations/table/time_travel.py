@@ -11,7 +11,7 @@ from deltacli.delta.log.commit_times import file_times
 from deltacli.delta.log.segment import LogListing
 from deltacli.delta.protocol.read_property import in_commit_keys, parse_integer
 from deltacli.errors import Unreadable, UsageError, VersionAbsent
-from deltacli.hints import command
+from deltacli.hints import command, parameter
 from deltacli.operations.table.api_arguments import moment_ms, optional_version
 from deltacli.operations.table.api_hints import named
 from deltacli.operations.table.find_log import Log, list_log
@@ -135,7 +135,8 @@ def _require_existing(first: int | VersionTime, last: int | VersionTime | None, 
         if isinstance(end, int) and end > highest:
             raise VersionAbsent(f"version {end} does not exist yet: the newest is {newest}", hint=command("history"))
     if isinstance(first, int) and isinstance(last, int) and first > last:
-        raise UsageError(f"the range ends at version {last}, before its begin at version {first}")
+        of_end, of_begin = parameter("changes.to_version", last), parameter("changes.from_version", first)
+        raise UsageError(f"{of_end} is before {of_begin}")
 
 
 def _oldest_since(table: TableHandle, listing: LogListing, timestamp_ms: int) -> int:

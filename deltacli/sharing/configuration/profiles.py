@@ -21,7 +21,7 @@ from deltacli.typing import Json
 from deltacli.units import DAY_MS, EPOCH, format_age, format_timestamp
 
 CODE = "share.profile"
-_HINT = "deltacli share token create RECIPIENT --profile NEW.share"
+_HINT = "ask the provider of the share for a profile file"
 SOON_MS = 7 * DAY_MS
 _MOST_BYTES = 1024 * 1024
 _VERSIONS = (1, 2)

@@ -51,8 +51,9 @@ def read_address(uri: str) -> Address:
         )
     if not _CONTAINER.fullmatch(container) and not host.endswith(".fabric.microsoft.com"):
         raise UsageError(
-            f"{uri} does not name a container",
+            f"invalid name of a container: {container!r}" if container else f"{uri} does not name a container",
             code="usage.table",
+            facts={"expected": "3 to 63 lower-case letters, digits and hyphens"} if container else None,
             hint="abfss://CONTAINER@ACCOUNT.dfs.core.windows.net/PATH",
         )
     named = _HOST.fullmatch(host)

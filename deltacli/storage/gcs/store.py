@@ -29,7 +29,8 @@ def open_gcs(uri: str, options: Mapping[str, str], *, retry: Retry | None = None
             facts={"instead": f"the application default credentials, or {parameter('storage_options.token', '@FILE')}"},
         )
     if not _BUCKET.fullmatch(bucket):
-        raise UsageError(f"{uri} does not name a bucket", code="usage.table", hint="gs://BUCKET/PATH")
+        said = f"invalid name of a bucket: {bucket!r}" if bucket else f"{uri} does not name a bucket"
+        raise UsageError(said, code="usage.table", hint="gs://BUCKET/PATH")
     read = read_options(options)
     require_libraries(scheme, *(LIBRARIES[:1] if read.anonymous else LIBRARIES))
     from deltacli.storage.gcs.calls import GcsCalls

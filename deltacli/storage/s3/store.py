@@ -29,7 +29,8 @@ def open_s3(uri: str, options: Mapping[str, str], *, retry: Retry | None = None)
             facts={"instead": "AWS_PROFILE, or the environment variables of AWS"},
         )
     if not _BUCKET.fullmatch(bucket):
-        raise UsageError(f"{uri} does not name a bucket", code="usage.table", hint="s3://BUCKET/PATH")
+        said = f"invalid name of a bucket: {bucket!r}" if bucket else f"{uri} does not name a bucket"
+        raise UsageError(said, code="usage.table", hint="s3://BUCKET/PATH")
     policy = retry or Retry()
     calls = S3Calls(uri, bucket, read_options(options), policy)
     calls.uploads = S3Uploads(calls)

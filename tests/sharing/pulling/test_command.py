@@ -44,7 +44,10 @@ def test_results_match_their_schemas_and_the_rows_are_those_of_the_table(
     for to, options in ((target, []), (tmp_path / "a.csv", of_rows), (tmp_path / "a.parquet", of_rows)):
         for more in (["--dry-run"], []):
             done = command("share", "pull", address, "--to", str(to), *options, *more, "--json")
-            assert (0, "", []) == (done.code, done.err, _faults(done.out, "deltacli.share-pull"))
+            assert (0, "") == (done.code, done.err)
+            assert [] == _faults(done.out, "deltacli.share-pull")
+    existing = ("share", "pull", address, "--to", str(tmp_path / "a.csv"), *of_rows)
+    assert [4, 0] == [command(*existing, *more).code for more in ([], ["--force"])]
     again = command("share", "pull", address, "--to", str(target), "--format", "ndjson", "--verify", "data")
 
     assert (0, []) == (again.code, _faults(again.out.splitlines()[0], "share-pull"))

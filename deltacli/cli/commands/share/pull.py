@@ -19,9 +19,9 @@ from deltacli.cli.options.run import Run
 from deltacli.cli.options.shared_tables import SharedTableArgument, open_shared
 from deltacli.cli.options.targets import directory_of, require_directory, require_target
 from deltacli.cli.terminal.interrupts import Interrupted
-from deltacli.cli.terminal.shell import again, again_without, quoted
+from deltacli.cli.terminal.shell import again, again_with, again_without, quoted
 from deltacli.cli.terminal.term import detect_terminal
-from deltacli.errors import DeltacliError, StorageFailed, UsageError
+from deltacli.errors import DeltacliError, Refused, StorageFailed, UsageError
 from deltacli.units import format_size, plural
 
 if TYPE_CHECKING:
@@ -85,6 +85,8 @@ ResumeOption = Annotated[
     bool, typer.Option("--resume", help="Finish an interrupted pull at the version that it was pulling.")
 ]
 
+ForceOption = Annotated[bool, typer.Option("--force", help="Replace the file of --to if it exists.")]
+
 
 def pull(
     run: Run,
@@ -98,6 +100,8 @@ def pull(
     limit: MostRows = None,
     resume: ResumeOption = False,
     verify: VerifyOption = None,
+    *,
+    force: ForceOption = False,
     dry_run: DryRunOption = False,
 ) -> None:
     """Copy a shared table into a local one, or its rows into files, verified.
@@ -138,8 +142,15 @@ def pull(
             f"--verify cannot be used with --as {chosen}, whose rows are decoded in any case",
             facts={"instead": "omit it, or use --as delta"},
         )
+    from deltacli.sharing.pulling.row_pull import RowRequest
 
     request = RowRequest(chosen.value, where, split_columns(columns), version, at_ms, limit)
+    if os.path.isfile(to) and not force:
+        raise Refused(
+            f"--to {to} exists and is not replaced without --force",
+            code="share.target-exists",
+            hint=again_with(invocation.arguments, "--force"),
+        )
     _pull_rows(run, table, to, request, dry_run=dry_run)
 
 

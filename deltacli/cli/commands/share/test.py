@@ -295,8 +295,7 @@ def _say_what_next(run: Run, report: ValidationReport) -> None:
         run.note(f"note: {summary_sentence(report)}")
     if not run.is_on_screen:
         return
-    reported = (finding.rule.id for suite in report.tables for finding in suite.findings)
-    if (more := next_command(_COMMAND, report, reported)) is not None:
+    if (more := next_command(report)) is not None:
         run.note(f"next: {more}")
     elif report.level != TestLevel.DATA:
         following = TestLevel.FOOTERS if report.level == TestLevel.API else TestLevel.DATA

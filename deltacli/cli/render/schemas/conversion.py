@@ -107,4 +107,4 @@ def diff_result(found: SchemaDiff) -> Listing[Change]:
     content |= {name: value for name, value in found.as_json().items() if name != "changes"}
     items = [found.change_json(change) for change in found.changes]
     rows = [change for change in found.changes if is_told(change, found.changes)]
-    return Listing(content, "schema-change", items, columns, rows, items_name="changes")
+    return Listing(content, "schema-change", items, columns, rows, items_name="changes", lists=bool(rows))

@@ -55,7 +55,8 @@ def _commit(result: PullResult) -> str:
     difference = result.difference
     changes = f"{plural(difference.added, 'file')} added, {plural(difference.removed, 'file')} removed"
     if result.dry_run:
-        return f"would have {changes}"
+        removed = f", and remove {plural(difference.removed, 'file')}" if difference.removed else ""
+        return f"would add {plural(difference.added, 'file')}{removed}"
     if result.is_committed:
         return f"local version {result.local_version}: {changes}"
     return f"none: local version {result.local_version} has this version of the table"

@@ -15,7 +15,6 @@ from deltacli.cli.render.terminal.tables import matrix
 from deltacli.cli.render.validate.excerpt import Excerpt, ReadLine, excerpt_of
 from deltacli.cli.render.validate.findings import advice_of, values_of
 from deltacli.cli.render.validate.report import (
-    SEVERITY_WORDS,
     CheckedTable,
     ValidationReport,
     place_name,
@@ -57,7 +56,7 @@ def draw_verdicts(canvas: Canvas, report: ValidationReport) -> None:
         canvas.draw(_headed(canvas, table.name, verdict.sentence, _style_of(verdict)))
     if len(judged) > 1:
         style = Style.PLAIN if shown else Style.GOOD
-        canvas.draw(_headed(canvas, f"all {format_count(len(judged))} tables", all_sentence(report), style))
+        canvas.draw(_headed(canvas, f"{format_count(len(judged))} tables checked", all_sentence(report), style))
 
 
 def _style_of(verdict: TableVerdict) -> Style:
@@ -134,13 +133,13 @@ def _draw_by_path(canvas: Canvas, table: CheckedTable, view: FindingsView, quote
     explained: set[str] = set()
     for finding in table.findings:
         head = [
-            (f"{SEVERITY_WORDS[finding.severity]}  ", _STYLES[finding.severity]),
+            (f"{finding.severity.value}  ", _STYLES[finding.severity]),
             (finding.rule.id, Style.HEADING),
         ]
         canvas.draw(*([] if view.brief else [Text("")]), canvas.hanging(canvas.joined(head), _INDENT))
         canvas.draw(*_block(canvas, table, finding, quotes if not view.brief else None))
         if not view.brief and finding.rule.id not in explained:
-            canvas.draw(_fix(canvas, finding))
+            canvas.draw(_fix(canvas, table, finding))
             explained.add(finding.rule.id)
     for rule, count in table.suppressed.items():
         canvas.draw(Text(""), canvas.hanging(canvas.joined([(rule, Style.HEADING), f"  {_not_shown(count)}"]), _INDENT))
@@ -156,7 +155,7 @@ def _draw_by_rule(canvas: Canvas, table: CheckedTable, view: FindingsView, quote
         remarks = [_count(group)] if len(group) > 1 else []
         if rule in left:
             remarks.append(_not_shown(left.pop(rule)))
-        head: list[tuple[str, Style]] = [(f"{SEVERITY_WORDS[severity]}  ", _STYLES[severity]), (rule, Style.HEADING)]
+        head: list[tuple[str, Style]] = [(f"{severity.value}  ", _STYLES[severity]), (rule, Style.HEADING)]
         head += [(f"  {', '.join(remarks)}", Style.QUIET)] if remarks else []
         canvas.draw(Text(""), canvas.hanging(canvas.joined(head), _INDENT))
         _draw_group(canvas, table, group, quotes, brief=view.brief)
@@ -186,7 +185,7 @@ def _draw_group(
     for number, (first, *others) in enumerate(alike.values()):
         canvas.draw(*_block(canvas, table, first, None if brief else quotes, quote=number < _LINES_PER_RULE))
         if number == 0 and not brief:
-            canvas.draw(_fix(canvas, first))
+            canvas.draw(_fix(canvas, table, first))
         if others:
             canvas.draw(Padding(_others(canvas, table, first, others), (0, 0, 0, 2)))
 
@@ -201,8 +200,11 @@ def _without_names(finding: Finding) -> str:
 
 def _others(canvas: Canvas, table: CheckedTable, first: Finding, others: Sequence[Finding]) -> RenderableType:
     """Return the places of findings that say what the first one says, and what was seen there if that differs."""
-    has_seen = any(finding.seen != first.seen for finding in others)
     has_key = any(finding.place.key for finding in others)
+    room = canvas.width - max(cells(_where(finding, finding.place.path or table.name)) for finding in others) - _INDENT
+    has_seen = any(finding.seen != first.seen for finding in others) and (
+        canvas.never_cuts or has_key or room >= max(cells(finding.seen or "") for finding in others)
+    )
     titles = [f"and the same in {plural(len(others), 'other place')}"]
     titles += (["for"] if has_key else []) + (["seen"] if has_seen else [])
     rows = [
@@ -230,8 +232,8 @@ def _block(
         yield Padding(part, (0, 0, 0, _INDENT))
 
 
-def _fix(canvas: Canvas, finding: Finding) -> RenderableType:
-    return Padding(_pairs(canvas, advice_of(finding.rule)), (0, 0, 0, _INDENT))
+def _fix(canvas: Canvas, table: CheckedTable, finding: Finding) -> RenderableType:
+    return Padding(_pairs(canvas, advice_of(finding.rule, table.name)), (0, 0, 0, _INDENT))
 
 
 def _pairs(canvas: Canvas, rows: Iterable[tuple[str, str]]) -> RenderableType:

@@ -29,7 +29,7 @@ UNRECOGNIZED = "unrecognized"
 """What people read for files that are not part of a Delta table; documents call them `foreign`."""
 
 KEPT_KINDS: Mapping[str, str] = {
-    "retained": "needed by a version or a table that is kept",
+    "retained": "removed files, still needed for time travel",
     "young": "not older than the cutoff",
     "hidden": "names that begin with _ or .",
     "links": "never followed",

@@ -8,7 +8,6 @@ from typing import BinaryIO, NamedTuple
 from deltacli.cli.render.columns import Column
 from deltacli.cli.render.text_form import write_table
 from deltacli.cli.render.validate.report import (
-    SEVERITY_WORDS,
     CheckedTable,
     Counts,
     ValidationReport,
@@ -17,6 +16,7 @@ from deltacli.cli.render.validate.report import (
 from deltacli.cli.render.validate.verdict import all_sentence, judge
 from deltacli.cli.terminal.term import Style, Terminal, encoded, for_screen, visible
 from deltacli.delta.rules.framework.base import Finding, Fix, Rule, Severity
+from deltacli.delta.rules.framework.repairs import repair_command
 from deltacli.units import format_count, plural
 
 _STYLES = {Severity.ERROR: Style.PROBLEM, Severity.WARNING: Style.CHANGED, Severity.INFO: Style.QUIET}
@@ -41,7 +41,8 @@ def table_lines(table: CheckedTable, terminal: Terminal, *, brief: bool) -> Iter
     for finding in table.findings:
         yield _line(table, finding, terminal)
         if not brief:
-            yield from _details(finding, terminal, with_fix=finding.rule.id not in explained)
+            fix_of = table.name if finding.rule.id not in explained else None
+            yield from _details(finding, terminal, fix_of)
             explained.add(finding.rule.id)
     name = _clean(table.name, terminal)
     yield from (f"{name}: {_clean(sentence, terminal)}" for sentence in omissions(table))
@@ -58,14 +59,15 @@ def _line(table: CheckedTable, finding: Finding, terminal: Terminal) -> str:
     """`path:line: severity: message [rule]`; the line only where there is one."""
     place = place_name(table, finding.place)
     where = f"{place}:{finding.place.line}:" if finding.place.line is not None else f"{place}:"
-    severity = terminal.paint(f"{SEVERITY_WORDS[finding.severity]}:", _STYLES[finding.severity])
+    severity = terminal.paint(f"{finding.severity.value}:", _STYLES[finding.severity])
     rule = terminal.paint(f"[{finding.rule.id}]", Style.QUIET)
     where = terminal.paint(_clean(where, terminal), Style.HEADING)
     return f"{where} {severity} {_clean(finding.message, terminal)} {rule}"
 
 
-def _details(finding: Finding, terminal: Terminal, *, with_fix: bool) -> Iterator[str]:
-    pairs = [*values_of(finding), *(advice_of(finding.rule) if with_fix else [])]
+def _details(finding: Finding, terminal: Terminal, fix_of: str | None) -> Iterator[str]:
+    """`fix_of`: the table whose repair follows."""
+    pairs = [*values_of(finding), *(advice_of(finding.rule, fix_of) if fix_of is not None else [])]
     for label, value in pairs:
         if value:
             yield f"    {terminal.paint(f'{label:<8}', Style.QUIET)}  {_clean(value, terminal)}"
@@ -77,8 +79,10 @@ def values_of(finding: Finding) -> list[tuple[str, str | None]]:
     return [*request, ("seen", finding.seen), ("expected", finding.expected)]
 
 
-def advice_of(rule: Rule) -> list[tuple[str, str]]:
-    """Return a possible repair; for those who write a server also the paragraph that it breaks."""
+def advice_of(rule: Rule, table: str) -> list[tuple[str, str]]:
+    """Return a possible repair of a table; for those who write a server also the paragraph that it breaks."""
+    if line := repair_command(rule, table):
+        return [("fix", line), *([("loses", rule.fix.loss)] if _loses(rule.fix) else [])]
     return [("fix", fix_sentence(rule.fix)), *([("spec", rule.spec)] if _is_about_a_server(rule) else [])]
 
 
@@ -88,7 +92,11 @@ def _is_about_a_server(rule: Rule) -> bool:
 
 def fix_sentence(fix: Fix) -> str:
     """Return a possible repair of a fault, and what the repair loses."""
-    return fix.repair if not fix.loss or fix.loss.startswith("nothing") else f"{fix.repair}; loses: {fix.loss}"
+    return f"{fix.repair}; loses: {fix.loss}" if _loses(fix) else fix.repair
+
+
+def _loses(fix: Fix) -> bool:
+    return bool(fix.loss) and not fix.loss.startswith("nothing")
 
 
 def _clean(text: str, terminal: Terminal) -> str:
@@ -107,7 +115,7 @@ def _verdict_lines(report: ValidationReport, terminal: Terminal) -> Iterator[str
             told = True
         yield f"{_clean(table.name, terminal)}: {_clean(verdict.sentence, terminal)}"
     if told and len(report.tables) > 1:
-        yield f"all {len(report.tables):,} tables: {_clean(all_sentence(report), terminal)}"
+        yield f"{len(report.tables):,} tables checked: {_clean(all_sentence(report), terminal)}"
 
 
 class _Row(NamedTuple):
@@ -156,7 +164,7 @@ def _summary_columns() -> list[Column[_Row]]:
         Column("version", lambda row: row.version, right=True, priority=4, least=7),
         number("errors", lambda counts: counts.errors, 1, _STYLES[Severity.ERROR]),
         number("warnings", lambda counts: counts.warnings, 2, _STYLES[Severity.WARNING]),
-        number("notes", lambda counts: counts.infos, 3, Style.PLAIN),
+        number("infos", lambda counts: counts.infos, 3, Style.PLAIN),
         Column("not shown", lambda row: row.suppressed, right=True, priority=3, least=9),
         Column("accepted", lambda row: row.accepted, right=True, priority=3, least=8),
     ]
@@ -165,5 +173,5 @@ def _summary_columns() -> list[Column[_Row]]:
 def summary_sentence(report: ValidationReport) -> str:
     """The run in one line, for formats that have no place for it."""
     counts = report.counts
-    parts = (plural(counts.errors, "error"), plural(counts.warnings, "warning"), plural(counts.infos, "note"))
+    parts = (plural(counts.errors, "error"), plural(counts.warnings, "warning"), plural(counts.infos, "info"))
     return f"{plural(len(report.tables), 'table')}: {', '.join(parts)}"

@@ -15,12 +15,6 @@ from deltacli.operations.validate.validate import Validation
 from deltacli.patterns import pattern
 
 _RANK = {Severity.INFO: 0, Severity.WARNING: 1, Severity.ERROR: 2}
-SEVERITY_WORDS: Mapping[Severity, str] = {
-    Severity.ERROR: "error",
-    Severity.WARNING: "warning",
-    Severity.INFO: "note",
-}
-"""Severity -> what people read. Documents keep the names of the severities."""
 _ABSOLUTE = pattern(r"/|[A-Za-z][A-Za-z0-9+.-]+:")
 _LOCAL = "file://"
 

@@ -10,7 +10,7 @@ from deltacli.cli.render.columns import DRAWN_ROWS, Column
 from deltacli.cli.render.json import SCHEMA_VERSION, EncodedItems
 from deltacli.cli.render.sections import Section
 from deltacli.cli.render.validate.findings import omissions, table_lines, write_summary, write_text
-from deltacli.cli.render.validate.report import SEVERITY_WORDS, CheckedTable, ValidationReport, place_name, worst_first
+from deltacli.cli.render.validate.report import CheckedTable, ValidationReport, place_name, worst_first
 from deltacli.cli.render.validate.verdict import judge
 from deltacli.cli.results import Document, Emit, Grid, Result, RowGrid, line_of
 from deltacli.cli.terminal.term import Terminal, encoded
@@ -66,7 +66,7 @@ class FindingsResult(Result):
         tables = [Section(table.name, [judge(table).sentence, *omissions(table)]) for table in self.report.tables]
         failures = [Section(name, [f"{fault.message} [{fault.code}]"]) for name, fault in self.report.failures]
         counts = self.report.counts
-        parts = (plural(counts.errors, "error"), plural(counts.warnings, "warning"), plural(counts.infos, "note"))
+        parts = (plural(counts.errors, "error"), plural(counts.warnings, "warning"), plural(counts.infos, "info"))
         return [Section(plural(len(tables), "table"), [", ".join(parts)]), *tables, *failures]
 
     def draw(self, sink: BinaryIO, terminal: Terminal) -> None:
@@ -141,7 +141,7 @@ def table_json(table: CheckedTable) -> dict[str, Json]:
 _COLUMNS: list[Column[tuple[CheckedTable, Finding]]] = [
     Column("table", lambda row: row[0].validation.table, on_screen=False),
     Column("rule", lambda row: row[1].rule.id),
-    Column("severity", lambda row: row[1].severity.value, text=lambda row: SEVERITY_WORDS[row[1].severity]),
+    Column("severity", lambda row: row[1].severity.value),
     Column("path", lambda row: row[1].place.path, text=lambda row: place_name(row[0], row[1].place)),
     Column("line", lambda row: row[1].place.line, right=True),
     Column("version", lambda row: row[1].place.version, right=True),

@@ -12,7 +12,6 @@ from deltacli.cli.render.columns import Column
 from deltacli.cli.render.json import SCHEMA_VERSION
 from deltacli.cli.render.text_form import write_table
 from deltacli.cli.render.validate.findings import fix_sentence
-from deltacli.cli.render.validate.report import SEVERITY_WORDS
 from deltacli.cli.results import Document, Emit, Grid, Result, RowGrid, emit_lines
 from deltacli.cli.terminal.term import Style, Terminal, for_screen
 from deltacli.delta.rules.framework.base import Rule, Severity
@@ -58,7 +57,7 @@ class RulesResult(Result):
 
 def _block(rule: Rule, terminal: Terminal, width: int) -> Iterator[str]:
     """A rule for the eye: cut columns would say nothing."""
-    severity = terminal.paint(SEVERITY_WORDS[rule.severity], _STYLES[rule.severity])
+    severity = terminal.paint(rule.severity.value, _STYLES[rule.severity])
     yield f"{terminal.paint(rule.id, Style.HEADING)}  {severity}  {rule.level}"
     yield from _wrapped(rule.checks, width, 4)
     pairs = (
@@ -110,7 +109,6 @@ def _columns() -> list[Column[Rule]]:
         Column(
             "severity",
             lambda rule: rule.severity.value,
-            text=lambda rule: SEVERITY_WORDS[rule.severity],
             style=lambda rule: _STYLES[rule.severity],
         ),
         Column("level", lambda rule: rule.level),

@@ -102,7 +102,9 @@ def all_sentence(report: ValidationReport) -> str:
     at_risk = sum(bool(verdict.risks) for verdict in verdicts)
     to_look_at = sum(bool(verdict.others and not verdict.risks) for verdict in verdicts)
     rest = len(verdicts) - at_risk - to_look_at
-    return f"{at_risk:,} at risk, {to_look_at:,} with things to look at, {rest:,} with neither"
+    if not at_risk and not to_look_at:
+        return "no problems"
+    return f"{at_risk:,} at risk, {to_look_at:,} with other problems, {rest:,} without problems"
 
 
 def _named(rules: Sequence[str]) -> str:

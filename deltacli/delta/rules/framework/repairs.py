@@ -1,0 +1,42 @@
+"""Which findings a command of deltacli repairs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+
+from deltacli.delta.rules.framework.base import Rule
+from deltacli.hints import command
+
+_CHECKPOINT = partial(command, "checkpoint")
+_CLASSIC = partial(command, "checkpoint", layout="classic")
+_SET = partial(command, "properties", "set")
+_VACUUM = partial(command, "vacuum")
+_REPAIRS: Mapping[str, Callable[..., str]] = {
+    "checkpoint.multipart-one": _CLASSIC,
+    "checkpoint.v2-without-feature": _CLASSIC,
+    "data.expired-tombstone-present": _VACUUM,
+    "data.orphan": _VACUUM,
+    "dv.orphan": _VACUUM,
+    "hint.bad-json": _CHECKPOINT,
+    "hint.checkpoint-missing": _CHECKPOINT,
+    "hint.checksum-bad": _CHECKPOINT,
+    "hint.missing": _CHECKPOINT,
+    "hint.missing-field": _CHECKPOINT,
+    "hint.parts-on-classic": _CHECKPOINT,
+    "hint.schema-wrong": _CHECKPOINT,
+    "hint.size-wrong": _CHECKPOINT,
+    "history.vacuum-start-without-end": _VACUUM,
+    "log.cleanup-overdue": partial(command, "log expire"),
+    "log.no-checkpoint-long": _CHECKPOINT,
+    "property.log-cleanup-off": partial(command, "properties", "unset", "delta.enableExpiredLogCleanup"),
+    "property.retention-short": partial(_SET, {"delta.deletedFileRetentionDuration": "interval 7 days"}),
+    "property.stats-both-off": partial(_SET, {"delta.checkpoint.writeStatsAsJson": "true"}),
+    "property.stats-struct-unset": partial(_SET, {"delta.checkpoint.writeStatsAsStruct": "true"}),
+}
+"""Rule -> the command that repairs what it reports. Others need a decision, a backup or another tool."""
+
+
+def repair_command(rule: Rule, table: str) -> str:
+    """Return the command that repairs what a rule reports about a table, empty where there is none."""
+    return _REPAIRS[rule.id](table=table) if rule.id in _REPAIRS else ""
