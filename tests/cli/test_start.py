@@ -24,8 +24,8 @@ class Start(NamedTuple):
 
 MOST = {
     "history": Start(modules=77, patterns=5, dataclasses=12, tuples=29),
-    "snapshot": Start(modules=128, patterns=5, dataclasses=22, tuples=58),
-    "validate": Start(modules=226, patterns=21, dataclasses=42, tuples=104),
+    "snapshot": Start(modules=126, patterns=5, dataclasses=22, tuples=58),
+    "validate": Start(modules=213, patterns=21, dataclasses=42, tuples=104),
     "vacuum --dry-run": Start(modules=168, patterns=9, dataclasses=37, tuples=86),
 }
 """Command -> what it may need: a little more than it does. Lower a number with the code; think before raising one."""
