@@ -14,7 +14,6 @@ import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import NamedTuple
 
 _ALIKE = 0.6
 
@@ -229,17 +228,20 @@ def command(operation: str, *arguments: object, table: str | None = TABLE, **opt
     return spelling().command(operation, table, arguments, options)
 
 
-class Worded(NamedTuple):
+class Worded:
     """A sentence that is written before it is known who reads it: `{}` stands for a parameter or a command, which is
     spelled when the sentence is read.
     """
 
-    sentence: str
-    spelled: Callable[[], str]
+    __slots__ = ("_sentence", "_spelled")
+
+    def __init__(self, sentence: str, spelled: Callable[[], str]) -> None:
+        self._sentence = sentence
+        self._spelled = spelled
 
     def __str__(self) -> str:
         """Return the sentence as the caller of this process knows it; without the command where it has none."""
-        return self.sentence.replace("{}", self.spelled()).removesuffix(": ")
+        return self._sentence.replace("{}", self._spelled()).removesuffix(": ")
 
 
 def fill_hint(hint: str, table: str | None) -> str:
