@@ -12,7 +12,7 @@ import typer
 
 from deltacli.cli.app import build_app
 from deltacli.cli.options.global_options import TAKES_VALUE
-from deltacli.cli.options.sections import Section, section_of
+from deltacli.cli.options.sections import OptionHeading, section_of
 
 
 class Kind(StrEnum):
@@ -99,7 +99,7 @@ class Command:
     @property
     def sections(self) -> dict[str, list[Option]]:
         """The options by section, in the order of the help."""
-        found: dict[str, list[Option]] = {heading: [] for heading in (*Section, "Other")}
+        found: dict[str, list[Option]] = {heading: [] for heading in (*OptionHeading, "Other")}
         for option in self.options:
             found[option.section].append(option)
         return {heading: options for heading, options in found.items() if options}

@@ -17,7 +17,7 @@ import typer
 
 from deltacli.cli.app import build_app
 from deltacli.cli.help_page import command_page, group_page
-from deltacli.cli.options.sections import Section
+from deltacli.cli.options.sections import OptionHeading
 from deltacli.errors import EXIT_CODES
 from deltacli.hints import ShellSpelling, spelled
 from deltacli.typing import JsonObject
@@ -64,12 +64,12 @@ def render_reference(root: Command, environment: Mapping[str, str]) -> str:
             continue
         usage = " ".join([command.name, *(argument.spelled for argument in command.arguments)])
         lines += [f"## `deltacli {usage}`", "", "```text", command.help, "```", ""]
-        own = {heading: options for heading, options in command.sections.items() if heading != Section.GLOBAL}
+        own = {heading: options for heading, options in command.sections.items() if heading != OptionHeading.GLOBAL}
         for heading, options in own.items():
             lines += _option_table(heading, options, environment)
         lines += ["[Global options](#global-options)", "", "```text", command.epilog, "```", ""]
     shared = next(command for command in root.walk() if command.path and not command.children).sections
-    lines += ["## Global options", "", *_option_table("Every command", shared[Section.GLOBAL], environment)]
+    lines += ["## Global options", "", *_option_table("Every command", shared[OptionHeading.GLOBAL], environment)]
     lines += ["## Exit codes", "", *exit_code_rows(), "", "## Environment", "", *environment_rows(environment), ""]
     return "\n".join(lines)
 

@@ -49,10 +49,10 @@ def show_generated_help(path: Sequence[str]) -> bool:
 
 def command_page(command: Any, context: Any) -> JsonObject:  # Any: typer's own click
     """Return the page of a command: usage, description, examples, options in sections, exit codes."""
-    from deltacli.cli.options.sections import Section
+    from deltacli.cli.options.sections import OptionHeading
 
     sections = _sections(command, context)
-    names = [spelled.replace(" ", "\xa0") for spelled, _ in sections.pop(Section.GLOBAL, [])]
+    names = [spelled.replace(" ", "\xa0") for spelled, _ in sections.pop(OptionHeading.GLOBAL, [])]
     arguments = [found for found in command.get_params(context) if found.param_type_name == "argument"]
     if arguments:
         sections = {"Arguments": [(_spelled(found), found.help or "") for found in arguments], **sections}
@@ -60,7 +60,7 @@ def command_page(command: Any, context: Any) -> JsonObject:  # Any: typer's own 
         "usage": [context.command_path, "[OPTIONS]", *map(_spelled, arguments)],
         "description": _cleaned(command.help),
         "lists": [sections],
-        "names": {Section.GLOBAL: "  ".join(names)},
+        "names": {OptionHeading.GLOBAL: "  ".join(names)},
         "exit codes": command.epilog or "",
     }
 
@@ -98,9 +98,9 @@ def _cleaned(text: str | None) -> str:
 
 def _sections(command: Any, context: Any) -> dict[str, list[tuple[str, str]]]:  # Any: typer's own click
     """Return the options of a command by section, those without a section first."""
-    from deltacli.cli.options.sections import Section, section_of
+    from deltacli.cli.options.sections import OptionHeading, section_of
 
-    sections: dict[str, list[tuple[str, str]]] = {"Options": [], **{section: [] for section in Section}}
+    sections: dict[str, list[tuple[str, str]]] = {"Options": [], **{section: [] for section in OptionHeading}}
     for parameter in command.get_params(context):
         if parameter.param_type_name == "option" and (record := parameter.get_help_record(context)) is not None:
             sections[section_of(parameter.opts) or "Options"].append(record)

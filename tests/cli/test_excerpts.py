@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from deltacli.cli.render.validate.excerpt import excerpt_of
+from deltacli.cli.render.terminal.findings import excerpt_of
 from deltacli.delta.log.log_path import Place
 from deltacli.delta.rules.framework.base import Finding, Severity
 from deltacli.delta.rules.framework.catalogue import CATALOGUE

@@ -12,14 +12,14 @@ from deltacli.cli import help_page
 from deltacli.cli.command_tree import FORMER_OPTIONS
 from deltacli.cli.command_tree import HEADINGS as HEADINGS_OF_COMMANDS
 from deltacli.cli.commands.completion import SCRIPTS
-from deltacli.cli.options.sections import Section, section_of
+from deltacli.cli.options.sections import OptionHeading, section_of
 from tests.cli.pty_session import Session
 from tests.cli.support import ROOT, deltacli
 from tests.completions.shells import FILES
 from tools.command_tree import read_commands, read_tree
 from tools.generate import files
 
-HEADINGS = ("Usage", "Arguments", *Section, "Exit codes")
+HEADINGS = ("Usage", "Arguments", *OptionHeading, "Exit codes")
 
 
 @pytest.mark.parametrize("command", [command.name for command in read_commands()])

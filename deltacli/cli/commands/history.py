@@ -133,9 +133,10 @@ class HistoryResult(Result):
         shown = self.columns if self.is_chosen else usual(self.columns, terminal)
         rows = list(_lines(self.found))
         if terminal.is_drawn and not self.is_chosen and len(rows) <= DRAWN_ROWS:
+            from deltacli.cli.render.terminal.console import Canvas
             from deltacli.cli.render.terminal.history import draw_history
 
-            draw_history(sink, terminal, self.found, shown, rows)
+            draw_history(Canvas(sink, terminal), self.found, shown, rows)
             return
         write_table(sink, terminal, shown, rows, note=lambda line: line.gap, keep_empty=self.is_chosen)
 

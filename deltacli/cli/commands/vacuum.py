@@ -209,7 +209,7 @@ class _VacuumCommand:
 
     def explain(self, path: str) -> None:
         """Show why one file is kept or deleted."""
-        from deltacli.cli.render.vacuum.explained import explanation_sections
+        from deltacli.cli.render.vacuum.screen import explanation_sections
         from deltacli.cli.results import Outcome
         from deltacli.operations.vacuum.explain import explain_file
 

@@ -1,8 +1,9 @@
-"""The formats of stdout: one row and one module each.
+"""The formats of stdout: one row and one function each.
 
 A format writes any result (`deltacli.cli.results.Result`) to a stream. It handles streams, not tables; a result has a
 document, lines, rows and sections, and does not handle streams. To add a format, write a module with a function
-`write(sink, result, terminal)` and add a row to `FORMATS`; options, completions and manual pages are derived from it.
+`write_NAME(sink, result, terminal)` and add a row to `FORMATS`; options, completions and manual pages are derived from
+it.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ class Content(Enum):
 
 
 class Format(NamedTuple):
-    """A row of the registry; `module` has the function `write`. `endings`: names of files that choose this format.
+    """A row of the registry; `module` has the function `write_NAME`. `endings`: names of files that choose this format.
 
     `is_streamed`: items are written as they come. `errors_are_json`: notes and errors on stderr are objects, too.
     `is_paged`: long results go through the pager.
@@ -52,20 +53,20 @@ class Format(NamedTuple):
 
     def write(self, sink: BinaryIO, result: Result, terminal: Terminal) -> None:
         """Write a result."""
-        write: Write = import_module(self.module).write
+        write: Write = getattr(import_module(self.module), f"write_{self.name}")
         write(sink, result, terminal)
 
 
-TABLE = Format("table", "deltacli.cli.formats.table", is_paged=True, cleaning=Cleaning.NONE)
-JSON = Format("json", "deltacli.cli.formats.json", errors_are_json=True, is_paged=True, endings=(".json",))
+TABLE = Format("table", "deltacli.cli.formats.direct", is_paged=True, cleaning=Cleaning.NONE)
+JSON = Format("json", "deltacli.cli.formats.direct", errors_are_json=True, is_paged=True, endings=(".json",))
 NDJSON = Format(
-    "ndjson", "deltacli.cli.formats.ndjson", errors_are_json=True, is_streamed=True, endings=(".ndjson", ".jsonl")
+    "ndjson", "deltacli.cli.formats.direct", errors_are_json=True, is_streamed=True, endings=(".ndjson", ".jsonl")
 )
 CSV = Format("csv", "deltacli.cli.formats.csv", cleaning=Cleaning.TEXT, endings=(".csv",))
 MARKDOWN = Format(
     "markdown", "deltacli.cli.formats.markdown", is_paged=True, cleaning=Cleaning.NONE, endings=(".md", ".markdown")
 )
-PARQUET = Format("parquet", "deltacli.cli.formats.parquet", Content.ROWS, endings=(".parquet",))
+PARQUET = Format("parquet", "deltacli.cli.formats.direct", Content.ROWS, endings=(".parquet",))
 
 FORMATS: Mapping[str, Format] = {
     row.name: row

@@ -30,7 +30,7 @@ _FIRST_PRINTED = ord(" ")
 _BYTES_PER_WRITE = 1 << 16
 
 
-def write(sink: BinaryIO, result: Result, _terminal: Terminal) -> None:
+def write_csv(sink: BinaryIO, result: Result, _terminal: Terminal) -> None:
     """Write the rows of a result below a header line."""
     for block in gathered(result.grid().written(CsvForm())):
         sink.write(block)

@@ -19,7 +19,7 @@ _LINE_END = re.compile("([\r\n])")
 _COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "notice"}
 
 
-def write(sink: BinaryIO, result: FindingsResult, _terminal: Terminal) -> None:
+def write_github(sink: BinaryIO, result: FindingsResult, _terminal: Terminal) -> None:
     """Write an annotation per finding, and one for each omission."""
     report = result.report
     for table in report.tables:

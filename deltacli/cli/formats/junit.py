@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-def write(sink: BinaryIO, result: FindingsResult, _terminal: Terminal) -> None:
+def write_junit(sink: BinaryIO, result: FindingsResult, _terminal: Terminal) -> None:
     """Write a suite per table. A case fails where its rule has findings that reach `--fail-on`; others are its output.
 
     A path that could not be checked is a suite with one case in error.

@@ -44,7 +44,7 @@ _LINE_END = re.compile(r"\r\n|\r|\n")
 _PIPE = Terminal(is_terminal=False, width=None, colour=False)
 
 
-def write(sink: BinaryIO, result: Result, _terminal: Terminal) -> None:
+def write_markdown(sink: BinaryIO, result: Result, _terminal: Terminal) -> None:
     """Write the sections of a result as a table of two columns, then its rows where it is a list."""
     sections = [section for section in result.sections(_PIPE) if section.lines]
     blocks: Iterable[bytes | memoryview] = _section_rows(sections) if sections else ()

@@ -74,7 +74,7 @@ def write_directory(
     limit: int,
 ) -> None:
     """Write rows to the directory of `--output`, and show what was written. `limit`: as in `Run.limit`."""
-    from deltacli.cli.render.data.written_directory import DirectoryResult
+    from deltacli.cli.render.data.rows import DirectoryResult
 
     assert run.directory is not None
     written = write(run.directory)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from enum import StrEnum
 
 
-class Section(StrEnum):
+class OptionHeading(StrEnum):
     """The headings above options, in the order of the help."""
 
     SELECTION = "Selection"
@@ -16,14 +16,14 @@ class Section(StrEnum):
     GLOBAL = "Global"
 
 
-_OPTIONS: Mapping[Section, str] = {
-    Section.SELECTION: """
+_OPTIONS: Mapping[OptionHeading, str] = {
+    OptionHeading.SELECTION: """
         --version --timestamp --from --to --where --actions --checkpoint --retention --mode --prefix
         --branch --schema-id --snapshot-id --tag --schemas
         --inventory --include-foreign --level --sample --select --ignore --profile --baseline --list-rules --verify
         --apply --explain --full -c --grant --comment --all --max-tables --only --resume
     """,
-    Section.EXECUTION: """
+    OptionHeading.EXECUTION: """
         --engine --master --remote --spark-conf --layout --parts --rows-per-file --v2-top --stats --if-behind --threads
         --rate --no-log-entries --commit-metadata --enable --upgrade-protocol --max-requests --time-budget --pause
         --default --position --nullable --not-null --keep-nullability --allow-lossy --with-options --drop
@@ -31,27 +31,27 @@ _OPTIONS: Mapping[Section, str] = {
         --state --jobs
         --host --port --admin-port --workers --behind-proxy
     """,
-    Section.OUTPUT: """
+    OptionHeading.OUTPUT: """
         --columns --limit --count --as --counts --refs --no-refs --ddl
         --files --tombstones --schema --mapping --digest --brief --group --max-findings
         --fail-on --exit-zero --exit-code --write-baseline --trend --save-plan --save-plans --details --metrics --html
         --serve-metrics
         --format --json --output
     """,
-    Section.SAFETY: """
+    OptionHeading.SAFETY: """
         --dry-run --yes --check --check-files --force --replace --allow-retention-below --max-delete --keep-version
         --protect-from --skip-nested-tables --keep-last --steal-leases --allow-remote
     """,
-    Section.GLOBAL: """
+    OptionHeading.GLOBAL: """
         --now --storage-option --retry-budget --allow-external --table-format --config --color --progress --log-format
         --no-pager --quiet --verbose --help -V
     """,
 }
-"""Section -> its options, mostly by their long names; -V is the --version of the program."""
+"""OptionHeading -> its options, mostly by their long names; -V is the --version of the program."""
 
 _SECTION_OF = {option: section for section, options in _OPTIONS.items() for option in options.split()}
 
 
-def section_of(spellings: Iterable[str]) -> Section | None:
+def section_of(spellings: Iterable[str]) -> OptionHeading | None:
     """Return the section of an option, None where it has none."""
     return next((_SECTION_OF[name] for name in spellings if name in _SECTION_OF), None)

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from deltacli.cli.render.columns import Column
 from deltacli.cli.render.json import envelope
-from deltacli.cli.render.properties_and_features_change import change_sections, protocol_line
 from deltacli.cli.render.sections import Section
 from deltacli.cli.render.text_form import write_sections, write_table
 from deltacli.cli.results import Listing, Outcome
@@ -63,7 +62,7 @@ def features_result(uri: str, version: int, protocol: Protocol, features: Sequen
     ]
     fields = envelope("deltacli.features", uri, complete=True) | {"version": version, "protocol": protocol.as_json()}
     items = [one.as_json() for one in features]
-    said = [Section("protocol", [protocol_line(protocol.as_json())])]
+    said = [Section("protocol", [_protocol_line(protocol.as_json())])]
     return FeaturesResult(fields, "feature", items, columns, features, items_name="features", said=lambda _: said)
 
 
@@ -74,23 +73,24 @@ def write_change(run: Run, outcome: PropertiesOutcome | FeaturesOutcome, *, is_d
     content = outcome.as_json()
     is_of_properties = isinstance(outcome, PropertiesOutcome)
     columns = ("key", "before", "after") if is_of_properties else ("feature", "neededBy")
+    said = _change_sections(outcome.table, content, is_done=is_done)
+
+    def draw(canvas: Canvas) -> None:
+        from deltacli.cli.render.terminal.protocol import draw_settings
+
+        draw_settings(canvas, content, said)
+
     run.write(
         Outcome(
             "properties" if is_of_properties else "features",
             outcome.table,
             content,
-            lambda: change_sections(outcome.table, content, is_done=is_done),
+            lambda: said,
             [{name: change.get(name) for name in columns} for change in content["changes"]],
             columns,
-            lambda canvas: _draw(canvas, outcome.table, content, is_done=is_done),
+            draw,
         )
     )
-
-
-def _draw(canvas: Canvas, table: str, content: JsonObject, *, is_done: bool) -> None:
-    from deltacli.cli.render.terminal.protocol import draw_settings
-
-    draw_settings(canvas, table, content, is_done=is_done)
 
 
 def _meaning(one: ShownProperty) -> str | None:
@@ -101,3 +101,39 @@ def _meaning(one: ShownProperty) -> str | None:
 
 def _style(one: ShownProperty) -> Style:
     return Style.PLAIN if one.is_valid and one.is_known is not False else Style.PROBLEM
+
+
+def _change_sections(table: str, content: JsonObject, *, is_done: bool) -> list[Section]:
+    """Return the sections of a change of properties or features, without those that are empty."""
+    changes = content["changes"]
+    if not changes:
+        said = "none of the keys is set" if content.get("cautions") else "already set"
+        return [Section("nothing to do", [f"{table}, version {content['version']}: {said}"])]
+    before, after = content["protocolBefore"], content["protocolAfter"]
+    now, committed = _protocol_line(after), content["committedVersion"]
+    version = f"{committed}, committed" if is_done else f"{content['version'] + 1}, unless another writer commits first"
+    sections = [
+        Section("table", [table]),
+        Section("version", [version]),
+        Section("changed" if is_done else "would change", [_change(change) for change in changes], is_cut=False),
+        Section("protocol", [now if before == after else f"{_protocol_line(before)} -> {now}"]),
+        Section("readers", [content["readers"]] if "readers" in content else [], is_cut=False),
+        Section("writers", [content["writers"]] if "writers" in content else [], is_cut=False),
+    ]
+    return [section for section in sections if section.lines]
+
+
+def _change(change: JsonObject) -> str:
+    if "feature" in change:
+        return (
+            f"{change['feature']}, which {change['neededBy']} needs" if "neededBy" in change else str(change["feature"])
+        )
+    before = change.get("before", "(not set)")
+    return f"{change['key']}: {before} -> {change.get('after', '(not set)')}"
+
+
+def _protocol_line(action: JsonObject) -> str:
+    """Return the versions and the features of a protocol action."""
+    versions = f"reader {action['minReaderVersion']}, writer {action['minWriterVersion']}"
+    named = sorted({*(action.get("readerFeatures") or ()), *(action.get("writerFeatures") or ())})
+    return f"{versions} with {', '.join(named)}" if named else versions

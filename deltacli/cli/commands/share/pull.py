@@ -193,7 +193,7 @@ def _require_fitting(
 def _pull_table(
     run: Run, table: str, to: str, *, version: int | None, at_ms: int | None, resume: bool, dry_run: bool, decodes: bool
 ) -> None:
-    from deltacli.cli.render.sharing.pulled import pull_outcome
+    from deltacli.cli.render.sharing.results import pull_outcome
     from deltacli.sharing.client.table_requests import Point
     from deltacli.sharing.pulling.pull import Pull, PullRequest
 
@@ -239,7 +239,7 @@ def _say_next(run: Run, result: PullResult) -> None:
 
 
 def _pull_rows(run: Run, table: str, to: str, request: RowRequest, *, dry_run: bool) -> None:
-    from deltacli.cli.render.sharing.pulled import rows_outcome
+    from deltacli.cli.render.sharing.results import rows_outcome
 
     shared = open_shared(run, table)
     written = _write_rows(run, shared, to, request, dry_run=dry_run)

@@ -70,7 +70,7 @@ def list(run: Run, recipient: OneRecipientArgument = None, config: Configuration
       deltacli share recipient list
       deltacli share recipient list acme --json
     """
-    from deltacli.cli.render.sharing.recipients import recipients_result
+    from deltacli.cli.render.sharing.results import recipients_result
     from deltacli.sharing.configuration.recipient_changes import find_recipient
     from deltacli.sharing.configuration.recipients_file import read_recipients
 
@@ -98,7 +98,7 @@ def remove(
       deltacli share recipient remove acme --dry-run
       deltacli share recipient remove acme --yes
     """
-    from deltacli.cli.render.sharing.recipients import what_of
+    from deltacli.cli.render.sharing.results import what_of
     from deltacli.sharing.configuration.recipient_changes import find_recipient, remove_recipient
     from deltacli.sharing.configuration.recipients_file import read_recipients
 
@@ -182,6 +182,6 @@ def _change(file: Path, change: Change, *, may_create: bool = False) -> Recipien
 
 
 def _show(run: Run, file: Path, recipients: Sequence[Recipient], action: str, *, dry_run: bool | None) -> None:
-    from deltacli.cli.render.sharing.recipients import recipients_result
+    from deltacli.cli.render.sharing.results import recipients_result
 
     run.write(recipients_result(file, recipients, run.clock(), action=action, dry_run=dry_run))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
@@ -12,15 +12,18 @@ from deltacli.cli.render.aligned import ROWS_PER_SCREEN, write_aligned
 from deltacli.cli.render.columns import Column
 from deltacli.cli.render.json import EncodedItems, envelope
 from deltacli.cli.render.row_pieces import block_of, pieces
+from deltacli.cli.render.sections import Section
 from deltacli.cli.render.text_form import write_table
-from deltacli.cli.results import Document, Emit, Grid, Result, grid_of
+from deltacli.cli.results import Document, Emit, Grid, Outcome, Result, grid_of
 from deltacli.cli.terminal.term import Style, Terminal, encoded
 from deltacli.typing import Json, JsonObject
-from deltacli.units import format_count, plural
+from deltacli.units import format_count, format_size, plural
 from deltacli.work.outputs.parquet_stream import require_sound
 
 if TYPE_CHECKING:
     import pyarrow
+
+    from deltacli.operations.read.output import WrittenDirectory
 
 NULL = "null"
 _NEVER_CUT = 1 << 20
@@ -254,3 +257,40 @@ def _type_name(kind: Any) -> str:  # Any: a type of a schema as JSON
             return f"map<{_type_name(key)}, {_type_name(value)}>"
         case _:
             return "struct"
+
+
+_COLUMNS = ("path", "rows", "sizeBytes")
+
+
+class DirectoryResult(Outcome):
+    """The files of a directory. `about` is the version, or the range of versions, that they were read from."""
+
+    def __init__(self, table: str, content: str, about: Mapping[str, int], written: WrittenDirectory) -> None:
+        files = [{"path": file.name, "rows": file.rows, "sizeBytes": file.size_bytes} for file in written.files]
+        fields = {
+            "content": content,
+            **about,
+            "directory": written.uri,
+            "rows": written.rows,
+            "sizeBytes": written.size_bytes,
+            "files": files,
+        }
+        super().__init__("output", table, fields, lambda: _sections(table, about, written), files, _COLUMNS)
+        self._was_cut = written.was_cut
+
+    def document(self) -> Document:
+        return Document({**super().document().fields, "complete": not self._was_cut})
+
+    def lines(self, emit: Emit) -> bool:
+        return super().lines(emit) and not self._was_cut
+
+
+def _sections(table: str, about: Mapping[str, int], written: WrittenDirectory) -> Sequence[Section]:
+    versions = " to ".join(map(str, about.values()))
+    files, rows = plural(len(written.files), "file"), plural(written.rows, "row")
+    return [
+        Section("table", [table]),
+        Section("version" if len(about) == 1 else "versions", [versions]),
+        Section("directory", [written.uri]),
+        Section("written", [f"{files}, {rows}, {format_size(written.size_bytes)}"]),
+    ]

@@ -186,7 +186,7 @@ def _has_trend(table: TableStatus) -> str:
 
 
 def _trend(table: TableStatus, canvas: Canvas, width: int) -> Text:
-    from deltacli.cli.render.terminal.bars import sparkline
+    from deltacli.cli.render.terminal.tables import sparkline
 
     points = table.trends.get("logBytes", ()) if _has_trend(table) else ()
     return sparkline(canvas, [point.value for point in points][-width:])
@@ -245,7 +245,7 @@ def _first(lines: list[str]) -> list[str]:
 
 
 def _total_trend(total: Total, canvas: Canvas, width: int) -> Text:
-    from deltacli.cli.render.terminal.bars import sparkline
+    from deltacli.cli.render.terminal.tables import sparkline
 
     return sparkline(canvas, list(total.values)[-width:])
 

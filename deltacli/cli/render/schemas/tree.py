@@ -7,17 +7,20 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from deltacli.cli.render.column_mapping import mapping_of
 from deltacli.cli.render.columns import DRAWN_ROWS, Column
 from deltacli.cli.render.json import envelope
 from deltacli.cli.results import Document, Emit, Grid, Result, RowGrid, emit_lines
 from deltacli.cli.terminal.term import Style, Terminal, encoded, for_screen, shorten, visible
+from deltacli.delta.schema.names import PHYSICAL_NAME
 from deltacli.delta.schema.types import DataType, PrimitiveType, StructField, simple_name, walk
 from deltacli.typing import Json
 
 if TYPE_CHECKING:
-    from deltacli.operations.table.version import Snapshot
+    from rich.text import Text
+    from rich.tree import Tree
 
+    from deltacli.cli.render.terminal.console import Canvas
+    from deltacli.operations.table.version import Snapshot
 
 _BRANCH = 4
 _LEAST_ROOM = 16
@@ -31,10 +34,9 @@ def write_schema_tree(sink: BinaryIO, snapshot: Snapshot, terminal: Terminal, *,
     has_room = terminal.width is not None and _BRANCH * (deepest + 1) + _LEAST_ROOM <= terminal.width
     if has_room and count <= DRAWN_ROWS:
         from deltacli.cli.render.terminal.console import Canvas
-        from deltacli.cli.render.terminal.schema_tree import schema_drawing
 
         canvas = Canvas(sink, terminal)
-        canvas.draw(schema_drawing(canvas, snapshot, with_mapping=with_mapping))
+        canvas.draw(_drawing(canvas, snapshot, with_mapping=with_mapping))
         return
     sink.write(encoded("\n".join(schema_tree(snapshot, terminal, with_mapping=with_mapping)) + "\n"))
 
@@ -50,7 +52,7 @@ def schema_tree(snapshot: Snapshot, terminal: Terminal, *, with_mapping: bool = 
         trunk = "".join("    " if last else "│   " for last in last_of[:depth])
         branch = f"{trunk}{'└── ' if is_last else '├── '}"
         text = _field_text(field, is_partition=depth == 0 and field.name in partitions)
-        if with_mapping and (mapping := mapping_of(field)) is not None:
+        if with_mapping and (mapping := _mapping_of(field)) is not None:
             text += visible(f"  [{mapping}]")
         if terminal.width is not None:
             text = for_screen(text)
@@ -74,6 +76,44 @@ def _field_text(field: StructField, *, is_partition: bool) -> str:
     marks += "  (partition)" if is_partition else ""
     comment = field.metadata.get("comment")
     return visible(f"{field.name}: {simple_name(field.data_type)}{marks}" + (f"  -- {comment}" if comment else ""))
+
+
+def _mapping_of(field: StructField) -> str | None:
+    """Return the id and the physical name that column mapping gave a field: `id 3, physical name col-1a2b`."""
+    number = field.metadata.get("delta.columnMapping.id")
+    name = field.metadata.get(PHYSICAL_NAME)
+    parts = [f"id {number}"] if number is not None else []
+    parts += [f"physical name {name}"] if name is not None else []
+    return ", ".join(parts) or None
+
+
+def _drawing(canvas: Canvas, snapshot: Snapshot, *, with_mapping: bool) -> Tree:
+    """Return the schema of a snapshot as a tree, with ids and physical names where `with_mapping`."""
+    from rich.tree import Tree
+
+    partitions = set(snapshot.metadata.partition_columns)
+    root = Tree(canvas.text("root", Style.HEADING), guide_style=str(Style.FRAME))
+    path = [root]
+    for depth, field in walk(snapshot.schema):
+        is_partition = depth == 0 and field.name in partitions
+        text = _drawn_field(canvas, field, is_partition=is_partition, with_mapping=with_mapping)
+        path[depth + 1 :] = [path[depth].add(text)]
+    return root
+
+
+def _drawn_field(canvas: Canvas, field: StructField, *, is_partition: bool, with_mapping: bool) -> Text:
+    comment, mapping = field.metadata.get("comment"), _mapping_of(field) if with_mapping else None
+    return canvas.joined(
+        [
+            (field.name, Style.HEADING),
+            ": ",
+            (simple_name(field.data_type), Style.TYPE),
+            "" if field.nullable else (" not null", Style.WARNING),
+            ("  (partition)", Style.GOOD) if is_partition else "",
+            (f"  [{mapping}]", Style.QUIET) if mapping is not None else "",
+            (f"  -- {comment}", Style.QUIET) if comment else "",
+        ]
+    )
 
 
 def schema_rows(snapshot: Snapshot) -> Iterator[tuple[str, str, bool, bool]]:

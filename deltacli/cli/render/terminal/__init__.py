@@ -14,15 +14,14 @@ Two functions draw most results without a change to their callers: `text_form.wr
 `console.py`: `Canvas(sink, terminal)` with `width`, `is_ascii`, `never_cuts`, `text(value, style)`, `joined(parts)` and
 `draw(*renderables)`.
 
-`tables.py`: `draw_table` draws the `Column`s of `render/columns.py`; `matrix` draws a small table of texts.
+`tables.py`: `draw_table` draws the `Column`s of `render/columns.py`; `matrix` draws a small table of texts; `bar`,
+`split_bar` (what was added and what was removed) and `sparkline`.
 
 `sections.py`: `grid` (labels with folded values), `panel`, `draw_sections`, `change` (before → after as a diff).
 
-`bars.py`: `bar`, `split_bar` (what was added and what was removed) and `sparkline`.
-
 `plans.py`: `plan_table` (delete, keep, unrecognized), `version_strip`, `refusal_rows`, and `draw_parts` for the whole.
 
-Everything else (`history.py`, `snapshot.py`, `schema_tree.py` …) makes renderables of the objects of one operation.
+Everything else (`history.py`, `snapshot.py` …) makes renderables of the objects of one operation.
 
 Texts that come from a table go through `Canvas.text`, which shows control and direction characters as escapes. Strings
 are never passed to rich as they are: it would read markup in them.

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from rich.padding import Padding
 from rich.text import Text
 
+from deltacli.cli.render.json import dumps
 from deltacli.cli.render.terminal.console import Canvas
 from deltacli.cli.render.terminal.sections import grid
 from deltacli.cli.render.terminal.tables import matrix
-from deltacli.cli.render.validate.excerpt import Excerpt, ReadLine, excerpt_of
 from deltacli.cli.render.validate.findings import advice_of, values_of
 from deltacli.cli.render.validate.report import (
     CheckedTable,
@@ -22,6 +23,7 @@ from deltacli.cli.render.validate.report import (
 )
 from deltacli.cli.render.validate.verdict import TableVerdict, all_sentence, judge
 from deltacli.cli.terminal.term import Style, cells
+from deltacli.delta.log.log_path import Place
 from deltacli.delta.rules.framework.base import Finding, Severity
 from deltacli.units import format_count, plural
 
@@ -102,7 +104,7 @@ class _Quotes:
             yield quoted_line(self._canvas, excerpt, finding)
 
 
-def quoted_line(canvas: Canvas, excerpt: Excerpt, finding: Finding) -> Text:
+def quoted_line(canvas: Canvas, excerpt: _Excerpt, finding: Finding) -> Text:
     """Return a line of the log, cut around the field that a finding is about, and carets below the field."""
     before, field, after = excerpt
     bar = "| " if canvas.is_ascii else "│ "
@@ -242,3 +244,69 @@ def _pairs(canvas: Canvas, rows: Iterable[tuple[str, str]]) -> RenderableType:
 
 def _where(finding: Finding, path: str) -> str:
     return path if finding.place.line is None else f"{path}:{finding.place.line}"
+
+
+ReadLine = Callable[[CheckedTable, Place], bytes | None]
+"""Reads the line at a place; None where there is none to show."""
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)*")
+_VALUE_END = re.compile(r'(?:"(?:[^"\\]|\\.)*"|[^,{}\[\]"]+)')
+_LEAST = 3
+"""Characters of a value; shorter ones are found by chance."""
+
+
+class _Excerpt(NamedTuple):
+    """A line in three parts: `field` is what the finding is about, empty where that is not known."""
+
+    before: str
+    field: str
+    after: str
+
+
+def excerpt_of(line: bytes, finding: Finding) -> _Excerpt:
+    """Return the line of a finding, split around the field that it is about."""
+    text = line.decode("utf-8", "surrogateescape").removesuffix("\r")
+    for start, end in _places(text, finding):
+        return _Excerpt(text[:start], text[start:end], text[end:])
+    return _Excerpt(text, "", "")
+
+
+def _places(text: str, finding: Finding) -> Iterator[tuple[int, int]]:
+    """Yield where the field may be, the surest place first. A value counts only where the line has it once."""
+    key = finding.place.key or ""
+    names = [name.rpartition(".")[2] for name in _NAME.findall(finding.message) if _is_field(name)]
+    for name in [*([key] if _is_field(key) else []), *names]:
+        if (place := _only(text, f"{_json(name)}:")) is not None:
+            after = _VALUE_END.match(text, place[1])
+            yield place[0], after.end() if after else place[1] - 1
+    if key and (place := _only(text, _json(f'"name":{_json(key)}')[1:-1])) is not None:
+        yield place  # a column in the schema, which is JSON in a text of JSON
+    for value in (finding.seen, finding.expected, finding.place.key):
+        for written in _spellings(value):
+            if (place := _only(text, f":{written}", follows=",}]")) is not None:
+                yield place[0] + 1, place[1]
+    for written in re.findall(r"\S+/\S+|\S+\.parquet", finding.message):
+        if (place := _only(text, _json(written.strip(":,;")))) is not None:
+            yield place
+
+
+def _is_field(name: str) -> bool:
+    """True for a name that is no word of English: `add.path`, `minReaderVersion`."""
+    return "." in name or name != name.lower()
+
+
+def _spellings(value: str | None) -> Iterator[str]:
+    if value and len(value) >= _LEAST and value not in ("true", "false", "null"):
+        yield value
+        yield _json(value)
+
+
+def _json(text: str) -> str:
+    return dumps(text).decode("utf-8", "replace")
+
+
+def _only(text: str, part: str, *, follows: str = "") -> tuple[int, int] | None:
+    """Return where a text has a part, if it has it once (followed by one of `follows`)."""
+    ends = f"(?=[{re.escape(follows)}])" if follows else ""
+    matches = list(re.finditer(re.escape(part) + ends, text))
+    return matches[0].span() if len(matches) == 1 else None

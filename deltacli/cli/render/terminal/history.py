@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, BinaryIO, Protocol, TypeVar
+from typing import TYPE_CHECKING
 
 from rich.text import Text
 
 from deltacli.cli.render.columns import Column
-from deltacli.cli.render.commit_metrics import Changes, changes_of
-from deltacli.cli.render.terminal.bars import sparkline, split_bar
+from deltacli.cli.render.history_columns import Changes, HistoryLine, changes_of
 from deltacli.cli.render.terminal.console import Canvas
-from deltacli.cli.render.terminal.tables import draw_table
-from deltacli.cli.terminal.term import Style, Terminal
+from deltacli.cli.render.terminal.tables import draw_table, sparkline, split_bar
+from deltacli.cli.terminal.term import Style
 from deltacli.units import DAY_MS, format_count, format_moment
 
 if TYPE_CHECKING:
-    from deltacli.operations.read.history import History, HistoryItem
+    from deltacli.operations.read.history import History
 
 _MANY_COMMITS = 20
 _NARROW = 100
@@ -27,27 +26,14 @@ _SPARKS = 60
 _OPERATION_CELLS = 18
 
 
-class Line(Protocol):
-    """A row of the history: a commit, or a gap in the log with its text."""
-
-    @property
-    def item(self) -> HistoryItem | None: ...
-
-    @property
-    def gap(self) -> str | None: ...
-
-
-AnyLine = TypeVar("AnyLine", bound=Line)
-
 Parts = Sequence[tuple[int, str, Style]]
 """Numbers with their sign and style: `(3, "+", Style.ADDED)`."""
 
 
 def draw_history(
-    sink: BinaryIO, terminal: Terminal, history: History, columns: Sequence[Column[AnyLine]], rows: Sequence[AnyLine]
+    canvas: Canvas, history: History, columns: Sequence[Column[HistoryLine]], rows: Sequence[HistoryLine]
 ) -> None:
     """Draw the history; `columns` are those of the screen, of which the metrics become numbers and bars."""
-    canvas = Canvas(sink, terminal)
     if len(history.times_ms) > _MANY_COMMITS:
         canvas.draw(commits_per_day(canvas, history.times_ms), Text(""))
     draw_table(canvas, _drawn_columns(canvas, columns, rows), rows, note=lambda line: line.gap)
@@ -75,10 +61,10 @@ def commits_per_day(canvas: Canvas, times_ms: Sequence[int]) -> Text:
 
 
 def _drawn_columns(
-    canvas: Canvas, columns: Sequence[Column[AnyLine]], rows: Sequence[AnyLine]
-) -> list[Column[AnyLine]]:
+    canvas: Canvas, columns: Sequence[Column[HistoryLine]], rows: Sequence[HistoryLine]
+) -> list[Column[HistoryLine]]:
     changes = {line.item.version: changes_of(line.item.commit_info) for line in rows if line.item is not None}
-    drawn: list[Column[AnyLine]] = []
+    drawn: list[Column[HistoryLine]] = []
     has_counts = any(column.name == "addedFiles" for column in columns)
     for column in columns:
         match column.name:
@@ -98,21 +84,21 @@ def _drawn_columns(
     return drawn
 
 
-def _to_the_minute(line: Line) -> str:
+def _to_the_minute(line: HistoryLine) -> str:
     return format_moment(line.item.time.timestamp_ms)[:16] if line.item else ""
 
 
-def _change_columns(canvas: Canvas, changes: Mapping[int, Changes], *, with_files: bool) -> list[Column[AnyLine]]:
+def _change_columns(canvas: Canvas, changes: Mapping[int, Changes], *, with_files: bool) -> list[Column[HistoryLine]]:
     """Return the columns `files` and `rows`, whose numbers stand below each other, and a bar of the rows, or of the
     files where no commit counts its rows.
     """
     has_rows = any(map(_row_parts_sum, changes.values()))
     largest = max((sum(n for n, _, _ in (_rows(c) if has_rows else _files(c))) for c in changes.values()), default=0)
 
-    def parts(line: AnyLine, of: Callable[[Changes], Parts]) -> Parts:
+    def parts(line: HistoryLine, of: Callable[[Changes], Parts]) -> Parts:
         return of(changes[line.item.version]) if line.item is not None else ()
 
-    def bar(line: AnyLine, canvas: Canvas, width: int) -> Text:
+    def bar(line: HistoryLine, canvas: Canvas, width: int) -> Text:
         amounts = [(number, style) for number, _, style in parts(line, _rows if has_rows else _files)]
         return split_bar(canvas, amounts, largest, width)
 
@@ -149,14 +135,14 @@ def _rows(changes: Changes) -> Parts:
 
 def _numbers(
     canvas: Canvas, name: str, changes: Mapping[int, Changes], of: Callable[[Changes], Parts]
-) -> Column[AnyLine]:
+) -> Column[HistoryLine]:
     """Return a column of signed numbers: each sign in a place of its own, or on a narrow screen close together."""
     every = [[_signed(number, sign) for number, sign, _ in of(one)] for one in changes.values()]
     has_places = canvas.width >= _NARROW
     places = [max(map(len, texts)) if has_places else 0 for texts in zip(*every, strict=True)]
     lengths = [places] if has_places else [[len(text) for text in texts] for texts in every]
 
-    def draw(line: AnyLine, _: Canvas, __: int) -> Text:
+    def draw(line: HistoryLine, _: Canvas, __: int) -> Text:
         drawn = Text(no_wrap=True)
         if line.item is None:
             return drawn

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
-from deltacli.cli.render.properties_and_features_change import change_sections
 from deltacli.cli.render.sections import Section
 from deltacli.cli.render.terminal.console import Canvas
 from deltacli.cli.render.terminal.plans import draw_parts, refusal_rows, section_rows
@@ -54,9 +53,9 @@ def draw_widening(canvas: Canvas, outcome: WideningOutcome, said: Sequence[Secti
     draw_parts(canvas, *parts)
 
 
-def draw_settings(canvas: Canvas, table: str, content: JsonObject, *, is_done: bool) -> None:
-    """Draw a change of properties or features that was made, or would be."""
-    sections = {section.label: section for section in change_sections(table, content, is_done=is_done)}
+def draw_settings(canvas: Canvas, content: JsonObject, said: Sequence[Section]) -> None:
+    """Draw a change of properties or features that was made, or would be; `said` are the sections of the text form."""
+    sections = {section.label: section for section in said}
     changes = content["changes"]
     if not changes:
         draw_parts(canvas, section_rows(canvas, sections.values()))

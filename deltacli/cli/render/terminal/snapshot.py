@@ -9,10 +9,9 @@ from rich.text import Text
 
 from deltacli.cli.render.sections import Section
 from deltacli.cli.render.snapshot_sections import state_sections
-from deltacli.cli.render.terminal.bars import bar
 from deltacli.cli.render.terminal.console import Canvas
 from deltacli.cli.render.terminal.sections import PANEL_WIDTH, grid, panel
-from deltacli.cli.render.terminal.tables import matrix
+from deltacli.cli.render.terminal.tables import bar, matrix
 from deltacli.cli.terminal.term import Style, Terminal
 from deltacli.delta.protocol.read_property import DEFAULT_CHECKPOINT_INTERVAL, parse_integer
 from deltacli.units import format_count, format_size, plural

@@ -19,8 +19,7 @@ from deltacli.typing import Json
 from deltacli.units import plural
 
 if TYPE_CHECKING:
-    from deltacli.cli.render.terminal.findings import FindingsView
-    from deltacli.cli.render.validate.excerpt import ReadLine
+    from deltacli.cli.render.terminal.findings import FindingsView, ReadLine
 
 
 @dataclass
