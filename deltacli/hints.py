@@ -69,6 +69,16 @@ def quoted_table(table: str) -> str:
     return quoted(f"./{table}" if table.startswith("-") else table)
 
 
+def in_backticks(name: str) -> str:
+    """Return the name of a column as SQL and conditions take it literally."""
+    return f"`{name.replace('`', '``')}`"
+
+
+def sql_name(name: str) -> str:
+    """Return the name of a column for SQL, in backticks where it is not a plain word."""
+    return name if name.isascii() and name.isidentifier() else in_backticks(name)
+
+
 class DoubleQuoted(str):
     """A value that a shell shows in double quotes."""
 

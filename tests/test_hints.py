@@ -26,8 +26,10 @@ from deltacli.hints import (
     Spelling,
     Worded,
     command,
+    in_backticks,
     parameter,
     spelled,
+    sql_name,
 )
 
 ROOT = Path(deltacli.__file__).parent
@@ -179,3 +181,23 @@ def test_what_lower_layers_name_are_parameters_of_the_api() -> None:
             wrong.append((place, method, names))
 
     assert [] == wrong
+
+
+@pytest.mark.parametrize(
+    ("name", "literal", "in_sql"),
+    [
+        ("a", "`a`", "a"),
+        ("_a1", "`_a1`", "_a1"),
+        ("1a", "`1a`", "`1a`"),
+        ("a.b", "`a.b`", "`a.b`"),
+        ("a b", "`a b`", "`a b`"),
+        ("a`b", "`a``b`", "`a``b`"),
+        ("``", "``````", "``````"),
+        ("", "``", "``"),
+        ("größe", "`größe`", "`größe`"),
+        ("名前\n", "`名前\n`", "`名前\n`"),
+        ("'a\"", "`'a\"`", "`'a\"`"),
+    ],
+)
+def test_the_name_of_a_column_in_sql(name: str, literal: str, in_sql: str) -> None:
+    assert (literal, in_sql) == (in_backticks(name), sql_name(name))

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from deltacli.hints import sql_name
 from deltacli.paimon.losses import ConversionLoss, Report
 from deltacli.paimon.type_strings import BadType, decimal, vector
 from deltacli.paimon.types import (
@@ -19,7 +20,6 @@ from deltacli.paimon.types import (
     MapType,
     Root,
     RowType,
-    quoted_name,
     type_text,
     with_nullability,
 )
@@ -231,4 +231,4 @@ def _atomic_of(kind: ArrowType, path: str, report: Report) -> AtomicType:
 
 
 def _below(path: str, name: str) -> str:
-    return f"{path}.{quoted_name(name)}" if path else quoted_name(name)
+    return f"{path}.{sql_name(name)}" if path else sql_name(name)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from deltacli.hints import in_backticks
 from deltacli.paimon.schema import Schema
 from deltacli.paimon.types import (
     AtomicType,
@@ -23,7 +24,7 @@ _NOT_IN_FLINK = frozenset({Root.VECTOR, Root.BLOB, Root.GEOMETRY, Root.GEOGRAPHY
 
 def create_table(schema: Schema, name: str) -> str:
     """Return the statement, with a comment for each part of the schema that it cannot state."""
-    lines = [f"CREATE TABLE {_quoted(name)} ("]
+    lines = [f"CREATE TABLE {in_backticks(name)} ("]
     items = [_column(field) for field in schema.fields]
     if schema.primary_keys:
         items.append(f"PRIMARY KEY ({_names(schema.primary_keys)}) NOT ENFORCED")
@@ -41,7 +42,7 @@ def create_table(schema: Schema, name: str) -> str:
 
 def _column(field: DataField) -> str:
     comment = f" COMMENT {_text(field.description)}" if field.description else ""
-    return f"{_quoted(field.name)} {_type(field.type)}{comment}"
+    return f"{in_backticks(field.name)} {_type(field.type)}{comment}"
 
 
 def _type(data_type: DataType) -> str:
@@ -60,7 +61,7 @@ def _type(data_type: DataType) -> str:
 
 def _nested(field: DataField) -> str:
     comment = f" {_text(field.description)}" if field.description else ""
-    return f"{_quoted(field.name)} {_type(field.type)}{comment}"
+    return f"{in_backticks(field.name)} {_type(field.type)}{comment}"
 
 
 class LeftOut(NamedTuple):
@@ -98,12 +99,8 @@ def _remark(text: str) -> str:
     return f"-- not in Flink SQL: {' '.join(text.split())}"
 
 
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
-
-
 def _names(names: Sequence[str]) -> str:
-    return ", ".join(map(_quoted, names))
+    return ", ".join(map(in_backticks, names))
 
 
 def _text(text: str) -> str:

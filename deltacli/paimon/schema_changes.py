@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from deltacli.hints import sql_name
 from deltacli.paimon.casts import Loss, judge_change
 from deltacli.paimon.immutable_options import is_true, why_option_is_refused
 from deltacli.paimon.schema import Schema
@@ -19,7 +20,6 @@ from deltacli.paimon.types import (
     MapType,
     RowType,
     is_same_but_for_nullability,
-    quoted_name,
     type_json,
     type_text,
 )
@@ -76,7 +76,7 @@ class Change:
 
 def dotted(path: Path) -> str:
     """Return a path as it is written on the command line: dotted, names in backticks where necessary."""
-    return ".".join(map(quoted_name, path))
+    return ".".join(map(sql_name, path))
 
 
 def changes_between(before: Schema, after: Schema, *, has_snapshots: bool = True) -> tuple[Change, ...]:
@@ -249,7 +249,7 @@ def _default(change: Change, name: str) -> str:
 
 
 def _order(change: Change, name: str) -> str:
-    return f"order {f'{name}: ' if name else ''}{', '.join(map(quoted_name, change.after))}"
+    return f"order {f'{name}: ' if name else ''}{', '.join(map(sql_name, change.after))}"
 
 
 def _keys(word: str) -> Callable[[Change, str], str]:
@@ -259,7 +259,7 @@ def _keys(word: str) -> Callable[[Change, str], str]:
 _SENTENCES: Mapping[ChangeKind, Callable[[Change, str], str]] = {
     ChangeKind.ADD_COLUMN: lambda change, name: f"add {name} {_type(change.after)}",
     ChangeKind.DROP_COLUMN: lambda change, name: f"drop {name} {_type(change.before)}",
-    ChangeKind.RENAME_COLUMN: lambda change, name: f"rename {name} to {quoted_name(change.after)}",
+    ChangeKind.RENAME_COLUMN: lambda change, name: f"rename {name} to {sql_name(change.after)}",
     ChangeKind.TYPE: lambda change, name: f"type {name} {_type(change.before)} -> {_type(change.after)}",
     ChangeKind.NULLABILITY: lambda change, name: f"{'nullable' if change.after else 'not null'} {name}",
     ChangeKind.COMMENT: lambda change, name: _added(f"comment {name}", change.after),

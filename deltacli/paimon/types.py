@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, TypeAlias
 
+from deltacli.hints import sql_name
 from deltacli.typing import Json
 
 MAX_LENGTH = 2_147_483_647
@@ -159,7 +160,7 @@ def _plain_text(data_type: DataType) -> str:
         case MapType(key, value):
             return f"MAP<{type_text(key)}, {type_text(value)}>"
         case RowType(fields):
-            inner = ", ".join(f"{quoted_name(field.name)} {type_text(field.type)}" for field in fields)
+            inner = ", ".join(f"{sql_name(field.name)} {type_text(field.type)}" for field in fields)
             return f"ROW<{inner}>"
 
 
@@ -171,13 +172,6 @@ def atomic_text(data_type: AtomicType) -> str:
     if root is Root.TIMESTAMP_LTZ:
         return f"TIMESTAMP({arguments[0]}) WITH LOCAL TIME ZONE"
     return f"{root}({', '.join(map(str, arguments))})" if arguments else root
-
-
-def quoted_name(name: str) -> str:
-    """Return a column name for SQL, in backticks where it is not a plain word."""
-    if name.isascii() and name.isidentifier():
-        return name
-    return "`" + name.replace("`", "``") + "`"
 
 
 def _suffix(data_type: DataType) -> str:

@@ -6,13 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from deltacli.delta.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType
+from deltacli.hints import in_backticks
 from deltacli.spark.parquet_schema import Leaf, List, Map, Missing, Node, Part, Shape, Struct, has_missing
 from deltacli.spark.spark_types import spark_schema, spark_type
-
-
-def quoted(name: str) -> str:
-    """Return a name as Spark takes it literally."""
-    return "`" + name.replace("`", "``") + "`"
 
 
 def read_schema(shape: Shape, types: Mapping[str, DataType]) -> Any:  # Any: pyspark.sql.types.StructType
@@ -64,9 +60,9 @@ def with_metadata(frame: Any, columns: Sequence[StructField]) -> Any:  # Any: a 
 
     return frame.select(
         *(
-            fn.col(quoted(field.name)).alias(field.name, metadata=field.metadata)
+            fn.col(in_backticks(field.name)).alias(field.name, metadata=field.metadata)
             if field.metadata
-            else quoted(field.name)
+            else in_backticks(field.name)
             for field in schema
         )
     )
@@ -84,8 +80,8 @@ def table_column(part: Part, data_type: DataType) -> Any:  # Any: pyspark.sql.Co
     if isinstance(part.node, Missing):
         return fn.lit(None).cast(spark_type(data_type, described=True)).alias(part.name)
     if part.name == part.stored_name and is_as_wanted(part, data_type):
-        return quoted(part.name)  # a column of Spark takes 20 calls of Java
-    found = _value(fn.col(quoted(part.stored_name)), part.node, data_type)
+        return in_backticks(part.name)  # a column of Spark takes 20 calls of Java
+    found = _value(fn.col(in_backticks(part.stored_name)), part.node, data_type)
     described = spark_type(data_type, described=True)
     if has_missing(part.node) and described != spark_type(data_type):
         found = found.cast(described)

@@ -28,7 +28,7 @@ from deltacli.delta.predicate.conditions import (
 from deltacli.delta.predicate.limits import BytesLimit, FloatLimit, Limit, Order, WholeLimit, decimal_of
 from deltacli.delta.schema.kinds import WHOLE_BITS, Kind, decimal_parts
 from deltacli.delta.schema.types import DataType, PrimitiveType
-from deltacli.spark.columns import quoted
+from deltacli.hints import in_backticks
 from deltacli.spark.parquet_schema import NotNative
 from deltacli.spark.spark_types import spark_type
 
@@ -125,7 +125,7 @@ def _combined(condition: Truth | CompareConditions | Not | And | Or | Any) -> An
 def _column(column: Column) -> Any:
     from pyspark.sql import functions as fn
 
-    found = fn.col(quoted(column.path[0]))
+    found = fn.col(in_backticks(column.path[0]))
     for name in column.path[1:]:
         found = found.getField(name)
     return found

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.delta.schema.types import StructField, simple_name
 from deltacli.engine.spark.grouping import local_frame
+from deltacli.hints import in_backticks
 from deltacli.operations.table.api_hints import named
-from deltacli.spark.columns import is_as_wanted, quoted, read_schema, table_column, with_metadata
+from deltacli.spark.columns import is_as_wanted, read_schema, table_column, with_metadata
 from deltacli.spark.conditions import scalar_literal, spark_condition
 from deltacli.spark.deletion_vectors import file_keys, without_deleted
 from deltacli.spark.live_files import Locations, SparkFile
@@ -272,4 +273,4 @@ class TablePlan:
 def _column(name: str) -> Any:
     from pyspark.sql import functions as fn
 
-    return fn.col(quoted(name))
+    return fn.col(in_backticks(name))

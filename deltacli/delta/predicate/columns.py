@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from deltacli.delta.checkpoint.parsed import typed
-from deltacli.delta.predicate.refusals import quoted, refuse, refuse_column
+from deltacli.delta.predicate.refusals import refuse, refuse_column
 from deltacli.delta.schema.kinds import Kind, decimal_parts, value_kind
 from deltacli.delta.schema.names import NameIndex
 from deltacli.delta.schema.types import DataType, StructField, StructType, simple_name
+from deltacli.hints import in_backticks
 
 ColumnPath = tuple[str, ...]
 """Names from the root to a column."""
@@ -41,7 +42,7 @@ class Column:
     @property
     def name(self) -> str:
         """The name as SQL takes it."""
-        return ".".join(part if part.isidentifier() else quoted(part) for part in self.path)
+        return ".".join(part if part.isidentifier() else in_backticks(part) for part in self.path)
 
     @property
     def type_name(self) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from deltacli.errors import UsageError
+from deltacli.hints import in_backticks
 
 CODE = "usage.where"
 POSSIBLE = (
@@ -39,7 +40,7 @@ def refuse_value(text: str, position: int, reason: str, *, hint: str | None = No
 def refuse_column(text: str, position: int, reason: str, names: Iterable[str]) -> UsageError:
     """Return the error for a name that is not a column, with the existing names."""
     known_names = list(names)
-    listed = ", ".join(name if name.isidentifier() else quoted(name) for name in known_names[:_SHOWN_NAMES])
+    listed = ", ".join(name if name.isidentifier() else in_backticks(name) for name in known_names[:_SHOWN_NAMES])
     more = f" and {len(known_names) - _SHOWN_NAMES} more" if len(known_names) > _SHOWN_NAMES else ""
     return UsageError(
         f"the predicate cannot be used: {reason}",
@@ -47,11 +48,6 @@ def refuse_column(text: str, position: int, reason: str, names: Iterable[str]) -
         facts={"where": _shown(text), "at": _place(text, position), "columns": f"{listed}{more}" or "none"},
         hint="names with blanks or dots are in backticks: `a.b`",
     )
-
-
-def quoted(name: str) -> str:
-    """Return a name in backticks."""
-    return "`" + name.replace("`", "``") + "`"
 
 
 def _place(text: str, position: int) -> str:

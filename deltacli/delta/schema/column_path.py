@@ -14,7 +14,7 @@ from typing import NamedTuple
 from deltacli.delta.schema.names import NameIndex
 from deltacli.delta.schema.types import ArrayType, DataType, MapType, StructField, StructType, simple_name
 from deltacli.errors import UsageError
-from deltacli.hints import command
+from deltacli.hints import command, in_backticks
 from deltacli.patterns import pattern
 
 CODE = "usage.column"
@@ -79,14 +79,9 @@ class ColumnPlace(NamedTuple):
         return ".".join(_step_text(step) for step in self.steps)
 
 
-def quoted(name: str) -> str:
-    """Return a name in backticks."""
-    return "`" + name.replace("`", "``") + "`"
-
-
 def _step_text(step: Step) -> str:
     is_plain = step.name.isidentifier() and step.name.lower() not in _PARTS
-    return step.name if is_plain or step.part is not PathPart.FIELD else quoted(step.name)
+    return step.name if is_plain or step.part is not PathPart.FIELD else in_backticks(step.name)
 
 
 _PARTS = frozenset({PathPart.ELEMENT.value, PathPart.KEY.value, PathPart.VALUE.value})

@@ -12,6 +12,7 @@ from deltacli.delta.schema.types import ArrayType, DataType, MapType, PrimitiveT
 from deltacli.delta.schema.widening_guards import CHAR_VARCHAR_KEY
 from deltacli.delta.sql.stored import DEFAULT_KEY, GENERATION_KEY
 from deltacli.errors import Unreadable
+from deltacli.hints import in_backticks
 from deltacli.operations.schemas.delta_types import fields_of_paimon
 from deltacli.operations.schemas.described import DescribedSchema, with_ids
 from deltacli.paimon.arrow_types import arrow_schema
@@ -31,8 +32,8 @@ def _create_delta_table(source: DescribedSchema) -> str:
     if source.schema.comment:
         ending += f" COMMENT {_text(source.schema.comment)}"
     if source.schema.partition_keys:
-        ending += f" PARTITIONED BY ({', '.join(map(_quoted, source.schema.partition_keys))})"
-    return "\n".join([f"CREATE TABLE {_quoted(source.name)} (", ",\n".join(columns), f"{ending};"])
+        ending += f" PARTITIONED BY ({', '.join(map(in_backticks, source.schema.partition_keys))})"
+    return "\n".join([f"CREATE TABLE {in_backticks(source.name)} (", ",\n".join(columns), f"{ending};"])
 
 
 def _not_in_spark(source: DescribedSchema) -> Iterator[ConversionLoss]:
@@ -65,7 +66,7 @@ def _not_in_type(data_type: DataType, path: str) -> Iterator[ConversionLoss]:
 def _column(field: StructField) -> str:
     metadata = field.metadata
     fixed = metadata.get(CHAR_VARCHAR_KEY)
-    text = f"{_quoted(field.name)} {str(fixed).upper() if isinstance(fixed, str) else _type(field.data_type)}"
+    text = f"{in_backticks(field.name)} {str(fixed).upper() if isinstance(fixed, str) else _type(field.data_type)}"
     text += "" if field.nullable else " NOT NULL"
     if (expression := metadata.get(GENERATION_KEY)) is not None:
         text += f" GENERATED ALWAYS AS ({expression})"
@@ -89,12 +90,8 @@ def _type(data_type: DataType) -> str:
 
 def _nested(field: StructField) -> str:
     comment = field.metadata.get("comment")
-    text = f"{_quoted(field.name)}: {_type(field.data_type)}{'' if field.nullable else ' NOT NULL'}"
+    text = f"{in_backticks(field.name)}: {_type(field.data_type)}{'' if field.nullable else ' NOT NULL'}"
     return text + (f" COMMENT {_text(comment)}" if isinstance(comment, str) else "")
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
 
 
 def _text(text: str) -> str:

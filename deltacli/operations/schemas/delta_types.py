@@ -9,6 +9,7 @@ from deltacli.delta.schema import types as delta
 from deltacli.delta.schema.kinds import decimal_parts
 from deltacli.delta.schema.widening_guards import CHAR_VARCHAR_KEY
 from deltacli.delta.sql.stored import DEFAULT_KEY
+from deltacli.hints import sql_name
 from deltacli.paimon.losses import ConversionLoss, Report
 from deltacli.paimon.type_strings import BadType, decimal, parse_type_string
 from deltacli.paimon.types import (
@@ -20,7 +21,6 @@ from deltacli.paimon.types import (
     MapType,
     Root,
     RowType,
-    quoted_name,
     type_text,
     with_nullability,
 )
@@ -241,7 +241,7 @@ def _delta_name(data_type: AtomicType, path: str, report: Report) -> str:
 
 
 def _below(path: str, name: str) -> str:
-    return f"{path}.{quoted_name(name)}" if path else quoted_name(name)
+    return f"{path}.{sql_name(name)}" if path else sql_name(name)
 
 
 def _shown(value: object) -> str:

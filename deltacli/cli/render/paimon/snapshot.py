@@ -11,6 +11,7 @@ from deltacli.cli.render.json import envelope
 from deltacli.cli.render.sections import Section
 from deltacli.cli.results import Document, Emit, Grid, Result, RowGrid, emit_lines, line_of
 from deltacli.cli.terminal.term import Style, Terminal, encoded, for_screen, shorten, visible
+from deltacli.hints import sql_name
 from deltacli.operations.paimon.snapshot import PaimonSnapshot
 from deltacli.paimon.schema import Schema
 from deltacli.paimon.schema_changes import dotted
@@ -20,7 +21,6 @@ from deltacli.paimon.types import (
     ListType,
     MapType,
     RowType,
-    quoted_name,
     simple_text,
     type_text,
     walk_fields,
@@ -186,7 +186,7 @@ def _has_row(data_type: DataType) -> bool:
 
 
 def _field_text(field: DataField, key: str | None) -> str:
-    text = f"{quoted_name(field.name)}: {simple_text(field.type)}  [id {field.id}]"
+    text = f"{sql_name(field.name)}: {simple_text(field.type)}  [id {field.id}]"
     text += f"  ({key})" if key else ""
     text += f"  default {field.default_value}" if field.default_value is not None else ""
     return text + (f"  -- {field.description}" if field.description else "")
@@ -233,7 +233,7 @@ def _snapshot_sections(found: PaimonSnapshot) -> Iterator[Section]:
 
 
 def _optional(label: str, names: Sequence[str]) -> list[Section]:
-    return [Section(label, [", ".join(map(quoted_name, names))])] if names else []
+    return [Section(label, [", ".join(map(sql_name, names))])] if names else []
 
 
 def _option(schema: Schema, key: str, value: str) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from deltacli.delta.rules.framework.base import Area, Level, Severity
+from deltacli.hints import sql_name
 from deltacli.sharing.conformance.lines import FileLine, Lines
 from deltacli.sharing.conformance.rules.line_form import names_of
 from deltacli.sharing.conformance.rules.shared_table import SharedTableTest
@@ -172,7 +173,7 @@ def _partition_probes(whole: Lines) -> Iterator[Probe]:
         either: dict[str, object] = {"op": "or", "children": [equal, _json("isNull", name, value_type)]}
         yield Probe(f"{name} = {value} or null", _as_json_hint(either), [*matching, *nulls])
         literal = _sql_literal(value, value_type)
-        for words, needed in ((f"{_sql_name(name)} = {literal}", matching), (f"{_sql_name(name)} <> {literal}", rest)):
+        for words, needed in ((f"{sql_name(name)} = {literal}", matching), (f"{sql_name(name)} <> {literal}", rest)):
             yield Probe(words, {"predicateHints": [words]}, needed)
 
 
@@ -181,10 +182,6 @@ def _normal(value: object, value_type: str) -> str | None:
     if not isinstance(value, str) or not value:
         return None
     return str(int(value)) if value_type in ("int", "long") and _WHOLE.fullmatch(value) else value
-
-
-def _sql_name(name: str) -> str:
-    return name if name.isidentifier() and name.isascii() else "`" + name.replace("`", "``") + "`"
 
 
 def _sql_literal(value: object, value_type: str) -> str:
@@ -239,7 +236,7 @@ def _number_probes(name: str, value_type: str, bounds: Sequence[_Bounds]) -> Ite
     needed = [one.file for one in bounds if (one.low, one.high) != (inside, inside)]
     negated = _not(_json("equal", name, value_type, inside))
     yield Probe(f"not {name} = {inside}", _as_json_hint(negated), needed, is_certain=False)
-    sql = f"{_sql_name(name)} > {value}"
+    sql = f"{sql_name(name)} > {value}"
     yield Probe(sql, {"predicateHints": [sql]}, [one.file for one in bounds if one.high > value], is_certain=False)
 
 
