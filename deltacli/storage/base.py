@@ -34,7 +34,7 @@ class WalkEntry(NamedTuple):
 
     `directory` is the path below the root, '' for the root; `names` are those of regular files, relative to it, with a
     `/` in them where the store lists flat. `sizes` and `modified_ms` are None where they would need a call per file.
-    `odd` are names of entries that are neither regular files nor directories: links, pipes, sockets, and on object
+    `special` are names of entries that are neither regular files nor directories: links, pipes, sockets, and on object
     stores the markers, whose name ends in `/` or is '' for the directory's own. `is_empty`: the directory has no
     entries; then, on a store that has directories, `directory_modified_ms` is its time.
     """
@@ -43,7 +43,7 @@ class WalkEntry(NamedTuple):
     names: list[str]
     sizes: list[int] | None
     modified_ms: list[int] | None
-    odd: list[str]
+    special: list[str]
     is_empty: bool = False
     directory_modified_ms: int | None = None
 

@@ -38,7 +38,7 @@ class Lock(Enum):
     UNSUPPORTED = auto()
 
 
-class Draft:
+class LockedDraft:
     """An empty file with a name prefix in a directory, locked until it is closed. Raises OSError."""
 
     def __init__(self, directory: str, prefix: str, mode: int = 0o666) -> None:

@@ -34,10 +34,10 @@ def look(place: str, path: str, directories: list[str]) -> Iterator[WalkEntry]:
                 is_empty = False
                 if any(map(_is_link, piece)) or not all(map(_is_file, piece)):
                     names = [entry.name for entry in piece if entry.is_file(follow_symlinks=False)]
-                    odd = _sort_out(piece, directories)
+                    special = _sort_out(piece, directories)
                 else:  # fast path for directories of regular files only, in two thirds of the time
-                    names, odd = [entry.name for entry in piece], []
-                yield WalkEntry(path, names, None, None, odd)
+                    names, special = [entry.name for entry in piece], []
+                yield WalkEntry(path, names, None, None, special)
     finally:
         os.close(descriptor)
     if is_empty:
@@ -49,15 +49,15 @@ def look(place: str, path: str, directories: list[str]) -> Iterator[WalkEntry]:
 
 def _sort_out(entries: list[os.DirEntry[str]], directories: list[str]) -> list[str]:
     """Add the names of directories to `directories` and return those that are neither directories nor regular files."""
-    odd = []
+    special = []
     for entry in entries:
         if entry.is_file(follow_symlinks=False):
             continue
         if entry.is_dir(follow_symlinks=False):
             directories.append(entry.name)
         elif entry.is_symlink() or _is_there(entry):
-            odd.append(entry.name)
-    return odd
+            special.append(entry.name)
+    return special
 
 
 def _is_there(entry: os.DirEntry[str]) -> bool:

@@ -15,7 +15,7 @@ from functools import cache
 from typing import Any, Self
 
 from deltacli.storage.base import Created, Creation, Existed, Unknown, no_atomic_create
-from deltacli.storage.drafts import Draft
+from deltacli.storage.drafts import LockedDraft
 
 DRAFT_PREFIX = "."
 _NO_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK}
@@ -48,12 +48,12 @@ class LocalDraft:
         self._target = target
         self._directory = os.path.dirname(target)
         self._swept = swept
-        self._draft: Draft | None = None
+        self._draft: LockedDraft | None = None
         self.place = ""
 
     def __enter__(self) -> Self:
         _make_directories(self._directory)
-        self._draft = Draft(self._directory, DRAFT_PREFIX)
+        self._draft = LockedDraft(self._directory, DRAFT_PREFIX)
         self.place = self._draft.place
         if self._swept is not None:
             self._swept(self._directory, self._draft.changed_ns)

@@ -119,7 +119,7 @@ class RemoteStorage:
                     raise
                 continue
             walked, directories = _sort_out(path, place, entries)
-            if walked.names or walked.odd:
+            if walked.names or walked.special:
                 yield walked
             waiting += [f"{path}/{name}" if path else name for name in enter(path, directories)]
 
@@ -243,11 +243,11 @@ def _sort_out(path: str, place: str, entries: list[dict[str, Any]]) -> tuple[Wal
     named = {entry["name"].rstrip("/").rsplit("/", 1)[-1]: entry for entry in entries}
     files = {name: entry for name, entry in named.items() if _is_plain(entry)}
     directories = sorted(name for name, entry in named.items() if _is_directory(entry))
-    odd = sorted(named.keys() - files.keys() - set(directories))
+    special = sorted(named.keys() - files.keys() - set(directories))
     sizes = [int(entry["size"] or 0) for entry in files.values()]
     times = [_modified_ms(entry) for entry in files.values()]
     # An unknown time must not look like an old one.
-    return WalkEntry(path, list(files), sizes, times if all(times) else None, odd), directories
+    return WalkEntry(path, list(files), sizes, times if all(times) else None, special), directories
 
 
 def _is_directory(entry: Mapping[str, Any]) -> bool:

@@ -22,7 +22,7 @@ def replacement(output: str) -> Iterator[BinaryIO]:
     On a fault it is removed. Raises StorageFailed (`output.unwritable`). The target must be a regular file or missing,
     because anything else would be replaced by a regular file.
     """
-    from deltacli.storage.drafts import Draft, sweep
+    from deltacli.storage.drafts import LockedDraft, sweep
 
     target = os.path.realpath(output)
     directory, name = os.path.split(target)
@@ -30,7 +30,7 @@ def replacement(output: str) -> Iterator[BinaryIO]:
     try:
         if os.path.lexists(target) and not os.access(target, os.W_OK):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-        draft = Draft(directory, prefix)
+        draft = LockedDraft(directory, prefix)
     except OSError as fault:
         raise unwritable(output, fault) from fault
     temporary = Path(draft.place)

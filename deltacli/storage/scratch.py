@@ -8,7 +8,7 @@ from typing import Self
 
 from deltacli.errors import StorageFailed
 from deltacli.storage.base import Created, Creation
-from deltacli.storage.drafts import Draft, sweep
+from deltacli.storage.drafts import LockedDraft, sweep
 
 _PREFIX = "deltacli-"
 
@@ -20,12 +20,12 @@ class ScratchDraft:
         """`create` and `replace` get the local path of what they send."""
         self._create, self._replace = create, replace
         self.place = ""
-        self._draft: Draft | None = None
+        self._draft: LockedDraft | None = None
 
     def __enter__(self) -> Self:
         try:
             directory = tempfile.gettempdir()
-            self._draft = Draft(directory, _PREFIX, mode=0o600)
+            self._draft = LockedDraft(directory, _PREFIX, mode=0o600)
             self.place = self._draft.place
             sweep(directory, _PREFIX, self._draft.changed_ns)
         except OSError as fault:

@@ -116,7 +116,7 @@ class ListedFile(NamedTuple):
     is_literal: bool = False
 
 
-class ListedFiles:
+class FilesInListing:
     """Finds the files of a log in the listing of the table. `sizes` maps the path of every file below the table, not
     encoded, to bytes.
     """
@@ -283,8 +283,8 @@ def read_file(
         with open_data_file(files, data_file) as opened, pool.reader() as reader:
             footer, fault = _footer_of(opened.source, reader)
             if footer is not None and fault is None:
-                at_hand = OpenFileContext(add, data_file, footer, opened.schema)
-                begun = {name: question(at_hand) for name, question in questions.items()}
+                context = OpenFileContext(add, data_file, footer, opened.schema)
+                begun = {name: question(context) for name, question in questions.items()}
                 asked = {name: asking for name, asking in begun.items() if asking is not None}
                 for batch in read_opened(files, wanted, data_file, opened):
                     rows += batch.num_rows

@@ -222,7 +222,7 @@ def test_directories_of_a_hierarchical_namespace_are_no_files(azure: AzureServer
     storage = table.storage
 
     walked = [f"{found.directory}/{name}" for found in storage.walk("", lambda _, names: names) for name in found.names]
-    odd = [name for found in storage.walk("", lambda _, names: names) for name in found.odd]
+    odd = [name for found in storage.walk("", lambda _, names: names) for name in found.special]
 
     assert ["/p-1", "/probed", "p=1/q=1/r=1/file"] == sorted(walked)
     assert [] == odd

@@ -14,7 +14,7 @@ import pytest
 
 from deltacli.errors import NoSpace
 from deltacli.storage import Created, LocalStorage
-from deltacli.storage.drafts import OLD_NS, Draft, Lock, is_abandoned, sweep
+from deltacli.storage.drafts import OLD_NS, Lock, LockedDraft, is_abandoned, sweep
 from deltacli.storage.replacement import replacement
 from deltacli.storage.scratch import ScratchDraft
 from tests.cli.support import ROOT
@@ -178,7 +178,7 @@ def test_a_draft_removed_before_it_was_locked_is_created_again(tmp_path: Path, m
 
     monkeypatch.setattr(os, "open", open_and_lose)
 
-    draft = Draft(str(tmp_path), ".")
+    draft = LockedDraft(str(tmp_path), ".")
 
     assert [Path(draft.place).name] == hidden(tmp_path)
     assert first != [draft.place]
@@ -187,7 +187,7 @@ def test_a_draft_removed_before_it_was_locked_is_created_again(tmp_path: Path, m
 
 
 def test_the_name_of_a_draft_does_not_reveal_the_machine(tmp_path: Path) -> None:
-    draft = Draft(str(tmp_path), ".")
+    draft = LockedDraft(str(tmp_path), ".")
 
     assert re.fullmatch(r"\.[0-9a-f]{32}\.[0-9a-f]{12}\.tmp", Path(draft.place).name)
     draft.close()

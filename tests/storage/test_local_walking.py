@@ -45,7 +45,7 @@ def test_links_are_reported_and_never_followed(store: LocalStorage, tmp_path: Pa
     found = list(store.walk("", enter))
 
     assert ["d/file"] == paths(found)
-    assert [["circle", "dangling", "f", "out", "pipe", "up"], []] == [sorted(each.odd) for each in found]
+    assert [["circle", "dangling", "f", "out", "pipe", "up"], []] == [sorted(each.special) for each in found]
     assert ["d"] == entered
     assert not any(each.is_empty for each in found)
 

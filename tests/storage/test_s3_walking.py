@@ -98,7 +98,7 @@ def test_markers_are_odd_and_no_files(s3: S3Server, bucket: str, store: ObjectSt
     found = list(store.walk("", everything))
 
     assert ["p=1/q=1/r=1/file"] == paths(found)
-    assert [("", [""]), ("p=1", [""]), ("p=1/q=1", ["", "r=1/"])] == [(each.directory, each.odd) for each in found]
+    assert [("", [""]), ("p=1", [""]), ("p=1/q=1", ["", "r=1/"])] == [(each.directory, each.special) for each in found]
     assert not any(each.is_empty or each.directory_modified_ms for each in found)
 
 
@@ -196,7 +196,9 @@ def walked(listing: Listing, *, can_start: bool = True, left_out: Iterable[str] 
     entries = list(found)
     assert not any(name.endswith("/") for each in entries for name in each.names)
     return Counter(
-        f"{each.directory}/{name}" if each.directory else name for each in entries for name in [*each.names, *each.odd]
+        f"{each.directory}/{name}" if each.directory else name
+        for each in entries
+        for name in [*each.names, *each.special]
     )
 
 

@@ -4,25 +4,20 @@ from __future__ import annotations
 
 import pkgutil
 from collections.abc import Mapping
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from deltacli.cli.formats import TableFormat
 from deltacli.cli.options.run import Run
 from deltacli.errors import UsageError
 
 EXIT_CODES = (0, 2, 70)
+FORMATS = TableFormat
 
 SCRIPTS: Mapping[str, str] = {"bash": "deltacli.bash", "zsh": "_deltacli", "fish": "deltacli.fish"}
 """Shell -> its script in `completions/` of the repository, generated from the command tree."""
-
-
-class FORMATS(StrEnum):
-    """Scripts have one format only."""
-
-    TABLE = "table"
 
 
 ShellArgument = Annotated[

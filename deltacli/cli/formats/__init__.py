@@ -2,7 +2,7 @@
 
 A format writes any result (`deltacli.cli.results.Result`) to a stream. It handles streams, not tables; a result has a
 document, lines, rows and sections, and does not handle streams. To add a format, write a module with a function
-`write_NAME(sink, result, terminal)` and add a row to `FORMATS`; options, completions and manual pages are derived from
+write_NAME(sink, result, terminal) and add a row to `FORMATS`; options, completions and manual pages are derived from
 it.
 """
 
@@ -31,7 +31,7 @@ class Content(Enum):
 
 
 class Format(NamedTuple):
-    """A row of the registry; `module` has the function `write_NAME`. `endings`: names of files that choose this format.
+    """A row of the registry; `module` has its function. `endings`: names of files that choose this format.
 
     `is_streamed`: items are written as they come. `errors_are_json`: notes and errors on stderr are objects, too.
     `is_paged`: long results go through the pager.
@@ -109,6 +109,8 @@ def choices(content: Content = Content.ANY) -> type[StrEnum]:
 
 
 AnyFormat = choices()
+TableFormat = _enum("TableFormat", [TABLE.name])
+"""Of results that are one text, script or path."""
 EveryFormat = _enum("EveryFormat", FORMATS)
 FindingFormat = choices(Content.FINDINGS)
 RowFormat = choices(Content.ROWS)

@@ -122,6 +122,9 @@ class NarrowRows:
         )
 
 
+SMALL_FILE_BYTES = 16 << 20
+"""Size in bytes below which opening a data file takes longer than reading it."""
+
 _ABSENT = object()
 
 

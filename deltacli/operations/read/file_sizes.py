@@ -9,14 +9,12 @@ from heapq import nlargest
 from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
+from deltacli.delta.log.file_actions import SMALL_FILE_BYTES
 
 if TYPE_CHECKING:
     import pyarrow
 
     from deltacli.operations.table.version import Snapshot
-
-SMALL_FILE_BYTES = 16 << 20
-"""Size in bytes below which opening a file takes longer than reading it."""
 
 MOST_FILES = 500_000
 """Number of files above which sizes are not examined, because they take a second pass over the files."""

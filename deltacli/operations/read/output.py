@@ -330,7 +330,7 @@ def _content(storage: Storage) -> list[str]:
     entries = storage.walk("", enter)
     with _closed(entries):
         for entry in entries:
-            found += filter(None, (*entry.names, *entry.odd))
+            found += filter(None, (*entry.names, *entry.special))
             if len(found) > _NAMED:
                 break
     return sorted(found)

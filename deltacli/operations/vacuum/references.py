@@ -117,7 +117,7 @@ def removal_schema() -> pyarrow.Schema:
 
 
 @dataclass(eq=False, repr=False)
-class _Heap:
+class _Batches:
     """Collects arrays into one."""
 
     parts: list[Any] = field(default_factory=list)  # Any: pyarrow has no types
@@ -137,7 +137,7 @@ Scope = Callable[[Any], Any]
 """Keys (binary array) -> which of them are considered (boolean array); Any: pyarrow has no types."""
 
 
-class Collector:
+class ReferenceCollector:
     """Collects files to keep and other named files, source by source."""
 
     def __init__(
@@ -152,15 +152,15 @@ class Collector:
         self.history = FileHistory(last_run)
         self.live_count = Amount()
         self._removals_since, self._unlisted_since = removals_since, unlisted_since
-        self.unlisted = _Heap()
+        self.unlisted = _Batches()
         self.removals: list[RecordBatch] = []
         self.some_live: list[tuple[str, str]] = []
         self.is_decoded = True
         """True as long as the log spells every live file as the store does."""
-        self.live, self.written, self.sizes, self.live_vectors = _Heap(), _Heap(), _Heap(), _Heap()
-        self.protected, self.named, self.vectors = _Heap(), _Heap(), _Heap()
-        self.removed, self.removed_versions = _Heap(), _Heap()
-        self.changes, self.change_versions = _Heap(), _Heap()
+        self.live, self.written, self.sizes, self.live_vectors = _Batches(), _Batches(), _Batches(), _Batches()
+        self.protected, self.named, self.vectors = _Batches(), _Batches(), _Batches()
+        self.removed, self.removed_versions = _Batches(), _Batches()
+        self.changes, self.change_versions = _Batches(), _Batches()
         self.unknown_vector: str | None = None
         self.escaping: str | None = None
 
@@ -379,37 +379,37 @@ def collect_references(
     table = snapshot.table
     listing = list_log(table.storage, progress=table.progress)
     runs = listing.commit_runs
-    heap = Collector(keys, window, removals_since, unlisted_since, runs[-1][0] if runs else 0)
+    collector = ReferenceCollector(keys, window, removals_since, unlisted_since, runs[-1][0] if runs else 0)
     faults: list[CommitCorrupt] = []
     metadata: list[Action] = []
     for rows in named_files(table, listing, faults, metadata):
-        heap.take_commits(rows)
-    _take_newest(heap, snapshot, scope)
+        collector.take_commits(rows)
+    _take_newest(collector, snapshot, scope)
     for version in keep_versions:
-        _take_version(heap, read_snapshot(table, version=version))
+        _take_version(collector, read_snapshot(table, version=version))
     for other in protect:
         with of_protected(other.table.uri):
-            _protect_table(other, heap, window.cutoff_ms)
-    return heap.finish(listing, metadata, faults)
+            _protect_table(other, collector, window.cutoff_ms)
+    return collector.finish(listing, metadata, faults)
 
 
-def _take_newest(heap: Collector, snapshot: Snapshot, scope: Scope | None) -> None:
+def _take_newest(collector: ReferenceCollector, snapshot: Snapshot, scope: Scope | None) -> None:
     """Add the live files and the tombstones of the newest version."""
     for batch in snapshot.file_actions.narrow(with_records=False):
         if batch.adds is not None and batch.adds.num_rows:
-            heap.take_live(batch.adds, scope)
+            collector.take_live(batch.adds, scope)
         if batch.removes is not None and batch.removes.num_rows:
-            heap.take_tombstones(batch.removes)
+            collector.take_tombstones(batch.removes)
 
 
-def _take_version(heap: Collector, snapshot: Snapshot) -> None:
+def _take_version(collector: ReferenceCollector, snapshot: Snapshot) -> None:
     """Add the live files of a version to keep readable."""
     for batch in snapshot.file_actions.narrow(with_records=False):
         if batch.adds is not None and batch.adds.num_rows:
-            heap.take_needed(batch.adds)
+            collector.take_needed(batch.adds)
 
 
-def _protect_table(other: Snapshot, heap: Collector, cutoff_ms: int) -> None:
+def _protect_table(other: Snapshot, collector: ReferenceCollector, cutoff_ms: int) -> None:
     """Add the files that another table needs, with its relative paths made absolute. A clone may retain removed files
     for longer than its source.
     """
@@ -427,12 +427,12 @@ def _protect_table(other: Snapshot, heap: Collector, cutoff_ms: int) -> None:
         needed = pc.greater(rows.version, pa.scalar(-1 if window.last_before is None else window.last_before))
         part = _some(rows, needed)
         if len(part.path):
-            heap.take_needed(_narrow(made_absolute(part.path, uri), part.vector))
+            collector.take_needed(_narrow(made_absolute(part.path, uri), part.vector))
     if faults:
         raise faults[0]
     for batch in other.file_actions.narrow(with_records=False):
         for found in _needed_of(batch, cutoff_ms):
-            heap.take_needed(_narrow(made_absolute(found.column("path"), uri), found.column("dv_id")))
+            collector.take_needed(_narrow(made_absolute(found.column("path"), uri), found.column("dv_id")))
 
 
 def _needed_of(batch: FileBatch, cutoff_ms: int) -> Iterator[Any]:  # Any: pyarrow has no types
@@ -468,7 +468,7 @@ def _flat(column: Any) -> Any:  # Any: an array, chunked or not
     return column.combine_chunks() if hasattr(column, "combine_chunks") else column
 
 
-def _joined(*heaps: _Heap) -> ArrowArray:
+def _joined(*parts: _Batches) -> ArrowArray:
     import pyarrow as pa
 
-    return pa.concat_arrays([heap.whole() for heap in heaps])
+    return pa.concat_arrays([part.whole() for part in parts])

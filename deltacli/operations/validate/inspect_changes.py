@@ -27,7 +27,7 @@ from deltacli.errors import PathExternal
 from deltacli.memory_limit import stop_if_exhausted
 from deltacli.operations.read.file_selection import FileSelection
 from deltacli.operations.validate.findings import Collector
-from deltacli.operations.validate.table_at_hand import TableContext
+from deltacli.operations.validate.table_context import TableContext
 from deltacli.progress import Progress
 from deltacli.units import plural
 from deltacli.work.change_facts import ChangeFacts, ReadChanges

@@ -35,7 +35,7 @@ from deltacli.operations.read.file_selection import FileSelection
 from deltacli.operations.validate.findings import Collector
 from deltacli.operations.validate.inspect_changes import ChangeInspector
 from deltacli.operations.validate.inspect_vectors import VectorInspector, descriptor_of
-from deltacli.operations.validate.table_at_hand import TableContext
+from deltacli.operations.validate.table_context import TableContext
 from deltacli.progress import Progress, WeighedStep, weighed
 from deltacli.units import plural
 from deltacli.work.file_facts import FileFacts, FooterPiece

@@ -11,7 +11,7 @@ from deltacli.delta.rules.framework.file_views import LiveAdds, VectorsView
 from deltacli.engine.base import Engine
 from deltacli.operations.validate.findings import FILE_UNREADABLE, Collector
 from deltacli.operations.validate.inspect_storage import make_exists
-from deltacli.operations.validate.table_at_hand import TableContext
+from deltacli.operations.validate.table_context import TableContext
 from deltacli.units import plural
 from deltacli.work.rows.deletion_vectors import Descriptor
 from deltacli.work.vector_facts import (

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
+from deltacli.delta.log.file_actions import SMALL_FILE_BYTES
 from deltacli.delta.log.log_path import Place
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.protocol.features import FEATURES
@@ -18,7 +19,6 @@ from deltacli.delta.rules.framework.base import Finding
 from deltacli.delta.rules.framework.views import HistoryView, ListingView, StateView, StorageView
 from deltacli.engine.base import Engine
 from deltacli.hints import parameter
-from deltacli.operations.read.file_sizes import SMALL_FILE_BYTES
 from deltacli.operations.validate.findings import Collector, RuleChoice
 from deltacli.operations.validate.inspect_log import LogInspector
 from deltacli.operations.validate.inspect_storage import WholeLog, WholeTable, list_log_whole, list_table, make_exists
@@ -31,7 +31,7 @@ from deltacli.work.task import TableStores
 
 if TYPE_CHECKING:
     from deltacli.operations.validate.inspect_files import FilesChecked
-    from deltacli.operations.validate.table_at_hand import TableContext
+    from deltacli.operations.validate.table_context import TableContext
     from deltacli.work.rows.table_files import TableFiles
 
 DEFAULT_MOST = 100
@@ -147,16 +147,16 @@ def validate_table(
     files = None
     if level != "log":
         stores = TableStores(storage, open_other, allowed, location)
-        at_hand = stores.files()
-        listed = _look_at_storage(stores, engine, at_hand, collector, inspector, state, now_ms, progress)
+        table_files = stores.files()
+        listed = _look_at_storage(stores, engine, table_files, collector, inspector, state, now_ms, progress)
         if looks_into_files and state is not None and listed is not None:
-            from deltacli.operations.validate.table_at_hand import TableContext
+            from deltacli.operations.validate.table_context import TableContext
 
             sizes = {path: file.size_bytes for path, file in listed.files.items()}
-            table = TableContext(stores, at_hand, state.config, sizes, state.place())
+            table = TableContext(stores, table_files, state.config, sizes, state.place())
             chosen, with_rows = limits or FileLimits(), level == "data"
             files = _look_into_files(table, engine, collector, inspector, chosen, progress, with_rows=with_rows)
-        inspector.not_checked.extend(at_hand.not_checked())
+        inspector.not_checked.extend(table_files.not_checked())
     return Validation(
         storage.uri,
         inspector.version if inspector.version >= 0 else None,
@@ -200,7 +200,7 @@ def _look_at_log(
 def _look_at_storage(
     stores: TableStores,
     engine: Engine,
-    at_hand: TableFiles,
+    table_files: TableFiles,
     collector: Collector,
     inspector: LogInspector,
     state: StateView | None,
@@ -231,7 +231,7 @@ def _look_at_storage(
         inspector.commits,
         storage.uri,
         now_ms,
-        make_exists(storage, at_hand),
+        make_exists(storage, table_files),
         listed.unlisted,
     )
     collector.look(view, Place(""))

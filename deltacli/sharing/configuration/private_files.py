@@ -13,7 +13,7 @@ from pathlib import Path
 from deltacli.errors import StorageFailed
 from deltacli.hints import quoted
 from deltacli.storage.disk_faults import writing_faults
-from deltacli.storage.drafts import Draft, sweep
+from deltacli.storage.drafts import LockedDraft, sweep
 
 MODE = 0o600
 _PATIENCE_SECONDS = 10.0
@@ -28,7 +28,7 @@ def write_private(path: Path, data: bytes, *, replace: bool = True) -> bool:
     target = os.path.realpath(path)
     directory, name = os.path.split(target)
     with writing_faults(target, str(path)):
-        draft = Draft(directory, f".{name[:100]}.", MODE)
+        draft = LockedDraft(directory, f".{name[:100]}.", MODE)
         try:
             sweep(directory, f".{name[:100]}.", draft.changed_ns)
             _fill(draft.place, data)

@@ -188,7 +188,7 @@ class AzureCalls:
         for key in keys:
             headers = {"Content-Length": "0"}
             url, headers = self._credentials.authorized("DELETE", self._object(key), headers, is_part=True)
-            parts.append(batch.Part(url[start:], headers))
+            parts.append(batch.BatchPart(url[start:], headers))
         url = self._url("", restype="container", comp="batch")
         body = Body(batch.batch_of(parts))
         request = Request("POST", url, {"Content-Type": batch.CONTENT_TYPE}, body, Call.DELETE, LARGEST_LIST)

@@ -107,7 +107,7 @@ class GcsCalls:
 
     def delete_together(self, keys: Sequence[str]) -> Mapping[str, HttpFault | None]:
         start = len(self._transport.endpoint)
-        parts = [batch.Part(self._url(_object(key))[start:]) for key in keys]
+        parts = [batch.BatchPart(self._url(_object(key))[start:]) for key in keys]
         url, headers = f"{self._transport.endpoint}/batch/storage/v1", {"Content-Type": batch.CONTENT_TYPE}
         request = Request("POST", url, headers, Body(batch.batch_of(parts)), Call.DELETE, LARGEST_LIST)
         answers = batch.answers_of(self._send(request, (200,)))

@@ -18,14 +18,14 @@ _ANSWER = re.compile(rb"HTTP/[\d.]+ (\d{3})[^\r\n]*\r?\n(.*?)\r?\n\r?\n", re.DOT
 CONTENT_TYPE = f"multipart/mixed; boundary={_BOUNDARY}"
 
 
-class Part(NamedTuple):
+class BatchPart(NamedTuple):
     """The deletion of one object: its path with its parameters, and headers."""
 
     target: str
     headers: Mapping[str, str] = {}
 
 
-def batch_of(parts: Sequence[Part]) -> bytes:
+def batch_of(parts: Sequence[BatchPart]) -> bytes:
     """Return the body of a batch of deletions."""
     texts = [
         f"--{_BOUNDARY}\r\nContent-Type: application/http\r\nContent-Transfer-Encoding: binary\r\n"

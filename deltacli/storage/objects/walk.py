@@ -143,11 +143,11 @@ def _tell(listed: _Listed) -> Iterator[WalkEntry]:
         return
     start = len(listed.part.base)
     files = [entry for entry in listed.objects if not entry.key.endswith("/")]
-    odd = [entry.key[start:] for entry in listed.objects if entry.key.endswith("/")]
+    special = [entry.key[start:] for entry in listed.objects if entry.key.endswith("/")]
     yield WalkEntry(
         listed.part.directory,
         [entry.key[start:] for entry in files],
         [entry.size_bytes for entry in files],
         [entry.modified_ms for entry in files],
-        odd,
+        special,
     )

@@ -158,7 +158,7 @@ class ClassifiedDirectory(NamedTuple):
 
     files: ClassifiedFiles
     directories: tuple[str, ...] = ()
-    odd: tuple[str, ...] = ()
+    special: tuple[str, ...] = ()
     empty_modified_ms: int | None = None
 
 
@@ -175,7 +175,7 @@ def classify_directory(piece: DirectoryPiece, context: TaskContext) -> Classifie
         if piece.is_start:
             raise
         return ClassifiedDirectory(_joined(()))
-    return ClassifiedDirectory(_joined(parts), tuple(walk.directories), tuple(walk.odd), walk.empty_modified_ms)
+    return ClassifiedDirectory(_joined(parts), tuple(walk.directories), tuple(walk.special), walk.empty_modified_ms)
 
 
 def _joined(parts: Sequence[ClassifiedFiles]) -> ClassifiedFiles:

@@ -97,20 +97,20 @@ class ListedFiles(NamedTuple):
 
 class DirectoryWalk:
     """The entries of one directory, without those below it. After it was iterated over, `directories` are the names of
-    its subdirectories, `odd` those of entries that are neither files nor directories; `empty_modified_ms` is the time
-    of an empty directory.
+    its subdirectories, `special` those of entries that are neither files nor directories; `empty_modified_ms` is the
+    time of an empty directory.
     """
 
     def __init__(self, storage: Storage, directory: str) -> None:
         self._storage, self._directory = storage, directory
         self.directories: list[str] = []
-        self.odd: list[str] = []
+        self.special: list[str] = []
         self.empty_modified_ms: int | None = None
 
     def __iter__(self) -> Iterator[WalkEntry]:
         """Raises FileMissing where there is no such directory."""
         for entry in self._storage.walk(self._directory, self._enter):
-            self.odd += entry.odd
+            self.special += entry.special
             if entry.is_empty:
                 self.empty_modified_ms = entry.directory_modified_ms
             yield entry

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from deltacli.cli.formats import JSON
+from deltacli.cli.formats import JSON, TableFormat
 from deltacli.cli.options.chosen_version import chosen_version, parse_moment_of
 from deltacli.cli.options.common_options import TableArgument, TimestampOption
 from deltacli.cli.options.run import Run
@@ -18,12 +17,7 @@ if TYPE_CHECKING:
     from deltacli.operations.read.log_cat import CatSummary
 
 EXIT_CODES = (0, 2, 3, 7, 70)
-
-
-class FORMATS(StrEnum):
-    """The only format: the actions are JSON lines already."""
-
-    TABLE = "table"
+FORMATS = TableFormat
 
 
 VersionArgument = Annotated[

@@ -14,13 +14,13 @@ from deltacli.errors import EXIT_FINDINGS
 EXIT_CODES = (0, 1, 2, 7, 70)
 
 
-class LevelChoice(StrEnum):
+class CheckLevel(StrEnum):
     LOG = "log"
     STORAGE = "storage"
 
 
 LevelOption = Annotated[
-    LevelChoice,
+    CheckLevel,
     typer.Option(
         "--level",
         metavar="log|storage",
@@ -29,7 +29,7 @@ LevelOption = Annotated[
 ]
 
 
-def check(run: Run, config: ConfigurationOption = SHARES, level: LevelOption = LevelChoice.STORAGE) -> None:
+def check(run: Run, config: ConfigurationOption = SHARES, level: LevelOption = CheckLevel.STORAGE) -> None:
     """Check a sharing configuration by opening every shared table.
 
     \b
@@ -56,7 +56,7 @@ def check(run: Run, config: ConfigurationOption = SHARES, level: LevelOption = L
     configuration = read_shares(config, lists_wildcards=True)
     file = configuration.recipients_file
     recipients = read_recipients(file) if file is not None and file.exists() else None
-    has_files = level is LevelChoice.STORAGE
+    has_files = level is CheckLevel.STORAGE
     report = check_configuration(configuration, recipients, run.clock(), has_files=has_files, progress=run.progress)
     run.write(check_result(report))
     if report.has_errors:

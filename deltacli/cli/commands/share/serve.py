@@ -7,12 +7,12 @@ import os
 import secrets
 import shlex
 from dataclasses import replace
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from deltacli.cli.formats import TableFormat
 from deltacli.cli.options.run import Run
 from deltacli.cli.options.sharing import SHARES
 from deltacli.cli.terminal.interrupts import Interrupted
@@ -29,15 +29,10 @@ if TYPE_CHECKING:
     from deltacli.sharing.server.workers import MakeService
 
 EXIT_CODES = (0, 2, 3, 7, 70)
+FORMATS = TableFormat
 
 _LOOPBACK = "127.0.0.1"
 _MOST_NAMED = 10
-
-
-class FORMATS(StrEnum):
-    """The result is a profile, which clients read as it is."""
-
-    TABLE = "table"
 
 
 DirectoriesArgument = Annotated[

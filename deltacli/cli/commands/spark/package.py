@@ -4,21 +4,16 @@ from __future__ import annotations
 
 import os
 import shlex
-from enum import StrEnum
 from typing import Annotated
 
 import typer
 
+from deltacli.cli.formats import TableFormat
 from deltacli.cli.options.run import Run
 from deltacli.errors import UsageError
 
 EXIT_CODES = (0, 2, 70)
-
-
-class FORMATS(StrEnum):
-    """The result is one path."""
-
-    TABLE = "table"
+FORMATS = TableFormat
 
 
 def package(

@@ -135,7 +135,7 @@ def _bar_cells(canvas: Canvas) -> int:
 
 def _small_files(layout: FileLayout, total: int) -> str | None:
     """Return a word on small files where most files are small and partitions have several of them."""
-    from deltacli.operations.read.file_sizes import SMALL_FILE_BYTES
+    from deltacli.delta.log.file_actions import SMALL_FILE_BYTES
 
     small = layout.small_files
     if small < _MANY_SMALL_FILES or 2 * small <= total or small <= 2 * len(layout.partition_bytes):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from deltacli.arrow import compute as pc
 from deltacli.clock_skew import CLOCK_SKEW_MS
+from deltacli.delta.log.file_actions import SMALL_FILE_BYTES
 from deltacli.delta.log.log_path import Place
 from deltacli.delta.paths.locate_paths import are_absolute, is_hidden, locate, locate_all, text_of
 from deltacli.delta.paths.path_decoding import decode
@@ -118,7 +119,6 @@ SHARED_FILE = AREA.warning(
 )
 
 
-SMALL_FILE_BYTES = 16 << 20
 MANY_SMALL_FILES = 100
 
 _STORE = pattern(r"[A-Za-z][A-Za-z0-9+.-]*:(?://[^/]*)?")

@@ -70,7 +70,7 @@ def _links_below(storage: Storage, directories: Iterable[str]) -> list[str]:
         link
         for directory in directories
         for walked in storage.walk(directory, lambda _, names: names)
-        for link in links_in(walked.directory, walked.odd)
+        for link in links_in(walked.directory, walked.special)
     ]
 
 

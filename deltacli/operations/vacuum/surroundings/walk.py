@@ -51,7 +51,7 @@ class TableWalk:
 
     def _noted(self) -> Iterator[WalkEntry]:
         for walked in self.storage.walk(self.directory, self._enter):
-            self._note(walked.directory, walked.odd, walked.directory_modified_ms if walked.is_empty else None)
+            self._note(walked.directory, walked.special, walked.directory_modified_ms if walked.is_empty else None)
             yield walked
 
     def classified(
@@ -74,7 +74,7 @@ class TableWalk:
             )
             levels.take(found, advance)
         for path, one in levels.in_order():
-            self._note(path, one.odd, one.empty_modified_ms)
+            self._note(path, one.special, one.empty_modified_ms)
             if path in levels.walked:
                 self._enter(path, one.directories)
             yield one.files
@@ -87,10 +87,10 @@ class TableWalk:
         below = f"{path}/" if path else ""
         return [name for name in found if "=" in name or not self.names.hides_directory(below + name)]
 
-    def _note(self, directory: str, odd: Sequence[str], empty_modified_ms: int | None) -> None:
+    def _note(self, directory: str, special: Sequence[str], empty_modified_ms: int | None) -> None:
         """Record the entries of a directory that are not files."""
-        self.links += links_in(directory, odd)
-        self._note_table(directory, odd)  # its log may be a link
+        self.links += links_in(directory, special)
+        self._note_table(directory, special)  # its log may be a link
         if directory and empty_modified_ms is not None:
             self.empty_directories.append((directory, empty_modified_ms))
 
@@ -152,10 +152,10 @@ class TableWalk:
             ) from None
 
 
-def links_in(directory: str, odd: Iterable[str]) -> list[str]:
+def links_in(directory: str, special: Iterable[str]) -> list[str]:
     """Return entries of a directory that are neither files nor directories, by path: links, and rarely others."""
     below = f"{directory}/" if directory else ""
-    return [below + name for name in odd if name and not name.endswith("/")]
+    return [below + name for name in special if name and not name.endswith("/")]
 
 
 class _Levels:

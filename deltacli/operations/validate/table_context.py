@@ -8,7 +8,7 @@ from typing import NamedTuple
 from deltacli.delta.log.log_path import Place
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.storage import Storage
-from deltacli.work.file_facts import ListedFiles
+from deltacli.work.file_facts import FilesInListing
 from deltacli.work.rows.table_files import TableFiles
 from deltacli.work.task import TableStores
 
@@ -39,6 +39,6 @@ class TableContext(NamedTuple):
         """The useful number of concurrent small reads; None: as many as compute."""
         return None if self.is_near else self.storage.capabilities.parallel_reads
 
-    def listed(self) -> ListedFiles:
+    def listed(self) -> FilesInListing:
         """Return the files of the listing."""
-        return ListedFiles(self.files, self.sizes)
+        return FilesInListing(self.files, self.sizes)
