@@ -54,16 +54,15 @@ class AlterResult(Result):
         outcome = self.outcome
         if outcome.is_noop:
             said = f"{outcome.table}, schema {outcome.before.id}, is already as requested"
-            return [Section("nothing to do", [said], is_cut=False)]
-        shown = [
+            return [Section("nothing to do", [said])]
+        return [
             Section("table", [outcome.table]),
             Section("branch", [outcome.request.branch] if outcome.request.branch != "main" else []),
             Section("schema", [_schema_line(outcome, is_dry=self.is_dry)]),
-            Section("changes", list(_changes(outcome)), is_cut=False),
-            Section("warnings", [message for _, message in outcome.warnings], Style.PROBLEM, is_cut=False),
-            Section("refused", list(_refusal(outcome)), Style.PROBLEM, is_cut=False),
+            Section("changes", list(_changes(outcome))),
+            Section("warnings", [message for _, message in outcome.warnings], Style.PROBLEM),
+            Section("refused", list(_refusal(outcome)), Style.PROBLEM),
         ]
-        return [section for section in shown if section.lines]
 
 
 def _named(change: Change) -> str | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from operator import itemgetter
 from typing import TYPE_CHECKING, BinaryIO, Generic, NamedTuple, Protocol, TypeVar
 
 from deltacli.cli.render.json import EncodedItems, dumps, envelope
@@ -156,9 +155,9 @@ class Outcome(Result):
         return True
 
     def grid(self) -> Grid:
-        from deltacli.cli.render.columns import Column
+        from deltacli.cli.render.columns import item_columns
 
-        return RowGrid([Column(name, itemgetter(name)) for name in self.columns], self.rows)
+        return RowGrid(item_columns(self.columns), self.rows)
 
     def sections(self, _terminal: Terminal) -> Sequence[Section]:
         return self.said()
@@ -205,13 +204,26 @@ class Listing(Result, Generic[Row]):
     def draw(self, sink: BinaryIO, terminal: Terminal) -> None:
         if draw_if_drawn(sink, terminal, self.drawn):
             return
-        from deltacli.cli.render.text_form import write_sections, write_table
+        from deltacli.cli.render.text_form import write_sections
 
         if sections := self.sections(terminal):
             write_sections(sink, terminal, sections)
         elif self.lists:
-            shown = [column for column in self.columns if column.on_screen or not terminal.is_drawn]
-            write_table(sink, terminal, shown, self.rows)
+            self.draw_rows(sink, terminal)
+
+    def draw_rows(self, sink: BinaryIO, terminal: Terminal) -> None:
+        """Write the rows as a table."""
+        from deltacli.cli.render.text_form import write_table
+
+        shown = [column for column in self.columns if column.on_screen or not terminal.is_drawn]
+        write_table(sink, terminal, shown, self.rows)
+
+
+def field_grid(fields: Iterable[tuple[str, object]]) -> Grid:
+    """Return two columns, `field` and `value`."""
+    from deltacli.cli.render.columns import item_columns
+
+    return RowGrid(item_columns(("field", "value")), ({"field": name, "value": value} for name, value in fields))
 
 
 def draw_if_drawn(sink: BinaryIO, terminal: Terminal, draw: Callable[[Canvas], None] | None) -> bool:

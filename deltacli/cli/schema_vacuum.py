@@ -83,16 +83,15 @@ class _SchemaVacuumResult(Result):
         cutoff = (
             f"schemas replaced before {format_moment(plan.cutoff_ms)} UTC ({format_duration(request.retention_ms)})"
         )
-        sections = [
+        return [
             Section("table", [plan.table]),
             Section("branch", [request.branch]),
-            Section("cutoff", [cutoff], is_cut=False),
-            Section("delete" if self.outcome is None else "planned", [_deleted(plan)], is_cut=False),
-            Section("keep", _kept(plan), is_cut=False),
-            Section("refused", [one.message for one in plan.refusals], Style.PROBLEM, is_cut=False),
+            Section("cutoff", [cutoff]),
+            Section("delete" if self.outcome is None else "planned", [_deleted(plan)]),
+            Section("keep", _kept(plan)),
+            Section("refused", [one.message for one in plan.refusals], Style.PROBLEM),
             *([] if self.outcome is None else _became(self.outcome)),
         ]
-        return [section for section in sections if section.lines]
 
     def draw(self, sink: BinaryIO, terminal: Terminal) -> None:
         write_sections(sink, terminal, self.sections(terminal))

@@ -66,7 +66,7 @@ def test_every_line_fits_the_terminal_at_every_width(sample: Path) -> None:
 
 
 def test_prose_wraps_between_words_and_long_words_wrap_anywhere() -> None:
-    section = Section("why", ["one two three four", "x" * 25, "a " + "y" * 20], is_cut=False)
+    section = Section("why", ["one two three four", "x" * 25, "a " + "y" * 20])
     sink = io.BytesIO()
 
     write_sections(sink, Terminal(is_terminal=True, width=16, colour=False), [section])

@@ -24,7 +24,7 @@ def checkpoint_sections(result: CheckpointResult) -> list[Section]:
     plan = result.plan
     if result.skipped:
         return [Section("nothing to do", [f"{plan.snapshot.table.uri}, version {result.version}: {_reason(result)}"])]
-    sections = [
+    return [
         Section("table", [plan.snapshot.table.uri]),
         Section("version", [str(result.version)]),
         Section("checkpoint", [_outcome(result)]),
@@ -34,7 +34,6 @@ def checkpoint_sections(result: CheckpointResult) -> list[Section]:
         Section("readers", [_readers(result)]),
         Section("hint", [_hint(result)] if not result.dry_run else []),
     ]
-    return [section for section in sections if section.lines]
 
 
 def draw_checkpoint(canvas: Canvas, result: CheckpointResult) -> None:

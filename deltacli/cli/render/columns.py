@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from operator import methodcaller
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from deltacli.cli.render.json import dumps
 from deltacli.cli.terminal.term import Style, Terminal, cells, for_screen, visible
 from deltacli.errors import UsageError
 from deltacli.hints import nearest_name
+from deltacli.typing import JsonObject
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -84,6 +86,11 @@ def exact(value: object) -> str:
             return dumps(value).decode()
 
 
+def item_columns(names: Iterable[str]) -> list[Column[JsonObject]]:
+    """Return a column for each of these fields of items of a document."""
+    return [Column(name, methodcaller("get", name)) for name in names]
+
+
 def usual(columns: Sequence[Column[Row]], terminal: Terminal) -> list[Column[Row]]:
     """The columns shown when nobody chose any: fewer on a screen, every exact one in a pipe."""
     return [column for column in columns if (column.on_screen if terminal.is_drawn else column.in_pipe)]
@@ -96,14 +103,20 @@ def choose(columns: Sequence[Column[Row]], wanted: str | None) -> list[Column[Ro
     """
     if wanted is None:
         return list(columns)
-    known = {column.name.lower(): column for column in columns}
+    by_name = {column.name: column for column in columns}
+    return [by_name[name] for name in named(wanted, list(by_name))]
+
+
+def named(wanted: str, known: Sequence[str]) -> list[str]:
+    """Return the known names of a comma-separated list, in its order, whatever their case there. Raises UsageError."""
+    spelled = {name.lower(): name for name in known}
     names = [name.strip() for name in wanted.split(",") if name.strip()]
     if not names:
-        raise UsageError("--columns names no column", facts={"columns": ", ".join(column.name for column in columns)})
+        raise UsageError("--columns names no column", facts={"columns": ", ".join(known)})
     for name in names:
-        if name.lower() not in known:
-            raise unknown_column(name, [column.name for column in columns])
-    return [known[name.lower()] for name in names]
+        if name.lower() not in spelled:
+            raise unknown_column(name, known)
+    return [spelled[name.lower()] for name in names]
 
 
 def unknown_column(name: str, known: Sequence[str]) -> UsageError:

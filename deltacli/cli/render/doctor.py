@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, BinaryIO
 from deltacli.cli.render.columns import Column
 from deltacli.cli.render.json import SCHEMA_VERSION
 from deltacli.cli.render.sections import Section
-from deltacli.cli.render.text_form import write_sections, write_table
+from deltacli.cli.render.text_form import write_sections
 from deltacli.cli.results import Listing
 from deltacli.cli.terminal.term import Style, Terminal
 from deltacli.operations.doctor.findings import Severity, StoreFinding
@@ -33,8 +33,7 @@ class DoctorResult(Listing[JsonObject]):
     def draw(self, sink: BinaryIO, terminal: Terminal) -> None:
         write_sections(sink, terminal, self.sections(terminal))
         sink.write(b"\n")
-        shown = [column for column in self.columns if column.on_screen or not terminal.is_drawn]
-        write_table(sink, terminal, shown, self.rows)
+        self.draw_rows(sink, terminal)
         if self.below:
             sink.write(b"\n")
             write_sections(sink, terminal, self.below)
@@ -47,7 +46,6 @@ def finding_sections(findings: Sequence[StoreFinding], good: str) -> list[Sectio
             f"{severity}s" if severity is not Severity.INFO else "notes",
             _texts(findings, severity),
             style,
-            is_cut=False,
         )
         for severity, style in (
             (Severity.ERROR, Style.PROBLEM),
@@ -114,11 +112,11 @@ def _sections(report: AccessReport) -> list[Section]:
         sections += [
             Section("identity", [identity.name or "unknown"]),
             Section("credentials", [identity.source]),
-            Section("details", [f"{name}: {text}" for name, text in identity.details.items()], is_cut=False),
-            Section("chain", [f"{name}: {text}" for name, text in identity.chain.items()], is_cut=False),
+            Section("details", [f"{name}: {text}" for name, text in identity.details.items()]),
+            Section("chain", [f"{name}: {text}" for name, text in identity.chain.items()]),
         ]
     permits = [f"{name}: {permit.state} ({permit.reason})" for name, permit in report.permits.items()]
-    sections.append(Section("permissions", permits, is_cut=False))
+    sections.append(Section("permissions", permits))
     return [section for section in sections if section.lines]
 
 

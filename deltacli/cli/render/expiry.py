@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from deltacli.cli.render.columns import Column
+from deltacli.cli.render.columns import item_columns
 from deltacli.cli.render.json import envelope
 from deltacli.cli.render.sections import Section
 from deltacli.cli.results import Listing
 from deltacli.cli.terminal.term import Style
+from deltacli.typing import JsonObject
 from deltacli.units import format_duration, format_moment, format_ranges, format_size, plural
 
 if TYPE_CHECKING:
@@ -20,21 +21,16 @@ if TYPE_CHECKING:
 _NOTHING = {"files": 0, "sizeBytes": 0, "missing": 0, "failed": []}
 
 
-def expiry_result(plan: ExpiryPlan, outcome: ExpiryOutcome | None, *, dry_run: bool) -> Listing[ExpiredFile]:
+def expiry_result(plan: ExpiryPlan, outcome: ExpiryOutcome | None, *, dry_run: bool) -> Listing[JsonObject]:
     """Return the plan with its outcome; lines and columns name every file."""
     content = plan.as_json() | {"deleted": outcome.as_json() if outcome else _NOTHING, "dryRun": dry_run}
-    columns: list[Column[ExpiredFile]] = [
-        Column("path", lambda file: file.path),
-        Column("sizeBytes", lambda file: file.size_bytes),
-        Column("modificationTimeMs", lambda file: file.modified_ms),
-        Column("reason", lambda file: file.reason.value),
-    ]
+    items = [_item(file) for file in plan.files]
     return Listing(
         envelope("deltacli.log-expire", plan.table, complete=True) | content,
         "candidate",
-        [_item(file) for file in plan.files],
-        columns,
-        plan.files,
+        items,
+        item_columns(("path", "sizeBytes", "modificationTimeMs", "reason")),
+        items,
         last={"type": "log-expire", "table": plan.table, **content},
         said=lambda _: expiry_sections(plan, outcome),
         drawn=partial(_draw, plan, outcome),
@@ -48,7 +44,7 @@ def _draw(plan: ExpiryPlan, outcome: ExpiryOutcome | None, canvas: Canvas) -> No
     draw_expiry(canvas, plan, outcome, expiry_sections(plan, outcome))
 
 
-def _item(file: ExpiredFile) -> dict[str, Any]:
+def _item(file: ExpiredFile) -> JsonObject:
     return {
         "path": file.path,
         "sizeBytes": file.size_bytes,
@@ -60,7 +56,7 @@ def _item(file: ExpiredFile) -> dict[str, Any]:
 def expiry_sections(plan: ExpiryPlan, outcome: ExpiryOutcome | None) -> list[Section]:
     """Return the sections of a plan with its outcome, without those that are empty."""
     cutoff = f"{format_moment(plan.cutoff_ms)} UTC, {format_duration(plan.retention_ms)} ago, at midnight"
-    sections = [
+    return [
         Section("table", [plan.table]),
         Section("cutoff", [cutoff]),
         Section("log begins", [_begins(plan)]),
@@ -69,7 +65,6 @@ def expiry_sections(plan: ExpiryPlan, outcome: ExpiryOutcome | None) -> list[Sec
         Section("deleted", [_deleted(outcome)] if outcome else []),
         Section("refused", [_refusal(refusal) for refusal in plan.refusals], Style.PROBLEM),
     ]
-    return [section for section in sections if section.lines]
 
 
 def _verb(outcome: ExpiryOutcome | None) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.cli.render.columns import Column, unknown_column
@@ -69,10 +69,15 @@ def history_columns(now_ms: int, *, counts: bool) -> list[Column[HistoryLine]]:
     if counts:
         found += [
             column("actions", text=_action_counts, priority=5, least=20),
-            column("addedFiles", text=_number("addedFiles"), right=True, priority=3, least=5, title="files +"),
-            column("removedFiles", text=_number("removedFiles"), right=True, priority=3, least=5, title="files -"),
-            column("addedBytes", text=_size("addedBytes"), right=True, priority=4, least=9, title="bytes +"),
-            column("removedBytes", text=_size("removedBytes"), right=True, priority=4, least=9, title="bytes -"),
+            *(
+                column(name, text=_number(name, write), right=True, priority=priority, least=least, title=title)
+                for name, write, priority, least, title in (
+                    ("addedFiles", format_count, 3, 5, "files +"),
+                    ("removedFiles", format_count, 3, 5, "files -"),
+                    ("addedBytes", format_size, 4, 9, "bytes +"),
+                    ("removedBytes", format_size, 4, 9, "bytes -"),
+                )
+            ),
         ]
     found.append(column("problem", style=lambda _: Style.PROBLEM, priority=1, least=12))
     found.append(column("commitInfo", on_screen=False, in_pipe=False))
@@ -163,18 +168,10 @@ def _action_counts(line: HistoryLine) -> str:
     return ", ".join(f"{count:,} {kind}" for kind, count in counted.items())
 
 
-def _number(name: str) -> Any:  # Any: Callable[[HistoryLine], str]
+def _number(name: str, write: Callable[[int], str]) -> Callable[[HistoryLine], str]:
     def text(line: HistoryLine) -> str:
         value = _field(name, line.item) if line.item else None
-        return format_count(value) if isinstance(value, int) else ""
-
-    return text
-
-
-def _size(name: str) -> Any:  # Any: Callable[[HistoryLine], str]
-    def text(line: HistoryLine) -> str:
-        value = _field(name, line.item) if line.item else None
-        return format_size(value) if isinstance(value, int) else ""
+        return write(value) if isinstance(value, int) else ""
 
     return text
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from deltacli.cli.render.columns import Column
+from deltacli.cli.render.columns import item_columns
 from deltacli.cli.render.json import envelope
 from deltacli.cli.render.sections import Section
 from deltacli.cli.results import Listing
 from deltacli.cli.terminal.term import Style
+from deltacli.typing import JsonObject
 from deltacli.units import format_moment, format_size, plural
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ _LISTED = 10
 _FIELDS = ("action", "name", "sizeBytes", "sha256", "modificationTimeMs")
 
 
-def backup_result(result: BackupResult) -> Listing[dict[str, Any]]:
+def backup_result(result: BackupResult) -> Listing[JsonObject]:
     """Return what a backup did."""
     fields, plan = result.as_json(), result.plan
     missing = _amount(fields["missing"])
@@ -37,7 +38,7 @@ def backup_result(result: BackupResult) -> Listing[dict[str, Any]]:
     return _listing("log-backup", plan.table, fields, result.items(), sections)
 
 
-def restore_result(plan: RestorePlan, *, dry_run: bool) -> Listing[dict[str, Any]]:
+def restore_result(plan: RestorePlan, *, dry_run: bool) -> Listing[JsonObject]:
     """Return what a restore would do, or did."""
     from deltacli.operations.log.log_restore import Action
 
@@ -56,22 +57,18 @@ def restore_result(plan: RestorePlan, *, dry_run: bool) -> Listing[dict[str, Any
 
 
 def _listing(
-    kind: str, table: str, fields: Mapping[str, Any], items: list[dict[str, Any]], sections: Sequence[Section]
-) -> Listing[dict[str, Any]]:
+    kind: str, table: str, fields: Mapping[str, Any], items: Sequence[JsonObject], sections: Sequence[Section]
+) -> Listing[JsonObject]:
     return Listing(
         envelope(f"deltacli.{kind}", table, complete=True) | dict(fields),
         "file",
         items,
-        [Column(name, _getter(name)) for name in _FIELDS],
+        item_columns(_FIELDS),
         items,
         last={"type": kind, "table": table, **fields},
-        said=lambda _: [section for section in sections if section.lines],
+        said=lambda _: sections,
         lists=False,
     )
-
-
-def _getter(name: str) -> Any:  # Any: Callable[[dict[str, Any]], object]
-    return lambda item: item[name]
 
 
 def _backup(uri: str, listed: BackupList) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, BinaryIO
 from deltacli.cli.render.columns import Column
 from deltacli.cli.render.json import envelope
 from deltacli.cli.render.sections import Section
-from deltacli.cli.render.text_form import write_sections, write_table
+from deltacli.cli.render.text_form import write_sections
 from deltacli.cli.results import Listing, Outcome
 from deltacli.cli.terminal.term import Style, Terminal
 from deltacli.typing import JsonObject
@@ -44,7 +44,7 @@ class FeaturesResult(Listing["ShownFeature"]):
     def draw(self, sink: BinaryIO, terminal: Terminal) -> None:
         write_sections(sink, terminal, self.sections(terminal))
         if self.rows:
-            write_table(sink, terminal, self.columns, self.rows)
+            self.draw_rows(sink, terminal)
 
 
 def _yes_or_no(value: bool | None) -> str:
@@ -112,15 +112,14 @@ def _change_sections(table: str, content: JsonObject, *, is_done: bool) -> list[
     before, after = content["protocolBefore"], content["protocolAfter"]
     now, committed = _protocol_line(after), content["committedVersion"]
     version = f"{committed}, committed" if is_done else f"{content['version'] + 1}, unless another writer commits first"
-    sections = [
+    return [
         Section("table", [table]),
         Section("version", [version]),
-        Section("changed" if is_done else "would change", [_change(change) for change in changes], is_cut=False),
+        Section("changed" if is_done else "would change", [_change(change) for change in changes]),
         Section("protocol", [now if before == after else f"{_protocol_line(before)} -> {now}"]),
-        Section("readers", [content["readers"]] if "readers" in content else [], is_cut=False),
-        Section("writers", [content["writers"]] if "writers" in content else [], is_cut=False),
+        Section("readers", [content["readers"]] if "readers" in content else []),
+        Section("writers", [content["writers"]] if "writers" in content else []),
     ]
-    return [section for section in sections if section.lines]
 
 
 def _change(change: JsonObject) -> str:

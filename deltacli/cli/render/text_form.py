@@ -20,6 +20,7 @@ def write_sections(sink: BinaryIO, terminal: Terminal, sections: Sequence[Sectio
 
         draw_sections(Canvas(sink, terminal), sections)
         return
+    sections = [section for section in sections if section.lines]
     width = max(len(section.label) for section in sections)
     for section in sections:
         for number, line in enumerate(section.lines):

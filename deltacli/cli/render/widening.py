@@ -68,19 +68,18 @@ def _sections(outcome: WideningOutcome, *, dry_run: bool) -> list[Section]:
     if plan.is_noop:
         columns = ", ".join(f"{change.column} is {change.to_type}" for change in plan.changes)
         return [Section("nothing to do", [f"{outcome.table.uri}, version {outcome.read_version}: {columns}"])]
-    sections = [
+    return [
         Section("table", [outcome.table.uri]),
-        Section("columns", [_change(change) for change in plan.due], is_cut=False),
+        Section("columns", [_change(change) for change in plan.due]),
         Section("commit", [_commit(outcome, dry_run=dry_run)]),
-        Section("protocol", list(_protocol(outcome)), is_cut=False),
+        Section("protocol", list(_protocol(outcome))),
         Section("property", ["delta.enableTypeWidening=true"] if plan.enables_property else []),
-        Section("clients", [_client(client) for client in outcome.clients], is_cut=False),
-        Section("files", list(_files(outcome)), is_cut=False),
-        Section("then", list(_consequences()), is_cut=False),
-        Section("warnings", [caution.message for caution in plan.warnings], Style.PROBLEM, is_cut=False),
-        Section("refused", list(_refusals(outcome)), Style.PROBLEM, is_cut=False),
+        Section("clients", [_client(client) for client in outcome.clients]),
+        Section("files", list(_files(outcome))),
+        Section("then", list(_consequences())),
+        Section("warnings", [caution.message for caution in plan.warnings], Style.PROBLEM),
+        Section("refused", list(_refusals(outcome)), Style.PROBLEM),
     ]
-    return [section for section in sections if section.lines]
 
 
 def _draw(canvas: Canvas, outcome: WideningOutcome, *, dry_run: bool) -> None:

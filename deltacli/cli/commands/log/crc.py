@@ -59,11 +59,10 @@ def _sections(uri: str, report: ChecksumReport) -> list[Section]:
         f"{name} is {dumps(ours).decode()[:60]}, expected from the log: {dumps(theirs).decode()[:60]}"
         for name, ours, theirs in report.differences
     ]
-    sections = [
+    return [
         Section("table", [uri]),
         Section("version", [str(report.version)]),
         Section("checksum", [f"{report.path} {words.get(report.status, report.status.value)}"]),
         Section("differences", differences),
         Section("fields", [", ".join(report.fields)]),
     ]
-    return [section for section in sections if section.lines]

@@ -8,12 +8,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from deltacli.cli.render.aligned import ROWS_PER_SCREEN, write_aligned
-from deltacli.cli.render.columns import Column, unknown_column
+from deltacli.cli.render.columns import Column, named
 from deltacli.cli.render.json import EncodedItems, envelope
 from deltacli.cli.render.text_form import write_table
 from deltacli.cli.results import BatchGrid, Document, Emit, Grid, Result, RowForm
 from deltacli.cli.terminal.term import Style, Terminal
-from deltacli.errors import UsageError
 from deltacli.typing import Json, RecordBatch
 from deltacli.units import format_count, format_moment, format_size
 
@@ -56,15 +55,7 @@ class FileListing:
             return cls(kinds, None)
         from deltacli.work.outputs.actions import fields_of
 
-        known = list(fields_of(kinds))
-        spelled = {name.lower(): name for name in known}
-        wanted = [name.strip() for name in columns.split(",") if name.strip()]
-        if not wanted:
-            raise UsageError("--columns names no column", facts={"columns": ", ".join(known)})
-        for name in wanted:
-            if name.lower() not in spelled:
-                raise unknown_column(name, known)
-        return cls(kinds, tuple(spelled[name.lower()] for name in wanted))
+        return cls(kinds, tuple(named(columns, list(fields_of(kinds)))))
 
 
 class FilesResult(Result):

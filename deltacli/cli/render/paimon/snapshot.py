@@ -9,7 +9,7 @@ from typing import BinaryIO, NamedTuple
 from deltacli.cli.render.columns import Column
 from deltacli.cli.render.json import envelope
 from deltacli.cli.render.sections import Section
-from deltacli.cli.results import Document, Emit, Grid, Result, RowGrid, emit_lines, line_of
+from deltacli.cli.results import Document, Emit, Grid, Result, RowGrid, emit_lines, field_grid, line_of
 from deltacli.cli.terminal.term import Style, Terminal, encoded, for_screen, shorten, visible
 from deltacli.hints import sql_name
 from deltacli.operations.paimon.snapshot import PaimonSnapshot
@@ -45,11 +45,7 @@ class PaimonSnapshotResult(Result):
 
     def grid(self) -> Grid:
         """Return two columns, `field` and `value`: nested fields with dots, arrays and maps as JSON."""
-        columns: list[Column[tuple[str, object]]] = [
-            Column("field", lambda row: row[0]),
-            Column("value", lambda row: row[1]),
-        ]
-        return RowGrid(columns, [("table", self.found.table), *self.found.as_json().items()])
+        return field_grid([("table", self.found.table), *self.found.as_json().items()])
 
     def sections(self, _terminal: Terminal) -> Sequence[Section]:
         found, schema = self.found, self.found.schema
@@ -59,7 +55,7 @@ class PaimonSnapshotResult(Result):
             Section("schema", [_schema_line(found)]),
             *_snapshot_sections(found),
             *([Section("comment", [schema.comment])] if schema.comment else []),
-            Section("columns", tree_lines(schema), is_cut=False),
+            Section("columns", tree_lines(schema)),
             *_optional("primary key", schema.primary_keys),
             *_optional("partitioned by", schema.partition_keys),
         ]
@@ -229,7 +225,7 @@ def _snapshot_sections(found: PaimonSnapshot) -> Iterator[Section]:
         rows = found.statistics.get("mergedRecordCount")
         yield Section("statistics", [f"{rows} records, {number}" if rows is not None else number])
     if (broken := found.broken_statistics) is not None:
-        yield Section("statistics", [f"cannot be read: {broken.path}: {broken.reason}"], Style.PROBLEM, is_cut=False)
+        yield Section("statistics", [f"cannot be read: {broken.path}: {broken.reason}"], Style.PROBLEM)
 
 
 def _optional(label: str, names: Sequence[str]) -> list[Section]:

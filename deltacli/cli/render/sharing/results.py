@@ -9,10 +9,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from deltacli.cli.render.columns import Column
+from deltacli.cli.render.columns import Column, item_columns
 from deltacli.cli.render.json import SCHEMA_VERSION
 from deltacli.cli.render.sections import Section
-from deltacli.cli.render.text_form import write_sections, write_table
+from deltacli.cli.render.text_form import write_sections
 from deltacli.cli.results import Listing, Outcome
 from deltacli.cli.terminal.term import Style, Terminal
 from deltacli.typing import Json, JsonObject
@@ -107,7 +107,7 @@ def _token_item(
 def _created_sections(item: JsonObject) -> list[Section]:
     expires = format_moment(item["expiresMs"]) + " UTC" if "expiresMs" in item else "never"
     lines = {name: item.get(name) for name in ("recipient", "id", "token", "profile")}
-    sections = [Section(name, [text], is_cut=False) for name, text in lines.items() if text is not None]
+    sections = [Section(name, [text]) for name, text in lines.items() if text is not None]
     return [*sections, Section("expires", [expires])]
 
 
@@ -137,7 +137,7 @@ def keys_result(file: Path, keys: ServerKeys, now_ms: int, *, dry_run: bool) -> 
         Column("id", lambda one: one["id"], priority=1),
         Column("state", lambda one: one["state"], priority=1),
         Column("starts", lambda one: one["starts"], text=lambda one: format_age(one["startsMs"], now_ms), priority=2),
-        Column("retires", lambda one: one.get("retires"), text=_retirement(now_ms), priority=2),
+        Column("retires", lambda one: one.get("retires"), text=_age_of("retiresMs", now_ms), priority=2),
     ]
     fields = share_fields("share-keys", keyFile=str(file), action="rotate", dryRun=dry_run)
     return Listing(fields, "share-key", items, columns, items, items_name="keys")
@@ -152,15 +152,9 @@ def _item(key: ServerKey, keys: ServerKeys, now_ms: int) -> dict[str, Json]:
     return {**item, "retiresMs": key.retires_ms, "retires": format_timestamp(key.retires_ms)}
 
 
-def _retirement(now_ms: int) -> Any:  # Any: Callable[[JsonObject], str]
-    return lambda one: format_age(one["retiresMs"], now_ms) if "retiresMs" in one else "never"
-
-
 def profile_result(profile: Profile, problems: Sequence[Problem], now_ms: int) -> Listing[JsonObject]:
     """Return a profile and its problems. CSV has a line for each problem."""
     items = [{"code": one.code, "severity": _severity(one), "message": one.message} for one in problems]
-    names = ("code", "severity", "message")
-    columns: list[Column[JsonObject]] = [Column(name, lambda one, name=name: one[name]) for name in names]  # type: ignore[misc]
     fields = share_fields("share-profile") | profile.as_json()
     content = profile.as_json()
     last = {"type": "share-profile", "credentialsType": content.pop("type"), **content}
@@ -169,7 +163,7 @@ def profile_result(profile: Profile, problems: Sequence[Problem], now_ms: int) -
         fields,
         "profile-problem",
         items,
-        columns,
+        item_columns(("code", "severity", "message")),
         items,
         items_name="problems",
         last=last,
@@ -197,21 +191,17 @@ def _sections(profile: Profile, now_ms: int) -> list[Section]:
 def _problem_sections(problems: Sequence[Problem]) -> list[Section]:
     if not problems:
         return []
-    return [Section("problems", [f"{_severity(one)}: {one.message}" for one in problems], Style.PROBLEM, is_cut=False)]
+    return [Section("problems", [f"{_severity(one)}: {one.message}" for one in problems], Style.PROBLEM)]
 
 
 def _severity(problem: Problem) -> str:
     return "error" if problem.is_error else "warning"
 
 
-_NAMES = ("share", "schema", "table")
-
-
 def listing_result(profile: str, entries: Sequence[ListedEntry]) -> Listing[JsonObject]:
     """Return what a profile gives access to. A share without schemas, and a schema without tables, has an entry."""
     items = [_as_json(entry) for entry in entries]
-    columns: list[Column[JsonObject]] = [Column(name, lambda one, name=name: one.get(name)) for name in _NAMES]  # type: ignore[misc]
-    columns.append(Column("id", lambda one: one.get("id"), on_screen=False))
+    columns = [*item_columns(("share", "schema", "table")), Column("id", lambda one: one.get("id"), on_screen=False)]
     return Listing(
         share_fields("share-ls", profile=profile),
         "share-entry",
@@ -236,8 +226,6 @@ def _as_json(entry: ListedEntry) -> dict[str, Json]:
 def _draw(profile: str, entries: Sequence[ListedEntry], canvas: Canvas) -> None:
     """Draw the names as a tree."""
     from rich.tree import Tree
-
-    from deltacli.cli.terminal.term import Style
 
     root = Tree(canvas.text(profile, Style.HEADING), guide_style=str(Style.FRAME))
     branches: dict[tuple[str, ...], Tree] = {(): root}
@@ -324,8 +312,7 @@ class _CheckResult(Listing[JsonObject]):
 
     def draw(self, sink: BinaryIO, terminal: Terminal) -> None:
         if self.rows:
-            shown = [column for column in self.columns if column.on_screen or not terminal.is_drawn]
-            write_table(sink, terminal, shown, self.rows)
+            self.draw_rows(sink, terminal)
             sink.write(b"\n")
         write_sections(sink, terminal, self.sections(terminal))
 
@@ -361,12 +348,11 @@ def _check_sections(report: CheckReport) -> list[Section]:
         f"{plural(summary['readable'], 'table')} of {summary['tables']} readable, "
         f"{plural(summary['errors'], 'error')}, {plural(summary['warnings'], 'warning')}"
     )
-    sections = [
-        Section("errors", errors, Style.PROBLEM, is_cut=False),
-        Section("warnings", warnings, is_cut=False),
+    return [
+        Section("errors", errors, Style.PROBLEM),
+        Section("warnings", warnings),
         Section("result", [verdict], Style.PROBLEM if errors else Style.GOOD),
     ]
-    return [section for section in sections if section.lines]
 
 
 def _texts(problems: Iterable[CheckProblem]) -> list[str]:

@@ -43,22 +43,21 @@ KEPT_KINDS: Mapping[str, str] = {
 def vacuum_sections(plan: VacuumPlan, outcome: VacuumOutcome | None, terminal: Terminal) -> list[Section]:
     """The sections of a plan with its outcome; those with nothing to say are left out."""
     cutoff = f"files older than {format_moment(plan.cutoff_ms)} UTC ({format_duration(plan.retention_ms)})"
-    sections = [
+    return [
         Section("table", [plan.table]),
         Section("version", [str(plan.snapshot_version)]),
-        Section("cutoff", [cutoff], is_cut=False),
+        Section("cutoff", [cutoff]),
         Section("mode", ["lite: only what commits of the log removed"] if plan.mode is Mode.LITE else []),
-        Section("limited to", [plan.selection] if plan.selection is not None else [], is_cut=False),
+        Section("limited to", [plan.selection] if plan.selection is not None else []),
         Section("delete" if outcome is None else "planned", _deleted(plan, terminal)),
         Section("directories", _directories(plan, outcome)),
-        Section("keep", _aligned(list(_kept(plan))), is_cut=False),
-        Section("nested", _nested(plan), is_cut=False),
-        Section("time travel", list(_time_travel(plan, terminal)), is_cut=False),
-        Section("change feed", list(_change_feed(plan)), is_cut=False),
-        Section("refused", [_refusal(one) for one in plan.refusals], Style.PROBLEM, is_cut=False),
+        Section("keep", _aligned(list(_kept(plan)))),
+        Section("nested", _nested(plan)),
+        Section("time travel", list(_time_travel(plan, terminal))),
+        Section("change feed", list(_change_feed(plan))),
+        Section("refused", [_refusal(one) for one in plan.refusals], Style.PROBLEM),
         *([] if outcome is None else _became(outcome, terminal)),
     ]
-    return [section for section in sections if section.lines]
 
 
 def _deleted(plan: VacuumPlan, terminal: Terminal) -> list[str]:
@@ -179,12 +178,12 @@ def _became(outcome: VacuumOutcome, terminal: Terminal) -> Iterator[Section]:
         parts.append(f"{_were(outcome.missing)} already missing")
     if outcome.resumed_after:
         yield Section("resumed", [f"after {plural(outcome.resumed_after, 'file')} of earlier runs"])
-    yield Section("deleted", [", ".join(parts)], is_cut=False)
+    yield Section("deleted", [", ".join(parts)])
     yield Section(
         "spared", [f"{plural(outcome.spared, 'file')}, needed again since the plan was made"] if outcome.spared else []
     )
-    yield Section("failed", list(_failures(outcome, terminal)), Style.PROBLEM, is_cut=False)
-    yield Section("commits", _commits(outcome), is_cut=False)
+    yield Section("failed", list(_failures(outcome, terminal)), Style.PROBLEM)
+    yield Section("commits", _commits(outcome))
 
 
 def _were(count: int) -> str:
@@ -220,15 +219,14 @@ _VERDICTS = {"goes": ("delete", Style.REMOVED), "kept": ("keep", Style.GOOD)}
 def explanation_sections(table: str, explanation: Explanation) -> list[Section]:
     """The verdict, why, what is known of the file, and the commits that name it, in order."""
     verdict, style = _VERDICTS.get(explanation.verdict, (explanation.verdict, Style.PLAIN))
-    sections = [
+    return [
         Section("table", [table]),
-        Section("file", [explanation.path], is_cut=False),
+        Section("file", [explanation.path]),
         Section("verdict", [verdict], style),
-        Section("why", [explanation.why], is_cut=False),
-        *(Section(name, [text], is_cut=False) for name, text in explanation.facts),
-        Section("commits", [_commit(commit) for commit in explanation.commits], is_cut=False),
+        Section("why", [explanation.why]),
+        *(Section(name, [text]) for name, text in explanation.facts),
+        Section("commits", [_commit(commit) for commit in explanation.commits]),
     ]
-    return [section for section in sections if section.lines]
 
 
 def _commit(commit: ExplainedCommit) -> str:
