@@ -29,7 +29,7 @@ def nearest_name(name: str, known: Iterable[str], *, ignores_case: bool = False,
 
 _UNPRINTABLE = r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
 TABLE = "{table}"
-SHELL_ONLY = frozenset({"explain", "format", "save_plan", "verify", "write_baseline"})
+SHELL_ONLY = frozenset({"explain", "format", "master", "remote", "save_plan", "spark_conf", "verify", "write_baseline"})
 """Parameters without which a command is another one, and which no method has."""
 NEEDLESS = frozenset({"json", "schema", "yes"})
 """Options that methods do without."""
@@ -83,6 +83,21 @@ class DoubleQuoted(str):
     """A value that a shell shows in double quotes."""
 
     __slots__ = ()
+
+
+class Duration(str):
+    """A duration as a shell takes it, such as 7d, which Python shows as its milliseconds."""
+
+    __slots__ = ("milliseconds",)
+    milliseconds: int
+
+    def __new__(cls, text: str, milliseconds: int) -> Duration:
+        found = super().__new__(cls, text)
+        found.milliseconds = milliseconds
+        return found
+
+    def __repr__(self) -> str:
+        return repr(self.milliseconds)
 
 
 class CommandLine(str):

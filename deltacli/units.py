@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 
 from deltacli.errors import UsageError
+from deltacli.hints import Duration
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SIZE_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
@@ -133,6 +134,11 @@ def format_duration(duration_ms: int) -> str:
         if duration_ms % length == 0:
             return f"{duration_ms // length}{unit}"
     return f"{duration_ms}ms"
+
+
+def duration(milliseconds: int) -> Duration:
+    """Return a duration as the value of a parameter in a hint."""
+    return Duration(format_duration(milliseconds), milliseconds)
 
 
 def format_ranges(numbers: Iterable[int]) -> str:

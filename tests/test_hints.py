@@ -31,6 +31,7 @@ from deltacli.hints import (
     spelled,
     sql_name,
 )
+from deltacli.units import DAY_MS, duration
 
 ROOT = Path(deltacli.__file__).parent
 SHELL, PYTHON = ShellSpelling(), Spelling()
@@ -43,6 +44,7 @@ SHELL, PYTHON = ShellSpelling(), Spelling()
         ("vacuum.mode", "lite", "--mode lite", "`mode='lite'`"),
         ("vacuum.keep_versions", None, "--keep-version", "`keep_versions`"),
         ("vacuum.retention_ms", None, "--retention", "`retention_ms`"),
+        ("vacuum.retention_ms", duration(7 * DAY_MS), "--retention 7d", "`retention_ms=604800000`"),
         ("vacuum.log_entries", False, "--no-log-entries", "`log_entries=False`"),
         ("checkpoint.force", True, "--force", "`force=True`"),
         ("storage_options.token", None, "--storage-option token", "`storage_options['token']`"),
@@ -145,7 +147,7 @@ def options_of(operation: str) -> set[str]:
     for word in path:
         found = found.commands[word]
     assert hasattr(found, "params"), operation
-    return {name for option in found.params for name in (*option.opts, *option.secondary_opts)}
+    return {"--help", *(name for option in found.params for name in (*option.opts, *option.secondary_opts))}
 
 
 def test_what_lower_layers_name_are_options() -> None:

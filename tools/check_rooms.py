@@ -23,9 +23,17 @@ ROOT = Path(__file__).parent.parent
 MOST_MODULES = 20
 ARROW = "deltacli.arrow"
 _STAND_IN = "deltacli.engine.spark.orjson_stand_in"
-_SPELLED = ("delta", "operations", "storage", "work")
+_SPELLED = ("delta", "engine", "fleet", "operations", "paimon", "sharing", "storage", "work")
 """Layers whose texts do not know the command line."""
-_OPTION = re.compile(r"(?<![\w-])--[a-z]")
+_UNSPELLED = (
+    "deltacli.fleet.alerts",
+    "deltacli.fleet.status",
+    "deltacli.fleet.thresholds",
+    "deltacli.fleet.running.steps",
+)
+"""Advice of fleets, which have no Python API."""
+_OPTION = re.compile(r"(?<![\w-])--(?!py-files)[a-z]")
+"""An option; `--py-files` is one of spark-submit."""
 _OTHER_PROGRAM = re.compile(r"^(az|aws|eval|export| --profile) ?")
 """Beginnings of what is to be done with other programs, whose options are their own."""
 _PRIVATE = ("pyarrow._", "pyarrow.lib", "pyarrow.compute")
@@ -101,7 +109,7 @@ def spelled_out(trees: Mapping[str, ast.Module]) -> Iterator[str]:
     """Yield where texts of lower layers name options or commands, and where they would be spelled during an import."""
     command = re.compile(rf"\bdeltacli ({'|'.join({name.split()[0] for name in COMMANDS})})(?![\w-])")
     for module, tree in trees.items():
-        if not module.startswith(tuple(f"deltacli.{layer}" for layer in _SPELLED)):
+        if not module.startswith(tuple(f"deltacli.{layer}" for layer in _SPELLED)) or module in _UNSPELLED:
             continue
         yield from (f"{module}:{line} is spelled during the import" for line in _spelled_on_import(tree))
         for line, text in _texts(tree):

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from deltacli.fleet.policy_file.json_schema import fleet_file_schema
+from tools.fleet_schema import fleet_file_schema
 
 HOME = Path(__file__).resolve().parent.parent / "docs" / "schemas"
 

@@ -8,6 +8,7 @@ import uuid
 from collections.abc import Iterable, Sequence
 
 from deltacli.errors import NotATable
+from deltacli.hints import command
 from deltacli.sharing.model import Catalog, Share, SharedSchema, SharedTable
 from deltacli.storage import LocalStorage, PathKind
 
@@ -52,7 +53,7 @@ def _nothing_in(directory: str) -> NotATable:
     kind = LocalStorage(os.path.abspath(directory)).kind_of("")
     if kind is PathKind.MISSING:
         return NotATable(
-            f"{directory}: no such directory", code="table.path-missing", hint="deltacli share serve DIRECTORY"
+            f"{directory}: no such directory", code="table.path-missing", hint=command("share serve", "DIRECTORY")
         )
     return NotATable(
         f"no Delta table found in {directory} or the {_DEEPEST} levels below it", hint="deltacli share serve --help"

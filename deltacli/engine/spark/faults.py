@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from deltacli.errors import ClusterFailed, DeltacliError, UsageError
+from deltacli.hints import command, parameter
 from deltacli.storage.secrets import without_secrets
 
 _TOO_LARGE = re.compile(r"spark\.driver\.maxResultSize|RESULT_SIZE_EXCEEDED|bigger than")
@@ -31,11 +32,12 @@ def missing_module(text: str) -> UsageError:
     name, _, message = text.partition("\n")
     top = name.partition(".")[0]
     if top == "deltacli" or not top:
+        archive = command("spark package", to="DIR") or "write the archive of deltacli"
         return UsageError(
             "executors cannot import deltacli",
             code="cluster.package",
             facts={"reason": message[:200]},
-            hint="deltacli spark package --to DIR, then give the archive to the cluster with --py-files",
+            hint=f"{archive}, then give the archive to the cluster with --py-files",
         )
     return UsageError(
         f"executors lack the Python package {top}",
@@ -66,18 +68,20 @@ def explain(fault: Exception, what: str = "a job") -> DeltacliError:
             hint="set PYSPARK_PYTHON to the same version of Python on all hosts",
         )
     if is_too_large(fault):
+        larger = parameter("open_table.spark_conf", "spark.driver.maxResultSize=2g")
         return ClusterFailed(
             "one result is larger than the driver accepts",
             code="cluster.result-size",
             facts={"reason": text},
-            hint="--spark-conf spark.driver.maxResultSize=2g, or validate and list a part of the table",
+            hint=f"{larger}, or validate and list a part of the table",
         )
     if _UNREACHABLE.search(str(fault)):
+        remote, master = parameter("open_table.remote"), parameter("open_table.master")
         return ClusterFailed(
             "the cluster cannot be reached",
             code="cluster.unreachable",
             facts={"reason": text},
-            hint="check --remote or --master, and that the server is running",
+            hint=f"check {remote} or {master}, and that the server is running",
         )
     return ClusterFailed(f"{what} failed on the cluster", facts={"reason": text}, hint="run the same command again")
 

@@ -20,6 +20,7 @@ from typing import IO, TYPE_CHECKING, Any
 from deltacli.arrow.startup import allow_optional_packages
 from deltacli.engine.spark.faults import explain, reason_of
 from deltacli.errors import ClusterFailed, UsageError
+from deltacli.hints import parameter
 from deltacli.progress import SILENT, Progress
 from deltacli.storage.secrets import holds_secret, is_secret_name, remember_secrets
 
@@ -38,7 +39,7 @@ def _require_pyspark(*, is_driver: bool) -> None:
         import pyspark
     except ImportError as missing:
         raise UsageError(
-            "--engine spark needs PySpark, which is not installed",
+            f"{parameter('open_table.engine', 'spark')} needs PySpark, which is not installed",
             code="usage.missing-extra",
             hint=f"pip install 'deltacli[{extra}]'",
         ) from missing
@@ -54,9 +55,10 @@ def _require_pyspark(*, is_driver: bool) -> None:
     home = Path(next(iter(pyspark.__path__)))
     if is_driver and not (home / "jars").is_dir() and not os.environ.get("SPARK_HOME"):
         raise UsageError(
-            "this PySpark is the client for Spark Connect, which cannot start a driver for --master",
+            "this PySpark is the client for Spark Connect, which cannot start a driver for "
+            f"{parameter('open_table.master')}",
             code="usage.missing-extra",
-            hint="use --remote sc://HOST:15002, or pip install 'deltacli[spark-local]' in an environment of its own",
+            hint=f"use {_remote()}, or pip install 'deltacli[spark-local]' in an environment of its own",
         )
 
 
@@ -68,7 +70,7 @@ def _require_java() -> None:
     if version is None or version < _OLDEST_JAVA:
         seen = f"Java {version}" if version else f"no Java in JAVA_HOME={home}" if home else "no Java"
         raise UsageError(
-            f"--master needs Java {_OLDEST_JAVA} or newer, and {seen} was found",
+            f"{parameter('open_table.master')} needs Java {_OLDEST_JAVA} or newer, and {seen} was found",
             code="cluster.java",
             hint=f"apt-get install openjdk-{_OLDEST_JAVA}-jre-headless",
         )
@@ -133,14 +135,14 @@ def _require_urls(settings: SparkSettings) -> None:
         raise UsageError(
             "the URL of the Spark Connect server does not begin with sc://",
             code="cluster.url",
-            hint="--remote sc://HOST:15002",
+            hint=_remote(),
         )
     if settings.master and not _MASTER.match(settings.master):
         raise UsageError(
             f"{settings.master!r} is not a Spark master",
             code="cluster.url",
             facts={"expected": "local[N], spark://HOST:PORT, yarn, or k8s://URL"},
-            hint="--master local[4], or --remote sc://HOST:15002 for a Spark Connect server",
+            hint=f"{parameter('open_table.master', 'local[4]')}, or {_remote()} for a Spark Connect server",
         )
 
 
@@ -156,7 +158,7 @@ def _connect(settings: SparkSettings) -> Any:  # Any: as above
         raise UsageError(
             "no cluster is named",
             code="cluster.no-cluster",
-            hint="add --master URL, such as local[4] or spark://HOST:7077, or --remote sc://HOST:15002",
+            hint=f"add {parameter('open_table.master', 'URL')}, such as local[4] or spark://HOST:7077, or {_remote()}",
         )
     for name, value in settings.conf.items():
         builder = builder.config(name, value)
@@ -169,6 +171,10 @@ def _connect(settings: SparkSettings) -> Any:  # Any: as above
     return session
 
 
+def _remote() -> str:
+    return parameter("open_table.remote", "sc://HOST:15002")
+
+
 def _require_reachable(remote: str) -> None:
     """Raise ClusterFailed where nothing listens at the address: the client of Spark would try again for ten minutes.
 
@@ -179,7 +185,7 @@ def _require_reachable(remote: str) -> None:
         return
     _require_listener(
         [(address[1].strip("[]"), int(address[2] or _CONNECT_PORT))],
-        "check --remote, and that the Spark Connect server is running",
+        f"check {parameter('open_table.remote')}, and that the Spark Connect server is running",
     )
 
 
@@ -188,7 +194,9 @@ def _require_master(master: str) -> None:
     addresses = re.findall(r"(\[[^]]+\]|[^:/,]+):(\d+)", master.removeprefix("spark://"))
     if master.startswith("spark://") and addresses:
         found = [(host.strip("[]"), int(port)) for host, port in addresses]
-        _require_listener(found, "check --master, and that the master of the cluster is running")
+        _require_listener(
+            found, f"check {parameter('open_table.master')}, and that the master of the cluster is running"
+        )
 
 
 def _require_listener(addresses: Sequence[tuple[str, int]], hint: str) -> None:
@@ -238,7 +246,7 @@ def _start_driver(settings: SparkSettings) -> Any:  # Any: as above
                 "Spark could not be started",
                 code="cluster.start",
                 facts={"master": str(settings.master), "reason": _reason(log) or str(fault).splitlines()[0][:300]},
-                hint="check --master and --spark-conf",
+                hint=f"check {parameter('open_table.master')} and {parameter('open_table.spark_conf')}",
             ) from fault
 
 

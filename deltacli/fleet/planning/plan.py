@@ -14,7 +14,7 @@ from deltacli.fleet.planning.discovery import Discovery, FoundTable, Opener, dis
 from deltacli.fleet.planning.due import FAR, NEAR, NO_PAST, Past, PlannedStep, expiry_cutoff_ms, plan_steps
 from deltacli.fleet.planning.facts import TableFacts, read_facts
 from deltacli.fleet.policy_file.model import ExpirePolicy, FleetFile, Group, Policy, VacuumPolicy
-from deltacli.hints import nearest_name
+from deltacli.hints import nearest_name, parameter
 from deltacli.progress import SILENT, Progress
 from deltacli.storage.secrets import without_secrets
 from deltacli.typing import Json
@@ -145,7 +145,8 @@ def choose_groups(file: FleetFile, only: Collection[str]) -> Sequence[Group]:
         if name not in known:
             nearest = nearest_name(name, known, ignores_case=True)
             raise UsageError(
-                f"--only {name}: {file.path} has no such group" + (f"; did you mean {nearest!r}?" if nearest else ""),
+                f"{parameter('fleet plan.only', name)}: {file.path} has no such group"
+                + (f"; did you mean {nearest!r}?" if nearest else ""),
                 code="fleet.group",
                 facts={"groups": ", ".join(known)},
             )

@@ -35,7 +35,7 @@ from deltacli.fleet.policy_file.model import (
 )
 from deltacli.fleet.policy_file.toml_lines import KeyPath, key_lines
 from deltacli.fleet.policy_file.values import read_value, url_fault
-from deltacli.hints import nearest_name, quoted_table
+from deltacli.hints import command, nearest_name
 from deltacli.request_fields import Kind
 from deltacli.units import format_duration
 
@@ -70,12 +70,12 @@ def require_fleet_file(path: str | Path) -> FleetFile:
     first, *others = found.errors
     facts = {} if first.expected is None else {"expected": first.expected}
     if others:
-        facts["also"] = f"{len(others)} more; deltacli fleet check lists all of them"
+        facts["also"] = f"{len(others)} more; {command('fleet check')} lists all of them"
     raise UsageError(
         f"{path}:{first.line}: {first.key}: {first.message}" if first.key else f"{path}:{first.line}: {first.message}",
         code=FAULT,
         facts=facts,
-        hint=f"deltacli fleet check {quoted_table(str(path))}",
+        hint=command("fleet check", path),
     )
 
 

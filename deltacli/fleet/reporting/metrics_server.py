@@ -14,6 +14,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from deltacli.errors import DeltacliError, Refused, UsageError
+from deltacli.hints import parameter
 from deltacli.loopback import is_loopback
 
 OPENMETRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
@@ -31,8 +32,12 @@ def parse_address(text: str) -> tuple[str, int]:
     """Return host and port of `PORT`, `HOST:PORT` or `[IPV6]:PORT`; without a host, 127.0.0.1. Raises UsageError."""
     host, _, port = text.rpartition(":")
     if (host.startswith("[") != host.endswith("]")) or not port.isascii() or not port.isdigit() or int(port) > 65_535:
-        raise UsageError(f"--serve-metrics {text} is not an address (expected: PORT, HOST:PORT or [IPV6]:PORT)")
+        raise UsageError(f"{_option(text)} is not an address (expected: PORT, HOST:PORT or [IPV6]:PORT)")
     return host.strip("[]") or "127.0.0.1", int(port)
+
+
+def _option(value: str | None = None) -> str:
+    return parameter("fleet status.serve_metrics", value)
 
 
 class MetricsServer(ThreadingHTTPServer):
@@ -59,7 +64,7 @@ class MetricsServer(ThreadingHTTPServer):
             raise Refused(
                 f"other machines can reach {host}, and the metrics have no authentication",
                 code="fleet.metrics-address",
-                hint=f"add --serve-metrics 127.0.0.1:{port}, or --allow-remote",
+                hint=f"add {_option(f'127.0.0.1:{port}')}, or {parameter('fleet status.allow_remote')}",
             )
         self.address_family = AF_INET6 if ":" in host else AF_INET
         self._make, self._ticks = make, ticks
@@ -70,9 +75,7 @@ class MetricsServer(ThreadingHTTPServer):
             super().__init__((host, port), _Handler)
         except OSError as fault:
             reason = (fault.strerror or str(fault)).lower()
-            raise UsageError(
-                f"--serve-metrics cannot use {host}:{port}: {reason}", code="fleet.metrics-address"
-            ) from fault
+            raise UsageError(f"{_option()} cannot use {host}:{port}: {reason}", code="fleet.metrics-address") from fault
 
     def server_bind(self) -> None:
         TCPServer.server_bind(self)  # that of HTTPServer asks a name server for the name of the host

@@ -26,6 +26,7 @@ from deltacli.fleet.running.journal import NOT_DONE, SUCCEEDED, Journal, Journal
 from deltacli.fleet.running.leases import Holder, Leases
 from deltacli.fleet.running.steps import StepOutcome, StepWork, attempt
 from deltacli.fleet.thresholds import Judgement
+from deltacli.hints import parameter
 from deltacli.progress import SILENT, Progress
 from deltacli.storage.secrets import without_secrets
 from deltacli.typing import Json
@@ -350,7 +351,7 @@ class FleetRunner:
         if not step.consent:
             message, code = f"the policy lacks consent = true for {step.kind}", "fleet.consent"
         elif not self.options.yes:
-            message, code = "confirmation is required: add --yes", "consent.missing"
+            message, code = f"confirmation is required: add {parameter('fleet run.yes')}", "consent.missing"
         elif doubt is not None:
             message, code = f"{doubt}, so nothing is deleted", "fleet.findings"
         else:

@@ -22,6 +22,7 @@ from deltacli.fleet.running.runner import FleetReport, FleetRunner, RunOptions
 from deltacli.fleet.running.steps import attempt
 from deltacli.fleet.status import read_status
 from deltacli.fleet.summarizing import summarize
+from deltacli.hints import parameter
 from deltacli.progress import SILENT, Progress
 from deltacli.release import VERSION
 from deltacli.storage.secrets import without_secrets
@@ -113,7 +114,8 @@ class FleetSession:
                 f"run {run} is still active",
                 code="fleet.run-active",
                 facts={"lease": held.sentence},
-                hint="omit --resume to work on other tables meanwhile, or take over with --steal-leases REASON",
+                hint=f"omit {parameter('fleet run.resume')} to work on other tables meanwhile, or take over with "
+                f"{parameter('fleet run.steal_leases', 'REASON')}",
             )
 
     def _begin(self, writer: JournalWriter, *, is_resumed: bool) -> None:

@@ -35,7 +35,7 @@ from deltacli.operations.table.time_travel import version_at
 from deltacli.operations.table.version import Snapshot
 from deltacli.operations.validate.inspect_storage import WholeLog, list_log_whole
 from deltacli.request_fields import Kind, option
-from deltacli.units import DAY_MS, format_duration, format_ranges, format_timestamp, plural, ranges_of
+from deltacli.units import DAY_MS, duration, format_duration, format_ranges, format_timestamp, plural, ranges_of
 from deltacli.work.checkpoints.reading import open_checkpoint
 
 _UNPROVEN = "nothing was deleted: "
@@ -306,7 +306,8 @@ def _refusals(
     if retention < own_retention and (allowed is None or allowed < own_retention):
         own = format_duration(own_retention)
         message = f"{format_duration(retention)} is less than the table's own retention of {own}"
-        yield ExpiryRefusal("expire.retention", message, f"{parameter('log expire.allow_retention_below_ms')} {own}")
+        override = parameter("log expire.allow_retention_below_ms", duration(own_retention))
+        yield ExpiryRefusal("expire.retention", message, override)
     empty = [version for version, file in listing.commits.items() if file.size_bytes == 0]
     if empty:
         yield ExpiryRefusal(

@@ -32,7 +32,7 @@ from deltacli.paimon.table_paths import (
 from deltacli.progress import SILENT, Progress
 from deltacli.storage import Deleted, Failed, FileStat, Missing, Storage
 from deltacli.typing import Json
-from deltacli.units import format_duration, format_ranges, format_timestamp, plural
+from deltacli.units import duration, format_duration, format_ranges, format_timestamp, plural
 
 DEFAULT_RETENTION_MS = 7 * 24 * 3_600_000
 DEFAULT_KEEP_LAST = 10
@@ -247,7 +247,7 @@ def _refusals(request: SchemaVacuumRequest, users: SchemaUsers) -> Iterator[Refu
             "vacuum.retention",
             f"{format_duration(request.retention_ms)} is less than {own}: a writer that opened the table before a "
             "change of the schema could still commit files of the older one",
-            f"{parameter('vacuum.allow_retention_below_ms')} {own}",
+            parameter("vacuum.allow_retention_below_ms", duration(DEFAULT_RETENTION_MS)),
         )
     if users.broken:
         shown = "; ".join(f"{file.path}: {file.reason}" for file in users.broken[:_NAMED_FAULTS])

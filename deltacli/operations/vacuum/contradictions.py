@@ -19,7 +19,7 @@ from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.operations.vacuum.candidates import Doubts
 from deltacli.operations.vacuum.plan import Refusal
 from deltacli.typing import ArrowArray
-from deltacli.units import format_duration
+from deltacli.units import duration, format_duration
 
 if TYPE_CHECKING:
     import pyarrow
@@ -152,6 +152,6 @@ def retention_contradictions(setting: PlanContext) -> Iterator[Refusal]:
         yield Refusal(
             "checkpoint.metadata-differs",
             f"the commits keep removed files for {wanted}, but the checkpoint for {format_duration(setting.own_ms)}",
-            f"{parameter('vacuum.retention_ms')} {wanted}",
+            parameter("vacuum.retention_ms", duration(wanted_ms)),
             hint=command("validate"),
         )

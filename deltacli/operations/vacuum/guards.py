@@ -12,7 +12,7 @@ from deltacli.operations.table.version import Snapshot
 from deltacli.operations.vacuum.plan import Amount, Refusal
 from deltacli.operations.vacuum.references import References
 from deltacli.operations.vacuum.request import DeletionLimit, VacuumRequest
-from deltacli.units import format_duration, format_size, format_timestamp, plural
+from deltacli.units import DAY_MS, duration, format_duration, format_size, format_timestamp, plural
 
 _MISSING_SHARE = 0.1
 _NAMED = 3
@@ -26,7 +26,7 @@ def retention_refusals(request: VacuumRequest, retention_ms: int, own_ms: int) -
             "vacuum.retention",
             f"{format_duration(retention_ms)} is less than the table's own retention of {own}: longer running readers, "
             "writers and streams would lose files",
-            f"{parameter('vacuum.allow_retention_below_ms')} {own}",
+            parameter("vacuum.allow_retention_below_ms", duration(own_ms)),
         )
 
 
@@ -38,7 +38,7 @@ def property_refusals(request: VacuumRequest, properties: Mapping[str, str]) -> 
             "property.bad-interval",
             f"{DELETED_FILE_RETENTION} is {text!r}, which is not an interval, so the retention of removed files is "
             "unknown",
-            f"{parameter('vacuum.retention_ms')} 30d",
+            parameter("vacuum.retention_ms", duration(30 * DAY_MS)),
             hint=command("properties set", {DELETED_FILE_RETENTION: "interval 30 days"}),
         )
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from deltacli.errors import Refused, UsageError
-from deltacli.hints import command
+from deltacli.hints import command, parameter
 from deltacli.paimon.evolution.requests import (
     AddColumn,
     DropColumn,
@@ -67,12 +67,12 @@ def changes_of(verb: Verb, words: Sequence[str], details: Details) -> tuple[Sche
     form, count, make = _FORMS[verb]
     least, most = count
     if details.removes and verb in (Verb.COMMENT, Verb.DEFAULT):
-        least, most, form = 1, 1, f"{form.split()[0]} --drop"
+        least, most, form = 1, 1, f"{form.split()[0]} {parameter('alter.drop')}"
     if not least <= len(words) <= (most or len(words)):
         raise UsageError(
             f"{verb}: {'a word is missing' if len(words) < least else 'there are too many words'}",
             facts={"expected": f"{verb} {form}", "found": " ".join(words) or "nothing"},
-            hint="deltacli alter --help",
+            hint=command("alter", table=None, help=True),
         )
     return make(words, details)
 

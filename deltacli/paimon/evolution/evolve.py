@@ -6,7 +6,6 @@ and what loses data is refused with its reason.
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -413,8 +412,8 @@ def _hint_without_not_null(before: DataType, change: UpdateType) -> str | None:
     loss = judge_cast(with_nullability(before, True), nullable).loss
     if before.nullable or not change.keep_nullability or loss is Loss.REFUSED:
         return None
-    words = f"{shlex.quote(dotted(change.path))} {shlex.quote(type_text(nullable))}"
-    return f"deltacli alter {{table}} type {words}{' --allow-lossy' if loss is Loss.LOSSY else ''}"
+    words = "type", dotted(change.path), type_text(nullable)
+    return command("alter", *words, allow_lossy=True) if loss is Loss.LOSSY else command("alter", *words)
 
 
 def _key_refused(name: str, change: str, word: str) -> Refused:

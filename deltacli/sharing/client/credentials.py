@@ -16,6 +16,7 @@ import orjson
 
 from deltacli.clock import Clock
 from deltacli.errors import UsageError
+from deltacli.hints import command
 from deltacli.sharing.client.faults import AccessRefused, invalid
 from deltacli.sharing.client.guards import Origin, require_endpoint
 from deltacli.sharing.configuration.profiles import CODE, Profile, problems_of
@@ -128,7 +129,7 @@ def require_usable(profile: Profile, clock: Clock) -> tuple[str, Origin, list[st
                 f"the profile {profile.path} cannot be used: {problem.message}",
                 code=CODE,
                 facts={"problem": problem.code},
-                hint=f"deltacli share profile show {profile.path}",
+                hint=command("share profile show", profile.path),
             )
     endpoint, origin = require_endpoint(profile.endpoint)
     return endpoint, origin, [f"{profile.path}: {problem.message}" for problem in problems]

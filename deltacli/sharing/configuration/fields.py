@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from deltacli.errors import UsageError
-from deltacli.hints import nearest_name, quoted
+from deltacli.hints import command, nearest_name, quoted
 from deltacli.sharing.configuration.yaml_tree import Mapped, Node, Scalar, Sequence, YamlFault, read_yaml
 
 CODE = "share.config"
@@ -33,7 +33,7 @@ class ConfigurationFile:
         """Return the error for a line."""
         facts = {} if expected is None else {"expected": expected}
         first = self.files[0] if self.files else self.path
-        hint = hint or f"deltacli share check --config {quoted(str(first))}   # after line {line} is corrected"
+        hint = hint or f"{command('share check', config=first)}   # after line {line} is corrected"
         return UsageError(f"{self.path}:{line}: {message}", code=CODE, facts=facts, hint=hint)
 
     def note(self, line: int, message: str) -> None:
@@ -55,7 +55,7 @@ class ConfigurationFile:
             data = self.path.read_bytes()
         except (OSError, ValueError) as fault:
             reason = (getattr(fault, "strerror", None) or "invalid path").lower()
-            hint = "deltacli share serve DIRECTORY   # shares local tables without a configuration"
+            hint = f"{command('share serve', 'DIRECTORY')}   # shares local tables without a configuration"
             if not isinstance(fault, FileNotFoundError) or len(self.files) > 1:
                 hint = f"ls -l {quoted(str(self.path))}"
             raise UsageError(f"the configuration {self.path} cannot be read: {reason}", code=CODE, hint=hint) from fault

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from deltacli.documents import dumps
 from deltacli.errors import UsageError
-from deltacli.hints import quoted
+from deltacli.hints import command
 from deltacli.loopback import is_loopback
 from deltacli.sharing.configuration.bearer_tokens import has_token_form, is_intact
 from deltacli.sharing.configuration.private_files import others_may_read, write_private
@@ -81,7 +81,7 @@ def write_profile(path: Path, endpoint: str, token: str, expires_ms: int | None)
         raise UsageError(
             f"the profile {path} exists, and is not replaced",
             code=CODE,
-            hint=f"deltacli share profile show {quoted(str(path))}",
+            hint=command("share profile show", path),
         )
 
 

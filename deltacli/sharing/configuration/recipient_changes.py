@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from deltacli.errors import Refused, UsageError
-from deltacli.hints import nearest_name, quoted
+from deltacli.hints import command, nearest_name, parameter, quoted
 from deltacli.sharing.configuration.bearer_tokens import create_token, digest_of
 from deltacli.sharing.configuration.fields import fault_in_name
 from deltacli.sharing.configuration.recipients import (
@@ -42,7 +42,7 @@ def find_recipient(recipients: Recipients, name: str) -> Recipient:
         f"there is no recipient {name!r}" + (f"; did you mean {nearest!r}?" if nearest else ""),
         code="share.recipient",
         facts={"recipients": ", ".join(names[:20]) or "none"},
-        hint="deltacli share recipient list" if names else f"deltacli share recipient add {quoted(name)}",
+        hint=command("share recipient list") if names else command("share recipient add", name),
     )
 
 
@@ -54,19 +54,19 @@ def add_recipient(
         raise UsageError(
             f"the name {name[:60]!r} is refused: {reason}",
             code="share.recipient",
-            hint="deltacli share recipient add acme",
+            hint=command("share recipient add", "acme"),
         )
     if comment is not None and not (0 < len(comment) <= 1_000 and comment.isprintable()):
         raise UsageError(
-            "--comment is empty, longer than 1,000 characters, or not one line",
+            f"{parameter('share recipient add.comment')} is empty, longer than 1,000 characters, or not one line",
             code="share.recipient",
-            hint=f"deltacli share recipient add {quoted(name)}",
+            hint=command("share recipient add", name),
         )
     if known := recipients.find(name):
         raise UsageError(
             f"the recipient {known.name!r} exists already",
             code="share.recipient",
-            hint=f"deltacli share token create {known.name}",
+            hint=command("share token create", known.name),
         )
     return recipients.put(Recipient(name, epoch=now_ms, comment=comment).with_grants(grants))
 
@@ -93,7 +93,7 @@ def revoke_from(recipients: Recipients, name: str, grants: Sequence[Grant]) -> R
                 f"the recipient {recipient.name!r} has no grant of {spelled(grant)}",
                 code="share.grant",
                 facts={"grants": ", ".join(map(spelled, recipient.grants)) or "none"},
-                hint=f"deltacli share recipient list {quoted(recipient.name)}",
+                hint=command("share recipient list", recipient.name),
             )
     return recipients.put(recipient.without_grants(grants))
 
@@ -108,7 +108,7 @@ def add_token(
         raise Refused(
             f"the recipient {recipient.name!r} has {len(live)} valid tokens, and at most {MOST_TOKENS} are allowed",
             code="share.too-many-tokens",
-            hint=f"deltacli share token list {recipient.name}",
+            hint=command("share token list", recipient.name),
         )
     text = create_token()
     record = TokenRecord(_new_id(recipients), digest_of(text), now_ms, expires_ms)
@@ -124,7 +124,7 @@ def revoke_tokens(recipients: Recipients, name: str, token_ids: Sequence[str]) -
                 f"the recipient {recipient.name!r} has no token {token_id!r}",
                 code="share.token",
                 facts={"tokens": ", ".join(token.token_id for token in recipient.tokens) or "none"},
-                hint=f"deltacli share token list {recipient.name}",
+                hint=command("share token list", recipient.name),
             )
     dropped = token_ids or [token.token_id for token in recipient.tokens]
     return recipients.put(recipient.without_tokens(dropped))
@@ -168,7 +168,7 @@ def parse_grant(text: str, catalog: Catalog) -> Grant:
         f"nothing is shared as {text!r}" + (f"; did you mean {nearest!r}?" if nearest else ""),
         code="share.grant",
         facts={"shares": ", ".join(share.name for share in catalog.shares) or "none"},
-        hint="deltacli share check",
+        hint=command("share check"),
     )
 
 
@@ -185,7 +185,7 @@ def parse_old_grant(text: str, recipient: Recipient) -> Grant:
             else f"{text!r} has more than one meaning",
             code="share.grant",
             facts={"grants": ", ".join(map(spelled, recipient.grants)) or "none"},
-            hint=f"deltacli share recipient list {quoted(recipient.name)}",
+            hint=command("share recipient list", recipient.name),
         )
     return chosen[0]
 

@@ -11,7 +11,7 @@ from typing import NoReturn
 
 from deltacli.documents import dumps
 from deltacli.errors import UsageError
-from deltacli.hints import quoted
+from deltacli.hints import command, quoted
 from deltacli.sharing.configuration.fields import fault_in_name
 from deltacli.sharing.configuration.private_files import locked, write_private
 from deltacli.sharing.configuration.recipients import Recipient, Recipients, TokenRecord
@@ -30,7 +30,7 @@ def read_recipients(path: Path) -> Recipients:
         raise UsageError(
             f"the file of recipients {path} does not exist",
             code=CODE,
-            hint="deltacli share recipient add NAME --config shares.yaml",
+            hint=command("share recipient add", "NAME", config="shares.yaml"),
         ) from fault
     except (OSError, ValueError) as fault:
         reason = (getattr(fault, "strerror", None) or "invalid path").lower()
@@ -188,5 +188,5 @@ class _Reader:
         raise UsageError(
             f"the file of recipients {self._name} {message}",
             code=CODE,
-            hint="deltacli share recipient list   # after it is corrected, or restored from a backup",
+            hint=f"{command('share recipient list')}   # after it is corrected, or restored from a backup",
         )

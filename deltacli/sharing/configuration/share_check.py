@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.errors import DeltacliError
+from deltacli.hints import command
 from deltacli.progress import SILENT, Progress
 from deltacli.sharing.configuration.private_files import others_may_read
 from deltacli.sharing.configuration.recipients import Recipients, TokenState, spelled
@@ -241,7 +242,7 @@ def _recipient_problems(
         if file is not None:
             message = (
                 f"the file of recipients {file} does not exist here, so recipients were not checked; the server does "
-                "not start without it, and deltacli share recipient add NAME creates it"
+                f"not start without it, and {command('share recipient add', 'NAME')} creates it"
             )
             yield CheckProblem("share.recipients", message, is_error=False)
         return

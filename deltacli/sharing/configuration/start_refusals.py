@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
+from deltacli.hints import command, parameter
 from deltacli.loopback import is_loopback
 from deltacli.sharing.configuration.settings import Settings
 
@@ -30,7 +31,8 @@ def refusals_to_start(settings: Settings, *, is_authenticated: bool) -> tuple[St
             StartRefusal(
                 "share.unauthenticated",
                 f"requests on {settings.host} would need no token, and other machines can connect to it",
-                "set recipients in the configuration, then: deltacli share token create NAME; or use --host 127.0.0.1",
+                "set recipients in the configuration, then: "
+                f"{command('share token create', 'NAME')}; or use {parameter('share serve.host', '127.0.0.1')}",
             )
         )
     if settings.tls is not None and settings.tls.self_signed:
@@ -46,7 +48,7 @@ def refusals_to_start(settings: Settings, *, is_authenticated: bool) -> tuple[St
             StartRefusal(
                 "share.plain-http",
                 f"plain HTTP on {settings.host} would show tokens and data to everyone on the way",
-                "set ssl; or publicUrl with https, a reverse proxy, and --behind-proxy",
+                f"set ssl; or publicUrl with https, a reverse proxy, and {parameter('share serve.behind_proxy')}",
             )
         )
     return tuple(refusals)

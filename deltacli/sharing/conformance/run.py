@@ -8,6 +8,7 @@ from functools import lru_cache
 
 from deltacli.delta.rules.framework.base import Area, Finding, Level, Rule
 from deltacli.errors import StorageFailed, Unreadable, UsageError
+from deltacli.hints import command, parameter
 from deltacli.memory_limit import stop_if_exhausted
 from deltacli.operations.validate.findings import CHECK_CRASHED
 from deltacli.progress import SILENT, Progress
@@ -100,7 +101,9 @@ class ConformanceRun:
             yield self._test_table(tester, name)
         if len(tables) > self.scope.most_tables:
             left = len(tables) - self.scope.most_tables
-            self.omissions.append(f"{left:,} of {len(tables):,} tables: --max-tables {self.scope.most_tables}")
+            self.omissions.append(
+                f"{left:,} of {len(tables):,} tables: {parameter('share test.max_tables', self.scope.most_tables)}"
+            )
 
     def rules_of(self, suite: Suite) -> list[Rule]:
         """Return the rules that a suite checks where it can."""
@@ -126,7 +129,7 @@ class ConformanceRun:
             raise UsageError(
                 f"the server {self.wire.endpoint} refuses the token of the profile: {answer.status}",
                 code="share.refused-token",
-                hint="deltacli share profile check FILE",
+                hint=command("share profile check", "FILE"),
             )
         if answer.status == 404:
             raise Unreadable(

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 from deltacli.clock import Clock
 from deltacli.errors import UsageError
+from deltacli.hints import command, parameter
 from deltacli.sharing.client.addresses import CODE, require_name
 from deltacli.sharing.client.guards import Origin, origin_of
 from deltacli.sharing.client.opening import open_profile
@@ -39,11 +40,13 @@ def read_target(
         raise UsageError(
             f"the token for {place} is missing",
             code="share.profile",
-            facts={"expected": "--profile FILE"},
-            hint=f"deltacli share test {address} --profile FILE",
+            facts={"expected": parameter("share test.profile", "FILE")},
+            hint=command("share test", address, profile="FILE"),
         )
     if not is_url and profile is not None and profile != place:
-        raise UsageError(f"{place} is a profile, and --profile names another one", code="share.profile")
+        raise UsageError(
+            f"{place} is a profile, and {parameter('share test.profile')} names another one", code="share.profile"
+        )
     connection = open_profile(profile or place, clock=clock, note=note)
     endpoint = connection.endpoint
     if is_url:

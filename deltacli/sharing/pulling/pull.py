@@ -14,6 +14,7 @@ from deltacli.clock import Clock, system_clock
 from deltacli.delta.log.commit_content import CommitRequest
 from deltacli.delta.protocol.read_property import is_true
 from deltacli.errors import ConflictLost, NoSpace, OutcomeUnknown, Refused
+from deltacli.hints import command
 from deltacli.operations.change.commit import Committed, NothingToDo, commit
 from deltacli.operations.table.api_hints import name_table
 from deltacli.operations.table.handle import TableHandle
@@ -337,5 +338,5 @@ def _require_allowed(snapshot: Snapshot, removed: int, directory: str) -> None:
         if is_true(snapshot.properties, key) and (removed or key != "delta.appendOnly"):
             raise PullRefused(
                 f"the local table does not allow this pull: {key} is true",
-                hint=f"deltacli properties {directory} set {key}=false",
+                hint=command("properties set", {key: "false"}, table=directory),
             )

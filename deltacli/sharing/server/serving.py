@@ -19,7 +19,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from deltacli.delta.log.file_actions import action_schemas
 from deltacli.errors import StorageFailed, UsageError
-from deltacli.hints import quoted
+from deltacli.hints import parameter, quoted
 from deltacli.sharing.configuration.settings import Limits, Settings
 
 if TYPE_CHECKING:
@@ -64,26 +64,21 @@ def bind(host: str, port: int) -> socket.socket:
 
 
 def _not_bound(host: str, port: int, fault: OSError) -> StorageFailed | UsageError:
+    any_port = f"add {parameter('share serve.port', 0)} for any free port"
     match fault.errno:
         case errno.EADDRINUSE:
-            return UsageError(
-                f"port {port} of {host} is in use", code="share.port-in-use", hint="add --port 0 for any free port"
-            )
+            return UsageError(f"port {port} of {host} is in use", code="share.port-in-use", hint=any_port)
         case errno.EACCES:
-            return UsageError(
-                f"port {port} of {host} needs more privileges", code="share.port-denied", hint="add --port 8080"
-            )
+            hint = f"add {parameter('share serve.port', 8080)}"
+            return UsageError(f"port {port} of {host} needs more privileges", code="share.port-denied", hint=hint)
         case errno.EADDRNOTAVAIL:
             return _no_host(host)
-    return StorageFailed(
-        f"port {port} of {host} cannot be opened: {fault.strerror}",
-        code="share.port",
-        hint="add --port 0 for any free port",
-    )
+    return StorageFailed(f"port {port} of {host} cannot be opened: {fault.strerror}", code="share.port", hint=any_port)
 
 
 def _no_host(host: str) -> UsageError:
-    return UsageError(f"{host} is not an address of this machine", code="share.host", hint="add --host 127.0.0.1")
+    hint = f"add {parameter('share serve.host', '127.0.0.1')}"
+    return UsageError(f"{host} is not an address of this machine", code="share.host", hint=hint)
 
 
 def address_of(bound: socket.socket) -> tuple[str, int]:

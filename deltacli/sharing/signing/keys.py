@@ -22,6 +22,7 @@ from threading import Lock
 from typing import Any, NamedTuple, Protocol
 
 from deltacli.errors import StorageFailed, UsageError
+from deltacli.hints import command
 from deltacli.typing import Json
 
 SECRET_BYTES = 32
@@ -114,7 +115,7 @@ class ServerKeys:
             raise UsageError(
                 f"the key file {path} does not exist; the server creates it when it starts",
                 code=_CODE,
-                hint="deltacli share serve",
+                hint=command("share serve"),
             ) from None
         except OSError as fault:
             raise _unusable(path, fault) from fault
