@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from enum import StrEnum
 from typing import Any, NamedTuple
 
@@ -12,7 +12,7 @@ from deltacli.hints import nearest_name
 from deltacli.paimon.json_text import BadJson, read_json
 from deltacli.paimon.type_objects import parse_type
 from deltacli.paimon.type_strings import BadType
-from deltacli.paimon.types import DataType, type_json
+from deltacli.paimon.types import AtomicType, DataType, ListType, MapType, RowType, type_json
 from deltacli.typing import Json, JsonObject
 
 Path = tuple[str, ...]
@@ -131,37 +131,21 @@ SchemaChange = (
 
 def change_json(change: SchemaChange) -> dict[str, Json]:
     """Return a change as in the REST API."""
-    return _WRITERS[type(change)](change)
+    action, keys = _KEYS[type(change)]
+    values = (getattr(change, field.name) for field in fields(change))
+    return {"action": action, **{key: _json_of(value) for key, value in zip(keys, values, strict=True)}}
 
 
-def _of(action: str, path: Path, **values: Json) -> dict[str, Json]:
-    return {"action": action, "fieldNames": list(path), **values}
-
-
-def _added(change: AddColumn) -> dict[str, Json]:
-    move = None if change.move is None else change.move.as_json()
-    return _of("addColumn", change.path, dataType=type_json(change.type), comment=change.comment, move=move)
-
-
-def _retyped(change: UpdateType) -> dict[str, Json]:
-    new_type = type_json(change.type)
-    return _of("updateColumnType", change.path, newDataType=new_type, keepNullability=change.keep_nullability)
-
-
-_WRITERS: Mapping[type, Callable[[Any], dict[str, Any]]] = {  # Any: the change of that type, JSON values
-    AddColumn: _added,
-    RenameColumn: lambda change: _of("renameColumn", change.path, newName=change.new_name),
-    DropColumn: lambda change: _of("dropColumn", change.path),
-    UpdateType: _retyped,
-    UpdateNullability: lambda change: _of("updateColumnNullability", change.path, newNullability=change.nullable),
-    UpdateComment: lambda change: _of("updateColumnComment", change.path, newComment=change.comment),
-    UpdateDefault: lambda change: _of("updateColumnDefaultValue", change.path, newDefaultValue=change.default),
-    UpdatePosition: lambda change: {"action": "updateColumnPosition", "move": change.move.as_json()},
-    SetOption: lambda change: {"action": "setOption", "key": change.key, "value": change.value},
-    RemoveOption: lambda change: {"action": "removeOption", "key": change.key},
-    UpdateTableComment: lambda change: {"action": "updateComment", "comment": change.comment},
-    DropPrimaryKey: lambda _: {"action": "dropPrimaryKey"},
-}
+def _json_of(value: object) -> Json:
+    match value:
+        case Move():
+            return value.as_json()
+        case tuple():
+            return list(value)
+        case AtomicType() | ListType() | MapType() | RowType():
+            return type_json(value)
+    assert value is None or isinstance(value, str | bool)
+    return value
 
 
 def read_changes(data: bytes) -> tuple[SchemaChange, ...]:
@@ -205,17 +189,17 @@ class _Reader:
         action = self._value.get("action")
         if not isinstance(action, str) or action not in _ACTIONS:
             raise self._bad_action(action)
-        known, make = _ACTIONS[action]
-        unknown = next((key for key in self._value if key != "action" and key not in known), None)
+        made, readers = _ACTIONS[action]
+        unknown = next((key for key in self._value if key != "action" and key not in readers), None)
         if unknown is not None:
-            raise self._bad(f"{action} has no key {unknown!r} (expected: {', '.join(known) or 'none'})")
-        return make(self)
+            raise self._bad(f"{action} has no key {unknown!r} (expected: {', '.join(readers) or 'none'})")
+        return made(*(read(self, key) for key, read in readers.items()))
 
-    def path(self) -> Path:
-        """Return `fieldNames`."""
-        names = self._value.get("fieldNames")
+    def path(self, key: str) -> Path:
+        """Return the names that lead to a column."""
+        names = self._value.get(key)
         if not isinstance(names, list) or not names or not all(isinstance(name, str) for name in names):
-            raise self._bad("fieldNames is not an array of one or more strings")
+            raise self._bad(f"{key} is not an array of one or more strings")
         return tuple(names)
 
     def text(self, key: str) -> str:
@@ -230,11 +214,15 @@ class _Reader:
         return None if self._value.get(key) is None else self.text(key)
 
     def flag(self, key: str, default: bool | None = None) -> bool:
-        """Return a boolean."""
+        """Return a required boolean."""
         value = self._value.get(key, default)
         if not isinstance(value, bool):
             raise self._bad(f"{key} is missing" if value is None else f"{key} is neither true nor false")
         return value
+
+    def optional_flag(self, key: str) -> bool:
+        """Return a boolean, False if it is absent."""
+        return self.flag(key, default=False)
 
     def type(self, key: str) -> DataType:
         """Return a type; its fields may have no ids."""
@@ -245,11 +233,11 @@ class _Reader:
         except BadType as fault:
             raise self._bad(f"{key}: {fault}", code="usage.type") from None
 
-    def move(self) -> Move:
-        """Return a required `move`."""
-        value = self._value.get("move")
+    def move(self, key: str) -> Move:
+        """Return a required place."""
+        value = self._value.get(key)
         if not isinstance(value, dict):
-            raise self._bad("move is missing" if value is None else "move is not a JSON object")
+            raise self._bad(f"{key} is missing" if value is None else f"{key} is not a JSON object")
         inner = _Reader(self._number, value)
         kind = inner.text("type").upper()
         if kind not in set(MoveKind):
@@ -257,9 +245,9 @@ class _Reader:
         reference = inner.text("referenceFieldName") if kind in (MoveKind.AFTER, MoveKind.BEFORE) else None
         return Move(inner.text("fieldName"), MoveKind(kind), reference)
 
-    def optional_move(self) -> Move | None:
-        """Return `move`, None if it is absent or null."""
-        return None if self._value.get("move") is None else self.move()
+    def optional_move(self, key: str) -> Move | None:
+        """Return a place, None if it is absent or null."""
+        return None if self._value.get(key) is None else self.move(key)
 
     def _bad(self, reason: str, *, code: str = "usage.change") -> UsageError:
         return UsageError(f"change {self._number} cannot be used: {reason}", code=code)
@@ -271,34 +259,26 @@ class _Reader:
         return fault
 
 
-_FIELD = ("fieldNames",)
-_ACTIONS: Mapping[str, tuple[tuple[str, ...], Callable[[_Reader], SchemaChange]]] = {
+_COLUMN = {"fieldNames": _Reader.path}
+_ACTIONS: Mapping[str, tuple[Callable[..., SchemaChange], Mapping[str, Callable[[_Reader, str], Any]]]] = {
     "addColumn": (
-        (*_FIELD, "dataType", "comment", "move"),
-        lambda has: AddColumn(has.path(), has.type("dataType"), has.optional_text("comment"), has.optional_move()),
+        AddColumn,
+        {**_COLUMN, "dataType": _Reader.type, "comment": _Reader.optional_text, "move": _Reader.optional_move},
     ),
-    "renameColumn": ((*_FIELD, "newName"), lambda has: RenameColumn(has.path(), has.text("newName"))),
-    "dropColumn": (_FIELD, lambda has: DropColumn(has.path())),
+    "renameColumn": (RenameColumn, {**_COLUMN, "newName": _Reader.text}),
+    "dropColumn": (DropColumn, _COLUMN),
     "updateColumnType": (
-        (*_FIELD, "newDataType", "keepNullability"),
-        lambda has: UpdateType(has.path(), has.type("newDataType"), has.flag("keepNullability", False)),
+        UpdateType,
+        {**_COLUMN, "newDataType": _Reader.type, "keepNullability": _Reader.optional_flag},
     ),
-    "updateColumnNullability": (
-        (*_FIELD, "newNullability"),
-        lambda has: UpdateNullability(has.path(), has.flag("newNullability")),
-    ),
-    "updateColumnComment": (
-        (*_FIELD, "newComment"),
-        lambda has: UpdateComment(has.path(), has.optional_text("newComment")),
-    ),
-    "updateColumnDefaultValue": (
-        (*_FIELD, "newDefaultValue"),
-        lambda has: UpdateDefault(has.path(), has.optional_text("newDefaultValue")),
-    ),
-    "updateColumnPosition": (("move",), lambda has: UpdatePosition(has.move())),
-    "setOption": (("key", "value"), lambda has: SetOption(has.text("key"), has.text("value"))),
-    "removeOption": (("key",), lambda has: RemoveOption(has.text("key"))),
-    "updateComment": (("comment",), lambda has: UpdateTableComment(has.optional_text("comment"))),
-    "dropPrimaryKey": ((), lambda _: DropPrimaryKey()),
+    "updateColumnNullability": (UpdateNullability, {**_COLUMN, "newNullability": _Reader.flag}),
+    "updateColumnComment": (UpdateComment, {**_COLUMN, "newComment": _Reader.optional_text}),
+    "updateColumnDefaultValue": (UpdateDefault, {**_COLUMN, "newDefaultValue": _Reader.optional_text}),
+    "updateColumnPosition": (UpdatePosition, {"move": _Reader.move}),
+    "setOption": (SetOption, {"key": _Reader.text, "value": _Reader.text}),
+    "removeOption": (RemoveOption, {"key": _Reader.text}),
+    "updateComment": (UpdateTableComment, {"comment": _Reader.optional_text}),
+    "dropPrimaryKey": (DropPrimaryKey, {}),
 }
-"""The keys of each action, and how it is made."""
+"""Action -> its class, and the keys of its fields, in their order, each with how its value is read."""
+_KEYS = {made: (action, tuple(readers)) for action, (made, readers) in _ACTIONS.items()}

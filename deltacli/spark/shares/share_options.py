@@ -14,17 +14,16 @@ from deltacli.sharing.protocol.capabilities import ResponseFormat
 from deltacli.spark.streams.option_values import (
     OptionReader,
     bad_option,
-    count_of_files,
     fields_of,
     flag,
     given_options,
     moment,
     path_of,
     require_one,
-    size_in_bytes,
     version_number,
-    version_or_latest,
 )
+from deltacli.spark.streams.options import BATCH as TABLE_BATCH
+from deltacli.spark.streams.options import STREAM as TABLE_STREAM
 from deltacli.spark.streams.options import StreamOptions, has_limits
 
 MOST_VERSIONS = 100
@@ -97,16 +96,7 @@ BATCH: Mapping[str, tuple[str, OptionReader]] = {
     "endingTimestamp": ("last_ms", moment),
     "responseFormat": ("formats", _formats),
 }
-_OF_STREAMS: Mapping[str, tuple[str, OptionReader]] = {
-    "startingVersion": ("starting_version", version_or_latest),
-    "startingTimestamp": ("starting_timestamp_ms", moment),
-    "maxFilesPerTrigger": ("most_files", count_of_files),
-    "maxBytesPerTrigger": ("most_bytes", size_in_bytes),
-    "readChangeFeed": ("read_change_feed", flag),
-    "ignoreDeletes": ("ignore_deletes", flag),
-    "ignoreChanges": ("ignore_changes", flag),
-    "skipChangeCommits": ("skip_change_commits", flag),
-}
+_OF_STREAMS = {name: reader for name, reader in TABLE_STREAM.items() if name not in TABLE_BATCH}
 _OF_REQUESTS: Mapping[str, tuple[str, OptionReader]] = {
     "maxVersionsPerRpc": ("versions_per_request", _count_of_versions),
     "queryTableVersionIntervalSeconds": ("interval_seconds", _seconds),
