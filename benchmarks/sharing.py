@@ -28,11 +28,11 @@ from deltacli.sharing.configuration.settings import Configuration, Settings
 from deltacli.sharing.model import Catalog, Share, SharedSchema, SharedTable
 from deltacli.sharing.protocol.capabilities import parse_capabilities
 from deltacli.sharing.protocol.parameters import QueryRequest
-from deltacli.sharing.server.answers import Wishes
 from deltacli.sharing.server.guarding.guard import RequestGuard
 from deltacli.sharing.server.guarding.serving_state import ServingState
 from deltacli.sharing.server.ports import Access, Caller
 from deltacli.sharing.server.services import LiveApplication
+from deltacli.sharing.server.table_answers import Wishes
 from deltacli.sharing.signing.keys import ServerKey, ServerKeys
 from deltacli.sharing.tables.snapshots import SharedSnapshots
 

@@ -20,7 +20,7 @@ _NEEDED = (
     "deltacli.engine.spark.orjson_stand_in",
     "deltacli.spark.shares.share_plans",
     "deltacli.spark.source_plans",
-    "deltacli.spark.source_rows",
+    "deltacli.spark.executor_rows",
 )
 """The modules that the classes of the data source import."""
 

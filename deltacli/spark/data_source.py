@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-_ROWS = "deltacli.spark.source_rows"
+_ROWS = "deltacli.spark.executor_rows"
 
 
 class Kind(NamedTuple):

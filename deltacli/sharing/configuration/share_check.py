@@ -6,13 +6,15 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import urlsplit
 
 from deltacli.errors import DeltacliError
-from deltacli.hints import command
+from deltacli.hints import command, parameter
+from deltacli.loopback import is_loopback
 from deltacli.progress import SILENT, Progress
 from deltacli.sharing.configuration.private_files import others_may_read
 from deltacli.sharing.configuration.recipients import Recipients, TokenState, spelled
-from deltacli.sharing.configuration.settings import Configuration
+from deltacli.sharing.configuration.settings import Configuration, Settings
 from deltacli.sharing.model import SharedTable
 from deltacli.sharing.protocol.reading_needs import ReadingNeeds
 from deltacli.sharing.signing.choose import Proxy, choose_access
@@ -25,6 +27,60 @@ from deltacli.units import format_ranges, plural
 if TYPE_CHECKING:
     from deltacli.sharing.tables.shared_snapshot import SharedSnapshot
     from deltacli.storage import Storage
+
+
+class _StartRefusal(NamedTuple):
+    """Why the server does not start, and what to do."""
+
+    code: str
+    message: str
+    hint: str
+
+
+def refusals_to_start(settings: Settings, *, is_authenticated: bool) -> tuple[_StartRefusal, ...]:
+    """Return why a server with these settings must not start; empty if it may. Addresses are not resolved.
+
+    Behind a proxy, and with an https URL that recipients use, plain HTTP is accepted on any address: the proxy has the
+    certificate.
+    """
+    is_local = is_loopback(settings.host)
+    refusals = []
+    if not is_authenticated and not (is_local and _is_local_url(settings.public_url)):
+        refusals.append(
+            _StartRefusal(
+                "share.unauthenticated",
+                f"requests on {settings.host} would need no token, and other machines can connect to it",
+                "set recipients in the configuration, then: "
+                f"{command('share token create', 'NAME')}; or use {parameter('share serve.host', '127.0.0.1')}",
+            )
+        )
+    if settings.tls is not None and settings.tls.self_signed:
+        refusals.append(
+            _StartRefusal(
+                "share.self-signed",
+                "ssl.selfSigned is not supported: clients cannot verify such a certificate",
+                "set ssl.certificateFile and ssl.certificateKeyFile; clients must trust the certificate",
+            )
+        )
+    if settings.tls is None and not is_local and not _is_behind_tls(settings):
+        refusals.append(
+            _StartRefusal(
+                "share.plain-http",
+                f"plain HTTP on {settings.host} would show tokens and data to everyone on the way",
+                f"set ssl; or publicUrl with https, a reverse proxy, and {parameter('share serve.behind_proxy')}",
+            )
+        )
+    return tuple(refusals)
+
+
+def _is_behind_tls(settings: Settings) -> bool:
+    return settings.behind_proxy and urlsplit(settings.public_url or "").scheme == "https"
+
+
+def _is_local_url(url: str | None) -> bool:
+    """Return True for no URL and for one of this machine: with another one, a proxy makes the server public."""
+    return url is None or is_loopback(urlsplit(url).hostname or "")
+
 
 _THREADS = 4
 """Tables that are opened at once: each has its files in memory meanwhile."""
@@ -219,7 +275,7 @@ def _client_problems(
 
 
 def _configuration_problems(configuration: Configuration) -> Iterator[CheckProblem]:
-    from deltacli.sharing.configuration.start_refusals import refusals_to_start
+    from deltacli.sharing.configuration.share_check import refusals_to_start
 
     for refusal in refusals_to_start(configuration.settings, is_authenticated=configuration.is_authenticated):
         yield CheckProblem(refusal.code, f"the server does not start: {refusal.message}")

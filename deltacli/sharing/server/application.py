@@ -16,6 +16,7 @@ from starlette.types import Receive, Scope, Send
 
 from deltacli.errors import DeltacliError
 from deltacli.sharing.model import SharedTable
+from deltacli.sharing.protocol.lines import json_line
 from deltacli.sharing.protocol.parameters import (
     parse_changes,
     parse_choice,
@@ -32,15 +33,13 @@ from deltacli.sharing.protocol.wire_errors import (
     not_allowed,
     of_fault,
 )
-from deltacli.sharing.protocol.wire_text import json_line
-from deltacli.sharing.server.answers import Answer, read_wishes
 from deltacli.sharing.server.change_answers import ChangeAnswers
 from deltacli.sharing.server.file_answers import FileAnswers
 from deltacli.sharing.server.guarding.exchange import exchange_of
 from deltacli.sharing.server.lists import Lists, find_table
 from deltacli.sharing.server.logs import NAME
 from deltacli.sharing.server.ports import Access, Guard
-from deltacli.sharing.server.table_answers import TableAnswers
+from deltacli.sharing.server.table_answers import Answer, TableAnswers, read_wishes
 from deltacli.sharing.signing.local import SEGMENT
 
 THREADS, WAITING_THREADS = 2, 20

@@ -16,15 +16,13 @@ from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.schema.types import parse_schema
 from deltacli.sharing.model import SharedTable
 from deltacli.sharing.protocol.capabilities import ResponseFormat
-from deltacli.sharing.protocol.file_lines import LineStyle
-from deltacli.sharing.protocol.head_lines import metadata_line, protocol_line
+from deltacli.sharing.protocol.lines import LineStyle, metadata_line, protocol_line
 from deltacli.sharing.protocol.parameters import ChangesRequest, QueryRequest
 from deltacli.sharing.protocol.reading_needs import ReadingNeeds, find_needs, handed_out_protocol
 from deltacli.sharing.protocol.wire_errors import invalid
-from deltacli.sharing.server.answers import Answer, Wishes, headers_of
 from deltacli.sharing.server.pages import FileGroup, Page, PageTokens, assemble, digest_of, end_line
 from deltacli.sharing.server.ports import Access
-from deltacli.sharing.server.table_answers import TableAnswers
+from deltacli.sharing.server.table_answers import Answer, TableAnswers, Wishes, headers_of
 from deltacli.sharing.tables.changes import Changes, CommitChanges, read_changes
 from deltacli.sharing.tables.shared_snapshot import NO_COLUMNS, SharedSnapshot
 from deltacli.sharing.tables.snapshots import Place, SharedSnapshots, place_of

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.sharing.configuration.settings import Settings
 from deltacli.sharing.model import SharedTable
-from deltacli.sharing.protocol.file_lines import HASHES, IdHash, LineStyle, lines_of
-from deltacli.sharing.protocol.wire_text import json_line
+from deltacli.sharing.protocol.lines import HASHES, IdHash, LineStyle, json_line, lines_of
 from deltacli.sharing.server.logs import NAME
 from deltacli.sharing.server.ports import Access, TableUrlSigner, TokenSeal
 from deltacli.sharing.signing.tokens import Bound

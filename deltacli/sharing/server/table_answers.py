@@ -6,7 +6,7 @@ Spec: Query Table Version; Query Table Metadata; Read Data from a Table.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -14,12 +14,11 @@ from typing import TYPE_CHECKING
 from deltacli.sharing.configuration.settings import Settings
 from deltacli.sharing.hints import Hints, select_files
 from deltacli.sharing.model import SharedTable
-from deltacli.sharing.protocol.capabilities import ResponseFormat
-from deltacli.sharing.protocol.file_lines import LineStyle
-from deltacli.sharing.protocol.head_lines import metadata_line, protocol_line
+from deltacli.sharing.protocol import capabilities as wire
+from deltacli.sharing.protocol.capabilities import Capabilities, ResponseFormat
+from deltacli.sharing.protocol.lines import IdHash, LineStyle, metadata_line, protocol_line
 from deltacli.sharing.protocol.parameters import QueryRequest, VersionChoice
 from deltacli.sharing.protocol.wire_errors import invalid
-from deltacli.sharing.server.answers import VERSION_HEADER, Answer, Wishes, headers_of
 from deltacli.sharing.server.pages import (
     ROWS_A_STEP,
     FileGroup,
@@ -38,6 +37,58 @@ from deltacli.sharing.tables.versions import choose_version, commit_time_ms, fir
 
 if TYPE_CHECKING:
     import pyarrow
+
+_VERSION_HEADER = "Delta-Table-Version"
+_NDJSON = "application/x-ndjson; charset=utf-8"
+_HASH_HEADER = "fileidhash"
+_HINTS_HEADER = "deltacli-hints"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Headers and the parts of the body, and what the audit log says about it. `waits`: making the parts waits for
+    other machines.
+    """
+
+    headers: Mapping[str, str]
+    parts: Iterable[bytes]
+    about: Mapping[str, object] = field(default_factory=dict)
+    waits: bool = False
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """What the headers of a request ask for."""
+
+    capabilities: Capabilities
+    id_hash: IdHash | None = None
+
+    def hash_for(self, form: ResponseFormat) -> IdHash:
+        """Return how file ids are made."""
+        return self.id_hash or IdHash(form.value)
+
+
+def read_wishes(headers: Mapping[str, str]) -> Wishes:
+    """Return what the headers of a request ask for. Raises WireError."""
+    hash_by = headers.get(_HASH_HEADER)
+    if hash_by is not None and hash_by.strip().lower() not in list(IdHash):
+        raise invalid(f"{_HASH_HEADER} {hash_by[:50]!r} is not available (expected: parquet, delta)")
+    chosen = None if hash_by is None else IdHash(hash_by.strip().lower())
+    return Wishes(wire.parse_capabilities(headers.get(wire.HEADER)), chosen)
+
+
+def headers_of(version: int, form: ResponseFormat, wishes: Wishes, *, note: str = "") -> dict[str, str]:
+    """Return the headers of an answer with lines. `note`: what was done with hints."""
+    ends = wishes.capabilities.end_stream_action
+    headers = {
+        "Content-Type": _NDJSON,
+        _VERSION_HEADER: str(version),
+        wire.HEADER: wire.answer_header(form, end_stream_action=ends),
+    }
+    if note:
+        headers[_HINTS_HEADER] = note.encode("ascii", "replace").decode().replace("\n", " ")[:500]
+    return headers if wishes.id_hash is None else headers | {_HASH_HEADER: wishes.id_hash.value}
+
 
 _MOST_SHARED_BYTES = 32 << 20
 _EXPIRY_STEP_MS = 10_000
@@ -58,8 +109,8 @@ class TableAnswers:
     def version(self, table: SharedTable, starting_ms: int | None) -> dict[str, str]:
         """Return the header with the newest version, or the first one committed at or after a time."""
         if starting_ms is None:
-            return {VERSION_HEADER: str(self.snapshots.newest_version(table))}
-        return {VERSION_HEADER: str(first_readable_since(self.snapshots, table, starting_ms))}
+            return {_VERSION_HEADER: str(self.snapshots.newest_version(table))}
+        return {_VERSION_HEADER: str(first_readable_since(self.snapshots, table, starting_ms))}
 
     def metadata(self, table: SharedTable, choice: VersionChoice, wishes: Wishes) -> Answer:
         """Return protocol and metadata of a version."""

@@ -17,7 +17,7 @@ from deltacli.delta.protocol.protocol_action import Protocol
 from deltacli.delta.schema.types import parse_schema
 from deltacli.delta.vectors.descriptor import unique_id_column
 from deltacli.errors import DeltacliError
-from deltacli.sharing.protocol.head_lines import TableTotals
+from deltacli.sharing.protocol.lines import TableTotals
 from deltacli.sharing.protocol.reading_needs import ReadingNeeds, find_needs, handed_out_protocol
 from deltacli.sharing.tables.shareable import find_fault, spelled_alike
 

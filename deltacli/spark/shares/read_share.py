@@ -21,7 +21,7 @@ from deltacli.spark.spark_types import spark_schema
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_ROWS = "deltacli.spark.source_rows"
+_ROWS = "deltacli.spark.executor_rows"
 _MOST_TASKS = 10_000
 
 

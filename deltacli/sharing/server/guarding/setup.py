@@ -11,7 +11,7 @@ from typing import Any
 from deltacli.clock import Clock, system_clock
 from deltacli.errors import UsageError
 from deltacli.sharing.configuration.settings import Configuration, Settings
-from deltacli.sharing.configuration.start_refusals import refusals_to_start
+from deltacli.sharing.configuration.share_check import refusals_to_start
 from deltacli.sharing.server.guarding.audit import open_audit
 from deltacli.sharing.server.guarding.guard import RequestGuard
 from deltacli.sharing.server.guarding.metrics import CONTENT_TYPE, Metrics

@@ -9,7 +9,7 @@ import pytest
 
 from deltacli.sharing.configuration.bearer_tokens import create_token
 from deltacli.sharing.configuration.settings import Settings, Tls
-from deltacli.sharing.configuration.start_refusals import refusals_to_start
+from deltacli.sharing.configuration.share_check import refusals_to_start
 from deltacli.sharing.server.guarding.metrics import Metrics
 from deltacli.sharing.server.guarding.setup import AdminApplication
 from deltacli.sharing.server.logs import Scrubbing, scrubbed
