@@ -16,8 +16,8 @@ from deltacli.fleet.planning.due import LastRun
 from deltacli.fleet.policy_file.reading import require_fleet_file
 from deltacli.fleet.running.journal import Journal, JournalWriter, read_record
 from deltacli.fleet.running.journal_files import ARCHIVE, JOURNAL, SUMMARY, Record, new_run_id
+from deltacli.fleet.running.session import summarize
 from deltacli.fleet.status import read_status
-from deltacli.fleet.summarizing import summarize
 from deltacli.units import DAY_MS
 from tests.fleet.sessions import session_of, session_on
 from tests.support.builder import EPOCH_MS

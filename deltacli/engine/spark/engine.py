@@ -1,4 +1,7 @@
-"""The engine that runs tasks on a Spark cluster. What is local to the driver runs in threads, as embedded."""
+"""The engine that runs tasks on a Spark cluster. What is local to the driver runs in threads, as embedded.
+
+The first job asks whether executors run the same versions, and see the same table.
+"""
 
 from __future__ import annotations
 
@@ -8,22 +11,98 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from deltacli.clock import system_clock
 from deltacli.delta.log.log_path import LOG_DIRECTORY
 from deltacli.engine.base import NOTHING_SHARED, never
 from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.engine.spark.cluster import Cluster, JobFailedError
-from deltacli.engine.spark.executor_check import check_executors
 from deltacli.engine.spark.faults import explain, is_too_large, missing_module
-from deltacli.engine.spark.jobs import PROBLEM, run_job
-from deltacli.engine.spark.worker import BUG, FAULT, Job, Row, SeenFile
-from deltacli.errors import DeltacliError, UsageError
+from deltacli.engine.spark.jobs import PROBLEM, RESULT, run_job
+from deltacli.engine.spark.worker import BUG, FAULT, Fingerprint, Job, Row, SeenFile
+from deltacli.errors import DeltacliError, Refused, UsageError
+from deltacli.hints import spelling
 from deltacli.progress import SILENT, Progress
 from deltacli.storage.location import StoreLocation, may_be_sent
 from deltacli.storage.secrets import holds_secret
+from deltacli.units import format_timestamp
 from deltacli.work.task import Piece, Result, TableStores, Task
 
 if TYPE_CHECKING:
+    from deltacli.engine.spark.cluster import Cluster
     from deltacli.storage import Storage
+    from deltacli.storage.location import StoreLocation
+
+_CLOCK_MS = 30_000
+"""Milliseconds by which the clocks of hosts may differ."""
+
+
+def _check_executors(cluster: Cluster, location: StoreLocation, seen_file: SeenFile | None) -> int:
+    """Ship the package, compare every executor that answers with the driver, and return the number of task slots.
+
+    Raises UsageError for other versions and missing modules, Refused for another table, and ClusterFailed.
+    """
+    wanted = Fingerprint.of_this_process()
+    payload = pickle.dumps((location, seen_file, spelling()))
+    sent_ms = system_clock()
+    try:
+        cluster.run(cluster.ship_package)
+        answers = cluster.run(lambda: _answers(cluster, payload))
+    except JobFailedError as failed:
+        raise explain(failed, "the first job") from failed
+    for status, content in answers:
+        if status == PROBLEM:
+            raise missing_module(content.decode(errors="replace"))
+        if status == FAULT:
+            raise pickle.loads(content)
+        *fingerprint, now_ms = pickle.loads(content)
+        _require_same(wanted, Fingerprint(*fingerprint))
+        _require_clock(now_ms, sent_ms, system_clock())
+    return len(answers)
+
+
+def _require_clock(now_ms: int, sent_ms: int, received_ms: int) -> None:
+    """Raise Refused where the clock of an executor is wrong: work that must not start late is dated by it."""
+    if not sent_ms - _CLOCK_MS <= now_ms <= received_ms + _CLOCK_MS:
+        raise Refused(
+            f"the clock of an executor is {format_timestamp(now_ms)}, the clock of the driver "
+            f"{format_timestamp(received_ms)}",
+            code="cluster.clock-skew",
+            hint="date -u",
+        )
+
+
+def _require_same(wanted: Fingerprint, found: Fingerprint) -> None:
+    for name, ours, theirs in zip(Fingerprint._fields, wanted, found, strict=True):
+        if ours != theirs:
+            raise UsageError(
+                f"executors run {name} {theirs}, the driver {ours}",
+                code="cluster.other-version",
+                hint=f"install the same version of {name} on all hosts",
+            )
+
+
+def _answers(cluster: Cluster, payload: bytes) -> list[tuple[str, bytes]]:
+    """Ask once per slot: a range of numbers has as many partitions as the cluster has slots by default."""
+
+    def answer(batches: Iterator[Any]) -> Iterator[Any]:  # Any: pyarrow.RecordBatch
+        import pickle
+
+        import pyarrow as pa
+
+        for _ in batches:
+            pass
+        try:
+            from deltacli.engine.spark.worker import identify
+
+            status, content = identify(*pickle.loads(payload))
+        except ImportError as missing:
+            status, content = "problem", f"{missing.name or ''}\n{missing}".encode()
+        columns = [pa.array([0], pa.int64()), pa.array([status]), pa.array([content], pa.binary())]
+        yield pa.RecordBatch.from_arrays(columns, names=["number", "status", "content"])
+
+    found: Any = cluster.session.range(1 << 12).mapInArrow(answer, RESULT).toArrow()
+    return list(zip(found.column("status").to_pylist(), found.column("content").to_pylist(), strict=True))
+
 
 _INLINE_BYTES = 64 << 10
 """Bytes of shared values that travel with every task; more are sent once, as a file."""
@@ -112,7 +191,7 @@ class SparkEngine(EmbeddedEngine):
         seen_file = self._seen_file(stores.storage, location)
         if not self._slots or location not in self._seen_files:
             with self._progress.step("preparing the cluster", unit="jobs", total=1):
-                self._slots = check_executors(self._cluster, location, seen_file)
+                self._slots = _check_executors(self._cluster, location, seen_file)
         self._seen_files[location] = seen_file
         content = pickle.dumps(dict(shared), pickle.HIGHEST_PROTOCOL) if shared else b""
         if len(content) <= _INLINE_BYTES:

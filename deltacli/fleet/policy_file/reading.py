@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from deltacli.delta.protocol.intervals import DEFAULT_DELETED_FILE_RETENTION_MS, DEFAULT_LOG_RETENTION_MS
 from deltacli.errors import UsageError
@@ -34,10 +35,84 @@ from deltacli.fleet.policy_file.model import (
     Webhook,
 )
 from deltacli.fleet.policy_file.toml_lines import KeyPath, key_lines
-from deltacli.fleet.policy_file.values import read_value, url_fault
 from deltacli.hints import command, nearest_name
+from deltacli.loopback import is_loopback
+from deltacli.operations.vacuum.request import DeletionLimit
 from deltacli.request_fields import Kind
-from deltacli.units import format_duration
+from deltacli.units import format_duration, parse_duration, parse_share, parse_size
+
+
+def _read_value(key: Key, value: object) -> object:
+    """Return the value of a key. Raises ValueError, without a text, where it is not of the kind of the key."""
+    try:
+        found = _READERS[key.kind](value)
+    except UsageError:
+        raise ValueError from None
+    if key.choices and found not in key.choices:
+        raise ValueError
+    return found
+
+
+def _url_fault(url: str) -> str | None:
+    """Return why an address is not one that a summary may be sent to, None where it is."""
+    try:
+        parts = urlsplit(url)
+        host, _ = parts.hostname, parts.port
+    except ValueError:
+        return "is not a URL"
+    if not host or any(ord(c) <= 32 or ord(c) > 126 for c in url):
+        return "is not a URL"
+    if parts.scheme != "https" and not (parts.scheme == "http" and is_loopback(host)):
+        return "is not an https URL"
+    if parts.username is not None or parts.password is not None:
+        return "has credentials, which belong in the secret"
+    return "has a fragment" if parts.fragment else None
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str) or not value:
+        raise ValueError
+    return value
+
+
+def _texts(value: object) -> tuple[str, ...]:
+    if not isinstance(value, list):
+        raise ValueError
+    return tuple(map(_text, value))
+
+
+def _flag(value: object) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError
+    return value
+
+
+def _count(value: object) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise ValueError
+    return value
+
+
+def _size(value: object) -> int:
+    return _count(value) if isinstance(value, int) else parse_size(_text(value))
+
+
+def _limit(value: object) -> str:
+    return DeletionLimit.parse(_text(value)).text
+
+
+_READERS: Mapping[Kind, Callable[[Any], object]] = {  # Any: TOML values
+    Kind.TEXT: _text,
+    Kind.TEXTS: _texts,
+    Kind.FLAG: _flag,
+    Kind.COUNT: _count,
+    Kind.SIZE: _size,
+    Kind.DURATION: lambda value: parse_duration(_text(value), ""),
+    Kind.SHARE: lambda value: parse_share(_text(value)),
+    Kind.LIMIT: _limit,
+    Kind.CHOICE: _text,
+}
+
 
 FAULT = "fleet.config"
 _MOST_BYTES = 16 << 20
@@ -124,7 +199,7 @@ class _Reader:
             if "url" not in table:
                 self._fault(at, "the webhook has no url", 'url = "https://…"')
             return None
-        if fault := url_fault(values["url"]):
+        if fault := _url_fault(values["url"]):
             self._fault((*at, "url"), fault, "https://…, or http:// on loopback")
         if {"secret-env", "secret-file"} <= values.keys():
             self._fault((*at, "secret-file"), "the secret has two sources", "secret-env or secret-file")
@@ -178,7 +253,7 @@ class _Reader:
         found: dict[str, Any] = {}  # Any: values of keys
         for name in [name for name in table if name in known]:
             try:
-                found[name] = read_value(known[name], table[name])
+                found[name] = _read_value(known[name], table[name])
             except ValueError:
                 path, value = self._first_invalid((*at, name), known[name], table[name])
                 self._fault(path, f"invalid value {_shown(value)}", known[name].expected)

@@ -1,30 +1,43 @@
-"""The snapshots of all shared tables: rebuilt once, kept in memory up to a limit, and brought up to date by commits."""
+"""The snapshots of all shared tables: rebuilt once, kept in memory up to a limit, and brought up to a newer version by
+the commits between.
+"""
 
 from __future__ import annotations
 
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
+from deltacli.arrow import compute as pc
+from deltacli.delta.log.commit_lines import read_actions
 from deltacli.delta.log.commit_times import CommitTime, file_times
-from deltacli.delta.log.segment import LogListing
+from deltacli.delta.log.file_actions import action_schemas, whole_actions
+from deltacli.delta.log.replay import TouchedFiles, reconcile_commit
+from deltacli.delta.log.segment import LogFile, LogListing
+from deltacli.delta.log.state import StateBuilder, plain_action
+from deltacli.delta.protocol.protocol_action import require_readable
+from deltacli.delta.vectors.descriptor import unique_id_column
 from deltacli.errors import DeltacliError, NotATable
 from deltacli.operations.table.find_log import Log, find_log, list_log
 from deltacli.operations.table.rebuild import read_snapshot, rebuild
 from deltacli.sharing.model import SharedTable
 from deltacli.sharing.signing.choose import without_signing_options
-from deltacli.sharing.tables.refresh import apply_commits, commits_between
+from deltacli.sharing.tables.shareable import find_fault, spelled_alike
 from deltacli.sharing.tables.shared_snapshot import SharedSnapshot, make_snapshot, make_state
 from deltacli.sharing.tables.single_flight import SingleFlight
+from deltacli.work.commits.reading import read_commit
 
 if TYPE_CHECKING:
+    import pyarrow
+
     from deltacli.api.table import Table
     from deltacli.operations.table.handle import TableHandle
     from deltacli.operations.table.version import Snapshot
+    from deltacli.storage import Storage
 
 
 @dataclass(frozen=True)
@@ -273,10 +286,10 @@ class SharedSnapshots:
         listed = self._listed.get(place)
         base = max(older, key=lambda kept: kept.version, default=None)
         if base is not None and listed is not None:
-            commits = commits_between(base, listed.listing, version)
+            commits = _commits_between(base, listed.listing, version)
             if commits:
                 self.use.refreshed += 1
-                return apply_commits(base, handle.storage, commits)
+                return _apply_commits(base, handle.storage, commits)
         self.use.rebuilt += 1
         return self._rebuild(table, version, make_snapshot)
 
@@ -311,3 +324,65 @@ class SharedSnapshots:
             self._logs.pop(place, None)
             for key in [key for key in self._kept if key[0] == place]:
                 self.use.size_bytes -= self._kept.pop(key).size_bytes
+
+
+_MOST_APPLIED = 200
+_MOST_APPLIED_BYTES = 64 << 20
+"""Beyond these, rebuilding from a checkpoint costs less."""
+_MOST_CHUNKS = 512
+
+
+def _commits_between(older: SharedSnapshot, listing: LogListing, version: int) -> tuple[LogFile, ...] | None:
+    """Return the commits that lead from a snapshot to a version; None where it has to be rebuilt instead: a commit is
+    missing, they are too many, or the log was replaced since.
+    """
+    if older.commit is None or listing.commits.get(older.version) != older.commit:
+        return None
+    files = [listing.commits.get(number) for number in range(older.version + 1, version + 1)]
+    found = tuple(file for file in files if file is not None)
+    if len(found) < len(files) or len(found) > _MOST_APPLIED:
+        return None
+    return found if sum(file.size_bytes for file in found) <= _MOST_APPLIED_BYTES else None
+
+
+def _apply_commits(older: SharedSnapshot, storage: Storage, commits: Sequence[LogFile]) -> SharedSnapshot:
+    """Return the version after these commits, ascending. Raises CommitCorrupt and ProtocolUnsupported."""
+    state, seen = StateBuilder(), set[str]()
+    adds: list[pyarrow.RecordBatch] = []
+    for file in reversed(commits):
+        actions = read_actions(read_commit(storage, file), file.name)
+        survived = reconcile_commit(actions, seen, file.name).adds
+        if survived:
+            adds.append(whole_actions(survived, action_schemas().add, file.name))
+        state.take([(kind, action) for kind, action in actions if kind not in ("add", "remove")], file.name)
+    if state.protocol is not None:
+        require_readable(state.protocol, commits[-1].version)
+    raw_protocol, raw_metadata = state.raw_protocol, state.raw_metadata
+    newer = replace(
+        older,
+        version=commits[-1].version,
+        protocol=state.protocol or older.protocol,
+        raw_protocol=older.raw_protocol if raw_protocol is None else plain_action(raw_protocol),
+        metadata=state.metadata or older.metadata,
+        raw_metadata=older.raw_metadata if raw_metadata is None else plain_action(raw_metadata),
+        commit=commits[-1],
+    )
+    adds = [spelled_alike(batch, newer.config) for batch in adds]
+    files = _with_adds(older.files, TouchedFiles(seen) if seen else None, adds)
+    checked = files.to_batches() if older.fault or state.metadata else adds
+    return replace(newer, files=files, fault=find_fault(checked, newer.config, storage.uri))
+
+
+def _with_adds(files: pyarrow.Table, touched: TouchedFiles | None, adds: list[pyarrow.RecordBatch]) -> pyarrow.Table:
+    """Return the files that no newer commit has decided, and those that newer commits add."""
+    import pyarrow as pa
+
+    kept = []
+    for batch in files.to_batches():
+        untouched = None
+        if touched is not None:
+            ids = unique_id_column(batch.column("deletionVector"))
+            untouched = touched.untouched(batch.column("path"), ids)
+        kept.append(batch if untouched is None else pc.filter(batch, untouched))
+    found = pa.Table.from_batches([*kept, *adds], schema=files.schema)
+    return found if len(kept) + len(adds) <= _MOST_CHUNKS else found.combine_chunks()
