@@ -56,7 +56,7 @@ def _nothing_in(directory: str) -> NotATable:
             f"{directory}: no such directory", code="table.path-missing", hint=command("share serve", "DIRECTORY")
         )
     return NotATable(
-        f"no Delta table found in {directory} or the {_DEEPEST} levels below it", hint="deltacli share serve --help"
+        f"no Delta table found in {directory} or the {_DEEPEST} levels below it", hint=command("share serve", help=True)
     )
 
 
