@@ -294,7 +294,7 @@ def test_a_point_of_a_comparison_is_spelled_as_it_was_given(root: Path, capsysbi
     code = run(["schema", "diff", str(root), "--from", "version:0"])
 
     err = capsysbinary.readouterr().err.decode()
-    assert (2, True, True) == (code, "version: works on Delta tables only" in err, "schema:N" in err)
+    assert (2, True, True) == (code, "version:N is a point of a Delta table" in err, "schema:N" in err)
 
 
 def test_commands_for_delta_tables_name_what_does_their_work(say: Any, root: Path, tmp_path: Path) -> None:
