@@ -97,6 +97,8 @@ def _prepare() -> None:
             import_module(module.name)
     gc.collect()
     gc.freeze()
+    threads = os.listdir("/proc/self/task")
+    assert 1 == len(threads), "a lock of another thread would never be released in a fork"
 
 
 if __name__ == "__main__":
