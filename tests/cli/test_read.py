@@ -227,7 +227,9 @@ def test_a_terminal_gets_twenty_rows_that_fit(sample: Path) -> None:
     assert "20 of 1,230 rows" in lines[-1]
     assert f"showing the first 20; to show all: deltacli read {sample} --no-pager --limit 0" == note
     assert (0, []) == (narrow, [line for line in short.splitlines()[:21] if cells(line) > 20])
-    assert f"no room for ride; select columns with --columns, or show all: deltacli read {sample}" in " ".join(short.split())
+    assert f"no room for ride; select columns with --columns, or show all: deltacli read {sample}" in " ".join(
+        short.split()
+    )
 
 
 def test_explain_fits_a_terminal(sample: Path) -> None:
