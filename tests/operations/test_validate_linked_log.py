@@ -37,6 +37,18 @@ def test_a_log_behind_a_link_is_one_error_with_the_command_that_opens_it(tmp_pat
     assert 0 == deltacli(*shlex.split(command)[1:]).code
 
 
+def test_no_choice_of_rules_hides_a_log_that_was_not_opened(tmp_path: Path) -> None:
+    root = table_of_commits(tmp_path / "t")
+    (root / "_delta_log").symlink_to((root / "_delta_log").rename(tmp_path / "other log"))
+
+    found = [
+        deltacli("validate", root, option, pattern)
+        for option, pattern in (("--select", "log.*"), ("--ignore", "validate.*"))
+    ]
+
+    assert [(1, 1)] * 2 == [(one.code, one.out.count("validate.file-outside")) for one in found]
+
+
 def test_an_old_commit_behind_a_link_is_a_note(tmp_path: Path) -> None:
     root = table_of_commits(tmp_path / "t")
     assert 0 == deltacli("checkpoint", root).code
