@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from deltacli.errors import StorageFailed
-from deltacli.storage import Created, Storage, Unknown, open_storage
-from deltacli.storage.retry import Retry
+from deltacli.storage import Created, Deleted, Deletion, Failed, Storage, Unknown, open_storage
+from deltacli.storage.retry import Retry, sending_while
 from tests.support.clocks import FakeClock
 from tests.support.s3 import Fault, S3Server, breaks, says
 
@@ -224,3 +224,33 @@ def test_the_environment_limits_attempts_unless_the_budget_is_set(s3: S3Server) 
         s3.put(bucket, "t/a", b"")
 
     assert ["storage.failed", []] == found
+
+
+@pytest.mark.parametrize(("faults", "outcome"), [(8, Deleted), (100, Failed)])
+def test_a_key_that_no_list_can_name_is_deleted_alone_within_the_budget(
+    faults: int, outcome: type[Deletion], s3: S3Server
+) -> None:
+    bucket, clock = s3.make_bucket(), FakeClock()
+    for name in ("plain", "page\fbreak"):
+        s3.put(bucket, f"t/{name}", b"")
+    storage = open_storage(f"s3://{bucket}/t", retry=clock.retry())
+    s3.fail("DELETE", "page", *[_BUSY] * faults)
+
+    (_, plain), (_, odd) = storage.delete_many(["plain", "page\fbreak"])
+
+    s3.forget_faults()
+    assert (Deleted(), outcome) == (plain, type(odd))
+    assert (1, len(clock.waits) + 1) == (s3.asked("POST", "delete"), s3.asked("DELETE", "page"))
+    assert clock.now <= 60
+    if isinstance(odd, Failed):
+        assert "ServiceUnavailable" in odd.reason
+        assert clock.now > 50
+
+
+def test_a_key_that_no_list_can_name_is_not_sent_after_the_time(s3: S3Server) -> None:
+    storage = open_storage(f"s3://{s3.make_bucket()}/t", retry=FakeClock().retry())
+
+    with sending_while(lambda: False):
+        [(_, outcome)] = storage.delete_many(["page\fbreak"])
+
+    assert (Failed("the time to send it was over"), 0) == (outcome, s3.asked("DELETE"))

@@ -270,10 +270,16 @@ class ObjectStorage:
         )
 
     def _delete(self, pool: ThreadPool, paths: list[str]) -> dict[str, Deletion]:
-        """Delete files in bulk requests, and throttled ones in further requests."""
+        """Delete files in bulk requests, and throttled ones in further requests; alone those that no list can name."""
         outcomes: dict[str, Deletion] = {path: Missing() for path in paths if not self._calls.can_hold(self._key(path))}
         paths = [path for path in paths if path not in outcomes]
         size, may_repeat = self._calls.deletes_per_request, permission()
+        alone = [path for path in paths if not self._calls.can_list(self._key(path))]
+        paths = [path for path in paths if self._calls.can_list(self._key(path))]
+
+        def send_alone(path: str) -> Deletion:
+            with sending_while(may_repeat):
+                return self._delete_one(path) if may_send() else _NOT_SENT
 
         def send(part: list[str]) -> tuple[dict[str, Deletion], list[str]]:
             with sending_while(may_repeat):
@@ -289,7 +295,7 @@ class ObjectStorage:
                 paths += again
             if not paths:
                 break  # the next round begins with a wait
-        return outcomes
+        return outcomes | dict(zip(alone, pool.map(send_alone, alone), strict=True))
 
     def _delete_together(self, paths: list[str]) -> tuple[dict[str, Deletion], list[str]]:
         """Return the outcomes of the files, and those to repeat because the store was busy."""
@@ -310,7 +316,7 @@ class ObjectStorage:
             self._ask(lambda: self._calls.delete(self._key(path)), path, "deleted")
         except FileMissing:
             return Missing()
-        except StorageFailed as failed:
+        except (StorageFailed, UsageError) as failed:
             return _failed(failed)
         return Deleted()
 

@@ -16,9 +16,9 @@ from deltacli.errors import StorageFailed, UsageError
 from deltacli.storage.objects.body import Body
 from deltacli.storage.objects.calls import ABSENT, Uploads
 from deltacli.storage.objects.faults import THROTTLED, Dialect
-from deltacli.storage.objects.http import Fate, HttpFault
+from deltacli.storage.objects.http import HttpFault
 from deltacli.storage.objects.listing import Content, Entry, ListedPage
-from deltacli.storage.retry import BODY_ATTEMPTS, Retry, may_send
+from deltacli.storage.retry import BODY_ATTEMPTS, Retry
 from deltacli.storage.s3.answers import (
     body_of,
     content_of,
@@ -156,26 +156,12 @@ class S3Calls:
             raise unexpected(f"the store answers {status} where S3 answers {_NO_CONTENT}")
 
     def delete_together(self, keys: Sequence[str]) -> Mapping[str, HttpFault | None]:
-        """Delete objects in one request, and those whose keys XML cannot hold in one each. S3 does not report whether
-        an object existed.
-        """
-        listed = [key for key in keys if not _NOT_IN_XML.search(key)]
-        found: dict[str, HttpFault | None] = {}
-        if listed:
-            asked = {"Bucket": self.bucket, "Delete": {"Objects": [{"Key": key} for key in listed]}, **self.payer}
-            found |= faults_of(self.send(lambda client: client.delete_objects(**asked)), listed)
-        for key in sorted(set(keys) - set(listed)):
-            found[key] = self._delete_alone(key)
-        return found
+        """Delete objects in one request. S3 does not report whether an object existed."""
+        asked = {"Bucket": self.bucket, "Delete": {"Objects": [{"Key": key} for key in keys]}, **self.payer}
+        return faults_of(self.send(lambda client: client.delete_objects(**asked)), keys)
 
-    def _delete_alone(self, key: str) -> HttpFault | None:
-        if not may_send():
-            return HttpFault(Fate.UNSENT, "the time to send it was over")
-        try:
-            self.delete(key)
-        except HttpFault as fault:
-            return fault
-        return None
+    def can_list(self, key: str) -> bool:
+        return not _NOT_IN_XML.search(key)
 
     def can_hold(self, key: str) -> bool:  # noqa: ARG002  (of the port)
         return True
