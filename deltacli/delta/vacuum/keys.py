@@ -10,8 +10,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from array import array
-from collections.abc import Sequence
-from hashlib import blake2b
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.arrow import compute as pc
@@ -79,7 +78,7 @@ class PathKeys:
         import pyarrow as pa
 
         hashes = array("q")
-        digest = _portable_hash if self._is_portable else hash
+        digest = _portable_hash() if self._is_portable else hash
         for start in range(0, len(paths), _ROWS_HASHED):
             hashes.extend(map(digest, self._folded(paths.slice(start, _ROWS_HASHED))))
         return pa.Array.from_buffers(pa.int64(), len(hashes), [None, pa.py_buffer(hashes)])
@@ -182,8 +181,10 @@ class PathKeys:
         return keys
 
 
-def _portable_hash(key: bytes | None) -> int:
-    return int.from_bytes(blake2b(key or b"", digest_size=8).digest(), "little", signed=True)
+def _portable_hash() -> Callable[[bytes | None], int]:
+    from hashlib import blake2b  # with OpenSSL, which a plan of one process does without
+
+    return lambda key: int.from_bytes(blake2b(key or b"", digest_size=8).digest(), "little", signed=True)
 
 
 def _resolved(paths: pyarrow.Array) -> pyarrow.Array:
