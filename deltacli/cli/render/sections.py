@@ -14,5 +14,3 @@ class Section(NamedTuple):
     label: str
     lines: Sequence[str]
     style: Style = Style.PLAIN
-    is_cut: bool = True
-    """Longer lines are cut to the screen; else they go on below, because half of them says nothing."""

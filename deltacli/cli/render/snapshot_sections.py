@@ -36,7 +36,7 @@ def state_sections(summary: SnapshotSummary, terminal: Terminal, *, only_counts:
             ("keys", digests.keys),
             ("tombstones", digests.tombstone_keys),
         )
-        sections.append(Section("sha256", [f"{name:<10}  {value}" for name, value in lines], is_cut=False))
+        sections.append(Section("sha256", [f"{name:<10}  {value}" for name, value in lines]))
     if snapshot.problems:
         sections.append(Section("problems", list(snapshot.problems), Style.PROBLEM))
     return [section for section in sections if section.lines]

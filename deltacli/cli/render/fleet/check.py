@@ -179,8 +179,8 @@ def _sections(found: FleetFile) -> list[Section]:
     errors, said = len(found.errors), plural(len(warnings), "warning")
     verdict = f"{plural(len(found.groups), 'group')}, {plural(errors, 'error')}, {said}"
     sections = [
-        Section("errors", [_line(found, problem) for problem in found.errors], Style.PROBLEM, is_cut=False),
-        Section("warnings", [_line(found, problem) for problem in warnings], is_cut=False),
+        Section("errors", [_line(found, problem) for problem in found.errors], Style.PROBLEM),
+        Section("warnings", [_line(found, problem) for problem in warnings]),
         Section("result", [verdict], Style.PROBLEM if errors else Style.GOOD),
     ]
     return [section for section in sections if section.lines]

@@ -29,8 +29,8 @@ def init_result(
     if others:
         said += f"; {plural(len(others), 'table')} of another format left out"
     sections = [
-        Section("problems", [f"{name}: {message}" for name, message in failed], Style.PROBLEM, is_cut=False),
-        Section("wrote", [said], Style.GOOD, is_cut=False),
+        Section("problems", [f"{name}: {message}" for name, message in failed], Style.PROBLEM),
+        Section("wrote", [said], Style.GOOD),
     ]
     return FleetListing(
         fleet_fields("fleet-init", file, complete=not failed) | content,

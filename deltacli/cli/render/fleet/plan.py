@@ -168,6 +168,6 @@ def _sections(plan: FleetPlan) -> list[Section]:
     sections = [
         Section("problems", [missed] if summary["problems"] else [], Style.PROBLEM),
         Section("estimated", [cost] if steps else []),
-        Section("plan", [sums], style, is_cut=False),
+        Section("plan", [sums], style),
     ]
     return [section for section in sections if section.lines]

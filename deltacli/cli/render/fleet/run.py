@@ -121,7 +121,7 @@ def _sections(report: FleetReport, look: str) -> list[Section]:
     alerts = f"{plural(len(report.alerts), 'table')} beyond a threshold: {look}"
     sections = [
         Section("run", [f"{report.run}{' (resumed)' if report.is_resumed else ''}"]),
-        Section("alerts", [alerts] if report.alerts else [], Style.PROBLEM, is_cut=False),
-        Section("done", [sums], Style.PROBLEM if report.exit_code else Style.GOOD, is_cut=False),
+        Section("alerts", [alerts] if report.alerts else [], Style.PROBLEM),
+        Section("done", [sums], Style.PROBLEM if report.exit_code else Style.GOOD),
     ]
     return [section for section in sections if section.lines]

@@ -208,13 +208,13 @@ def _sections(
             run += f", {plural(newest.left, 'step')} not started; to continue: {run_command} --resume"
     numbers = ", ".join(f"{total.newest} {total.name}" for total in totals)
     sections = [
-        Section("totals", [numbers] if numbers else [], is_cut=False),
-        Section("alerts", _first(causes), Style.PROBLEM, is_cut=False),
-        Section("no data", _unknown(status), is_cut=False),
-        Section("to do", _first([one for one in advice if not is_command(one)]), is_cut=False),
-        Section("next", _first([one for one in advice if is_command(one)]), is_cut=False),
-        Section("newest run", [run], Style.PROBLEM if status.exit_code > 1 else Style.PLAIN, is_cut=False),
-        Section("status", [status.headline], Style.PROBLEM if status.alerted else Style.GOOD, is_cut=False),
+        Section("totals", [numbers] if numbers else []),
+        Section("alerts", _first(causes), Style.PROBLEM),
+        Section("no data", _unknown(status)),
+        Section("to do", _first([one for one in advice if not is_command(one)])),
+        Section("next", _first([one for one in advice if is_command(one)])),
+        Section("newest run", [run], Style.PROBLEM if status.exit_code > 1 else Style.PLAIN),
+        Section("status", [status.headline], Style.PROBLEM if status.alerted else Style.GOOD),
     ]
     return [section for section in sections if section.lines]
 
