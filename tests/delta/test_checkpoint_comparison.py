@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from deltacli.delta.checkpoint.comparison import (
-    Comparison,
+    CheckpointComparison,
     Difference,
     DuplicateFinder,
     comparable,
@@ -34,7 +34,7 @@ def batch_of(*adds: dict[str, Any]) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist(rows, schema=action_schemas().add)
 
 
-def compared(found: list[dict[str, Any]], expected: list[dict[str, Any]]) -> Comparison:
+def compared(found: list[dict[str, Any]], expected: list[dict[str, Any]]) -> CheckpointComparison:
     return compare(comparable(batch_of(*found)), comparable(batch_of(*expected)))
 
 
@@ -52,7 +52,7 @@ def test_files_are_missing_extra_or_different_by_path_and_vector() -> None:
     found = [add_of("a"), add_of("b", size=2), add_of("c", deletionVector=deleted)]
     expected = [add_of("b"), add_of("c"), add_of("%61"), add_of("d")]
 
-    assert Comparison(["c", "d"], ["c"], [Difference("b", "size", 2, 1)]) == compared(found, expected)
+    assert CheckpointComparison(["c", "d"], ["c"], [Difference("b", "size", 2, 1)]) == compared(found, expected)
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from deltacli.delta.predicate import Predicate, parse_predicate
 from deltacli.delta.predicate.prune import prune_files
-from deltacli.delta.predicate.row_groups import FileLeaf, kept_row_groups
-from deltacli.delta.schema.types import PrimitiveType
+from deltacli.delta.predicate.row_groups import PredicateLeaf, kept_row_groups
 from deltacli.work.checkpoints.limits import read_footer
 from tests.delta.predicate.support import adds_of, config_of
 from tests.support.effort import examples
@@ -91,13 +90,13 @@ def check_files(seed: int) -> None:
             check_row_groups(predicate, parsed, rows, data, {**leaves, **constants})
 
 
-def constant_leaf(leaf: Leaf, row: Row) -> FileLeaf:
+def constant_leaf(leaf: Leaf, row: Row) -> PredicateLeaf:
     value = array_of(leaf.type_name, [row[leaf.path]])[0]
-    return FileLeaf(None, None, PrimitiveType(leaf.type_name), constant=value)
+    return PredicateLeaf(None, None, constant=value)
 
 
 def check_row_groups(
-    predicate: Modelled, parsed: Predicate, rows: list[Row], data: bytes, leaves: dict[tuple[str, ...], FileLeaf]
+    predicate: Modelled, parsed: Predicate, rows: list[Row], data: bytes, leaves: dict[tuple[str, ...], PredicateLeaf]
 ) -> None:
     metadata = pa.parquet.read_metadata(io.BytesIO(data))
     found = kept_row_groups(parsed, metadata, leaves, read_footer(io.BytesIO(data)))

@@ -12,9 +12,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet
 
-from deltacli.delta.predicate.row_groups import FileLeaf
+from deltacli.delta.predicate.row_groups import PredicateLeaf
 from deltacli.delta.schema.kinds import decimal_parts
-from deltacli.delta.schema.types import PrimitiveType
 from tests.support.predicates import (
     DAY,
     FLOATS,
@@ -187,7 +186,9 @@ def partition_text(maker: Maker, name: str, value: Any) -> str | None:
 # -- files ------------------------------------------------------------------------------------------------------------
 
 
-def parquet_file(maker: Maker, rows: list[Row], leaves: list[Leaf]) -> tuple[bytes, dict[tuple[str, ...], FileLeaf]]:
+def parquet_file(
+    maker: Maker, rows: list[Row], leaves: list[Leaf]
+) -> tuple[bytes, dict[tuple[str, ...], PredicateLeaf]]:
     """A file of columns, some in the narrower type that they had when it was written, and where its leaves are."""
     arrays: dict[str, Any] = {}
     below: dict[str, Any] = {}
@@ -209,11 +210,10 @@ def parquet_file(maker: Maker, rows: list[Row], leaves: list[Leaf]) -> tuple[byt
     paths = [leaf.path for leaf in leaves if len(leaf.path) == 1] + [
         leaf.path for leaf in leaves if len(leaf.path) == 2
     ]
-    kinds = {leaf.path: leaf.type_name for leaf in leaves}
-    found: dict[tuple[str, ...], FileLeaf] = {}
+    found: dict[tuple[str, ...], PredicateLeaf] = {}
     for index, path in enumerate(paths):
         kind = arrays[path[0]].type if len(path) == 1 else below[path[1]].type
-        found[path] = FileLeaf(index, kind, PrimitiveType(kinds[path]))
+        found[path] = PredicateLeaf(index, kind)
     return sink.getvalue(), found
 
 

@@ -41,7 +41,7 @@ class Difference(NamedTuple):
     expected: object
 
 
-class Comparison(NamedTuple):
+class CheckpointComparison(NamedTuple):
     """Raw paths only in the log, raw paths only in the checkpoint, and fields that differ."""
 
     missing: list[str]
@@ -76,7 +76,7 @@ def comparable(rows: pyarrow.RecordBatch) -> pyarrow.Table:
     return pa.table(columns)
 
 
-def compare(actual: pyarrow.Table, expected: pyarrow.Table) -> Comparison:
+def compare(actual: pyarrow.Table, expected: pyarrow.Table) -> CheckpointComparison:
     """Compare `comparable` tables of the checkpoint and the log.
 
     Statistics are compared only if both have them as text; maps and statistics are compared by content.
@@ -89,7 +89,7 @@ def compare(actual: pyarrow.Table, expected: pyarrow.Table) -> Comparison:
     both = pc.is_valid(at)
     ours = pc.filter(actual, both)
     theirs = pc.take(expected, pc.filter(at, both))
-    return Comparison(missing, extra, list(_differences(ours, theirs)))
+    return CheckpointComparison(missing, extra, list(_differences(ours, theirs)))
 
 
 def _differences(actual: pyarrow.Table, expected: pyarrow.Table) -> Iterator[Difference]:

@@ -59,7 +59,7 @@ class Column:
         return typed(self.data_type)
 
 
-class ColumnFinder:
+class PredicateColumns:
     """Finds the columns of a schema by the names of a predicate, and remembers which were asked for."""
 
     def __init__(self, text: str, schema: StructType) -> None:

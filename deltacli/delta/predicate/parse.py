@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from deltacli.arrow import compute as pc
 from deltacli.delta.encoding.value_text import MICROSECONDS_A_DAY
-from deltacli.delta.predicate.columns import NUMBERS, TIMES, Column, ColumnFinder, ColumnPath
+from deltacli.delta.predicate.columns import NUMBERS, TIMES, Column, ColumnPath, PredicateColumns
 from deltacli.delta.predicate.conditions import (
     And,
     Compare,
@@ -107,7 +107,7 @@ def parse_predicate(text: str, schema: StructType) -> Predicate:
         raise refuse(text, expression.stopped_at, expression.fault)
     if expression.root is None:
         raise _not_understood(text, expression.stopped_at)
-    finder = ColumnFinder(text, schema)
+    finder = PredicateColumns(text, schema)
     try:
         condition = _Binder(text, finder).condition(expression.root)
     except RecursionError:
@@ -125,7 +125,7 @@ def _not_understood(text: str, position: int) -> UsageError:
 class _Binder:
     """Converts the parts of an expression to conditions."""
 
-    def __init__(self, text: str, finder: ColumnFinder) -> None:
+    def __init__(self, text: str, finder: PredicateColumns) -> None:
         self._text = text
         self._finder = finder
         self._depth = 0

@@ -22,7 +22,6 @@ from deltacli.delta.predicate.limits import decimal_of
 from deltacli.delta.predicate.parse import Predicate
 from deltacli.delta.predicate.possible import Bounds, Exact, Known, constant, possible
 from deltacli.delta.schema.kinds import Kind
-from deltacli.delta.schema.types import DataType
 from deltacli.typing import ArrowType
 
 _UNITS = {"s": (1_000_000, 1), "ms": (1000, 1), "us": (1, 1), "ns": (1, 1000)}
@@ -30,7 +29,7 @@ _UNITS = {"s": (1_000_000, 1), "ms": (1000, 1), "us": (1, 1), "ns": (1, 1000)}
 
 
 @dataclass(frozen=True, slots=True)
-class FileLeaf:
+class PredicateLeaf:
     """Where a column of a predicate is in a file.
 
     `index`: of the leaf among those of the file, `arrow_type`: as the file stores it. A column without a leaf is
@@ -40,14 +39,13 @@ class FileLeaf:
 
     index: int | None
     arrow_type: Any  # Any: pyarrow has no types
-    table_type: DataType
     absent: bool = False
     constant: Any = None
     """An Arrow scalar of the table's type, which may be null."""
 
 
 def kept_row_groups(
-    predicate: Predicate, metadata: Any, leaves: Mapping[ColumnPath, FileLeaf], footer: bytes
+    predicate: Predicate, metadata: Any, leaves: Mapping[ColumnPath, PredicateLeaf], footer: bytes
 ) -> list[int]:  # Any: pyarrow has no types
     """Return the row groups that may have rows which match a predicate.
 
@@ -67,7 +65,7 @@ def kept_row_groups(
     return [index for index, is_kept in enumerate(may_be_true.to_pylist()) if is_kept]
 
 
-def _known(reader: _FooterReader, column: Column, leaf: FileLeaf) -> Known:
+def _known(reader: _FooterReader, column: Column, leaf: PredicateLeaf) -> Known:
     import pyarrow as pa
 
     count = reader.count

@@ -27,7 +27,7 @@ from deltacli.sharing.conformance.rules import (
     versions,
 )
 from deltacli.sharing.conformance.rules.answers import Tester
-from deltacli.sharing.conformance.rules.lists import Item, Listed, ListedTable
+from deltacli.sharing.conformance.rules.lists import Item, Listed, NamedTable
 from deltacli.sharing.conformance.rules.shared_table import SharedTableTest
 from deltacli.sharing.conformance.wire import (
     BudgetSpentError,
@@ -58,7 +58,7 @@ class Scope:
     level: str = "footers"
     most_tables: int = 10
 
-    def admits(self, name: ListedTable) -> bool:
+    def admits(self, name: NamedTable) -> bool:
         """Return True for a table within the names."""
         pairs = ((self.share, name.share), (self.schema, name.schema), (self.table, name.name))
         return all(wanted is None or wanted.lower() == found.lower() for wanted, found in pairs)
@@ -204,13 +204,13 @@ class ConformanceRun:
             items = lists.list_whole(tester, suite, within, ITEM_NAMES["table"])
             lists.check_belongs(suite, answer, items, share=name, schema=inside)
             tables += items
-            listed.tables += [ListedTable(name, inside, str(item["name"]), item.get("id")) for item in items]
+            listed.tables += [NamedTable(name, inside, str(item["name"]), item.get("id")) for item in items]
         lists.check_unique_ids(suite, answer, tables, "tables of a share")
         lists.check_share_ids(suite, answer, share, tables)
         if len(schemas) <= _MOST_LISTS:
             lists.check_all_tables(tester, suite, name, tables)
 
-    def _test_table(self, tester: Tester, name: ListedTable) -> Suite:
+    def _test_table(self, tester: Tester, name: NamedTable) -> Suite:
         """Run each part of the test of a table; a part that ends early does not keep the others from running."""
         suite = self._suite(name.full_name, f"{self.wire.endpoint}/{name.path}", name.path)
         table = SharedTableTest(tester, suite, name.path)

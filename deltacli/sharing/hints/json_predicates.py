@@ -13,7 +13,7 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 from deltacli.delta.encoding.value_text import has_bytes, parse_date, parse_moment
-from deltacli.delta.predicate.columns import Column, ColumnFinder
+from deltacli.delta.predicate.columns import Column, PredicateColumns
 from deltacli.delta.predicate.conditions import (
     And,
     Compare,
@@ -117,7 +117,7 @@ class _Reader:
     parts: int = 0
 
     def __post_init__(self) -> None:
-        self.finder = ColumnFinder("", self.schema)
+        self.finder = PredicateColumns("", self.schema)
 
     def read(self, value: Json) -> Reading:
         try:

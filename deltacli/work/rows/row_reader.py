@@ -25,7 +25,7 @@ from deltacli.work.rows.table_files import TableFiles
 if TYPE_CHECKING:
     import pyarrow
 
-    from deltacli.delta.predicate.row_groups import FileLeaf
+    from deltacli.delta.predicate.row_groups import PredicateLeaf
 
 ROWS_A_BATCH = 32_768
 MAX_BATCH_BYTES = 64 << 20
@@ -114,15 +114,14 @@ class _Reader:
         kept = set(kept_row_groups(predicate, self._opened.parquet.metadata, leaves, read_footer(self._opened.source)))
         return [group for group in groups if group in kept]
 
-    def _leaf(self, fields: Sequence[StructField]) -> FileLeaf:
+    def _leaf(self, fields: Sequence[StructField]) -> PredicateLeaf:
         """Return the location of a column of the condition in the file. `fields` are the fields along its path."""
-        from deltacli.delta.predicate.row_groups import FileLeaf
+        from deltacli.delta.predicate.row_groups import PredicateLeaf
 
-        kind = fields[-1].data_type
         if fields[0].name in self._file.constants:
-            return FileLeaf(None, None, kind, constant=self._file.constants[fields[0].name])
+            return PredicateLeaf(None, None, constant=self._file.constants[fields[0].name])
         leaf = self._wanted.file_columns.leaf(self._opened.schema, fields)
-        return FileLeaf(None, None, kind, absent=True) if leaf is None else FileLeaf(*leaf, kind)
+        return PredicateLeaf(None, None, absent=True) if leaf is None else PredicateLeaf(*leaf)
 
     def _group(self, group: int, row_group: Any, start: int, vectors: _Vectors) -> Iterator[pyarrow.RecordBatch]:
         """Yield the rows of one row group, the first of which is row `start` of the file."""

@@ -16,12 +16,11 @@ import pytest
 
 from deltacli.delta.checkpoint.pages import LeafStatistics, read_statistics
 from deltacli.delta.predicate import parse_predicate
-from deltacli.delta.predicate.row_groups import FileLeaf, kept_row_groups
-from deltacli.delta.schema.types import PrimitiveType
+from deltacli.delta.predicate.row_groups import PredicateLeaf, kept_row_groups
 from deltacli.work.checkpoints.limits import read_footer
 from tests.delta.predicate.support import schema_of
 
-Leaves = dict[tuple[str, ...], FileLeaf]
+Leaves = dict[tuple[str, ...], PredicateLeaf]
 
 
 def file_of(table: pa.Table, **settings: Any) -> bytes:
@@ -37,7 +36,7 @@ def footer_of(data: bytes) -> bytes:
 def groups(where: str, kind: str, values: pa.Array, *, footer: bytes | None = None, **settings: Any) -> list[int]:
     """The row groups of two rows each that are kept of a file with a column `c`."""
     data = file_of(pa.table({"c": values}), **settings)
-    leaves: Leaves = {("c",): FileLeaf(0, values.type, PrimitiveType(kind))}
+    leaves: Leaves = {("c",): PredicateLeaf(0, values.type)}
     predicate = parse_predicate(where, schema_of({"c": kind}))
     metadata = pa.parquet.read_metadata(io.BytesIO(data))
     return kept_row_groups(predicate, metadata, leaves, footer_of(data) if footer is None else footer)
@@ -104,11 +103,10 @@ def test_without_a_footer_everything_is_kept() -> None:
 def test_columns_without_a_leaf_are_null_or_constant() -> None:
     kinds = {"c": "long", "p": "long", "gone": "string"}
     data = file_of(pa.table({"c": [1, 2, 3, 4]}))
-    whole = PrimitiveType("long")
     leaves: Leaves = {
-        ("c",): FileLeaf(0, pa.int64(), whole),
-        ("p",): FileLeaf(None, None, whole, constant=pa.scalar(7)),
-        ("gone",): FileLeaf(None, None, PrimitiveType("string"), absent=True),
+        ("c",): PredicateLeaf(0, pa.int64()),
+        ("p",): PredicateLeaf(None, None, constant=pa.scalar(7)),
+        ("gone",): PredicateLeaf(None, None, absent=True),
     }
     expected: dict[str, list[int]] = {
         "c > 2 and p = 7": [1], "p = 8": [], "gone is null": [0, 1], "gone = 'x' or c > 2": [1], "p is null": [],
@@ -125,7 +123,7 @@ def test_columns_without_a_leaf_are_null_or_constant() -> None:
 def test_a_name_with_a_point_is_not_taken_for_a_field() -> None:
     table = pa.table({"a": pa.array([{"b": 1}] * 2), "a.b": [5, 5]})
     data = file_of(table)
-    leaves: Leaves = {("a.b",): FileLeaf(1, pa.int64(), PrimitiveType("long"))}
+    leaves: Leaves = {("a.b",): PredicateLeaf(1, pa.int64())}
     predicate = parse_predicate("`a.b` = 5", schema_of({"a.b": "long"}))
 
     assert [0] == kept_row_groups(predicate, pa.parquet.read_metadata(io.BytesIO(data)), leaves, footer_of(data))
@@ -133,7 +131,7 @@ def test_a_name_with_a_point_is_not_taken_for_a_field() -> None:
 
 def test_fields_of_structs_have_bounds_and_may_always_be_null() -> None:
     data = file_of(pa.table({"s": [{"x": 1}, {"x": 2}, {"x": 3}, {"x": 4}]}))
-    leaves: Leaves = {("s", "x"): FileLeaf(0, pa.int64(), PrimitiveType("long"))}
+    leaves: Leaves = {("s", "x"): PredicateLeaf(0, pa.int64())}
     metadata, schema = pa.parquet.read_metadata(io.BytesIO(data)), schema_of({"s": schema_of({"x": "long"})})
 
     assert [1] == kept_row_groups(parse_predicate("s.x > 2", schema), metadata, leaves, footer_of(data))
@@ -157,7 +155,7 @@ def test_a_bound_with_a_length_unlike_its_type_is_ignored(bound: bytes) -> None:
     old = b"\x04" + struct.pack("<i", 99)
     data = patched(data, old, bytes([len(bound)]) + bound)
     metadata = pa.parquet.read_metadata(io.BytesIO(data))
-    leaves: Leaves = {("c",): FileLeaf(0, pa.int32(), PrimitiveType("integer"))}
+    leaves: Leaves = {("c",): PredicateLeaf(0, pa.int32())}
     predicate = parse_predicate("c = 5", schema_of({"c": "integer"}))
 
     assert [0] == kept_row_groups(predicate, metadata, leaves, footer_of(data))
@@ -180,7 +178,7 @@ def test_a_contradictory_footer_is_ignored(what: str) -> None:
     where, old, new = CONTRADICTIONS[what]
     data = patched(file_of(pa.table({"c": [1.0, 2.0]})), old, new)
     metadata = pa.parquet.read_metadata(io.BytesIO(data))
-    leaves: Leaves = {("c",): FileLeaf(0, pa.float64(), PrimitiveType("double"))}
+    leaves: Leaves = {("c",): PredicateLeaf(0, pa.float64())}
     predicate = parse_predicate(where, schema_of({"c": "double"}))
 
     assert [0] == kept_row_groups(predicate, metadata, leaves, footer_of(data))
@@ -193,9 +191,7 @@ def test_no_flipped_bit_of_a_footer_ends_the_process() -> None:
     })  # fmt: skip
     kinds = {"i": "integer", "s": "string", "d": "double", "n": "decimal(30,2)"}
     whole = file_of(table)
-    leaves: Leaves = {
-        (name,): FileLeaf(at, table.column(name).type, PrimitiveType(kinds[name])) for at, name in enumerate(kinds)
-    }
+    leaves: Leaves = {(name,): PredicateLeaf(at, table.column(name).type) for at, name in enumerate(kinds)}
     predicate = parse_predicate("i = 9 and s < '' and d < -1 and n < -9", schema_of(kinds))
     start, tried = len(whole) - 8 - len(footer_of(whole)), 0
     assert [] == kept_row_groups(predicate, pa.parquet.read_metadata(io.BytesIO(whole)), leaves, footer_of(whole))

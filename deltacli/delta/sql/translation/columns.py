@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from deltacli.delta.predicate.columns import Column, ColumnFinder
+from deltacli.delta.predicate.columns import Column, PredicateColumns
 from deltacli.delta.schema.kinds import Kind
 from deltacli.delta.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructType
 from deltacli.delta.sql.translation.values import BOOLEAN, NotTranslated, Value, duck_type
@@ -27,7 +27,7 @@ class ColumnNames:
 
     def __init__(self, text: str, schema: StructType) -> None:
         self._schema = schema
-        self._finder = ColumnFinder(text, schema)
+        self._finder = PredicateColumns(text, schema)
         self.asked: list[Asked] = []
 
     def value(self, path: tuple[str, ...], position: int) -> Value:

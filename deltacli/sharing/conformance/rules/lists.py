@@ -152,7 +152,7 @@ Item = dict[str, Json]
 
 
 @dataclass
-class ListedTable:
+class NamedTable:
     """A table as its list has it."""
 
     share: str
@@ -176,7 +176,7 @@ class Listed:
 
     shares: list[Item] = field(default_factory=list)
     schemas: list[tuple[str, str]] = field(default_factory=list)
-    tables: list[ListedTable] = field(default_factory=list)
+    tables: list[NamedTable] = field(default_factory=list)
 
 
 def share_path(share: str) -> str:
