@@ -57,16 +57,14 @@ class Capabilities(NamedTuple):
 
     `cheap_listing`: a whole directory takes one call, so starting in the middle saves nothing. `parallel_reads`: useful
     number of concurrent reads: many over a network, else 1. `atomic_create`: of several writers that create one name,
-    exactly one succeeds, and readers never see a partial file. Without it a store is read-only. `keeps_times`: a file
-    gets a given modification time; elsewhere it is the time of the write. `has_directories`: directories exist apart
-    from their files, so that empty ones remain. `lists_flat`: a walk does not distinguish directories on lower levels
-    (`is_flat_level`).
+    exactly one succeeds, and readers never see a partial file. Without it a store is read-only. `has_directories`:
+    directories exist apart from their files, so that empty ones remain. `lists_flat`: a walk does not distinguish
+    directories on lower levels (`is_flat_level`).
     """
 
     cheap_listing: bool
     parallel_reads: int
     atomic_create: bool
-    keeps_times: bool = False
     has_directories: bool = False
     lists_flat: bool = False
 

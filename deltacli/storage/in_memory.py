@@ -39,7 +39,7 @@ class MemoryStorage:
 
     @property
     def capabilities(self) -> Capabilities:
-        return Capabilities(cheap_listing=True, parallel_reads=1, atomic_create=True, keeps_times=True)
+        return Capabilities(cheap_listing=True, parallel_reads=1, atomic_create=True)
 
     @property
     def aliases(self) -> tuple[str, ...]:

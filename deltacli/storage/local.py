@@ -28,7 +28,7 @@ from deltacli.storage.base import (
 from deltacli.storage.bounds import NOTHING, Allowed, LocalBounds
 from deltacli.storage.disk_faults import disk_fault, reason_of
 
-_LOCAL = Capabilities(cheap_listing=True, parallel_reads=1, atomic_create=True, keeps_times=True, has_directories=True)
+_LOCAL = Capabilities(cheap_listing=True, parallel_reads=1, atomic_create=True, has_directories=True)
 _LONGEST_READ = 1 << 30  # Linux gives at most 2 GiB at a time
 _LOG_DIRECTORIES = ("_delta_log", "_delta_log/_sidecars")
 _LONGEST_NAME = 255  # bytes, of every file system in use

@@ -63,8 +63,6 @@ class HintResult:
     """
 
     kept: pyarrow.BooleanArray | None
-    kept_count: int
-    total: int
     used: bool
     reason: str
 
@@ -243,7 +241,7 @@ def _result(kept: Any, total: int, notes: _Notes, hints: Hints) -> HintResult:
     if not (hints.sql or hints.json is not None or hints.limit is not None):
         said.append("no hints")
     reason = _UNPRINTABLE.sub("?", _QUOTED.sub("'...'", "; ".join(said)))
-    return HintResult(kept if count < total else None, count, total, bool(notes.used), reason[:_LONGEST_REASON])
+    return HintResult(kept if count < total else None, bool(notes.used), reason[:_LONGEST_REASON])
 
 
 _LONGEST = 16 << 10
