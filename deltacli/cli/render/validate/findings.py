@@ -19,7 +19,7 @@ from deltacli.delta.rules.framework.base import Finding, Fix, Rule, Severity
 from deltacli.delta.rules.framework.repairs import repair_command
 from deltacli.units import format_count, plural
 
-_STYLES = {Severity.ERROR: Style.PROBLEM, Severity.WARNING: Style.CHANGED, Severity.INFO: Style.QUIET}
+STYLES = {Severity.ERROR: Style.PROBLEM, Severity.WARNING: Style.CHANGED, Severity.INFO: Style.QUIET}
 
 
 def write_text(sink: BinaryIO, terminal: Terminal, report: ValidationReport, *, brief: bool) -> None:
@@ -59,7 +59,7 @@ def _line(table: CheckedTable, finding: Finding, terminal: Terminal) -> str:
     """`path:line: severity: message [rule]`; the line only where there is one."""
     place = place_name(table, finding.place)
     where = f"{place}:{finding.place.line}:" if finding.place.line is not None else f"{place}:"
-    severity = terminal.paint(f"{finding.severity.value}:", _STYLES[finding.severity])
+    severity = terminal.paint(f"{finding.severity.value}:", STYLES[finding.severity])
     rule = terminal.paint(f"[{finding.rule.id}]", Style.QUIET)
     where = terminal.paint(_clean(where, terminal), Style.HEADING)
     return f"{where} {severity} {_clean(finding.message, terminal)} {rule}"
@@ -162,8 +162,8 @@ def _summary_columns() -> list[Column[_Row]]:
     return [
         Column("table", lambda row: row.name, priority=1, least=20, keep_end=True),
         Column("version", lambda row: row.version, right=True, priority=4, least=7),
-        number("errors", lambda counts: counts.errors, 1, _STYLES[Severity.ERROR]),
-        number("warnings", lambda counts: counts.warnings, 2, _STYLES[Severity.WARNING]),
+        number("errors", lambda counts: counts.errors, 1, STYLES[Severity.ERROR]),
+        number("warnings", lambda counts: counts.warnings, 2, STYLES[Severity.WARNING]),
         number("infos", lambda counts: counts.infos, 3, Style.PLAIN),
         Column("not shown", lambda row: row.suppressed, right=True, priority=3, least=9),
         Column("accepted", lambda row: row.accepted, right=True, priority=3, least=8),

@@ -11,14 +11,12 @@ from deltacli.cli.formats import FORMATS, Content, Format
 from deltacli.cli.render.columns import Column
 from deltacli.cli.render.json import SCHEMA_VERSION
 from deltacli.cli.render.text_form import write_table
-from deltacli.cli.render.validate.findings import fix_sentence
+from deltacli.cli.render.validate.findings import STYLES, fix_sentence
 from deltacli.cli.results import Document, Emit, Grid, Result, RowGrid, emit_lines
 from deltacli.cli.terminal.term import Style, Terminal, for_screen
-from deltacli.delta.rules.framework.base import Rule, Severity
+from deltacli.delta.rules.framework.base import Rule
 from deltacli.errors import UsageError
 from deltacli.typing import Json
-
-_STYLES = {Severity.ERROR: Style.PROBLEM, Severity.WARNING: Style.CHANGED, Severity.INFO: Style.QUIET}
 
 
 @dataclass
@@ -57,7 +55,7 @@ class RulesResult(Result):
 
 def _block(rule: Rule, terminal: Terminal, width: int) -> Iterator[str]:
     """A rule for the eye: cut columns would say nothing."""
-    severity = terminal.paint(rule.severity.value, _STYLES[rule.severity])
+    severity = terminal.paint(rule.severity.value, STYLES[rule.severity])
     yield f"{terminal.paint(rule.id, Style.HEADING)}  {severity}  {rule.level}"
     yield from _wrapped(rule.checks, width, 4)
     pairs = (
@@ -109,7 +107,7 @@ def _columns() -> list[Column[Rule]]:
         Column(
             "severity",
             lambda rule: rule.severity.value,
-            style=lambda rule: _STYLES[rule.severity],
+            style=lambda rule: STYLES[rule.severity],
         ),
         Column("level", lambda rule: rule.level),
         Column("checks", lambda rule: rule.checks),
