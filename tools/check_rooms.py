@@ -25,11 +25,6 @@ ARROW = "deltacli.arrow"
 _STAND_IN = "deltacli.engine.spark.orjson_stand_in"
 _SPELLED = ("delta", "engine", "fleet", "operations", "paimon", "sharing", "storage", "work")
 """Layers whose texts do not know the command line."""
-_UNSPELLED = (
-    *("deltacli.fleet.alerts", "deltacli.fleet.policy_file.starting", "deltacli.fleet.running.steps"),
-    *("deltacli.fleet.status", "deltacli.fleet.thresholds", "deltacli.sharing.conformance.rules"),
-)
-"""Advice of fleets and fixes of `share test`, which have no Python API."""
 _OPTION = re.compile(r"(?<![\w-])--(?!py-files)[a-z]")
 """An option; `--py-files` is one of spark-submit."""
 _OTHER_PROGRAM = re.compile(r"^(az|aws|eval|export| --profile) ?")
@@ -107,7 +102,7 @@ def spelled_out(trees: Mapping[str, ast.Module]) -> Iterator[str]:
     """Yield where texts of lower layers name options or commands, and where they would be spelled during an import."""
     command = re.compile(rf"\bdeltacli ({'|'.join({name.split()[0] for name in COMMANDS})})(?![\w-])")
     for module, tree in trees.items():
-        if not module.startswith(tuple(f"deltacli.{layer}" for layer in _SPELLED)) or module.startswith(_UNSPELLED):
+        if not module.startswith(tuple(f"deltacli.{layer}" for layer in _SPELLED)):
             continue
         yield from (f"{module}:{line} is spelled during the import" for line in _spelled_on_import(tree))
         for line, text in _texts(tree):

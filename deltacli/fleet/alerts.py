@@ -10,7 +10,7 @@ from typing import Any, ClassVar, NamedTuple
 from deltacli.delta.rules.framework.risks import RULES, UNREADABLE, Risk
 from deltacli.fleet.running.journal import NOT_DONE
 from deltacli.fleet.thresholds import Judgement
-from deltacli.hints import quoted_table
+from deltacli.hints import command, parameter
 from deltacli.typing import Json, JsonObject
 from deltacli.units import format_timestamp, plural
 
@@ -90,9 +90,9 @@ def alerts_of(
     found = []
     if problem is not None:
         look = "validate" if problem.line is None else "doctor access"
-        command = f"deltacli {look} {quoted_table(table)}"
+        advice = command(look, table=table)
         message, cause = f"{problem.code}: {problem.message}", ("not", "readable", problem.code)
-        found.append(Alert(Weight.UNREADABLE, cause, message, problem.message, command))
+        found.append(Alert(Weight.UNREADABLE, cause, message, problem.message, advice))
     for step in [step for step in steps if step.is_alert]:
         advice = advice_for(step, table, run_command)
         cause = step.kind, step.state, step.code or ""
@@ -123,18 +123,17 @@ def _weight_of(step: StepStatus) -> Weight:
 
 def advice_for(step: StepStatus, table: str, run_command: str) -> str:
     """Return what to do about a step that was not carried out, or had findings."""
-    name = quoted_table(table)
     match step.code, step.kind:
         case "fleet.consent", kind:
             return f"add consent = true to {kind} in the policy of the group, or turn {kind} off"
         case "consent.missing", _:
-            return f"{run_command} --yes"
+            return f"{run_command} {parameter('fleet run.yes')}"
         case ("fleet.findings", _) | (_, "validate"):
-            return f"deltacli validate {name}"
+            return command("validate", table=table)
         case _, "log-expire":
-            return f"deltacli log expire {name} --dry-run"
+            return command("log expire", table=table, dry_run=True)
         case _, kind:
-            return f"deltacli {kind} {name} --dry-run"
+            return command(kind, table=table, dry_run=True)
 
 
 class Cause(NamedTuple):

@@ -6,7 +6,7 @@ import socket
 from collections import Counter, deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,6 +20,7 @@ from deltacli.fleet.running.journal import RunRecord, read_record
 from deltacli.fleet.running.journal_files import SUFFIX, JournalFiles, Record, Summary, read_summary
 from deltacli.fleet.running.leases import process_is_alive
 from deltacli.fleet.thresholds import Judgement, State, judge_thresholds
+from deltacli.hints import command
 from deltacli.storage.secrets import all_without_secrets
 from deltacli.typing import Json, JsonObject
 from deltacli.units import format_timestamp, plural
@@ -95,7 +96,7 @@ class TableStatus:
     shown_name: str = ""
     """The name without secrets."""
 
-    run_command: str = "deltacli fleet run"
+    run_command: str = field(default_factory=partial(command, "fleet run"))
     """The command of the next run."""
 
     @property
@@ -256,7 +257,7 @@ class FleetStatus:
 
 
 def read_status(
-    state: Path, only: Iterable[str], file: FleetFile, now_ms: int, *, run_command: str = "deltacli fleet run"
+    state: Path, only: Iterable[str], file: FleetFile, now_ms: int, *, run_command: str | None = None
 ) -> FleetStatus:
     """Return the status of the tables of these groups, of all groups for none. The thresholds are those that the policy
     file has now; `run_command` is what advice names as the next run. Raises UsageError.
@@ -269,7 +270,7 @@ def read_status(
     status = reader.result(frozenset(only))
     thresholds = {group.name: group.policy.alerts for group in file.groups}
     for table in status.tables:
-        table.run_command = run_command
+        table.run_command = run_command or table.run_command
         alerts = thresholds.get(table.group)
         if alerts is not None and table.problem is None:
             table.judgements = judge_thresholds(alerts, table.numbers, table.shown_name, now_ms)

@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from deltacli.fleet.policy_file.model import AlertPolicy
-from deltacli.hints import quoted_table
+from deltacli.hints import command
 from deltacli.typing import Json
 from deltacli.units import format_duration, format_size, plural
 
@@ -64,7 +64,7 @@ def _log_bytes(limit: int, numbers: Numbers, table: str) -> Judgement:
     if (size := numbers.get("logBytes")) is None:
         return _unknown("log-bytes", limit, "no run has listed the log")
     message = f"the log has {format_size(size)} (limit {format_size(limit)})"
-    advice = f"deltacli log expire {quoted_table(table)} --dry-run"
+    advice = command("log expire", table=table, dry_run=True)
     return _judged("log-bytes", size, limit, message, advice, message)
 
 
@@ -82,7 +82,7 @@ def _checkpoint_age(limit: int, numbers: Numbers, table: str, now_ms: int) -> Ju
     if numbers.get("checkpointMs"):
         what = f"{plural(behind, 'commit')} since the last checkpoint, which is {_age(age)} old"
         brief = f"last checkpoint is {_age(age)} old"
-    advice, of_limit = f"deltacli checkpoint {quoted_table(table)}", f" (limit {format_duration(limit)})"
+    advice, of_limit = command("checkpoint", table=table), f" (limit {format_duration(limit)})"
     return _judged("checkpoint-age", age, limit, what + of_limit, advice, brief + of_limit)
 
 
@@ -107,14 +107,14 @@ def _tombstones(limit: float, least: int, numbers: Numbers, table: str) -> Judge
     share = removed / (files + removed)
     message = f"{plural(removed, 'tombstone')} beside {plural(files, 'data file')} ({share:.0%}, limit {limit:.0%})"
     brief = f"{100 * share:.0f} % tombstones (limit {100 * limit:.0f} %)"
-    return _judged("tombstones", share, limit, message, f"deltacli checkpoint {quoted_table(table)}", brief)
+    return _judged("tombstones", share, limit, message, command("checkpoint", table=table), brief)
 
 
 def _failed_rules(limit: int, numbers: Numbers, table: str) -> Judgement:
     if (failed := numbers.get("failedRules")) is None:
         return _unknown("failed-rules", limit, "no validation has run")
     message = f"{plural(failed, 'rule')} with findings (limit {limit:,})"
-    return _judged("failed-rules", failed, limit, message, f"deltacli validate {quoted_table(table)}", message)
+    return _judged("failed-rules", failed, limit, message, command("validate", table=table), message)
 
 
 def _judged(name: str, value: float, limit: float, message: str, advice: str, brief: str) -> Judgement:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 import orjson
 
+from deltacli.hints import command, parameter
 from deltacli.storage.secrets import without_secrets
 
 _MOST_NAMES = 50
@@ -16,15 +17,15 @@ _FILE = """\
 # Policy file of deltacli. What each key means: docs/fleet.md.
 # Relative paths belong to the directory of this file.
 
-# A policy has a table per step. Steps run when they are due; `deltacli fleet plan` shows which.
+# A policy has a table per step. Steps run when they are due; `{plan}` shows which.
 [policies.standard]
 checkpoint = {{ commits = 50 }}                # when the log is 50 commits behind the last checkpoint
 validate = {{ every = "7d", level = "storage" }}   # log: commits and checkpoints; storage: also one listing
-# These steps delete files. They need consent = true here, and --yes on the command line.
+# These steps delete files. They need consent = true here, and {yes} on the command line.
 # vacuum = {{ every = "7d", max-delete = "20%", consent = true }}
 # log-expire = {{ every = "1d", consent = true }}
 
-# Thresholds: `deltacli fleet status` shows what exceeds them.
+# Thresholds: `{status}` shows what exceeds them.
 [policies.standard.alerts]
 checkpoint-age = "7d"
 small-files = "50%"
@@ -59,7 +60,13 @@ def starting_policy(directory: str, file: str, tables: Sequence[str]) -> str:
         "# exclude = []",
         "",
     ]
-    return _FILE.format(groups="\n".join(group), example=_commented(_quoted(named[0])))
+    return _FILE.format(
+        groups="\n".join(group),
+        example=_commented(_quoted(named[0])),
+        plan=command("fleet plan"),
+        status=command("fleet status"),
+        yes=parameter("fleet run.yes"),
+    )
 
 
 def _entry(name: str, home: str) -> str:

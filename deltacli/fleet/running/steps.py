@@ -12,7 +12,7 @@ from deltacli.errors import EXIT_BUG, EXIT_FINDINGS, EXIT_OK, DeltacliError, Par
 from deltacli.fleet.alerts import LOSING
 from deltacli.fleet.names import table_file_name
 from deltacli.fleet.policy_file.model import CheckpointPolicy, Policy, ValidatePolicy
-from deltacli.hints import quoted, quoted_table
+from deltacli.hints import command
 from deltacli.memory_limit import exhausted_by, is_exhaustion
 from deltacli.storage.base import require_writable
 from deltacli.storage.secrets import without_secrets
@@ -182,11 +182,7 @@ def _validate(table: TableHandle, policy: Policy, name: str) -> StepOutcome:
     if not failing:
         message = f"no {settings.fail_on} at level {settings.level}"
         return StepOutcome("done", message=message, details=details)
-    accept = (
-        ""
-        if path is None
-        else f"; to accept: deltacli validate {quoted_table(name)} --write-baseline {quoted(str(path))}"
-    )
+    accept = "" if path is None else f"; to accept: {command('validate', table=name, write_baseline=str(path))}"
     message = f"{_said(failing)}{accept}"
     return StepOutcome("findings", EXIT_FINDINGS, message, failing[0].rule.id, details)
 

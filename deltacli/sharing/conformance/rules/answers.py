@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from deltacli.delta.rules.framework.base import Area, Level, Rule
+from deltacli.hints import parameter
 from deltacli.sharing.conformance.framework import Suite
 from deltacli.sharing.conformance.wire import MOST_BYTES, ThrottledError, TooLargeError, Wire, WireAnswer, WireRequest
 
@@ -114,7 +115,8 @@ class Tester:
         answer = self.wire.send(WireRequest(path, query or {}, headers or {}, body, method, token))
         suite.require(NO_ANSWER, True, answer, "")
         if answer.status == _THROTTLED:
-            raise ThrottledError("the limit of the server on requests is reached: it answers 429; try --pause 1s")
+            again = parameter("share test.pause", "1s")
+            raise ThrottledError(f"the limit of the server on requests is reached: it answers 429; try {again}")
         if not answer.is_whole:
             raise TooLargeError(f"an answer is larger than {MOST_BYTES >> 20} MiB")
         _check_status(suite, answer)

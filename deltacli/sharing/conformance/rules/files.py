@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit, urlunsplit
 
 from deltacli.delta.rules.framework.base import Area, Level
+from deltacli.hints import Worded, command, parameter
 from deltacli.sharing.client.faults import UrlRefused
 from deltacli.sharing.conformance.lines import DELTA, FileLine, Lines
 from deltacli.sharing.conformance.rules.shared_table import SharedTableTest
@@ -17,6 +19,11 @@ if TYPE_CHECKING:
     from deltacli.arrow.parquet import ParquetReader
 
 AREA = Area("Files", Level.FOOTERS)
+
+
+def _validated(level: str, advice: str = "check the table") -> Worded:
+    return Worded(f"{advice}: {{}}", partial(command, "validate", table=None, level=level))
+
 
 PRIVATE = AREA.error(
     "share.url-private",
@@ -47,7 +54,7 @@ SIZE = AREA.error(
     "`size` of a file is its number of bytes.",
     spec="File (size: the size of this file in bytes)",
     broken="clients look for the footer at the wrong place, and fail",
-    repair="send the size as the log has it; if that is wrong, the table is damaged: deltacli validate --level storage",
+    repair=_validated("storage", "send the size as the log has it; if that is wrong, the table is damaged"),
     example="a size of 0",
 )
 NOT_PARQUET = AREA.error(
@@ -55,7 +62,7 @@ NOT_PARQUET = AREA.error(
     "A file is a Parquet file.",
     spec="Format (provider: currently the only valid value is parquet)",
     broken="clients fail on the file",
-    repair="check the table: deltacli validate --level footers",
+    repair=_validated("footers"),
     example="a page of an error in HTML",
 )
 UNSIGNED = AREA.warning(
@@ -71,7 +78,7 @@ RECORDS = AREA.error(
     "numRecords of the statistics is the number of rows in the footer.",
     spec="Per-file Statistics (numRecords: the number of records in this file)",
     broken="clients answer counts and limits with wrong numbers",
-    repair="check the table: deltacli validate --level footers",
+    repair=_validated("footers"),
     example="numRecords is 5, and the footer has 6 rows",
 )
 COLUMNS = AREA.error(
@@ -96,7 +103,7 @@ BOUNDS = AREA.error(
     "No value of a file is below minValues or above maxValues.",
     spec="Per-file Statistics (minValues, maxValues)",
     broken="clients and servers that skip files by their statistics lose rows",
-    repair="check the table: deltacli validate --level data",
+    repair=_validated("data"),
     example="minValues is 3, and a row has 1",
     level=Level.DATA,
 )
@@ -112,10 +119,10 @@ def check_files(table: SharedTableTest, level: str) -> None:
     """Read the footers of a few files, and at level `data` their rows."""
     whole = table.whole
     if level == "api":
-        table.skip("--level api fetches no file", *AREA.rules)
+        table.skip(f"{parameter('share test.level', level)} fetches no file", *AREA.rules)
         return
     if level == "footers":
-        table.skip("--level footers reads no rows", BOUNDS)
+        table.skip(f"{parameter('share test.level', level)} reads no rows", BOUNDS)
     if whole is None or not whole.files:
         table.skip("the table has no files", *AREA.rules)
         return
