@@ -89,8 +89,6 @@ def say_document(
 
 def _name_what_works(error: PaimonTable, arguments: Sequence[str], table: str | None) -> None:
     """Add to the facts what does the work of the command on a Paimon table."""
-    from deltacli.cli.errors import _instead_of
-
     if (instead := _instead_of(arguments, table)) is not None:
         error.facts["instead"] = instead
 

@@ -60,7 +60,7 @@ def test_a_window_is_limited_by_the_bytes_of_its_pieces(
         return [Row(number, DONE, pickle.dumps(value)) for number, value in enumerate(values)]
 
     monkeypatch.setattr(module, "run_job", run_here)
-    monkeypatch.setattr(module, "check_executors", lambda *_: 1)
+    monkeypatch.setattr(module, "_check_executors", lambda *_: 1)
     monkeypatch.setattr(module, "_WINDOW_BYTES", 1 << 20)
 
     found = list(engine.spread(length, (bytes(10_000) for _ in range(2_000)), stores))

@@ -12,6 +12,7 @@ import pytest
 
 from deltacli.errors import NoAtomicCreate, PermissionRefused, StorageFailed
 from deltacli.storage import Created, Existed, LocalStorage, Unknown, local_write
+from deltacli.storage.base import Failed
 
 Patch = pytest.MonkeyPatch
 
@@ -140,7 +141,7 @@ def test_a_directory_is_not_deleted(tmp_path: Path) -> None:
 
     [(_, outcome)] = LocalStorage(str(tmp_path)).delete_many(["directory"])
 
-    assert "Failed(reason='it is a directory')" == repr(outcome)
+    assert Failed("it is a directory") == outcome
 
 
 def test_an_existing_file_that_cannot_be_read_may_be_ours(tmp_path: Path, monkeypatch: Patch) -> None:

@@ -114,9 +114,8 @@ def _chosen(run: Run, properties: Sequence[ShownProperty], keys: Sequence[str]) 
     """Return the properties with these keys, and note those that are not set. Raises UsageError for a key that is
     almost that of another property.
     """
-    from deltacli.delta.protocol.known_properties import known_keys
+    from deltacli.delta.protocol.known_properties import MEANINGS, known_keys
     from deltacli.hints import nearest_name
-    from deltacli.operations.change.table_properties import GUIDE
 
     found, known = {one.key: one for one in properties}, set(known_keys())
     for key in dict.fromkeys(keys):
@@ -125,7 +124,7 @@ def _chosen(run: Run, properties: Sequence[ShownProperty], keys: Sequence[str]) 
         if key not in known and (near := nearest_name(key, known | set(found), ignores_case=True)):
             words = [near if word == key else word for word in invocation.arguments]
             raise UsageError(f"{key} is not set; did you mean {near}?", hint=again(words))
-        default = GUIDE[key].default if key in GUIDE else None
+        _, default = MEANINGS.get(key, (None, None))
         run.note(f"note: {key} is not set" + (f"; its default is {default}" if default else ""))
     return [found[key] for key in dict.fromkeys(keys) if key in found]
 

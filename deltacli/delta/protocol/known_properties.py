@@ -1,9 +1,9 @@
-"""Table properties that some engine recognizes, and their valid values. Spec: Table Properties; Delta-Spark."""
+"""Table properties that some engine recognizes: values, meanings, defaults. Spec: Table Properties; Delta-Spark."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -75,18 +75,11 @@ INTERVALS = frozenset(
 
 OTHERS = frozenset(
     {
-        "delta.autoOptimize.autoCompact",  # true, false, auto and legacy
-        "delta.checkpointPolicy",
         "delta.clusterByAuto",
-        "delta.columnMapping.mode",
         "delta.dataSkippingStatsColumns",
-        "delta.isolationLevel",
         "delta.managedDataSkippingStatsColumns",
-        "delta.parquet.compression.codec",
-        "delta.parquet.format.version",
         "delta.redirectReaderWriter-preview",
         "delta.redirectWriterOnly-preview",
-        "delta.targetFileSize",  # an integer, or one with a unit
         "delta.universalFormat.compatibility.location",
         "delta.universalFormat.compatibility.targetRefreshInterval",
         "delta.universalFormat.enabledFormats",
@@ -113,11 +106,56 @@ INTEGER = pattern(r"[+-]?[0-9]+")
 SIZE = pattern(r"0*[1-9][0-9]*\s*(?:[kmgtp]?i?b?)", re.IGNORECASE)
 PARQUET_VERSIONS = pattern(r"1\.0\.0|2\.[0-9]+\.[0-9]+")
 
+CHOICES: Mapping[str, tuple[str, ...]] = {
+    "delta.autoOptimize.autoCompact": ("true", "false", "auto", "legacy"),
+    "delta.checkpointPolicy": ("classic", "v2"),
+    "delta.columnMapping.mode": ("none", "name", "id"),
+    "delta.isolationLevel": ("Serializable", "WriteSerializable"),
+}
+PATTERNS: Mapping[str, tuple[Callable[[str], object], str]] = {
+    "delta.parquet.compression.codec": (lambda value: value.lower() in CODECS, "a codec of Parquet, such as zstd"),
+    "delta.parquet.format.version": (PARQUET_VERSIONS.fullmatch, "1.0.0 or 2.x.y"),
+    "delta.targetFileSize": (lambda value: SIZE.fullmatch(value.strip()), "bytes, such as 134217728 or 128mb"),
+}
+"Property -> which values are valid, and how a message names them."
+
+MEANINGS: Mapping[str, tuple[str, str | None]] = {
+    "delta.appendOnly": ("rows can be added but never changed or deleted", "false"),
+    "delta.autoOptimize.autoCompact": ("writers merge small files after each write", None),
+    "delta.autoOptimize.optimizeWrite": ("writers shuffle rows to write fewer files", None),
+    "delta.checkpoint.writeStatsAsJson": ("checkpoints have statistics as JSON", "true"),
+    "delta.checkpoint.writeStatsAsStruct": ("checkpoints have statistics as columns", None),
+    "delta.checkpointInterval": ("number of commits between two checkpoints", "10"),
+    "delta.checkpointPolicy": ("the form of checkpoints", "classic"),
+    "delta.columnMapping.maxColumnId": ("highest column id assigned so far", None),
+    "delta.columnMapping.mode": ("how columns are found in files", "none"),
+    "delta.dataSkippingNumIndexedCols": ("leading columns that get statistics", "32"),
+    "delta.dataSkippingStatsColumns": ("columns that get statistics", None),
+    "delta.deletedFileRetentionDuration": ("how long removed files are kept", "interval 1 week"),
+    "delta.enableChangeDataFeed": ("writers record row changes", "false"),
+    "delta.enableDeletionVectors": ("writers may mark rows as deleted", "false"),
+    "delta.enableExpiredLogCleanup": ("engines delete commits after their retention", "true"),
+    "delta.enableInCommitTimestamps": ("commits have their own timestamp", "false"),
+    "delta.enableRowTracking": ("rows keep an id over updates", "false"),
+    "delta.enableTypeWidening": ("types of columns may be widened", "false"),
+    "delta.inCommitTimestampEnablementTimestamp": ("time since which commits have their own timestamp", None),
+    "delta.inCommitTimestampEnablementVersion": ("version from which commits have their own timestamp", None),
+    "delta.isolationLevel": ("isolation level of concurrent writers", None),
+    "delta.logRetentionDuration": ("how long commits are kept", "interval 30 days"),
+    "delta.parquet.compression.codec": ("compression codec of data files", None),
+    "delta.parquet.format.version": ("Parquet version of data files", None),
+    "delta.randomizeFilePrefixes": ("data files get random prefixes instead of partition names", "false"),
+    "delta.setTransactionRetentionDuration": ("how long application transactions are kept", None),
+    "delta.targetFileSize": ("target size of data files", None),
+    "delta.universalFormat.enabledFormats": ("other formats in which the table is also kept", None),
+}
+"Property -> what it does, and its default; None if engines differ or there is none."
+
 _KINDS: Mapping[str, PropertyKind] = {
     **dict.fromkeys(BOOLEANS, PropertyKind.BOOLEAN),
     **dict.fromkeys(NUMBERS, PropertyKind.NUMBER),
     **dict.fromkeys(INTERVALS, PropertyKind.INTERVAL),
-    **dict.fromkeys(OTHERS, PropertyKind.OTHER),
+    **dict.fromkeys([*CHOICES, *PATTERNS, *OTHERS], PropertyKind.OTHER),
 }
 _BY_LOWER_CASE = {key.lower(): key for key in _KINDS}
 

@@ -6,7 +6,7 @@ Spec: Table Properties; Active Features; the sections of each feature.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -17,12 +17,11 @@ from deltacli.delta.protocol.feature_use import property_uses
 from deltacli.delta.protocol.features import stable_name
 from deltacli.delta.protocol.intervals import PORTABLE_INTERVAL, parse_interval
 from deltacli.delta.protocol.known_properties import (
-    CODECS,
+    CHOICES,
     INTEGER,
     MAX_LONG,
     NUMBERS,
-    PARQUET_VERSIONS,
-    SIZE,
+    PATTERNS,
     PropertyKind,
     is_of_protocol,
     kind_of,
@@ -43,25 +42,13 @@ from deltacli.units import UNITS_MS
 _LONGEST = 1000
 "Maximum length of a number or an interval. Python does not convert longer ones, and they are never intended."
 
-_CHOICES: Mapping[str, tuple[str, ...]] = {
-    "delta.autoOptimize.autoCompact": ("true", "false", "auto", "legacy"),
-    "delta.checkpointPolicy": ("classic", "v2"),
-    "delta.columnMapping.mode": ("none", "name", "id"),
-    "delta.isolationLevel": ("Serializable", "WriteSerializable"),
-}
-_PATTERNS: Mapping[str, tuple[Callable[[str], object], str]] = {
-    "delta.parquet.compression.codec": (lambda value: value.lower() in CODECS, "a codec of Parquet, such as zstd"),
-    "delta.parquet.format.version": (PARQUET_VERSIONS.fullmatch, "1.0.0 or 2.x.y"),
-    "delta.targetFileSize": (lambda value: SIZE.fullmatch(value.strip()), "bytes, such as 134217728 or 128mb"),
-}
-
 
 def expected_of(key: str) -> str:
     """Return the valid values of a property, for messages."""
-    if key in _CHOICES:
-        return " or ".join(_CHOICES[key])
-    if key in _PATTERNS:
-        return _PATTERNS[key][1]
+    if key in CHOICES:
+        return " or ".join(CHOICES[key])
+    if key in PATTERNS:
+        return PATTERNS[key][1]
     match kind_of(key):
         case PropertyKind.BOOLEAN:
             return "true or false"
@@ -78,10 +65,10 @@ def normal_form(key: str, value: str) -> str | None:
     """The value as every engine reads it, None where it is none of this property: `True` is `true`, `+7` is `7`,
     `30 DAYS` is `interval 30 days`. What takes any text is left as it is.
     """
-    if key in _CHOICES:
-        return value if value in _CHOICES[key] else None
-    if key in _PATTERNS:
-        return value if _PATTERNS[key][0](value) else None
+    if key in CHOICES:
+        return value if value in CHOICES[key] else None
+    if key in PATTERNS:
+        return value if PATTERNS[key][0](value) else None
     match kind_of(key):
         case PropertyKind.BOOLEAN:
             return value.lower() if value.lower() in ("true", "false") else None

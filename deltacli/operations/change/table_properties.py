@@ -4,56 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 from deltacli.delta.log.commit_content import CommitRequest
 from deltacli.delta.log.commit_metadata import require_free
-from deltacli.delta.protocol.known_properties import kind_of
+from deltacli.delta.protocol.known_properties import MEANINGS, kind_of
 from deltacli.delta.protocol.property_changes import PropertiesPlan, expected_of, normal_form, plan_set, plan_unset
 from deltacli.operations.change.commit import Committed, commit, require_possible
 from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.operations.table.version import Snapshot
 from deltacli.typing import Json, JsonObject
-
-
-class _Guide(NamedTuple):
-    """One property: what it does, and its default; None if engines differ or there is none."""
-
-    meaning: str
-    default: str | None = None
-
-
-GUIDE: Mapping[str, _Guide] = {
-    "delta.appendOnly": _Guide("rows can be added but never changed or deleted", "false"),
-    "delta.autoOptimize.autoCompact": _Guide("writers merge small files after each write"),
-    "delta.autoOptimize.optimizeWrite": _Guide("writers shuffle rows to write fewer files"),
-    "delta.checkpoint.writeStatsAsJson": _Guide("checkpoints have statistics as JSON", "true"),
-    "delta.checkpoint.writeStatsAsStruct": _Guide("checkpoints have statistics as columns"),
-    "delta.checkpointInterval": _Guide("number of commits between two checkpoints", "10"),
-    "delta.checkpointPolicy": _Guide("the form of checkpoints", "classic"),
-    "delta.columnMapping.maxColumnId": _Guide("highest column id assigned so far"),
-    "delta.columnMapping.mode": _Guide("how columns are found in files", "none"),
-    "delta.dataSkippingNumIndexedCols": _Guide("leading columns that get statistics", "32"),
-    "delta.dataSkippingStatsColumns": _Guide("columns that get statistics"),
-    "delta.deletedFileRetentionDuration": _Guide("how long removed files are kept", "interval 1 week"),
-    "delta.enableChangeDataFeed": _Guide("writers record row changes", "false"),
-    "delta.enableDeletionVectors": _Guide("writers may mark rows as deleted", "false"),
-    "delta.enableExpiredLogCleanup": _Guide("engines delete commits after their retention", "true"),
-    "delta.enableInCommitTimestamps": _Guide("commits have their own timestamp", "false"),
-    "delta.enableRowTracking": _Guide("rows keep an id over updates", "false"),
-    "delta.enableTypeWidening": _Guide("types of columns may be widened", "false"),
-    "delta.inCommitTimestampEnablementTimestamp": _Guide("time since which commits have their own timestamp"),
-    "delta.inCommitTimestampEnablementVersion": _Guide("version from which commits have their own timestamp"),
-    "delta.isolationLevel": _Guide("isolation level of concurrent writers"),
-    "delta.logRetentionDuration": _Guide("how long commits are kept", "interval 30 days"),
-    "delta.parquet.compression.codec": _Guide("compression codec of data files"),
-    "delta.parquet.format.version": _Guide("Parquet version of data files"),
-    "delta.randomizeFilePrefixes": _Guide("data files get random prefixes instead of partition names", "false"),
-    "delta.setTransactionRetentionDuration": _Guide("how long application transactions are kept"),
-    "delta.targetFileSize": _Guide("target size of data files"),
-    "delta.universalFormat.enabledFormats": _Guide("other formats in which the table is also kept"),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,13 +138,13 @@ def _request(plan: PropertiesPlan, edits: PropertyEdits) -> CommitRequest | None
 
 def _shown(key: str, value: str) -> ShownProperty:
     is_ours = key.lower().startswith("delta.")
-    guide = GUIDE.get(key)
+    meaning, default = MEANINGS.get(key, (None, None))
     return ShownProperty(
         key,
         value,
         is_known=kind_of(key) is not None if is_ours else None,
         is_valid=normal_form(key, value) is not None,
         expected=expected_of(key),
-        default=guide.default if guide else None,
-        meaning=guide.meaning if guide else None,
+        default=default,
+        meaning=meaning,
     )

@@ -50,7 +50,7 @@ CATALOGUE = Catalogue(
         "log.commit_lines": "",
         "actions.commit_contents": "CommitView",
         "actions.file_fields": "CommitView FilesView",
-        "actions.transactions": "CommitView HistoryView StateView",
+        "actions.transactions_and_domains": "CommitView HistoryView StateView",
         "paths.paths": "CommitView FilesView",
         "paths.path_collisions": "CommitView StateView StorageView",
         "protocol.protocol": "HistoryView ProtocolView TableConfigurationView",
