@@ -48,15 +48,15 @@ _HELP = """Administer Delta Lake table directories, without a JVM.
 
 \b
 Examples:
-  deltacli history ./tbl                show who changed it, when and how
-  deltacli snapshot ./tbl               show its current state
-  deltacli snapshot ./tbl --version 3   show its state at version 3
-  deltacli read ./tbl --limit 5         read five of its rows
-  deltacli changes ./tbl --from 3       show row changes since version 3
-  deltacli checkpoint ./tbl             write a checkpoint of its log
-  deltacli vacuum ./tbl --dry-run       list files that can be deleted
-  deltacli validate ./tbl               check it against the protocol
-  deltacli log cat ./tbl 3              print the actions of version 3
+  deltacli history ./tbl                # show who changed it, when and how
+  deltacli snapshot ./tbl               # show its current state
+  deltacli snapshot ./tbl --version 3   # show its state at version 3
+  deltacli read ./tbl --limit 5         # read five of its rows
+  deltacli changes ./tbl --from 3       # show row changes since version 3
+  deltacli checkpoint ./tbl             # write a checkpoint of its log
+  deltacli vacuum ./tbl --dry-run       # list files that can be deleted
+  deltacli validate ./tbl               # check it against the protocol
+  deltacli log cat ./tbl 3              # print the actions of version 3
 """
 
 

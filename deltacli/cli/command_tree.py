@@ -80,97 +80,97 @@ _LOG = """Maintain the log of a table.
 
 \b
 Examples:
-  deltacli log cat ./tbl 12                    print actions of version 12
-  deltacli log backup ./tbl ./safe             copy the log, or update it
-  deltacli log restore ./tbl ./safe            restore lost log files
-  deltacli log expire ./tbl --dry-run          list files to delete
-  deltacli log crc ./tbl                       write or check a checksum
-  deltacli log compact ./tbl --from 1 --to 9   merge commits into a file
+  deltacli log cat ./tbl 12                   # print actions of version 12
+  deltacli log backup ./tbl ./safe            # copy the log, or update it
+  deltacli log restore ./tbl ./safe           # restore lost log files
+  deltacli log expire ./tbl --dry-run         # list files to delete
+  deltacli log crc ./tbl                      # write or check a checksum
+  deltacli log compact ./tbl --from 1 --to 9  # merge commits into a file
 """
 
 _DOCTOR = """Diagnose the store of a table.
 
 \b
 Examples:
-  deltacli doctor access s3://bucket/tbl               identity and permissions
-  deltacli doctor storage s3://bucket/tbl --dry-run    list the probes
-  deltacli doctor storage s3://bucket/tbl --yes        probe its guarantees
+  deltacli doctor access s3://bucket/tbl  # identity and permissions
+  deltacli doctor storage s3://bucket/tbl --dry-run  # list the probes
+  deltacli doctor storage s3://bucket/tbl --yes      # probe its guarantees
 """
 
 _FLEET = """Maintain many tables by a policy file.
 
 \b
 Examples:
-  deltacli fleet init ./lake           write a policy file for its tables
-  deltacli fleet check fleet.toml      check the policy file
-  deltacli fleet plan fleet.toml       show what is due, and why
-  deltacli fleet run fleet.toml --yes  do it
-  deltacli fleet status fleet.toml     show alerts and trends
+  deltacli fleet init ./lake           # write a policy file for its tables
+  deltacli fleet check fleet.toml      # check the policy file
+  deltacli fleet plan fleet.toml       # show what is due, and why
+  deltacli fleet run fleet.toml --yes  # do it
+  deltacli fleet status fleet.toml     # show alerts and trends
 """
 
 _SCHEMA = """Show, compare and convert the schemas of Delta and Paimon tables.
 
 \b
 Examples:
-  deltacli schema show ./tbl                       draw the schema
-  deltacli schema diff ./tbl --from version:3      compare with version 3
-  deltacli schema diff ./tbl ./paimon_tbl          compare two tables
-  deltacli schema convert ./paimon_tbl --to delta  write it for Delta
+  deltacli schema show ./tbl                       # draw the schema
+  deltacli schema diff ./tbl --from version:3      # compare with version 3
+  deltacli schema diff ./tbl ./paimon_tbl          # compare two tables
+  deltacli schema convert ./paimon_tbl --to delta  # write it for Delta
 """
 
 _SPARK = """Prepare a Spark cluster for --engine spark.
 
 \b
 Examples:
-  deltacli spark package --to .   write the archive for --py-files
+  deltacli spark package --to .  # write the archive for --py-files
 """
 
 _SHARE = """Share tables with Delta Sharing clients, and read what others share.
 
 \b
 Examples:
-  deltacli share ls acme.share                         list shared tables
-  deltacli share head acme.share#sales.main.orders     show a few rows
+  deltacli share ls acme.share                        # list shared tables
+  deltacli share head acme.share#sales.main.orders    # show a few rows
   deltacli share pull acme.share#sales.main.orders --to orders
-  deltacli share serve ./tbl                           try it on this machine
-  deltacli share check                                 check shares.yaml
-  deltacli share recipient add acme --grant sales      add a recipient
-  deltacli share token create acme --profile a.share   write a profile
-  deltacli share test a.share                          check any server
+  deltacli share serve ./tbl                          # try it on this machine
+  deltacli share check                                # check shares.yaml
+  deltacli share recipient add acme --grant sales     # add a recipient
+  deltacli share token create acme --profile a.share  # write a profile
+  deltacli share test a.share                         # check any server
 """
 
 _RECIPIENT = """Manage who may read shared tables.
 
 \b
 Examples:
-  deltacli share recipient add acme --grant sales   add a recipient
-  deltacli share recipient list                     list all of them
-  deltacli share recipient grant acme sales/eu      grant a schema
+  deltacli share recipient add acme --grant sales  # add a recipient
+  deltacli share recipient list                    # list all of them
+  deltacli share recipient grant acme sales/eu     # grant a schema
 """
 
 _TOKEN = """Manage the bearer tokens of recipients.
 
 \b
 Examples:
-  deltacli share token create acme --profile a.share   write a profile
-  deltacli share token rotate acme --overlap 24h       replace tokens
-  deltacli share token revoke acme t1a2b3c4d           end one now
+  deltacli share token create acme --profile a.share  # write a profile
+  deltacli share token rotate acme --overlap 24h      # replace tokens
+  deltacli share token revoke acme t1a2b3c4d          # end one now
 """
 
 _KEY = """Manage the key that signs page tokens and file URLs.
 
 \b
 Examples:
-  deltacli share key rotate --yes                   replace it
-  deltacli share key rotate --overlap 0s --dry-run  show the end of old keys
+  deltacli share key rotate --yes                   # replace it
+  deltacli share key rotate --overlap 0s --dry-run  # show the end of old keys
 """
 
 _PROFILE = """Inspect profile files, without showing their tokens.
 
 \b
 Examples:
-  deltacli share profile show a.share    show endpoint and expiry
-  deltacli share profile check a.share   exit 1 if something is wrong
+  deltacli share profile show a.share   # show endpoint and expiry
+  deltacli share profile check a.share  # exit 1 if something is wrong
 """
 
 GROUPS: Mapping[str, str] = {

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from deltacli.cli.invocation import invocation
 from deltacli.cli.options.run import Run
-from deltacli.cli.terminal.shell import again_with, quoted
+from deltacli.cli.terminal.shell import again, again_with, quoted
 from deltacli.errors import UsageError
 from deltacli.hints import nearest_name
 from deltacli.request_fields import Kind, Option
@@ -180,6 +180,8 @@ def read_baseline_file(name: str) -> Baseline:
         raise UsageError(
             f"the baseline {name} cannot be read: {(fault.strerror or str(fault)).lower()}",
             code="usage.baseline",
-            hint=f"deltacli validate {{table}} --write-baseline {quoted(name)}",
+            hint=again(
+                [word.replace("--", "--write-", word.startswith("--baseline")) for word in invocation.arguments]
+            ),
         ) from fault
     return read_baseline(data, name)

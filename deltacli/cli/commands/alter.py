@@ -98,11 +98,11 @@ def alter(
 
     \b
     Examples:
-      deltacli alter ./tbl add price "DECIMAL(10, 2)" --position after:name
-      deltacli alter ./tbl rename address.zip postcode --dry-run
-      deltacli alter ./tbl drop price --with-options --yes
-      deltacli alter ./tbl set snapshot.time-retained=2h --yes
-      deltacli alter ./tbl --apply changes.json --branch dev --yes
+      deltacli alter ./paimon_tbl add tax "DECIMAL(10, 2)" --position after:id
+      deltacli alter ./paimon_tbl rename address.zip postcode --dry-run
+      deltacli alter ./paimon_tbl drop price --with-options --yes
+      deltacli alter ./paimon_tbl set snapshot.time-retained=2h --yes
+      deltacli alter ./paimon_tbl --apply changes.json --branch dev --yes
     """
     options: dict[str, object] = {
         "--comment": comment,

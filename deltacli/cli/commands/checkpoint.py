@@ -55,7 +55,7 @@ def checkpoint(
     \b
     Examples:
       deltacli checkpoint ./tbl
-      deltacli checkpoint ./tbl --if-behind 10 -q > /dev/null   (in cron)
+      deltacli checkpoint ./tbl --if-behind 10 -q > /dev/null  # in cron
       deltacli checkpoint ./tbl --version 42
       deltacli checkpoint ./tbl --layout v2 --v2-top parquet
       deltacli checkpoint ./tbl --verify

@@ -36,8 +36,8 @@ def completion(run: Run, shell: ShellArgument = None) -> None:
 
     \b
     Examples:
-      source <(deltacli completion bash)                      (in ~/.bashrc)
-      deltacli completion zsh --output ~/.zfunc/_deltacli
+      source <(deltacli completion bash)  # in ~/.bashrc
+      mkdir -p ~/.zfunc && deltacli completion zsh --output ~/.zfunc/_deltacli
       deltacli completion fish | source
     """
     script = _read(_script_of(shell))

@@ -56,7 +56,7 @@ def history(
       deltacli history ./tbl --limit 0 --counts
       deltacli history s3://lake/events --json | jq '.items[0].operation'
       deltacli history ./tbl --format csv --columns version,timestamp,operation
-      deltacli history ./tbl --columns version,job   (a key that a writer added)
+      deltacli history ./tbl --columns version,job  # a key of a writer
       deltacli history ./paimon_tbl --branch dev
     """
     most = settle_limit(run, limit)

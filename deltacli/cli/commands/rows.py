@@ -64,7 +64,7 @@ def read(
       deltacli read ./tbl --count --where "day = '2026-01-02'"
       deltacli read ./tbl --version 12 --format ndjson | jq -c .row
       deltacli read ./tbl --format parquet --output tbl.parquet
-      deltacli read ./tbl --output rows/              (Parquet files, in parallel)
+      deltacli read ./tbl --output rows/  # Parquet files, in parallel
       deltacli read ./tbl --where "trip > 500 AND ride.city = 'Bern'" --explain
     """
     from deltacli.cli.render.data.rows import FramedResult, Rows, RowsResult

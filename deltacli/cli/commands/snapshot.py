@@ -154,7 +154,7 @@ def snapshot(
       deltacli snapshot ./tbl --timestamp 2026-01-09T08:00:00Z --schema
       deltacli snapshot ./tbl --files --format ndjson
       deltacli snapshot ./tbl --files --columns path,size --format csv
-      deltacli snapshot ./tbl --files --output files/     (Parquet, in parallel)
+      deltacli snapshot ./tbl --files --output files/  # Parquet, in parallel
       deltacli snapshot ./paimon_tbl --schema-id 3 --ddl
     """
     at_ms = parse_moment_of(version, timestamp)

@@ -70,8 +70,8 @@ def vacuum(run: Run, table: TableArgument, *, asked: Asked[VacuumRequest], how: 
     \b
     Examples:
       deltacli vacuum ./tbl --dry-run
-      deltacli vacuum ./tbl --retention 14d --yes            (in cron)
-      deltacli vacuum ./tbl --save-plan plan.parquet         (to review, then)
+      deltacli vacuum ./tbl --retention 14d --yes  # in cron
+      deltacli vacuum ./tbl --save-plan plan.parquet  # to review, then
       deltacli vacuum ./tbl --apply plan.parquet --yes
       deltacli vacuum ./tbl --explain day=2026-01-01/part-0.parquet
       deltacli vacuum ./paimon_tbl --schemas --dry-run --files

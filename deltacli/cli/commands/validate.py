@@ -58,7 +58,8 @@ def validate(run: Run, tables: TablesArgument = None, *, wanted: ValidateOptions
       deltacli validate ./tbl --level storage --fail-on warning
       deltacli validate ./tbl --level data --sample 5%
       deltacli validate './lake/**' --format sarif --output validate.sarif
-      deltacli validate ./tbl --baseline known.json --write-baseline known.json
+      deltacli validate ./tbl --write-baseline known.json
+      deltacli validate ./tbl --baseline known.json
       deltacli validate './lake/**' --trend trend.ndjson
       deltacli validate ./tbl --select 'checkpoint.*,hint.*' --format github
       deltacli validate --list-rules --select 'log.*'

@@ -33,7 +33,7 @@ def storage(run: Run, table: TableArgument, dry_run: DryRunOption = False, yes: 
 
     \b
     Examples:
-      deltacli doctor storage s3://bucket/tbl --dry-run   list the probes
+      deltacli doctor storage s3://bucket/tbl --dry-run  # list the probes
       deltacli doctor storage s3://bucket/tbl --yes
       deltacli doctor storage ./tbl --yes --json
     """

@@ -59,7 +59,7 @@ def plan(
       deltacli fleet plan fleet.toml --only bronze --json
       deltacli fleet plan --exit-code || deltacli fleet run
       deltacli fleet plan --format markdown --output plan.md
-      deltacli fleet plan --save-plans ./plans    (for vacuum --apply)
+      deltacli fleet plan --save-plans ./plans  # for vacuum --apply
     """
     from deltacli.cli.options.rows import note_the_cut, settle_limit
     from deltacli.cli.render.fleet.plan import plan_result

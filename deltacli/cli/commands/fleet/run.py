@@ -71,7 +71,7 @@ def run(
 
     \b
     Examples:
-      deltacli fleet run fleet.toml --yes   # in cron
+      deltacli fleet run fleet.toml --yes  # in cron
       deltacli fleet run --only bronze --jobs 8
       deltacli fleet run --time-budget 2h --resume --yes
     """

@@ -51,7 +51,7 @@ def expire(
     \b
     Examples:
       deltacli log expire ./tbl --dry-run
-      deltacli log expire ./tbl --yes                    (in cron)
+      deltacli log expire ./tbl --yes  # in cron
       deltacli log expire ./tbl --retention 60d --keep-version 100,200-210
     """
     opened = run.open_table(table, writes=not dry_run)

@@ -50,7 +50,7 @@ def add(
     \b
     Examples:
       deltacli share recipient add acme --grant sales
-      deltacli share recipient add acme --grant sales/eu/orders
+      deltacli share recipient add umbrella --grant sales/eu/orders
     """
     from deltacli.sharing.configuration.recipient_changes import add_recipient, parse_grant
 

@@ -242,6 +242,7 @@ def test(run: Run, address: ServerArgument = None, *, wanted: TestOptions) -> No
       deltacli share test https://share.example.com/api --profile acme.share
       deltacli share test acme.share --select 'share.hint-*' --fail-on warning
       deltacli share test acme.share --format junit --output share.xml
+      deltacli share test acme.share --write-baseline known.json
       deltacli share test acme.share --baseline known.json
       deltacli share test --list-rules
     """

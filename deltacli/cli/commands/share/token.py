@@ -154,7 +154,7 @@ def rotate(
 
     \b
     Examples:
-      deltacli share token rotate acme --profile acme.share --yes
+      deltacli share token rotate acme --profile new.share --yes
       deltacli share token rotate acme --overlap 0s --yes
     """
     from deltacli.sharing.configuration.recipient_changes import find_recipient, rotate_tokens

@@ -1,0 +1,305 @@
+"""Every example of the help can be pasted into a shell as it stands, and so can every command that a message names."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import shutil
+import subprocess
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+import typer
+
+from deltacli.cli.app import build_app
+from deltacli.delta.rules.framework.catalogue import CATALOGUE
+from deltacli.delta.rules.framework.repairs import repair_command
+from deltacli.sharing.signing.keys import ServerKeys
+from tests.cli.support import Result, deltacli, make_sample
+from tests.support.actions import metadata, protocol
+from tests.support.builder import TableBuilder
+from tests.support.paimon_builder import ID, NAME, PRICE, PaimonBuilder, field
+from tools.command_tree import read_tree
+
+NOT_USABLE = {2, 70}
+"""Exit codes of a usage error and of a bug."""
+NOWHERE = "http://127.0.0.1:9"
+ENVIRONMENT = {
+    "AWS_ENDPOINT_URL": NOWHERE,
+    "AWS_ACCESS_KEY_ID": "x",
+    "AWS_SECRET_ACCESS_KEY": "x",
+    "STORAGE_EMULATOR_HOST": NOWHERE,
+    "DELTACLI_RETRY_BUDGET": "0s",
+}
+SHARES = """\
+version: 1
+recipients: recipients.json
+keyFile: keys.json
+shares:
+- name: sales
+  schemas:
+  - {name: eu, tables: [{name: orders, location: ./tbl}]}
+  - {name: us, tables: [{name: orders, location: ./tbl}]}
+"""
+POLICY = """\
+[policies.standard]
+checkpoint = { commits = 1 }
+vacuum = { every = "7d", consent = true }
+[groups.bronze]
+policy = "standard"
+tables = ["tbl", "nope/gone", "lake/trips"]
+"""
+WIDENED = {
+    "type": "struct",
+    "fields": [
+        {"name": "id", "type": "integer", "nullable": True, "metadata": {}},
+        {"name": "score", "type": "float", "nullable": True, "metadata": {}},
+        {
+            "name": "xs",
+            "type": {"type": "array", "elementType": "integer", "containsNull": True},
+            "nullable": True,
+            "metadata": {},
+        },
+        {
+            "name": "ride",
+            "type": {
+                "type": "struct",
+                "fields": [{"name": "fare", "type": "decimal(8,2)", "nullable": True, "metadata": {}}],
+            },
+            "nullable": True,
+            "metadata": {},
+        },
+    ],
+}
+
+
+@pytest.fixture(scope="module")
+def places(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory with what the examples name."""
+    root = tmp_path_factory.mktemp("places")
+    make_sample(root / "tbl")
+    make_sample(root / "lake" / "trips", damaged=True)
+    address = field(7, "address", {"type": "ROW", "fields": [field(8, "zip", "STRING")]})
+    paimon = PaimonBuilder(root / "paimon_tbl").schema(ID, NAME).snapshot(0).tag("first", 1)
+    paimon.schema(ID, NAME, PRICE, address)
+    for number in range(4):
+        paimon.schema(ID, NAME, PRICE, address, prefix="branch/branch-dev/", id=number)
+    for name, content in (("shares.yaml", SHARES), ("fleet.toml", POLICY)):
+        (root / name).write_text(content)
+    changes = [{"action": "updateComment", "comment": "prices of a day"}]
+    (root / "changes.json").write_text(json.dumps(changes))
+    profile = {"shareCredentialsVersion": 1, "endpoint": f"{NOWHERE}/x", "bearerToken": "t"}
+    for name in ("acme.share", "a.share"):
+        (root / name).write_text(json.dumps(profile))
+    shutil.copy(next((root / "tbl").glob("day=*/*.parquet")), root / "part-0.parquet")
+    (root / ".zfunc").mkdir()
+    return root
+
+
+def run(place: Path, *words: str) -> Result:
+    return deltacli(*words, cwd=place, HOME=str(place), **ENVIRONMENT)
+
+
+def examples() -> Iterator[tuple[str, str]]:
+    """Return each page of the help and its examples."""
+    for command in read_tree().walk():
+        found = re.search(r"Examples:\n((?: +\S.*\n?)+)", command.help)
+        if found:
+            yield from ((command.name, line.strip()) for line in found[1].splitlines())
+
+
+def commands(line: str) -> list[list[str]]:
+    """Return the words behind `deltacli` in each command that a line for a shell runs."""
+    line = re.sub(r" +# .*", "", line).replace("https://share.example.com/api", f"{NOWHERE}/x")
+    if inner := re.search(r"[<$]\((deltacli [^)]*)\)", line):
+        line = inner[1]
+    lexer = shlex.shlex(line, posix=True, punctuation_chars="|&>")
+    lexer.whitespace_split, lexer.commenters = True, ""
+    found: list[list[str]] = [[]]
+    for word in lexer:
+        if set(word) <= set("|&>"):
+            found.append([])
+        else:
+            found[-1].append(word)
+    return [words[1:] for words in found if words[:1] == ["deltacli"]]
+
+
+def is_endless(words: Sequence[str]) -> bool:
+    """Return whether a command runs until it is stopped: only its words are checked."""
+    return words[:2] == ["share", "serve"] or "--serve-metrics" in words
+
+
+def check_words(words: Sequence[str]) -> None:
+    """Parse the words of a command as its command line does."""
+    command, context = typer.main.get_command(build_app()), None
+    rest = list(words)
+    while hasattr(command, "commands"):
+        context = command.make_context(None, rest[:1], parent=context, resilient_parsing=True)
+        command, rest = command.commands[rest[0]], rest[1:]
+    command.make_context(None, rest, parent=context)
+
+
+def test_examples_are_of_a_shell() -> None:
+    lines = [line for _, line in examples()]
+    done = subprocess.run(["bash", "-n"], input="\n".join(lines), capture_output=True, text=True, check=False)
+
+    assert (0, "") == (done.returncode, done.stderr)
+    assert 150 < len(lines)
+    assert [] == [line for line in lines if not commands(line)]
+
+
+def prepare(page: str, place: Path) -> None:
+    """Make what the examples of a page need to be there, or not to be there."""
+    if page == "share test":
+        run(place, "validate", "tbl", "--write-baseline", "known.json")
+    if page.startswith("share key"):
+        ServerKeys.read_or_create(place / "keys.json", now_ms=0)
+    if page == "widen-type":
+        shutil.rmtree(place / "tbl")
+        action = metadata(schema_string=json.dumps(WIDENED), partition_columns=())
+        TableBuilder().commit(protocol(), action).write(place / "tbl")
+    if page in ("share", "share recipient", "share recipient add"):
+        (place / "a.share").unlink()
+        return
+    if page.startswith(("share recipient", "share token")):
+        run(place, *["share", "recipient", "add", "acme", "--grant", "sales", "--grant", "sales/eu"])
+    if page.startswith("share token"):
+        (place / "a.share").unlink()
+        (place / "acme.share").unlink()
+        run(place, "share", "token", "create", "acme")
+        recipients = place / "recipients.json"
+        recipients.write_text(re.sub('"id": ?"t[0-9a-f]{8}"', '"id":"t1a2b3c4d"', recipients.read_text()))
+
+
+@pytest.mark.parametrize("page", sorted({page for page, _ in examples()}))
+def test_examples_can_be_pasted(page: str, places: Path, tmp_path: Path) -> None:
+    place = tmp_path / "place"
+    shutil.copytree(places, place)
+    prepare(page, place)
+    problems = []
+    for line in [line for found, line in examples() if found == page]:
+        for words in commands(line):
+            if is_endless(words):
+                check_words(words)
+            elif (result := run(place, *words)).code in NOT_USABLE:
+                problems.append(f"{line}: {result.err}")
+
+    assert [] == problems
+
+
+MISTAKES = """\
+history
+histroy ./tbl
+history nope
+history ./tbl --columns typo
+history ./tbl --limit x
+history .
+snapshot ./tbl --version 99
+snapshot ./tbl --timestamp 2020-01-01
+snapshot ./tbl --mapping
+snapshot ./tbl --tombstones --files
+snapshot ./tbl --output x.parquet
+read ./tbl --limit 2 --output x.parquet
+read ./tbl --columns typo
+read ./tbl --where "day = 2026-01-01"
+read ./tbl --where "trip >"
+read ./lake/trips
+changes ./tbl --from abc
+changes ./tbl --from 99
+changes ./tbl --from 9 --to 3
+checkpoint ./tbl
+checkpoint ./tbl --version 99
+checkpoint ./tbl --layout v2
+vacuum ./tbl
+vacuum ./tbl --retention 1h
+vacuum ./tbl --mode x
+vacuum ./tbl --apply nope.parquet
+vacuum ./tbl --save-plan plan.parquet
+vacuum ./paimon_tbl
+validate
+validate ./tbl --baseline nope.json
+validate ./tbl --select typo.*
+validate ./lake/trips --level storage
+validate nope
+log cat ./tbl
+log cat ./tbl 99
+log crc ./tbl
+log compact ./tbl --from 1 --to 99
+log expire ./tbl --retention 1d
+log restore ./tbl nope
+properties ./tbl get typo
+properties ./tbl set
+properties ./tbl set delta.appendOnly=maybe
+properties ./tbl unset nope
+features ./tbl remove x
+features ./tbl add typo
+features ./tbl add deletionVectors
+widen-type ./tbl trip int
+widen-type ./tbl typo long
+widen-type ./tbl ride.fare "decimal(20,2)"
+alter ./tbl add a INT
+alter ./paimon_tbl drop id
+alter ./paimon_tbl add a
+schema convert ./tbl
+schema diff ./tbl
+schema diff ./tbl --from 3
+schema diff ./tbl --from schema:0
+schema diff ./paimon_tbl --from version:0
+completion
+completion tcsh
+doctor access nope
+fleet check nope.toml
+fleet plan nope.toml
+fleet run
+fleet plan
+fleet status
+fleet status --state nowhere
+fleet init ./lake
+share check -c nope.yaml
+share recipient add acme -c shares.yaml
+share recipient list acme -c shares.yaml
+share recipient grant acme nope -c shares.yaml
+share token create nobody -c shares.yaml
+share token revoke nobody t1 -c shares.yaml
+share ls nope.share
+share ls acme.share
+share test
+share test acme.share --baseline nope.json
+share serve --profile x.share
+"""
+"""Lines with a mistake, and lines whose answer names the next command."""
+
+ADVICE = re.compile(r"^ *(?:hint|next|fix)(?::| ) *(?:.*: )?(deltacli .+)$", re.MULTILINE)
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_commands_of_messages_can_be_pasted(part: int, places: Path, tmp_path: Path) -> None:
+    place = tmp_path / "place"
+    shutil.copytree(places, place)
+    problems = []
+    for line in MISTAKES.splitlines()[part::4]:
+        result = run(place, *shlex.split(line))
+        if result.code == 70:
+            problems.append(f"{line}: {result.err}")
+        for advice in ADVICE.findall(result.out + result.err):
+            for words in commands(advice):
+                if is_endless(words) or any(word.isupper() for word in words):
+                    check_words(words)
+                    continue
+                followed = run(place, *words)
+                if followed.code in NOT_USABLE:
+                    problems.append(f"{line}: {advice}: {followed.err}")
+
+    assert [] == problems
+
+
+def test_repairs_can_be_pasted(places: Path, tmp_path: Path) -> None:
+    shutil.copytree(places / "tbl", tmp_path / "tbl")
+    lines = {repair_command(rule, "./tbl") for rule in CATALOGUE.rules.values()} - {""}
+
+    codes = {line: run(tmp_path, *words).code for line in sorted(lines) for words in commands(line)}
+
+    assert lines == set(codes)
+    assert not NOT_USABLE & set(codes.values()), codes
