@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from hashlib import sha256
 from typing import Any, NamedTuple
 
 from deltacli.delta.rules.framework.base import Finding
@@ -110,4 +109,6 @@ def _item(known: Fingerprint, count: int) -> dict[str, Any]:
 
 
 def _digest(text: str) -> str:
+    from hashlib import sha256  # with OpenSSL, which a run without findings does without
+
     return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
