@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 from threading import Lock
 from typing import NamedTuple
@@ -40,16 +39,14 @@ GCS_PRICES = Prices("public list price, Standard storage in a single region, 202
 AZURE_PRICES = Prices("public list price, hot tier with LRS in East US, 2025-06", _COMMON)
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class HostTally:
     """The calls to one endpoint. `prices` is None for an endpoint that is not the cloud's own. Thread-safe."""
 
-    host: str
-    prices: Prices | None
-    calls: Counter[Call] = field(default_factory=Counter)
-    bytes_read: int = 0
-    bytes_written: int = 0
-    _lock: Lock = field(default_factory=Lock)
+    def __init__(self, host: str, prices: Prices | None) -> None:
+        self.host, self.prices = host, prices
+        self.calls: Counter[Call] = Counter()
+        self.bytes_read = self.bytes_written = 0
+        self._lock = Lock()
 
     def sent(self, call: Call, size_bytes: int) -> None:
         """Count a request with a body of some bytes."""

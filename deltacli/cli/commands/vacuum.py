@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.cli.confirmation import require_confirmation, require_now_is_not_ahead
 from deltacli.cli.invocation import invocation
@@ -117,8 +117,7 @@ def _require_one_errand(asked: Asked[VacuumRequest], how: VacuumOptions) -> None
         )
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class _VacuumCommand:
+class _VacuumCommand(NamedTuple):
     """A run of the command: the table and the form of its output."""
 
     run: Run

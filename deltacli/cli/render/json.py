@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from deltacli.documents import SCHEMA_VERSION, dumps, envelope
 
 __all__ = [
@@ -14,9 +12,8 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class EncodedItems:
     """A block of items as JSON texts, each followed by `,` and LF."""
 
-    count: int
-    data: memoryview
+    def __init__(self, count: int, data: memoryview) -> None:
+        self.count, self.data = count, data

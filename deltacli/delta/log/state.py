@@ -6,7 +6,6 @@ Spec: Actions; Action Reconciliation.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from deltacli.delta.log.action_fields import missing, shown, wrong_type
@@ -62,20 +61,20 @@ class DomainMetadata(NamedTuple):
     configuration: str
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class StateBuilder:
     """Collects the small actions newest first: the first value of each is kept.
 
     Transactions are decided by commit, not by version; removed domains hide older ones.
     """
 
-    protocol: Protocol | None = None
-    metadata: Metadata | None = None
-    transactions: dict[str, SetTransaction] = field(default_factory=dict)
-    domains: dict[str, DomainMetadata | None] = field(default_factory=dict)
-    raw_protocol: Action | None = None
-    raw_metadata: Action | None = None
-    "The two actions as found, with unrecognized fields."
+    def __init__(self) -> None:
+        self.protocol: Protocol | None = None
+        self.metadata: Metadata | None = None
+        self.transactions: dict[str, SetTransaction] = {}
+        self.domains: dict[str, DomainMetadata | None] = {}
+        self.raw_protocol: Action | None = None
+        self.raw_metadata: Action | None = None
+        "The two actions as found, with unrecognized fields."
 
     def take(self, actions: Iterable[tuple[str, Action]], source: str) -> None:
         """Add the small actions of one file.

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
@@ -161,13 +160,13 @@ def find_table_roots(paths: pyarrow.BinaryArray) -> dict[str, str]:
     return roots.found
 
 
-@dataclass(eq=False, repr=False)
 class TableRoots:
     """Finds other tables in a listing that comes in batches, whose order does not matter."""
 
-    kinds: dict[bytes, str] = field(default_factory=dict)
-    schemas: set[bytes] = field(default_factory=set)
-    snapshots: set[bytes] = field(default_factory=set)
+    def __init__(self) -> None:
+        self.kinds: dict[bytes, str] = {}
+        self.schemas: set[bytes] = set()
+        self.snapshots: set[bytes] = set()
 
     def take(self, paths: pyarrow.BinaryArray) -> None:
         """Add some files."""

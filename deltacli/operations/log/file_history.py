@@ -6,8 +6,7 @@ Files are compared by 64-bit hashes of their keys, as in `deltacli.delta.vacuum.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.arrow import compute as pc
 from deltacli.typing import ArrowArray
@@ -67,7 +66,6 @@ class _Rows:
         return self._parts[0]
 
 
-@dataclass(eq=False, repr=False)
 class FileHistory:
     """Collects the files that actions add and remove, commits newest first; `unremoved` evaluates them.
 
@@ -75,13 +73,12 @@ class FileHistory:
     for files added before it; for later files the commits are the more reliable source.
     """
 
-    last_run: int = 0
-    _adds: _Rows = field(default_factory=_Rows)
-    _vectors: _Rows = field(default_factory=_Rows)
-    _removes: _Rows = field(default_factory=_Rows)
-    _tombstones: list[ArrowArray] = field(default_factory=list)
-    _other_adds: list[Any] = field(default_factory=list)
-    _other_removes: list[Any] = field(default_factory=list)
+    def __init__(self, last_run: int = 0) -> None:
+        self.last_run = last_run
+        self._adds, self._vectors, self._removes = _Rows(), _Rows(), _Rows()
+        self._tombstones: list[ArrowArray] = []
+        self._other_adds: list[ArrowArray] = []
+        self._other_removes: list[ArrowArray] = []
 
     def take_adds(self, rows: NamedKeys) -> None:
         """Add data files; the hash of a file outside the table is null."""

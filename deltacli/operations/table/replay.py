@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -43,20 +42,20 @@ _BYTES_READ_AHEAD = 64 << 20
 """Total bytes of commits that are read at the same time."""
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class LogTail:
     """The result of the commits after a checkpoint: the small actions, the surviving file actions in narrow columns,
     and all of their keys.
     """
 
-    state: StateBuilder = field(default_factory=StateBuilder)
-    adds: list[pyarrow.RecordBatch] = field(default_factory=list)
-    removes: list[pyarrow.RecordBatch] = field(default_factory=list)
-    seen: set[str] = field(default_factory=set)
-    newest_commit_info: Action | None = None
-    commit_info_is_first: bool = False
-    contested: dict[int, frozenset[int]] = field(default_factory=dict)
-    """The hashes of the keys that occur more than once in a large commit, per commit."""
+    def __init__(self) -> None:
+        self.state = StateBuilder()
+        self.adds: list[pyarrow.RecordBatch] = []
+        self.removes: list[pyarrow.RecordBatch] = []
+        self.seen: set[str] = set()
+        self.newest_commit_info: Action | None = None
+        self.commit_info_is_first = False
+        self.contested: dict[int, frozenset[int]] = {}
+        """The hashes of the keys that occur more than once in a large commit, per commit."""
 
 
 def read_tail(

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.commit_times import CommitTime, TimestampSource, file_times
@@ -224,8 +224,7 @@ class Snapshot:
         return self._unusable
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class FileActions:
+class FileActions(NamedTuple):
     """The live files and tombstones of a version as plans read them: batches of the commits, row groups of the
     checkpoint.
     """

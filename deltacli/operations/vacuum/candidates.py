@@ -165,8 +165,7 @@ class Walk(Protocol):
     hidden_directories: list[str]
 
 
-@dataclass(frozen=True)
-class CandidateChoice:
+class CandidateChoice(NamedTuple):
     """What limits the candidates."""
 
     include_foreign: bool = False

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from time import monotonic
 from typing import TYPE_CHECKING
 
@@ -113,13 +113,11 @@ def plan_vacuum(table: TableHandle, request: VacuumRequest) -> VacuumPlan:
     return replace(plan, by_inventory=inventory is not None, looked_at=begun)
 
 
-@dataclass(eq=False, repr=False)
 class _Listed:
     """Returns which keys a listing contains; `hides` is true once it was called with a hidden one."""
 
-    names: HiddenNames
-    prefix: str | None
-    hides: bool = False
+    def __init__(self, names: HiddenNames, prefix: str | None) -> None:
+        self.names, self.prefix, self.hides = names, prefix, False
 
     def __call__(self, keys: ArrowArray) -> ArrowArray:
         is_hidden = self.names.mask(keys)

@@ -6,7 +6,6 @@ Spec: Add File and Remove File; Add CDC File; Deletion Vectors; Metadata Cleanup
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow import compute as pc
@@ -56,8 +55,7 @@ class Keys(NamedTuple):
     other: pyarrow.Array
 
 
-@dataclass(eq=False, repr=False)
-class References:
+class References(NamedTuple):
     """The files named by the log of a table, as hashes of keys (int64 arrays).
 
     `live`: the data files of the newest version below the root, with `live_written`, their hashes as the log writes
@@ -116,11 +114,11 @@ def removal_schema() -> pyarrow.Schema:
     )
 
 
-@dataclass(eq=False, repr=False)
 class _Batches:
     """Collects arrays into one."""
 
-    parts: list[Any] = field(default_factory=list)  # Any: pyarrow has no types
+    def __init__(self) -> None:
+        self.parts: list[Any] = []  # Any: pyarrow has no types
 
     def add(self, *arrays: Any) -> None:
         self.parts.extend(array for array in arrays if len(array))

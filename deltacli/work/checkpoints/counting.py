@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 from deltacli.delta.log.counts import FileCounts, TombstoneCounts, count_adds, count_removes
 from deltacli.work.checkpoints.reading import CheckpointPiece, FileBatch, read_narrow
 from deltacli.work.task import TaskContext
 
 
-@dataclass(frozen=True, slots=True)
 class CountPiece:
     """Counts the file actions of a row group that newer commits have not decided (shared `touched`).
 
     Tombstones with a time before `cutoff_ms` (epoch milliseconds) count as expired.
     """
 
-    unit_seconds: ClassVar[float] = 4e-7
+    unit_seconds = 4e-7
 
-    cutoff_ms: int
+    def __init__(self, cutoff_ms: int) -> None:
+        self.cutoff_ms = cutoff_ms
 
     def __call__(self, piece: CheckpointPiece, context: TaskContext) -> tuple[FileCounts, TombstoneCounts]:
         """Return the counts. Raises CheckpointUnreadable."""

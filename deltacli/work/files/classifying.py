@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow import compute as pc
@@ -30,8 +29,7 @@ _LOOKUPS = 32
 """A search in sorted hashes takes as long as adding so many hashes to a hash table."""
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class KnownFiles:
+class KnownFiles(NamedTuple):
     """What files are compared with: the hashes (int64) of live files and of other needed ones, the rules of hidden
     names, and the time (epoch milliseconds) before which a file is old. `is_sorted`: the hashes are ascending.
     """
@@ -46,7 +44,7 @@ class KnownFiles:
     def sorted(self) -> KnownFiles:
         """Return the same for tasks, which look up few files at a time."""
         live, others = (pc.take(hashes, pc.sort_indices(hashes)) for hashes in (self.live, self.others))
-        return replace(self, live=live, others=others, is_sorted=True)
+        return self._replace(live=live, others=others, is_sorted=True)
 
     def find_live(self, hashes: pyarrow.Array) -> pyarrow.Array:
         """Return which files are live."""
@@ -67,8 +65,7 @@ class KnownFiles:
         return pa.array([place < end and values[place] == one for place, one in places], pa.bool_())
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class ClassifiedFiles:
+class ClassifiedFiles(NamedTuple):
     """Some files of a listing: how many were listed, are live, and are hidden; the hashes of needed files (`hits`) and
     of recent ones (`young`); the old files that are not needed, with `path`, `sizeBytes`, `modificationTimeMs` and
     `hash`; and the tables that unneeded files indicate.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from deltacli.delta.log.log_path import LOG_DIRECTORY
@@ -26,22 +25,20 @@ if TYPE_CHECKING:
     from deltacli.operations.table.handle import TableHandle
 
 
-@dataclass(eq=False, repr=False)
 class TableWalk:
     """Walks over the files of a table once and records other entries."""
 
-    storage: Storage
-    names: HiddenNames
-    """The rules known when the walk begins; a directory `key=value` is entered in any case."""
-    directory: str = ""
-    tables: dict[str, str] = field(default_factory=dict)
-    """Directories that are tables of their own, '' where the root is also another one -> the format."""
-    links: list[str] = field(default_factory=list)
-    """Entries that are neither files nor directories, by path: links, and rarely others."""
-    hidden_directories: list[str] = field(default_factory=list)
-    """Hidden directories that were not entered."""
-    empty_directories: list[tuple[str, int]] = field(default_factory=list)
-    """Empty directories with their times in epoch milliseconds."""
+    def __init__(self, storage: Storage, names: HiddenNames, directory: str = "") -> None:
+        """`names` are the rules known when the walk begins; a directory `key=value` is entered in any case."""
+        self.storage, self.names, self.directory = storage, names, directory
+        self.tables: dict[str, str] = {}
+        """Directories that are tables of their own, '' where the root is also another one -> the format."""
+        self.links: list[str] = []
+        """Entries that are neither files nor directories, by path: links, and rarely others."""
+        self.hidden_directories: list[str] = []
+        """Hidden directories that were not entered."""
+        self.empty_directories: list[tuple[str, int]] = []
+        """Empty directories with their times in epoch milliseconds."""
 
     def files(self) -> Iterator[ListedFiles]:
         """Yield the files. Raises UsageError where the start directory is not part of the table."""
