@@ -89,8 +89,8 @@ def alerts_of(
     """
     found = []
     if problem is not None:
-        look = "validate" if problem.line is None else "doctor access"
-        advice = command(look, table=table)
+        is_table = problem.line is None
+        advice = command("validate", table=table) if is_table else command("doctor access", table=table)
         message, cause = f"{problem.code}: {problem.message}", ("not", "readable", problem.code)
         found.append(Alert(Weight.UNREADABLE, cause, message, problem.message, advice))
     for step in [step for step in steps if step.is_alert]:
@@ -132,8 +132,10 @@ def advice_for(step: StepStatus, table: str, run_command: str) -> str:
             return command("validate", table=table)
         case _, "log-expire":
             return command("log expire", table=table, dry_run=True)
-        case _, kind:
-            return command(kind, table=table, dry_run=True)
+        case _, "checkpoint":
+            return command("checkpoint", table=table, dry_run=True)
+        case _:
+            return command("vacuum", table=table, dry_run=True)
 
 
 class Cause(NamedTuple):
