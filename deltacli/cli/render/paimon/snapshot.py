@@ -8,9 +8,10 @@ from typing import BinaryIO, NamedTuple
 
 from deltacli.cli.render.columns import Column
 from deltacli.cli.render.json import envelope
+from deltacli.cli.render.schemas.tree import branches, rooted
 from deltacli.cli.render.sections import Section
 from deltacli.cli.results import Document, Emit, Grid, Result, RowGrid, emit_lines, field_grid, line_of
-from deltacli.cli.terminal.term import Style, Terminal, encoded, for_screen, shorten, visible
+from deltacli.cli.terminal.term import Style, Terminal, encoded, visible
 from deltacli.hints import sql_name
 from deltacli.operations.paimon.snapshot import PaimonSnapshot
 from deltacli.paimon.schema import Schema
@@ -18,9 +19,8 @@ from deltacli.paimon.schema_changes import dotted
 from deltacli.paimon.types import (
     DataField,
     DataType,
-    ListType,
-    MapType,
     RowType,
+    parts_of,
     simple_text,
     type_text,
     walk_fields,
@@ -98,10 +98,7 @@ class PaimonSchemaResult(Result):
         if self.as_ddl:
             lines = [visible(line) for line in self.found.ddl.splitlines()]
         else:
-            lines = [terminal.paint("root", Style.HEADING), *map(visible, tree_lines(self.found.schema))]
-            if terminal.width is not None and terminal.is_terminal:
-                width = terminal.width
-                lines = [shorten(for_screen(line), width) if place else line for place, line in enumerate(lines)]
+            lines = rooted(tree_lines(self.found.schema), terminal)
         sink.write(encoded("\n".join(lines) + "\n"))
 
 
@@ -141,44 +138,27 @@ def schema_rows(schema: Schema) -> Iterator[SchemaRow]:
 def tree_lines(schema: Schema) -> list[str]:
     """Return the fields as a tree: name, type, id, key, default, comment."""
     keys = {field.name: key for field in schema.fields if (key := _key_of(schema, field)) is not None}
-    return list(_branches(schema.fields, "", keys))
+    return branches(list(_entries(schema.fields, 0, keys)))
 
 
-def _branches(fields: Sequence[DataField], trunk: str, keys: Mapping[str, str]) -> Iterator[str]:
-    for place, field in enumerate(fields, 1):
-        is_last = place == len(fields)
-        yield f"{trunk}{'└── ' if is_last else '├── '}{_field_text(field, keys.get(field.name))}"
-        yield from _below(field.type, f"{trunk}{'    ' if is_last else '│   '}")
+def _entries(fields: Sequence[DataField], depth: int, keys: Mapping[str, str]) -> Iterator[tuple[int, str]]:
+    for field in fields:
+        yield depth, _field_text(field, keys.get(field.name))
+        yield from _below(field.type, depth + 1)
 
 
-def _below(data_type: DataType, trunk: str) -> Iterator[str]:
+def _below(data_type: DataType, depth: int) -> Iterator[tuple[int, str]]:
     """Yield the fields of rows inside a type; the path to a row in a list or map stands in a line of its own."""
-    match data_type:
-        case RowType(fields):
-            yield from _branches(fields, trunk, {})
-        case ListType(_, element) if _has_row(element):
-            yield f"{trunk}└── element: {simple_text(element)}"
-            yield from _below(element, f"{trunk}    ")
-        case MapType(key, value):
-            parts = [(name, part) for name, part in (("key", key), ("value", value)) if _has_row(part)]
-            for place, (name, part) in enumerate(parts, 1):
-                is_last = place == len(parts)
-                yield f"{trunk}{'└── ' if is_last else '├── '}{name}: {simple_text(part)}"
-                yield from _below(part, f"{trunk}{'    ' if is_last else '│   '}")
-        case _:
-            return
+    if isinstance(data_type, RowType):
+        yield from _entries(data_type.fields, depth, {})
+    for name, part in parts_of(data_type):
+        if _has_row(part):
+            yield depth, f"{name}: {simple_text(part)}"
+            yield from _below(part, depth + 1)
 
 
 def _has_row(data_type: DataType) -> bool:
-    match data_type:
-        case RowType():
-            return True
-        case ListType(_, element):
-            return _has_row(element)
-        case MapType(key, value):
-            return _has_row(key) or _has_row(value)
-        case _:
-            return False
+    return isinstance(data_type, RowType) or any(_has_row(part) for _, part in parts_of(data_type))
 
 
 def _field_text(field: DataField, key: str | None) -> str:

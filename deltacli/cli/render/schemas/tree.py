@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from deltacli.cli.render.columns import DRAWN_ROWS, Column
@@ -44,20 +45,30 @@ def write_schema_tree(sink: BinaryIO, snapshot: Snapshot, terminal: Terminal, *,
 def schema_tree(snapshot: Snapshot, terminal: Terminal, *, with_mapping: bool = False) -> list[str]:
     """The schema as a tree: name, type, `not null`, partition columns, comments."""
     partitions = set(snapshot.metadata.partition_columns)
-    entries = list(walk(snapshot.schema))
-    lines = [terminal.paint("root", Style.HEADING)]
+    entries = []
+    for depth, field in walk(snapshot.schema):
+        mapping = _mapping_of(field) if with_mapping else None
+        text = _field_text(field, is_partition=depth == 0 and field.name in partitions)
+        entries.append((depth, text if mapping is None else f"{text}  [{mapping}]"))
+    return rooted(branches(entries), terminal)
+
+
+def rooted(lines: Iterable[str], terminal: Terminal) -> list[str]:
+    """Return the lines of a tree below their root, safe to show, and on a terminal no wider than it."""
+    safe = map(visible if terminal.width is None else for_screen, lines)
+    if terminal.width is not None and terminal.is_terminal:
+        safe = map(partial(shorten, width=terminal.width), safe)
+    return [terminal.paint("root", Style.HEADING), *safe]
+
+
+def branches(entries: Sequence[tuple[int, str]]) -> list[str]:
+    """Return texts with their depths, parents first, as the lines of a tree."""
+    lines = []
     last_of: list[bool] = []
-    for (depth, field), is_last in zip(entries, _are_last([depth for depth, _ in entries]), strict=True):
+    for (depth, text), is_last in zip(entries, _are_last([depth for depth, _ in entries]), strict=True):
         last_of[depth:] = [is_last]
         trunk = "".join("    " if last else "│   " for last in last_of[:depth])
-        branch = f"{trunk}{'└── ' if is_last else '├── '}"
-        text = _field_text(field, is_partition=depth == 0 and field.name in partitions)
-        if with_mapping and (mapping := _mapping_of(field)) is not None:
-            text += visible(f"  [{mapping}]")
-        if terminal.width is not None:
-            text = for_screen(text)
-        line = branch + text
-        lines.append(line if terminal.width is None or not terminal.is_terminal else shorten(line, terminal.width))
+        lines.append(f"{trunk}{'└── ' if is_last else '├── '}{text}")
     return lines
 
 
@@ -75,7 +86,7 @@ def _field_text(field: StructField, *, is_partition: bool) -> str:
     marks = "" if field.nullable else " not null"
     marks += "  (partition)" if is_partition else ""
     comment = field.metadata.get("comment")
-    return visible(f"{field.name}: {simple_name(field.data_type)}{marks}" + (f"  -- {comment}" if comment else ""))
+    return f"{field.name}: {simple_name(field.data_type)}{marks}" + (f"  -- {comment}" if comment else "")
 
 
 def _mapping_of(field: StructField) -> str | None:
