@@ -2,54 +2,67 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from deltacli.cli.invocation import invocation
 from deltacli.cli.options.chosen_version import parse_moment_of
-from deltacli.cli.options.common_options import OF_DELTA, OF_PAIMON
+from deltacli.cli.options.common_options import OF_DELTA, OF_PAIMON, TimestampOption, VersionOption
 from deltacli.cli.options.run import Run
-from deltacli.cli.options.table_formats import TablePoint, ask
+from deltacli.cli.options.table_formats import (
+    Answer,
+    BranchOption,
+    DeltaHandle,
+    PaimonHandle,
+    SchemaIdOption,
+    SnapshotIdOption,
+    TagOption,
+    ask,
+    require_one_point,
+)
 from deltacli.cli.terminal.shell import again_with
 from deltacli.errors import NotATable, UsageError
 
 if TYPE_CHECKING:
-    from deltacli.operations.paimon.snapshot import PaimonSnapshot
     from deltacli.operations.schemas.described import DescribedSchema
-    from deltacli.operations.table.version import Snapshot
 
 KINDS = ("version", "schema", "snapshot", "tag", "branch")
 
 
-class SchemaPoint(TablePoint):
-    """A point whose schema is shown, compared or converted."""
+@dataclass(frozen=True)
+class SchemaPoint:
+    """A point whose schema is shown, compared or converted; None means not named. `is_text`: it was given in one word,
+    such as `schema:3`.
+    """
 
-    def open(self, run: Run, table: str) -> Snapshot | PaimonSnapshot:
-        """Return the table at the point. Raises UsageError for points that exclude each other or of another format."""
+    version: VersionOption = None
+    timestamp: TimestampOption = None
+    schema_id: SchemaIdOption = None
+    snapshot_id: SnapshotIdOption = None
+    tag: TagOption = None
+    branch: BranchOption = None
+    is_text: bool = False
+
+    def open(self, run: Run, table: str, use: Callable[[DeltaHandle | PaimonHandle], Answer]) -> Answer:
+        """Return what `use` makes of the table. Raises UsageError for points that exclude each other or of another
+        format.
+        """
         parse_moment_of(self.version, self.timestamp)
-        if sum(one is not None for one in (self.schema_id, self.snapshot_id, self.tag)) > 1:
-            raise UsageError("--schema-id, --snapshot-id and --tag exclude each other")
-
+        require_one_point(self.schema_id, self.snapshot_id, self.tag)
         kinds = {"version:": self.version, "schema:": self.schema_id, "snapshot:": self.snapshot_id, "tag:": self.tag}
         named = {kind: value for kind, value in {**kinds, "branch:": self.branch}.items() if value is not None}
-        return ask(
-            run,
-            table,
-            lambda opened: opened.snapshot(self),
-            given={kind: OF_DELTA if kind == "version:" else OF_PAIMON for kind in named} if self.is_text else None,
-        )
+        given = {kind: OF_DELTA if kind == "version:" else OF_PAIMON for kind in named} if self.is_text else None
+        return ask(run, table, use, given=given)
 
     def describe(self, run: Run, table: str) -> DescribedSchema:
         """Return the schema at the point, or that in a file, in the columns of Paimon."""
-        from deltacli.operations.paimon.snapshot import PaimonSnapshot
-        from deltacli.operations.schemas.described import describe_delta, describe_paimon
-
         try:
-            found = self.open(run, table)
+            return self.open(run, table, lambda opened: opened.described(**vars(self)))
         except NotATable as fault:
             if fault.code != "table.path-is-file":
                 raise
             return self._of_file(run, table)
-        return describe_paimon(found) if isinstance(found, PaimonSnapshot) else describe_delta(found)
 
     def _of_file(self, run: Run, path: str) -> DescribedSchema:
         from deltacli.operations.schemas.described import describe_file

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeAlias, TypeVar
 
 import typer
 
@@ -18,14 +18,19 @@ if TYPE_CHECKING:
     from deltacli.api.table import Table
     from deltacli.cli.apply_change import SchemaEdit
     from deltacli.cli.options.run import Run
+    from deltacli.cli.results import Result
     from deltacli.operations.change.widen_type import WideningOutcome
     from deltacli.operations.paimon.alter import AlterOutcome
     from deltacli.operations.paimon.history import PaimonHistory
     from deltacli.operations.paimon.snapshot import PaimonSnapshot
     from deltacli.operations.read.history import History
+    from deltacli.operations.schemas.described import DescribedSchema
     from deltacli.operations.table.version import Snapshot
     from deltacli.paimon.evolution.requests import SchemaChange
     from deltacli.storage import Storage
+
+    Shown: TypeAlias = tuple[Result, str | None]
+    """What a command writes, and the command that it names next."""
 
 BranchOption = Annotated[
     str | None,
@@ -80,32 +85,20 @@ _ALTERS: Mapping[str | None, tuple[str, str | None]] = {
 """What does a change of `alter` on a Delta table, and the command."""
 
 
-class TablePoint(NamedTuple):
-    """A point of a table; None means not named. `version` and `timestamp` are of Delta, the others of Paimon."""
-
-    version: int | None = None
-    timestamp: str | None = None
-    schema_id: int | None = None
-    snapshot_id: int | None = None
-    tag: str | None = None
-    branch: str | None = None
-    is_text: bool = False
-    """The point was given in one word, such as `schema:3`."""
-
-
 class _Handle:
     """A table; `name` is the table as the user wrote it."""
 
     def __init__(self, run: Run, name: str, storage: Storage) -> None:
         self.run, self.name, self.storage = run, name, storage
 
+    @property
+    def table(self) -> Table:
+        """The Delta table; its operations raise PaimonTable for the other format."""
+        return self.run.table_of(self.storage)
+
 
 class DeltaHandle(_Handle):
     """A Delta table."""
-
-    @property
-    def table(self) -> Table:
-        return self.run.table_of(self.storage)
 
     def history(self, *, limit: int, counts: bool) -> History:
         """Return the newest `limit` commits."""
@@ -113,14 +106,39 @@ class DeltaHandle(_Handle):
 
         return read_history(self.storage, self.run.engine, limit=limit, counts=counts, progress=self.run.progress)
 
-    def snapshot(self, point: TablePoint) -> Snapshot:
+    def snapshot(self, *, version: int | None, timestamp: str | None, **_: object) -> Snapshot:
         """Return the table at a version or a time."""
         from deltacli.cli.options.chosen_version import note_findings, parse_moment_of
 
-        at_ms = parse_moment_of(point.version, point.timestamp)
-        found = self.table.snapshot(version=point.version, timestamp_ms=at_ms)
+        at_ms = parse_moment_of(version, timestamp)
+        found = self.table.snapshot(version=version, timestamp_ms=at_ms)
         note_findings(self.run, found, at_ms)
         return found
+
+    def schema(self, *, mapping: bool = False, **point: Any) -> Result:
+        """Return the schema at a point."""
+        from deltacli.cli.render.schemas.tree import SchemaResult
+
+        return SchemaResult(self.snapshot(**point), with_mapping=mapping)
+
+    def state(self, *, schema: bool, counts: bool, digest: bool, **point: Any) -> Shown:
+        """Return what is shown of a version, and the next command."""
+        if schema:
+            return self.schema(**point), None
+        from deltacli.cli.options.chosen_version import note_findings, parse_moment_of
+        from deltacli.cli.render.snapshot import SnapshotResult
+        from deltacli.operations.read.snapshot import summarize
+
+        version, at_ms = point["version"], parse_moment_of(point["version"], point["timestamp"])
+        found = summarize(self.table, version=version, timestamp_ms=at_ms, digest=digest)
+        note_findings(self.run, found.snapshot, at_ms)
+        return SnapshotResult(found, only_counts=counts), "deltacli snapshot {table} --schema"
+
+    def described(self, **point: Any) -> DescribedSchema:
+        """Return the schema at a point in the columns of Paimon."""
+        from deltacli.operations.schemas.described import describe_delta
+
+        return describe_delta(self.snapshot(**point))
 
     def alter(self, *, change: str | None, **_: object) -> NoReturn:
         """Raise UsageError that names what does the change; PaimonTable, or NotATable, for others."""
@@ -164,12 +182,34 @@ class PaimonHandle(_Handle):
         at = branch or "main"
         return read_paimon_history(store, engine, branch=at, limit=limit, with_manifests=refs, progress=progress)
 
-    def snapshot(self, point: TablePoint) -> PaimonSnapshot:
+    def snapshot(
+        self, *, schema_id: int | None, snapshot_id: int | None, tag: str | None, branch: str | None, **_: object
+    ) -> PaimonSnapshot:
         """Return the table at a schema, a snapshot or a tag."""
         from deltacli.operations.paimon.snapshot import Point, read_paimon_snapshot
 
-        at = Point(point.branch or "main", point.schema_id, point.snapshot_id, point.tag)
+        at = Point(branch or "main", schema_id, snapshot_id, tag)
         return read_paimon_snapshot(self.storage, self.run.engine, at)
+
+    def schema(self, *, ddl: bool = False, **point: Any) -> Result:
+        """Return the schema at a point."""
+        from deltacli.cli.render.paimon.snapshot import PaimonSchemaResult
+
+        return PaimonSchemaResult(self.snapshot(**point), as_ddl=ddl)
+
+    def state(self, *, schema: bool, ddl: bool, **point: Any) -> Shown:
+        """Return what is shown of a point, and the next command."""
+        from deltacli.cli.render.paimon.snapshot import PaimonSnapshotResult
+
+        shows_schema = schema or ddl
+        result = self.schema(ddl=ddl, **point) if shows_schema else PaimonSnapshotResult(self.snapshot(**point))
+        return result, "deltacli history {table}"
+
+    def described(self, **point: Any) -> DescribedSchema:
+        """Return the schema at a point in the columns of Paimon."""
+        from deltacli.operations.schemas.described import describe_paimon
+
+        return describe_paimon(self.snapshot(**point))
 
     def alter(
         self,
@@ -228,6 +268,12 @@ def ask(
                 raise
     _refuse(options, OF_DELTA)
     return use(PaimonHandle(run, table, storage))
+
+
+def require_one_point(*points: object) -> None:
+    """Raise UsageError for points of a Paimon table that exclude each other."""
+    if sum(one is not None for one in points) > 1:
+        raise UsageError("--schema-id, --snapshot-id and --tag exclude each other")
 
 
 _POINTS: Mapping[str, str] = {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import ExitStack, closing
-from dataclasses import dataclass
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -32,8 +31,7 @@ class StateDigests(NamedTuple):
     """The same for the tombstones."""
 
 
-@dataclass(frozen=True, slots=True)
-class SnapshotSummary:
+class SnapshotSummary(NamedTuple):
     """A snapshot with counts. `now_ms` is the time at which tombstones were judged."""
 
     snapshot: Snapshot

@@ -8,9 +8,9 @@ from typing import Annotated
 import typer
 
 from deltacli.cli.confirmation import require_confirmation
-from deltacli.cli.options.common_options import TableArgument, TimestampOption, VersionOption, YesOption
+from deltacli.cli.options.common_options import TableArgument, YesOption
 from deltacli.cli.options.run import Run
-from deltacli.cli.options.table_formats import BranchOption, SchemaIdOption, SnapshotIdOption, TagOption
+from deltacli.cli.schema_points import SchemaPoint
 from deltacli.units import plural
 
 NAMES_CHOOSE = False
@@ -36,12 +36,7 @@ def convert(
     table: TableArgument,
     *,
     to: To,
-    version: VersionOption = None,
-    timestamp: TimestampOption = None,
-    schema_id: SchemaIdOption = None,
-    snapshot_id: SnapshotIdOption = None,
-    tag: TagOption = None,
-    branch: BranchOption = None,
+    point: SchemaPoint,
     yes: YesOption = False,
 ) -> None:
     """Write the schema of a table or file in the form of another format.
@@ -69,11 +64,9 @@ def convert(
       deltacli schema convert part-0.parquet --to paimon
     """
     from deltacli.cli.render.schemas.conversion import ConversionResult, LossesResult
-    from deltacli.cli.schema_points import SchemaPoint
     from deltacli.operations.schemas.convert import convert_schema
 
-    source = SchemaPoint(version, timestamp, schema_id, snapshot_id, tag, branch).describe(run, table)
-    found = convert_schema(source, to, now_ms=run.clock())
+    found = convert_schema(point.describe(run, table), to, now_ms=run.clock())
     if found.lost:
         what = f"write the schema as {to} without {plural(len(found.lost), 'part')} of it"
         require_confirmation(run, what, yes=yes, show_plan=lambda: run.write(LossesResult(found)))
