@@ -89,12 +89,12 @@ class _Fields:
     """The signature of a method that takes the fields of a request, for `inspect`."""
 
     def __init__(self, request: Callable[..., object], method: Callable[..., object]) -> None:
-        self._request, self._method = request, method
+        self._request, self.__wrapped__ = request, method
 
     @property
     def __signature__(self) -> Signature:
         request = self._request.load() if isinstance(self._request, Lazy) else self._request
-        own, made = signature(self._method), signature(request)
+        own, made = signature(self.__wrapped__), signature(request)
         first = next(iter(own.parameters.values()))
         return own.replace(parameters=[first, *made.parameters.values()])
 

@@ -93,6 +93,9 @@ def _name_what_works(error: PaimonTable, arguments: Sequence[str], table: str | 
         error.facts["instead"] = instead
 
 
+_REPEATABLE = frozenset({"--allow-external", "--spark-conf", "--storage-option"})
+
+
 def _hint(error: DeltacliError, arguments: Sequence[str], table: str | None) -> str | None:
     """Return the next command; for a file outside the table, the same command with `--allow-external`."""
     if isinstance(error, PathExternal) and error.prefix is not None and arguments:
@@ -100,8 +103,9 @@ def _hint(error: DeltacliError, arguments: Sequence[str], table: str | None) -> 
     if not error.hint:
         return _respelled(arguments, table) if error.code == "table.path-missing" and table else None
     option = re.match(r"add (--[a-z-]+)(?: (\S+))?( .*)?\Z", error.hint)
-    if option and arguments and arguments[0] != "fleet":  # whose tables have other options
-        return again_with(arguments, option[1], option[2])
+    is_whole = option is not None and not re.search(r", | or ", error.hint)  # else it is one of several ways
+    if option and is_whole and arguments and arguments[0] != "fleet":  # whose tables have other options
+        return again_with(arguments, option[1], option[2], is_repeatable=option[1] in _REPEATABLE)
     version = re.search(r" --version (\d+)\Z", error.hint)
     if version and "--version" in arguments:
         return again_with(arguments, "--version", version[1])

@@ -65,7 +65,7 @@ class RemoteStorage:
         retry: Retry | None = None,
         connect: Connect = socket.create_connection,
     ) -> None:
-        allow_optional_packages("dateutil")
+        allow_optional_packages("dateutil", "pytz")
         import fsspec
 
         remember_secrets({**options, "uri": uri})

@@ -158,7 +158,7 @@ _EXTRAS = {
 
 def require_libraries(scheme: str, *modules: str) -> None:
     """Import libraries of a scheme's extra. Raises UsageError unless they are installed."""
-    allow_optional_packages("dateutil")  # botocore needs it
+    allow_optional_packages("dateutil", "pytz")  # botocore needs it
     try:
         for name in modules:
             import_module(name)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from deltacli.cli.app import run
+from tests.cli.pty_session import Session
 from tests.cli.support import Result
 from tests.cli.test_documents import validate
 from tests.support.azure import ACCOUNT, KEY, AzureServer
@@ -92,3 +93,14 @@ def test_what_cannot_be_diagnosed_is_an_error(gcs: GcsServer, capfdbinary: CAPTU
     codes = {table: doctor(capfdbinary, "storage", table, "--yes").code for table in asked}
 
     assert asked == codes
+
+
+def test_what_the_probes_found_is_shown_after_a_yes(sample: Path) -> None:
+    with Session("doctor", "storage", sample, "--no-pager", environment={"DELTACLI_PROGRESS": "never"}) as session:
+        session.read_until("[y/N]")
+        session.type("y\n")
+        code, seen = session.finish()
+
+    said = seen.partition("[y/N]")[2]
+    assert 0 == code
+    assert "create-existing" in said

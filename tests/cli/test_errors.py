@@ -12,7 +12,9 @@ from pathlib import Path
 import pytest
 
 from deltacli.cli.app import run
+from deltacli.cli.errors import _hint
 from deltacli.cli.terminal.shell import with_files
+from deltacli.errors import StorageFailed
 from tests.cli.support import ROOT, Result, deltacli
 
 
@@ -462,3 +464,16 @@ def test_a_message_says_what_is_wrong_in_plain_words(line: str, message: str, sa
     result = deltacli(*line.split(), cwd=sample.parent)
 
     assert (2, f"error: {message}") == (result.code, result.err.splitlines()[0])
+
+
+def test_a_hint_with_several_ways_is_no_command(sample: Path) -> None:
+    told = deltacli("validate", sample, "--master", "local[2]").err
+
+    assert "hint: add --engine spark, or omit --master\n" in told
+
+
+def test_a_hint_keeps_the_other_values_of_a_repeatable_option() -> None:
+    given = ["snapshot", "s3://b/t", "--storage-option", "endpoint_url=http://127.0.0.1:1"]
+    fault = StorageFailed("", hint="add --storage-option region=eu-west-1")
+
+    assert f"deltacli {' '.join(given)} --storage-option region=eu-west-1" == _hint(fault, given, "s3://b/t")

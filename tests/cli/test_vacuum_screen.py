@@ -33,7 +33,7 @@ delete       6 files, 3.0 GiB
              unrecognized      1 file     12 B  2025-11-04T02:40:00.000Z
 directories  1 empty directory
 keep         live          120 files, 5.0 GiB
-             retained      30, removed files, still needed for time travel
+             retained      30, removed files, needed by what is kept
              young         4, not older than the cutoff
              unrecognized  7 files, 4.0 KiB: --include-foreign deletes them
                            notes.txt

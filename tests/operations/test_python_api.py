@@ -232,3 +232,13 @@ def test_a_method_that_takes_a_request_shows_its_fields_and_names_itself_in_erro
     assert {"self", "dry_run"} <= shown.keys()
     assert "request" not in shown
     assert f"{method.__qualname__}() got an unexpected keyword argument 'unknown'" == str(wrong.value)
+
+
+def test_methods_with_requests_can_be_inspected_and_refuse_none_for_a_word(sample: Path) -> None:
+    table = deltacli.open_table(sample)
+
+    assert {"retention_ms", "dry_run"} <= set(inspect.signature(Table.vacuum).parameters)
+    assert "def checkpoint" in inspect.getsource(Table.checkpoint)
+    for fields in ({"stats": None}, {"v2_top": None}):
+        with pytest.raises(UsageError, match="is None, expected"):
+            table.checkpoint(dry_run=True, **fields)  # type: ignore[arg-type]

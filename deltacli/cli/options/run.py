@@ -137,10 +137,10 @@ class Run:
             self.confirmed[:] = self._written
 
     def _new_sections(self, result: Result) -> list[Section]:
-        if not self.confirmed or type(self.confirmed[0]) is not type(result):
-            return []
-        known = [section.lines for section in self.confirmed[0].sections(self.terminal)]
-        return [section for section in result.sections(self.terminal) if section.lines not in known]
+        if not self.confirmed or result.lists or type(self.confirmed[0]) is not type(result):
+            return []  # the rows of a list are in no section
+        known = [[], *(section.lines for section in self.confirmed[0].sections(self.terminal))]
+        return [section for section in result.sections(self.terminal) if list(section.lines) not in map(list, known)]
 
     def say_next(self, command: str) -> None:
         """Name the next command below a result on a terminal."""
@@ -233,7 +233,9 @@ class Run:
         """Return this run with stores of its own, whose requests to each host are limited to a rate, if one is given;
         its tables show no progress.
         """
-        return replace(self, progress=SILENT, can_use_cluster=False, _stores=[self.make_stores(calls_per_second)])
+        stores = self.make_stores(calls_per_second)
+        stores.policy()  # made before threads ask for it: all share one rate
+        return replace(self, progress=SILENT, can_use_cluster=False, _stores=[stores])
 
     def make_stores(self, calls_per_second: float | None = None) -> Stores:
         """Return what opens stores with the options of this run, with a policy of retries of its own."""

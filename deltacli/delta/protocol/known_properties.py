@@ -114,7 +114,7 @@ CHOICES: Mapping[str, tuple[str, ...]] = {
 }
 PATTERNS: Mapping[str, tuple[Callable[[str], object], str]] = {
     "delta.parquet.compression.codec": (lambda value: value.lower() in CODECS, "a codec of Parquet, such as zstd"),
-    "delta.parquet.format.version": (PARQUET_VERSIONS.fullmatch, "1.0.0 or 2.x.y"),
+    "delta.parquet.format.version": (lambda value: PARQUET_VERSIONS.fullmatch(value.strip()), "1.0.0 or 2.x.y"),
     "delta.targetFileSize": (lambda value: SIZE.fullmatch(value.strip()), "bytes, such as 134217728 or 128mb"),
 }
 "Property -> which values are valid, and how a message names them."

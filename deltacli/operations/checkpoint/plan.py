@@ -93,7 +93,7 @@ class CheckpointRequest:
         object.__setattr__(self, "version", optional_version(self.version, "version"))
         for words, name in ((Layout, "layout"), (TopFile, "v2_top"), (StatsForm, "stats")):
             text = getattr(self, name)
-            if text is not None and text not in list(words):
+            if text not in [*words, *([None] if words is Layout else [])]:
                 raise UsageError(f"{name} is {text!r}, expected {', '.join(words)}")
 
 

@@ -30,7 +30,7 @@ UNRECOGNIZED = "unrecognized"
 """What people read for files that are not part of a Delta table; documents call them `foreign`."""
 
 KEPT_KINDS: Mapping[str, str] = {
-    "retained": "removed files, still needed for time travel",
+    "retained": "removed files, needed by what is kept",
     "young": "not older than the cutoff",
     "hidden": "names that begin with _ or .",
     "links": "never followed",
