@@ -5,8 +5,8 @@ Silent by default. Reported per piece or per batch, never per row.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Protocol, TypeVar, runtime_checkable
 
 Item = TypeVar("Item")
@@ -39,6 +39,35 @@ class WeighingProgress(Progress, Protocol):
 
     def weighed_step(self, what: str, *, unit: str, total: int, weight: int) -> AbstractContextManager[WeighedStep]:
         """Start a step of `total` parts that weigh so much together."""
+
+
+class Plan(Protocol):
+    """The steps of a whole operation, by name, in the order in which they end: one bar over all of them."""
+
+    def expect(self, what: str, units: float) -> None:
+        """Set how many units (of the weight, if there is one) all steps of a name are expected to have together. A plan
+        without such steps ignores it.
+        """
+
+
+@runtime_checkable
+class PlanningProgress(Progress, Protocol):
+    """A progress that shows the steps of a plan as one bar, whose half is half of the time."""
+
+    def plan(self, what: str, costs: Mapping[str, float]) -> AbstractContextManager[Plan]:
+        """Start an operation: names of steps -> seconds per unit, as measured elsewhere; this run corrects them."""
+
+
+class _Unplanned:
+    """A plan without a listener."""
+
+    def expect(self, what: str, units: float) -> None:
+        pass
+
+
+def planned(progress: Progress, what: str, costs: Mapping[str, float]) -> AbstractContextManager[Plan]:
+    """Start an operation whose steps are known beforehand. A progress without plans shows each for itself."""
+    return progress.plan(what, costs) if isinstance(progress, PlanningProgress) else nullcontext(_Unplanned())
 
 
 class _Unweighed:

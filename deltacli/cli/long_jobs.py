@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from typing import NamedTuple
 
-from deltacli.progress import SILENT, Progress, Step, WeighedStep, weighed
+from deltacli.progress import SILENT, Plan, Progress, Step, WeighedStep, planned, weighed
 from deltacli.units import format_duration, format_size
 
 LONG_SECONDS = 1_800.0
@@ -63,6 +63,10 @@ class LongJobs:
         self._look(what, f"{total:,} {unit}", unit, total)
         self._look(what, f"{total:,} {unit} ({format_size(weight)})", "bytes", weight)
         return weighed(self._inner, what, unit=unit, total=total, weight=weight)
+
+    def plan(self, what: str, costs: Mapping[str, float]) -> AbstractContextManager[Plan]:
+        """Start an operation of the listener."""
+        return planned(self._inner, what, costs)
 
     def _look(self, what: str, amount: str, unit: str, total: int) -> None:
         cost = UNIT_COSTS.get((what, unit))

@@ -252,7 +252,7 @@ def test_the_line_fits_the_terminal_and_keeps_the_most_important_parts(width: in
 
     step = StepState("reading the log", "commits", 10_000, done=1_234)
 
-    (line,) = Bars(colour=False).lines([Shown(step, 61.0)], width)
+    (line,) = Bars(colour=False).lines([Shown.of(step, 61.0)], width)
 
     assert cells(line) <= width
     assert (width >= 20) == ("12%" in line)

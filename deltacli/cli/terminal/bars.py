@@ -34,8 +34,8 @@ class _Row(NamedTuple):
 
     @classmethod
     def of(cls, shown: Shown) -> _Row:
-        facts: Facts = facts_of(*shown)
-        left = shown.step.eta.remaining(shown.elapsed, shown.step.share)
+        facts: Facts = facts_of(shown)
+        left = shown.stable_left()
         eta = "" if left is None else f"ETA {format_seconds(left)}"
         return cls(facts.what, facts.share or "", facts.amount, facts.rate or "", facts.spent, eta)
 
@@ -93,9 +93,8 @@ class Bars:
         columns.insert(1, _Bar(bar_width, "dim", "cyan", "cyan", "cyan"))
         bars = Progress(*columns, console=self._console, auto_refresh=False)
         for shown, row in zip(steps, rows, strict=True):
-            share = shown.step.share
-            total = None if share is None else _WHOLE
-            done = int((share or 0) * _WHOLE)
+            total = None if shown.share is None else _WHOLE
+            done = int((shown.share or 0) * _WHOLE)
             bars.add_task(row.what, total=total, completed=done, colour=self._colour, **row._asdict())
         self._console.width = width
         with self._console.capture() as captured:

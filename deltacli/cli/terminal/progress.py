@@ -10,12 +10,12 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import TYPE_CHECKING, Protocol
 
 from deltacli.cli.render.json import dumps
-from deltacli.cli.terminal.steps import Shown, StepState, describe
+from deltacli.cli.terminal.steps import PlanState, Shown, StepState, describe
 from deltacli.cli.terminal.term import say, say_json, set_live_line, shorten, write_stderr
 
 if TYPE_CHECKING:
@@ -37,15 +37,15 @@ class Painter(Protocol):
     interval: float
     tells_steps: bool
 
-    def begin(self, step: StepState) -> None: ...
+    def begin(self, shown: Shown) -> None: ...
 
     def show(self, steps: Sequence[Shown]) -> None:
-        """Draw the outermost step, then the innermost one; both may be the same."""
+        """Draw the outermost step, then the innermost one; both may be the same. A plan and its steps are one."""
 
     def notice(self, text: str) -> None:
         """Show a text instead of a step."""
 
-    def end(self, step: StepState, elapsed: float) -> None: ...
+    def end(self, shown: Shown) -> None: ...
 
     def hide(self) -> None:
         """Erase the drawn lines."""
@@ -79,6 +79,13 @@ class LiveProgress:
         return self._run(StepState(what, unit, total, weight))
 
     @contextmanager
+    def plan(self, what: str, costs: Mapping[str, float]) -> Iterator[PlanState]:
+        """Begin an operation that is shown as one bar over all of its steps."""
+        plan = PlanState(costs)
+        with self._run(StepState(what, "", None, plan=plan)):
+            yield plan
+
+    @contextmanager
     def _run(self, step: StepState) -> Iterator[StepState]:
         if step.total == 0 or self._closed.is_set():
             yield step
@@ -89,10 +96,14 @@ class LiveProgress:
         finally:
             with self._steps_lock:
                 self._steps.remove(step)
-            if self._painter.tells_steps:
+                now, whole = self._clock(), self._planned()
+                if whole is not None and whole.plan is not None:
+                    whole.plan.end(step, now)
+                shown = Shown.of(step, now, whole)
+            if self._painter.tells_steps and step.plan is None:
                 with self._lock:
                     if not self._closed.is_set():
-                        self._painter.end(step, self._clock() - step.began)
+                        self._painter.end(shown)
 
     def tick(self) -> None:
         """Draw if the interval has passed."""
@@ -105,15 +116,25 @@ class LiveProgress:
             self._looked = now
             if self._notice is not None:
                 self._painter.notice(self._notice)
-            elif shown := self._shown(now):
+            elif shown := self.shown():
                 self._painter.show(shown)
             else:
                 self._painter.hide()
 
-    def _shown(self, now: float) -> list[Shown]:
+    def shown(self) -> list[Shown]:
+        """The steps to draw, as they are now."""
+        now = self._clock()
         with self._steps_lock:
-            steps = self._steps if len(self._steps) < 2 else [self._steps[0], self._steps[-1]]
-            return [Shown(step, now - step.began) for step in steps]
+            outermost, innermost = self._steps[:1], self._steps[-1:]
+            whole = self._planned()
+            shown = [Shown.of(step, now, whole) for step in innermost]
+            if outermost not in (innermost, [whole]):
+                shown.insert(0, Shown.of(outermost[0], now))
+            return shown
+
+    def _planned(self) -> StepState | None:
+        """Return the operation that the innermost step is part of."""
+        return next((step for step in reversed(self._steps) if step.plan is not None), None)
 
     @contextmanager
     def hidden(self) -> Iterator[None]:
@@ -142,13 +163,17 @@ class LiveProgress:
         with self._steps_lock:
             step.began = self._clock()
             self._began = step.began if self._began is None else self._began
+            whole = self._planned()
+            if whole is not None and whole.plan is not None:
+                whole.plan.begin(step, step.began)
             self._steps.append(step)
             if self._ticking and self._ticker is None:
                 self._ticker = threading.Thread(target=self._keep_looking, name="progress", daemon=True)
                 self._ticker.start()
-        if self._painter.tells_steps:
+            shown = Shown.of(step, step.began, whole)
+        if self._painter.tells_steps and step.plan is None:
             with self._lock:
-                self._painter.begin(step)
+                self._painter.begin(shown)
 
     def _keep_looking(self) -> None:
         while not self._closed.wait(min(self._painter.interval, 0.5)):
@@ -173,7 +198,7 @@ class BarPainter:
         self._drawn = 0
         """How many lines are drawn; the cursor is at the end of the last."""
 
-    def begin(self, step: StepState) -> None:
+    def begin(self, shown: Shown) -> None:
         pass
 
     def show(self, steps: Sequence[Shown]) -> None:
@@ -189,7 +214,7 @@ class BarPainter:
         if self._may_draw():
             self._draw([shorten(text, self._width() - 1)])
 
-    def end(self, step: StepState, elapsed: float) -> None:
+    def end(self, shown: Shown) -> None:
         pass
 
     def hide(self) -> None:
@@ -215,18 +240,18 @@ class LogPainter:
     interval = 5.0
     tells_steps = True
 
-    def begin(self, step: StepState) -> None:
+    def begin(self, shown: Shown) -> None:
         pass
 
     def show(self, steps: Sequence[Shown]) -> None:
-        say(describe(*steps[-1]))
+        say(describe(steps[-1]))
 
     def notice(self, text: str) -> None:
         say(text)
 
-    def end(self, step: StepState, elapsed: float) -> None:
-        if elapsed >= self.delay:
-            say(describe(step, elapsed))
+    def end(self, shown: Shown) -> None:
+        if shown.elapsed >= self.delay:
+            say(describe(shown))
 
     def hide(self) -> None:
         pass
@@ -239,24 +264,29 @@ class JsonPainter:
     interval = 0.5
     tells_steps = True
 
-    def begin(self, step: StepState) -> None:
-        self.end(step, 0.0)
+    def begin(self, shown: Shown) -> None:
+        self.end(shown)
 
     def show(self, steps: Sequence[Shown]) -> None:
-        self.end(*steps[-1])
+        if steps[-1].step.plan is None:
+            self.end(steps[-1])
 
     def notice(self, text: str) -> None:
         pass
 
-    def end(self, step: StepState, elapsed: float) -> None:
+    def end(self, shown: Shown) -> None:
+        step = shown.step
         document = {
             "type": "progress",
             "step": step.what,
             "done": step.done,
             "total": step.total,
             "unit": step.unit,
-            "elapsedMs": int(elapsed * 1000),
+            "elapsedMs": int(shown.elapsed * 1000),
         }
+        if shown.eta is not step.eta:  # part of a plan
+            left = shown.left
+            document |= {"share": shown.share and round(shown.share, 4), "etaMs": left and int(left * 1000)}
         say_json(dumps(document))
 
     def hide(self) -> None:

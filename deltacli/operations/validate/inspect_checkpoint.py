@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from deltacli.arrow import compute as pc
@@ -20,6 +20,8 @@ from deltacli.delta.rules.framework.views import CheckpointView, ExpectedState
 from deltacli.delta.stats.record_counts import num_records_column
 from deltacli.operations.read.file_rows import FileRows
 from deltacli.operations.table.configurations import with_metadata, with_protocol
+from deltacli.operations.validate.foresight import Foresight
+from deltacli.progress import Progress, Step
 from deltacli.storage import Storage
 from deltacli.typing import ArrowArray
 from deltacli.work.commits.inspection import CheckpointAdds, CheckpointReader, OpenedCheckpoint
@@ -43,9 +45,13 @@ class CheckpointInspector:
         sidecar_sizes: Mapping[str, int],
         *,
         keeps_statistics: bool = False,
-        advance: Callable[[int], None] = lambda _: None,
+        progress: Progress,
+        foresight: Foresight,
     ) -> None:
         self._keeps_statistics = keeps_statistics
+        self._progress = progress
+        self._foresight = foresight
+        self._step: Step
         self.findings: list[Finding] = []
         self.is_readable = True
         self._instance = instance
@@ -61,7 +67,7 @@ class CheckpointInspector:
         self._duplicates = comparison.DuplicateFinder()
         self._remove_keys: list[ArrowArray] = []
         self._reader = CheckpointReader(
-            storage, instance, self._take_adds, self._take_removes, scanner, sidecar_sizes, advance
+            storage, instance, self._take_adds, self._take_removes, scanner, sidecar_sizes, self._advance
         )
 
     def judge_files_with(self, rows: FileRows) -> None:
@@ -70,12 +76,18 @@ class CheckpointInspector:
 
     def run(self) -> CheckpointView:
         """Read everything and return the view; `findings` are those that need the rows."""
-        opened = self._reader.read(self._know_config)
+        with self._progress.step("reading the checkpoint", unit="rows") as self._step:
+            opened = self._reader.read(self._know_config)
         self.is_readable = opened.is_readable
         self.findings.extend(opened.findings)
-        self._report_duplicates()
+        rows = sum(opened.rows.values())
+        with self._progress.step("looking for duplicates", unit="rows", total=rows) as step:
+            self._report_duplicates()
+            step.advance(rows)
         if self._expected is not None and opened.is_readable:
-            self._compare(self._expected)
+            with self._progress.step("comparing the checkpoint", unit="rows", total=rows) as step:
+                self._compare(self._expected)
+                step.advance(rows)
         return CheckpointView(
             self._instance,
             self._instance.version,
@@ -92,6 +104,10 @@ class CheckpointInspector:
             self._now_ms,
             opened.small_is_whole,
         )
+
+    def _advance(self, rows: int, size_bytes: int) -> None:
+        self._step.advance(rows)
+        self._foresight.take_rows(rows, size_bytes, is_known=self._expected is not None)
 
     def known_files(self) -> KnownFiles:
         """Return the files that later commits are applied to."""

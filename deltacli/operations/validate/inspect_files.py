@@ -33,6 +33,7 @@ from deltacli.errors import Unreadable
 from deltacli.memory_limit import stop_if_exhausted
 from deltacli.operations.read.file_selection import FileSelection
 from deltacli.operations.validate.findings import Collector
+from deltacli.operations.validate.foresight import READING_FOOTERS, READING_ROWS
 from deltacli.operations.validate.inspect_changes import ChangeInspector
 from deltacli.operations.validate.inspect_vectors import VectorInspector, descriptor_of
 from deltacli.operations.validate.table_context import TableContext
@@ -129,7 +130,7 @@ class FileInspector:
     def run(self, live: Iterable[LiveAdds], total: int, size_bytes: int) -> None:
         """Check the live files; `total` is their number and bytes."""
         self.checked = FilesChecked(0, total, 0 if self.with_rows else None)
-        what = "reading rows" if self.with_rows else "reading footers"
+        what = READING_ROWS if self.with_rows else READING_FOOTERS
         weight = size_bytes if self.with_rows else total  # all footers take about the same time
         with weighed(self.progress, what, unit="files", total=total, weight=weight) as step:
             views = self._views(live, step)

@@ -35,9 +35,10 @@ from deltacli.memory_limit import stop_if_exhausted
 from deltacli.operations.read.file_rows import FileRows
 from deltacli.operations.table.configurations import next_config
 from deltacli.operations.validate.findings import CHECK_CRASHED, FILE_UNREADABLE, Collector
+from deltacli.operations.validate.foresight import Foresight
 from deltacli.operations.validate.inspect_storage import WholeLog
 from deltacli.operations.validate.lenient_log_reader import FAULTS, Fault, LogReader, RefusedLogFiles, Scan
-from deltacli.progress import Progress, WeighedStep, weighed
+from deltacli.progress import Progress, weighed
 from deltacli.storage import Storage
 
 if TYPE_CHECKING:
@@ -67,6 +68,7 @@ class LogInspector:
         log: WholeLog,
         now_ms: int,
         progress: Progress,
+        foresight: Foresight,
         *,
         keeps_statistics: bool = False,
     ) -> None:
@@ -90,6 +92,7 @@ class LogInspector:
         self._log = log
         self._now_ms = now_ms
         self._progress = progress
+        self._foresight = foresight
         self._reader = LogReader(storage, engine)
         self._memory: dict[str, Any] = {}  # Any: state of checks
         self._rows = FileRows(engine, collector, now_ms, storage.uri)
@@ -108,7 +111,7 @@ class LogInspector:
         if 0 in self._log.listing.commits:
             self.files = KnownFiles(is_known=True)
         commits = self._log.listing.commits
-        size_bytes = sum(file.size_bytes for file in self._log.files) + sum(self._sidecar_sizes.values())
+        size_bytes = sum(file.size_bytes for file in commits.values())
         with weighed(self._progress, "checking the log", unit="commits", total=len(commits), weight=size_bytes) as step:
             scanned: dict[str, Scan] = {}
             claims: dict[str, bytes | Fault] = {}
@@ -120,9 +123,10 @@ class LogInspector:
                     with self._guarded(file.name, version):
                         self._take_commit(file, scanned.pop(file.name))
                     step.advance(weight=file.size_bytes)
+                    self._foresight.take_live(file.size_bytes, self.files.totals if self.files.is_known else None)
                 for instance in by_version.get(version, ()):
                     with self._guarded(instance.files[0].name, version):
-                        self._take_checkpoint(version, instance, scanned, step)
+                        self._take_checkpoint(version, instance, scanned)
                 if version in checksums and self._collector.looks_at(ChecksumView):
                     checksum = checksums[version]
                     if checksum.name not in claims:
@@ -133,7 +137,7 @@ class LogInspector:
             self._rows.flush()
         self._take_compactions()
         self._take_hint()
-        self._collector.take(self._outside.findings(self._log.listing, is_rebuilt=self.state_view() is not None))
+        self._collector.take(self._outside.findings(self._log.listing, is_rebuilt=self._is_rebuilt))
         self.not_checked.extend(self._outside.not_checked())
 
     @contextmanager
@@ -156,9 +160,13 @@ class LogInspector:
             None if is_told else f"the consequences of {name or 'the log'}, which could not be checked completely"
         )
 
+    @property
+    def _is_rebuilt(self) -> bool:
+        return self.files.is_known and self.version >= 0
+
     def state_view(self) -> StateView | None:
         """The newest state, None where none could be rebuilt."""
-        if not self.files.is_known or self.version < 0:
+        if not self._is_rebuilt:
             return None
         return StateView(
             self.version,
@@ -381,17 +389,8 @@ class LogInspector:
             self.files.live_columns,
         )
 
-    def _take_checkpoint(
-        self, version: int, instance: CheckpointInstance, scanned: Mapping[str, Scan], step: WeighedStep
-    ) -> None:
+    def _take_checkpoint(self, version: int, instance: CheckpointInstance, scanned: Mapping[str, Scan]) -> None:
         from deltacli.operations.validate.inspect_checkpoint import CheckpointInspector
-
-        rest = sum(part.size_bytes for part in instance.files)
-
-        def advance(size_bytes: int) -> None:
-            nonlocal rest
-            rest -= size_bytes
-            step.advance(0, weight=size_bytes)
 
         expected = self.expected(version)
         self._rows.flush()
@@ -403,7 +402,8 @@ class LogInspector:
             self._now_ms,
             self._sidecar_sizes,
             keeps_statistics=self._keeps_statistics,
-            advance=advance,
+            progress=self._progress,
+            foresight=self._foresight,
         )
         if expected is None:
             inspector.judge_files_with(self._rows)
@@ -414,7 +414,6 @@ class LogInspector:
             self._begin_with(inspector, view, scanned)
         self._collector.look(view, view.place())
         self._checkpoints.setdefault(version, []).append(view)
-        advance(max(rest, 0))  # what was not read row by row
 
     def _begin_with(self, inspector: CheckpointInspector, view: CheckpointView, scanned: Mapping[str, Scan]) -> None:
         """Continue from a checkpoint, because the log before it is missing or unreadable."""

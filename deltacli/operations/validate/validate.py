@@ -20,6 +20,7 @@ from deltacli.delta.rules.framework.views import HistoryView, ListingView, State
 from deltacli.engine.base import Engine
 from deltacli.hints import parameter
 from deltacli.operations.validate.findings import Collector, RuleChoice
+from deltacli.operations.validate.foresight import Foresight, foreseen
 from deltacli.operations.validate.inspect_log import LogInspector
 from deltacli.operations.validate.inspect_storage import WholeLog, WholeTable, list_log_whole, list_table, make_exists
 from deltacli.progress import SILENT, Progress
@@ -138,25 +139,33 @@ def validate_table(
     """
     left_out = OF_THE_LOG if isinstance(storage, StoreOfVersions) else ()
     collector = Collector(RuleChoice(level, select, (*ignore, *left_out)), max_findings, on_finding)
-    log = list_log_whole(storage, progress)
     looks_into_files = level in ("footers", "data")
-    inspector = LogInspector(storage, engine, collector, log, now_ms, progress, keeps_statistics=looks_into_files)
-    inspector.run()
-    state = inspector.state_view()
-    _look_at_log(collector, log, inspector, state, now_ms)
-    files = None
-    if level != "log":
-        stores = TableStores(storage, open_other, allowed, location)
-        table_files = stores.files()
-        listed = _look_at_storage(stores, engine, table_files, collector, inspector, state, now_ms, progress)
-        if looks_into_files and state is not None and listed is not None:
-            from deltacli.operations.validate.table_context import TableContext
+    with foreseen(progress, level, is_far=storage.capabilities.parallel_reads > 1) as plan:
+        log = list_log_whole(storage, progress)
+        foresight = Foresight(plan, log)
+        inspector = LogInspector(
+            storage, engine, collector, log, now_ms, progress, foresight, keeps_statistics=looks_into_files
+        )
+        inspector.run()
+        live = inspector.files.totals
+        foresight.take_live(0, live)
+        with progress.step("checking the state", unit="files", total=live.files) as step:
+            state = inspector.state_view()
+            _look_at_log(collector, log, inspector, state, now_ms)
+            step.advance(live.files)
+        files = None
+        if level != "log":
+            stores = TableStores(storage, open_other, allowed, location)
+            table_files = stores.files()
+            listed = _look_at_storage(stores, engine, table_files, collector, inspector, state, now_ms, progress)
+            if looks_into_files and state is not None and listed is not None:
+                from deltacli.operations.validate.table_context import TableContext
 
-            sizes = {path: file.size_bytes for path, file in listed.files.items()}
-            table = TableContext(stores, table_files, state.config, sizes, state.place())
-            chosen, with_rows = limits or FileLimits(), level == "data"
-            files = _look_into_files(table, engine, collector, inspector, chosen, progress, with_rows=with_rows)
-        inspector.not_checked.extend(table_files.not_checked())
+                sizes = {path: file.size_bytes for path, file in listed.files.items()}
+                table = TableContext(stores, table_files, state.config, sizes, state.place())
+                chosen, with_rows = limits or FileLimits(), level == "data"
+                files = _look_into_files(table, engine, collector, inspector, chosen, progress, with_rows=with_rows)
+            inspector.not_checked.extend(table_files.not_checked())
     return Validation(
         storage.uri,
         inspector.version if inspector.version >= 0 else None,
@@ -234,7 +243,9 @@ def _look_at_storage(
         make_exists(storage, table_files),
         listed.unlisted,
     )
-    collector.look(view, Place(""))
+    with progress.step("comparing files", unit="files", total=len(listed.files)) as step:
+        collector.look(view, Place(""))
+        step.advance(len(listed.files))
     return listed
 
 

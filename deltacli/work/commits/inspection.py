@@ -78,7 +78,7 @@ class JudgingFailedError(Exception):
 class CheckpointReader:
     """Reads one checkpoint from beginning to end, and passes its file actions to `take_adds` and `take_removes`.
 
-    `advance` is called with the bytes whose rows were taken, as far as files are read batch by batch.
+    `advance` is called with rows that were taken, and their bytes, as far as files are read batch by batch.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class CheckpointReader:
         take_removes: Callable[[pyarrow.RecordBatch], None],
         scanner: LineScanner,
         sidecar_sizes: Mapping[str, int],
-        advance: Callable[[int], None],
+        advance: Callable[[int, int], None],
     ) -> None:
         self._storage = storage
         self._advance = advance
@@ -217,7 +217,7 @@ class CheckpointReader:
                 for name in others:
                     self.found.counts[name] += batch.num_rows - batch.column(name).null_count
                 self._take_batch(batch, parquet.path)
-                self._advance(int(batch.num_rows * bytes_per_row))
+                self._advance(batch.num_rows, int(batch.num_rows * bytes_per_row))
 
     def _count_actions(self, batch: RecordBatch, path: str) -> None:
         import pyarrow as pa
