@@ -179,7 +179,10 @@ def test_the_command_reports_all_problems_in_every_format(
     assert [1, 1, 2] == codes
     assert f"{path}:5: policies.base.vacuum.max-delte: unknown key; did you mean 'max-delete'?" in text
     validate(json.loads(document), "deltacli.fleet-check")
-    assert b"error: the policy file no.toml cannot be read: no such file or directory\n" == err
+    assert [
+        "error: the policy file no.toml cannot be read: no such file or directory",
+        "hint: deltacli fleet init DIR no.toml",
+    ] == err.decode().splitlines()
 
 
 @pytest.mark.parametrize(

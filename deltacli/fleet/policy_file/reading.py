@@ -131,7 +131,12 @@ def read_fleet_file(path: str | Path) -> FleetFile:
             data = file.read(_MOST_BYTES + 1)
     except OSError as fault:
         reason = (fault.strerror or str(fault)).lower()
-        raise UsageError(f"the policy file {path} cannot be read: {reason}", code=FAULT) from fault
+        is_missing = isinstance(fault, FileNotFoundError)
+        raise UsageError(
+            f"the policy file {path} cannot be read: {reason}",
+            code=FAULT,
+            hint=command("fleet init", "DIR", *([path] if str(path) != "fleet.toml" else [])) if is_missing else None,
+        ) from fault
     if len(data) > _MOST_BYTES:
         raise UsageError(f"the policy file {path} is larger than {_MOST_BYTES >> 20} MiB", code=FAULT)
     return _Reader(Path(path)).read(data)

@@ -116,6 +116,8 @@ def test_a_sound_server_passes_and_what_it_cannot_show_is_skipped(proxy: Proxy, 
     suites = ElementTree.fromstring(junit.out).findall("testsuite")
     assert [len(table["skipped"])] == [int(suite.get("skipped", "")) for suite in suites[1:]]
     assert 0 == junit.code
+    text = " ".join(share_test().out.split())
+    assert (True, False) == ("share.changes-range" in text, "names them" in text)
 
 
 def test_a_shared_history_that_begins_later_is_no_deviation(proxy: Proxy, share_test: Test, tmp_path: Path) -> None:

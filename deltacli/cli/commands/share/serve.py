@@ -240,8 +240,9 @@ def _introduce(run: Run, catalog: Catalog, endpoint: str, token: str, profile: s
     """Say what is shared, and how to read it."""
     tables = [table for share in catalog.shares for schema in share.schemas for table in schema.tables]
     run.note(f"sharing {plural(len(tables), 'table')} at {endpoint} (Ctrl-C stops)")
+    width = max(len(table.full_name) for table in tables[:_MOST_NAMED])
     for table in tables[:_MOST_NAMED]:
-        run.note(f"  {table.full_name}  {table.location}")
+        run.note(f"  {table.full_name:{width}}  {table.location}")
     if len(tables) > _MOST_NAMED:
         run.note(f"  and {len(tables) - _MOST_NAMED} more")
     run.note(f"next: {_client_command(tables[0], endpoint, token, profile)}")

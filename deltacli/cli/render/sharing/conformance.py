@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import BinaryIO
 
@@ -38,8 +38,9 @@ class ConformanceResult(FindingsResult):
         return Document({**about, **{name: fields[name] for name in kept if name in fields}})
 
     def draw(self, sink: BinaryIO, terminal: Terminal) -> None:
-        """Write the text form: per suite how many rules were not checked, and at the end those checked nowhere."""
-        shown = tuple(_with_count(table) for table in self.report.tables)
+        """Write the text form: per suite how many rules were checked on others only; last those checked nowhere."""
+        checked = _checked(self.report)
+        shown = tuple(_with_count(table, checked) for table in self.report.tables)
         FindingsResult(self.report._replace(tables=shown), self.brief).draw(sink, terminal)
         lines = list(_checked_nowhere(self.report))
         if lines:
@@ -51,16 +52,20 @@ class ConformanceResult(FindingsResult):
         return [*super().sections(terminal), *left_out]
 
 
-def _with_count(table: CheckedTable) -> CheckedTable:
-    """Return a suite with the number of unchecked rules in place of their names."""
-    count = len(table.validation.skipped)
+def _checked(report: ValidationReport) -> Set[str]:
+    return {rule for table in report.tables for rule in table.validation.rules}
+
+
+def _with_count(table: CheckedTable, checked: Set[str]) -> CheckedTable:
+    """Return a suite with the number of rules that were checked on others only, in place of all that it skipped."""
+    count = len(table.validation.skipped.keys() & checked)
     words = (f"{plural(count, 'rule')} (--format json names them)",) if count else ()
     return table._replace(validation=replace(table.validation, not_checked=words))
 
 
 def _checked_nowhere(report: ValidationReport) -> Iterator[str]:
     """Yield the reasons for which rules were checked on no table, each with these rules."""
-    checked = {rule for table in report.tables for rule in table.validation.rules}
+    checked = _checked(report)
     reasons: dict[str, dict[str, None]] = {}
     for table in report.tables:
         for rule, reason in table.validation.skipped.items():

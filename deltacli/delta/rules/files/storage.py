@@ -51,7 +51,7 @@ SIZE_MISMATCH = AREA.error(
     "The size of a live file differs from the size in its add.",
     spec="Add File and Remove File",
     broken="the file was overwritten or cut off; readers look for its footer in the wrong place",
-    repair="restore the object; if the file is right, commit the same add with its true size",
+    repair="restore the file from a backup; only if its content is complete, correct the size in the log",
     loss="the rows of the file, if it was cut off",
     example='{"add":{"path":"part-00001.parquet","size":1001,…}} and a file of 1000 bytes',
 )
