@@ -1,7 +1,7 @@
 """Estimates how long a step takes in this process, and names the cluster engine where it takes long.
 
-The one place with unit costs. They come from the figures of docs/performance.md, with two cores; those of a
-remote store assume 40 ms per request, 16 requests at once, and 100 MB per second.
+The unit costs come from the figures of docs/performance.md, with two cores; those of a remote store assume 40 ms per
+request, 16 requests at once, and 100 MB per second. Costs of single steps are in `operations/validate/foresight.py`.
 """
 
 from __future__ import annotations
