@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from pathlib import Path
@@ -86,3 +87,19 @@ def test_a_directory_that_cannot_be_searched_is_reported(lake: Path, capfd: pyte
 
     assert (5, False, 2) == (code, document["complete"], len(document["tables"]))
     assert f"{lake}/closed" == document["problems"][0]["path"]
+
+
+def test_a_write_that_fails_leaves_no_file_and_a_later_run_needs_no_force(
+    lake: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", full)
+        failed = run(["fleet", "init", "my lake"])
+    left = [name for name in os.listdir() if "fleet.toml" in name]
+
+    assert (7, []) == (failed, left)
+    assert "fleet.toml" in capfd.readouterr().err
+    assert 0 == run(["fleet", "init", "my lake"])

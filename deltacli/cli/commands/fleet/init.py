@@ -13,7 +13,7 @@ from deltacli.cli.options.run import Run
 from deltacli.cli.options.targets import require_directory, require_target
 from deltacli.cli.terminal.output import open_sink
 from deltacli.cli.terminal.shell import again_with
-from deltacli.errors import NotATable, PartlyDone, Refused
+from deltacli.errors import NotATable, PartlyDone, Refused, StorageFailed
 
 EXIT_CODES = (0, 2, 3, 4, 5, 7, 70)
 
@@ -72,16 +72,15 @@ def _whole(directory: str) -> str:
 
 
 def _create(file: str, text: bytes) -> None:
-    """Write a file that must not exist, not even since it was looked for."""
-    from deltacli.storage.replacement import unwritable
+    """Create a file, whole or not at all, that must not exist, not even since it was looked for."""
+    from deltacli.storage import Existed, LocalStorage, Unknown
 
-    try:
-        with open(file, "xb") as created:
-            created.write(text)
-    except FileExistsError:
-        raise _exists(file) from None
-    except OSError as fault:
-        raise unwritable(os.path.realpath(file), fault) from fault
+    directory, name = os.path.split(os.path.abspath(file))
+    match LocalStorage(directory).put_if_absent(name, text):
+        case Existed():
+            raise _exists(file)
+        case Unknown(cause):
+            raise StorageFailed(f"{file} may not have been written", facts={"why": cause})
 
 
 def _exists(file: str) -> Refused:
