@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import itertools
 import os
 import secrets
 import shutil
@@ -264,24 +263,13 @@ LONGEST_SUITE = 40 * 60
 
 
 def run_pytest(chosen: list[str], arguments: list[str], *, place: str | None, **environment: str) -> int:
-    """Run tests on all cores with their files below `place`. The files of a failed run are kept until the next run.
-
-    Where a process of the tests ended, after the time limit or by a crash, and nothing else failed, the tests that it
-    was running are run again alone: their names and stacks are in the output.
-    """
+    """Run tests on all cores with their files below `place`. The files of a failed run are kept until the next run."""
     files = tempfile.mkdtemp(prefix=f"{files_prefix()}{os.getpid()}-", dir=place)
-    ended = Path(files, "ended")
-    environment |= {"DELTACLI_ENDED_TESTS": str(ended)}
     environment |= {"TMPDIR": files, "DELTACLI_PEER_PYTHON": str(PEERS / BIN / "python")}
     workers = ("-n", "auto", "--dist", "worksteal")  # none is idle while another has tests left
     limit = None if set(NO_LIMIT) <= set(chosen) else LONGEST_SUITE
     command = ("python", "-m", "pytest", *workers, *SLOWEST, *chosen, *seed(arguments))
     code = run(DEV, *command, limit=limit, **environment)
-    if ended.exists():
-        print(f"gate: the process ended within these tests, which run again alone:\n{ended.read_text()}", flush=True)
-        marks = [word for pair in itertools.pairwise(chosen) if pair[0] == "-m" for word in pair]
-        again = ("python", "-m", "pytest", "-n", "0", *marks, *seed(arguments), f"@{ended}")
-        code = run(DEV, *again, limit=limit, **{**environment, "DELTACLI_ENDED_TESTS": ""})
     if code not in (0, NOTHING_CHOSEN):
         print(f"files of the tests that failed: {files}")
     else:

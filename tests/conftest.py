@@ -40,22 +40,6 @@ def pytest_configure() -> None:
             signal.signal(number, handler)
 
 
-_outcomes: dict[bool, list[str]] = {True: [], False: []}
-"""Failed tests: those whose process ended within them, after the time limit or by a crash, and the others."""
-
-
-def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    if report.failed:
-        _outcomes[str(report.when) == "???"].append(report.nodeid)  # the phase that xdist gives to such a test
-
-
-def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Name the tests to run again where no other test failed, to the process that started this one."""
-    place = os.environ.get("DELTACLI_ENDED_TESTS")
-    if place and not hasattr(session.config, "workerinput") and _outcomes[True] and not _outcomes[False]:
-        Path(place).write_text("\n".join(_outcomes[True]), "utf-8")
-
-
 def pytest_itemcollected(item: pytest.Item) -> None:
     """Leave whole folders to the long suite: random examples, and comparisons with other engines."""
     if item.nodeid.startswith(LONG_FOLDERS):
