@@ -1,7 +1,7 @@
 """`python -m tools.check_rooms`: what import-linter cannot say about the modules of deltacli.
 
 - no circle of imports, those inside functions and for type checkers included;
-- no folder with more than 20 modules;
+- no folder with more than 20 modules, no module with more than 500 lines;
 - options and commands of the command line in no text below it: `parameter` and `command` of `deltacli.hints` spell
   them, and not before a text is made;
 - private modules of pyarrow and `pyarrow.compute` in `deltacli.arrow` only; `sys.modules` also in the stand-in for
@@ -20,7 +20,7 @@ from pathlib import Path
 from deltacli.cli.command_tree import COMMANDS
 
 ROOT = Path(__file__).parent.parent
-MOST_MODULES = 20
+MOST_MODULES, MOST_LINES = 20, 500
 ARROW = "deltacli.arrow"
 _STAND_IN = "deltacli.engine.spark.orjson_stand_in"
 _SPELLED = ("delta", "engine", "fleet", "operations", "paimon", "sharing", "storage", "work")
@@ -35,7 +35,7 @@ _PRIVATE = ("pyarrow._", "pyarrow.lib", "pyarrow.compute")
 def main() -> int:
     """Print what is wrong; the exit code is 1 where anything is."""
     trees = parse_package(ROOT, "deltacli")
-    faults = [*circles(imports_of(trees)), *crowded(trees), *outside_arrow(trees), *spelled_out(trees)]
+    faults = [*circles(imports_of(trees)), *crowded(trees), *long(trees), *outside_arrow(trees), *spelled_out(trees)]
     for fault in faults:
         sys.stderr.write(f"{fault}\n")
     return 1 if faults else 0
@@ -86,6 +86,12 @@ def crowded(modules: Iterable[str]) -> Iterator[str]:
         is_package = any(other.startswith(f"{name}.") for other in names)
         folders[folder] = folders.get(folder, 0) + (not is_package)
     yield from (f"{folder} holds {count} modules" for folder, count in folders.items() if count > MOST_MODULES)
+
+
+def long(trees: Mapping[str, ast.Module]) -> Iterator[str]:
+    """Yield the modules that are too long to be read in one sitting."""
+    lines = {module: (tree.body[-1].end_lineno or 0) if tree.body else 0 for module, tree in trees.items()}
+    yield from (f"{module} has {count} lines" for module, count in lines.items() if count > MOST_LINES)
 
 
 def outside_arrow(trees: Mapping[str, ast.Module]) -> Iterator[str]:

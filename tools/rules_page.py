@@ -100,7 +100,7 @@ def render_rules_page() -> str:
     """Return the page in Markdown."""
     areas = CATALOGUE.areas()
     rules = list(CATALOGUE.rules.values())
-    levels = Counter(rule.level for rule in rules)
+    levels = Counter(rule.level.value for rule in rules)
     return _page(_HEAD, areas, f"; by level: {_counted(levels)}")
 
 
@@ -115,7 +115,7 @@ def render_paimon_rules_page() -> str:
 def render_conformance_page() -> str:
     """Return the page of `share test` in Markdown."""
     areas = conformance_areas()
-    levels = Counter(rule.level for area in areas for rule in area.rules)
+    levels = Counter(rule.level.value for area in areas for rule in area.rules)
     return _page(_SHARE_HEAD, areas, f"; by level: {_counted(levels)}")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from tools.check_rooms import circles, crowded, imports_of, outside_arrow
+from tools.check_rooms import circles, crowded, imports_of, long, outside_arrow
 
 
 def test_circle_through_an_import_inside_a_function_is_reported() -> None:
@@ -27,6 +27,12 @@ def test_folder_with_more_than_twenty_modules_is_reported() -> None:
 
     assert ["deltacli.room holds 21 modules"] == list(crowded(names))
     assert [] == list(crowded(names[:-1]))
+
+
+def test_module_with_more_than_five_hundred_lines_is_reported() -> None:
+    trees = {f"deltacli.m{lines}": ast.parse("x = 1\n" * lines) for lines in (500, 501)}
+
+    assert ["deltacli.m501 has 501 lines"] == list(long(trees))
 
 
 def test_internals_of_pyarrow_outside_their_package_are_reported() -> None:

@@ -79,10 +79,7 @@ class _Parser:
         return self.token.kind is TokenKind.WORD and self.token.lower in words
 
     def accept_word(self, *words: str) -> bool:
-        is_accepted = self.is_word(*words)
-        if is_accepted:
-            self.take()
-        return is_accepted
+        return self.is_word(*words) and self.take() is not None
 
     def expect(self, text: str) -> None:
         """Consume a required operator. Brackets are known to match, so anything else is an unknown word."""
@@ -112,10 +109,7 @@ class _Parser:
         if self.depth > _MAX_DEPTH:
             raise NotUnderstood
         left = self.prefixed()
-        while True:
-            joined = self.joined(left, strength)
-            if joined is None:
-                break
+        while (joined := self.joined(left, strength)) is not None:
             left = joined
         self.depth -= 1
         return left

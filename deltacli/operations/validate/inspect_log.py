@@ -310,21 +310,10 @@ class LogInspector:
                 view = ProtocolView(place, commit.version, placed.action, commit.after, previous, commit)
                 self._collector.look(view, place)
             elif placed.kind == "metaData":
-                self._show_metadata(place, commit.version, placed.action, commit.after, previous, commit)
+                found = (place, commit.version, placed.action, commit.after, previous, commit)
+                self._collector.look(MetadataView(*found, self._memory), place)
         if commit.after is not commit.before:
             self._show_pair(commit.after, commit.version)
-
-    def _show_metadata(
-        self,
-        place: Place,
-        version: int,
-        raw: Action,
-        config: TableConfiguration,
-        previous: TableConfiguration | None,
-        commit: CommitView | None,
-    ) -> None:
-        view = MetadataView(place, version, raw, config, previous, commit, self._memory)
-        self._collector.look(view, place)
 
     def _show_pair(self, config: TableConfiguration, version: int) -> None:
         from_metadata = config.metadata_version == version or config.protocol_place is None
@@ -424,7 +413,8 @@ class LogInspector:
         if self.version != view.version or config.metadata != before.metadata or config.protocol != before.protocol:
             self.newest = self.last_known = config
             if config.raw_metadata is not None and config.metadata != before.metadata:
-                self._show_metadata(place, view.version, config.raw_metadata, config, previous, None)
+                found = (place, view.version, config.raw_metadata, config, previous, None)
+                self._collector.look(MetadataView(*found, self._memory), place)
             if config.raw_protocol is not None and config.protocol != before.protocol:
                 shown = ProtocolView(place, view.version, config.raw_protocol, config, previous, None)
                 self._collector.look(shown, place)
