@@ -8,6 +8,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from multiprocessing.connection import wait
 from pathlib import Path
 from signal import SIGKILL
 from subprocess import Popen
@@ -21,11 +22,13 @@ _TICK = 0.002
 
 
 def wait_until(is_so: Callable[[], object], what: str, seconds: float = SECONDS) -> None:
-    """Return when it is so. `what` says what was awaited where it is not in time."""
-    last = time.monotonic() + seconds
+    """Return when it is so. `what` says what was awaited where it is not in time. For what gives no signal: prefer an
+    event, a pipe or the end of a process.
+    """
+    last, never = time.monotonic() + seconds, Event()
     while not is_so():
         assert time.monotonic() < last, f"waited {seconds:.0f} seconds in vain: {what}"
-        time.sleep(_TICK)
+        never.wait(_TICK)  # lets others run
 
 
 async def wait_in_loop(is_so: Callable[[], object], what: str, seconds: float = SECONDS) -> None:
@@ -75,7 +78,7 @@ def children_of(process: int) -> list[int]:
 
 def answer_of(process: Any, queue: Any, seconds: float = 300) -> Any:  # Any: of multiprocessing; what is in the queue
     """Return what a process puts into its queue. One that ends without a word fails the test at once."""
-    wait_until(lambda: not queue.empty() or process.exitcode is not None, f"an answer of {process.name}", seconds)
+    assert wait([queue._reader, process.sentinel], seconds), f"waited {seconds:.0f} seconds in vain for {process.name}"
     assert not queue.empty(), f"{process.name} ended with {process.exitcode} and said nothing"
     return queue.get()
 
