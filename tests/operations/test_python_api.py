@@ -239,6 +239,7 @@ def test_methods_with_requests_can_be_inspected_and_refuse_none_for_a_word(sampl
 
     assert {"retention_ms", "dry_run"} <= set(inspect.signature(Table.vacuum).parameters)
     assert "def checkpoint" in inspect.getsource(Table.checkpoint)
-    for fields in ({"stats": None}, {"v2_top": None}):
+    wrong: list[dict[str, Any]] = [{"stats": None}, {"v2_top": None}]
+    for fields in wrong:
         with pytest.raises(UsageError, match="is None, expected"):
-            table.checkpoint(dry_run=True, **fields)  # type: ignore[arg-type]
+            table.checkpoint(dry_run=True, **fields)

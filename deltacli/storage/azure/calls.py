@@ -222,7 +222,7 @@ class AzureCalls:
         answer = self._send(Request("POST", url, {"Content-Type": "application/xml"}, Body(asked)), (200,))
         return delegation_key_of(answer)
 
-    def can_list(self, key: str) -> bool:  # noqa: ARG002  (of the port)
+    def can_delete_together(self, _key: str, /) -> bool:
         return True
 
     def can_hold(self, key: str) -> bool:

@@ -125,7 +125,7 @@ class GcsCalls:
         found = answer.get("permissions", [])
         return frozenset(map(str, found)) if isinstance(found, list) else frozenset()
 
-    def can_list(self, key: str) -> bool:  # noqa: ARG002  (of the port)
+    def can_delete_together(self, _key: str, /) -> bool:
         return True
 
     def can_hold(self, key: str) -> bool:

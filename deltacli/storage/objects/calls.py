@@ -83,7 +83,7 @@ class ObjectCalls(Protocol):
     def delete_together(self, keys: Sequence[str]) -> Mapping[str, HttpFault | None]:
         """Delete up to `deletes_per_request` objects in one request, and return the fault of each."""
 
-    def can_list(self, key: str) -> bool:
+    def can_delete_together(self, key: str, /) -> bool:
         """Return False for a key that `delete_together` cannot name; such an object is deleted alone."""
 
     def can_hold(self, key: str) -> bool:

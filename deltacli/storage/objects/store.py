@@ -274,8 +274,8 @@ class ObjectStorage:
         outcomes: dict[str, Deletion] = {path: Missing() for path in paths if not self._calls.can_hold(self._key(path))}
         paths = [path for path in paths if path not in outcomes]
         size, may_repeat = self._calls.deletes_per_request, permission()
-        alone = [path for path in paths if not self._calls.can_list(self._key(path))]
-        paths = [path for path in paths if self._calls.can_list(self._key(path))]
+        alone = [path for path in paths if not self._calls.can_delete_together(self._key(path))]
+        paths = [path for path in paths if self._calls.can_delete_together(self._key(path))]
 
         def send_alone(path: str) -> Deletion:
             with sending_while(may_repeat):

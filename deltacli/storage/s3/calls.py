@@ -160,7 +160,7 @@ class S3Calls:
         asked = {"Bucket": self.bucket, "Delete": {"Objects": [{"Key": key} for key in keys]}, **self.payer}
         return faults_of(self.send(lambda client: client.delete_objects(**asked)), keys)
 
-    def can_list(self, key: str) -> bool:
+    def can_delete_together(self, key: str, /) -> bool:
         return not _NOT_IN_XML.search(key)
 
     def can_hold(self, key: str) -> bool:  # noqa: ARG002  (of the port)
