@@ -110,6 +110,6 @@ def note_what_is_missing(run: Run, written: Written, limit: int) -> None:
 
 
 def note_the_cut(run: Run, rows: int, most: int) -> None:
-    """Report the rows of a table for people that a limit leaves out; 0 is none."""
+    """Note how many rows a limit leaves out of a table for people; a limit of 0 leaves out none."""
     if most and rows > most and run.format is TABLE:
         run.note(f"showing {most:,} of {rows:,} rows; to show all: {again_without_limit(invocation.arguments)}")

@@ -49,9 +49,9 @@ class Column(Generic[Row]):
     in_pipe: bool = True
     """Whether the column is shown there when nobody chose columns."""
     keep_end: bool = False
-    """Where the text does not fit, cut its beginning: file names tell themselves apart at the end."""
+    """Where the text does not fit, cut its beginning: file names differ at the end."""
     keep_both: bool = False
-    """Where the text does not fit, cut its middle: paths tell themselves apart at both ends."""
+    """Where the text does not fit, cut its middle: paths differ at both ends."""
     folds: bool = False
     """On a drawn screen, text that does not fit goes on below instead of being cut."""
     picture: Callable[[Row, Canvas, int], Text] | None = None

@@ -227,7 +227,7 @@ def say(text: str) -> None:
 
 
 def _folded(text: str, width: int) -> str:
-    """Return a line whose words go on below themselves; commands stay whole, so that they can be pasted."""
+    """Wrap a line between words, with a hanging indent; commands stay whole, so that they can be pasted."""
     if cells(text) <= width or "\n" in text or text.startswith("{") or ": deltacli " in text[:_PREFIX]:
         return text
     import re

@@ -62,7 +62,7 @@ def expected_of(key: str) -> str:
 
 
 def normal_form(key: str, value: str) -> str | None:
-    """The value as every engine reads it, None where it is none of this property: `True` is `true`, `+7` is `7`,
+    """Return the value as every engine reads it, None where it is not valid: `True` is `true`, `+7` is `7`,
     `30 DAYS` is `interval 30 days`. What takes any text is left as it is.
     """
     if key in CHOICES:

@@ -247,7 +247,7 @@ def _where(finding: Finding, path: str) -> str:
 
 
 ReadLine = Callable[[CheckedTable, Place], bytes | None]
-"""Reads the line at a place; None where there is none to show."""
+"""Reads the line at a place; None where no line can be shown."""
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)*")
 _VALUE_END = re.compile(r'(?:"(?:[^"\\]|\\.)*"|[^,{}\[\]"]+)')
@@ -291,7 +291,7 @@ def _places(text: str, finding: Finding) -> Iterator[tuple[int, int]]:
 
 
 def _is_field(name: str) -> bool:
-    """True for a name that is no word of English: `add.path`, `minReaderVersion`."""
+    """True for a name rather than an English word: `add.path`, `minReaderVersion`."""
     return "." in name or name != name.lower()
 
 

@@ -1,4 +1,4 @@
-"""Labelled values: grids whose values go on below themselves, panels around them, and changes as a diff."""
+"""Labelled values: grids whose values wrap with a hanging indent, panels around them, and changes as a diff."""
 
 from __future__ import annotations
 
