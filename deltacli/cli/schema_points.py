@@ -8,19 +8,18 @@ from typing import TYPE_CHECKING
 
 from deltacli.cli.invocation import invocation
 from deltacli.cli.options.chosen_version import parse_moment_of
-from deltacli.cli.options.common_options import OF_DELTA, OF_PAIMON, TimestampOption, VersionOption
-from deltacli.cli.options.run import Run
-from deltacli.cli.options.table_formats import (
-    Answer,
+from deltacli.cli.options.common_options import (
+    OF_DELTA,
+    OF_PAIMON,
     BranchOption,
-    DeltaHandle,
-    PaimonHandle,
     SchemaIdOption,
     SnapshotIdOption,
     TagOption,
-    ask,
-    require_one_point,
+    TimestampOption,
+    VersionOption,
 )
+from deltacli.cli.options.run import Run
+from deltacli.cli.options.table_formats import Answer, Handle, ask, require_one_point
 from deltacli.cli.terminal.shell import again_with
 from deltacli.errors import NotATable, UsageError
 
@@ -44,7 +43,7 @@ class SchemaPoint:
     branch: BranchOption = None
     is_text: bool = False
 
-    def open(self, run: Run, table: str, use: Callable[[DeltaHandle | PaimonHandle], Answer]) -> Answer:
+    def open(self, run: Run, table: str, use: Callable[[Handle], Answer]) -> Answer:
         """Return what `use` makes of the table. Raises UsageError for points that exclude each other or of another
         format.
         """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, BinaryIO
 
 from deltacli.cli.confirmation import require_confirmation, require_now_is_not_ahead
 from deltacli.cli.invocation import invocation
@@ -38,11 +38,12 @@ from deltacli.units import (
     format_ranges,
     format_size,
     format_timestamp,
-    parse_duration,
     plural,
 )
 
 if TYPE_CHECKING:
+    from deltacli.cli.vacuum_runner import VacuumOptions
+    from deltacli.operations.vacuum.request import VacuumRequest
     from deltacli.storage import Storage
 
 _WHY: Mapping[Verdict, str] = {
@@ -164,27 +165,14 @@ def _became(outcome: SchemaVacuumOutcome) -> list[Section]:
     ]
 
 
-class SchemaVacuumOptions(NamedTuple):
-    """The options as on the command line; None means not given."""
-
-    schemas: bool
-    branch: str | None
-    retention: str | None
-    allow_below: str | None
-    keep_last: int | None
-    files: bool
-    dry_run: bool
-    yes: bool
-
-
-def vacuum_schemas(run: Run, table: str, storage: Storage, options: SchemaVacuumOptions) -> None:
-    """Delete schema files that nothing needs. Raises UsageError, PaimonTable without `--schemas`, and Refused."""
+def vacuum_schemas(run: Run, table: str, storage: Storage, asked: VacuumRequest, options: VacuumOptions) -> None:
+    """Delete schema files that nothing needs. Raises PaimonTable without `--schemas`, and Refused."""
     if not options.schemas:
         raise _of_data(storage)
     request = SchemaVacuumRequest(
         options.branch or "main",
-        DEFAULT_RETENTION_MS if options.retention is None else parse_duration(options.retention, "--retention"),
-        None if options.allow_below is None else parse_duration(options.allow_below, "--allow-retention-below"),
+        DEFAULT_RETENTION_MS if asked.retention_ms is None else asked.retention_ms,
+        asked.allow_retention_below_ms,
         DEFAULT_KEEP_LAST if options.keep_last is None else options.keep_last,
     )
     plan = plan_schema_vacuum(storage, run.engine, request, now_ms=run.clock(), progress=run.progress_of(storage))
@@ -200,7 +188,7 @@ def vacuum_schemas(run: Run, table: str, storage: Storage, options: SchemaVacuum
     _delete(run, table, storage, plan, options)
 
 
-def _delete(run: Run, table: str, storage: Storage, plan: SchemaVacuumPlan, options: SchemaVacuumOptions) -> None:
+def _delete(run: Run, table: str, storage: Storage, plan: SchemaVacuumPlan, options: VacuumOptions) -> None:
     require_now_is_not_ahead(run)
     outcome = SchemaVacuumOutcome()
     try:
@@ -221,7 +209,7 @@ def _show(
     run: Run,
     plan: SchemaVacuumPlan,
     outcome: SchemaVacuumOutcome | None,
-    options: SchemaVacuumOptions,
+    options: VacuumOptions,
     *,
     dry_run: bool,
 ) -> None:

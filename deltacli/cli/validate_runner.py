@@ -30,8 +30,8 @@ from deltacli.cli.finding_filter import (
     require_limit,
 )
 from deltacli.cli.invocation import invocation
+from deltacli.cli.options.common_options import OF_DELTA, OF_PAIMON, RefsOption
 from deltacli.cli.options.run import Run
-from deltacli.cli.options.table_formats import RefsOption
 from deltacli.cli.options.targets import require_target
 from deltacli.cli.terminal.shell import again_with
 from deltacli.delta.rules.framework.base import Severity
@@ -311,7 +311,9 @@ class Checker:
 
         wanted = self._wanted
         if wanted.profile not in (None, PROFILE_OF_DELTA):
-            raise _wrong_profile(wanted.profile or "", "Paimon", [PROFILE_OF_DELTA])
+            from deltacli.cli.options.table_formats import only_for
+
+            raise only_for(OF_PAIMON, f"--profile {wanted.profile}", {"expected": PROFILE_OF_DELTA})
         return validate_table(
             target.storage,
             self._run.engine,
@@ -336,7 +338,9 @@ class Checker:
 
         wanted = self._wanted
         if wanted.profile == PROFILE_OF_DELTA:
-            raise _wrong_profile(wanted.profile or "", "Delta", list(Profile))
+            from deltacli.cli.options.table_formats import only_for
+
+            raise only_for(OF_DELTA, f"--profile {wanted.profile}", {"expected": ", ".join(Profile)})
         choice = RuleChoice("log", wanted.select, wanted.ignore)
         known = {rule.id for rule in self._rules}
         chosen = (rule for rule in PAIMON_CATALOGUE.rules.values() if choice.takes(rule) and rule.id not in known)
@@ -399,14 +403,6 @@ class Checker:
         }
         checked |= {finding.rule.id: finding.rule for table in self._tables for finding in table.findings}
         return tuple(checked.values())
-
-
-def _wrong_profile(profile: str, table_format: str, expected: Sequence[str]) -> UsageError:
-    return UsageError(
-        f"--profile {profile} is for {table_format} tables",
-        code="usage.table-format",
-        facts={"expected": ", ".join(expected)},
-    )
 
 
 def _tally(label: str, found: Validation, sieve: FindingFilter) -> TableTally:

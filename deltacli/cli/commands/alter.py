@@ -9,9 +9,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from deltacli.cli.apply_change import edit_schema
-from deltacli.cli.options.common_options import DryRunOption, TableArgument, YesOption
+from deltacli.cli.options.common_options import (
+    AllowLossyOption,
+    BranchOption,
+    DryRunOption,
+    TableArgument,
+    YesOption,
+)
 from deltacli.cli.options.run import Run
-from deltacli.cli.options.table_formats import AllowLossyOption, BranchOption, ask
+from deltacli.cli.options.table_formats import ask
 from deltacli.errors import UsageError
 from deltacli.paimon.evolution.command_words import Verb
 

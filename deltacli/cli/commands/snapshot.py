@@ -9,20 +9,20 @@ from typing import TYPE_CHECKING, Annotated
 from deltacli.cli.formats import PARQUET, RowFormat
 from deltacli.cli.invocation import invocation
 from deltacli.cli.options.chosen_version import note_findings, parse_moment_of
-from deltacli.cli.options.common_options import OF_DELTA, TableArgument, TimestampOption, VersionOption
-from deltacli.cli.options.rows import ColumnsOption, LimitOption, require_file, settle_limit, write_directory
-from deltacli.cli.options.run import Run
-from deltacli.cli.options.table_formats import (
+from deltacli.cli.options.common_options import (
+    OF_DELTA,
     BranchOption,
     DdlOption,
-    DeltaHandle,
-    PaimonHandle,
     SchemaIdOption,
     SnapshotIdOption,
+    TableArgument,
     TagOption,
-    ask,
-    require_one_point,
+    TimestampOption,
+    VersionOption,
 )
+from deltacli.cli.options.rows import ColumnsOption, LimitOption, require_file, settle_limit, write_directory
+from deltacli.cli.options.run import Run
+from deltacli.cli.options.table_formats import Handle, ask, require_one_point
 from deltacli.cli.terminal.shell import again_with, again_without_limit, quoted_table
 from deltacli.errors import UsageError
 from deltacli.request_fields import option
@@ -88,7 +88,7 @@ def snapshot(run: Run, table: TableArgument, *, wanted: SnapshotOptions) -> None
     _require_one_view(run, table, wanted)
     require_one_point(wanted.schema_id, wanted.snapshot_id, wanted.tag)
 
-    def show(opened: DeltaHandle | PaimonHandle) -> None:
+    def show(opened: Handle) -> None:
         if wanted.lists_files:
             _list_files(run, opened.table, wanted, at_ms)
             return

@@ -2,57 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple
-
-from deltacli.cli.confirmation import require_confirmation, require_now_is_not_ahead
-from deltacli.cli.invocation import invocation
 from deltacli.cli.options.asked import Asked
-from deltacli.cli.options.common_options import OF_DELTA, OF_PAIMON, DryRunOption, TableArgument, YesOption
+from deltacli.cli.options.common_options import OF_DELTA, TableArgument
 from deltacli.cli.options.run import Run
-from deltacli.cli.options.table_formats import BranchOption, DeltaHandle, PaimonHandle, ask
-from deltacli.cli.options.targets import require_target
-from deltacli.cli.terminal.interrupts import Interrupted
-from deltacli.cli.terminal.shell import again, again_with, again_without, quoted, quoted_table
-from deltacli.errors import DeltacliError, PartlyDone, Refused, UsageError
-from deltacli.operations.vacuum.plan import VacuumOutcome
+from deltacli.cli.options.table_formats import ask
+from deltacli.cli.vacuum_runner import VacuumOptions
+from deltacli.errors import UsageError
 from deltacli.operations.vacuum.request import EXECUTING, VacuumRequest
-from deltacli.request_fields import Kind, option
-from deltacli.units import format_size, plural
-
-if TYPE_CHECKING:
-    from deltacli.api.table import Table
-    from deltacli.operations.vacuum.deleting import Record
-    from deltacli.operations.vacuum.plan import VacuumPlan
 
 EXIT_CODES = (0, 2, 3, 4, 5, 6, 7, 8, 70)
 RUNS_ON_CLUSTER = True
-
-_SAVE_AGAIN = "deltacli vacuum {{table}} --save-plan FILE {override}"
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class VacuumOptions:
-    """What the command does with the plan; of Paimon tables, which schemas it deletes."""
-
-    files: bool = option("List every file to delete; csv and ndjson always do.", default=False)
-    save_plan: str | None = option(
-        "Write the plan to a Parquet file and delete nothing.", "FILE", table_format=OF_DELTA
-    )
-    apply: str | None = option("Execute a saved plan, or resume it.", "FILE", table_format=OF_DELTA)
-    explain: str | None = option("Show why one file is kept or deleted; change nothing.", "PATH", table_format=OF_DELTA)
-    schemas: bool = option(
-        "Delete schema files of a Paimon table that nothing needs.", default=False, table_format=OF_PAIMON
-    )
-    keep_last: int | None = option(
-        "Keep the last K schemas of a Paimon table, whatever their age.  [default: 10]",
-        "K",
-        Kind.COUNT,
-        table_format=OF_PAIMON,
-    )
-    branch: BranchOption = None
-    dry_run: DryRunOption = False
-    yes: YesOption = False
 
 
 def vacuum(run: Run, table: TableArgument, *, asked: Asked[VacuumRequest], how: VacuumOptions) -> None:
@@ -81,21 +40,11 @@ def vacuum(run: Run, table: TableArgument, *, asked: Asked[VacuumRequest], how: 
     if request.commit_metadata and not request.log_entries:
         raise UsageError("--commit-metadata and --no-log-entries exclude each other")
 
-    def use(opened: DeltaHandle | PaimonHandle) -> None:
-        if isinstance(opened, DeltaHandle):
-            _VacuumCommand(run, table, opened.table, request, how).carry_out()
-            return
-        from deltacli.cli.schema_vacuum import SchemaVacuumOptions, vacuum_schemas
-
-        limits = asked.values.get("retention_ms"), asked.values.get("allow_retention_below_ms")
-        options = SchemaVacuumOptions(how.schemas, how.branch, *limits, how.keep_last, how.files, how.dry_run, how.yes)
-        vacuum_schemas(run, table, opened.storage, options)
-
     of_delta = asked.given(but=("retention_ms", "allow_retention_below_ms"))
     ask(
         run,
         table,
-        use,
+        lambda opened: opened.vacuum(request, how),
         given={**dict.fromkeys(of_delta, OF_DELTA), **run.of_one_format},
         writes=not how.dry_run and how.save_plan is None and how.explain is None,
     )
@@ -115,210 +64,3 @@ def _require_one_errand(asked: Asked[VacuumRequest], how: VacuumOptions) -> None
             f"--apply executes a saved plan and takes no options for planning: {', '.join(planning)}",
             facts={"instead": "make another plan with these options and --save-plan FILE"},
         )
-
-
-class _VacuumCommand(NamedTuple):
-    """A run of the command: the table and the form of its output."""
-
-    run: Run
-    name: str
-    """The table as the user wrote it."""
-    table: Table
-    request: VacuumRequest
-    how: VacuumOptions
-
-    def carry_out(self) -> None:
-        """Run the mode that the options select; at most one of them is given."""
-        if self.how.explain is not None:
-            self.explain(self.how.explain)
-        elif self.how.save_plan is not None:
-            self.save(self.how.save_plan)
-        elif self.how.apply is not None:
-            self.apply(self.how.apply)
-        else:
-            self.vacuum()
-
-    def vacuum(self) -> None:
-        """Plan, ask, delete."""
-        plan = self._plan()
-        if self.how.dry_run:
-            self._show_dry(plan)
-            if plan.files or plan.directories:
-                self.run.say_next(again_without(invocation.arguments, "--dry-run"))
-            return
-        if self._is_due(plan):
-            self._report(plan, self._execute(plan, None, VacuumOutcome()))
-
-    def save(self, path: str) -> None:
-        """Plan and save the plan. A refused plan is saved as well, then Refused is raised."""
-        from deltacli.operations.vacuum.saved.applicable import with_past
-        from deltacli.operations.vacuum.saved.plan_file import save_plan
-
-        require_target(path, "--save-plan")
-        plan = self._plan()
-        save_plan(with_past(self.table, plan), path)
-        self._show_dry(plan)
-        if self.run.format.is_for_eyes:
-            self.run.note(f"next: deltacli vacuum {quoted_table(self.name)} --apply {quoted(path)} --yes")
-
-    def apply(self, path: str) -> None:
-        """Execute a saved plan, starting where an earlier run stopped."""
-        from deltacli.operations.vacuum.saved.applicable import require_applicable
-        from deltacli.operations.vacuum.saved.plan_file import read_plan
-
-        saved = read_plan(path)
-        plan = replace(saved, table=self.table.uri)  # possibly a copy of the table that the plan was made for
-        self._say_notes(plan)
-        if self.how.dry_run:
-            self._show_applicable(plan, saved)
-            return
-        require_applicable(self.table, saved, self.table.snapshot())
-        if self._is_due(plan, _SAVE_AGAIN):
-            self._go_on(plan, path)
-
-    def _show_applicable(self, plan: VacuumPlan, saved: VacuumPlan) -> None:
-        """Show a saved plan. Raises Refused where applying it would be refused."""
-        from deltacli.operations.vacuum.plan import Refusal
-        from deltacli.operations.vacuum.saved.applicable import require_applicable
-
-        try:
-            require_applicable(self.table, saved, self.table.snapshot())
-        except Refused as refused:
-            first = Refusal(refused.code, refused.message, hint=refused.hint)
-            self._show(replace(plan, refusals=(first, *plan.refusals)), None, dry_run=True)
-            raise
-        self._show_dry(plan, _SAVE_AGAIN)
-
-    def _go_on(self, plan: VacuumPlan, path: str) -> None:
-        """Execute what the record next to the plan file does not list as done, and write the report there."""
-        from deltacli.operations.vacuum.saved.plan_file import write_report
-        from deltacli.operations.vacuum.saved.progress_record import ProgressRecord, describe
-
-        with ProgressRecord(path, plan, table=self.table.uri) as record:
-            outcome = record.counts
-            if record.is_completed or record.resume_at:
-                self.run.note(f"note: {describe(record)}")
-            if record.is_completed:
-                self._show(plan, outcome, dry_run=False)
-                return
-            outcome = self._execute(plan, record, outcome)
-        report = write_report(plan, outcome, path, now_ms=self.table.clock())
-        self.run.note(f"note: the report is {report}")
-        self._report(plan, outcome)
-
-    def explain(self, path: str) -> None:
-        """Show why one file is kept or deleted."""
-        from deltacli.cli.render.vacuum.screen import explanation_sections
-        from deltacli.cli.results import Outcome
-        from deltacli.operations.vacuum.explain import explain_file
-
-        explanation = explain_file(self.table, self.request, path)
-        content = explanation.as_json()
-        columns = ("version", "timestampMs", "action", "operation", "detail")
-        uri, rows = self.table.uri, content["commits"]
-        self.run.write(
-            Outcome("vacuum-explain", uri, content, lambda: explanation_sections(uri, explanation), rows, columns)
-        )
-
-    def _plan(self) -> VacuumPlan:
-        from deltacli.operations.vacuum.full_plan import plan_vacuum
-
-        plan = plan_vacuum(self.table, self.request)
-        self._say_notes(plan)
-        return plan
-
-    def _say_notes(self, plan: VacuumPlan) -> None:
-        for note in plan.notes:
-            self.run.note(f"note: {note}")
-
-    def _is_due(self, plan: VacuumPlan, way_out: str | None = None) -> bool:
-        """Return True if there are files to delete, no guard objects and the user confirmed. Raises Refused.
-
-        Guards apply even if nothing would be deleted: an empty listing does not prove that there is no garbage.
-        """
-        if plan.refusals:
-            self._show_dry(plan, way_out)
-        if not plan.files and not plan.directories:
-            if self.how.yes:
-                self._execute(plan, None, VacuumOutcome())  # the next run needs to know how far the log was examined
-            self._show(plan, None, dry_run=False)
-            return False
-        what = f"delete {plural(plan.files, 'file')} ({format_size(plan.size_bytes)}) of {plan.table}"
-        require_confirmation(self.run, what, yes=self.how.yes, show_plan=lambda: self._show(plan, None, dry_run=True))
-        return True
-
-    def _execute(self, plan: VacuumPlan, record: Record | None, outcome: VacuumOutcome) -> VacuumOutcome:
-        """Delete the files; `outcome` has what earlier runs did and is updated."""
-        from deltacli.operations.vacuum.execute import execute_vacuum
-
-        require_now_is_not_ahead(self.run)
-        before = outcome.deleted.files
-        try:
-            return execute_vacuum(self.table, plan, self.request, outcome=outcome, record=record)
-        except Interrupted as interruption:
-            notes = getattr(interruption, "__notes__", None)
-            interruption.outcome = _so_far(plan, outcome, notes[0] if notes else None)
-            raise
-        except DeltacliError as fault:
-            if outcome.start_version is None and outcome.deleted.files == before:
-                raise
-            self._show(plan, outcome, dry_run=False)
-            fault.facts["so far"] = _done(plan, outcome, None)
-            if outcome.deleted.files == before:
-                raise
-            raise PartlyDone(fault.message, code=fault.code, facts=fault.facts, hint=fault.hint) from fault
-
-    def _report(self, plan: VacuumPlan, outcome: VacuumOutcome) -> None:
-        from deltacli.operations.vacuum.execute import require_done
-
-        self._show(plan, outcome, dry_run=False)
-        require_done(outcome, again=again(invocation.arguments))
-        self.run.say_next(f"deltacli history {quoted_table(self.name)} --limit 3")
-
-    def _show_dry(self, plan: VacuumPlan, way_out: str | None = None) -> None:
-        """Show a plan that is not executed. Raises Refused where a guard objects; `way_out` becomes the
-        hint, by default this command with the option that overrides the guard.
-        """
-        self._show(plan, None, dry_run=True)
-        if plan.refusals:
-            raise _refused(plan, way_out)
-
-    def _show(self, plan: VacuumPlan, outcome: VacuumOutcome | None, *, dry_run: bool) -> None:
-        from deltacli.cli.render.vacuum.formats import VacuumResult
-
-        self.run.write(VacuumResult(plan, outcome, dry_run, self.how.files))
-
-
-def _refused(plan: VacuumPlan, way_out: str | None) -> Refused:
-    """Return the first objection to a plan with the option that overrides it; further ones become facts."""
-    first, *others = plan.refusals
-    hint = _hint_past(first.override, way_out) if first.override else first.hint
-    facts = {"guard": first.code}
-    if others:
-        facts["also"] = ", ".join(one.code for one in others)
-    return Refused(f"nothing was changed: {first.message}", code=first.code, facts=facts, hint=hint)
-
-
-def _hint_past(override: str, way_out: str | None) -> str:
-    """Return the command that overrides a guard."""
-    if way_out is not None:
-        return way_out.format(override=override)
-    option, _, value = override.partition(" ")
-    return again_with(invocation.arguments, option, value or None)
-
-
-def _so_far(plan: VacuumPlan, outcome: VacuumOutcome, in_flight: str | None) -> str:
-    """Describe what an interrupted run did; `in_flight` is the outcome of a commit that was in flight."""
-    if not outcome.deleted.files and outcome.start_version is None:
-        return "nothing was deleted" if in_flight is None else f"nothing was deleted, VACUUM START: {in_flight}"
-    done = _done(plan, outcome, in_flight)
-    return done if outcome.end_status == "COMPLETED" else f"{done}; run the same command to continue"
-
-
-def _done(plan: VacuumPlan, outcome: VacuumOutcome, in_flight: str | None) -> str:
-    done = f"{outcome.deleted.files:,} of {plural(plan.files, 'file')} deleted"
-    if outcome.end_version is not None:
-        done += f", VACUUM END ({outcome.end_status}) is version {outcome.end_version}"
-    elif outcome.start_version is not None:
-        done += ", VACUUM END was not written" if in_flight is None else f", VACUUM END: {in_flight}"
-    return done

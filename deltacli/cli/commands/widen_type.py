@@ -9,13 +9,15 @@ import typer
 from deltacli.cli.apply_change import edit_schema
 from deltacli.cli.options.common_options import (
     OF_DELTA,
+    AllowLossyOption,
+    BranchOption,
     CommitMetadataOption,
     DryRunOption,
     TableArgument,
     YesOption,
 )
 from deltacli.cli.options.run import Run
-from deltacli.cli.options.table_formats import AllowLossyOption, BranchOption, ask
+from deltacli.cli.options.table_formats import ask
 
 EXIT_CODES = (0, 1, 2, 3, 4, 6, 7, 8, 70)
 RUNS_ON_CLUSTER = True

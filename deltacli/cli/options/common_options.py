@@ -1,4 +1,4 @@
-"""Arguments and options that several commands declare: the table, the version, --dry-run, --yes, --commit-metadata.
+"""Arguments and options that several commands declare: the table, its version, or a point of a Paimon table, --yes, …
 
 An option that works on tables of one format only has its mark, `OF_DELTA` or `OF_PAIMON`.
 """
@@ -42,4 +42,45 @@ CommitMetadataOption = Annotated[
         show_default=False,
     ),
     OF_DELTA,
+]
+BranchOption = Annotated[
+    str | None,
+    typer.Option("--branch", metavar="B", help="Branch of a Paimon table.  [default: main]", show_default=False),
+    OF_PAIMON,
+]
+SchemaIdOption = Annotated[
+    int | None,
+    typer.Option("--schema-id", metavar="N", help="Use this schema of a Paimon table.", show_default=False),
+    OF_PAIMON,
+]
+SnapshotIdOption = Annotated[
+    int | None,
+    typer.Option(
+        "--snapshot-id", metavar="N", help="Use this snapshot of a Paimon table and its schema.", show_default=False
+    ),
+    OF_PAIMON,
+]
+TagOption = Annotated[
+    str | None,
+    typer.Option("--tag", metavar="T", help="Use this tag of a Paimon table and its schema.", show_default=False),
+    OF_PAIMON,
+]
+DdlOption = Annotated[
+    bool,
+    typer.Option("--ddl", help="Show the schema of a Paimon table as CREATE TABLE of Flink SQL instead."),
+    OF_PAIMON,
+]
+RefsOption = Annotated[
+    bool,
+    typer.Option(
+        "--refs/--no-refs",
+        help="Read the manifests of a Paimon table to find the users of each schema.  [default: --refs]",
+        show_default=False,
+    ),
+    OF_PAIMON,
+]
+AllowLossyOption = Annotated[
+    bool,
+    typer.Option("--allow-lossy", help="Accept changes of a Paimon table after which stored values are read changed."),
+    OF_PAIMON,
 ]

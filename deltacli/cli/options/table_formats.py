@@ -1,14 +1,14 @@
-"""A table of either format for a command: the same operations on each, and the options of Paimon tables.
+"""A table of either format for a command: the same operations on each.
 
-`ask` refuses the options of the other format. An operation that a format lacks is a method that raises UsageError.
+`ask` refuses the options of the other format. An operation that a format lacks is a method that raises `only_for`.
+A command that Paimon tables lack opens its table by `Run.open_table`; `cli/errors.py` says what does its work there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeAlias, TypeVar
-
-import typer
+from functools import partial
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, TypeVar
 
 from deltacli.cli.options.common_options import OF_DELTA, OF_PAIMON
 from deltacli.cli.options.global_options import TableFormat
@@ -18,61 +18,21 @@ if TYPE_CHECKING:
     from deltacli.api.table import Table
     from deltacli.cli.apply_change import SchemaEdit
     from deltacli.cli.options.run import Run
+    from deltacli.cli.render.history import HistoryResult
+    from deltacli.cli.render.paimon.history import PaimonHistoryResult
     from deltacli.cli.results import Result
+    from deltacli.cli.vacuum_runner import VacuumOptions
     from deltacli.operations.change.widen_type import WideningOutcome
     from deltacli.operations.paimon.alter import AlterOutcome
-    from deltacli.operations.paimon.history import PaimonHistory
     from deltacli.operations.paimon.snapshot import PaimonSnapshot
-    from deltacli.operations.read.history import History
     from deltacli.operations.schemas.described import DescribedSchema
     from deltacli.operations.table.version import Snapshot
+    from deltacli.operations.vacuum.request import VacuumRequest
     from deltacli.paimon.evolution.requests import SchemaChange
     from deltacli.storage import Storage
 
     Shown: TypeAlias = tuple[Result, str | None]
     """What a command writes, and the command that it names next."""
-
-BranchOption = Annotated[
-    str | None,
-    typer.Option("--branch", metavar="B", help="Branch of a Paimon table.  [default: main]", show_default=False),
-    OF_PAIMON,
-]
-SchemaIdOption = Annotated[
-    int | None,
-    typer.Option("--schema-id", metavar="N", help="Use this schema of a Paimon table.", show_default=False),
-    OF_PAIMON,
-]
-SnapshotIdOption = Annotated[
-    int | None,
-    typer.Option(
-        "--snapshot-id", metavar="N", help="Use this snapshot of a Paimon table and its schema.", show_default=False
-    ),
-    OF_PAIMON,
-]
-TagOption = Annotated[
-    str | None,
-    typer.Option("--tag", metavar="T", help="Use this tag of a Paimon table and its schema.", show_default=False),
-    OF_PAIMON,
-]
-DdlOption = Annotated[
-    bool,
-    typer.Option("--ddl", help="Show the schema of a Paimon table as CREATE TABLE of Flink SQL instead."),
-    OF_PAIMON,
-]
-RefsOption = Annotated[
-    bool,
-    typer.Option(
-        "--refs/--no-refs",
-        help="Read the manifests of a Paimon table to find the users of each schema.  [default: --refs]",
-        show_default=False,
-    ),
-    OF_PAIMON,
-]
-AllowLossyOption = Annotated[
-    bool,
-    typer.Option("--allow-lossy", help="Accept changes of a Paimon table after which stored values are read changed."),
-    OF_PAIMON,
-]
 
 Answer = TypeVar("Answer")
 
@@ -100,11 +60,14 @@ class _Handle:
 class DeltaHandle(_Handle):
     """A Delta table."""
 
-    def history(self, *, limit: int, counts: bool) -> History:
-        """Return the newest `limit` commits."""
+    def history(self, *, limit: int, columns: str | None, counts: bool, **_: object) -> HistoryResult:
+        """Return the newest `limit` commits. Raises UsageError for columns."""
+        from deltacli.cli.render.history import shown_commits
         from deltacli.operations.read.history import read_history
 
-        return read_history(self.storage, self.run.engine, limit=limit, counts=counts, progress=self.run.progress)
+        run = self.run
+        read = partial(read_history, self.storage, run.engine, limit=limit, counts=counts, progress=run.progress)
+        return shown_commits(read, columns, run.clock(), counts=counts)
 
     def snapshot(self, *, version: int | None, timestamp: str | None, **_: object) -> Snapshot:
         """Return the table at a version or a time."""
@@ -152,12 +115,7 @@ class DeltaHandle(_Handle):
             require_paimon(self.storage)
             raise
         instead, hint = _ALTERS.get(change, (_ENGINE, None))
-        raise UsageError(
-            "alter works on Paimon tables, and this is a Delta table",
-            code="usage.table-format",
-            facts={"path": self.storage.uri, "instead": instead},
-            hint=hint,
-        )
+        raise only_for(OF_PAIMON, "alter", {"path": self.storage.uri, "instead": instead}, hint)
 
     def widen_type(self, words: Sequence[str], **options: Any) -> SchemaEdit[WideningOutcome]:
         """Return the change that gives columns wider types. Raises UsageError."""
@@ -170,17 +128,31 @@ class DeltaHandle(_Handle):
         request = WidenRequest.parse(words, commit_metadata=added_keys, **guards)
         return widening(self.table, self.name, request)
 
+    def vacuum(self, request: VacuumRequest, how: VacuumOptions) -> None:
+        """Delete the files that no retained version needs."""
+        from deltacli.cli.vacuum_runner import VacuumCommand
+
+        VacuumCommand(self.run, self.name, self.table, request, how).carry_out()
+
 
 class PaimonHandle(_Handle):
     """A Paimon table."""
 
-    def history(self, *, limit: int, branch: str | None, refs: bool) -> PaimonHistory:
-        """Return the newest `limit` schemas and snapshots."""
+    def history(
+        self, *, limit: int, columns: str | None, branch: str | None, refs: bool, **_: object
+    ) -> PaimonHistoryResult:
+        """Return the newest `limit` schemas and snapshots. Raises UsageError for columns."""
+        from deltacli.cli.render.columns import choose
+        from deltacli.cli.render.paimon.history import PaimonHistoryResult, paimon_history_columns
         from deltacli.operations.paimon.history import read_paimon_history
 
+        if columns is not None and self.run.format.errors_are_json:
+            raise UsageError("--columns is not available for JSON of a Paimon table", hint="omit --columns")
+        chosen = choose(paimon_history_columns(self.run.clock()), columns)
         store, engine, progress = self.storage, self.run.engine, self.run.progress
         at = branch or "main"
-        return read_paimon_history(store, engine, branch=at, limit=limit, with_manifests=refs, progress=progress)
+        found = read_paimon_history(store, engine, branch=at, limit=limit, with_manifests=refs, progress=progress)
+        return PaimonHistoryResult(found, chosen, is_chosen=bool(columns))
 
     def snapshot(
         self, *, schema_id: int | None, snapshot_id: int | None, tag: str | None, branch: str | None, **_: object
@@ -236,11 +208,20 @@ class PaimonHandle(_Handle):
 
         return self.alter(changes=lambda: widening(words), branch=branch, allow_lossy=allow_lossy, command="widen-type")
 
+    def vacuum(self, request: VacuumRequest, how: VacuumOptions) -> None:
+        """Delete the schema files that nothing needs."""
+        from deltacli.cli.schema_vacuum import vacuum_schemas
+
+        vacuum_schemas(self.run, self.name, self.storage, request, how)
+
+
+Handle: TypeAlias = DeltaHandle | PaimonHandle
+
 
 def ask(
     run: Run,
     table: str,
-    use: Callable[[DeltaHandle | PaimonHandle], Answer],
+    use: Callable[[Handle], Answer],
     *,
     given: Mapping[str, str] | None = None,
     writes: bool = False,
@@ -289,11 +270,17 @@ def _refuse(given: Mapping[str, str], table_format: str) -> None:
     """Raise UsageError for an option of a format that is not that of the table."""
     for option, needed in given.items():
         if needed == table_format:
-            facts = {"instead": _POINTS[option]} if option in _POINTS else {}
-            is_point = option.endswith(":")
-            said = f"{option}N is a point of a" if is_point else f"{option} works on"
-            raise UsageError(
-                f"{said} {table_format} {'table' if is_point else 'tables only'}",
-                code="usage.table-format",
-                facts=facts,
-            )
+            raise only_for(needed, option, {"instead": _POINTS[option]} if option in _POINTS else {})
+
+
+def only_for(needed: str, what: str, facts: Mapping[str, str], hint: str | None = None) -> UsageError:
+    """Return the error for an operation, an option, a value of one, or a point (`tag:`) that only one format has."""
+    if not what.startswith("--") and not what.endswith(":"):
+        said = f"{what} works on {needed} tables, and this is a {OF_DELTA if needed == OF_PAIMON else OF_PAIMON} table"
+    elif " " in what:
+        said = f"{what} is for {needed} tables"
+    else:
+        said = (
+            f"{what}N is a point of a {needed} table" if what.endswith(":") else f"{what} works on {needed} tables only"
+        )
+    return UsageError(said, code="usage.table-format", facts=facts, hint=hint)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO
 
+from deltacli.cli.invocation import invocation
 from deltacli.cli.render.columns import Column, usual
 from deltacli.cli.render.json import envelope
 from deltacli.cli.render.sections import Section
 from deltacli.cli.render.text_form import write_table
 from deltacli.cli.results import Document, Emit, Grid, Result, RowGrid, emit_lines
+from deltacli.cli.terminal.shell import again_without_limit, quoted_table
 from deltacli.cli.terminal.term import Style, Terminal
 from deltacli.operations.paimon.history import Event, PaimonHistory, SchemaVersion, SnapshotVersion
 from deltacli.paimon.casts import Loss
@@ -21,7 +23,7 @@ from deltacli.units import format_age, format_moment, format_spans, format_times
 if TYPE_CHECKING:
     from deltacli.operations.paimon.references import Usage
 
-_FEW = 3
+_FEW, _NAMED = 3, 5
 _STYLES = {Loss.LOSSLESS: Style.PLAIN, Loss.LOSSY: Style.CHANGED, Loss.REFUSED: Style.PROBLEM}
 
 
@@ -80,6 +82,29 @@ class PaimonHistoryResult(Result):
     def draw(self, sink: BinaryIO, terminal: Terminal) -> None:
         shown = self.columns if self.is_chosen else usual(self.columns, terminal)
         write_table(sink, terminal, shown, list(self.found.events), keep_empty=self.is_chosen)
+
+    def notes(self, table: str, *, on_screen: bool) -> Iterator[str]:
+        """Yield which files cannot be read, which are stray or omitted, and the next command."""
+        found, name = self.found, quoted_table(table)
+        for schema_id in found.denied[:_NAMED]:
+            yield f"note: schema {schema_id}: no permission to read the file, so its changes are unknown"
+        for broken in found.broken[:_NAMED]:
+            yield f"note: {broken.path}: {broken.reason}"
+        if found.broken:
+            yield "note: the users of each schema are not completely known, so none is reported as unreferenced"
+        if found.missing:
+            named = gaps_text([(number, number) for number in found.missing])
+            verb = "is" if len(found.missing) == 1 else "are"
+            yield f"{named} {verb} in use but missing: deltacli validate {name}"
+        if found.strays:
+            yield f"note: not schema files: {', '.join(found.strays[:_NAMED])}"
+        if found.gaps and on_screen:
+            yield f"note: {gaps_text(found.gaps)} no longer exist, which is legal for unused schemas"
+        if not found.is_complete:
+            command = again_without_limit(invocation.arguments)
+            yield f"showing {len(found.events):,} of {found.total:,} events; all: {command}"
+        elif found.schemas and on_screen:
+            yield f"next: deltacli snapshot {name} --schema-id {found.schemas[0].id}"
 
     def _schemas(self) -> list[dict[str, Json]]:
         return [version.as_json() for version in self.found.schemas]
