@@ -1,0 +1,134 @@
+"""Where files that are gone may be: a directory or URI with the same paths below it. Each file found is verified."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+from deltacli.arrow import compute as pc
+from deltacli.engine.base import Engine
+from deltacli.errors import Unreadable, UsageError
+from deltacli.operations.recover.copy_file import copy_file
+from deltacli.operations.recover.needed import NeededFiles, whole
+from deltacli.operations.recover.presence import look_for
+from deltacli.operations.recover.verify import Problem, verify
+from deltacli.progress import SILENT, Progress
+from deltacli.storage import Creation, PathKind, Storage, is_inside
+from deltacli.typing import ArrowArray
+from deltacli.work.task import TableStores
+
+
+class Source(Protocol):
+    """A place that may have files of a table."""
+
+    @property
+    def name(self) -> str:
+        """Return the source as the caller wrote it."""
+
+    @property
+    def files(self) -> Storage:
+        """Return the files, by their paths below the root of the table. Nothing is written there."""
+
+    def bring(self, path: str, size_bytes: int, to: Storage, *, replace: bool = False) -> Creation:
+        """Put a file in its place in the table, if there is none or it is to be replaced. Raises StorageFailed."""
+
+
+class CopySource(NamedTuple):
+    """A directory or URI with the same relative paths: a backup, a clone, a copy."""
+
+    name: str
+    files: Storage
+
+    def bring(self, path: str, size_bytes: int, to: Storage, *, replace: bool = False) -> Creation:
+        return copy_file(self.files, path, size_bytes, to, replace=replace)
+
+
+class FoundFiles(NamedTuple):
+    """Needed files and where they are. `needed` spells each path as its source does. `sources` has the number of the
+    source of each file (null: none has it as it should be), `sizes` its bytes there; `problems` and `reasons` say what
+    is wrong with the last candidate of the others.
+    """
+
+    needed: NeededFiles
+    sources: ArrowArray
+    sizes: ArrowArray
+    problems: ArrowArray
+    reasons: ArrowArray
+
+    @property
+    def is_found(self) -> ArrowArray:
+        """Return which files are in one of the sources."""
+        return pc.is_valid(self.sources)
+
+
+def open_copy(name: str, storage: Storage, table: Storage) -> CopySource:
+    """Return a directory or URI as a source. Raises UsageError for the table itself, Unreadable for nothing there."""
+    if is_inside(storage, table) and is_inside(table, storage):
+        raise UsageError("the source of the files is the table itself", code="recover.source-is-table")
+    if storage.kind_of("") is not PathKind.DIRECTORY:
+        raise Unreadable(
+            f"there is no directory {name}", code="recover.source-missing", facts={"looked for": storage.uri}
+        )
+    return CopySource(name, storage)
+
+
+def find_in(
+    sources: Sequence[Source],
+    needed: NeededFiles,
+    engine: Engine,
+    progress: Progress = SILENT,
+    *,
+    contents: bool = True,
+) -> FoundFiles:
+    """Look for files in sources, in their order; the first that has a file as the log describes it is its source.
+    Without `contents` only sizes are compared. Raises StorageFailed.
+    """
+    import pyarrow as pa
+
+    count = needed.files.num_rows
+    rows = pa.array(range(count), pa.int64())
+    found = FoundFiles(
+        needed,
+        pa.nulls(count, pa.int32()),
+        pa.nulls(count, pa.int64()),
+        pa.repeat(Problem.MISSING.value, count),
+        pa.nulls(count, pa.string()),
+    )
+    for number, source in enumerate(sources):
+        is_left = pc.is_null(found.sources)
+        left = pc.filter(rows, is_left)
+        if not len(left):
+            break
+        wanted, sizes = look_for(source.files, needed.where(is_left), engine, progress)
+        verified = verify(wanted, sizes, TableStores(source.files), engine, progress, contents=contents)
+        found = _with(found, is_left, number, wanted, sizes, verified.problems, verified.reasons)
+    return found
+
+
+def _with(
+    found: FoundFiles,
+    is_left: ArrowArray,
+    number: int,
+    wanted: NeededFiles,
+    sizes: ArrowArray,
+    problems: ArrowArray,
+    reasons: ArrowArray,
+) -> FoundFiles:
+    """Add what one source has. A problem of an earlier source stays where a later one lacks the file."""
+    import pyarrow as pa
+
+    is_sound = pc.is_null(problems)
+    numbers = pc.if_else(is_sound, pa.scalar(number, pa.int32()), pa.scalar(None, pa.int32()))
+    says_more = pc.fill_null(pc.not_equal(problems, Problem.MISSING.value), True)
+    before = (pc.filter(column, is_left) for column in (found.problems, found.reasons))
+    problems, reasons = (pc.if_else(says_more, new, old) for new, old in zip((problems, reasons), before, strict=True))
+    paths = pc.replace_with_mask(whole(found.needed.files["path"]), is_left, whole(wanted.files["path"]))
+    column = found.needed.files.schema.get_field_index("path")
+    files = found.needed.files.set_column(column, "path", pa.chunked_array([paths]))
+    return FoundFiles(
+        found.needed._replace(files=files),
+        pc.replace_with_mask(found.sources, is_left, numbers),
+        pc.replace_with_mask(found.sizes, is_left, sizes),
+        pc.replace_with_mask(found.problems, is_left, problems),
+        pc.replace_with_mask(found.reasons, is_left, reasons),
+    )
