@@ -19,6 +19,7 @@ from deltacli.storage import (
     Created,
     Creation,
     Deleted,
+    Deletion,
     Existed,
     Failed,
     Missing,
@@ -34,8 +35,9 @@ from deltacli.storage.azure.options import read_options
 from deltacli.storage.objects.body import Body
 from deltacli.storage.objects.http import HttpFault
 from deltacli.storage.objects.store import ObjectStorage
-from deltacli.storage.retry import Retry
+from deltacli.storage.retry import Retry, sending_while
 from tests.support.azure import ACCOUNT, KEY, AzureServer, problem
+from tests.support.clocks import FakeClock
 from tests.support.cloud import Fault, Said, answers, breaks, done_but, half_a_body, loses_reply
 
 PAGE = Said(200, b"<!DOCTYPE html><html>Please log in</html>", {"Content-Type": "text/html"})
@@ -255,6 +257,45 @@ def test_files_of_a_batch_have_their_own_outcomes(
     assert [Missing()] * 3 == [outcomes[name] for name in ("absent", "a/../b", "a//b")]
     assert {outcomes[name] for name in names if name != "008"} <= {Deleted(), Missing()}
     assert {"t/008", "t/probed"} == azure.files(table.container).keys()
+
+
+@pytest.mark.parametrize(("faults", "outcome"), [(8, Deleted), (100, Failed)])
+@pytest.mark.parametrize("is_first", [True, False])
+def test_files_of_an_account_without_batches_are_deleted_within_the_budget(
+    is_first: bool, faults: int, outcome: type[Deletion], azure: AzureServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(azure, "has_batches", False)
+    container, clock = azure.make_container(), FakeClock()
+    storage = open_storage(f"az://{container}/t", retry=clock.retry())
+    if not is_first:
+        list(storage.delete_many(["absent"]))
+    for name in ("plain", "busy"):
+        azure.put(container, f"t/{name}", b"")
+    azure.fail("DELETE", "/busy", *[answers(problem(503, "ServerBusy"))] * faults)
+
+    (_, plain), (_, busy) = storage.delete_many(["plain", "busy"])
+
+    azure.settle()
+    assert (Deleted(), outcome) == (plain, type(busy))
+    assert (1, len(clock.waits) + 1) == (azure.asked("POST", "comp=batch"), azure.asked("DELETE", "/busy"))
+    assert clock.now <= 60
+    if isinstance(busy, Failed):
+        assert "ServerBusy" in busy.reason
+        assert clock.now > 50
+
+
+def test_files_of_an_account_without_batches_are_not_deleted_after_the_time(
+    azure: AzureServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(azure, "has_batches", False)
+    storage = open_storage(f"az://{azure.make_container()}/t", retry=FakeClock().retry())
+    list(storage.delete_many(["absent"]))
+    azure.forget()
+
+    with sending_while(lambda: False):
+        [(_, outcome)] = storage.delete_many(["file"])
+
+    assert (Failed("the time to send it was over"), []) == (outcome, azure.requests)
 
 
 def test_a_store_that_ignores_the_condition_is_read_only(azure: AzureServer, monkeypatch: pytest.MonkeyPatch) -> None:

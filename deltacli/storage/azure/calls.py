@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from urllib.parse import quote, urlencode, urlsplit
 from uuid import uuid4
@@ -49,7 +48,6 @@ _BLOCK_BYTES = 64 << 20
 _MOST_BLOCKS = 50_000
 _LARGEST_PAGE = 4 * LARGEST_LIST
 """Bytes of a page: of 5,000 objects with their properties and metadata."""
-_PARALLEL_DELETES = 16
 _XML_HEAD = '<?xml version="1.0" encoding="utf-8"?>'
 _NOT_PUBLIC = {"ResourceNotFound", "PublicAccessNotPermitted", "NoAuthenticationInformation"}
 """Codes of anonymous requests, with the statuses 404, 409 and 401, to what is not public."""
@@ -181,8 +179,6 @@ class AzureCalls:
             raise answer.unexpected("no deletion")
 
     def delete_together(self, keys: Sequence[str]) -> Mapping[str, HttpFault | None]:
-        if not self._has_batches:
-            return self._delete_singly(keys)
         start = len(self._transport.endpoint.partition("://")[0]) + 3 + len(self._transport.host)
         parts = []
         for key in keys:
@@ -195,26 +191,14 @@ class AzureCalls:
         try:
             answers = batch.answers_of(self._send(request, (200, 202)))
         except HttpFault as fault:
-            if fault.status not in _NO_BATCHES or fault.reason in DIALECT.holder_missing:
-                raise
-            self._has_batches = False  # some kinds of accounts and emulators have none
-            return self._delete_singly(keys)
+            if fault.status in _NO_BATCHES and fault.reason not in DIALECT.holder_missing:
+                self._has_batches = False  # some kinds of accounts and emulators have none
+            raise
         return {
             keys[number]: None if answer.status == 202 else fault_of(answer)
             for number, answer in answers.items()
             if number < len(keys)
         }
-
-    def _delete_singly(self, keys: Sequence[str]) -> Mapping[str, HttpFault | None]:
-        def delete(key: str) -> HttpFault | None:
-            try:
-                self.delete(key)
-            except HttpFault as fault:
-                return fault
-            return None
-
-        with ThreadPoolExecutor(_PARALLEL_DELETES) as pool:
-            return dict(zip(keys, pool.map(delete, keys), strict=True))
 
     def delegation_key(self, asked: bytes) -> Mapping[str, str]:
         """Return the elements of a new user delegation key of the account."""
@@ -223,7 +207,7 @@ class AzureCalls:
         return delegation_key_of(answer)
 
     def can_delete_together(self, _key: str, /) -> bool:
-        return True
+        return self._has_batches
 
     def can_hold(self, key: str) -> bool:
         return bool(key) and not {"", ".", ".."} & set(key.split("/"))

@@ -84,7 +84,9 @@ class ObjectCalls(Protocol):
         """Delete up to `deletes_per_request` objects in one request, and return the fault of each."""
 
     def can_delete_together(self, key: str, /) -> bool:
-        """Return False for a key that `delete_together` cannot name; such an object is deleted alone."""
+        """Return False for an object that is deleted alone: `delete_together` cannot name it, or it has found that the
+        store has no such requests.
+        """
 
     def can_hold(self, key: str) -> bool:
         """Return False for a key that no object can have."""

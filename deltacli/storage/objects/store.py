@@ -42,7 +42,7 @@ Answer = TypeVar("Answer")
 
 _TAIL_BYTES = 64 << 10
 _READ_AHEAD_BYTES = 1 << 20
-_PARALLEL_DELETES = 8
+_PARALLEL_DELETES = 16
 """Concurrent requests for a batch of deletions, where one request takes few files."""
 _DELETES_TOGETHER = 1_000
 _NOT_SENT = Failed("the time to send it was over")
@@ -270,12 +270,11 @@ class ObjectStorage:
         )
 
     def _delete(self, pool: ThreadPool, paths: list[str]) -> dict[str, Deletion]:
-        """Delete files in bulk requests, and throttled ones in further requests; alone those that no list can name."""
+        """Delete files in bulk requests, and throttled ones in further requests; alone those that no such request can
+        delete.
+        """
         outcomes: dict[str, Deletion] = {path: Missing() for path in paths if not self._calls.can_hold(self._key(path))}
-        paths = [path for path in paths if path not in outcomes]
         size, may_repeat = self._calls.deletes_per_request, permission()
-        alone = [path for path in paths if not self._calls.can_delete_together(self._key(path))]
-        paths = [path for path in paths if self._calls.can_delete_together(self._key(path))]
 
         def send_alone(path: str) -> Deletion:
             with sending_while(may_repeat):
@@ -285,31 +284,39 @@ class ObjectStorage:
             with sending_while(may_repeat):
                 return self._delete_together(part)
 
+        paths = [path for path in paths if path not in outcomes]
+        together = [path for path in paths if self._can_delete_together(path)]
         for number in self._retry.rounds(DELETE_FIRST_WAIT):
-            if not paths or (number and not may_send()):
+            if not together or (number and not may_send()):
                 break
-            parts = [paths[start : start + size] for start in range(0, len(paths), size)]
-            paths = []
+            parts = [together[start : start + size] for start in range(0, len(together), size)]
+            together = []
             for found, again in pool.map(send, parts):
                 outcomes |= found
-                paths += again
-            if not paths:
+                together += again
+            if not together:
                 break  # the next round begins with a wait
+        alone = [path for path in paths if path not in outcomes and not self._can_delete_together(path)]
         return outcomes | dict(zip(alone, pool.map(send_alone, alone), strict=True))
 
     def _delete_together(self, paths: list[str]) -> tuple[dict[str, Deletion], list[str]]:
-        """Return the outcomes of the files, and those to repeat because the store was busy."""
+        """Return the outcomes of the files, and those to repeat because the store was busy. No outcome of files that
+        turned out to be deleted alone.
+        """
         keys = {self._key(path): path for path in paths}
         try:
             found = self._ask(lambda: self._calls.delete_together(list(keys)), paths[0], "deleted")
         except StorageFailed as failed:
-            return dict.fromkeys(paths, _failed(failed)), []
+            return {path: _failed(failed) for path in paths if self._can_delete_together(path)}, []
         outcomes: dict[str, Deletion] = dict.fromkeys(paths, Failed("the store did not report its outcome"))
         outcomes |= {keys[key]: self._outcome(keys[key], fault) for key, fault in found.items()}
         busy = [keys[key] for key, fault in found.items() if fault is not None and passing(fault)]
         if busy:
             self._retry.slow_down(self._calls.endpoint)
         return outcomes, busy
+
+    def _can_delete_together(self, path: str) -> bool:
+        return self._calls.can_delete_together(self._key(path))
 
     def _delete_one(self, path: str) -> Deletion:
         try:
