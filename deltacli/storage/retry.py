@@ -19,8 +19,8 @@ from deltacli.storage.tally import Tally
 
 Answer = TypeVar("Answer")
 
-PASSING_STATUS = frozenset({408, 429, 500, 502, 503, 504})
-"""Statuses of answers after which a request that may be repeated is."""
+PASSING_STATUS = frozenset({408, 425, 429, 500, 502, 503, 504})
+"""Statuses of answers after which a request that may be repeated is: of stores, sharing servers and webhooks."""
 DEFAULT_BUDGET_SECONDS = 60.0
 BODY_ATTEMPTS = 3
 """Requests for a file whose content breaks off, before the fault counts as one of the call."""

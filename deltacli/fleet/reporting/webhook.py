@@ -21,11 +21,11 @@ from deltacli.errors import UsageError
 from deltacli.fleet.policy_file.model import Webhook
 from deltacli.loopback import is_loopback
 from deltacli.release import VERSION
+from deltacli.storage.retry import PASSING_STATUS
 
 _ATTEMPT_SECONDS = 10.0
 _FIRST_PAUSE = 1.0
 _LONGEST_PAUSE = 30.0
-_TEMPORARY = frozenset({408, 425, 429, 500, 502, 503, 504})
 _MOST_ANSWER_BYTES = 65_536
 _FAULT = "fleet.webhook"
 
@@ -108,7 +108,7 @@ class Sender:
             return f"{parts.hostname} answered {answer.status}, and redirects are not followed", False, 0
         after = answer.getheader("Retry-After", "")
         seconds = float(after) if after.isascii() and after.isdigit() else 0.0
-        return f"{parts.hostname} answered {answer.status}", answer.status in _TEMPORARY, seconds
+        return f"{parts.hostname} answered {answer.status}", answer.status in PASSING_STATUS, seconds
 
     @staticmethod
     def _connection(scheme: str, host: str, port: int | None, seconds: float) -> HTTPConnection:

@@ -42,7 +42,7 @@ from deltacli.sharing.client.guards import (
     require_reach,
 )
 from deltacli.sharing.client.limits import DEFAULTS, AnswerLimits
-from deltacli.storage.retry import Retry, tried
+from deltacli.storage.retry import PASSING_STATUS, Retry, tried
 from deltacli.typing import Json, JsonObject
 
 if TYPE_CHECKING:
@@ -53,7 +53,6 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 PARALLEL_DOWNLOADS = 16
-_AGAIN = frozenset({429, 500, 502, 503, 504})
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _BLOCK_BYTES = 256 << 10
 _LONGEST_ASKED_S = 3_600.0
@@ -395,7 +394,7 @@ class Transport:
             raise _unreachable(host, fault) from fault
 
     def _require_not_busy(self, reply: Reply, host: str) -> None:
-        if reply.status in _AGAIN:
+        if reply.status in PASSING_STATUS:
             fault = ServerUnavailable(f"{host} answered with status {reply.status}")
             raise _AgainError(fault, f"status {reply.status}", self._asked_seconds(reply))
 
@@ -405,7 +404,7 @@ class Transport:
             return
         code, message = _error_of(reply, self.limits)
         fault = fault_of_status(reply.status, code, message, who)
-        if reply.status in _AGAIN:
+        if reply.status in PASSING_STATUS:
             raise _AgainError(fault, f"status {reply.status}", self._asked_seconds(reply))
         raise fault
 
@@ -450,10 +449,10 @@ def fault_of_status(status: int, code: str, message: str, who: str) -> DeltacliE
             return AccessRefused(f"{who} refused access{said}", facts=facts)
         case 404:
             return ShareAbsent(f"{who} has no such share, schema or table{said}", facts=facts)
-        case 429 | 408:
-            return ServerUnavailable(f"{who} is too busy{said}", facts=facts)
         case _ if status >= 500:
             return ServerUnavailable(f"{who} failed{said}", facts=facts)
+        case _ if status in PASSING_STATUS:
+            return ServerUnavailable(f"{who} is too busy{said}", facts=facts)
     refused = RequestRefused(f"{who} refused the request{said}", facts=facts)
     refused.status, refused.error_code = status, code
     return refused

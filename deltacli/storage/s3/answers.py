@@ -15,7 +15,16 @@ from deltacli.storage.objects.listing import Content, Entry, ListedPage, length_
 Fields = Mapping[str, Any]  # Any: botocore has no types
 
 _RANGE = re.compile(r"bytes (\d{1,19})-(\d{1,19})/(\d{1,19})")
-_AGAIN = {"SlowDown", "InternalError", "ServiceUnavailable", "OperationAborted"}
+_STATUSES = {
+    "NoSuchKey": 404,
+    "InternalError": 500,
+    "ServiceUnavailable": 503,
+    "SlowDown": 503,
+    "OperationAborted": 503,
+}
+"""Statuses for the codes of a bulk deletion, which has none. A single request is answered OperationAborted with 409, a
+status that is not temporary in general.
+"""
 _OF_A_LISTING = {"Contents", "CommonPrefixes", "IsTruncated", "KeyCount", "MaxKeys", "Name", "Prefix"}
 
 
@@ -89,9 +98,8 @@ def faults_of(answer: Fields, keys: Sequence[str]) -> dict[str, HttpFault | None
     found: dict[str, HttpFault | None] = {entry.get("Key"): None for entry in answer.get("Deleted", [])}
     for entry in answer.get("Errors", []):
         reason = str(entry.get("Code"))
-        status = 503 if reason in _AGAIN else 404 if reason == "NoSuchKey" else 0
         said = f"{reason}: {entry.get('Message')}"
-        found[entry.get("Key")] = HttpFault(Fate.ANSWERED, said, status=status, reason=reason)
+        found[entry.get("Key")] = HttpFault(Fate.ANSWERED, said, status=_STATUSES.get(reason, 0), reason=reason)
     return {key: found[key] for key in keys if key in found}
 
 

@@ -73,7 +73,7 @@ def first_times(count: int, answer: Sent | None, *, files: bool = False) -> Call
 
 
 @pytest.mark.parametrize("files", [False, True])
-@pytest.mark.parametrize("answer", [None, Sent(503, {}, b"busy"), Sent(500, {}, b"")])
+@pytest.mark.parametrize("answer", [None, Sent(503, {}, b"busy"), Sent(500, {}, b""), Sent(408, {}, b"")])
 def test_requests_are_repeated_after_drops_and_failures(proxy: Proxy, answer: Sent | None, files: bool) -> None:
     proxy.plant = first_times(3, answer, files=files)
 
