@@ -10,6 +10,7 @@ import pytest
 from deltacli.delta.log.commit_content import Base, CommitRequest, encode, require_allowed
 from deltacli.delta.log.commit_lines import read_actions
 from deltacli.delta.log.conflicts import ConflictingCommit, Rebase, Recompute, judge, look_at
+from deltacli.delta.log.files_read import EveryFile
 from deltacli.delta.log.state import read_metadata, read_protocol
 from deltacli.delta.protocol.protocol_action import require_committable
 from deltacli.errors import ProtocolUnsupported, Refused
@@ -133,7 +134,7 @@ def test_text_that_is_not_unicode_keeps_its_escapes() -> None:
 
 
 WRITES_D = CommitRequest("X", domains=(domain("d")["domainMetadata"],))
-READS_FILES = CommitRequest("X", reads_files=True)
+READS_FILES = CommitRequest("X", reads=EveryFile())
 NAMES_VERSION = CommitRequest("X", names_version=True)
 
 GOES_ON: list[tuple[CommitRequest, Line]] = [

@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
-from deltacli.delta.log.commit_content import CommitRequest
+from deltacli.delta.log.body_lines import body_lines
+from deltacli.delta.log.commit_content import CommitRequest, Slot
 from deltacli.delta.log.commit_lines import Action
+from deltacli.delta.log.files_read import EveryFile
 from deltacli.errors import DeltacliError, OutcomeUnknown, StorageFailed
 from deltacli.operations.change.commit import Committed, NothingToDo, commit
 from deltacli.operations.table.handle import TableHandle
@@ -17,7 +19,7 @@ from deltacli.operations.table.version import Snapshot
 from deltacli.storage import Creation, PathKind
 from deltacli.storage.base import Draft
 from deltacli.storage.in_memory import MemoryStorage
-from tests.support.actions import Line, add, commit_info, metadata, protocol, to_bytes
+from tests.support.actions import Line, add, commit_info, metadata, protocol
 from tests.support.builder import LOG, commit_path
 from tests.support.committing import Make, Rivals, commits, infos, run, table_of_commits, versions_of
 from tests.support.faulty import Fault, FaultyStorage
@@ -27,30 +29,6 @@ FILES = 3
 OTHER_INFO = [commit_info("OPTIMIZE", inCommitTimestamp=1)]
 OTHER_FILES = [*OTHER_INFO, add("theirs")]
 SITUATIONS: dict[str, list[list[Line]]] = {"alone": [], "moved": [OTHER_INFO], "made again": [OTHER_FILES]}
-
-
-class DraftRivals(Rivals):
-    """Other writers that come before a draft is published."""
-
-    def draft(self, path: str) -> Draft:
-        inner, rivals = self._inner.draft(path), self
-
-        class Late:
-            place = property(lambda _: inner.place)
-
-            def __enter__(self) -> Any:  # Any: a draft
-                inner.__enter__()
-                return self
-
-            def __exit__(self, *exception: object) -> None:
-                inner.__exit__(*exception)
-
-            def publish(self, *, replace: bool = False) -> Creation:
-                if isinstance(lines := next(rivals._rounds, None), list):
-                    MemoryStorage.put_if_absent(rivals._inner, path, to_bytes(lines))  # type: ignore[arg-type]
-                return inner.publish(replace=replace)
-
-        return Late()
 
 
 def adds(seen: list[int], *, transaction: int = 1) -> Make:
@@ -64,11 +42,11 @@ def adds(seen: list[int], *, transaction: int = 1) -> Make:
 
 
 def request(transaction: int = 1, **more: Any) -> CommitRequest:  # Any: fields
-    def body(version: int) -> Iterator[Action]:
-        yield from (add(f"{version}-{number}.parquet") for number in range(FILES))
+    def body(slot: Slot) -> Iterator[bytes]:
+        yield from body_lines((add(f"{slot.version}-{number}.parquet") for number in range(FILES)), slot)
 
     transactions: tuple[Action, ...] = ({"appId": "app", "version": transaction},)
-    return CommitRequest("WRITE", transactions=transactions, body=body, reads_files=True, **more)
+    return CommitRequest("WRITE", transactions=transactions, body=body, reads=EveryFile(), **more)
 
 
 def files_of(inner: MemoryStorage) -> list[str]:
@@ -87,7 +65,7 @@ def test_a_body_follows_what_does_not_touch_its_files(rounds: list[list[Line]], 
     """
     inner, seen = table_of_commits().in_memory(), list[int]()
 
-    done = run(DraftRivals(inner, *rounds), adds(seen))
+    done = run(Rivals(inner, *rounds), adds(seen))
 
     assert isinstance(done, Committed)
     assert read == seen
@@ -101,8 +79,8 @@ def test_a_transaction_of_the_same_application_is_made_again() -> None:
     inner, seen = table_of_commits().in_memory(), list[int]()
     theirs: list[Line] = [*OTHER_INFO, {"txn": {"appId": "app", "version": 1}}]
 
-    run(DraftRivals(inner, theirs), adds(seen))
-    run(DraftRivals(inner, [*OTHER_INFO, {"txn": {"appId": "another", "version": 1}}]), adds(seen, transaction=2))
+    run(Rivals(inner, theirs), adds(seen))
+    run(Rivals(inner, [*OTHER_INFO, {"txn": {"appId": "another", "version": 1}}]), adds(seen, transaction=2))
 
     assert [2, 3, 4] == seen
 
@@ -110,7 +88,7 @@ def test_a_transaction_of_the_same_application_is_made_again() -> None:
 @pytest.mark.parametrize("rounds", SITUATIONS.values(), ids=SITUATIONS)
 @pytest.mark.parametrize("fault", [Fault.BEFORE, Fault.DUPLICATED, Fault.LOST, Fault.UNSENT])
 def test_a_fault_at_any_call_never_makes_half_a_commit_or_two(fault: Fault, rounds: list[list[Line]]) -> None:
-    counting = FaultyStorage(DraftRivals(table_of_commits().in_memory(), *rounds))
+    counting = FaultyStorage(Rivals(table_of_commits().in_memory(), *rounds))
     run(counting, adds([]))
     assert 1 + len(rounds) == [verb for verb, _ in counting.calls].count("publish")
 
@@ -118,7 +96,7 @@ def test_a_fault_at_any_call_never_makes_half_a_commit_or_two(fault: Fault, roun
         if verb != "publish" and fault in (Fault.LOST, Fault.UNSENT):
             continue  # only creations have unknown outcomes
         inner = table_of_commits().in_memory()
-        store = FaultyStorage(DraftRivals(inner, *rounds), at, fault)
+        store = FaultyStorage(Rivals(inner, *rounds), at, fault)
         try:
             found: object = run(store, adds([]))
         except DeltacliError as fault_said:
@@ -151,7 +129,7 @@ def test_a_new_table_is_created_once() -> None:
 
     first = commit(open_at(inner), make, read=read_newest, create=new_table)
     second_inner = MemoryStorage("new")
-    rival = DraftRivals(second_inner, [commit_info(), protocol(), metadata()])
+    rival = Rivals(second_inner, [commit_info(), protocol(), metadata()])
     inner = second_inner
     second = commit(open_at(rival), make, read=read_newest, create=new_table, pause=lambda _: None)
 
@@ -179,7 +157,9 @@ def test_a_body_is_not_held_in_memory() -> None:
             draft.publish = measured  # type: ignore[method-assign]
             return draft
 
-    many = CommitRequest("WRITE", body=lambda _: (add(f"{number}{long}") for number in range(5_000)))
+    many = CommitRequest(
+        "WRITE", body=lambda slot: body_lines((add(f"{number}{long}") for number in range(5_000)), slot)
+    )
     run(Measured(inner), lambda _snapshot: many)
 
     assert written[0] < 1 << 20 < len(inner.read(commit_path(3)))

@@ -9,7 +9,7 @@ from deltacli.delta.log.commit_content import CommitRequest
 from deltacli.delta.log.commit_lines import read_actions
 from deltacli.operations.change.commit import Committed, NothingToDo, commit
 from deltacli.operations.table.version import Snapshot
-from deltacli.storage import Storage
+from deltacli.storage import Creation, Draft, Storage
 from tests.support.actions import Line, add, commit_info, metadata, protocol, to_bytes
 from tests.support.builder import EPOCH_MS, LOG, TableBuilder
 from tests.support.reading import open_at
@@ -123,3 +123,23 @@ class Rivals:
             content = lines if isinstance(lines, bytes) else to_bytes(lines)
             self._inner.put_if_absent(path, content, **options)
         return self._inner.put_if_absent(path, data, **options)
+
+    def draft(self, path: str) -> Draft:
+        inner, rivals = self._inner.draft(path), self
+
+        class Late:
+            place = property(lambda _: inner.place)
+
+            def __enter__(self) -> Any:  # Any: a draft
+                inner.__enter__()
+                return self
+
+            def __exit__(self, *exception: object) -> None:
+                inner.__exit__(*exception)
+
+            def publish(self, *, replace: bool = False) -> Creation:
+                if isinstance(lines := next(rivals._rounds, None), list):
+                    rivals._inner.put_if_absent(path, to_bytes(lines))
+                return inner.publish(replace=replace)
+
+        return Late()

@@ -6,9 +6,10 @@ Spec: Delta Log Entries; Commit Provenance Information; In-Commit Timestamps; Ro
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from enum import Enum
+from typing import TYPE_CHECKING, NamedTuple
 
 import orjson
 
@@ -17,22 +18,45 @@ from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.commit_metadata import NO_METADATA
 from deltacli.delta.log.commit_times import MAX_TIME_MS
 from deltacli.delta.log.log_path import MAX_VERSION
+from deltacli.delta.log.row_ids import DOMAIN, ENABLED, FEATURE, NO_MARK, assigns_row_ids, mark_action
 from deltacli.delta.log.state import Metadata, has_in_commit_timestamps, read_metadata, read_protocol
 from deltacli.delta.protocol.protocol_action import Protocol, require_committable, require_readable
 from deltacli.delta.protocol.read_property import ICT_ENABLEMENT_TIMESTAMP, ICT_ENABLEMENT_VERSION, is_true
 from deltacli.errors import Refused
 from deltacli.hints import DoubleQuoted, command
 
+if TYPE_CHECKING:
+    from deltacli.delta.log.files_read import FilesRead
+
+MAX_ROW_ID = (1 << 63) - 1
+
 _OURS = "the new commit"
-_ROW_TRACKING = "delta.enableRowTracking"
 _ROWS_KEPT = {"delta.rowTracking.preserved": "true"}
+
+
+class Slot(NamedTuple):
+    """The place of a commit in the log, which the lines of its adds depend on. Their rows get ids from `first_row_id`
+    on where they have none, and `version` as their `defaultRowCommitVersion`; if it is None, adds have neither.
+    """
+
+    version: int
+    first_row_id: int | None = None
+
+
+class OnConflict(Enum):
+    """What to do with a request when another writer has changed what it was made from."""
+
+    PLAN_AGAIN = "make it again from the newest version"
+    DROP = "drop it where its files have changed; otherwise make it again"
+    FAIL = "stop, with nothing changed"
 
 
 @dataclass(frozen=True, slots=True)
 class CommitRequest:
     """The content of a new commit: at most one protocol and one metaData, transactions, domains, and a body of any
     size, each action as in the log. `operation_parameters`: texts, numbers and booleans are written unchanged, objects
-    and arrays as JSON text. `tags` are added to the commitInfo, which always records that row ids are preserved.
+    and arrays as JSON text. `tags` are added to the commitInfo, which always records that row ids are preserved. The
+    high-water mark of row ids is not a domain of the request: it follows from `new_rows`.
     """
 
     operation: str
@@ -42,12 +66,15 @@ class CommitRequest:
     metadata: Action | None = None
     transactions: tuple[Action, ...] = ()
     domains: tuple[Action, ...] = ()
-    body: Callable[[int], Iterable[Action]] | None = None
-    """Yields the lines of its files, `{"add": …}` and `{"remove": …}`, for the version that it is committed as. It is
-    called once per version that is tried, and what it yields is not kept."""
+    body: Callable[[Slot], Iterable[bytes]] | None = None
+    """Yields the lines of its files, `{"add": …}` and `{"remove": …}`, in pieces of whole lines. It is called once per
+    version that is tried, and what it yields is not kept."""
+    new_rows: int = 0
+    """The number of rows in adds without `baseRowId`. Deleted rows count."""
     tags: Mapping[str, str] = field(default_factory=dict)
-    reads_files: bool = False
-    "It depends on the set of live files, so a commit that adds or removes files makes it stale."
+    reads: FilesRead | None = None
+    "The live files that it depends on, including those that it removes. A commit that changes them makes it stale."
+    on_conflict: OnConflict = OnConflict.PLAN_AGAIN
     names_version: bool = False
     "Its actions contain the version of the commit, as `tableVersion` in a schema does."
 
@@ -65,12 +92,14 @@ class CommitRequest:
 class Base(NamedTuple):
     """The version that a commit follows: -1 with the configuration of the new table before version 0. `committed_ms`:
     its commit time in epoch milliseconds; None if the commit has no in-commit timestamp, which alone depends on it.
+    `row_id_mark`: the highest row id that was ever assigned.
     """
 
     version: int
     protocol: Protocol
     metadata: Metadata
     committed_ms: int | None = None
+    row_id_mark: int = NO_MARK
 
     @property
     def is_stamped(self) -> bool:
@@ -106,7 +135,7 @@ def encode(
             raise ValueError("an in-commit timestamp requires the time of the previous version")
         stamp = max(now_ms, base.committed_ms + 1)
     tags = dict(request.tags)
-    if "rowTracking" in protocol.supported_features and is_true(metadata.configuration, _ROW_TRACKING):
+    if FEATURE in protocol.supported_features and is_true(metadata.configuration, ENABLED):
         tags |= _ROWS_KEPT
     info: Action = {
         **({} if stamp is None else {"inCommitTimestamp": stamp}),
@@ -129,13 +158,15 @@ def encode(
         lines.append({"metaData": _dated(request.metadata, base, stamp)})
     lines += [{"txn": action} for action in request.transactions]
     lines += [{"domainMetadata": action} for action in request.domains]
-    return b"".join(_line(line) for line in lines)
+    if request.new_rows and assigns_row_ids(protocol, metadata):
+        lines.append({"domainMetadata": mark_action(base.row_id_mark + request.new_rows)})
+    return b"".join(encode_line(line) for line in lines)
 
 
-def encode_body(request: CommitRequest, base: Base) -> Iterator[bytes]:
-    """Yield the lines of the body in the commit that makes `base.version + 1`."""
-    if request.body is not None:
-        yield from map(_line, request.body(base.version + 1))
+def slot_of(request: CommitRequest, base: Base) -> Slot:
+    """Return the place of the commit that makes `base.version + 1`."""
+    assigns = assigns_row_ids(*_after(request, base))
+    return Slot(base.version + 1, base.row_id_mark + 1 if assigns else None)
 
 
 def base_of_new_table(request: CommitRequest) -> Base:
@@ -166,6 +197,10 @@ def require_allowed(request: CommitRequest, base: Base) -> None:
     names = request.domain_names
     if len(set(names)) != len(names):
         raise ValueError("a commit must have at most one action per domain")
+    if len(set(request.app_ids)) != len(request.app_ids):
+        raise ValueError("a commit must have at most one transaction per application")
+    if DOMAIN in names:
+        raise ValueError("the high-water mark of row ids is not set by a request")
     if names and "domainMetadata" not in protocol.supported_features:
         raise Refused(
             f"version {base.version} does not support domains",
@@ -192,6 +227,13 @@ def _require_room(request: CommitRequest, base: Base) -> None:
             facts={"found": str(base.committed_ms), "largest timestamp": f"{MAX_TIME_MS} (epoch milliseconds)"},
             hint=command("validate", select=[DoubleQuoted("ict.*")]),
         )
+    if request.new_rows > MAX_ROW_ID - max(base.row_id_mark, 0) and assigns_row_ids(*_after(request, base)):
+        raise Refused(
+            f"no row ids are left after those of version {base.version}",
+            code="rowtracking.high-water-mark",
+            facts={"high-water mark": str(base.row_id_mark), "new rows": str(request.new_rows)},
+            hint=command("validate", select=[DoubleQuoted("rowtracking.*")]),
+        )
 
 
 def _after(request: CommitRequest, base: Base) -> tuple[Protocol, Metadata]:
@@ -217,7 +259,8 @@ def _parameter(value: object) -> object:
     return value if value is None or isinstance(value, str | bool | int) else _json(value).decode()
 
 
-def _line(line: Action) -> bytes:
+def encode_line(line: Action) -> bytes:
+    """Return an action as a line of the log."""
     return _json(line) + b"\n"
 
 

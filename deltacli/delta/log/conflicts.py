@@ -1,4 +1,4 @@
-"""Conflicts with other writers: which of their commits ours may follow unchanged, and after which it is planned again.
+"""Conflicts with other writers: after which of their commits ours may follow unchanged, and what to do otherwise.
 
 Spec: Delta Log Entries (writers must resolve conflicts).
 """
@@ -9,14 +9,23 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from deltacli.delta.log.commit_content import Base, CommitRequest, is_stamped
+from deltacli.delta.log.commit_content import Base, CommitRequest, OnConflict, is_stamped
 from deltacli.delta.log.commit_lines import Action
+from deltacli.delta.log.row_ids import DOMAIN, read_mark
+
+
+class Obstacle(NamedTuple):
+    """The kind of action by which a commit has changed what ours was made from, and the reason in words."""
+
+    kind: str
+    reason: str
 
 
 class ConflictingCommit(NamedTuple):
     """A commit by another writer that took the version first, as far as it matters here.
 
-    `modified_ms` is the time of its file. `obstacle` is the reason why this commit cannot follow it unchanged, or None.
+    `modified_ms` is the time of its file, `row_id_mark` its high-water mark of row ids. `obstacle` is the reason why
+    this commit cannot follow it unchanged, or None.
     """
 
     version: int
@@ -25,7 +34,8 @@ class ConflictingCommit(NamedTuple):
     in_commit_timestamp: int | None = None
     operation: str | None = None
     engine_info: str | None = None
-    obstacle: str | None = None
+    row_id_mark: int | None = None
+    obstacle: Obstacle | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +52,20 @@ class Recompute:
     reason: str
 
 
+@dataclass(frozen=True, slots=True)
+class Drop:
+    """The files of the request have changed: it is given up, and its caller goes on with others."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Fail:
+    """What was read has changed, and the request must not be planned again."""
+
+    reason: str
+
+
 _Rule = Callable[[CommitRequest, Action], str | None]
 
 
@@ -49,12 +73,14 @@ def _never(_request: CommitRequest, _action: Action) -> str | None:
     return None
 
 
-def _if_files_count(request: CommitRequest, _action: Action) -> str | None:
-    return "it adds or removes files" if request.reads_files else None
+def _if_read(kind: str) -> _Rule:
+    return lambda request, action: None if request.reads is None else request.reads.change(kind, action)
 
 
 def _if_same_domain(request: CommitRequest, action: Action) -> str | None:
     name = action.get("domain")
+    if name == DOMAIN and request.new_rows and _mark(action) is None:
+        return "it leaves no high-water mark of row ids"
     return f"it changes the domain {name}" if name in request.domain_names else None
 
 
@@ -67,28 +93,35 @@ _OBSTACLES: Mapping[str, _Rule] = {
     "protocol": lambda _request, _action: "it changes the protocol",
     "metaData": lambda _request, _action: "it changes the metadata",
     "domainMetadata": _if_same_domain,
-    "add": _if_files_count,
-    "remove": _if_files_count,
+    "add": _if_read("add"),
+    "remove": _if_read("remove"),
     "cdc": _never,  # change data files are not part of a state
     "txn": _if_same_transaction,
     "commitInfo": _never,
 }
-"Content of a winning commit -> why this commit is planned again. An unrecognized action may have changed anything."
+"Content of a winning commit -> why this commit cannot follow it. An unrecognized action may have changed anything."
 
 
 def look_at(
     request: CommitRequest, version: int, modified_ms: int, actions: Iterable[tuple[str, Action]]
 ) -> ConflictingCommit:
-    """Return what a winning commit means for the request. Its actions are read one by one and not kept."""
-    info: Action = {}
-    is_first, obstacle = False, None
+    """Return what a winning commit means for the request. Its actions are read one by one and not kept, and only as far
+    as they matter: with a commitInfo and an obstacle it is decided.
+    """
+    info: Action | None = None
+    stamp: object = None
+    obstacle: Obstacle | None = None
+    mark: int | None = None
     for position, (kind, action) in enumerate(actions):
         if kind == "commitInfo":
-            info, is_first = action, position == 0
-        rule = _OBSTACLES.get(kind)
-        reason = rule(request, action) if rule is not None else f"it has {kind}, which deltacli does not recognize"
-        obstacle = obstacle or reason
-    stamp = info.get("inCommitTimestamp") if is_first else None
+            info, stamp = action, None if position else action.get("inCommitTimestamp")
+        elif kind == "domainMetadata" and action.get("domain") == DOMAIN:
+            mark = _mark(action)
+        if obstacle is None and (reason := _reason(request, kind, action)) is not None:
+            obstacle = Obstacle(kind, reason)
+        if obstacle is not None and info is not None:
+            break
+    info = info or {}
     return ConflictingCommit(
         version,
         modified_ms,
@@ -96,35 +129,60 @@ def look_at(
         in_commit_timestamp=stamp if type(stamp) is int else None,
         operation=_text(info, "operation"),
         engine_info=_text(info, "engineInfo"),
+        row_id_mark=mark,
         obstacle=obstacle,
     )
 
 
-def judge(request: CommitRequest, base: Base, winners: Sequence[ConflictingCommit]) -> Rebase | Recompute:
+def _reason(request: CommitRequest, kind: str, action: Action) -> str | None:
+    rule = _OBSTACLES.get(kind)
+    return f"it has {kind}, which deltacli does not recognize" if rule is None else rule(request, action)
+
+
+def judge(request: CommitRequest, base: Base, winners: Sequence[ConflictingCommit]) -> Rebase | Recompute | Drop | Fail:
     """Decide how to proceed with a request whose version, `base.version + 1`, was taken by winning commits.
 
     A domain written by both is planned again like everything else, so the result is that of both commits in sequence.
     Spec: Delta Log Entries (writers must resolve conflicts).
     """
     if not winners or base.version < 0:
-        return Recompute("the log has changed")
+        return _stale(request, "the log has changed")
     if request.names_version:
-        return Recompute(
-            f"version {base.version + 1} was taken by another writer, and the commit contains its version number"
+        return _stale(
+            request,
+            f"version {base.version + 1} was taken by another writer, and the commit contains its version number",
         )
     needs_stamp, moved = is_stamped(request, base), base
     for winner in winners:
         if winner.version != moved.version + 1:
-            return Recompute("the log has changed")
+            return _stale(request, "the log has changed")
         if winner.obstacle is not None:
-            return Recompute(f"version {winner.version} was committed by another writer: {winner.obstacle}")
+            kind, reason = winner.obstacle
+            return _stale(request, f"version {winner.version} was committed by another writer: {reason}", kind)
         committed: int | None = None
         if needs_stamp:
             committed = winner.in_commit_timestamp if base.is_stamped else _file_time(winner, moved)
             if committed is None:
-                return Recompute(f"version {winner.version} has no in-commit timestamp")
-        moved = moved._replace(version=winner.version, committed_ms=committed)
+                return _stale(request, f"version {winner.version} has no in-commit timestamp")
+        mark = moved.row_id_mark if winner.row_id_mark is None else max(winner.row_id_mark, moved.row_id_mark)
+        moved = moved._replace(version=winner.version, committed_ms=committed, row_id_mark=mark)
     return Rebase(moved)
+
+
+def _stale(request: CommitRequest, reason: str, kind: str | None = None) -> Recompute | Drop | Fail:
+    """Return what becomes of a request that cannot follow a winning commit because of an action of some kind."""
+    match request.on_conflict:
+        case OnConflict.FAIL:
+            return Fail(reason)
+        case OnConflict.DROP if kind in ("add", "remove"):
+            return Drop(reason)
+        case _:
+            return Recompute(reason)
+
+
+def _mark(action: Action) -> int | None:
+    """Return the high-water mark that an action of its domain sets, None if it removes it or sets none."""
+    return None if action.get("removed") is True else read_mark(action.get("configuration"))
 
 
 def _file_time(winner: ConflictingCommit, before: Base) -> int:

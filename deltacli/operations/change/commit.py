@@ -21,14 +21,15 @@ from deltacli.delta.log.commit_content import (
     CommitRequest,
     base_of_new_table,
     encode,
-    encode_body,
     is_stamped,
     require_allowed,
+    slot_of,
 )
 from deltacli.delta.log.commit_metadata import NO_METADATA, require_free
 from deltacli.delta.log.commit_times import TimestampSource
-from deltacli.delta.log.conflicts import ConflictingCommit, Rebase, Recompute, judge, look_at
+from deltacli.delta.log.conflicts import ConflictingCommit, Drop, Fail, Rebase, Recompute, judge, look_at
 from deltacli.delta.log.log_path import LOG_DIRECTORY, commit_name
+from deltacli.delta.log.row_ids import DOMAIN, read_mark
 from deltacli.errors import CommitCorrupt, ConflictLost, DeltacliError, OutcomeUnknown, Refused, StorageFailed
 from deltacli.hints import DoubleQuoted, command
 from deltacli.operations.table.find_log import list_log
@@ -75,6 +76,15 @@ class NothingToDo:
     read_version: int
 
 
+@dataclass(frozen=True)
+class Dropped(NothingToDo):
+    """Another writer has changed the files of a request that is given up then (`OnConflict.DROP`): no version was
+    created.
+    """
+
+    reason: str
+
+
 def jittered_pause(repetition: int) -> None:
     """Wait for a random time whose limit doubles with each retry, so that competing writers do not collide again."""
     longest = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** min(repetition, 16))
@@ -98,17 +108,17 @@ def commit(
     new_txn_id: Callable[[], str] = new_txn_id,
 ) -> Committed | NothingToDo:
     """Make a request from the newest version and commit it as the next one; return the version, or NothingToDo where
-    `make` returns None.
+    `make` returns None, or Dropped.
 
     If another writer is first, the request is retried after it, or made again where that commit changed what was read:
     `make` may be called several times, with newer snapshots, and what it raises ends the run. `read` returns
     that version, None where there is no table yet: then `create` makes the request for version 0. `commit_metadata`
     are keys to add to the commitInfo; reserved ones raise UsageError.
 
-    Raises Refused where the table's protocol forbids it, NoAtomicCreate where the store is read-only, and
-    StorageFailed, all with nothing changed; ConflictLost after `max_attempts` versions went to others, with nothing
-    changed; OutcomeUnknown where the commit was sent and cannot be read back; and what `read` raises. An interruption
-    carries a note where a commit was in flight.
+    Raises Refused where the table's protocol forbids it, NoAtomicCreate where the store is read-only, StorageFailed,
+    and ConflictLost after `max_attempts` versions went to others or for a request that must not be made again, all with
+    nothing changed; OutcomeUnknown where the commit was sent and cannot be read back; and what `read` and a body raise.
+    An interruption carries a note where a commit was in flight.
 
     Spec: Delta Log Entries; Protocol Evolution; In-Commit Timestamps.
     """
@@ -142,7 +152,11 @@ def commit(
                         made = made._replace(base=base)
                     case Recompute():
                         made = None
-    raise _conflict(lost, max_attempts)
+                    case Drop(reason):
+                        return Dropped(made.read_version, reason)
+                    case Fail(reason):
+                        raise _conflict(reason, lost, attempt + 1)
+    raise _conflict("other writers created every version that was tried", lost, max_attempts)
 
 
 class _Made(NamedTuple):
@@ -183,14 +197,15 @@ class _Sender:
         )
         storage, version = self._table.storage, made.base.version + 1
         path = f"{LOG_DIRECTORY}/{commit_name(version)}"
-        if made.request.body is None:
+        body = made.request.body
+        if body is None:
             return self._send(made.request, version, partial(storage.put_if_absent, path, head))
         from deltacli.storage.disk_faults import writing_faults
 
         with storage.draft(path) as draft:
             with writing_faults(draft.place, path), open(draft.place, "wb") as file:
                 file.write(head)
-                file.writelines(encode_body(made.request, made.base))
+                file.writelines(body(slot_of(made.request, made.base)))
             return self._send(made.request, version, draft.publish)
 
     def _send(self, request: CommitRequest, version: int, create: Callable[[], Creation]) -> int | _Lost:
@@ -305,7 +320,7 @@ def _base(snapshot: Snapshot | None, request: CommitRequest) -> Base:
     """
     if snapshot is None:
         return base_of_new_table(request)
-    base = Base(snapshot.version, snapshot.protocol, snapshot.metadata)
+    base = _with_row_id_mark(Base(snapshot.version, snapshot.protocol, snapshot.metadata), snapshot, request)
     if not is_stamped(request, base):
         return base
     base_time = snapshot.time
@@ -319,14 +334,34 @@ def _base(snapshot: Snapshot | None, request: CommitRequest) -> Base:
     return base._replace(committed_ms=base_time.timestamp_ms)
 
 
-def _conflict(lost: _Lost | None, attempts: int) -> ConflictLost:
+def _with_row_id_mark(base: Base, snapshot: Snapshot, request: CommitRequest) -> Base:
+    """Return the base with the highest row id that was ever assigned. Raises Refused where new rows need ids and that
+    one is not known.
+    """
+    domain = next((domain for domain in snapshot.domains if domain.domain == DOMAIN), None)
+    if domain is None:
+        return base
+    mark = read_mark(domain.configuration)
+    if mark is not None:
+        return base._replace(row_id_mark=mark)
+    if request.new_rows and slot_of(request, base).first_row_id is not None:
+        raise Refused(
+            f"version {snapshot.version} has no high-water mark of row ids that new ones could follow",
+            code="rowtracking.high-water-mark",
+            facts={"domain": DOMAIN, "found": domain.configuration[:120]},
+            hint=command("validate", select=[DoubleQuoted("rowtracking.*")]),
+        )
+    return base
+
+
+def _conflict(reason: str, lost: _Lost | None, attempts: int) -> ConflictLost:
     facts = {"versions tried": str(attempts)}
     if lost is not None and lost.winners:
         winner = lost.winners[-1]
         who = " by ".join(word for word in (winner.operation, winner.engine_info) if word)
         facts |= {"last lost to": f"version {winner.version}, {who or 'by an unnamed writer'}"}
     return ConflictLost(
-        "nothing was committed: other writers created every version that was tried",
+        f"nothing was committed: {reason}",
         facts=facts,
         hint=command("history", limit=10),
     )

@@ -13,6 +13,7 @@ from deltacli.arrow import compute as pc
 from deltacli.delta.log.commit_content import CommitRequest
 from deltacli.delta.log.commit_metadata import NO_METADATA, require_free
 from deltacli.delta.log.counts import FileCounts
+from deltacli.delta.log.files_read import EveryFile
 from deltacli.delta.protocol.clients import ClientAccess, access_of
 from deltacli.delta.schema.widened_schema import read_exactly
 from deltacli.delta.schema.widening_guards import PartitionValues, WideningRefusal
@@ -219,12 +220,13 @@ def _request(plan: WideningPlan, snapshot: Snapshot) -> CommitRequest:
     columns = [_described(change, schema) for change in plan.due]
     one = len(columns) == 1
     partitions = {name.lower() for name in snapshot.metadata.partition_columns}
+    changes_partitions = any(change.place.column.name.lower() in partitions for change in plan.due)
     return CommitRequest(
         "CHANGE COLUMN" if one else "CHANGE COLUMNS",
         {"column": columns[0]} if one else {"columns": columns},
         protocol=plan.protocol_after,
         metadata=metadata,
-        reads_files=any(change.place.column.name.lower() in partitions for change in plan.due),
+        reads=EveryFile() if changes_partitions else None,
         names_version=plan.table_version is not None,
     )
 

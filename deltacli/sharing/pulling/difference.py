@@ -48,15 +48,16 @@ def read_local_files(table: PulledTable, directory: str) -> LocalFiles:
 @dataclass(frozen=True, slots=True)
 class Difference:
     """What a pull does. `wanted` are the files to download, whose declared sizes add up to `wanted_bytes`; `present`
-    is the number of files that are there already.
+    is the number of files that are there already; `added_rows` counts the rows of files that say how many they have.
     """
 
     keys: frozenset[str]
     wanted: tuple[WantedFile, ...]
     present: int
-    added: int
-    removed: int
-    added_bytes: int
+    added: int = 0
+    removed: int = 0
+    added_bytes: int = 0
+    added_rows: int = 0
 
     @property
     def wanted_bytes(self) -> int:
@@ -69,18 +70,19 @@ def compare(shared: Snapshot, local: LocalFiles, directory: str, *, decodes: boo
 
     Raises DataUnreadable, and AnswerInvalid for files without a name.
     """
-    keys, added, added_bytes = set[str](), 0, 0
+    keys, added, added_bytes, added_rows = set[str](), 0, 0, 0
     data: dict[str, WantedFile] = {}
     vectors: dict[str, list[Mapping[str, Any]]] = {}  # Any: descriptors
     for add in adds_of(shared.files()):
         name, key = add["path"], key_of(add)
         require_name(name)
         keys.add(key)
+        records = parse_num_records(add.get("stats") or "")
         if key not in local.keys:
-            added, added_bytes = added + 1, added_bytes + add["size"]
+            added, added_bytes, added_rows = added + 1, added_bytes + add["size"], added_rows + (records or 0)
         if local.sizes.get(name, add["size"]) != add["size"]:
             raise invalid("it changed the size of a file", {"file": name, "code": DIFFERS})
-        data[name] = WantedFile(name, add["size"], parse_num_records(add.get("stats") or ""))
+        data[name] = WantedFile(name, add["size"], records)
         if (vector := add.get("deletionVector")) is not None and vector["storageType"] == "u":
             vectors.setdefault(_vector_name(vector), []).append(vector)
     files = [*data.values(), *(WantedFile(name, vectors=tuple(found)) for name, found in vectors.items())]
@@ -91,7 +93,8 @@ def compare(shared: Snapshot, local: LocalFiles, directory: str, *, decodes: boo
         with ThreadPoolExecutor() as pool:
             flags = pool.map(lambda file: _is_intact(directory, file), present)
             wanted += tuple(file for file, is_intact in zip(present, flags, strict=True) if not is_intact)
-    return Difference(frozenset(keys), wanted, len(files) - len(wanted), added, len(local.keys - keys), added_bytes)
+    in_place, removed = len(files) - len(wanted), len(local.keys - keys)
+    return Difference(frozenset(keys), wanted, in_place, added, removed, added_bytes, added_rows)
 
 
 def require_name(name: str) -> None:

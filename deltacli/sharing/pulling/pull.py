@@ -11,7 +11,9 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from deltacli.clock import Clock, system_clock
+from deltacli.delta.log.body_lines import body_lines
 from deltacli.delta.log.commit_content import CommitRequest
+from deltacli.delta.log.files_read import EveryFile
 from deltacli.delta.protocol.read_property import is_true
 from deltacli.errors import ConflictLost, NoSpace, OutcomeUnknown, Refused
 from deltacli.hints import command
@@ -295,8 +297,9 @@ class Pull:
             protocol=local_protocol(shared.raw_protocol, metadata, old_protocol),
             metadata=None if metadata == old_metadata else metadata,
             transactions=({"appId": APP_ID, "version": shared.version, "lastUpdated": now_ms},),
-            body=lambda _version: file_actions(shared, table, plan.local, difference, source, now_ms),
-            reads_files=True,
+            body=lambda slot: body_lines(file_actions(shared, table, plan.local, difference, source, now_ms), slot),
+            new_rows=difference.added_rows,
+            reads=EveryFile(),
         )
 
     def _result(self, plan: _Plan, version: int | None) -> PullResult:
@@ -316,7 +319,7 @@ class Pull:
     def _result_of(self, table: PulledTable) -> PullResult:
         """Return the result for a table that has the newest version."""
         local = read_local_files(table, self._directory)
-        difference = Difference(local.keys, (), len(local.sizes), 0, 0, 0)
+        difference = Difference(local.keys, (), present=len(local.sizes))
         version = table.shared_version
         return PullResult(self._directory, table.source, version, version, table.snapshot.version, difference)
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
 from deltacli.delta.log.log_path import LOG_DIRECTORY, Place, commit_name
+from deltacli.delta.log.row_ids import DOMAIN, ENABLED, FEATURE, SUSPENDED, read_mark
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.rules.framework.base import Area, Finding
 from deltacli.delta.rules.framework.views import (
@@ -26,10 +26,6 @@ if TYPE_CHECKING:
 
 AREA = Area("row_tracking")
 
-FEATURE = "rowTracking"
-DOMAIN = "delta.rowTracking"
-ENABLED = "delta.enableRowTracking"
-SUSPENDED = "delta.rowTrackingSuspended"
 COLUMN_PROPERTIES = (
     "delta.rowTracking.materializedRowIdColumnName",
     "delta.rowTracking.materializedRowCommitVersionColumnName",
@@ -181,7 +177,7 @@ def high_water_mark_is_below_ids(view: StateView) -> Iterator[Finding]:
         message = f"files have row ids up to {highest}, but there is no domain {DOMAIN} with a high-water mark"
         yield HIGH_WATER_MARK.at(place, message, expected=f"at least {highest}")
         return
-    mark = _mark_of(configuration)
+    mark = read_mark(configuration)
     if mark is None:
         message = f"the domain {DOMAIN} has no high-water mark of row ids"
         yield HIGH_WATER_MARK.at(place, message, seen=configuration, expected=f'{{"rowIdHighWaterMark":{highest}}}')
@@ -232,7 +228,7 @@ def high_water_mark_goes_down(view: HistoryView) -> Iterator[Finding]:
         for placed in commit.of_kind("domainMetadata"):
             if placed.action.get("domain") != DOMAIN:
                 continue
-            mark = None if placed.action.get("removed") is True else _mark_of(placed.action.get("configuration"))
+            mark = None if placed.action.get("removed") is True else read_mark(placed.action.get("configuration"))
             if before is not None and mark is not None and mark < before:
                 message = f"the high-water mark of row ids decreases from {before} to {mark}"
                 place = commit.place(placed.line, DOMAIN)
@@ -322,19 +318,3 @@ def _property_findings(view: TableConfigurationView) -> Iterator[Finding]:
         place = view.place._replace(key=COLUMN_PROPERTIES[1])
         message = f"row ids and row commit versions use the same column, {first}"
         yield COLUMN_NAMES.at(place, message, seen=second, expected="another name")
-
-
-def _mark_of(configuration: object) -> int | None:
-    """Return the high-water mark of a domain's configuration, under the name that engines write or the name in the
-    spec.
-    """
-    if not isinstance(configuration, str):
-        return None
-    try:
-        value = json.loads(configuration)
-    except (ValueError, RecursionError):
-        return None
-    if not isinstance(value, dict):
-        return None
-    found = value.get("rowIdHighWaterMark", value.get("highWaterMark"))
-    return found if type(found) is int else None

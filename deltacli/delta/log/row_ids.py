@@ -1,0 +1,44 @@
+"""Row ids of new files: which versions assign them, and the high-water mark that they follow. Spec: Row Tracking."""
+
+from __future__ import annotations
+
+import json
+
+from deltacli.delta.log.commit_lines import Action
+from deltacli.delta.log.state import Metadata
+from deltacli.delta.protocol.protocol_action import Protocol
+from deltacli.delta.protocol.read_property import is_true
+
+FEATURE = "rowTracking"
+DOMAIN = "delta.rowTracking"
+ENABLED = "delta.enableRowTracking"
+SUSPENDED = "delta.rowTrackingSuspended"
+
+NO_MARK = -1
+"""The high-water mark of a table in which no row has an id."""
+
+
+def assigns_row_ids(protocol: Protocol, metadata: Metadata) -> bool:
+    """Return True if writers give ids to the rows of new files: where the feature is supported and not suspended."""
+    return FEATURE in protocol.supported_features and not is_true(metadata.configuration, SUSPENDED)
+
+
+def read_mark(configuration: object) -> int | None:
+    """Return the high-water mark of a domain's configuration, under the name that engines write or the name in the
+    spec.
+    """
+    if not isinstance(configuration, str):
+        return None
+    try:
+        value = json.loads(configuration)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(value, dict):
+        return None
+    found = value.get("rowIdHighWaterMark", value.get("highWaterMark"))
+    return found if type(found) is int else None
+
+
+def mark_action(mark: int) -> Action:
+    """Return the action of a domain that sets the high-water mark."""
+    return {"domain": DOMAIN, "configuration": f'{{"rowIdHighWaterMark":{mark}}}', "removed": False}
