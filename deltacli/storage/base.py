@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import StrEnum
-from typing import Any, NamedTuple, Protocol, Self, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self, runtime_checkable
 
 from deltacli.errors import NoAtomicCreate, PermissionRefused, UsageError
+
+if TYPE_CHECKING:
+    from deltacli.storage.versions import VersionedObjects
 
 _LEVELS = 2
 """Levels of directories that are listed one by one by stores that list flat."""
@@ -181,6 +184,10 @@ class Storage(Protocol):
     @property
     def aliases(self) -> tuple[str, ...]:
         """Other URIs of the same root, written as `uri` is."""
+
+    @property
+    def versions(self) -> VersionedObjects | None:
+        """The versions of the files; None for a store of a kind that keeps none."""
 
     def list_from(self, directory: str, start: str = "") -> Iterator[FileStat]:
         """Yield the files directly in `directory` whose names are `>= start`, bytewise ascending, each once.

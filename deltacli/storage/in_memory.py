@@ -45,6 +45,10 @@ class MemoryStorage:
     def aliases(self) -> tuple[str, ...]:
         return ()
 
+    @property
+    def versions(self) -> None:
+        return None
+
     def write(self, path: str, data: bytes, *, modified_ms: int = 0) -> None:
         """Write a file, replacing an existing one."""
         with self._lock:

@@ -58,6 +58,10 @@ class LocalStorage:
         return () if real == self.root else (_uri(real),)
 
     @property
+    def versions(self) -> None:
+        return None
+
+    @property
     def capabilities(self) -> Capabilities:
         return _LOCAL
 

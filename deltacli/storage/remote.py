@@ -94,6 +94,10 @@ class RemoteStorage:
     def aliases(self) -> tuple[str, ...]:
         return ()
 
+    @property
+    def versions(self) -> None:
+        return None
+
     def list_from(self, directory: str, start: str = "") -> Iterator[FileStat]:
         place = self._at(directory)
         entries = self._ask(lambda: self._fs.ls(place, detail=True), place)

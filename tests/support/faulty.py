@@ -28,6 +28,7 @@ from deltacli.storage import (
     Unknown,
     WalkEntry,
 )
+from deltacli.storage.versions import Keeping, ObjectVersion, VersionedObjects
 
 Answer = TypeVar("Answer")
 
@@ -69,6 +70,31 @@ class FaultyDraft:
 
     def __exit__(self, *exception: object) -> None:
         self._inner.__exit__(*exception)
+
+
+class FaultyVersions:
+    """Versions each call of which is one of their store."""
+
+    def __init__(self, inner: VersionedObjects, store: FaultyStorage) -> None:
+        self._inner, self._store = inner, store
+
+    def keeping(self) -> Keeping:
+        return self._store.step("keeping", "", self._inner.keeping)
+
+    def list(self, prefix: str = "") -> Iterator[ObjectVersion]:
+        return iter(self._store.step("list_versions", prefix, lambda: [*self._inner.list(prefix)]))
+
+    def read(self, version: ObjectVersion) -> bytes:
+        return self._store.step("read_version", version.path, lambda: self._inner.read(version))
+
+    def open(self, version: ObjectVersion) -> Any:  # Any: as in the port
+        return self._store.step("open_version", version.path, lambda: self._inner.open(version))
+
+    def bring_back(self, version: ObjectVersion, *, instead_of: ObjectVersion | None = None) -> Creation:
+        def call() -> Creation:
+            return self._inner.bring_back(version, instead_of=instead_of)
+
+        return self._store.step("bring_back", version.path, call)
 
 
 class FaultyStorage:
@@ -141,6 +167,11 @@ class FaultyStorage:
     @property
     def aliases(self) -> tuple[str, ...]:
         return self._inner.aliases
+
+    @property
+    def versions(self) -> VersionedObjects | None:
+        inner = self._inner.versions
+        return None if inner is None else FaultyVersions(inner, self)
 
     def list_from(self, directory: str, start: str = "") -> Iterator[FileStat]:
         return iter(self.step("list_from", directory, lambda: list(self._inner.list_from(directory, start))))

@@ -18,6 +18,7 @@ from deltacli.storage import (
     Storage,
     WalkEntry,
 )
+from deltacli.storage.versions import VersionedObjects
 
 NEAR = Capabilities(cheap_listing=True, parallel_reads=1, atomic_create=True)
 FAR = Capabilities(cheap_listing=False, parallel_reads=16, atomic_create=True)
@@ -73,6 +74,10 @@ class RecordingStorage:
     @property
     def aliases(self) -> tuple[str, ...]:
         return self._inner.aliases
+
+    @property
+    def versions(self) -> VersionedObjects | None:
+        return self._inner.versions
 
     def touched(self, *verbs: str) -> list[str]:
         """The paths that these verbs were called with, in order."""

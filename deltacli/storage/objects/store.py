@@ -6,7 +6,7 @@ import io
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from threading import Lock
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from deltacli.errors import FileMissing, NoAtomicCreate, PermissionRefused, StorageFailed, UsageError
 from deltacli.hints import command
@@ -37,6 +37,9 @@ from deltacli.storage.objects.listing import Content, Entry, ListedPage, in_byte
 from deltacli.storage.objects.probe import honours_condition
 from deltacli.storage.retry import CREATE_FIRST_WAIT, DELETE_FIRST_WAIT, Retry, may_send, permission, sending_while
 from deltacli.thread_pool import ThreadPool
+
+if TYPE_CHECKING:
+    from deltacli.storage.versions import VersionedObjects
 
 Answer = TypeVar("Answer")
 
@@ -95,6 +98,10 @@ class ObjectStorage:
     @property
     def aliases(self) -> tuple[str, ...]:
         return self._aliases
+
+    @property
+    def versions(self) -> VersionedObjects | None:
+        return None
 
     def list_from(self, directory: str, start: str = "") -> Iterator[FileStat]:
         prefix = self._prefix(directory)

@@ -136,6 +136,10 @@ class ShareStorage:
     def aliases(self) -> tuple[str, ...]:
         return ()
 
+    @property
+    def versions(self) -> None:
+        return None
+
     def list_from(self, directory: str, start: str = "") -> Iterator[FileStat]:
         if directory == LOG:
             found = [FileStat(name, file.size_bytes, file.modified_ms) for name, file in self.shared.log_files.items()]
