@@ -22,8 +22,6 @@ from deltacli.errors import FileMissing, UsageError
 from deltacli.storage.base import (
     PARALLEL_READS,
     Capabilities,
-    Creation,
-    Deletion,
     Draft,
     FileStat,
     PathKind,
@@ -32,6 +30,7 @@ from deltacli.storage.base import (
     no_atomic_create,
 )
 from deltacli.storage.object_reader import ObjectReader
+from deltacli.storage.outcomes import Creation, Deletion
 from deltacli.storage.remote_faults import (
     Connect,
     endpoint_of,

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Self
 
 from deltacli.errors import StorageFailed
-from deltacli.storage.base import Created, Creation
 from deltacli.storage.drafts import LockedDraft, sweep
+from deltacli.storage.outcomes import Created, Creation
 
 _PREFIX = "deltacli-"
 

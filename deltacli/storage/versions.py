@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from deltacli.errors import Refused
 
 if TYPE_CHECKING:
-    from deltacli.storage.base import Creation, Storage
+    from deltacli.storage.outcomes import Creation
 
 
 class VersionState(StrEnum):
@@ -81,7 +81,17 @@ class VersionedObjects(Protocol):
         """
 
 
-def require_versions(storage: Storage) -> VersionedObjects:
+class _Keeper(Protocol):
+    """A store."""
+
+    @property
+    def uri(self) -> str: ...
+
+    @property
+    def versions(self) -> VersionedObjects | None: ...
+
+
+def require_versions(storage: _Keeper) -> VersionedObjects:
     """Return the versions of the files of a store. Raises Refused where it certainly keeps none."""
     versions = storage.versions
     keeping = Keeping(is_kept=False, how="stores of this kind keep none") if versions is None else versions.keeping()

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from uuid import uuid4
 
 from deltacli.errors import StorageFailed
-from deltacli.storage.base import Created, Creation, Existed, Unknown
+from deltacli.storage.outcomes import Created, Creation, Existed, Unknown
 
 _ATTEMPTS = 3
 

@@ -13,18 +13,10 @@ from deltacli.hints import command
 from deltacli.storage.base import (
     PARALLEL_READS,
     Capabilities,
-    Created,
-    Creation,
-    Deleted,
-    Deletion,
     Draft,
-    Existed,
-    Failed,
     FileStat,
-    Missing,
     PathKind,
     ShouldDescend,
-    Unknown,
     WalkEntry,
     no_atomic_create,
 )
@@ -35,6 +27,7 @@ from deltacli.storage.objects.faults import Sent, fate_of_create, passing
 from deltacli.storage.objects.http import HttpFault
 from deltacli.storage.objects.listing import Content, Entry, ListedPage, in_byte_order, not_repeated
 from deltacli.storage.objects.probe import honours_condition
+from deltacli.storage.outcomes import Created, Creation, Deleted, Deletion, Existed, Failed, Missing, Unknown
 from deltacli.storage.retry import CREATE_FIRST_WAIT, DELETE_FIRST_WAIT, Retry, may_send, permission, sending_while
 from deltacli.thread_pool import ThreadPool
 

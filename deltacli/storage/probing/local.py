@@ -10,8 +10,8 @@ import struct
 from collections.abc import Sequence
 
 from deltacli.errors import FileMissing, NoAtomicCreate, PermissionRefused, StorageFailed
-from deltacli.storage.base import Created, Deletion, Existed
 from deltacli.storage.local import LocalStorage
+from deltacli.storage.outcomes import Created, Deletion, Existed
 from deltacli.storage.probing.subject import Granted, Identity, Permit, Reply, Said
 
 _NAMES = {

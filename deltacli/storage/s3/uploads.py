@@ -15,12 +15,12 @@ from typing import Any, Self
 from uuid import uuid4
 
 from deltacli.errors import DeltacliError, FileMissing, PermissionRefused, StorageFailed
-from deltacli.storage.base import Created, Creation, Existed, Unknown
 from deltacli.storage.objects.body import Body
 from deltacli.storage.objects.calls import ask
 from deltacli.storage.objects.faults import Sent, fate_of_create
 from deltacli.storage.objects.http import HttpFault
 from deltacli.storage.objects.probe import honours_condition
+from deltacli.storage.outcomes import Created, Creation, Existed, Unknown
 from deltacli.storage.retry import CREATE_FIRST_WAIT, permission, sending_while
 from deltacli.storage.s3.answers import require_stored, unexpected
 from deltacli.storage.s3.calls import S3Calls

@@ -23,18 +23,9 @@ from deltacli.sharing.client.tables.guarded_reader import GuardedReader
 from deltacli.sharing.client.tables.predicate_hints import json_hint
 from deltacli.sharing.client.tables.shared_log import LogFileBytes, SharedLog
 from deltacli.sharing.client.tables.shared_version import read_version, version_without_files
-from deltacli.storage.base import (
-    PARALLEL_READS,
-    Capabilities,
-    Creation,
-    Deletion,
-    Draft,
-    FileStat,
-    PathKind,
-    ShouldDescend,
-    WalkEntry,
-)
+from deltacli.storage.base import PARALLEL_READS, Capabilities, Draft, FileStat, PathKind, ShouldDescend, WalkEntry
 from deltacli.storage.object_reader import ObjectReader
+from deltacli.storage.outcomes import Creation, Deletion
 
 LOG = "_delta_log"
 NO_COLUMNS = '{"type":"struct","fields":[]}'
