@@ -65,11 +65,11 @@ def list_rules(run: Run, rules: Sequence[Rule], table_format: str) -> None:
 
 
 def next_command(report: ValidationReport, without: Container[str] = ()) -> str | None:
-    """Return the command that shows all findings, or repairs one of the worst, or explains the rule of the worst; rules
-    of `without` have no explanation.
+    """Return the command that shows all findings, or repairs one of the worst (or shows what the repair would do, where
+    it loses something), or explains the rule of the worst; rules of `without` have no explanation.
     """
     from deltacli.cli.render.validate.report import worst_first
-    from deltacli.delta.rules.framework.repairs import repair_command
+    from deltacli.delta.rules.framework.repairs import repair_to_try
 
     if any(table.suppressed for table in report.tables):
         return again_with(invocation.arguments, "--max-findings", "0")
@@ -77,7 +77,7 @@ def next_command(report: ValidationReport, without: Container[str] = ()) -> str 
     if not pairs:
         return None
     worst = min((found for _, found in pairs), key=worst_first)
-    commands = (repair_command(found.rule, table.name) for table, found in pairs if found.severity is worst.severity)
+    commands = (repair_to_try(found.rule, table.name) for table, found in pairs if found.severity is worst.severity)
     return next(filter(None, commands), f"deltacli help {worst.rule.id}")
 
 

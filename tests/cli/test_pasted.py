@@ -14,8 +14,6 @@ import pytest
 import typer
 
 from deltacli.cli.app import build_app
-from deltacli.delta.rules.framework.catalogue import CATALOGUE
-from deltacli.delta.rules.framework.repairs import repair_command
 from deltacli.sharing.signing.keys import ServerKeys
 from tests.cli.support import Result, deltacli, make_sample
 from tests.support.actions import metadata, protocol
@@ -293,13 +291,3 @@ def test_commands_of_messages_can_be_pasted(part: int, places: Path, tmp_path: P
                     problems.append(f"{line}: {advice}: {followed.err}")
 
     assert [] == problems
-
-
-def test_repairs_can_be_pasted(places: Path, tmp_path: Path) -> None:
-    shutil.copytree(places / "tbl", tmp_path / "tbl")
-    lines = {repair_command(rule, "./tbl") for rule in CATALOGUE.rules.values()} - {""}
-
-    codes = {line: run(tmp_path, *words).code for line in sorted(lines) for words in commands(line)}
-
-    assert lines == set(codes)
-    assert not NOT_USABLE & set(codes.values()), codes

@@ -117,7 +117,7 @@ def test_a_finding_in_json_is_complete(bad: Path) -> None:
         finding[name] for name in ("rule", "severity", "spec")
     )
     assert {"path": f"_delta_log/{15:020d}.json", "line": 1, "version": 15} == finding["location"]
-    assert {"broken", "repair", "mend", "loss"} == set(finding["fix"])
+    assert {"broken", "repair", "mend", "loss", "command"} == set(finding["fix"])
 
 
 def test_hostile_documents_match_their_schema(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -82,7 +82,7 @@ def values_of(finding: Finding) -> list[tuple[str, str | None]]:
 def advice_of(rule: Rule, table: str) -> list[tuple[str, str]]:
     """Return a possible repair of a table; for those who write a server also the paragraph that it breaks."""
     if line := repair_command(rule, table):
-        return [("fix", line), *([("loses", rule.fix.loss)] if _loses(rule.fix) else [])]
+        return [("fix", line), *([("loses", rule.fix.loss)] if rule.fix.loses else [])]
     return [("fix", fix_sentence(rule.fix)), *([("spec", rule.spec)] if _is_about_a_server(rule) else [])]
 
 
@@ -92,11 +92,7 @@ def _is_about_a_server(rule: Rule) -> bool:
 
 def fix_sentence(fix: Fix) -> str:
     """Return a possible repair of a fault, and what the repair loses."""
-    return f"{fix.repair}; loses: {fix.loss}" if _loses(fix) else fix.repair
-
-
-def _loses(fix: Fix) -> bool:
-    return bool(fix.loss) and not fix.loss.startswith("nothing")
+    return f"{fix.repair}; loses: {fix.loss}" if fix.loses else fix.repair
 
 
 def _clean(text: str, terminal: Terminal) -> str:

@@ -15,7 +15,8 @@ from deltacli.cli.render.validate.verdict import judge
 from deltacli.cli.results import Document, Emit, Grid, Result, RowGrid, line_of
 from deltacli.cli.terminal.term import Terminal, encoded
 from deltacli.delta.rules.framework.base import Finding
-from deltacli.typing import Json
+from deltacli.delta.rules.framework.repairs import repair_command
+from deltacli.typing import Json, JsonObject
 from deltacli.units import plural
 
 if TYPE_CHECKING:
@@ -111,7 +112,14 @@ class LiveFindings(Result):
 
 def finding_line(uri: str, finding: Finding) -> EncodedItems:
     """Return a finding as a line of NDJSON."""
-    return line_of({"table": uri, **finding.as_json()}, "finding")
+    return line_of({"table": uri, **finding_json(finding, uri)}, "finding")
+
+
+def finding_json(finding: Finding, uri: str) -> JsonObject:
+    """Return a finding as in documents, with the command that repairs the table of this URI, if there is one."""
+    document = finding.as_json()
+    document["fix"]["command"] = repair_command(finding.rule, uri) or None
+    return document
 
 
 def summary_line(table: CheckedTable, level: str) -> EncodedItems:
@@ -127,7 +135,7 @@ def table_json(table: CheckedTable) -> dict[str, Json]:
     return {
         "table": validation.table,
         "version": validation.version,
-        "findings": [finding.as_json() for finding in table.findings],
+        "findings": [finding_json(finding, validation.table) for finding in table.findings],
         "summary": table.counts._asdict(),
         "verdict": judge(table).as_json(),
         "suppressed": dict(table.suppressed),

@@ -15,7 +15,7 @@ from deltacli.delta.log.log_path import Place
 from deltacli.delta.paths.locate_paths import are_absolute, is_hidden, locate, locate_all, text_of
 from deltacli.delta.paths.path_decoding import decode
 from deltacli.delta.protocol.intervals import deleted_file_retention_ms
-from deltacli.delta.rules.framework.base import Area, Finding, Level
+from deltacli.delta.rules.framework.base import LOST_BY_VACUUM, Area, Finding, Level
 from deltacli.delta.rules.framework.stored_files import newest_removals, place_of
 from deltacli.delta.rules.framework.views import StateView, StorageView
 from deltacli.delta.rules.log.log_times import is_copied
@@ -69,8 +69,8 @@ ORPHAN = AREA.info(
     "A file that the log does not name is older than the retention of removed files.",
     spec="Overview",
     broken="nothing: it takes space; a writer failed before its commit, or the log that named it was cleaned up",
-    repair="vacuum",
-    loss="nothing from the table",
+    repair="vacuum the table",
+    loss=LOST_BY_VACUUM,
     example="part-00009.parquet of last month, named by no commit",
 )
 ORPHAN_YOUNG = AREA.info(
@@ -87,7 +87,7 @@ EXPIRED_TOMBSTONE_PRESENT = AREA.info(
     "A removed file still exists although its retention has ended.",
     spec="Overview; Add File and Remove File",
     broken="nothing: it takes space",
-    repair="vacuum",
+    repair="vacuum the table",
     loss="time travel to versions that still had the file",
     example="a remove of last month, a retention of 7 days, and the file",
 )

@@ -9,7 +9,7 @@ from typing import Any
 from deltacli.arrow import compute as pc
 from deltacli.delta.log.log_path import Place
 from deltacli.delta.paths.path_decoding import canonical, decode
-from deltacli.delta.rules.framework.base import Area, Finding, Level
+from deltacli.delta.rules.framework.base import LOST_BY_VACUUM, Area, Finding, Level
 from deltacli.delta.rules.framework.stored_files import place_of
 from deltacli.delta.rules.framework.views import StorageView
 from deltacli.delta.vectors.z85 import vector_file
@@ -41,7 +41,8 @@ ORPHAN = AREA.info(
     "A file of deletion vectors is not named by any file of the log.",
     spec="Deletion Vector Files",
     broken="nothing, but it takes space",
-    repair="vacuum",
+    repair="vacuum the table",
+    loss=LOST_BY_VACUUM,
     example="deletion_vector_61d16c75-6994-46b7-a15b-8b538852e50e.bin, which no action names",
 )
 

@@ -49,6 +49,11 @@ class Fix(NamedTuple):
     def repair(self) -> str:
         return str(self.advice)
 
+    @property
+    def loses(self) -> bool:
+        """Whether the repair loses something, always or under a condition (`nothing, if …`)."""
+        return not self.loss.startswith("nothing") or self.loss.startswith(("nothing,", "nothing;"))
+
     def as_json(self) -> dict[str, str]:
         """Return the fix as in documents, where the repair has its former name, `mend`, too."""
         return {"broken": self.broken, "repair": self.repair, "mend": self.repair, "loss": self.loss}
@@ -56,6 +61,9 @@ class Fix(NamedTuple):
 
 UNREAD = "validate.file-unreadable"
 "The rule about files that exist but could not be read, for lack of permission or because a disk or store fails."
+
+LOST_BY_VACUUM = "time travel to versions that need removed files past their retention, which a vacuum deletes, too"
+"""What is lost if a vacuum deletes a file that no version needs."""
 
 LOST_BY_DROPPING = "time travel to the versions before, where the engine truncates the history"
 """What is lost if a feature that nothing uses is dropped."""

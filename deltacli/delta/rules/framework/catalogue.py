@@ -56,7 +56,7 @@ CATALOGUE = Catalogue(
         "protocol.protocol": "HistoryView ProtocolView TableConfigurationView",
         "protocol.features": "CommitView HistoryView TableConfigurationView",
         "protocol.metadata": "HistoryView MetadataView",
-        "protocol.properties": "ListingView MetadataView TableConfigurationView",
+        "protocol.properties": "ListingView MetadataView StateView TableConfigurationView",
         "schema.schema_changes": "MetadataView",
         "schema.schema": "MetadataView",
         "mapping.files": "FileSchemaView",

@@ -37,6 +37,11 @@ _REPAIRS: Mapping[str, Callable[..., str]] = {
 """Rule -> the command that repairs what it reports. Others need a decision, a backup or another tool."""
 
 
-def repair_command(rule: Rule, table: str) -> str:
+def repair_command(rule: Rule, table: str, **options: object) -> str:
     """Return the command that repairs what a rule reports about a table, empty where there is none."""
-    return _REPAIRS[rule.id](table=table) if rule.id in _REPAIRS else ""
+    return _REPAIRS[rule.id](table=table, **options) if rule.id in _REPAIRS else ""
+
+
+def repair_to_try(rule: Rule, table: str) -> str:
+    """Return the same command; of a repair that loses something it shows only what it would do."""
+    return repair_command(rule, table, **({"dry_run": True} if rule.fix.loses else {}))

@@ -8,7 +8,7 @@ from functools import partial
 from deltacli.delta.log.log_path import Place
 from deltacli.delta.paths.locate_paths import locate_all
 from deltacli.delta.rules.files.storage import Compared
-from deltacli.delta.rules.framework.base import Area, Finding, Level
+from deltacli.delta.rules.framework.base import LOST_BY_VACUUM, Area, Finding, Level
 from deltacli.delta.rules.framework.views import CommitView, HistoryView, StorageView
 from deltacli.hints import Worded, command
 from deltacli.patterns import pattern
@@ -30,7 +30,7 @@ VACUUM_START_WITHOUT_END = AREA.warning(
     spec="Delta-Spark: VACUUM START, VACUUM END",
     broken="the vacuum was interrupted: some of the files it should delete are deleted, others not",
     repair="run the vacuum again",
-    loss="only what the vacuum was meant to delete",
+    loss=LOST_BY_VACUUM,
     example='{"commitInfo":{"operation":"VACUUM START",…}} as the newest commit',
 )
 VACUUM_SHORT_RETENTION = AREA.warning(

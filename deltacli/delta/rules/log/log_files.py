@@ -130,7 +130,7 @@ CLEANUP_OVERDUE = AREA.info(
     "Commits older than the log retention, which a checkpoint replaces, still exist.",
     spec="Metadata Cleanup",
     broken="nothing: listings are longer than necessary",
-    repair="write a checkpoint with log cleanup",
+    repair="delete the expired part of the log",
     loss="time travel to the versions that are cleaned up",
     example="a commit of last year below a checkpoint of last year, with a retention of 30 days",
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from deltacli.delta.log.log_path import Place
 from deltacli.delta.protocol.intervals import DELETED_FILE_RETENTION, PORTABLE_INTERVAL, parse_interval
 from deltacli.delta.protocol.known_properties import (
     CODECS,
@@ -17,7 +18,7 @@ from deltacli.delta.protocol.known_properties import (
     right_spelling,
 )
 from deltacli.delta.rules.framework.base import Area, Finding
-from deltacli.delta.rules.framework.views import ListingView, MetadataView, TableConfigurationView
+from deltacli.delta.rules.framework.views import ListingView, MetadataView, StateView, TableConfigurationView
 from deltacli.units import DAY_MS
 
 AREA = Area("properties")
@@ -154,7 +155,7 @@ LOG_CLEANUP_OFF = AREA.info(
     spec="Metadata Cleanup",
     broken="the log grows without limit, and listing it takes longer and longer",
     repair=_UNSET,
-    loss="old versions",
+    loss="time travel to versions older than the retention of the log, once an engine cleans up",
     example='"configuration":{"delta.enableExpiredLogCleanup":"false"}',
 )
 CDF_LEGACY_KEY = AREA.info(
@@ -174,7 +175,10 @@ LONGEST_RETENTION_MS = 365 * DAY_MS
 LOG_RETENTION = "delta.logRetentionDuration"
 WRITE_JSON, WRITE_STRUCT = "delta.checkpoint.writeStatsAsJson", "delta.checkpoint.writeStatsAsStruct"
 CODEC, PARQUET_VERSION = "delta.parquet.compression.codec", "delta.parquet.format.version"
+CLEANUP = "delta.enableExpiredLogCleanup"
 
+_PLACES = "properties.places"
+"The memory of a run: property -> the metaData action that changed it last."
 _DEFAULT_RETENTION = {LOG_RETENTION: "interval 30 days", DELETED_FILE_RETENTION: "interval 7 days"}
 
 
@@ -258,7 +262,7 @@ def intervals_can_not_be_read(view: MetadataView) -> Iterator[Finding]:
             yield INTERVAL_PORTABILITY.at(place, message, seen=value, expected="interval, one integer, one unit")
 
 
-@AREA.check(MetadataView, RETENTION_ORDER, RETENTION_SHORT, RETENTION_LONG)
+@AREA.check(MetadataView, RETENTION_ORDER, RETENTION_LONG)
 def retentions_are_odd(view: MetadataView) -> Iterator[Finding]:
     """Spec: Add File and Remove File; Metadata Cleanup."""
     fresh = _fresh(view)
@@ -266,12 +270,7 @@ def retentions_are_odd(view: MetadataView) -> Iterator[Finding]:
     for key, value in told.items():
         place = view.place._replace(key=key)
         length = _length_ms(value)
-        if length is None:
-            continue
-        if key == DELETED_FILE_RETENTION and length < SHORTEST_RETENTION_MS:
-            message = f"deleted files are kept for only {value}; running readers and writers may still need them"
-            yield RETENTION_SHORT.at(place, message, seen=value, expected="interval 1 day or more")
-        elif length > LONGEST_RETENTION_MS:
+        if length is not None and length > LONGEST_RETENTION_MS:
             message = f"{key} is {value}, more than a year"
             yield RETENTION_LONG.at(place, message, seen=value, expected="interval 365 days or less")
     if not told:
@@ -285,15 +284,34 @@ def retentions_are_odd(view: MetadataView) -> Iterator[Finding]:
         yield RETENTION_ORDER.at(place, message, seen=shown[LOG_RETENTION], expected=expected)
 
 
-@AREA.check(MetadataView, STATS_BOTH_OFF)
-def checkpoints_get_no_statistics(view: MetadataView) -> Iterator[Finding]:
-    """Spec: Checkpoint Format."""
-    if view.config.metadata is None:
-        return
-    now, before = view.config.properties, view.previous.properties if view.previous else None
-    if _are_both_off(now) and not (before is not None and _are_both_off(before)):
+@AREA.check(MetadataView, RETENTION_SHORT, STATS_BOTH_OFF, LOG_CLEANUP_OFF)
+def where_properties_changed(view: MetadataView) -> Iterator[Finding]:
+    """Remember the places for `newest_properties_are_odd`."""
+    view.memory.setdefault(_PLACES, {}).update(dict.fromkeys(_fresh(view), view.place))
+    return iter(())
+
+
+@AREA.check(StateView, RETENTION_SHORT, STATS_BOTH_OFF, LOG_CLEANUP_OFF)
+def newest_properties_are_odd(view: StateView) -> Iterator[Finding]:
+    """Spec: Add File and Remove File; Checkpoint Format; Metadata Cleanup. Only the newest values: commands repair what
+    is reported here, and one for a former value would replace a better one.
+    """
+    properties = view.config.properties
+    places: Mapping[str, Place] = view.memory.get(_PLACES, {})
+    kept = properties.get(DELETED_FILE_RETENTION) or ""
+    length = _length_ms(kept)
+    if length is not None and length < SHORTEST_RETENTION_MS:
+        place = places.get(DELETED_FILE_RETENTION, view.place())._replace(key=DELETED_FILE_RETENTION)
+        message = f"deleted files are kept for only {kept}; running readers and writers may still need them"
+        yield RETENTION_SHORT.at(place, message, seen=kept, expected="interval 1 day or more")
+    if _is_false(properties, WRITE_JSON) and _is_false(properties, WRITE_STRUCT):
+        changed = [places.get(key, view.place()) for key in (WRITE_JSON, WRITE_STRUCT)]
+        place = max(changed, key=lambda place: place.version or 0)._replace(key=WRITE_JSON)
         message = f"{WRITE_JSON} and {WRITE_STRUCT} are both false, so checkpoints have no statistics"
-        yield STATS_BOTH_OFF.at(view.place._replace(key=WRITE_JSON), message, seen="false", expected="true")
+        yield STATS_BOTH_OFF.at(place, message, seen="false", expected="true")
+    if _is_false(properties, CLEANUP):
+        place = places.get(CLEANUP, view.place())._replace(key=CLEANUP)
+        yield LOG_CLEANUP_OFF.at(place, f"{CLEANUP} is false, so old commits are never deleted", seen="false")
 
 
 @AREA.check(ListingView, STATS_STRUCT_UNSET)
@@ -307,19 +325,15 @@ def engines_take_the_default_for_another(view: ListingView) -> Iterator[Finding]
     yield STATS_STRUCT_UNSET.at(place, message, expected="true or false")
 
 
-def _are_both_off(properties: Mapping[str, str]) -> bool:
-    return _is_false(properties, WRITE_JSON) and _is_false(properties, WRITE_STRUCT)
-
-
 def _is_false(properties: Mapping[str, str], key: str) -> bool:
     return str(properties.get(key) or "").strip().lower() == "false"
 
 
-@AREA.check(MetadataView, COMPRESSION_CODEC, PARQUET_VERSION_INVALID, LOG_CLEANUP_OFF)
+@AREA.check(MetadataView, COMPRESSION_CODEC, PARQUET_VERSION_INVALID)
 def settings_are_odd(view: MetadataView) -> Iterator[Finding]:
-    """Spec: Table Properties; Metadata Cleanup."""
+    """Spec: Table Properties."""
     fresh = _fresh(view)
-    codec, version, cleanup = fresh.get(CODEC), fresh.get(PARQUET_VERSION), "delta.enableExpiredLogCleanup"
+    codec, version = fresh.get(CODEC), fresh.get(PARQUET_VERSION)
     if codec is not None and codec.lower() not in CODECS:
         place = view.place._replace(key=CODEC)
         message = f"{CODEC} is {codec!r}, which is not a Parquet codec"
@@ -328,9 +342,6 @@ def settings_are_odd(view: MetadataView) -> Iterator[Finding]:
         place = view.place._replace(key=PARQUET_VERSION)
         message = f"{PARQUET_VERSION} is {version!r}, which is not a Parquet version"
         yield PARQUET_VERSION_INVALID.at(place, message, seen=version, expected="1.0.0 or 2.x.y")
-    if _is_false(fresh, cleanup):
-        place = view.place._replace(key=cleanup)
-        yield LOG_CLEANUP_OFF.at(place, f"{cleanup} is false, so old commits are never deleted", seen="false")
 
 
 @AREA.check(TableConfigurationView, CHECKPOINT_POLICY)

@@ -1,0 +1,112 @@
+"""Commands that `validate` offers as repairs: they repair, and say what they lose."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from deltacli.cli.app import run
+from deltacli.delta.rules.framework.base import LOST_BY_VACUUM
+from deltacli.delta.rules.framework.catalogue import CATALOGUE
+from deltacli.delta.rules.framework.repairs import repair_command, repair_to_try
+from deltacli.hints import ShellSpelling, spelled
+from deltacli.units import DAY_MS, format_timestamp
+from tests.rules.corruptions import DAMAGES, Damage, load_all
+from tests.rules.table_builder import NOW_MS, TableBuilder
+from tests.rules.test_corruptions import inspect, rules_of
+
+load_all()
+with spelled(ShellSpelling()):
+    REPAIRED_BY_COMMANDS = {rule.id for rule in CATALOGUE.rules.values() if repair_command(rule, "t")}
+STAYS_IN_THE_LOG = {"checkpoint.multipart-one", "checkpoint.v2-without-feature", "history.vacuum-start-without-end"}
+"""What these report is superseded by the repair, and reported until the log is cleaned up."""
+LATER = format_timestamp(NOW_MS + 8 * DAY_MS)
+"""When files that are young now can be deleted."""
+
+
+@pytest.fixture(autouse=True)
+def shell() -> Iterator[None]:
+    with spelled(ShellSpelling()):
+        yield
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [damage for damage in DAMAGES if damage.rule in REPAIRED_BY_COMMANDS],
+    ids=lambda damage: f"{damage.rule}-{damage.name}",
+)
+def test_the_command_repairs_what_the_rule_reports(
+    damage: Damage, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    table = damage.make()
+    root = table.write(tmp_path / "t")
+    run(["validate", str(root), "--json", "--level", table.level, "--select", damage.rule])
+    (finding,) = json.loads(capfd.readouterr().out)["tables"][0]["findings"]
+    program, *words = shlex.split(finding["fix"]["command"])
+
+    code = run([*words, *([] if words[0] == "checkpoint" else ["--yes"]), "--now", LATER])
+
+    assert ("deltacli", 0) == (program, code), capfd.readouterr().err
+    assert (damage.rule in STAYS_IN_THE_LOG) == (damage.rule in rules_of(inspect(root, table.level)))
+
+
+def test_each_rule_with_a_command_has_a_damage() -> None:
+    assert {damage.rule for damage in DAMAGES} >= REPAIRED_BY_COMMANDS > STAYS_IN_THE_LOG
+
+
+def test_repairs_that_lose_something_say_so_and_are_tried_first() -> None:
+    rules = [rule for rule in CATALOGUE.rules.values() if rule.id in REPAIRED_BY_COMMANDS]
+    lost = {rule.id: rule.fix.loss for rule in rules if " vacuum " in f"{repair_command(rule, 't')} "}
+
+    assert "time travel" in lost.pop("data.expired-tombstone-present")
+    assert {LOST_BY_VACUUM} == set(lost.values())
+    assert all(rule.fix.loses for rule in rules if " log expire " in repair_command(rule, "t"))
+    assert [rule.fix.loses for rule in rules] == [repair_to_try(rule, "t").endswith(" --dry-run") for rule in rules]
+
+
+@pytest.mark.parametrize(
+    ("key", "former"),
+    [
+        ("delta.deletedFileRetentionDuration", "interval 1 hour"),
+        ("delta.checkpoint.writeStatsAsJson", "false"),
+        ("delta.enableExpiredLogCleanup", "false"),
+    ],
+)
+def test_a_former_value_is_not_repaired(key: str, former: str, tmp_path: Path) -> None:
+    """The repair of a retention that was too short once would shorten the one of today."""
+    table = TableBuilder(properties={key: former, "delta.checkpoint.writeStatsAsStruct": "false"})
+    before = rules_of(inspect(table.write(tmp_path / "before"), "log"))
+    metadata = table.change_metadata()
+    metadata["metaData"]["configuration"] |= {key: "interval 30 days" if former.startswith("interval") else "true"}
+    table.commit(metadata, operation="SET TBLPROPERTIES")
+
+    after = rules_of(inspect(table.write(tmp_path / "after"), "log"))
+
+    assert 1 == len(before & REPAIRED_BY_COMMANDS)
+    assert not after & REPAIRED_BY_COMMANDS
+
+
+def test_a_finding_has_the_command_in_every_document(
+    tmp_path: Path, sample: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    root = Path(shutil.copytree(sample, tmp_path / "my table"))
+    (root / "_delta_log" / "_last_checkpoint").write_text("{")
+    (root / "_delta_log" / f"{15:020d}.json").write_text("{")
+    arguments = ["validate", str(root), "--select", "hint.bad-json,commit.bad-json"]
+    run([*arguments, "--json"])
+    document = json.loads(capfd.readouterr().out)
+    run([*arguments, "--format", "ndjson"])
+    lines = [json.loads(line) for line in capfd.readouterr().out.splitlines()]
+
+    commands = {finding["rule"]: finding["fix"]["command"] for finding in document["tables"][0]["findings"]}
+
+    assert {
+        "hint.bad-json": f"deltacli checkpoint file://{root}".replace(" t", "%20t"),
+        "commit.bad-json": None,
+    } == commands
+    assert commands == {line["rule"]: line["fix"]["command"] for line in lines if line["type"] == "finding"}
