@@ -177,8 +177,6 @@ def test_what_lower_layers_name_are_parameters_of_the_api() -> None:
                 found.append(deltacli.Snapshot.scan)
             known = {name for each in found for name in inspect.signature(each).parameters}
         shell_only = SHELL_ONLY | NEEDLESS | {"allow_external", "storage_options", "schemas", "table_format"}
-        if operation == "validate":
-            shell_only |= {"sample", "where"}
         if not known or names - known - shell_only:
             wrong.append((place, method, names))
 

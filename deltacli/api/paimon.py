@@ -124,6 +124,7 @@ class Paimon:
         Raises NotATable, StorageFailed, and UsageError for an unknown rule or profile.
         """
         from deltacli.operations.paimon.validate import validate_paimon_table
+        from deltacli.operations.validate.request import ValidateRequest
         from deltacli.paimon.rules.views import Profile
 
         if profile not in set(Profile):
@@ -131,10 +132,8 @@ class Paimon:
         return validate_paimon_table(
             self.storage,
             self.engine,
-            select=select,
-            ignore=ignore,
+            ValidateRequest(select=select, ignore=ignore, max_findings=max_findings),
             profile=Profile(profile),
-            max_findings=max_findings,
             with_manifests=with_manifests,
             progress=self.progress,
         )

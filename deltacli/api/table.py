@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from deltacli.operations.table.time_travel import VersionTime
     from deltacli.operations.vacuum.plan import VacuumResult
     from deltacli.operations.vacuum.request import VacuumRequest
+    from deltacli.operations.validate.request import ValidateRequest
     from deltacli.operations.validate.validate import Validation
     from deltacli.storage import Storage
     from deltacli.storage.location import StoreLocation
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
 else:
     CheckpointRequest = Lazy("deltacli.operations.checkpoint.plan", "CheckpointRequest")
     VacuumRequest = Lazy("deltacli.operations.vacuum.request", "VacuumRequest")
+    ValidateRequest = Lazy("deltacli.operations.validate.request", "ValidateRequest")
 
 
 def open_table(
@@ -212,34 +214,18 @@ class Table(LogCare):
         return read_range(self, span, columns=columns, where=where, limit=optional_count(limit, "limit"))
 
     @named
-    def validate(
-        self,
-        *,
-        level: str = "log",
-        select: Sequence[str] = (),
-        ignore: Sequence[str] = (),
-        max_findings: int = 100,
-    ) -> Validation:
-        """Check the table against the rules of a level (`log`, `storage`); `select` and `ignore` are globs over rule
-        ids, `max_findings` is the limit for each rule (0: none).
+    @takes(ValidateRequest)
+    def validate(self, request: ValidateRequest) -> Validation:
+        """Check the table against the rules of a level (`log`, `storage`, `footers`, `data`); `select` and `ignore` are
+        globs over rule ids, `max_findings` is the limit for each rule (0: none). Of the data files only `sample`, a
+        share, is checked, or those that may contain rows that match `where`.
 
-        Works on tables that cannot be opened. Raises NotATable only where the path does not exist.
+        Works on tables that cannot be opened. Raises NotATable only where the path does not exist, and UsageError for
+        arguments that are none or do not fit the table.
         """
         from deltacli.operations.validate.validate import validate_table
 
-        return validate_table(
-            self.storage,
-            self.engine,
-            level=level,
-            select=select,
-            ignore=ignore,
-            max_findings=max_findings,
-            now_ms=self.clock(),
-            progress=self.progress,
-            open_other=self.open_other,
-            allowed=self.allowed,
-            location=self.stores.location,
-        )
+        return validate_table(self, request)
 
     @named
     @takes(CheckpointRequest)

@@ -6,7 +6,7 @@ import gc
 import os
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
@@ -16,29 +16,24 @@ import typer
 from deltacli.cli.finding_filter import (
     BASELINE,
     BRIEF,
-    DEFAULT_MOST,
     EXIT_ZERO,
     FAIL_ON,
-    IGNORE,
     MAX_FINDINGS,
-    SELECT,
     WRITE_BASELINE,
     FindingFilter,
     SinkFailedError,
     keep_baseline,
     read_baseline_file,
-    require_limit,
 )
 from deltacli.cli.invocation import invocation
-from deltacli.cli.options.common_options import OF_DELTA, OF_PAIMON, RefsOption
+from deltacli.cli.options.common_options import RefsOption
 from deltacli.cli.options.run import Run
 from deltacli.cli.options.targets import require_target
-from deltacli.cli.terminal.shell import again_with
 from deltacli.delta.rules.framework.base import Severity
 from deltacli.errors import DeltacliError, UsageError
+from deltacli.operations.validate.request import DEFAULT_MOST, ValidateRequest, require_limit
 from deltacli.request_fields import option, shared
 from deltacli.storage.secrets import without_secrets
-from deltacli.units import parse_share
 
 if TYPE_CHECKING:
     from deltacli.cli.render.validate.report import CheckedTable, ValidationReport
@@ -47,18 +42,10 @@ if TYPE_CHECKING:
     from deltacli.delta.rules.framework.base import Finding, Rule
     from deltacli.operations.table.discover import Target
     from deltacli.operations.validate.trend import Entry, TableTally
-    from deltacli.operations.validate.validate import FileLimits, Validation
+    from deltacli.operations.validate.validate import Validation
     from deltacli.storage import Storage
 
 _OF_ONE_LINE = (".crc", "_last_checkpoint")
-PROFILE_OF_DELTA = "current"
-
-
-class LevelChoice(StrEnum):
-    LOG = "log"
-    STORAGE = "storage"
-    FOOTERS = "footers"
-    DATA = "data"
 
 
 class ProfileChoice(StrEnum):
@@ -75,22 +62,8 @@ class GroupChoice(StrEnum):
 
 @dataclass(frozen=True)
 class ValidateOptions:
-    """The options of a run."""
+    """What a run does with findings; of Paimon tables, who reads them."""
 
-    chosen_level: LevelChoice | None = option(
-        "What to check: the log; also a listing of the table; also footers of data files; also their rows.  "
-        "[default: log]",
-        "log|storage|footers|data",
-        spelled="--level",
-    )
-    sample: str | None = option(
-        "Check only a sample of the data files, a number or a share; it differs per version.", "N%"
-    )
-    where: str | None = option(
-        "Check only data files that may contain matching rows; all of their rows are checked.", "CONDITION"
-    )
-    select: Sequence[str] = shared(SELECT, ())
-    ignore: Sequence[str] = shared(IGNORE, ())
     fail_on: Severity = shared(FAIL_ON, Severity.ERROR)
     baseline: str | None = shared(BASELINE)
     write_baseline: str | None = shared(WRITE_BASELINE)
@@ -115,7 +88,6 @@ class ValidateOptions:
 
     def __post_init__(self) -> None:
         """Raise UsageError for invalid values and combinations."""
-        _ = self.limits
         require_limit(self.max_findings)
         if self.trend is not None and self.history is not None and self.trend != self.history:
             raise UsageError(
@@ -123,59 +95,21 @@ class ValidateOptions:
             )
 
     @property
-    def level(self) -> LevelChoice:
-        return self.chosen_level or LevelChoice.LOG
-
-    @property
     def trend_file(self) -> str | None:
         return self.history if self.trend is None else self.trend
-
-    @cached_property
-    def limits(self) -> FileLimits:
-        """Which data files are opened. Raises UsageError (`usage.sample`)."""
-        from deltacli.operations.validate.validate import FileLimits
-
-        option = "--sample" if self.sample is not None else "--where" if self.where is not None else None
-        if option is not None and self.level not in (LevelChoice.FOOTERS, LevelChoice.DATA):
-            raise UsageError(
-                f"{option} limits the data files, and --level {self.level} opens none",
-                code="usage.sample",
-                hint=again_with(invocation.arguments, "--level", "data"),
-            )
-        try:
-            return FileLimits(1.0 if self.sample is None else parse_share(self.sample), self.where)
-        except ValueError as fault:
-            raise UsageError(
-                f"--sample {fault}", code="usage.sample", facts={"expected": "more than 0%, up to 100%"}
-            ) from fault
-
-    @property
-    def is_selective(self) -> bool:
-        """Whether rules are named, so that a name may be wrong."""
-        return bool(self.select or self.ignore)
-
-    @property
-    def left_out_by(self) -> dict[str, object]:
-        """The options that restrict the run, as a trend names them."""
-        named: dict[str, object] = {
-            "select": list(self.select),
-            "ignore": list(self.ignore),
-            "profile": self.profile if self.profile not in (None, "current") else "",
-            "sample": f"{100 * self.limits.share:g}%" if self.limits.share != 1 else "",
-            "where": self.limits.where,
-            "baseline": self.baseline is not None,
-        }
-        return {name: value for name, value in named.items() if value}
 
 
 class Checker:
     """One run over all tables."""
 
-    def __init__(self, run: Run, wanted: ValidateOptions, choose_rules: Callable[[], list[Rule]]) -> None:
+    def __init__(
+        self, run: Run, request: ValidateRequest, wanted: ValidateOptions, choose_rules: Callable[[], list[Rule]]
+    ) -> None:
         self._run = run
+        self._request = request
         self._wanted = wanted
         self._choose_rules = choose_rules
-        if wanted.is_selective:
+        if request.select or request.ignore:  # where a name may be wrong
             self._rules  # noqa: B018  (raises UsageError where no rule is left)
         self._now_ms = run.clock()
         self._baseline = read_baseline_file(wanted.baseline) if wanted.baseline is not None else None
@@ -242,8 +176,8 @@ class Checker:
 
         return Entry(
             self._now_ms,
-            self._wanted.level,
-            self._wanted.left_out_by,
+            self._request.level,
+            self._left_out_by(),
             self._wanted.fail_on.value,
             self._tallies,
             [(name, fault.code) for name, fault in self._failures],
@@ -280,6 +214,7 @@ class Checker:
             raise typer.Exit(failure_code(self._failures))
 
     def _check(self, target: Target, tell: Callable[[Finding], None] | None) -> None:
+        from deltacli.cli.options.table_formats import DeltaHandle, PaimonHandle
         from deltacli.cli.render.validate.report import CheckedTable
 
         wanted = self._wanted
@@ -288,12 +223,15 @@ class Checker:
         sieve = FindingFilter(wanted.fail_on, wanted.max_findings, label, self._baseline, tell)
         gc.disable()  # actions are millions of objects and no cycles: a tenth of the time, no more memory
         try:
-            most = 0 if needs_all else wanted.max_findings
-            found = (self._check_paimon if target.is_paimon else self._check_delta)(target, sieve.take, most)
+            request = replace(self._request, max_findings=0 if needs_all else wanted.max_findings)
+            opened = (PaimonHandle if target.is_paimon else DeltaHandle)(self._run, target.name, target.storage)
+            found = opened.validate(request, profile=wanted.profile, refs=wanted.refs, on_finding=sieve.take)
         except SinkFailedError as failed:
             raise failed.fault from None
         finally:
             gc.enable()
+        if target.is_paimon:
+            self._add_rules(found)
         suppressed = Counter(found.suppressed) + sieve.suppressed
         fails = sieve.fails or self._may_fail(found)
         kept = tuple(finding for finding in found.findings if id(finding) in sieve.kept)
@@ -306,57 +244,24 @@ class Checker:
         if wanted.trend_file is not None:
             self._tallies.append(_tally(_label(target, wanted.trend_file), found, sieve))
 
-    def _check_delta(self, target: Target, on_finding: Callable[[Finding], None], most: int) -> Validation:
-        from deltacli.operations.validate.validate import validate_table
-
-        wanted = self._wanted
-        if wanted.profile not in (None, PROFILE_OF_DELTA):
-            from deltacli.cli.options.table_formats import only_for
-
-            raise only_for(OF_PAIMON, f"--profile {wanted.profile}", {"expected": PROFILE_OF_DELTA})
-        return validate_table(
-            target.storage,
-            self._run.engine,
-            level=wanted.level,
-            select=wanted.select,
-            ignore=wanted.ignore,
-            max_findings=most,
-            now_ms=self._now_ms,
-            progress=self._run.progress_of(target.storage),
-            on_finding=on_finding,
-            limits=wanted.limits,
-            open_other=self._run.open_other,
-            allowed=self._run.allowed,
-            location=self._run.location_of(target.storage),
-        )
-
-    def _check_paimon(self, target: Target, on_finding: Callable[[Finding], None], most: int) -> Validation:
-        from deltacli.operations.paimon.validate import validate_paimon_table
-        from deltacli.operations.validate.findings import RuleChoice
+    def _add_rules(self, found: Validation) -> None:
         from deltacli.paimon.rules.catalogue import PAIMON_CATALOGUE
-        from deltacli.paimon.rules.views import Profile
 
-        wanted = self._wanted
-        if wanted.profile == PROFILE_OF_DELTA:
-            from deltacli.cli.options.table_formats import only_for
-
-            raise only_for(OF_DELTA, f"--profile {wanted.profile}", {"expected": ", ".join(Profile)})
-        choice = RuleChoice("log", wanted.select, wanted.ignore)
         known = {rule.id for rule in self._rules}
-        chosen = (rule for rule in PAIMON_CATALOGUE.rules.values() if choice.takes(rule) and rule.id not in known)
-        self._rules += chosen
-        return validate_paimon_table(
-            target.storage,
-            self._run.engine,
-            level=wanted.level,
-            select=wanted.select,
-            ignore=wanted.ignore,
-            profile=Profile(wanted.profile or Profile.JAVA),
-            max_findings=most,
-            with_manifests=wanted.refs,
-            progress=self._run.progress_of(target.storage),
-            on_finding=on_finding,
-        )
+        self._rules += [rule for rule in PAIMON_CATALOGUE.rules.values() if rule.id in found.rules - known]
+
+    def _left_out_by(self) -> dict[str, object]:
+        """Return the options that restrict the run, as a trend names them."""
+        request, profile = self._request, self._wanted.profile
+        named: dict[str, object] = {
+            "select": list(request.select),
+            "ignore": list(request.ignore),
+            "profile": profile if profile not in (None, "current") else "",
+            "sample": f"{100 * request.sample:g}%" if request.sample != 1 else "",
+            "where": request.where,
+            "baseline": self._wanted.baseline is not None,
+        }
+        return {name: value for name, value in named.items() if value}
 
     def _may_fail(self, found: Validation) -> bool:
         """Return True if a finding above the limit of shown ones may reach `--fail-on`."""
@@ -378,7 +283,7 @@ class Checker:
                 emit(finding_line(uri, finding))
 
             if self._check_or_fail(target, tell, is_last=number == len(targets)):
-                emit(summary_line(self._tables[-1], self._wanted.level))
+                emit(summary_line(self._tables[-1], self._request.level))
         return self._report().is_complete
 
     def _report(self) -> ValidationReport:
@@ -388,7 +293,7 @@ class Checker:
         if self._baseline is not None:
             stale = self._baseline.stale(self._labels, {rule.id for rule in self._checked_rules()}.__contains__)
         return ValidationReport(
-            self._wanted.level,
+            self._request.level,
             self._wanted.fail_on,
             tuple(self._tables),
             tuple(self._failures),

@@ -19,8 +19,8 @@ from deltacli.delta.log.log_path import Place
 from deltacli.delta.rules.framework.base import Finding, Severity
 from deltacli.delta.rules.framework.catalogue import CATALOGUE
 from deltacli.errors import DeltacliError, NotATable, StorageFailed
+from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.validate.validate import Validation
-from deltacli.storage import Storage
 from tests.cli.conftest import BAD, Run
 from tests.cli.pty_session import Session, gate
 from tests.cli.support import ROOT, Result, deltacli
@@ -228,9 +228,9 @@ def test_findings_above_the_limit_have_the_severity_of_their_rule(
     rule = CATALOGUE.rules["log.gap"]
     light = rule.at(Place("_delta_log"), "a light case", severity=Severity.INFO)
 
-    def check(storage: Storage, *_: object, on_finding: Callable[[Finding], None], **__: object) -> Validation:
+    def check(table: TableHandle, *_: object, on_finding: Callable[[Finding], None]) -> Validation:
         on_finding(light)
-        return Validation(storage.uri, 0, "log", (light,), {"log.gap": 1}, (), frozenset({"log.gap"}))
+        return Validation(table.uri, 0, "log", (light,), {"log.gap": 1}, (), frozenset({"log.gap"}))
 
     monkeypatch.setattr("deltacli.operations.validate.validate.validate_table", check)
 

@@ -14,7 +14,6 @@ from deltacli.operations.checkpoint.execute import write_checkpoint
 from deltacli.operations.checkpoint.plan import StatsForm
 from deltacli.operations.read.snapshot import summarize
 from deltacli.operations.table.version import Snapshot
-from deltacli.operations.validate.validate import validate_table
 from deltacli.storage import open_storage
 from tests.corpus.test_corpus import run
 from tests.support import corpus
@@ -34,6 +33,7 @@ from tests.support.corpus_checkpoints import (
     tombstones_of,
     write,
 )
+from tests.support.validating import validate_table
 
 NOW_MS = 1_767_400_000_000
 """2026-01-03: two days after the time that every file of the archive has."""

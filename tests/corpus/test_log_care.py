@@ -14,11 +14,11 @@ from deltacli.operations.log.compact_log import MOST_BYTES, compact_log
 from deltacli.operations.log.expire import ExpiryRequest, execute_expiry, plan_expiry
 from deltacli.operations.log.version_checksum import ChecksumStatus, check_or_write_checksum
 from deltacli.operations.read.snapshot import summarize
-from deltacli.operations.validate.validate import validate_table
 from deltacli.storage import open_storage
 from tests.corpus.test_checkpoints import LARGE, NOW_MS, REFUSED, TWO_STATES, WRITABLE, known_versions
 from tests.support.corpus import CorpusTable
 from tests.support.corpus_checkpoints import copy_log
+from tests.support.validating import validate_table
 
 CHOSEN = [table for table in WRITABLE if table.id not in LARGE]
 NOT_PROVEN = {

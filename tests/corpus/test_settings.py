@@ -11,11 +11,11 @@ from deltacli.clock import fixed_clock
 from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.errors import Refused
 from deltacli.operations.read.snapshot import summarize
-from deltacli.operations.validate.validate import validate_table
 from deltacli.storage import open_storage
 from tests.corpus.test_checkpoints import LARGE, NOW_MS, WRITABLE, known_versions
 from tests.support.corpus import CorpusTable
 from tests.support.corpus_checkpoints import copy_log
+from tests.support.validating import validate_table
 
 CHOSEN = [table for table in WRITABLE if table.id not in LARGE]
 EXPECTED = {

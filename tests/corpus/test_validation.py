@@ -9,10 +9,10 @@ import pytest
 from deltacli.delta.rules.framework.base import Level, Severity
 from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.operations.validate.findings import CHECK_CRASHED
-from deltacli.operations.validate.validate import validate_table
 from deltacli.storage import Allowed, open_storage
 from tests.support import corpus
 from tests.support.corpus import CorpusTable
+from tests.support.validating import validate_table
 
 NOW_MS = 1_767_400_000_000
 """2026-01-03: two days after the time that every file of the archive has."""

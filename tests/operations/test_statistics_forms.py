@@ -20,8 +20,8 @@ from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.operations.checkpoint.execute import write_checkpoint
 from deltacli.operations.checkpoint.plan import CheckpointRequest, StatsForm, plan_checkpoint
 from deltacli.operations.checkpoint.verify import CheckpointVerdict, verify_checkpoints
-from deltacli.operations.validate.validate import validate_table
 from deltacli.storage import open_storage
+from tests.support.validating import validate_table
 
 LONG = (1 << 63) - 1
 YEAR_1, YEAR_9999 = -62_135_596_800_000_000, 253_402_300_799_999_999

@@ -10,10 +10,10 @@ from deltacli.delta.rules.framework.base import Severity
 from deltacli.delta.schema.readable_rows import BAD_ENTRY, NOT_ALLOWED
 from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.errors import Refused, Unreadable
-from deltacli.operations.validate.validate import validate_table
 from tests.support.actions import commit_info
 from tests.support.builder import TableBuilder
 from tests.support.reading import NOW_MS, open_at
+from tests.support.validating import validate_table
 from tests.support.widening import WIDENING, field, metadata, protocol, struct
 
 PREVIEW = ("typeWidening-preview",)

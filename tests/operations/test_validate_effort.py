@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from deltacli.engine.embedded import EmbeddedEngine
-from deltacli.operations.validate.validate import validate_table
 from deltacli.storage import LocalStorage
 from tests.rules.data_table import DataTable
 from tests.rules.table_builder import NOW_MS
 from tests.support.faulty import FaultyStorage
+from tests.support.validating import validate_table
 
 LISTS = {"list_from", "list_directories"}
 READS = {"read", "read_range", "open"}

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from deltacli.engine.embedded import EmbeddedEngine
-from deltacli.operations.validate.validate import validate_table
 from deltacli.storage import open_storage
 from deltacli.work.rows.table_files import read_prefixes
 from tests.support.external import add, put_commit, put_rows, write_table
+from tests.support.validating import validate_table
 
 NOW_MS = 1_800_000_000_000
 OF_ABSENT_FILES = {"history.time-travel-broken", "history.restore-risk", "data.file-missing-tombstoned"}

@@ -11,9 +11,10 @@ from deltacli.cli.render.validate.report import CheckedTable
 from deltacli.cli.render.validate.verdict import judge
 from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.errors import DataUnreadable, FileMissing, PermissionRefused, StorageFailed
-from deltacli.operations.validate.validate import Validation, validate_table
+from deltacli.operations.validate.validate import Validation
 from deltacli.storage import LocalStorage
 from tests.support.external import add, put_commit, put_rows, write_table
+from tests.support.validating import validate_table
 
 NOW_MS = 1_800_000_000_000
 VECTOR = {"storageType": "p", "offset": 1, "sizeInBytes": 40, "cardinality": 1}

@@ -11,10 +11,10 @@ import pytest
 from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.errors import Refused
 from deltacli.operations.paimon.alter import AlterRequest, execute_alter
-from deltacli.operations.paimon.validate import validate_paimon_table
 from deltacli.paimon.evolution.requests import SetOption
 from deltacli.paimon.rules.option_conflicts import CONFLICTS
 from deltacli.storage.in_memory import MemoryStorage
+from tests.support.validating import validate_paimon
 
 COLUMNS: Mapping[str, Any] = {  # Any: JSON values
     "id": "BIGINT NOT NULL",
@@ -295,7 +295,7 @@ def found_in(keys: Any, options: str) -> list[str]:  # Any: JSON values
     """Return the errors that `validate` reports in a file with options: rule and message."""
     storage = MemoryStorage()
     storage.put("schema/schema-0", content(keys, parsed(options)))
-    findings = validate_paimon_table(storage, EmbeddedEngine()).findings
+    findings = validate_paimon(storage, EmbeddedEngine()).findings
     return [f"{one.rule.id.removeprefix('paimon.')}: {one.message}" for one in findings if one.severity == "error"]
 
 

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from deltacli.engine.embedded import EmbeddedEngine
-from deltacli.operations.paimon.validate import validate_paimon_table
 from deltacli.operations.validate.validate import Validation
 from deltacli.paimon.rules.catalogue import PAIMON_CATALOGUE
 from deltacli.paimon.rules.views import Profile
 from tests.support.paimon_builder import ID, NAME, AsUser, PaimonBuilder, field
 from tests.support.paimon_corpus import branches, cases, manifest
+from tests.support.validating import validate_paimon
 
 RULES = PAIMON_CATALOGUE.rules
 Corrupt = Callable[[PaimonBuilder], object]
@@ -141,7 +141,7 @@ def _alone(table: PaimonBuilder, fields: list[Any], **changes: Any) -> PaimonBui
 
 def check(root: Path, **wanted: Any) -> Validation:  # Any: arguments
     """Check a table."""
-    return validate_paimon_table(AsUser(str(root)), EmbeddedEngine(), **wanted)
+    return validate_paimon(AsUser(str(root)), EmbeddedEngine(), **wanted)
 
 
 @pytest.fixture

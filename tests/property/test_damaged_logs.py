@@ -18,10 +18,11 @@ from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.errors import DeltacliError
 from deltacli.operations.read.snapshot import summarize
 from deltacli.operations.validate.findings import CHECK_CRASHED
-from deltacli.operations.validate.validate import Validation, validate_table
+from deltacli.operations.validate.validate import Validation
 from deltacli.storage import open_storage
 from tests.rules.table_builder import NOW_MS, TableBuilder
 from tests.support.effort import examples
+from tests.support.validating import validate_table
 
 Change = Callable[[bytes, random.Random], bytes]
 

@@ -30,11 +30,11 @@ from deltacli.delta.schema.to_arrow import arrow_field
 from deltacli.delta.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType
 from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.errors import DataUnreadable
-from deltacli.operations.validate.validate import validate_table
 from deltacli.storage import open_storage
 from tests.support.effort import examples
 from tests.support.reading import NOW_MS
 from tests.support.small_tables import small_tables
+from tests.support.validating import validate_table
 
 TYPES = {
     "byte": pa.int8(),

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from deltacli.delta.rules.framework.base import Severity
 from deltacli.engine.embedded import EmbeddedEngine
-from deltacli.operations.validate.validate import validate_table
 from deltacli.storage import open_storage
 from tests.support.claimed_statistics import ClaimedTable, make_table
+from tests.support.validating import validate_table
 
 NOW_MS = 1_768_003_200_000
 SELECT = ("stats.*", "typewidening.float-bounds")

@@ -14,7 +14,7 @@ from deltacli.delta.rules.checkpoints.columns import is_older
 from deltacli.delta.rules.framework.base import Severity
 from deltacli.delta.rules.log.checksum_files import DELETED_RECORDS, bins_of
 from deltacli.engine.embedded import EmbeddedEngine
-from deltacli.operations.validate.validate import Validation, validate_table
+from deltacli.operations.validate.validate import Validation
 from deltacli.storage import open_storage
 from tests.rules.corruptions_checkpoints import (
     DAY_MS,
@@ -35,6 +35,7 @@ from tests.rules.corruptions_checkpoints import (
 )
 from tests.rules.corruptions_checksums import histogram_of, saying, with_commit_times, with_vector
 from tests.rules.table_builder import MINUTE_MS, NOW_MS, Action, TableBuilder
+from tests.support.validating import validate_table
 
 
 def inspect(table: TableBuilder, root: Path) -> Validation:

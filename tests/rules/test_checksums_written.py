@@ -11,10 +11,10 @@ from deltacli.clock import fixed_clock
 from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.errors import DeltacliError
 from deltacli.operations.log.version_checksum import ChecksumStatus, check_or_write_checksum, checksum_path
-from deltacli.operations.validate.validate import validate_table
 from deltacli.storage import open_storage
 from tests.rules.corruptions import DAMAGES, Damage, load_all
 from tests.rules.table_builder import NOW_MS, TableBuilder
+from tests.support.validating import validate_table
 
 load_all()
 CONTRADICTING = [damage for damage in DAMAGES if damage.rule.startswith(("checkpoint.", "ict."))]

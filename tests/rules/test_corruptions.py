@@ -9,11 +9,12 @@ import pytest
 
 from deltacli.delta.log.log_path import Place
 from deltacli.engine.embedded import EmbeddedEngine
-from deltacli.operations.validate.validate import Validation, validate_table
+from deltacli.operations.validate.validate import Validation
 from deltacli.storage import Allowed, open_storage
 from tests.rules.corruptions import DAMAGES, Damage, load_all
 from tests.rules.data_table import DataTable
 from tests.rules.table_builder import NOW_MS, TableBuilder
+from tests.support.validating import validate_table
 
 load_all()
 

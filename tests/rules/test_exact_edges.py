@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from deltacli.engine.embedded import EmbeddedEngine
-from deltacli.operations.validate.validate import Validation, validate_table
+from deltacli.operations.validate.validate import Validation
 from deltacli.storage import open_storage
 from tests.rules.corruptions_deletion_vectors import table_with_a_vector
 from tests.rules.corruptions_history import vacuumed
@@ -27,6 +27,7 @@ from tests.rules.corruptions_row_tracking import again, mark, tagged, tracked_ta
 from tests.rules.corruptions_schema import changed_schema, usual_fields, with_columns
 from tests.rules.corruptions_widening import change, changed, narrow_table, schema_text
 from tests.rules.table_builder import DEFAULT_SCHEMA, NOW_MS, Action, TableBuilder, column, struct
+from tests.support.validating import validate_table
 
 EDGES: list[tuple[frozenset[str], Callable[[], TableBuilder]]] = []
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.operations.validate import inspect_vectors
-from deltacli.operations.validate.validate import FileLimits, Validation, validate_table
+from deltacli.operations.validate.validate import Validation
 from deltacli.storage import open_storage
 from tests.rules.corruptions_change_files import ChangedTable, changes_of
 from tests.rules.corruptions_vector_contents import UUID_OF_FILE, VectorTable, vector_file_of_another_version
@@ -19,6 +20,7 @@ from tests.rules.table_builder import NOW_MS
 from tests.rules.test_corruptions import inspect, rules_of
 from tests.support.small_vectors import vector_path
 from tests.support.storage import RecordingStorage
+from tests.support.validating import validate_table
 
 
 def told(found: Validation) -> list[tuple[str, str]]:
@@ -143,16 +145,16 @@ def test_images_are_not_counted_where_a_file_is_gone(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("limits", "expected"),
     [
-        (FileLimits(where="id > 0"), "2 files of change data: a condition applies to the rows of the newest version"),
-        (FileLimits(share=0.5), "1 of 2 files of change data, which a sample leaves out"),
+        ({"where": "id > 0"}, "2 files of change data: a condition applies to the rows of the newest version"),
+        ({"sample": 0.5}, "1 of 2 files of change data, which a sample leaves out"),
     ],
 )
-def test_limits_leave_change_data_out_and_say_so(limits: FileLimits, expected: str, tmp_path: Path) -> None:
+def test_limits_leave_change_data_out_and_say_so(limits: dict[str, Any], expected: str, tmp_path: Path) -> None:
     table = ChangedTable()
     table.add_changes(1, changes_of(("update_preimage",)))
     storage = open_storage(str(table.write(tmp_path / "t")))
 
-    found = validate_table(storage, EmbeddedEngine(), level="data", now_ms=NOW_MS, limits=limits)
+    found = validate_table(storage, EmbeddedEngine(), level="data", now_ms=NOW_MS, **limits)
 
     assert "cdc.pre-post-unbalanced" not in rules_of(found)
     assert expected in found.not_checked

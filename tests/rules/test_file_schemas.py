@@ -28,7 +28,6 @@ from deltacli.delta.rules.mapping import files as mapping_files
 from deltacli.delta.rules.widening import files as widening_files
 from deltacli.delta.schema.types import parse_schema
 from deltacli.engine.embedded import EmbeddedEngine
-from deltacli.operations.validate.validate import FileLimits, validate_table
 from deltacli.storage import open_storage
 from tests.rules.corruptions_data_schema import widened_table
 from tests.rules.corruptions_mapping import MAX_ID, MODE, array_of, mapped
@@ -36,6 +35,7 @@ from tests.rules.corruptions_widening import change, changed
 from tests.rules.data_table import DataTable, encoded, rows_of
 from tests.rules.parquet_edits import two_level_list, without_annotation
 from tests.rules.table_builder import NOW_MS, Action, column, struct
+from tests.support.validating import validate_table
 
 CHECKS = (
     data_types.types_of_columns,
@@ -333,7 +333,7 @@ def test_changes_are_needed_as_long_as_one_file_has_an_older_type(tmp_path: Path
 def test_for_some_files_it_is_unknown_whether_changes_are_needed(tmp_path: Path) -> None:
     table = widened_table(pa.array([7] * 10, pa.int64()))
 
-    assert set() == inspect(table, tmp_path / "sample", limits=FileLimits(share=0.5))
+    assert set() == inspect(table, tmp_path / "sample", sample=0.5)
     table.replace_bytes(3, bytes(1000))
     assert {"data.not-parquet"} == inspect(table, tmp_path / "fault")
 

@@ -11,7 +11,6 @@ import pytest
 
 from deltacli.delta.checkpoint.last_checkpoint_content import checksums
 from deltacli.engine.embedded import EmbeddedEngine
-from deltacli.operations.validate.validate import validate_table
 from deltacli.storage import open_storage
 from tests.rules.corruptions_last_checkpoint import checkpoint_schema, with_hint
 from tests.rules.corruptions_mapping import (
@@ -27,6 +26,7 @@ from tests.rules.corruptions_mapping import (
 from tests.rules.corruptions_mapping import usual_fields as mapped_fields
 from tests.rules.corruptions_schema import array_of, changed_schema, map_of, usual_fields, with_columns, with_schema
 from tests.rules.table_builder import NOW_MS, Action, TableBuilder, column, struct
+from tests.support.validating import validate_table
 
 Make = Callable[[], TableBuilder]
 HEALTHY: list[Make] = []

@@ -11,7 +11,7 @@ import pytest
 from deltacli.delta.paths.locate_paths import is_hidden, locate_all
 from deltacli.delta.rules.framework.base import Severity
 from deltacli.engine.embedded import EmbeddedEngine
-from deltacli.operations.validate.validate import Validation, validate_table
+from deltacli.operations.validate.validate import Validation
 from deltacli.storage import open_storage
 from tests.rules.corruptions_change_data import FeedTable, OldFeedTable, deletion_vector_in_a_growing_table
 from tests.rules.corruptions_commit_times import LateTable, ManagedTable, TimedTable
@@ -19,6 +19,7 @@ from tests.rules.corruptions_history import WEEK_MS, log_was_cleaned, vacuumed
 from tests.rules.corruptions_log_files import DAY_MS, OldTable, bare, commit
 from tests.rules.corruptions_storage import RecentTable
 from tests.rules.table_builder import NOW_MS, START_MS, TableBuilder
+from tests.support.validating import validate_table
 
 SKEW_MS = 300_000
 SILENT: list[tuple[str, Callable[[], TableBuilder]]] = []

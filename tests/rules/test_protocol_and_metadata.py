@@ -9,10 +9,10 @@ import pytest
 
 from deltacli.delta.protocol.features import FEATURES, stable_name
 from deltacli.engine.embedded import EmbeddedEngine
-from deltacli.operations.validate.validate import validate_table
 from deltacli.storage import open_storage
 from tests.rules.corruptions_protocol import protocol, with_features
 from tests.rules.table_builder import DEFAULT_SCHEMA, NOW_MS, Action, TableBuilder, column, struct
+from tests.support.validating import validate_table
 
 OURS = ("protocol.*", "feature.*", "vacuumcheck.*", "metadata.*", "property.*")
 

@@ -11,7 +11,6 @@ from deltacli.clock_skew import WRITER_SKEW_MS
 from deltacli.delta.rules.actions.file_fields import OLDEST_MS
 from deltacli.delta.rules.framework.base import Finding
 from deltacli.engine.embedded import EmbeddedEngine
-from deltacli.operations.validate.validate import validate_table
 from deltacli.storage import open_storage
 from tests.rules import corruptions_clustering as clustering
 from tests.rules import corruptions_compactions as compactions
@@ -22,6 +21,7 @@ from tests.rules.corruptions_change_data import FeedTable
 from tests.rules.corruptions_commit_times import LateTable, ManagedTable, TimedTable
 from tests.rules.corruptions_log_files import OldTable, bare, commit
 from tests.rules.table_builder import DEFAULT_SCHEMA, NOW_MS, TableBuilder, struct
+from tests.support.validating import validate_table
 
 TOLD: list[tuple[str, dict[str, str | None], Callable[[], TableBuilder]]] = []
 

@@ -11,7 +11,7 @@ from deltacli.delta.rules.actions import transactions_and_domains
 from deltacli.delta.rules.log import history
 from deltacli.delta.rules.paths.paths import faults_of_path
 from deltacli.engine.embedded import EmbeddedEngine
-from deltacli.operations.validate.validate import Validation, validate_table
+from deltacli.operations.validate.validate import Validation
 from deltacli.storage import open_storage
 from deltacli.units import format_timestamp
 from tests.rules.corruptions_deletion_vectors import table_with_a_vector
@@ -25,6 +25,7 @@ from tests.rules.corruptions_metadata import (
 from tests.rules.corruptions_row_tracking import tracked_table
 from tests.rules.corruptions_storage import RecentTable
 from tests.rules.table_builder import NOW_MS, TableBuilder
+from tests.support.validating import validate_table
 
 
 def inspect(table: TableBuilder, root: Path) -> Validation:

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from deltacli.engine.embedded import EmbeddedEngine
-from deltacli.operations.validate.validate import validate_table
 from deltacli.storage import bounds, open_storage
 from deltacli.storage.secrets import without_secrets
 from deltacli.work.rows import table_files
 from deltacli.work.rows.table_files import TableFiles, read_prefixes
 from tests.support.external import add, put_rows, write_table
+from tests.support.validating import validate_table
 
 FILES = 400
 

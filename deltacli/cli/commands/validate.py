@@ -12,11 +12,13 @@ import typer
 from deltacli.cli.finding_filter import list_rules, next_command, require_known
 from deltacli.cli.formats import Content, FindingFormat
 from deltacli.cli.invocation import invocation
+from deltacli.cli.options.asked import Asked
 from deltacli.cli.options.global_options import TableFormat
 from deltacli.cli.options.run import Run
 from deltacli.cli.terminal.shell import again_with
-from deltacli.cli.validate_runner import Checker, LevelChoice, ValidateOptions, failure_code
+from deltacli.cli.validate_runner import Checker, ValidateOptions, failure_code
 from deltacli.errors import EXIT_FINDINGS, DeltacliError, UsageError
+from deltacli.operations.validate.request import LevelChoice, ValidateRequest
 
 if TYPE_CHECKING:
     from deltacli.cli.render.validate.report import ValidationReport
@@ -43,7 +45,9 @@ TablesArgument = Annotated[
 ]
 
 
-def validate(run: Run, tables: TablesArgument = None, *, wanted: ValidateOptions) -> None:
+def validate(
+    run: Run, tables: TablesArgument = None, *, asked: Asked[ValidateRequest], wanted: ValidateOptions
+) -> None:
     """Check tables against the rules of the protocol.
 
     \b
@@ -65,20 +69,21 @@ def validate(run: Run, tables: TablesArgument = None, *, wanted: ValidateOptions
       deltacli validate --list-rules --select 'log.*'
       deltacli validate ./paimon_tbl --profile cpp
     """
+    request = asked.request()
     if wanted.list_rules:
-        rules = _choose_rules(run, wanted, (wanted.chosen_level,) if wanted.chosen_level else [*LevelChoice])
+        rules = _choose_rules(run, request, [request.level] if "level" in asked.values else [*LevelChoice])
         is_paimon = bool(rules) and all(rule.id.startswith("paimon.") for rule in rules)
         list_rules(run, rules, "paimon" if is_paimon else "delta")
     elif not tables:
         raise UsageError("missing argument TABLE", code="usage.table", hint="deltacli validate --help")
-    elif code := _check(run, wanted, tables):
+    elif code := _check(run, request, wanted, tables):
         raise typer.Exit(code)
 
 
-def _check(run: Run, wanted: ValidateOptions, tables: Sequence[str]) -> int:
+def _check(run: Run, request: ValidateRequest, wanted: ValidateOptions, tables: Sequence[str]) -> int:
     """Check the tables, write what was found, and return the exit code."""
     trend = _open_trend(run, wanted)
-    checker = Checker(run, wanted, partial(_choose_rules, run, wanted, (wanted.level,)))
+    checker = Checker(run, request, wanted, partial(_choose_rules, run, request, [request.level]))
     try:
         report = checker.run_all(tables)
     except (DeltacliError, typer.Exit) as ended:
@@ -90,7 +95,7 @@ def _check(run: Run, wanted: ValidateOptions, tables: Sequence[str]) -> int:
         entry = checker.entry(code)
         trend.append(entry)
         _say_what_changed(run, trend.compare(entry))
-    _say_what_next(run, wanted, report)
+    _say_what_next(run, request, report)
     return code
 
 
@@ -112,22 +117,22 @@ def _say_what_changed(run: Run, sentence: str | None) -> None:
         run.note(f"note: {sentence}")
 
 
-def _choose_rules(run: Run, wanted: ValidateOptions, levels: Sequence[str]) -> list[Rule]:
+def _choose_rules(run: Run, request: ValidateRequest, levels: Sequence[str]) -> list[Rule]:
     """Return the selected rules of these levels. Raises UsageError where there are none."""
     from deltacli.operations.validate.findings import RuleChoice
 
-    known = _known_rules(run, wanted)
-    require_known(run, "validate", list(known), wanted.select, wanted.ignore)
+    known = _known_rules(run, request)
+    require_known(run, "validate", list(known), request.select, request.ignore)
 
     def chosen(names: Sequence[str]) -> list[Rule]:
-        choices = [RuleChoice(name, wanted.select, wanted.ignore) for name in names]
+        choices = [RuleChoice(name, request.select, request.ignore) for name in names]
         return [rule for rule in known.values() if any(choice.takes(rule) for choice in choices)]
 
     rules = chosen(levels)
     if not rules:
         elsewhere = chosen(list(LevelChoice))
         raise UsageError(
-            f"no rule is left to check at --level {wanted.level}",
+            f"no rule is left to check at --level {request.level}",
             code="usage.rule",
             facts={"at other levels": ", ".join(rule.id for rule in elsewhere[:_NAMED])} if elsewhere else None,
             hint=again_with(invocation.arguments, "--level", elsewhere[0].level) if elsewhere else None,
@@ -135,11 +140,11 @@ def _choose_rules(run: Run, wanted: ValidateOptions, levels: Sequence[str]) -> l
     return rules
 
 
-def _known_rules(run: Run, wanted: ValidateOptions) -> Mapping[str, Rule]:
+def _known_rules(run: Run, request: ValidateRequest) -> Mapping[str, Rule]:
     """Return the rules to choose from: those for Delta tables, and those for Paimon tables where some are named."""
     from deltacli.delta.rules.framework.catalogue import CATALOGUE
 
-    names_paimon = bool(wanted.select) or any(pattern.startswith("paimon") for pattern in wanted.ignore)
+    names_paimon = bool(request.select) or any(pattern.startswith("paimon") for pattern in request.ignore)
     if run.table_format is not TableFormat.PAIMON and not names_paimon:
         return CATALOGUE.rules
     from deltacli.paimon.rules.catalogue import PAIMON_CATALOGUE
@@ -156,7 +161,7 @@ def _exit_code(wanted: ValidateOptions, report: ValidationReport) -> int:
     return EXIT_FINDINGS if any(table.fails for table in report.tables) and not is_accepted else 0
 
 
-def _say_what_next(run: Run, wanted: ValidateOptions, report: ValidationReport) -> None:
+def _say_what_next(run: Run, request: ValidateRequest, report: ValidationReport) -> None:
     """Write the counts where the format has no place for them, or the next command."""
     from deltacli.cli.render.validate.findings import summary_sentence
 
@@ -168,6 +173,6 @@ def _say_what_next(run: Run, wanted: ValidateOptions, report: ValidationReport) 
 
     if (following := next_command(report, OWN_RULES)) is not None:
         run.note(f"next: {following}")
-    elif not report.counts.rules and wanted.level in _NEXT_LEVEL and report.table_format == "delta":
-        level = _NEXT_LEVEL[LevelChoice(wanted.level)]
+    elif not report.counts.rules and request.level in _NEXT_LEVEL and report.table_format == "delta":
+        level = _NEXT_LEVEL[LevelChoice(request.level)]
         run.note(f"next: {again_with(invocation.arguments, '--level', level)}")

@@ -12,7 +12,7 @@ import typer
 from deltacli.errors import UsageError
 from deltacli.patterns import pattern
 from deltacli.request_fields import Kind, Option, spellings_of
-from deltacli.units import parse_duration, parse_versions
+from deltacli.units import parse_duration, parse_share, parse_versions
 
 Request = TypeVar("Request")
 
@@ -150,6 +150,15 @@ def _read_patterns(texts: Sequence[str], _option: str) -> tuple[str, ...]:
     return tuple(part.strip() for text in texts for part in text.split(",") if part.strip())
 
 
+def _read_share(text: str, option: str) -> float:
+    try:
+        return parse_share(text)
+    except ValueError as fault:
+        raise UsageError(
+            f"{option} {fault}", code="usage.sample", facts={"expected": "more than 0%, up to 100%"}
+        ) from fault
+
+
 def _read_rate(text: str, option: str) -> float:
     found = _RATE.fullmatch(text.strip())
     if found is None or float(found[1]) <= 0:
@@ -169,6 +178,7 @@ _READERS: Mapping[Kind, Callable[[Any, str], object]] = {  # Any: values parsed 
     Kind.DURATION: parse_duration,
     Kind.VERSIONS: lambda texts, option: parse_versions(",".join(texts), option),
     Kind.PATTERNS: _read_patterns,
+    Kind.SHARE: _read_share,
     Kind.RATE: _read_rate,
     Kind.OPPOSITE: lambda value, _option: not value,
     Kind.COMMIT_METADATA: _read_commit_metadata,

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
 from deltacli.cli.formats import TABLE, Format
 from deltacli.cli.invocation import invocation
@@ -28,8 +28,11 @@ if TYPE_CHECKING:
     from deltacli.cli.results import Result
     from deltacli.engine.base import Engine
     from deltacli.engine.spark.session import SparkSettings
+    from deltacli.operations.table.handle import TableHandle
     from deltacli.storage import Allowed, Storage
     from deltacli.storage.location import StoreLocation
+
+    Handled = TypeVar("Handled", bound=TableHandle)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -189,7 +192,11 @@ class Run:
         """
         from deltacli.api.table import Table
 
-        return Table(
+        return self.handle_of(storage, Table, name)
+
+    def handle_of(self, storage: Storage, kind: type[Handled], name: str | None = None) -> Handled:
+        """Return a handle of the table in an open store, like `table_of`."""
+        return kind(
             storage,
             engine=self.engine,
             clock=self.clock,

@@ -22,12 +22,15 @@ if TYPE_CHECKING:
     from deltacli.cli.render.paimon.history import PaimonHistoryResult
     from deltacli.cli.results import Result
     from deltacli.cli.vacuum_runner import VacuumOptions
+    from deltacli.delta.rules.framework.base import Finding
     from deltacli.operations.change.widen_type import WideningOutcome
     from deltacli.operations.paimon.alter import AlterOutcome
     from deltacli.operations.paimon.snapshot import PaimonSnapshot
     from deltacli.operations.schemas.described import DescribedSchema
     from deltacli.operations.table.version import Snapshot
     from deltacli.operations.vacuum.request import VacuumRequest
+    from deltacli.operations.validate.request import ValidateRequest
+    from deltacli.operations.validate.validate import Validation
     from deltacli.paimon.evolution.requests import SchemaChange
     from deltacli.storage import Storage
 
@@ -35,6 +38,8 @@ if TYPE_CHECKING:
     """What a command writes, and the command that it names next."""
 
 Answer = TypeVar("Answer")
+
+PROFILE_OF_DELTA = "current"
 
 _ENGINE = "ALTER TABLE of an engine, such as Spark SQL"
 _ALTERS: Mapping[str | None, tuple[str, str | None]] = {
@@ -128,6 +133,17 @@ class DeltaHandle(_Handle):
         request = WidenRequest.parse(words, commit_metadata=added_keys, **guards)
         return widening(self.table, self.name, request)
 
+    def validate(
+        self, request: ValidateRequest, *, profile: str | None, on_finding: Callable[[Finding], None], **_: object
+    ) -> Validation:
+        """Check the table. Raises UsageError for a profile of Paimon."""
+        from deltacli.operations.table.handle import TableHandle
+        from deltacli.operations.validate.validate import validate_table
+
+        if profile not in (None, PROFILE_OF_DELTA):
+            raise only_for(OF_PAIMON, f"--profile {profile}", {"expected": PROFILE_OF_DELTA})
+        return validate_table(self.run.handle_of(self.storage, TableHandle), request, on_finding=on_finding)
+
     def vacuum(self, request: VacuumRequest, how: VacuumOptions) -> None:
         """Delete the files that no retained version needs."""
         from deltacli.cli.vacuum_runner import VacuumCommand
@@ -207,6 +223,25 @@ class PaimonHandle(_Handle):
         from deltacli.paimon.evolution.command_words import widening
 
         return self.alter(changes=lambda: widening(words), branch=branch, allow_lossy=allow_lossy, command="widen-type")
+
+    def validate(
+        self, request: ValidateRequest, *, profile: str | None, refs: bool, on_finding: Callable[[Finding], None]
+    ) -> Validation:
+        """Check all branches of the table. Raises UsageError for a profile of Delta."""
+        from deltacli.operations.paimon.validate import validate_paimon_table
+        from deltacli.paimon.rules.views import Profile
+
+        if profile == PROFILE_OF_DELTA:
+            raise only_for(OF_DELTA, f"--profile {profile}", {"expected": ", ".join(Profile)})
+        return validate_paimon_table(
+            self.storage,
+            self.run.engine,
+            request,
+            profile=Profile(profile or Profile.JAVA),
+            with_manifests=refs,
+            progress=self.run.progress_of(self.storage),
+            on_finding=on_finding,
+        )
 
     def vacuum(self, request: VacuumRequest, how: VacuumOptions) -> None:
         """Delete the schema files that nothing needs."""

@@ -147,7 +147,7 @@ def expiry_cutoff_ms(policy: Policy, now_ms: int) -> int:
     the default of tables.
     """
     settings = policy.steps.get("log-expire")
-    own = settings.retention if isinstance(settings, ExpirePolicy) else None
+    own = settings.retention_ms if isinstance(settings, ExpirePolicy) else None
     return (now_ms - (DEFAULT_LOG_RETENTION_MS if own is None else own)) // DAY_MS * DAY_MS
 
 

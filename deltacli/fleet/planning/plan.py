@@ -260,18 +260,10 @@ def _problems(found: Discovery, chosen: Collection[str]) -> list[SearchProblem]:
 def plan_vacuum_step(table: TableHandle, policy: Policy) -> VacuumPlan:
     """Return the plan of a vacuum with the settings of a policy. Raises what `plan_vacuum` raises."""
     from deltacli.operations.vacuum.full_plan import plan_vacuum
-    from deltacli.operations.vacuum.request import VacuumRequest
 
     settings = policy.steps["vacuum"]
     assert isinstance(settings, VacuumPolicy)
-    request = VacuumRequest(
-        retention_ms=settings.retention,
-        allow_retention_below_ms=settings.allow_retention_below,
-        mode=settings.mode,
-        max_delete=settings.max_delete,
-        protect_from=settings.protect_from,
-    )
-    return plan_vacuum(table, request)
+    return plan_vacuum(table, settings)
 
 
 def plan_expiry_step(table: TableHandle, policy: Policy) -> ExpiryPlan:
@@ -280,5 +272,5 @@ def plan_expiry_step(table: TableHandle, policy: Policy) -> ExpiryPlan:
 
     settings = policy.steps["log-expire"]
     assert isinstance(settings, ExpirePolicy)
-    request = ExpiryRequest(retention_ms=settings.retention, allow_retention_below_ms=settings.allow_retention_below)
-    return plan_expiry(table, request)
+    retention_ms, limit_ms = settings.retention_ms, settings.allow_retention_below_ms
+    return plan_expiry(table, ExpiryRequest(retention_ms=retention_ms, allow_retention_below_ms=limit_ms))

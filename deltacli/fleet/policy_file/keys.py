@@ -2,28 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields
 from typing import Any, NamedTuple
 
-from deltacli.delta.rules.framework.base import LEVELS, Severity
+from deltacli.delta.rules.framework.base import Severity
 from deltacli.operations.vacuum.request import VacuumRequest
+from deltacli.operations.validate.request import ValidateRequest
 from deltacli.request_fields import Kind, Option
+from deltacli.typing import Json
+from deltacli.units import format_duration
 
 
 class Key(NamedTuple):
-    """A key. `default` is text for people; a key without one has no value where it is missing."""
+    """A key. `default` is text for people; a key without one has no value where it is missing. `of`: the field of the
+    value, where it is not named like the key.
+    """
 
     name: str
     kind: Kind
     meaning: str
     default: str | None = None
     choices: tuple[str, ...] = ()
+    of: str | None = None
+
+    @property
+    def field(self) -> str:
+        return self.of or self.name.replace("-", "_")
+
+    def shown(self, value: Any) -> Json:  # Any: a value of the kind
+        """Return a value as in a file."""
+        if self.kind in _WRITERS:
+            return _WRITERS[self.kind](value)
+        return list(value) if isinstance(value, tuple) else value
 
     @property
     def expected(self) -> str:
         """Return what the value may be."""
         return ", ".join(self.choices) if self.choices else self.kind.value
+
+
+_WRITERS: Mapping[Kind, Callable[[Any], str]] = {  # Any: a value of the kind
+    Kind.CHOICE: str,
+    Kind.DURATION: format_duration,
+    Kind.SHARE: lambda share: f"{100 * share:g}%",
+}
 
 
 def _of_fields(request: type[Any], *names: str) -> Iterator[Key]:  # Any: a dataclass
@@ -32,12 +55,14 @@ def _of_fields(request: type[Any], *names: str) -> Iterator[Key]:  # Any: a data
     for name in names:
         option: Option = declared[name].metadata["option"]
         default = declared[name].default
+        kind = Kind.TEXTS if option.kind is Kind.PATTERNS else option.kind or Kind.TEXT
         yield Key(
             name.removesuffix("_ms").replace("_", "-"),
-            option.kind or Kind.TEXT,
+            kind,
             option.policy or option.meaning,
-            None if default in (None, ()) else str(default),
+            None if default in (None, ()) else _WRITERS.get(kind, str)(default),
             tuple(option.choices or ()),
+            name,
         )
 
 
@@ -62,8 +87,8 @@ STEP_KEYS: Mapping[str, tuple[Key, ...]] = {
     ),
     "log-expire": (
         Key("every", Kind.DURATION, _EVERY, "1d"),
-        Key("retention", Kind.DURATION, _RETENTION),
-        Key("allow-retention-below", Kind.DURATION, _BELOW),
+        Key("retention", Kind.DURATION, _RETENTION, of="retention_ms"),
+        Key("allow-retention-below", Kind.DURATION, _BELOW, of="allow_retention_below_ms"),
         Key("consent", Kind.FLAG, _CONSENT, "false"),
     ),
     "vacuum": (
@@ -73,10 +98,7 @@ STEP_KEYS: Mapping[str, tuple[Key, ...]] = {
     ),
     "validate": (
         Key("every", Kind.DURATION, _EVERY, "7d"),
-        Key("level", Kind.CHOICE, "Level of the check.", "log", LEVELS),
-        Key("sample", Kind.SHARE, "Share of the data files to open, at the levels footers and data.", "100%"),
-        Key("select", Kind.TEXTS, "Rules to check: globs over rule ids."),
-        Key("ignore", Kind.TEXTS, "Rules to skip: globs over rule ids."),
+        *_of_fields(ValidateRequest, "level", "sample", "select", "ignore"),
         Key("baselines", Kind.TEXT, "Directory with a file of accepted findings per table."),
         Key("fail-on", Kind.CHOICE, "Severity from which findings fail the step.", "error", tuple(Severity)),
     ),

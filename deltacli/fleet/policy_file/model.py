@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from deltacli.fleet.policy_file.keys import ALERT_KEYS, STEP_KEYS, Key
+from deltacli.operations.vacuum.request import VacuumRequest
+from deltacli.operations.validate.request import ValidateRequest
 from deltacli.typing import Json
-from deltacli.units import DAY_MS, format_duration
+from deltacli.units import DAY_MS
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,35 +27,29 @@ class ExpirePolicy:
     """Delete log files that no kept version needs."""
 
     every: int = DAY_MS
-    retention: int | None = None
-    allow_retention_below: int | None = None
+    retention_ms: int | None = None
+    allow_retention_below_ms: int | None = None
     consent: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class VacuumPolicy:
+@dataclass(frozen=True, kw_only=True)
+class VacuumPolicy(VacuumRequest):
     """Delete data files that no retained version needs."""
 
     every: int = 7 * DAY_MS
-    retention: int | None = None
-    allow_retention_below: int | None = None
-    mode: str = "full"
-    max_delete: str = "50%"
-    protect_from: tuple[str, ...] = ()
     consent: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class ValidatePolicy:
+@dataclass(frozen=True, kw_only=True)
+class ValidatePolicy(ValidateRequest):
     """Check tables against the rules."""
 
     every: int = 7 * DAY_MS
-    level: str = "log"
-    sample: float = 1.0
-    select: tuple[str, ...] = ()
-    ignore: tuple[str, ...] = ()
     baselines: str | None = None
     fail_on: str = "error"
+
+    def require_files(self) -> None:
+        """Accept a sample at a level that opens no files: a policy may inherit one of the two."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,30 +85,16 @@ class Policy(NamedTuple):
 
     def as_json(self) -> dict[str, Json]:
         """Return the settings of each step, spelled like the file. Keys without a value are left out."""
-        return {name: _settings(step) for name, step in self.steps.items()}
+        return {name: _settings(STEP_KEYS[name], step) for name, step in self.steps.items()}
 
     def alerts_as_json(self) -> dict[str, Json]:
         """Return the thresholds, spelled like the file; empty where there are none."""
-        return {} if self.alerts is None else _settings(self.alerts)
+        return {} if self.alerts is None else _settings(ALERT_KEYS, self.alerts)
 
 
-_DURATIONS = frozenset({"every", "retention", "allow_retention_below", "checkpoint_age"})
-_SHARES = frozenset({"sample", "small_files", "tombstones"})
-
-
-def _settings(step: StepPolicy | AlertPolicy) -> dict[str, Json]:
-    found: dict[str, Json] = {}
-    for name in step.__slots__:
-        value = getattr(step, name)
-        if name in _DURATIONS and value is not None:
-            value = format_duration(value)
-        elif name in _SHARES and value is not None:
-            value = f"{100 * value:g}%"
-        elif isinstance(value, tuple):
-            value = list(value) or None
-        if value is not None:
-            found[name.replace("_", "-")] = value
-    return found
+def _settings(keys: Iterable[Key], section: StepPolicy | AlertPolicy) -> dict[str, Json]:
+    values = {key: getattr(section, key.field) for key in keys}
+    return {key.name: key.shown(value) for key, value in values.items() if value not in (None, ())}
 
 
 class Entry(NamedTuple):

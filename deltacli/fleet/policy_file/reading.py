@@ -319,7 +319,7 @@ class _Reader:
                     values["baselines"] = self._place_of(values["baselines"])
                 if "protect-from" in values:
                     values["protect-from"] = tuple(map(self._place_of, values["protect-from"]))
-                sections[step] = {key.replace("-", "_"): value for key, value in values.items()}
+                sections[step] = {key.field: values[key.name] for key in SECTION_KEYS[step] if key.name in values}
             else:
                 self._fault((*at, step), f"invalid value {_shown(settings)}", "a table, or false")
         return sections
@@ -416,7 +416,7 @@ class _Reader:
             settings = policy.steps.get(step)
             if not isinstance(settings, ExpirePolicy | VacuumPolicy):
                 continue
-            limit, given = settings.allow_retention_below, settings.retention
+            limit, given = settings.allow_retention_below_ms, settings.retention_ms
             if given is not None and given < default_ms and (limit is None or limit < default_ms):
                 default = format_duration(default_ms)
                 message = (

@@ -152,23 +152,11 @@ def _vacuum(table: TableHandle, policy: Policy, _: str) -> StepOutcome:
 
 
 def _validate(table: TableHandle, policy: Policy, name: str) -> StepOutcome:
-    from deltacli.operations.validate.validate import FileLimits, validate_table
+    from deltacli.operations.validate.validate import validate_table
 
     settings = policy.steps["validate"]
     assert isinstance(settings, ValidatePolicy)
-    found = validate_table(
-        table.storage,
-        table.engine,
-        level=settings.level,
-        select=settings.select,
-        ignore=settings.ignore,
-        now_ms=table.clock(),
-        progress=table.progress,
-        limits=FileLimits(settings.sample),
-        open_other=table.open_other,
-        allowed=table.allowed,
-        location=table.stores.location,
-    )
+    found = validate_table(table, settings)
     path = _baseline_path(settings, name)
     baseline = None if path is None else _read_baseline(path)
     label = "" if path is None else _label(table, path)

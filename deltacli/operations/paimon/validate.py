@@ -26,7 +26,8 @@ from deltacli.operations.paimon.table_files import (
     require_paimon,
 )
 from deltacli.operations.validate.findings import Collector, RuleChoice
-from deltacli.operations.validate.validate import DEFAULT_MOST, Validation
+from deltacli.operations.validate.request import ValidateRequest
+from deltacli.operations.validate.validate import Validation
 from deltacli.paimon.rules.branches import BROKEN, SCHEMA_MISSING
 from deltacli.paimon.rules.catalogue import PAIMON_CATALOGUE
 from deltacli.paimon.rules.views import BranchView, EvolutionView, Profile, SchemaFileView
@@ -40,12 +41,9 @@ _NEEDS_MANIFESTS = (SCHEMA_MISSING.id, *BROKEN)
 def validate_paimon_table(
     storage: Storage,
     engine: Engine,
+    request: ValidateRequest,
     *,
-    level: str = "log",
-    select: Sequence[str] = (),
-    ignore: Sequence[str] = (),
     profile: Profile = Profile.JAVA,
-    max_findings: int = DEFAULT_MOST,
     with_manifests: bool = True,
     progress: Progress = SILENT,
     on_finding: Callable[[Finding], None] | None = None,
@@ -56,7 +54,8 @@ def validate_paimon_table(
     fastavro is missing.
     """
     require_paimon(storage)
-    collector = Collector(RuleChoice(level, select, ignore), max_findings, on_finding, known=PAIMON_CATALOGUE)
+    choice = RuleChoice(request.level, request.select, request.ignore)
+    collector = Collector(choice, request.max_findings, on_finding, known=PAIMON_CATALOGUE)
     needs_manifests = with_manifests and any(rule in collector.rules for rule in _NEEDS_MANIFESTS)
     newest: Schema | None = None
     for branch in reversed(list_branches(storage)):
@@ -71,7 +70,7 @@ def validate_paimon_table(
     return Validation(
         storage.uri,
         newest.id if newest is not None else None,
-        level,
+        request.level,
         tuple(sorted(collector.findings, key=_order)),
         dict(sorted(collector.suppressed.items())),
         not_checked,

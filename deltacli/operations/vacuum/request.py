@@ -141,6 +141,7 @@ class VacuumRequest:
             "keep_versions": tuple(version_number(version, "keep_versions") for version in self.keep_versions),
             "protect_from": tuple(self.protect_from),
             "max_delete": DeletionLimit.parse(self.max_delete).text,
+            "commit_metadata": dict(self.commit_metadata),  # a proxy cannot be sent to executors
         }
         for name, value in settled.items():
             object.__setattr__(self, name, value)

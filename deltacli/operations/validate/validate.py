@@ -6,7 +6,7 @@ checked as far as they are known.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -23,19 +23,17 @@ from deltacli.operations.validate.findings import Collector, RuleChoice
 from deltacli.operations.validate.foresight import Foresight, foreseen
 from deltacli.operations.validate.inspect_log import LogInspector
 from deltacli.operations.validate.inspect_storage import WholeLog, WholeTable, list_log_whole, list_table, make_exists
-from deltacli.progress import SILENT, Progress
-from deltacli.storage import NOTHING, Allowed, Storage, open_storage
+from deltacli.operations.validate.request import ValidateRequest
+from deltacli.progress import Progress
 from deltacli.storage.base import StoreOfVersions
-from deltacli.storage.location import StoreLocation
 from deltacli.units import plural
-from deltacli.work.task import TableStores
 
 if TYPE_CHECKING:
+    from deltacli.operations.table.handle import TableHandle
     from deltacli.operations.validate.inspect_files import FilesChecked
     from deltacli.operations.validate.table_context import TableContext
     from deltacli.work.rows.table_files import TableFiles
-
-DEFAULT_MOST = 100
+    from deltacli.work.task import TableStores
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,20 +86,6 @@ class Validation:
     """What the newest version has; None where it could not be rebuilt."""
 
 
-@dataclass(frozen=True, slots=True)
-class FileLimits:
-    """The data files to check: a `share` of them (1: all), or those that may contain rows that match `where`."""
-
-    share: float = 1.0
-    where: str | None = None
-
-    @property
-    def options(self) -> list[str]:
-        """Return the limits as the caller gave them."""
-        sample = [] if self.share == 1 else [parameter("validate.sample", f"{100 * self.share:g}%")]
-        return sample if self.where is None else [*sample, f"{parameter('validate.where')} {self.where!r}"]
-
-
 OF_THE_LOG = (
     "log.*",
     "hint.*",
@@ -114,37 +98,24 @@ OF_THE_LOG = (
 
 
 def validate_table(
-    storage: Storage,
-    engine: Engine,
-    *,
-    level: str = "log",
-    select: Sequence[str] = (),
-    ignore: Sequence[str] = (),
-    max_findings: int = DEFAULT_MOST,
-    now_ms: int,
-    progress: Progress = SILENT,
-    on_finding: Callable[[Finding], None] | None = None,
-    limits: FileLimits | None = None,
-    open_other: Callable[[str], Storage] = open_storage,
-    allowed: Allowed = NOTHING,
-    location: StoreLocation | None = None,
+    table: TableHandle, request: ValidateRequest, *, on_finding: Callable[[Finding], None] | None = None
 ) -> Validation:
-    """Check a table against the rules of a level (`log`, `storage`, `footers`, `data`); `select` and `ignore` are globs
-    over rule ids, `limits` select the data files to check, `allowed` permits files outside the table; `location` is
-    where executors of a cluster find the table (None: they cannot).
+    """Check a table against the rules of a level. `on_finding` gets each finding when it is found.
 
     Works on tables that cannot be opened. Raises NotATable only where the path does not exist, StorageFailed, and
     UsageError for a condition that does not fit this table (`usage.where`). Of a shared table, what a client can see is
     checked.
     """
+    storage, engine, progress, now_ms = table.storage, table.engine, table.progress, table.clock()
+    level = request.level
     left_out = OF_THE_LOG if isinstance(storage, StoreOfVersions) else ()
-    collector = Collector(RuleChoice(level, select, (*ignore, *left_out)), max_findings, on_finding)
-    looks_into_files = level in ("footers", "data")
+    choice = RuleChoice(level, request.select, (*request.ignore, *left_out))
+    collector = Collector(choice, request.max_findings, on_finding)
     with foreseen(progress, level, is_far=storage.capabilities.parallel_reads > 1) as plan:
         log = list_log_whole(storage, progress)
         foresight = Foresight(plan, log)
         inspector = LogInspector(
-            storage, engine, collector, log, now_ms, progress, foresight, keeps_statistics=looks_into_files
+            storage, engine, collector, log, now_ms, progress, foresight, keeps_statistics=request.opens_files
         )
         inspector.run()
         live = inspector.files.totals
@@ -155,16 +126,15 @@ def validate_table(
             step.advance(live.files)
         files = None
         if level != "log":
-            stores = TableStores(storage, open_other, allowed, location)
+            stores = table.over(storage).stores  # which remember no footer of an earlier operation
             table_files = stores.files()
             listed = _look_at_storage(stores, engine, table_files, collector, inspector, state, now_ms, progress)
-            if looks_into_files and state is not None and listed is not None:
+            if request.opens_files and state is not None and listed is not None:
                 from deltacli.operations.validate.table_context import TableContext
 
                 sizes = {path: file.size_bytes for path, file in listed.files.items()}
-                table = TableContext(stores, table_files, state.config, sizes, state.place())
-                chosen, with_rows = limits or FileLimits(), level == "data"
-                files = _look_into_files(table, engine, collector, inspector, chosen, progress, with_rows=with_rows)
+                context = TableContext(stores, table_files, state.config, sizes, state.place())
+                files = _look_into_files(context, engine, collector, inspector, request, progress)
             inspector.not_checked.extend(table_files.not_checked())
     return Validation(
         storage.uri,
@@ -254,10 +224,8 @@ def _look_into_files(
     engine: Engine,
     collector: Collector,
     inspector: LogInspector,
-    limits: FileLimits,
+    request: ValidateRequest,
     progress: Progress,
-    *,
-    with_rows: bool,
 ) -> FilesChecked | None:
     """Check the data files of the newest version, as far as rules need them."""
     from deltacli.operations.read.file_selection import FileSelection
@@ -269,12 +237,12 @@ def _look_into_files(
         inspector.not_checked.append("the data files, because the table has no readable schema")
         return None
     predicate = None
-    if limits.where is not None:
+    if request.where is not None:
         from deltacli.delta.predicate import parse_predicate
 
-        predicate = parse_predicate(limits.where, table.config.schema)
-    selection = FileSelection(limits.share, str(inspector.version), predicate)
-    files = FileInspector(table, engine, collector, selection, progress, with_rows)
+        predicate = parse_predicate(request.where, table.config.schema)
+    selection = FileSelection(request.sample, str(inspector.version), predicate)
+    files = FileInspector(table, engine, collector, selection, progress, request.level == "data")
     totals = inspector.files.totals
     files.run(inspector.files.placed_adds(), totals.files, totals.size_bytes)
     files.run_changes(inspector.cdc, inspector.rows_added)
@@ -283,7 +251,7 @@ def _look_into_files(
     left_out = checked.live - checked.checked - files.refused
     if selection.limits and left_out:
         left = f"{left_out:,} of {plural(checked.live, 'data file')}"
-        inspector.not_checked.append(f"{left}, which {' and '.join(limits.options)} left out")
+        inspector.not_checked.append(f"{left}, which {' and '.join(request.limits)} left out")
     return checked
 
 

@@ -13,12 +13,9 @@ import typer
 from deltacli.cli.finding_filter import (
     BASELINE,
     BRIEF,
-    DEFAULT_MOST,
     EXIT_ZERO,
     FAIL_ON,
-    IGNORE,
     MAX_FINDINGS,
-    SELECT,
     WRITE_BASELINE,
     FindingFilter,
     SinkFailedError,
@@ -27,7 +24,6 @@ from deltacli.cli.finding_filter import (
     next_command,
     read_baseline_file,
     require_known,
-    require_limit,
 )
 from deltacli.cli.formats import Content, FindingFormat
 from deltacli.cli.invocation import invocation
@@ -36,6 +32,7 @@ from deltacli.cli.options.targets import require_target
 from deltacli.cli.terminal.shell import again_with
 from deltacli.delta.rules.framework.base import Severity
 from deltacli.errors import EXIT_FINDINGS, PartlyDone, UsageError
+from deltacli.operations.validate.request import DEFAULT_MOST, IGNORE, SELECT, require_limit
 from deltacli.request_fields import Kind, option, shared
 from deltacli.units import parse_duration
 
