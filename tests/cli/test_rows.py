@@ -18,10 +18,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deltacli.cli.formats import FORMATS
-from deltacli.cli.render import row_pieces
 from deltacli.cli.render.data.rows import Rows, RowsResult, Written
 from deltacli.cli.terminal.output import open_sink
 from deltacli.cli.terminal.term import Terminal
+from deltacli.delta.encoding import row_pieces
 from deltacli.errors import Unreadable, UsageError
 from deltacli.work.outputs import parquet_stream
 

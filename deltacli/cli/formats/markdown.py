@@ -79,7 +79,7 @@ class MarkdownForm:
 
         from deltacli.arrow import compute as pc
         from deltacli.cli.render.data.values import text_column
-        from deltacli.cli.render.row_pieces import block_of
+        from deltacli.cli.render.json import block_of
 
         missing = pa.scalar(null)
         cells = [pc.coalesce(_cells(text_column(column)), missing) for column in columns]

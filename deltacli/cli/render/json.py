@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from deltacli.documents import SCHEMA_VERSION, dumps, envelope
 
 __all__ = [
     "SCHEMA_VERSION",
     "EncodedItems",
+    "block_of",
     "dumps",
     "envelope",
 ]
+
+if TYPE_CHECKING:
+    import pyarrow
 
 
 class EncodedItems:
@@ -17,3 +23,10 @@ class EncodedItems:
 
     def __init__(self, count: int, data: memoryview) -> None:
         self.count, self.data = count, data
+
+
+def block_of(texts: pyarrow.StringArray) -> EncodedItems:
+    """Return a column of texts without nulls as one block, end to end."""
+    from deltacli.delta.encoding.row_pieces import text_of
+
+    return EncodedItems(len(texts), text_of(texts))

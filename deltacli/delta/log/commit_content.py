@@ -36,11 +36,13 @@ _ROWS_KEPT = {"delta.rowTracking.preserved": "true"}
 
 class Slot(NamedTuple):
     """The place of a commit in the log, which the lines of its adds depend on. Their rows get ids from `first_row_id`
-    on where they have none, and `version` as their `defaultRowCommitVersion`; if it is None, adds have neither.
+    on where they have none, `new_rows` of them, and `version` as their `defaultRowCommitVersion`; if it is None, adds
+    have neither.
     """
 
     version: int
     first_row_id: int | None = None
+    new_rows: int = 0
 
 
 class OnConflict(Enum):
@@ -166,7 +168,7 @@ def encode(
 def slot_of(request: CommitRequest, base: Base) -> Slot:
     """Return the place of the commit that makes `base.version + 1`."""
     assigns = assigns_row_ids(*_after(request, base))
-    return Slot(base.version + 1, base.row_id_mark + 1 if assigns else None)
+    return Slot(base.version + 1, base.row_id_mark + 1 if assigns else None, request.new_rows)
 
 
 def base_of_new_table(request: CommitRequest) -> Base:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from deltacli.cli.render.json import EncodedItems
-
 if TYPE_CHECKING:
     import pyarrow
 
@@ -31,9 +29,9 @@ def _halves(piece: pyarrow.RecordBatch) -> Iterator[pyarrow.RecordBatch]:
     yield from _halves(piece.slice(middle))
 
 
-def block_of(texts: pyarrow.StringArray) -> EncodedItems:
-    """Return a column of texts without nulls as one block, end to end."""
+def text_of(texts: pyarrow.StringArray) -> memoryview:
+    """Return a column of texts without nulls end to end."""
     if len(texts) == 0:
-        return EncodedItems(0, memoryview(b""))
+        return memoryview(b"")
     first, last = memoryview(texts.buffers()[1]).cast("i")[texts.offset : texts.offset + len(texts) + 1 : len(texts)]
-    return EncodedItems(len(texts), memoryview(texts.buffers()[2])[first:last])
+    return memoryview(texts.buffers()[2])[first:last]
