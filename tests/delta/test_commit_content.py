@@ -9,12 +9,10 @@ import pytest
 
 from deltacli.delta.log.commit_content import Base, CommitRequest, encode, require_allowed
 from deltacli.delta.log.commit_lines import read_actions
-from deltacli.delta.log.conflicts import ConflictingCommit, Rebase, Recompute, judge, look_at
-from deltacli.delta.log.files_read import EveryFile
 from deltacli.delta.log.state import read_metadata, read_protocol
 from deltacli.delta.protocol.protocol_action import require_committable
 from deltacli.errors import ProtocolUnsupported, Refused
-from tests.support.actions import Line, add, commit_info, domain, metadata, protocol, remove, txn
+from tests.support.actions import Line, domain, metadata, protocol
 
 ICT = {"delta.enableInCommitTimestamps": "true"}
 ROWS = {"delta.enableRowTracking": "true"}
@@ -134,85 +132,6 @@ def test_text_that_is_not_unicode_keeps_its_escapes() -> None:
 
 
 WRITES_D = CommitRequest("X", domains=(domain("d")["domainMetadata"],))
-READS_FILES = CommitRequest("X", reads=EveryFile())
-NAMES_VERSION = CommitRequest("X", names_version=True)
-
-GOES_ON: list[tuple[CommitRequest, Line]] = [
-    (CommitRequest("X"), add("a")),
-    (CommitRequest("X"), remove("a")),
-    (CommitRequest("X"), domain("d")),
-    (READS_FILES, {"cdc": {"path": "a"}}),
-    (READS_FILES, txn("app", 1)),
-    (READS_FILES, commit_info()),
-    (WRITES_D, domain("e")),
-    (WRITES_D, add("a")),
-    (WRITES_D, txn("d", 1)),
-]
-MADE_ANEW: list[tuple[CommitRequest, Line]] = [
-    (CommitRequest("X"), metadata()),
-    (CommitRequest("X"), protocol()),
-    (CommitRequest("X"), {"checkpoint": {}}),
-    (CommitRequest("X"), {"sidecar": {}}),
-    (WRITES_D, domain("d", '{"other":1}')),
-    (WRITES_D, domain("d", removed=True)),
-    (READS_FILES, add("a")),
-    (READS_FILES, remove("a")),
-    (NAMES_VERSION, commit_info()),
-]
-
-
-def won(request: CommitRequest, version: int, *lines: Line, modified_ms: int = 0) -> ConflictingCommit:
-    return look_at(request, version, modified_ms, [pair for line in lines for pair in line.items()])
-
-
-@pytest.mark.parametrize(("request_", "line"), GOES_ON)
-def test_commits_that_change_nothing_read_are_rebased_over(request_: CommitRequest, line: Line) -> None:
-    winners = [won(request_, 8, commit_info(), line), won(request_, 9, line)]
-
-    verdict = judge(request_, base(), winners)
-
-    assert Rebase(base()._replace(version=9)) == verdict
-
-
-@pytest.mark.parametrize(("request_", "line"), MADE_ANEW)
-@pytest.mark.parametrize("is_first", [True, False])
-def test_commits_that_may_change_what_was_read_require_a_new_plan(
-    request_: CommitRequest, line: Line, is_first: bool
-) -> None:
-    harmless = won(request_, 8, commit_info(), txn("a", 1))
-    winners = [won(request_, 8, line, commit_info())] if is_first else [harmless, won(request_, 9, txn("a", 2), line)]
-
-    assert isinstance(judge(request_, base(), winners), Recompute)
-
-
-@pytest.mark.parametrize("versions", [[], [9], [8, 10]])
-def test_a_changed_log_requires_a_new_plan(versions: list[int]) -> None:
-    request = CommitRequest("X")
-
-    assert isinstance(judge(request, base(), [won(request, version) for version in versions]), Recompute)
-
-
-def test_the_timestamp_of_the_last_winner_counts() -> None:
-    request = CommitRequest("X")
-    winners = [won(request, 8 + n, commit_info(inCommitTimestamp=50 - n), modified_ms=9_999) for n in range(2)]
-
-    assert Rebase(base(ICT)._replace(version=9, committed_ms=49)) == judge(request, base(ICT, committed_ms=5), winners)
-
-
-def test_a_winner_without_its_required_timestamp_requires_a_new_plan() -> None:
-    request = CommitRequest("X")
-    late = won(request, 8, txn("a", 1), commit_info(inCommitTimestamp=50))
-
-    assert isinstance(judge(request, base(ICT, committed_ms=5), [late]), Recompute)
-
-
-def test_before_timestamps_the_times_of_files_count_and_never_go_back() -> None:
-    request = with_configuration(enableInCommitTimestamps="true")
-    winners = [won(request, 8, commit_info(inCommitTimestamp=1), modified_ms=70), won(request, 9, modified_ms=70)]
-
-    assert Rebase(base()._replace(version=9, committed_ms=71)) == judge(request, base(committed_ms=5), winners)
-
-
 ALLOWED = read_protocol(protocol(1, 7, writer_features=FEATURES)["protocol"], "t")
 
 
@@ -281,6 +200,8 @@ def test_domains_are_refused_where_they_are_not_supported() -> None:
     "request_",
     [
         CommitRequest("X", domains=WRITES_D.domains * 2),
+        CommitRequest("X", domains=(domain("delta.rowTracking")["domainMetadata"],)),
+        CommitRequest("X", transactions=({"appId": "a", "version": 1}, {"appId": "a", "version": 2})),
         CommitRequest("X", metadata=metadata("another-id")["metaData"]),
         CommitRequest("X", protocol=protocol(1, 7, writer_features=["rowTracking"])["protocol"]),
     ],

@@ -9,17 +9,17 @@ from typing import Any
 import pytest
 
 from deltacli.delta.log.body_lines import body_lines
-from deltacli.delta.log.commit_content import CommitRequest, Slot
+from deltacli.delta.log.commit_content import CommitRequest, OnConflict, Slot
 from deltacli.delta.log.commit_lines import Action
-from deltacli.delta.log.files_read import EveryFile
-from deltacli.errors import DeltacliError, OutcomeUnknown, StorageFailed
-from deltacli.operations.change.commit import Committed, NothingToDo, commit
+from deltacli.delta.log.files_read import EveryFile, FilesAt, FilesRead
+from deltacli.errors import ConflictLost, DeltacliError, OutcomeUnknown, StorageFailed
+from deltacli.operations.change.commit import Committed, Dropped, NothingToDo, commit
 from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.table.version import Snapshot
 from deltacli.storage import Creation, PathKind
 from deltacli.storage.base import Draft
 from deltacli.storage.in_memory import MemoryStorage
-from tests.support.actions import Line, add, commit_info, metadata, protocol
+from tests.support.actions import Line, add, commit_info, metadata, protocol, remove
 from tests.support.builder import LOG, commit_path
 from tests.support.committing import Make, Rivals, commits, infos, run, table_of_commits, versions_of
 from tests.support.faulty import Fault, FaultyStorage
@@ -163,3 +163,58 @@ def test_a_body_is_not_held_in_memory() -> None:
     run(Measured(inner), lambda _snapshot: many)
 
     assert written[0] < 2 << 20 < len(inner.read(commit_path(3)))
+
+
+def reading(files: FilesRead, on_conflict: OnConflict, made: list[int]) -> Make:
+    def make(snapshot: Snapshot) -> CommitRequest:
+        made.append(snapshot.version)
+        lines = [remove("part-0.parquet"), add("both.parquet")]
+        return CommitRequest(
+            "OPTIMIZE", body=lambda slot: body_lines(lines, slot), reads=files, on_conflict=on_conflict
+        )
+
+    return make
+
+
+ADDS = [commit_info("WRITE", engineInfo="theirs"), add("n.parquet")]
+REMOVES_OURS = [commit_info("DELETE", engineInfo="theirs"), remove("part-0.parquet")]
+INPUTS = FilesAt(["part-0.parquet"])
+
+
+def test_a_group_whose_files_are_gone_is_dropped() -> None:
+    """
+    The caller goes on with others: nothing was committed, and the reason says which version was first.
+    """
+    inner, made = table_of_commits().in_memory(), list[int]()
+
+    dropped = run(Rivals(inner, ADDS, REMOVES_OURS), reading(INPUTS, OnConflict.DROP, made))
+
+    assert isinstance(dropped, Dropped)
+    assert (2, [2]) == (dropped.read_version, made)
+    assert "version 4 was committed by another writer: it removes part-0.parquet" == dropped.reason
+    assert [] == versions_of(inner)
+
+
+def test_a_group_whose_files_are_there_follows_the_winner() -> None:
+    inner, made = table_of_commits().in_memory(), list[int]()
+
+    done = run(
+        Rivals(inner, ADDS, [commit_info("DELETE"), remove("part-1.parquet")]), reading(INPUTS, OnConflict.DROP, made)
+    )
+
+    assert isinstance(done, Committed)
+    assert (5, 2, [2]) == (done.version, done.lost, made)
+
+
+def test_a_request_that_was_agreed_to_is_not_made_again() -> None:
+    inner, made = table_of_commits().in_memory(), list[int]()
+
+    with pytest.raises(ConflictLost) as raised:
+        run(Rivals(inner, ADDS), reading(EveryFile(), OnConflict.FAIL, made))
+
+    assert [2] == made
+    assert "nothing was committed: version 3 was committed by another writer: it adds or removes files" == (
+        raised.value.message
+    )
+    assert {"versions tried": "1", "last lost to": "version 3, WRITE by theirs"} == raised.value.facts
+    assert [] == versions_of(inner)
