@@ -85,6 +85,7 @@ def s3(s3_server: S3Server, monkeypatch: pytest.MonkeyPatch) -> S3Server:
     """The same, with an environment that leads there and a clean log of requests."""
     _lead_to(s3_server.environment, monkeypatch, "AWS_")
     s3_server.requests.clear()
+    s3_server.forget_faults()
     return s3_server
 
 

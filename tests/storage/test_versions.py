@@ -5,17 +5,31 @@ from __future__ import annotations
 import pytest
 
 from deltacli.errors import FileMissing, Refused
-from deltacli.storage import Created, Existed, Storage
+from deltacli.storage import Created, Existed, Storage, open_storage
 from deltacli.storage.versions import ObjectVersion, VersionState, require_versions
+from tests.support.s3 import S3Server
 from tests.support.versioned import VersionedMemory
 
 PATH = "p=1/a b%20c.parquet"
 
 
-@pytest.fixture(params=["memory"])
+def memory(request: pytest.FixtureRequest) -> Storage:
+    del request
+    return VersionedMemory()
+
+
+def s3(request: pytest.FixtureRequest) -> Storage:
+    server: S3Server = request.getfixturevalue("s3")
+    return open_storage(f"s3://{server.make_bucket('Enabled')}/lake/a table")
+
+
+STORES = {"memory": memory, "s3": s3}
+
+
+@pytest.fixture(params=STORES)
 def storage(request: pytest.FixtureRequest) -> Storage:
     """Every kind of store with versions, empty."""
-    return VersionedMemory()
+    return STORES[request.param](request)
 
 
 def versions_of(storage: Storage, path: str = PATH) -> list[ObjectVersion]:

@@ -8,7 +8,7 @@ import logging
 import socket
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from threading import Lock, Thread
 from typing import Any
 from urllib.parse import parse_qs
@@ -45,6 +45,7 @@ class S3Server:
         self._writing = Lock()
         self._noting = Lock()
         self._faults: list[tuple[str, str, Fault]] = []
+        self._at: tuple[int, Fault] | None = None
         self.requests: list[tuple[str, str, dict[str, list[str]]]] = []
         self.now_ms: int | None = None
         self._server = make_server("127.0.0.1", 0, self, threaded=True, request_handler=MotoRequestHandler)
@@ -65,11 +66,17 @@ class S3Server:
         join(self._thread)
         self._server.server_close()
 
-    def make_bucket(self) -> str:
-        """Make an empty bucket and return its name."""
+    def make_bucket(self, versioning: str = "") -> str:
+        """Make an empty bucket and return its name. `versioning`: Enabled or Suspended."""
         name = f"b-{uuid4()}"
         self._backend.create_bucket(name, "us-east-1")
+        if versioning:
+            self.set_versioning(name, versioning)
         return name
+
+    def set_versioning(self, bucket: str, state: str) -> None:
+        """Enable or suspend the versioning of a bucket."""
+        self._backend.put_bucket_versioning(bucket, state)
 
     def put(self, bucket: str, key: str, data: bytes, modified_ms: int | None = None) -> None:
         """Put an object in place without a request, with a time of its own if there is one."""
@@ -91,6 +98,10 @@ class S3Server:
         """The keys of a bucket."""
         return sorted(self._backend.buckets[bucket].keys)
 
+    def live(self, bucket: str) -> list[str]:
+        """The keys of a bucket whose newest version is not a delete marker."""
+        return [key for key in self.keys(bucket) if self._live(bucket, key) is not None]
+
     def objects(self, bucket: str) -> dict[str, bytes]:
         """The contents of a bucket by key."""
         return {key: bytes(self._backend.get_object(bucket, key).value) for key in self.keys(bucket)}
@@ -107,9 +118,14 @@ class S3Server:
         """Answer the next requests of a method, whose path holds `part`, by these faults, one each."""
         self._faults += [(method, part, fault) for fault in faults]
 
+    def fail_at(self, number: int, fault: Fault) -> None:
+        """Answer one request by a fault, counted from 0 over those to come."""
+        self._at = len(self.requests) + number, fault
+
     def forget_faults(self) -> None:
         """Answer everything as it should be from now on."""
         self._faults.clear()
+        self._at = None
 
     def answer(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         """What moto says. It looks for the key first and puts it later: without the lock several writers would win.
@@ -120,12 +136,23 @@ class S3Server:
             return self._moto(environ, start_response)
         bucket, _, key = environ["PATH_INFO"].encode("latin-1").decode()[1:].partition("/")
         with self._writing:
-            if environ.get("HTTP_IF_NONE_MATCH") == "*" and key in self._backend.buckets[bucket].keys:
+            live = self._live(bucket, key)
+            is_taken = environ.get("HTTP_IF_NONE_MATCH") == "*" and live is not None
+            wanted = environ.get("HTTP_IF_MATCH")
+            if is_taken or (wanted is not None and (live is None or live.etag != wanted)):
                 return says("412 PRECONDITION FAILED", "PreconditionFailed")(self, environ, start_response)
             said = list(self._moto(environ, start_response))
-            if self.now_ms is not None and key in self._backend.buckets[bucket].keys:
-                self._backend.get_object(bucket, key).last_modified = _moment(self.now_ms)
+            written = self._live(bucket, key)
+            if self.now_ms is not None and written is not None:
+                # Versions of one key are sorted by their time.
+                count = len(self._backend.buckets[bucket].keys.getlist(key))
+                written.last_modified = _moment(self.now_ms) + timedelta(microseconds=count)
             return said
+
+    def _live(self, bucket: str, key: str) -> Any:
+        """The current object of a key, None where there is none or it is deleted."""
+        found = self._backend.buckets[bucket].keys.get(key)
+        return found if hasattr(found, "etag") else None
 
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         method, path = environ["REQUEST_METHOD"], environ["PATH_INFO"]
@@ -134,6 +161,11 @@ class S3Server:
             found = next((entry for entry in self._faults if entry[0] == method and entry[1] in path), None)
             if found is not None:
                 self._faults.remove(found)
+            at, fault = self._at or (0, None)
+            is_it = fault is not None and len(self.requests) - 1 == at
+            self._at = None if is_it else self._at
+        if fault is not None and is_it:
+            return fault(self, environ, start_response)
         if found is not None:
             return found[2](self, environ, start_response)
         return self.answer(environ, start_response)

@@ -25,7 +25,7 @@ from deltacli.storage.azure.credentials import AzureCredentials
 from deltacli.storage.azure.options import AzureOptions
 from deltacli.storage.objects import batch
 from deltacli.storage.objects.body import Body
-from deltacli.storage.objects.calls import ABSENT
+from deltacli.storage.objects.calls import ABSENT, Source
 from deltacli.storage.objects.faults import Dialect, passing, translate
 from deltacli.storage.objects.http import LARGEST_LIST, Answer, Fate, HttpFault, Request, Transport
 from deltacli.storage.objects.listing import Content, Entry, ListedPage, length_of
@@ -48,6 +48,9 @@ _BLOCK_BYTES = 64 << 20
 _MOST_BLOCKS = 50_000
 _LARGEST_PAGE = 4 * LARGEST_LIST
 """Bytes of a page: of 5,000 objects with their properties and metadata."""
+_SMALL_COPY = 1 << 20
+"""Bytes up to which an object is copied through this process."""
+_COPY_ROUNDS, _COPY_WAIT = 40, 0.1
 _XML_HEAD = '<?xml version="1.0" encoding="utf-8"?>'
 _NOT_PUBLIC = {"ResourceNotFound", "PublicAccessNotPermitted", "NoAuthenticationInformation"}
 """Codes of anonymous requests, with the statuses 404, 409 and 401, to what is not public."""
@@ -96,26 +99,28 @@ class AzureCalls:
     def look(self, key: str) -> tuple[Entry, str]:
         return properties_of(self._send(Request("HEAD", self._object(key)), (200,)), key)
 
-    def get(self, key: str, span: str, tag: str) -> Content:
+    def get(self, key: str, span: str, tag: str, version_id: str = "") -> Content:
         offset, length = 0, length_of(span) if span else None
         if span:
             first = span.removeprefix("bytes=").partition("-")[0]
             if not first:
-                return self._end(key, length_of(span))
+                return self._end(key, length_of(span), version_id)
             offset = int(first)
         headers = ({"x-ms-range": span} if span else {}) | ({"If-Match": tag} if tag else {})
-        request = Request("GET", self._object(key), headers, limit=length_of(span), reads_object=True)
+        url = self._object(key, version_id)
+        request = Request("GET", url, headers, limit=length_of(span), reads_object=True)
         answer = self._send(request, (200, 206) if span else (200,))
         properties_of(answer, key)
         return content_of(answer, offset, length)
 
-    def _end(self, key: str, length: int) -> Content:
+    def _end(self, key: str, length: int, version_id: str) -> Content:
         """Return the end of an object. Azure has no such ranges, so the size is asked for first."""
-        entry, tag = self.look(key)
+        request = Request("HEAD", self._object(key, version_id))
+        entry, tag = properties_of(self._send(request, (200,)), key)
         if not entry.size_bytes:
             return Content(b"", 0, 0, tag)
         start = max(0, entry.size_bytes - length)
-        return self.get(key, f"bytes={start}-{entry.size_bytes - 1}", tag)
+        return self.get(key, f"bytes={start}-{entry.size_bytes - 1}", tag, version_id)
 
     def write(self, key: str, body: Body, condition: str | None) -> None:
         headers = (
@@ -173,6 +178,36 @@ class AzureCalls:
             raise
         raise HttpFault(Fate.ANSWERED, "the object exists", status=409, reason="BlobAlreadyExists")
 
+    def copy(self, source: Source, key: str, condition: str) -> None:
+        """Copy an object. Until a copy by the service is done, its name leads to an empty object. That could be taken
+        for a commit without actions, so small objects go through this process.
+        """
+        if source.size_bytes <= _SMALL_COPY:
+            content = self.get(source.key, "", source.tag, source.version_id).data
+            self.write(key, Body(content), condition)
+            return
+        headers = {"x-ms-copy-source": self._credentials.with_signature(self._object(source.key, source.version_id))}
+        headers |= {"x-ms-source-if-match": source.tag} if source.tag else {}
+        headers |= {"If-None-Match": "*"} if condition == ABSENT else {"If-Match": condition}
+        answer = self._send(Request("PUT", self._object(key), headers), (202,))
+        number, tag = answer.headers.get("x-ms-copy-id", ""), answer.headers.get("etag", "")
+        if not number:
+            raise answer.unexpected("a copy without its id")
+        for _ in range(_COPY_ROUNDS):
+            for _ in self._retry.rounds(_COPY_WAIT):
+                status = answer.headers.get("x-ms-copy-status")
+                if answer.headers.get("x-ms-copy-id") != number or status == "success":
+                    return
+                if status != "pending":
+                    self._send(Request("DELETE", self._object(key), {"If-Match": tag}), (202,))
+                    raise HttpFault(Fate.UNSENT, f"the copy ended as {status}")
+                try:
+                    answer = self._send(Request("HEAD", self._object(key)), (200,))
+                except HttpFault as fault:
+                    raise HttpFault(Fate.BROKEN, f"the state of the copy is unknown: {fault}") from fault
+                tag = answer.headers.get("etag", "")
+        raise HttpFault(Fate.BROKEN, "the copy was not finished in time")
+
     def delete(self, key: str) -> None:
         answer = self._send(Request("DELETE", self._object(key)), (200, 202))
         if answer.status != 202:
@@ -212,11 +247,12 @@ class AzureCalls:
     def can_hold(self, key: str) -> bool:
         return bool(key) and not {"", ".", ".."} & set(key.split("/"))
 
-    def _object(self, key: str) -> str:
-        """Return the URL of an object. Raises HttpFault for a key that would be another address."""
+    def _object(self, key: str, version_id: str = "") -> str:
+        """Return the URL of an object or a version. Raises HttpFault for a key that would be another address."""
         if not self.can_hold(key):
             raise HttpFault(Fate.ANSWERED, "no object can have this name", status=404, reason="BlobNotFound")
-        return self._url(f"/{quote(key, safe='/', errors='surrogateescape')}")
+        given = {"versionid": version_id} if version_id else {}
+        return self._url(f"/{quote(key, safe='/', errors='surrogateescape')}", **given)
 
     def translated(self, fault: HttpFault, place: str, what: str) -> StorageFailed:
         return translate(fault, place, what, DIALECT, self.endpoint, self.identity)

@@ -112,8 +112,14 @@ class AzureCredentials:
             signed = authorization(method, url, sent, self._options.account, self._key)
             return url, {**sent, "Authorization": signed}
         if self._options.sas_token:
-            return f"{url}{'&' if urlsplit(url).query else '?'}{self._options.sas_token}", sent
+            return self.with_signature(url), sent
         return url, {**sent, "Authorization": f"Bearer {self.bearer()}"}
+
+    def with_signature(self, url: str) -> str:
+        """Return the URL of the source of a copy within the account: only a shared access signature has to be in it."""
+        if self._options.anonymous or self._key or not self._options.sas_token:
+            return url
+        return f"{url}{'&' if urlsplit(url).query else '?'}{self._options.sas_token}"
 
     def renew(self, refused: Mapping[str, str]) -> bool:
         """Drop the token in refused headers, unless another thread has replaced it. Return False if requests are not

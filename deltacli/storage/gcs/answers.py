@@ -78,6 +78,23 @@ def require_stored(answer: Answer, size: int) -> None:
         raise answer.unexpected(f"no properties of an object of {size} bytes")
 
 
+def rewrite_token_of(answer: Answer, size: int) -> str:
+    """Return the token of the next request of a copy, '' for one that is done. Raises HttpFault unless the answer has
+    one of them, or the properties of a copy of this size.
+    """
+    fields = answer.fields()
+    resource = fields.get("resource")
+    if fields.get("kind") != "storage#rewriteResponse":
+        raise answer.unexpected("no answer to a copy")
+    if fields.get("done") is not True:
+        if not fields.get("rewriteToken"):
+            raise answer.unexpected("a copy that is not done, without the token of the next request")
+        return str(fields["rewriteToken"])
+    if not isinstance(resource, dict) or str(resource.get("size")) != str(size):
+        raise answer.unexpected(f"no properties of a copy of {size} bytes")
+    return ""
+
+
 def _answers(span: str, start: int, end: int, size: int) -> bool:
     """Return whether a range is the one that was asked for; shorter only at the end of the object."""
     first, _, last = span.removeprefix("bytes=").partition("-")

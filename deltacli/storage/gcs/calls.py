@@ -11,13 +11,13 @@ from dataclasses import replace
 from urllib.parse import quote, urlencode, urlsplit
 
 from deltacli.errors import StorageFailed
-from deltacli.storage.gcs.answers import content_of, fault_of, page_of, properties_of, require_stored
+from deltacli.storage.gcs.answers import content_of, fault_of, page_of, properties_of, require_stored, rewrite_token_of
 from deltacli.storage.gcs.credentials import GcsCredentials
 from deltacli.storage.gcs.options import GcsOptions
 from deltacli.storage.gcs.uploads import LARGEST_SINGLE, send_in_session, single
 from deltacli.storage.objects import batch
 from deltacli.storage.objects.body import Body
-from deltacli.storage.objects.calls import ABSENT
+from deltacli.storage.objects.calls import ABSENT, Source
 from deltacli.storage.objects.faults import Dialect, translate
 from deltacli.storage.objects.http import LARGEST_LIST, Answer, Fate, HttpFault, Request, Transport
 from deltacli.storage.objects.listing import Content, Entry, ListedPage, length_of
@@ -38,6 +38,7 @@ _OF_GOOGLE = (".googleapis.com", ".googleapis-cn.com")
 _PAGE = 1_000
 _LISTED = "kind,nextPageToken,prefixes,items(name,size,updated)"
 _PROPERTIES = "name,size,updated,generation"
+_MOST_REWRITES = 10_000
 _NOT_IN_NAMES = ("\r", "\n")
 _NO_NAMES = ("", ".", "..")
 """No names of objects. In a URL they would name a collection or the bucket."""
@@ -85,8 +86,9 @@ class GcsCalls:
         url = self._url(_object(key), fields=_PROPERTIES)
         return properties_of(self._send(Request("GET", url, call=Call.HEAD), (200,)), key)
 
-    def get(self, key: str, span: str, tag: str) -> Content:
+    def get(self, key: str, span: str, tag: str, version_id: str = "") -> Content:
         condition = {"ifGenerationMatch": tag} if tag else {}
+        condition |= {"generation": version_id} if version_id else {}
         url = self._url(_object(key), alt="media", **condition)
         headers = {"Range": span} if span else {}
         request = Request("GET", url, headers, limit=length_of(span), reads_object=True)
@@ -99,6 +101,19 @@ class GcsCalls:
             require_stored(self._send(single(url, key, body), (200, 201)), body.size)
         else:
             send_in_session(self._send, self._retry, self.endpoint, url, key, body)
+
+    def copy(self, source: Source, key: str, condition: str) -> None:
+        """Copy an object. Each request of a copy is sent once: only the store knows which of them was the last."""
+        given = {"ifGenerationMatch": "0" if condition == ABSENT else condition}
+        given |= {"sourceGeneration": version} if (version := source.version_id or source.tag) else {}
+        path = f"{_object(source.key)}/rewriteTo/b/{_quoted(self._bucket)}{_object(key)}"
+        for _ in range(_MOST_REWRITES):
+            answer = self._send(Request("POST", self._url(path, **given)), (200,))
+            if token := rewrite_token_of(answer, source.size_bytes):
+                given["rewriteToken"] = token
+            else:
+                return
+        raise HttpFault(Fate.BROKEN, "the copy was not finished")
 
     def delete(self, key: str) -> None:
         answer = self._send(Request("DELETE", self._url(_object(key))), (200, 204))

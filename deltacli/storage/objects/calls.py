@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 from deltacli.errors import StorageFailed, UsageError
 from deltacli.storage.objects.body import Body
@@ -19,6 +19,15 @@ ABSENT = ""
 """The condition of a write that no object of the name exists."""
 
 
+class Source(NamedTuple):
+    """An object, or a version of one, to copy within its bucket. With a tag, only while it has this content."""
+
+    key: str
+    version_id: str
+    size_bytes: int
+    tag: str = ""
+
+
 class Uploads(Protocol):
     """Uploads of large objects, which repeat and judge each of their requests themselves. Raises StorageFailed."""
 
@@ -27,6 +36,9 @@ class Uploads(Protocol):
 
     def replace(self, key: str, body: Body) -> bool:
         """Write an object, replacing an existing one. False, with nothing done, where `write` has to send it."""
+
+    def copy(self, source: Source, key: str, condition: str) -> Creation | None:
+        """Copy an object on the condition of `ObjectCalls.copy`. None, with nothing done, where that has to do it."""
 
 
 class ObjectCalls(Protocol):
@@ -67,14 +79,19 @@ class ObjectCalls(Protocol):
     def look(self, key: str) -> tuple[Entry, str]:
         """Return the properties of an object and its tag."""
 
-    def get(self, key: str, span: str, tag: str) -> Content:
+    def get(self, key: str, span: str, tag: str, version_id: str = "") -> Content:
         """Return an object, or a range of it ('' for all; the form of the header Range). Status 416 after its end,
-        412 where a tag is given and the object has another one.
+        412 where a tag is given and the object has another one. `version_id`: of this version.
         """
 
     def write(self, key: str, body: Body, condition: str | None) -> None:
         """Write an object of any size. `condition`: ABSENT, the tag that it must have, or None. Without an error, the
         object is complete.
+        """
+
+    def copy(self, source: Source, key: str, condition: str) -> None:
+        """Copy an object within the store. `condition`: ABSENT, or the tag of the object to replace. Without an error,
+        the copy is complete; before, the key leads to nothing of it.
         """
 
     def delete(self, key: str) -> None:

@@ -22,13 +22,14 @@ from deltacli.storage.base import (
 )
 from deltacli.storage.object_reader import ObjectReader
 from deltacli.storage.objects.body import Body
-from deltacli.storage.objects.calls import ABSENT, ObjectCalls, ask
-from deltacli.storage.objects.faults import Sent, fate_of_create, passing
+from deltacli.storage.objects.calls import ABSENT, ObjectCalls, Source, ask
+from deltacli.storage.objects.creation import ConditionUnsupported, create
+from deltacli.storage.objects.faults import passing
 from deltacli.storage.objects.http import HttpFault
 from deltacli.storage.objects.listing import Content, Entry, ListedPage, in_byte_order, not_repeated
 from deltacli.storage.objects.probe import honours_condition
-from deltacli.storage.outcomes import Created, Creation, Deleted, Deletion, Existed, Failed, Missing, Unknown
-from deltacli.storage.retry import CREATE_FIRST_WAIT, DELETE_FIRST_WAIT, Retry, may_send, permission, sending_while
+from deltacli.storage.outcomes import Creation, Deleted, Deletion, Failed, Missing
+from deltacli.storage.retry import DELETE_FIRST_WAIT, Retry, may_send, permission, sending_while
 from deltacli.thread_pool import ThreadPool
 
 if TYPE_CHECKING:
@@ -51,11 +52,20 @@ class ObjectStorage:
     """
 
     def __init__(
-        self, uri: str, root: str, calls: ObjectCalls, *, aliases: tuple[str, ...] = (), retry: Retry | None = None
+        self,
+        uri: str,
+        root: str,
+        calls: ObjectCalls,
+        *,
+        aliases: tuple[str, ...] = (),
+        retry: Retry | None = None,
+        versions: Callable[[ObjectStorage], VersionedObjects] | None = None,
     ) -> None:
-        """`uri` ends with `root`, the part of the keys that all objects begin with."""
+        """`uri` ends with `root`, the part of the keys that all objects begin with. `versions` returns those of the
+        objects of a store.
+        """
         self._uri, self._root, self._calls = uri, root, calls
-        self._aliases = aliases
+        self._aliases, self._versions = aliases, versions
         self._retry = retry or Retry()
         self._lock = Lock()
         self._is_atomic: bool | None = None
@@ -94,7 +104,7 @@ class ObjectStorage:
 
     @property
     def versions(self) -> VersionedObjects | None:
-        return None
+        return None if self._versions is None else self._versions(self)
 
     def list_from(self, directory: str, start: str = "") -> Iterator[FileStat]:
         prefix = self._prefix(directory)
@@ -143,20 +153,29 @@ class ObjectStorage:
             raise FileMissing(f"{self._place(directory)} does not exist")
 
     def read(self, path: str) -> bytes:
-        content = self._get(path, "")
+        return self.read_version(path, "")
+
+    def read_version(self, path: str, version_id: str) -> bytes:
+        """Return the whole content of a version of a file, '' for the current one."""
+        content = self._get(path, "", version_id=version_id)
         return content.data if content else b""
 
     def read_range(self, path: str, offset: int, length: int) -> bytes:
         return self._range(path, offset, length)
 
     def open(self, path: str) -> Any:  # Any: as in the port
-        """Read the end of the file, which has the footer of Parquet, and the size in one request."""
-        content = self._get(path, f"bytes=-{_TAIL_BYTES}")
+        return self.open_version(path, "")
+
+    def open_version(self, path: str, version_id: str) -> Any:  # Any: as in the port
+        """Open a version of a file, '' for the current one. Read its end, which has the footer of Parquet, and its size
+        in one request.
+        """
+        content = self._get(path, f"bytes=-{_TAIL_BYTES}", version_id=version_id)
         if content is None:
             return io.BufferedReader(ObjectReader(lambda *_: b"", 0, b"", ""))
         tag = content.tag
         reader = ObjectReader(
-            lambda offset, length: self._range(path, offset, length, tag), content.size, content.data, tag
+            lambda offset, length: self._range(path, offset, length, tag, version_id), content.size, content.data, tag
         )
         return io.BufferedReader(reader, _READ_AHEAD_BYTES)
 
@@ -217,6 +236,13 @@ class ObjectStorage:
                 outcomes = self._delete(pool, list(dict.fromkeys(batch)))
                 yield from ((path, outcomes.get(path, _NOT_SENT)) for path in batch)
 
+    def copy(self, source: Source, path: str, condition: str) -> Creation:
+        """Copy an object or a version to a path. `condition`: ABSENT, or the tag of the object that may be replaced."""
+        from deltacli.storage.objects.copying import copy
+
+        self._require_condition(path)
+        return copy(self._calls, self._retry, source, self._key(path), self._place(path), condition)
+
     def remove_directory(self, path: str) -> Deletion:  # noqa: ARG002  (of the port)
         return Missing()
 
@@ -231,26 +257,16 @@ class ObjectStorage:
         uploads = self._calls.uploads
         if uploads is not None and (outcome := uploads.create(self._key(path), body)) is not None:
             return outcome
-        fault: HttpFault | None = None
-        for _ in self._retry.rounds(CREATE_FIRST_WAIT):
-            try:
-                with self._retry.watched(self._calls.endpoint):
-                    self._calls.write(self._key(path), body, ABSENT)
-                return Created()
-            except HttpFault as caught:
-                fault = caught
-            match fate_of_create(fault, self._calls.dialect):
-                case Sent.EXISTS:
-                    return Existed()
-                case Sent.UNKNOWN:
-                    return Unknown(self._translated(fault, path, "written").facts.get("store says", str(fault)))
-                case Sent.UNSUPPORTED:
-                    self._is_atomic = False
-                    raise self._read_only()
-                case Sent.REFUSED:
-                    break
-        assert fault is not None
-        raise self._translated(fault, path, "written")
+        try:
+            return create(
+                self._calls,
+                self._retry,
+                lambda: self._calls.write(self._key(path), body, ABSENT),
+                self._place(path),
+            )
+        except ConditionUnsupported:
+            self._is_atomic = False
+            raise self._read_only() from None
 
     def _require_condition(self, path: str) -> None:
         """Raise NoAtomicCreate where the store ignores the condition; probed once, and not for the cloud itself."""
@@ -333,20 +349,20 @@ class ObjectStorage:
         error = self._translated(fault, path, "deleted")
         return Missing() if isinstance(error, FileMissing) else _failed(error)
 
-    def _range(self, path: str, offset: int, length: int, tag: str = "") -> bytes:
+    def _range(self, path: str, offset: int, length: int, tag: str = "", version_id: str = "") -> bytes:
         """Return a range of a file; of the content with this tag, if one is given."""
         if length <= 0:
             return b""
-        content = self._get(path, f"bytes={offset}-{offset + length - 1}", tag)
+        content = self._get(path, f"bytes={offset}-{offset + length - 1}", tag, version_id)
         return _part(content, offset, length) if content else b""
 
-    def _get(self, path: str, span: str, tag: str = "") -> Content | None:
+    def _get(self, path: str, span: str, tag: str = "", version_id: str = "") -> Content | None:
         """Return the bytes of a file or of a range; None after the end of the file.
 
         Raises StorageFailed where a tag is given and the file has another one.
         """
         try:
-            return self._ask(lambda: self._calls.get(self._key(path), span, tag), path, "read")
+            return self._ask(lambda: self._calls.get(self._key(path), span, tag, version_id), path, "read")
         except StorageFailed as failed:
             fault = failed.__context__
             status = fault.status if isinstance(fault, HttpFault) else 0

@@ -51,13 +51,21 @@ def properties_of(answer: Fields, key: str) -> tuple[Entry, str]:
     size, modified = answer.get("ContentLength"), answer.get("LastModified")
     if not isinstance(size, int) or size < 0 or not isinstance(modified, datetime):
         raise unexpected(_described(answer))
-    return Entry(key, size, _milliseconds(modified)), str(answer.get("ETag", ""))
+    return Entry(key, size, milliseconds(modified)), str(answer.get("ETag", ""))
 
 
 def require_stored(answer: Fields) -> None:
     """Raise HttpFault unless the answer to a PUT has the tag of the object that was stored."""
     if not answer.get("ETag"):
         raise unexpected("the answer has no entity tag, so it may not come from the store")
+
+
+def require_copied(answer: Fields, name: str) -> str:
+    """Return the tag of what was copied. Raises HttpFault for an answer without one."""
+    result = answer.get(name)
+    if not isinstance(result, dict) or not result.get("ETag"):
+        raise unexpected("the answer has no entity tag of the copy, so it may not come from the store")
+    return str(result["ETag"])
 
 
 def body_of(answer: Fields, span: str) -> bytes:
@@ -125,7 +133,7 @@ def _entry(fields: Fields, prefix: str) -> Entry:
     key, size, modified = _below(fields.get("Key"), prefix), fields.get("Size"), fields.get("LastModified")
     if not isinstance(size, int) or size < 0 or not isinstance(modified, datetime):
         raise unexpected(f"an object without its size or time: {key[:80]!r}")
-    return Entry(key, size, _milliseconds(modified))
+    return Entry(key, size, milliseconds(modified))
 
 
 def _below(key: object, prefix: str) -> str:
@@ -141,7 +149,8 @@ def _dictionaries(answer: Fields, name: str) -> list[Fields]:
     return values
 
 
-def _milliseconds(moment: datetime) -> int:
+def milliseconds(moment: datetime) -> int:
+    """Return a time of the store in milliseconds."""
     return int(moment.timestamp() * 1000)
 
 

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 from deltacli.errors import StorageFailed, UsageError
 from deltacli.storage.objects.body import Body
-from deltacli.storage.objects.calls import ABSENT, Uploads
+from deltacli.storage.objects.calls import ABSENT, Source, Uploads
 from deltacli.storage.objects.faults import THROTTLED, Dialect
 from deltacli.storage.objects.http import HttpFault
 from deltacli.storage.objects.listing import Content, Entry, ListedPage
@@ -26,6 +26,7 @@ from deltacli.storage.s3.answers import (
     just_below,
     page_of,
     properties_of,
+    require_copied,
     require_stored,
     unexpected,
 )
@@ -123,11 +124,12 @@ class S3Calls:
     def look(self, key: str) -> tuple[Entry, str]:
         return properties_of(self.send(lambda client: client.head_object(**self.of(key))), key)
 
-    def get(self, key: str, span: str, tag: str) -> Content:
+    def get(self, key: str, span: str, tag: str, version_id: str = "") -> Content:
         """Return an object or a range, asked for again where its body breaks off: not one of `max_attempts`."""
         from deltacli.storage.s3.faults import FAULTS, is_broken_off
 
-        asked = self.of(key) | ({"Range": span} if span else {}) | ({"IfMatch": tag} if tag else {})
+        given = {"Range": span, "IfMatch": tag, "VersionId": version_id}
+        asked = self.of(key) | {name: value for name, value in given.items() if value}
 
         def send(client: Any) -> Content:  # Any: botocore has no types
             for left in reversed(range(BODY_ATTEMPTS)):
@@ -142,13 +144,23 @@ class S3Calls:
         return self.send(send)
 
     def write(self, key: str, body: Body, condition: str | None) -> None:
-        given = {} if condition is None else {"IfNoneMatch": "*"} if condition == ABSENT else {"IfMatch": condition}
+        given = {} if condition is None else if_of(condition)
 
         def send(client: Any) -> Any:  # Any: botocore has no types
             with body.opened() as content:
                 return client.put_object(**self.of(key), Body=content, **given)
 
         require_stored(self.send(send))
+
+    def copy(self, source: Source, key: str, condition: str) -> None:
+        asked = {**self.of(key), **self.copied(source), **if_of(condition)}
+        require_copied(self.send(lambda client: client.copy_object(**asked)), "CopyObjectResult")
+
+    def copied(self, source: Source) -> dict[str, Any]:  # Any: parameters of botocore
+        """Return the parameters that name what is copied."""
+        named = {"Bucket": self.bucket, "Key": source.key}
+        named |= {"VersionId": source.version_id} if source.version_id else {}
+        return {"CopySource": named} | ({"CopySourceIfMatch": source.tag} if source.tag else {})
 
     def delete(self, key: str) -> None:
         answer = self.send(lambda client: client.delete_object(**self.of(key)))
@@ -218,6 +230,11 @@ def _key_of(session: Any) -> tuple[str, str | None] | None:  # Any: a session of
     found = session.get_credentials()
     frozen = found.get_frozen_credentials() if found else None
     return (frozen.access_key, frozen.token) if frozen else None
+
+
+def if_of(condition: str) -> dict[str, str]:
+    """Return the parameter for the condition of a write."""
+    return {"IfNoneMatch": "*"} if condition == ABSENT else {"IfMatch": condition}
 
 
 def is_aws(client: Any) -> bool:  # Any: a botocore client

@@ -79,7 +79,7 @@ _CREDENTIALS_REFUSED = {"ExpiredToken", "InvalidAccessKeyId", "InvalidToken", "T
 _EXPIRED = {"ExpiredToken", "ExpiredTokenException", "TokenRefreshRequired"}
 _STATUS = {"InvalidRange": 416, "NotImplemented": 501}
 """Codes that some stores give with another status."""
-_ABSENT = {"NoSuchKey", "404", "NotFound"}
+_ABSENT = {"NoSuchKey", "NoSuchVersion", "404", "NotFound"}
 _ELSEWHERE = {
     "PermanentRedirect",
     "TemporaryRedirect",
@@ -225,7 +225,9 @@ def _judge(
     is_of_a_parser = isinstance(fault, (ResponseParserError, *_OF_THE_ANSWER))
     if is_ours or (is_of_a_parser and not isinstance(fault, boto.BotoCoreError)):
         return _unexpected(failed, facts["store says"][:200], facts)
-    return StorageFailed(failed, facts=facts)
+    if code == "InvalidObjectState":
+        facts["next"] = "restore the archived object first, see aws s3api restore-object help"
+    return StorageFailed(failed, code="storage.archived" if code == "InvalidObjectState" else None, facts=facts)
 
 
 def _unexpected(failed: str, seen: str, where: Mapping[str, str]) -> StorageFailed:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from deltacli.errors import UsageError
 from deltacli.storage.objects.store import ObjectStorage
@@ -12,6 +13,9 @@ from deltacli.storage.retry import Retry
 from deltacli.storage.s3.calls import S3Calls
 from deltacli.storage.s3.options import read_options
 from deltacli.storage.s3.uploads import S3Uploads
+
+if TYPE_CHECKING:
+    from deltacli.storage.versions import VersionedObjects
 
 _BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,254}")
 
@@ -34,4 +38,10 @@ def open_s3(uri: str, options: Mapping[str, str], *, retry: Retry | None = None)
     policy = retry or Retry()
     calls = S3Calls(uri, bucket, read_options(options), policy)
     calls.uploads = S3Uploads(calls)
-    return ObjectStorage(uri, root, calls, retry=policy)
+
+    def versions(store: ObjectStorage) -> VersionedObjects:
+        from deltacli.storage.s3.versions import S3Versions
+
+        return S3Versions(store, calls)
+
+    return ObjectStorage(uri, root, calls, retry=policy, versions=versions)

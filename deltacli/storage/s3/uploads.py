@@ -16,28 +16,29 @@ from uuid import uuid4
 
 from deltacli.errors import DeltacliError, FileMissing, PermissionRefused, StorageFailed
 from deltacli.storage.objects.body import Body
-from deltacli.storage.objects.calls import ask
+from deltacli.storage.objects.calls import ABSENT, Source, ask
+from deltacli.storage.objects.creation import ConditionUnsupported
 from deltacli.storage.objects.faults import Sent, fate_of_create
 from deltacli.storage.objects.http import HttpFault
 from deltacli.storage.objects.probe import honours_condition
 from deltacli.storage.outcomes import Created, Creation, Existed, Unknown
 from deltacli.storage.retry import CREATE_FIRST_WAIT, permission, sending_while
-from deltacli.storage.s3.answers import require_stored, unexpected
-from deltacli.storage.s3.calls import S3Calls
+from deltacli.storage.s3.answers import require_copied, require_stored, unexpected
+from deltacli.storage.s3.calls import S3Calls, if_of
 
 LARGEST_SINGLE = 64 << 20
 """Bytes up to which an object is sent in one request."""
 LARGEST_PUT = 5 << 30
-"""Bytes that S3 takes in one request."""
+"""Bytes that S3 takes, or copies, in one request."""
+COPIED_BYTES = 1 << 30
+"""Bytes of an object that is copied in parts, per part."""
 PART_BYTES = 64 << 20
 MOST_PARTS = 10_000
 _PARALLEL_PARTS = 4
 _MARK = "deltacli-upload"
 _CONFLICT = 409
 
-
-class _Unsupported(Exception):
-    """The store has no conditional completion."""
+_Parts = list[dict[str, Any]]  # Any: parameters of botocore
 
 
 class S3Uploads:
@@ -53,7 +54,7 @@ class S3Uploads:
         if self._takes(key, body):
             try:
                 return self._create(key, body)
-            except _Unsupported:
+            except ConditionUnsupported:
                 self._honours_condition = False
                 self._takes(key, body)
         return None
@@ -70,10 +71,18 @@ class S3Uploads:
             )
         return True
 
+    def copy(self, source: Source, key: str, condition: str) -> Creation | None:
+        if source.size_bytes <= LARGEST_PUT:
+            return None
+        return self._finish(key, lambda upload: upload.copy(source), condition)
+
     def _create(self, key: str, body: Body) -> Creation:
+        return self._finish(key, lambda upload: upload.send(body), ABSENT)
+
+    def _finish(self, key: str, send: Callable[[_Upload], _Parts], condition: str) -> Creation:
         for _ in self._calls.retry.rounds(CREATE_FIRST_WAIT):
             with _Upload(self._calls, key) as upload:
-                outcome = upload.complete(upload.send(body), IfNoneMatch="*")
+                outcome = upload.complete(send(upload), **if_of(condition))
             if outcome is not None:
                 return outcome
         raise StorageFailed(
@@ -103,7 +112,7 @@ class S3Uploads:
         address = f"{calls.endpoint}/{calls.bucket} in parts"
         try:
             return honours_condition(address, key, lambda probe: self._create(probe, Body(b"probe")), delete)
-        except (_Unsupported, StorageFailed):
+        except (ConditionUnsupported, StorageFailed):
             return False
 
 
@@ -139,15 +148,24 @@ class _Upload:
                 reason = failed.facts.get("store says", failed.message)
                 fault.facts["left behind"] = f"the parts of an unfinished upload, which cannot be aborted: {reason}"
 
-    def send(self, body: Body) -> list[dict[str, Any]]:  # Any: parameters of botocore
-        """Send all parts, several at a time, and return what the completion lists. No part is in flight afterwards."""
+    def send(self, body: Body) -> _Parts:
+        """Send all parts, and return what the completion lists."""
         size = max(PART_BYTES, -(-body.size // MOST_PARTS))
-        starts = range(0, max(body.size, 1), size)
+        return self._each(body.size, size, lambda number, start: self._send_part(number, body.part(start, size)))
+
+    def copy(self, source: Source) -> _Parts:
+        """Have all parts copied, and return what the completion lists."""
+        size = max(COPIED_BYTES, -(-source.size_bytes // MOST_PARTS))
+        return self._each(source.size_bytes, size, lambda number, start: self._copy_part(number, source, start, size))
+
+    def _each(self, whole: int, size: int, make: Callable[[int, int], dict[str, Any]]) -> _Parts:
+        """Make all parts, several at a time. None is in flight afterwards."""
+        starts = range(0, max(whole, 1), size)
         may_repeat = permission()
 
         def send_part(number: int) -> dict[str, Any]:
             with sending_while(may_repeat):
-                return self._send_part(number, body.part(starts[number - 1], size))
+                return make(number, starts[number - 1])
 
         pool = ThreadPoolExecutor(_PARALLEL_PARTS, thread_name_prefix="deltacli-upload")
         try:
@@ -166,7 +184,16 @@ class _Upload:
 
         return {"PartNumber": number, "ETag": self._ask(send)}
 
-    def complete(self, parts: list[dict[str, Any]], **condition: str) -> Creation | None:
+    def _copy_part(self, number: int, source: Source, start: int, size: int) -> dict[str, Any]:
+        span = f"bytes={start}-{min(start + size, source.size_bytes) - 1}"
+        asked = {**self._target, **self._calls.copied(source), "PartNumber": number, "CopySourceRange": span}
+
+        def send(client: Any) -> str:  # Any: botocore has no types
+            return require_copied(client.upload_part_copy(**asked), "CopyPartResult")
+
+        return {"PartNumber": number, "ETag": self._ask(send)}
+
+    def complete(self, parts: _Parts, **condition: str) -> Creation | None:
         """Create the object once. None: nothing was done, and the upload has to begin anew."""
         asked = {**self._target, "MultipartUpload": {"Parts": parts}, **condition}
         fault: HttpFault | None = None
@@ -185,7 +212,7 @@ class _Upload:
                     said = self._calls.translated(fault, self._place, "written")
                     return self._found(said.facts.get("store says", str(fault)))
                 case Sent.UNSUPPORTED:
-                    raise _Unsupported from fault
+                    raise ConditionUnsupported from fault
                 case Sent.REFUSED:
                     break
             if fault.status == _CONFLICT:

@@ -1,0 +1,142 @@
+"""The versions of the objects below a prefix: what the clouds have in common."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from heapq import merge
+from itertools import groupby, takewhile
+from typing import Any, NamedTuple, TypeVar
+
+from deltacli.errors import FileMissing, PermissionRefused, StorageFailed
+from deltacli.storage.objects.calls import ABSENT, Source, ask
+from deltacli.storage.objects.http import HttpFault
+from deltacli.storage.objects.store import ObjectStorage
+from deltacli.storage.outcomes import Creation
+from deltacli.storage.versions import Keeping, ObjectVersion, VersionState
+
+Answer = TypeVar("Answer")
+
+PERMISSION = "permission"
+"""The fact of an error that names what the caller lacks."""
+
+
+class VersionPage(NamedTuple):
+    """A page of a listing of versions, with keys as paths, and the token of the next page ('' at the end)."""
+
+    versions: list[ObjectVersion]
+    token: str
+
+
+class ObjectVersions(ABC):
+    """The versions of the objects of a store. A cloud lists, orders and brings them back."""
+
+    listings: Sequence[str] = ("",)
+    """The listings whose entries are merged; each one is in the order of keys where there are several."""
+    list_permission: str
+    read_permission: str
+
+    def __init__(self, store: ObjectStorage) -> None:
+        self._store = store
+        self._bucket = store.uri.removesuffix(store.root).removesuffix("/")
+
+    @abstractmethod
+    def keeping(self) -> Keeping: ...
+
+    @abstractmethod
+    def page(self, listing: str, prefix: str, token: str) -> VersionPage:
+        """Return a page of versions of keys with a prefix, in order of keys. Raises HttpFault."""
+
+    @abstractmethod
+    def in_order(self, versions: Sequence[ObjectVersion]) -> Sequence[ObjectVersion]:
+        """Return the versions of one key, which are in the order of the listing, newest first."""
+
+    @abstractmethod
+    def bring_back(self, version: ObjectVersion, *, instead_of: ObjectVersion | None = None) -> Creation: ...
+
+    def list(self, prefix: str = "") -> Iterator[ObjectVersion]:
+        root = f"{self._store.root}/" if self._store.root else ""
+        for version in self.listed(root + prefix):
+            yield version._replace(path=version.path.removeprefix(root))
+
+    def listed(self, prefix: str) -> Iterator[ObjectVersion]:
+        """Yield the versions of all keys with a prefix, with keys as paths."""
+        for _, group in groupby(self._entries(prefix), key=lambda entry: entry.path):
+            yield from self.in_order([*group])
+
+    def of_key(self, key: str) -> Sequence[ObjectVersion]:
+        """Return the versions of one key, newest first, with the key as path. It is the first with itself as prefix."""
+        return self.in_order([*takewhile(lambda entry: entry.path == key, self._entries(key))])
+
+    def _entries(self, prefix: str) -> Iterator[ObjectVersion]:
+        streams = [self._pages(listing, prefix) for listing in self.listings]
+        return streams[0] if len(streams) == 1 else merge(*streams, key=lambda entry: entry.path.encode())
+
+    def read(self, version: ObjectVersion) -> bytes:
+        self._require_readable(version)
+        return self._permitted(lambda: self._store.read_version(version.path, version.version_id), self.read_permission)
+
+    def open(self, version: ObjectVersion) -> Any:  # Any: as in the port
+        self._require_readable(version)
+        return self._permitted(lambda: self._store.open_version(version.path, version.version_id), self.read_permission)
+
+    def copy(self, version: ObjectVersion, instead_of: ObjectVersion | None, permission: str) -> Creation:
+        """Bring a version back by copying it to its own name."""
+        source = Source(self.key(version.path), version.version_id, version.size_bytes, version.tag)
+        condition = instead_of.tag if instead_of is not None else ABSENT
+        return self._permitted(lambda: self._store.copy(source, version.path, condition), permission)
+
+    def ask(self, call: Callable[[], Answer], key: str, what: str, permission: str) -> Answer:
+        """Make a call with retries and translate its errors, which name the permission that is missing."""
+        place = f"{self._bucket}/{key}".removesuffix("/")
+        return self._permitted(lambda: ask(self._store.calls, self._store.retry, call, place, what), permission)
+
+    def key(self, path: str) -> str:
+        return f"{self._store.root}/{path}" if self._store.root else path
+
+    def gone(self, version: ObjectVersion) -> FileMissing:
+        """Return the error for a version that does not exist."""
+        return FileMissing(f"version {version.version_id} of {self._store.uri}/{version.path} does not exist")
+
+    def _pages(self, listing: str, prefix: str) -> Iterator[ObjectVersion]:
+        token = ""
+        while True:
+            page = self.ask(
+                lambda token=token: self.page(listing, prefix, token),  # type: ignore[misc]  # of the loop
+                prefix,
+                "listed with its versions",
+                self.list_permission,
+            )
+            yield from page.versions
+            if not page.token:
+                return
+            if page.token == token:
+                raise StorageFailed(
+                    f"{self._bucket}/{prefix} cannot be listed with its versions: the store repeats a page",
+                    code="storage.unexpected-answer",
+                )
+            token = page.token
+
+    def _require_readable(self, version: ObjectVersion) -> None:
+        if not version.is_readable:
+            raise FileMissing(
+                f"version {version.version_id} of {self._store.uri}/{version.path} has no content to read",
+                facts={"state": version.state.value},
+            )
+
+    def _permitted(self, call: Callable[[], Answer], permission: str) -> Answer:
+        try:
+            return call()
+        except PermissionRefused as refused:
+            refused.facts[PERMISSION] = permission
+            raise
+
+
+def is_denied(fault: BaseException | None) -> bool:
+    """Return whether a store refused a request for lack of permission."""
+    return isinstance(fault, HttpFault) and fault.status in (401, 403)
+
+
+def current(versions: Sequence[ObjectVersion]) -> ObjectVersion | None:
+    """Return the current version among those of one key."""
+    return next((version for version in versions if version.state is VersionState.CURRENT), None)
