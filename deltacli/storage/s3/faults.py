@@ -79,6 +79,7 @@ _CREDENTIALS_REFUSED = {"ExpiredToken", "InvalidAccessKeyId", "InvalidToken", "T
 _EXPIRED = {"ExpiredToken", "ExpiredTokenException", "TokenRefreshRequired"}
 _STATUS = {"InvalidRange": 416, "NotImplemented": 501}
 """Codes that some stores give with another status."""
+_ARCHIVED = "InvalidObjectState"
 _ABSENT = {"NoSuchKey", "NoSuchVersion", "404", "NotFound"}
 _ELSEWHERE = {
     "PermanentRedirect",
@@ -225,9 +226,11 @@ def _judge(
     is_of_a_parser = isinstance(fault, (ResponseParserError, *_OF_THE_ANSWER))
     if is_ours or (is_of_a_parser and not isinstance(fault, boto.BotoCoreError)):
         return _unexpected(failed, facts["store says"][:200], facts)
-    if code == "InvalidObjectState":
-        facts["next"] = "restore the archived object first, see aws s3api restore-object help"
-    return StorageFailed(failed, code="storage.archived" if code == "InvalidObjectState" else None, facts=facts)
+    error = StorageFailed(failed, facts=facts)
+    if code == _ARCHIVED:
+        error.code = "storage.archived"
+        error.facts["next"] = "restore the archived object first, see aws s3api restore-object help"
+    return error
 
 
 def _unexpected(failed: str, seen: str, where: Mapping[str, str]) -> StorageFailed:
