@@ -1,0 +1,249 @@
+"""The files of a log that are gone: which of those that sources offer belong to it, and how it reads with them.
+
+Spec: Delta Log Entries, Checkpoints, Metadata Cleanup.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from deltacli.delta.checkpoint.last_checkpoint_content import Hint, read_hint
+from deltacli.delta.log.commit_lines import read_actions
+from deltacli.delta.log.log_path import HINT_NAME, SIDECAR_DIRECTORY, LogFileKind, commit_name
+from deltacli.delta.log.segment import LogListing, choose_segment
+from deltacli.engine.base import Engine
+from deltacli.errors import CheckpointUnreadable, CommitCorrupt, FileMissing, Unreadable
+from deltacli.operations.log.log_copy import StoredFile, at_once, list_whole_log, log_location, versioned
+from deltacli.operations.recover.file_map import FileMap, MappedFile
+from deltacli.operations.recover.needed import FileKind
+from deltacli.operations.recover.sources import Source
+from deltacli.storage import Storage
+from deltacli.work.task import TableStores
+
+_CHECKPOINTS = (LogFileKind.CLASSIC_CHECKPOINT, LogFileKind.MULTI_PART_CHECKPOINT, LogFileKind.UUID_CHECKPOINT)
+_ORDER = (FileKind.SIDECAR, FileKind.COMMIT, FileKind.CHECKSUM, FileKind.COMPACTION, FileKind.CHECKPOINT, FileKind.HINT)
+_MAGIC = b"PAR1"
+
+
+class LogItem(NamedTuple):
+    """A file of the log that a source has, by the number of the source."""
+
+    file: StoredFile
+    source: int
+
+    @property
+    def path(self) -> str:
+        return log_location(self.file.name)
+
+    @property
+    def kind(self) -> FileKind:
+        return kind_of_log_file(self.file)
+
+
+@dataclass(frozen=True)
+class LogPlan:
+    """What a log lacks. `items` are in the order in which they are put in place; `missing` are the names of commits
+    that nobody has and without which `version` cannot be rebuilt, and then nothing is to be put in place. `files` has
+    the log as it will be. `version_before` is the newest version now, -1 without one.
+    """
+
+    version: int
+    version_before: int
+    items: tuple[LogItem, ...]
+    missing: tuple[str, ...]
+    listing: LogListing
+    files: Storage
+    unsound: Mapping[str, str]
+    """Name -> why what a source has of it is no such file."""
+
+
+def kind_of_log_file(file: StoredFile) -> FileKind:
+    """Return what a file of the log is."""
+    kinds = {
+        LogFileKind.COMMIT: FileKind.COMMIT,
+        LogFileKind.CHECKSUM: FileKind.CHECKSUM,
+        LogFileKind.COMPACTED_COMMIT: FileKind.COMPACTION,
+        **dict.fromkeys(_CHECKPOINTS, FileKind.CHECKPOINT),
+    }
+    return kinds.get(file.path.kind, FileKind.HINT if file.name == HINT_NAME else FileKind.SIDECAR)
+
+
+def plan_log(
+    storage: Storage, present: Mapping[str, StoredFile], sources: Sequence[Source], engine: Engine, version: int | None
+) -> LogPlan:
+    """Find the files that a log lacks for a version, or for the newest one that is known.
+
+    Raises NotATable where neither the table nor a source has a version, VersionAbsent for one that never was.
+    """
+    offers = [dict(list_whole_log(source.files) or {}) for source in sources]
+    unsound: dict[str, str] = {}
+    while True:
+        found = _Found(storage, present, sources, offers)
+        plan = found.plan(version, unsound)
+        faults = found.faults(plan.items, engine)
+        if not faults:
+            return plan
+        for item, why in faults:
+            del offers[item.source][item.file.name]
+            unsound[item.file.name] = why
+
+
+class _Found:
+    """The log with everything that sources offer."""
+
+    def __init__(
+        self,
+        storage: Storage,
+        present: Mapping[str, StoredFile],
+        sources: Sequence[Source],
+        offers: Sequence[Mapping[str, StoredFile]],
+    ) -> None:
+        self.storage, self.present, self.sources = storage, present, sources
+        self.offered = {
+            name: LogItem(file, number)
+            for number, offer in reversed(list(enumerate(offers)))
+            for name, file in offer.items()
+            if name not in present
+        }
+        every = [*present.values(), *(item.file for item in self.offered.values())]
+        self.listing, self.before = versioned(every), versioned(present.values())
+
+    def plan(self, version: int | None, unsound: Mapping[str, str]) -> LogPlan:
+        self.listing.require_versions()
+        target = self.listing.newest_version if version is None else version
+        missing = self._missing(target)
+        if not missing or target > self.listing.newest_version:
+            choose_segment(self.listing, target)  # raises for a version that never was
+        names = [] if missing else self._wanted(target)
+        items = sorted((self.offered[name] for name in names), key=_order)
+        return LogPlan(
+            version=target,
+            version_before=self.before.newest_version,
+            items=tuple(items),
+            missing=tuple(map(commit_name, missing)),
+            listing=self.listing,
+            files=self._map(self.offered[item.file.name] for item in items),
+            unsound=dict(unsound),
+        )
+
+    def _missing(self, target: int) -> list[int]:
+        """Return the commits without which a version cannot be rebuilt."""
+        starts = [one.version for one in self.listing.checkpoints if one.version <= target]
+        return [v for v in range(max(starts, default=-1) + 1, target + 1) if v not in self.listing.commits]
+
+    def _wanted(self, target: int) -> list[str]:
+        """Return the names of the files to put in place: all between the oldest version and the newest one where the
+        version cannot be read now; else the commits that are gone between them, and the checkpoint of the hint.
+        """
+        segment = choose_segment(self.listing, target)
+        was_readable = target in self.before.reconstructable
+        runs = [run for run in self.listing.commit_runs if run[0] <= target <= run[1]] or [(target, target)]
+        start = segment.checkpoint.version if segment.checkpoint else 0
+        oldest = [*self.before.commits, *(one.version for one in self.before.checkpoints)] or [runs[0][0]]
+        low, high = min(start, *oldest), runs[0][1]
+        complete = {file.name for one in self.listing.checkpoints for file in one.files}
+        hinted = self._hinted()
+        names: list[str] = []
+        for name, item in self.offered.items():
+            path = item.file.path
+            is_between = low <= path.version and max(path.version, path.last_version) <= high
+            match item.kind:
+                case FileKind.COMMIT:
+                    is_wanted = is_between
+                case FileKind.CHECKSUM:
+                    is_wanted = is_between and (not was_readable or commit_name(path.version) in self.offered)
+                case FileKind.COMPACTION:
+                    is_wanted = is_between and not was_readable
+                case FileKind.CHECKPOINT:
+                    is_wanted = is_between and name in complete and (not was_readable or path.version == hinted)
+                case FileKind.HINT:
+                    is_wanted = not was_readable
+                case _:
+                    is_wanted = False
+            if is_wanted:
+                names.append(name)
+        return [*names, *self._sidecars(names)]
+
+    def _hinted(self) -> int | None:
+        """Return the version of the checkpoint that the hint of the log names."""
+        if HINT_NAME not in self.present:
+            return None
+        try:
+            hint = read_hint(self.storage.read(log_location(HINT_NAME)))
+        except FileMissing:
+            return None
+        return hint.version if isinstance(hint, Hint) else None
+
+    def _sidecars(self, names: Collection[str]) -> list[str]:
+        """Return the offered sidecars of the checkpoints that the log has or gets."""
+        from deltacli.work.checkpoints.reading import open_checkpoint
+
+        sidecars = {log_location(name): name for name in self.offered if name.startswith(f"{SIDECAR_DIRECTORY}/")}
+        if not sidecars:
+            return []
+        stores = TableStores(self._map(self.offered.values()))
+        found: dict[str, None] = {}
+        for instance in self.listing.checkpoints:
+            if all(file.name in names or file.name in self.present for file in instance.files):
+                try:
+                    found |= dict.fromkeys(open_checkpoint(stores, instance).sidecars)
+                except CheckpointUnreadable:
+                    continue
+        return [sidecars[path] for path in found if path in sidecars]
+
+    def _map(self, items: Iterator[LogItem] | Collection[LogItem]) -> Storage:
+        """Return the log with some of the offered files as a store."""
+        files = {
+            log_location(name): MappedFile(self.storage, log_location(name), file.size_bytes, file.modified_ms)
+            for name, file in self.present.items()
+        }
+        for item in items:
+            file = item.file
+            files[item.path] = MappedFile(self.sources[item.source].files, item.path, file.size_bytes, file.modified_ms)
+        return FileMap(self.storage.uri, files, self.storage.capabilities.parallel_reads)
+
+    def faults(self, items: Sequence[LogItem], engine: Engine) -> list[tuple[LogItem, str]]:
+        """Return the items that are not what their names say, and why."""
+
+        def look(item: LogItem) -> str | None:
+            return fault_of_log_file(self.sources[item.source].files, item.file)
+
+        limit = at_once(self.storage, (item.file.size_bytes for item in items))
+        return [
+            (item, why)
+            for item, why in zip(items, engine.run(look, items, at_once=limit), strict=True)
+            if why is not None
+        ]
+
+
+def _order(item: LogItem) -> tuple[int, int, str]:
+    return _ORDER.index(item.kind), item.file.path.version, item.file.name
+
+
+def fault_of_log_file(storage: Storage, file: StoredFile) -> str | None:
+    """Return why a file of a log cannot be what its name says; None for a sound one. Raises StorageFailed."""
+    path = log_location(file.name)
+    try:
+        if file.name.endswith(".parquet"):
+            ends = storage.read_range(path, 0, 4), storage.read_range(path, max(file.size_bytes - 4, 0), 4)
+            return None if ends == (_MAGIC, _MAGIC) else "it is no Parquet file"
+        data = storage.read(path)
+        if file.name == HINT_NAME:
+            return None if isinstance(read_hint(data), Hint) else "it names no checkpoint"
+        return None if read_actions(data, file.name) or file.path.kind is not LogFileKind.COMMIT else "it is empty"
+    except (CommitCorrupt, Unreadable) as fault:
+        return fault.message
+    except FileMissing:
+        return "it was deleted meanwhile"
+
+
+def newest_readable(listing: LogListing, below: int) -> int | None:
+    """Return the newest version below another that the log can rebuild."""
+    return max((version for version in listing.reconstructable if version < below), default=None)
+
+
+def list_present(storage: Storage) -> dict[str, StoredFile]:
+    """Return the files of the log of a table, none where it has no log."""
+    return list_whole_log(storage) or {}
