@@ -45,6 +45,7 @@ _OPTIONS = {
     ("log compact", "first"): "from",
     ("open_table", "storage_options"): "storage-option",
     ("log compact", "last"): "to",
+    ("undelete", "sources"): "from",
     ("vacuum", "keep_versions"): "keep-version",
     ("validate", "with_manifests"): "refs",
 }

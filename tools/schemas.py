@@ -29,6 +29,8 @@ _LINES = (
     "log-crc",
     "log-compact",
     "log-expire",
+    "lost-file",
+    "undelete",
     "candidate",
     "vacuum",
     "vacuum-explain",
@@ -104,6 +106,8 @@ def render_schemas() -> dict[str, str]:
         "log-crc": _whole_line(documents["deltacli.log-crc"], "log-crc", "a checksum file, written or compared"),
         "log-compact": _whole_line(documents["deltacli.log-compact"], "log-compact", "a log compaction"),
         "log-expire": _whole_line(documents["deltacli.log-expire"], "log-expire", "what was deleted, or would be"),
+        "lost-file": _part_line(documents["deltacli.undelete"], "lost-file", ()),
+        "undelete": _whole_line(documents["deltacli.undelete"], "undelete", "what was brought back, or would be"),
         "candidate": _candidate_line(documents["deltacli.log-expire"], documents["deltacli.vacuum"]),
         "vacuum": _whole_line(documents["deltacli.vacuum"], "vacuum", "what a vacuum deleted, or would"),
         "vacuum-explain": _whole_line(

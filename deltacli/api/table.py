@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from deltacli.operations.checkpoint.plan import CheckpointRequest
     from deltacli.operations.read.changes import Changes
     from deltacli.operations.read.history import History
+    from deltacli.operations.recover.plan import UndeleteResult
+    from deltacli.operations.recover.request import UndeleteRequest
     from deltacli.operations.table.time_travel import VersionTime
     from deltacli.operations.vacuum.plan import VacuumResult
     from deltacli.operations.vacuum.request import VacuumRequest
@@ -46,6 +48,7 @@ if TYPE_CHECKING:
     from deltacli.storage.retry import Retry
 else:
     CheckpointRequest = Lazy("deltacli.operations.checkpoint.plan", "CheckpointRequest")
+    UndeleteRequest = Lazy("deltacli.operations.recover.request", "UndeleteRequest")
     VacuumRequest = Lazy("deltacli.operations.vacuum.request", "VacuumRequest")
     ValidateRequest = Lazy("deltacli.operations.validate.request", "ValidateRequest")
 
@@ -282,6 +285,36 @@ class Table(LogCare):
             commit_metadata=commit_metadata,
         )
         return execute_widen_type(self, request)
+
+    @named
+    @takes(UndeleteRequest)
+    def undelete(self, request: UndeleteRequest) -> UndeleteResult:
+        """Bring back files that the newest version, or `version`, and its log need and that are gone, and return the
+        plan with what was put in place.
+
+        The parameters are the fields of `UndeleteRequest`. `sources` are `versions` (what the store keeps of deleted
+        objects; the default) or paths and URIs of copies of the table; the first that has a file as the log describes
+        it is its source. `prefix` limits the data files to a directory. `dry_run` only plans: nothing is put in place,
+        and refusals are in the plan.
+
+        Raises Refused, with nothing changed, for a store without versions, the source of another table and an
+        overwritten commit; PartlyDone where files are in no source (`newest_readable` of the plan is the newest version
+        that can be read); ConflictLost where another writer created a commit that was to come back; StorageFailed; and
+        what `snapshot` raises.
+        """
+        from deltacli.operations.recover.execute import execute_undelete, require_complete
+        from deltacli.operations.recover.plan import UndeleteResult
+        from deltacli.operations.recover.put import Journal
+        from deltacli.operations.recover.undelete import plan_undelete
+
+        self.require_writable(dry_run=request.dry_run)
+        plan = plan_undelete(self, request)
+        if request.dry_run:
+            return UndeleteResult(plan, None)
+        restored = Journal()
+        plan = execute_undelete(self, plan, request, restored)
+        require_complete(plan)
+        return UndeleteResult(plan, restored)
 
     @named
     @takes(VacuumRequest)

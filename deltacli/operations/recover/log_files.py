@@ -55,6 +55,8 @@ class LogPlan:
     missing: tuple[str, ...]
     listing: LogListing
     files: Storage
+    every: Storage
+    """The same with everything that sources offer."""
     unsound: Mapping[str, str]
     """Name -> why what a source has of it is no such file."""
 
@@ -125,6 +127,7 @@ class _Found:
             missing=tuple(map(commit_name, missing)),
             listing=self.listing,
             files=self._map(self.offered[item.file.name] for item in items),
+            every=self._map(self.offered.values()),
             unsound=dict(unsound),
         )
 
@@ -183,6 +186,8 @@ class _Found:
         sidecars = {log_location(name): name for name in self.offered if name.startswith(f"{SIDECAR_DIRECTORY}/")}
         if not sidecars:
             return []
+        if not all(source.is_readable for source in self.sources):
+            return list(sidecars.values())
         stores = TableStores(self._map(self.offered.values()))
         found: dict[str, None] = {}
         for instance in self.listing.checkpoints:
@@ -208,6 +213,8 @@ class _Found:
         """Return the items that are not what their names say, and why."""
 
         def look(item: LogItem) -> str | None:
+            if not self.sources[item.source].is_readable:
+                return None
             return fault_of_log_file(self.sources[item.source].files, item.file)
 
         limit = at_once(self.storage, (item.file.size_bytes for item in items))
@@ -237,13 +244,3 @@ def fault_of_log_file(storage: Storage, file: StoredFile) -> str | None:
         return fault.message
     except FileMissing:
         return "it was deleted meanwhile"
-
-
-def newest_readable(listing: LogListing, below: int) -> int | None:
-    """Return the newest version below another that the log can rebuild."""
-    return max((version for version in listing.reconstructable if version < below), default=None)
-
-
-def list_present(storage: Storage) -> dict[str, StoredFile]:
-    """Return the files of the log of a table, none where it has no log."""
-    return list_whole_log(storage) or {}

@@ -99,12 +99,14 @@ def needed_files(
     return NeededFiles(pa.concat_tables([_each_once(files), files_of_vectors]), vectors, outside)
 
 
-def live_files(snapshot: Snapshot) -> NeededFiles:
-    """Return the live files of a version, with their vectors. Raises CheckpointUnreadable."""
+def live_files(snapshot: Snapshot, uris: Sequence[str] = ()) -> NeededFiles:
+    """Return the live files of a version, with their vectors. `uris` are those of the root of the table, where its log
+    is read from elsewhere. Raises CheckpointUnreadable.
+    """
     import pyarrow as pa
 
     storage = snapshot.table.storage
-    uris = (storage.uri, *storage.aliases)
+    uris = uris or (storage.uri, *storage.aliases)
 
     def columns_of(adds: RecordBatch) -> NeededFiles:
         rows = num_records_column(adds.column("stats"))

@@ -14,6 +14,7 @@ from deltacli.operations.recover.needed import whole
 from deltacli.operations.recover.sources import FoundFiles, Source
 from deltacli.progress import SILENT, Progress, weighed
 from deltacli.storage import Created, Existed, Storage, Unknown
+from deltacli.typing import ArrowArray
 
 
 @dataclass(slots=True)
@@ -28,6 +29,7 @@ class _Piece(NamedTuple):
     source: Source
     path: str
     size_bytes: int
+    replaces: bool
 
 
 def put_found(
@@ -38,16 +40,19 @@ def put_found(
     *,
     progress: Progress = SILENT,
     journal: Journal | None = None,
+    damaged: ArrowArray | None = None,
 ) -> None:
     """Put every found file in its place, unless it is there already. Running it again continues an interrupted run.
+    `damaged` are the files whose place has one of another size, which is replaced.
 
     Raises StorageFailed, also where another file is in the place of one.
     """
     told = journal or Journal()
-    pieces = list(_pieces(found, sources))
+    pieces = list(_pieces(found, sources, damaged))
 
     def put(piece: _Piece) -> _Piece:
-        put_file(piece.source, piece.path, piece.size_bytes, storage)
+        if not piece.replaces or size_of(storage, piece.path) != piece.size_bytes:
+            put_file(piece.source, piece.path, piece.size_bytes, storage, replace=piece.replaces)
         return piece
 
     total = sum(piece.size_bytes for piece in pieces)
@@ -58,12 +63,15 @@ def put_found(
             step.advance(weight=piece.size_bytes)
 
 
-def _pieces(found: FoundFiles, sources: Sequence[Source]) -> Iterator[_Piece]:
+def _pieces(found: FoundFiles, sources: Sequence[Source], damaged: ArrowArray | None) -> Iterator[_Piece]:
     """Yield the found files: data files come before vectors, as `needed_files` has them."""
-    files = (whole(found.needed.files["path"]), found.sources, found.sizes)
-    paths, numbers, sizes = (pc.filter(column, found.is_found).to_pylist() for column in files)
-    for path, number, size in zip(paths, numbers, sizes, strict=True):
-        yield _Piece(sources[number], text_of(path), size)
+    import pyarrow as pa
+
+    replaces = pa.repeat(pa.scalar(False), len(found.sources)) if damaged is None else damaged
+    files = (whole(found.needed.files["path"]), found.sources, found.sizes, replaces)
+    columns = (pc.filter(column, found.is_found).to_pylist() for column in files)
+    for path, number, size, is_damaged in zip(*columns, strict=True):
+        yield _Piece(sources[number], text_of(path), size, is_damaged)
 
 
 def put_file(source: Source, path: str, size_bytes: int, storage: Storage, *, replace: bool = False) -> None:
@@ -75,9 +83,13 @@ def put_file(source: Source, path: str, size_bytes: int, storage: Storage, *, re
             why = "another file was created in its place meanwhile"
         case Unknown(cause):
             why = cause
-    try:
-        seen = storage.stat(path).size_bytes
-    except FileMissing:
-        seen = -1
-    if seen != size_bytes:
+    if size_of(storage, path) != size_bytes:
         raise StorageFailed(f"{path} could not be put in its place: {why}", facts={"source": source.name})
+
+
+def size_of(storage: Storage, path: str) -> int | None:
+    """Return the bytes of a file, None where there is none."""
+    try:
+        return storage.stat(path).size_bytes
+    except FileMissing:
+        return None

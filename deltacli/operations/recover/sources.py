@@ -29,6 +29,13 @@ class Source(Protocol):
     def files(self) -> Storage:
         """Return the files, by their paths below the root of the table. Nothing is written there."""
 
+    @property
+    def is_readable(self) -> bool:
+        """Return False where files can be read only once they are back in their places."""
+
+    def keeps_time(self, path: str, to: Storage) -> bool:
+        """Return True if a file has the time in its place that it has here."""
+
     def bring(self, path: str, size_bytes: int, to: Storage, *, replace: bool = False) -> Creation:
         """Put a file in its place in the table, if there is none or it is to be replaced. Raises StorageFailed."""
 
@@ -38,6 +45,10 @@ class CopySource(NamedTuple):
 
     name: str
     files: Storage
+    is_readable: bool = True
+
+    def keeps_time(self, path: str, to: Storage) -> bool:  # noqa: ARG002
+        return to.capabilities.has_directories
 
     def bring(self, path: str, size_bytes: int, to: Storage, *, replace: bool = False) -> Creation:
         return copy_file(self.files, path, size_bytes, to, replace=replace)
@@ -100,7 +111,9 @@ def find_in(
         if not len(left):
             break
         wanted, sizes = look_for(source.files, needed.where(is_left), engine, progress)
-        verified = verify(wanted, sizes, TableStores(source.files), engine, progress, contents=contents)
+        verified = verify(
+            wanted, sizes, TableStores(source.files), engine, progress, contents=contents and source.is_readable
+        )
         found = _with(found, is_left, number, wanted, sizes, verified.problems, verified.reasons)
     return found
 

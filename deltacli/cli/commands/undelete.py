@@ -1,0 +1,96 @@
+"""`deltacli undelete TABLE`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from deltacli.cli.confirmation import require_confirmation
+from deltacli.cli.invocation import invocation
+from deltacli.cli.options.common_options import DryRunOption, TableArgument, YesOption
+from deltacli.cli.options.run import Run
+from deltacli.cli.terminal.interrupts import Interrupted
+from deltacli.cli.terminal.shell import again_without, quoted_table
+from deltacli.operations.recover.request import UndeleteRequest
+from deltacli.units import format_size, plural
+
+if TYPE_CHECKING:
+    from deltacli.api.table import Table
+    from deltacli.operations.recover.plan import UndeletePlan
+    from deltacli.operations.recover.put import Journal
+
+EXIT_CODES = (0, 2, 3, 4, 5, 6, 7, 70)
+
+
+def undelete(
+    run: Run,
+    table: TableArgument,
+    *,
+    request: UndeleteRequest,
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
+) -> None:
+    """Bring deleted files of a table back.
+
+    \b
+    Finds the files that the newest version and its log need and that are gone:
+    data files, deletion vectors, commits, checkpoints. They come from what the
+    store keeps of deleted objects, or with --from from a backup, a copy, a clone
+    or a quarantine. Each is verified (size, footer and rows, checksum) before it
+    is put in place, and no file that exists is replaced, unless it is a data file
+    of another size than the log says. Works where _delta_log is gone. A commit
+    of which the store has several contents is reported and never chosen.
+
+    \b
+    Examples:
+      deltacli undelete s3://lake/events --dry-run
+      deltacli undelete s3://lake/events --yes
+      deltacli undelete ./tbl --from /backups/tbl
+      deltacli undelete s3://lake/events --prefix date=2026-01-01
+    """
+    from deltacli.operations.recover.undelete import plan_undelete
+
+    opened = run.open_table(table, writes=not dry_run)
+    plan = plan_undelete(opened, request)
+    if dry_run or plan.refusals or not plan.found.files:
+        _show_only(run, plan, dry_run=dry_run)
+        return
+    shown = plan.found
+    what = f"put {plural(shown.files, 'file')} ({format_size(shown.size_bytes)}) back in {plan.table}"
+    if plan.is_log_first:
+        what += ", and then the data files that its log names"
+    require_confirmation(run, what, yes=yes, show_plan=lambda: _show(run, plan, None, dry_run=True))
+    _execute(run, table, opened, plan, request)
+
+
+def _show_only(run: Run, plan: UndeletePlan, *, dry_run: bool) -> None:
+    """Show a plan that is not executed. Raises Refused where a guard objects."""
+    from deltacli.operations.recover.execute import refused, require_complete
+
+    _show(run, plan, None, dry_run=dry_run or bool(plan.refusals))
+    if plan.refusals:
+        raise refused(plan)
+    if not dry_run:
+        require_complete(plan)
+    elif plan.found.files:
+        run.say_next(again_without(invocation.arguments, "--dry-run"))
+
+
+def _execute(run: Run, name: str, table: Table, plan: UndeletePlan, request: UndeleteRequest) -> None:
+    from deltacli.operations.recover.execute import execute_undelete, require_complete
+    from deltacli.operations.recover.put import Journal
+
+    journal = Journal()
+    try:
+        plan = execute_undelete(table, plan, request, journal)
+    except Interrupted as interruption:
+        interruption.outcome = f"{plural(journal.files, 'file')} put back; run the same command to continue"
+        raise
+    _show(run, plan, journal, dry_run=False)
+    require_complete(plan)
+    run.say_next(f"deltacli validate {quoted_table(name)} --level storage")
+
+
+def _show(run: Run, plan: UndeletePlan, restored: Journal | None, *, dry_run: bool) -> None:
+    from deltacli.cli.render.undelete import UndeleteScreen
+
+    run.write(UndeleteScreen(plan, restored, dry_run))

@@ -1,0 +1,161 @@
+"""Executing an undelete: data files, vectors, commits in ascending order, checkpoints, the hint; then a last look."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from deltacli.errors import ConflictLost, FileMissing, PartlyDone, Refused, StorageFailed
+from deltacli.hints import command
+from deltacli.operations.log.log_copy import list_whole_log
+from deltacli.operations.log.log_restore import require_real_directories
+from deltacli.operations.recover.log_files import LogItem
+from deltacli.operations.recover.needed import FileKind
+from deltacli.operations.recover.plan import MISSING, RESTORED, UndeletePlan
+from deltacli.operations.recover.presence import look_for
+from deltacli.operations.recover.put import Journal, put_found
+from deltacli.operations.recover.undelete import plan_undelete
+from deltacli.operations.recover.verify import verify
+from deltacli.progress import weighed
+from deltacli.storage import Created
+from deltacli.typing import ArrowTable
+from deltacli.units import plural
+
+if TYPE_CHECKING:
+    from deltacli.operations.recover.request import UndeleteRequest
+    from deltacli.operations.table.handle import TableHandle
+
+_NAMED = 5
+
+
+def execute_undelete(
+    table: TableHandle, plan: UndeletePlan, request: UndeleteRequest, journal: Journal | None = None
+) -> UndeletePlan:
+    """Put the found files in their places, and return the plan as it turned out. Running it again continues.
+
+    Raises Refused for a plan that is refused; ConflictLost where another writer created a commit that is to come back;
+    StorageFailed where a file cannot be put in its place or is not what it was.
+    """
+    if plan.refusals:
+        raise refused(plan)
+    told = journal or Journal()
+    if plan.data is not None:
+        found, data = plan.data.found, plan.data
+        put_found(
+            found, data.sources, table.storage, table.engine,
+            progress=table.progress, journal=told, damaged=data.damaged,
+        )  # fmt: skip
+    _put_log(table, plan, told)
+    if plan.is_log_first:
+        rest = plan_undelete(table, request)
+        if rest.is_log_first:
+            raise StorageFailed("the log cannot be read although its files were put in their places")
+        rest = execute_undelete(table, rest, request, told)
+        return replace(rest, version_before=plan.version_before, had_log=plan.had_log, items=_joined(plan, rest))
+    _require_there(table, plan)
+    return plan
+
+
+def refused(plan: UndeletePlan) -> Refused:
+    """Return the first reason against a plan."""
+    first, *others = plan.refusals
+    facts = {"also": ", ".join(one.code for one in others)} if others else {}
+    return Refused(
+        f"nothing was changed: {first.message}",
+        code=first.code,
+        facts=facts,
+        hint=command("log cat", plan.version or 0),
+    )
+
+
+def require_complete(plan: UndeletePlan) -> None:
+    """Raise PartlyDone where files that the version needs are in no source."""
+    missing = plan.missing
+    if not missing.files:
+        return
+    names = plan.items.filter(_is_missing(plan.items))["path"].slice(0, _NAMED).to_pylist()
+    more = f", and {missing.files - len(names):,} more" if missing.files > len(names) else ""
+    newest, verb = plan.newest_readable, "is" if missing.files == 1 else "are"
+    raise PartlyDone(
+        f"{plural(missing.files, 'file')} of version {plan.version} {verb} in no source",
+        code="undelete.still-missing",
+        facts={
+            "missing": f"{', '.join(names)}{more}",
+            "newest version that can be read": "none" if newest is None else str(newest),
+        },
+        hint=None if newest is None else command("snapshot", version=newest),
+    )
+
+
+def _is_missing(items: ArrowTable) -> ArrowTable:
+    from deltacli.arrow import compute as pc
+
+    return pc.equal(items["state"], MISSING)
+
+
+def _put_log(table: TableHandle, plan: UndeletePlan, journal: Journal) -> None:
+    log = plan.log
+    if log is None or not log.items:
+        return
+    require_real_directories(table.storage, [item.file.name for item in log.items])
+    total = sum(item.file.size_bytes for item in log.items)
+    with weighed(table.progress, "putting the log in place", unit="files", total=len(log.items), weight=total) as step:
+        for item in log.items:
+            _put_log_file(table, plan, item)
+            journal.files += 1
+            journal.size_bytes += item.file.size_bytes
+            step.advance(weight=item.file.size_bytes)
+
+
+def _put_log_file(table: TableHandle, plan: UndeletePlan, item: LogItem) -> None:
+    """Put one file of the log in its place. A checkpoint, a checksum and the hint of another writer stay."""
+    source = plan.log_sources[item.source]
+    outcome = source.bring(item.path, item.file.size_bytes, table.storage)
+    if isinstance(outcome, Created) or not source.is_readable:
+        return
+    try:
+        is_same = table.storage.read(item.path) == source.files.read(item.path)
+    except FileMissing as fault:
+        raise StorageFailed(f"{item.path} could not be put in its place") from fault
+    if not is_same and item.kind is FileKind.COMMIT:
+        raise ConflictLost(
+            f"another writer created commit {item.file.path.version} in the meantime; the commits after it stay away",
+            code="undelete.conflict",
+            facts={"commit": item.path},
+            hint=command("history"),
+        )
+
+
+def _require_there(table: TableHandle, plan: UndeletePlan) -> None:
+    """Raise StorageFailed where a file that was put in its place is not there as it should be."""
+    if plan.data is not None and plan.data.found.needed.files.num_rows:
+        found, data = plan.data.found, plan.data
+        needed = found.needed.where(found.is_found)
+        unread = any(not source.is_readable for source in data.sources)
+        needed, sizes = look_for(table.storage, needed, table.engine, table.progress)
+        verified = verify(needed, sizes, table.stores, table.engine, table.progress, contents=unread)
+        _require_none(
+            [
+                f"{path.decode('utf-8', 'replace')}: {problem}"
+                for path, problem in zip(needed.files["path"].to_pylist(), verified.problems.to_pylist(), strict=True)
+                if problem is not None
+            ]
+        )
+    if plan.log is not None and plan.log.items:
+        present = list_whole_log(table.storage) or {}
+        _require_none([f"{item.path}: missing" for item in plan.log.items if item.file.name not in present])
+
+
+def _require_none(wrong: list[str]) -> None:
+    if wrong:
+        raise StorageFailed(
+            f"{plural(len(wrong), 'file')} put in place cannot be used",
+            code="undelete.not-there",
+            facts={"files": ", ".join(wrong[:_NAMED])},
+        )
+
+
+def _joined(first: UndeletePlan, rest: UndeletePlan) -> ArrowTable:
+    import pyarrow as pa
+
+    return pa.concat_tables([first.items_as(RESTORED), rest.items])

@@ -1,0 +1,72 @@
+"""The newest version that can be read although files are gone."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from deltacli.arrow import compute as pc
+from deltacli.delta.log.segment import LogListing
+from deltacli.delta.vacuum.keys import PathKeys
+from deltacli.errors import CommitCorrupt, Unreadable
+from deltacli.operations.log.named_files import named_files
+from deltacli.operations.recover.needed import live_files, whole
+from deltacli.operations.recover.presence import look_for
+from deltacli.operations.recover.sources import FoundFiles
+from deltacli.operations.table.rebuild import read_snapshot
+from deltacli.typing import ArrowArray, ArrowTable
+
+if TYPE_CHECKING:
+    from deltacli.operations.table.handle import TableHandle
+    from deltacli.operations.table.version import Snapshot
+
+_TRIED = 20
+"""Versions that are rebuilt to look for their files."""
+
+
+def newest_complete(table: TableHandle, snapshot: Snapshot, found: FoundFiles) -> int | None:
+    """Return the newest version below a snapshot, all of whose files are there or were found; None if none is known.
+
+    A version is passed over where it is not older than the commits that added files which are gone.
+    """
+    uris = (table.storage.uri, *table.storage.aliases)
+    over = snapshot.table
+    added = _added(over, snapshot.listing, uris)
+    kept = pc.filter(whole(found.needed.files["path"]), found.is_found)
+    lost = pc.filter(whole(found.needed.files["path"]), pc.invert(found.is_found))
+    below = snapshot.version
+    for _ in range(_TRIED):
+        first = pc.min(added.filter(pc.is_in(added["path"], value_set=lost))["version"]).as_py()
+        candidates = [version for version in snapshot.listing.reconstructable if version < min(below, first or 0)]
+        if not candidates:
+            return None
+        below = candidates[-1]
+        try:
+            files = live_files(read_snapshot(over, version=below), uris)
+        except (Unreadable, CommitCorrupt):
+            continue
+        files, sizes = look_for(table.storage, files, table.engine, table.progress)
+        is_other = pc.fill_null(pc.not_equal(sizes, whole(files.files["sizeBytes"])), False)
+        is_lost = pc.and_(pc.or_(pc.is_null(sizes), is_other), pc.invert(pc.is_in(files.files["path"], value_set=kept)))
+        lost = pc.filter(whole(files.files["path"]), whole(is_lost))
+        if not len(lost):
+            return below
+    return None
+
+
+def _added(table: TableHandle, listing: LogListing, uris: tuple[str, ...]) -> ArrowTable:
+    """Return the files and the files of vectors that commits added, with the versions."""
+    import pyarrow as pa
+
+    keys = PathKeys(uris)
+    parts = [pa.table({"path": pa.array([], pa.binary()), "version": pa.array([], pa.int64())})]
+    for rows in named_files(table, listing, [], []):
+        if rows.kind == "add":
+            paths = (keys.of_log(whole(rows.path)).keys, keys.of_vectors(whole(rows.vector)).keys)
+            parts += [_part(one, rows.version) for one in paths]
+    return pa.concat_tables(parts)
+
+
+def _part(paths: ArrowArray, versions: ArrowArray) -> ArrowTable:
+    import pyarrow as pa
+
+    return pa.table({"path": paths, "version": pc.cast(whole(versions), pa.int64())}).filter(pc.is_valid(paths))

@@ -1,0 +1,202 @@
+"""Object versions as sources: what a store keeps of files that were overwritten or deleted.
+
+Spec: Delta Log Entries (a commit is written once).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from deltacli.delta.log.log_path import LOG_DIRECTORY, LogFileKind, parse_log_path
+from deltacli.delta.paths.locate_paths import text_of
+from deltacli.engine.base import Engine
+from deltacli.errors import FileMissing
+from deltacli.operations.recover.file_map import FileMap, MappedFile, range_of
+from deltacli.operations.recover.needed import NeededFiles, whole
+from deltacli.storage import Creation, Storage
+from deltacli.storage.base import PARALLEL_READS
+from deltacli.storage.versions import ObjectVersion, VersionedObjects, VersionState
+from deltacli.typing import Json
+
+VERSIONS = "versions"
+"""How a caller asks for the versions of the table's own store."""
+
+_MOST_ASKED = 100
+"""Files whose versions are listed one by one; of more, those of the whole table are listed."""
+
+
+class KeptVersions(NamedTuple):
+    """All versions of a file, the newest first."""
+
+    path: str
+    versions: tuple[ObjectVersion, ...]
+
+    @property
+    def current(self) -> ObjectVersion | None:
+        return next((one for one in self.versions if one.state is VersionState.CURRENT), None)
+
+    @property
+    def others(self) -> tuple[ObjectVersion, ...]:
+        """The contents that are not current."""
+        return tuple(one for one in self.versions if one.state in (VersionState.NONCURRENT, VersionState.SOFT_DELETED))
+
+
+class Overwritten(NamedTuple):
+    """A commit of which the store keeps several contents, with the SHA-256 of each, None where it cannot be read."""
+
+    path: str
+    versions: tuple[tuple[ObjectVersion, str | None], ...]
+
+    def as_json(self) -> dict[str, Json]:
+        return {
+            "path": self.path,
+            "versions": [
+                {
+                    "versionId": one.version_id,
+                    "sizeBytes": one.size_bytes,
+                    "modificationTimeMs": one.modified_ms,
+                    "state": one.state.value,
+                    "sha256": sha256,
+                }
+                for one, sha256 in self.versions
+            ],
+        }
+
+
+@dataclass(frozen=True)
+class _VersionReader:
+    """Reads versions by themselves."""
+
+    kept: VersionedObjects
+
+    def read(self, name: ObjectVersion) -> bytes:
+        return self.kept.read(name)
+
+    def read_range(self, name: ObjectVersion, offset: int, length: int) -> bytes:
+        return range_of(self.kept.open(name), offset, length)
+
+    def open(self, name: ObjectVersion) -> Any:  # Any: as in the port
+        return self.kept.open(name)
+
+
+@dataclass(frozen=True)
+class VersionsSource:
+    """One kept version of each of some files. `is_readable`: they can be read before they are brought back."""
+
+    files: FileMap
+    kept: VersionedObjects
+    chosen: Mapping[str, ObjectVersion]
+    current: Mapping[str, ObjectVersion]
+    is_readable: bool = True
+    name: str = VERSIONS
+
+    def keeps_time(self, path: str, to: Storage) -> bool:  # noqa: ARG002
+        return self.chosen[path].keeps_time
+
+    def bring(self, path: str, size_bytes: int, to: Storage, *, replace: bool = False) -> Creation:  # noqa: ARG002
+        instead_of = self.current.get(path) if replace else None
+        return self.kept.bring_back(self.chosen[path], instead_of=instead_of)
+
+
+def versions_of_log(
+    storage: Storage, kept: VersionedObjects, engine: Engine
+) -> tuple[list[VersionsSource], list[Overwritten]]:
+    """Return the newest kept version of each file that the log lacks, first those that can be read before they are
+    brought back; and the commits that were overwritten, which are never chosen.
+    """
+    files = list(_grouped(kept.list(f"{LOG_DIRECTORY}/")))
+    commits = [file for file in files if _is_commit(file.path)]
+    overwritten = [found for found in engine.run(lambda file: _overwritten(kept, file), commits) if found is not None]
+    barred = {found.path for found in overwritten}
+    lost = [file for file in files if file.current is None and file.others and file.path not in barred]
+    sources = []
+    for is_readable in (True, False):
+        chosen = [(file, one) for file in lost for one in file.others[:1] if one.is_readable is is_readable]
+        sources.append(_source(storage, kept, chosen, is_readable=is_readable))
+    return sources, overwritten
+
+
+def versions_of_files(storage: Storage, kept: VersionedObjects, missing: NeededFiles) -> list[VersionsSource]:
+    """Return the kept versions of files as sources, to be asked in turn: the newest of each file, then the one before.
+
+    Versions of another size than the log says come last, for what is said of the file. Those that cannot be read before
+    they are brought back have a source of their own.
+    """
+    sizes = dict(
+        zip(
+            (text_of(path) for path in whole(missing.files["path"]).to_pylist()),
+            whole(missing.files["sizeBytes"]).to_pylist(),
+            strict=True,
+        )
+    )
+    written = {text_of(path) for path in whole(missing.files["written"]).to_pylist() if path is not None}
+    layers: dict[tuple[bool, int], list[tuple[KeptVersions, ObjectVersion]]] = defaultdict(list)
+    for file in _list_kept(kept, {*sizes, *written}):
+        size = sizes.get(file.path)
+        fitting = [one for one in file.others if size is None or one.size_bytes == size] or file.others[:1]
+        for is_readable in (True, False):
+            chosen = [one for one in fitting if one.is_readable is is_readable]
+            for depth, version in enumerate(chosen):
+                layers[not is_readable, depth].append((file, version))
+    return [_source(storage, kept, layers[key], is_readable=not key[0]) for key in sorted(layers)]
+
+
+def _list_kept(kept: VersionedObjects, paths: Collection[str]) -> Iterator[KeptVersions]:
+    if len(paths) > _MOST_ASKED:
+        yield from (file for file in _grouped(kept.list()) if file.path in paths)
+        return
+    for path in paths:
+        yield from (file for file in _grouped(kept.list(path)) if file.path == path)
+
+
+def _grouped(versions: Iterable[ObjectVersion]) -> Iterator[KeptVersions]:
+    held: list[ObjectVersion] = []
+    for version in versions:
+        if held and held[0].path != version.path:
+            yield KeptVersions(held[0].path, tuple(held))
+            held = []
+        held.append(version)
+    if held:
+        yield KeptVersions(held[0].path, tuple(held))
+
+
+def _source(
+    storage: Storage,
+    kept: VersionedObjects,
+    chosen: Sequence[tuple[KeptVersions, ObjectVersion]],
+    *,
+    is_readable: bool = True,
+) -> VersionsSource:
+    reader = _VersionReader(kept)
+    files = {file.path: MappedFile(reader, one, one.size_bytes, one.modified_ms) for file, one in chosen}
+    current = {file.path: file.current for file, _ in chosen if file.current is not None}
+    view = FileMap(storage.uri, files, PARALLEL_READS)
+    return VersionsSource(view, kept, {file.path: one for file, one in chosen}, current, is_readable)
+
+
+def _is_commit(path: str) -> bool:
+    directory, _, name = path.rpartition("/")
+    return directory == LOG_DIRECTORY and parse_log_path(name).kind is LogFileKind.COMMIT
+
+
+def _overwritten(kept: VersionedObjects, file: KeptVersions) -> Overwritten | None:
+    """Return a commit with the contents that the store keeps of it, if there are several."""
+    contents = [one for one in file.versions if one.state is not VersionState.DELETE_MARKER]
+    if len(contents) < 2:
+        return None
+    found = [(one, _sha256(kept, one)) for one in contents]
+    known = {(one.size_bytes, sha256 or one.tag) for one, sha256 in found}
+    return Overwritten(file.path, tuple(found)) if len(known) > 1 else None
+
+
+def _sha256(kept: VersionedObjects, version: ObjectVersion) -> str | None:
+    if not version.is_readable:
+        return None
+    try:
+        return hashlib.sha256(kept.read(version)).hexdigest()
+    except FileMissing:
+        return None

@@ -1,0 +1,166 @@
+"""Opening the sources that a caller names: the versions of the store, a copy, a clone, a backup, a quarantine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from deltacli.delta.log.log_path import LOG_DIRECTORY
+from deltacli.delta.paths.path_decoding import canonical
+from deltacli.errors import FileMissing, Refused
+from deltacli.hints import parameter
+from deltacli.operations.log.backup_list import read_list
+from deltacli.operations.log.log_copy import StoredFile, find_table_id, list_whole_log, log_location, versioned
+from deltacli.operations.recover.needed import NeededFiles
+from deltacli.operations.recover.object_versions import VERSIONS, versions_of_files
+from deltacli.operations.recover.sources import CopySource, Source, open_copy
+from deltacli.operations.table.find_log import list_log
+from deltacli.operations.table.handle import TableHandle
+from deltacli.storage import PathKind, Storage
+from deltacli.storage.versions import VersionedObjects, require_versions
+from deltacli.work.commits.provenance import read_provenance
+
+_COMPARED = 20
+"""Commits that a log and its copy have in common whose bytes are compared, the newest; of all others their sizes."""
+_MANIFEST = "manifest.json"
+
+
+class OpenedSource(NamedTuple):
+    """A source as the caller named it: `kept` for the versions of the store, else `copy`. `has_log`: its log is one of
+    this table. `is_same`: its table is known to be this one.
+    """
+
+    name: str
+    copy: CopySource | None = None
+    kept: VersionedObjects | None = None
+    has_log: bool = False
+    is_same: bool = False
+
+
+def open_sources(
+    table: TableHandle, names: Sequence[str], present: Mapping[str, StoredFile], table_id: str | None
+) -> list[OpenedSource]:
+    """Open sources. `present` is the log of the table, `table_id` its id, None where that is not known.
+
+    Raises Refused for the source of another table, for a log that has another history, and for a store without
+    versions; UsageError, Unreadable and StorageFailed for what cannot be opened.
+    """
+    found: list[OpenedSource] = []
+    for name in dict.fromkeys(names):
+        if name == VERSIONS:
+            found.append(OpenedSource(name, kept=_versions_of(table.storage), has_log=True, is_same=True))
+            continue
+        copy = open_copy(name, table.open_other(name), table.storage)
+        opened = _checked(table, copy, present, table_id)
+        if table_id is None and opened.has_log:
+            table_id = find_table_id(copy.files, table.engine)  # the first log tells which table it is
+        found.append(opened)
+    return found
+
+
+def _versions_of(storage: Storage) -> VersionedObjects:
+    try:
+        return require_versions(storage)
+    except Refused as refused:
+        refused.hint = refused.hint or f"name a copy of the table: {parameter('undelete.sources', 'DIRECTORY')}"
+        raise
+
+
+def _checked(
+    table: TableHandle, copy: CopySource, present: Mapping[str, StoredFile], table_id: str | None
+) -> OpenedSource:
+    if copy.files.kind_of(LOG_DIRECTORY) is not PathKind.DIRECTORY:
+        return OpenedSource(copy.name, copy)
+    if _is_clone_of(copy.files, table):
+        return OpenedSource(copy.name, copy, is_same=True)
+    listed = read_list(copy.files)
+    theirs = listed.table_id if listed is not None and listed.table_id else find_table_id(copy.files, table.engine)
+    if None not in (theirs, table_id) and theirs != table_id:
+        raise other_table(copy.name, theirs, table_id)
+    _require_one_history(table.storage, copy, present)
+    return OpenedSource(copy.name, copy, has_log=True, is_same=theirs is not None and theirs == table_id)
+
+
+def other_table(name: str, theirs: str | None, ours: str | None) -> Refused:
+    """Return the refusal of a source that has files of another table."""
+    return Refused(
+        f"{name} has the files of another table",
+        code="recover.other-table",
+        facts={"table id there": str(theirs), "table id of this table": str(ours)},
+    )
+
+
+def _is_clone_of(storage: Storage, table: TableHandle) -> bool:
+    """Return True for a table that was cloned from this one: its log is its own, its files may be of this table."""
+    commits = list_log(storage).commits
+    for version in sorted(commits)[:1]:
+        info = read_provenance(storage, commits[version]).commit_info or {}
+        parameters = info.get("operationParameters")
+        source = parameters.get("source") if isinstance(parameters, dict) else None
+        if info.get("operation") == "CLONE" and isinstance(source, str):
+            place = canonical(source.removeprefix("delta.").strip("`")).rstrip("/")
+            return place in {canonical(uri).rstrip("/") for uri in (table.storage.uri, *table.storage.aliases)}
+    return False
+
+
+def _require_one_history(storage: Storage, copy: CopySource, present: Mapping[str, StoredFile]) -> None:
+    """Raise Refused where a commit of the log differs from the copy: together they would be a state that never was."""
+    ours, theirs = versioned(present.values()).commits, versioned((list_whole_log(copy.files) or {}).values()).commits
+    common = sorted(set(ours) & set(theirs), reverse=True)
+    for number, version in enumerate(common):
+        path = log_location(ours[version].name)
+        try:
+            is_same = ours[version].size_bytes == theirs[version].size_bytes and (
+                number >= _COMPARED or storage.read(path) == copy.files.read(path)
+            )
+        except FileMissing:
+            continue
+        if not is_same:
+            raise Refused(
+                f"commit {version} of the log differs from the one in {copy.name}: their histories have diverged",
+                code="recover.diverged",
+                facts={"why": "a mixture of both would be a state that never existed"},
+            )
+
+
+def data_copies(table: TableHandle, opened: OpenedSource, table_id: str | None) -> list[CopySource]:
+    """Return where a copy has data files: itself, or each directory of a quarantine, the newest first.
+
+    Raises Refused for a quarantine without files of this table.
+    """
+    copy = opened.copy
+    assert copy is not None
+    if opened.has_log or opened.is_same:
+        return [copy]
+    directories = copy.files.list_directories("")
+    if table_id is not None and table_id in directories:
+        plans = sorted(copy.files.list_directories(table_id), reverse=True)
+        return [_below(table, copy, f"{table_id}/{plan}") for plan in plans]
+    held = [name for name in directories if _has_manifests(copy.files, name)]
+    if held:
+        raise other_table(copy.name, ", ".join(held[:3]), table_id)
+    return [copy]
+
+
+def _has_manifests(storage: Storage, directory: str) -> bool:
+    if "=" in directory:
+        return False
+    plans = storage.list_directories(directory)[:1]
+    return any(storage.kind_of(f"{directory}/{plan}/{_MANIFEST}") is PathKind.FILE for plan in plans)
+
+
+def _below(table: TableHandle, copy: CopySource, path: str) -> CopySource:
+    return CopySource(copy.name, table.open_other(f"{copy.name.rstrip('/')}/{path}"))
+
+
+def data_sources(
+    table: TableHandle, opened: Sequence[OpenedSource], missing: NeededFiles, table_id: str | None
+) -> list[Source]:
+    """Return the sources of some data files, in the order in which they were named. Raises Refused."""
+    found: list[Source] = []
+    for one in opened:
+        if one.kept is not None:
+            found += versions_of_files(table.storage, one.kept, missing) if missing.files.num_rows else []
+        else:
+            found += data_copies(table, one, table_id)
+    return found

@@ -1,0 +1,132 @@
+"""What an undelete would do, as data: files that a version and its log need and that are gone, and their sources."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from deltacli.arrow import compute as pc
+from deltacli.operations.recover.log_files import LogPlan
+from deltacli.operations.recover.needed import whole
+from deltacli.operations.recover.object_versions import Overwritten
+from deltacli.operations.recover.put import Journal
+from deltacli.operations.recover.sources import FoundFiles, Source
+from deltacli.typing import ArrowArray, ArrowTable, Json
+from deltacli.units import ranges_of
+
+PLANNED, RESTORED, MISSING = "planned", "restored", "missing"
+"""States of a file: found and to be put in its place, put there, and in no source."""
+
+
+class Amount(NamedTuple):
+    """The number of files and their bytes, as far as they are known."""
+
+    files: int = 0
+    size_bytes: int = 0
+
+    def as_json(self) -> dict[str, int]:
+        return {"files": self.files, "sizeBytes": self.size_bytes}
+
+
+class Refusal(NamedTuple):
+    """A reason against the plan: the code and the message."""
+
+    code: str
+    message: str
+
+    def as_json(self) -> dict[str, Json]:
+        return {"code": self.code, "message": self.message}
+
+
+@dataclass(frozen=True, eq=False)
+class DataPlan:
+    """Data files and vectors that are gone or damaged, and where they are. `damaged` are those whose place has a file
+    of another size, which is replaced.
+    """
+
+    found: FoundFiles
+    damaged: ArrowArray
+    sources: Sequence[Source]
+
+
+@dataclass(frozen=True, eq=False)
+class UndeletePlan:
+    """What would be brought back. `needed` is everything that the version needs, the files of its log included.
+
+    `log` is None, and `data`, where nothing can be planned without them: `refusals` say why. `had_log`: the table has a
+    log. `changed_times` are the versions whose commits get another time. `outside` counts files of other tables.
+    """
+
+    table: str
+    version: int | None
+    version_before: int | None
+    had_log: bool
+    needed: Amount
+    items: ArrowTable
+    log: LogPlan | None
+    log_sources: Sequence[Source]
+    data: DataPlan | None
+    overwritten: tuple[Overwritten, ...] = ()
+    changed_times: tuple[int, ...] = ()
+    newest_readable: int | None = None
+    refusals: tuple[Refusal, ...] = ()
+    outside: int = 0
+    is_log_first: bool = False
+    """The log can be read only once it is back, so the data files that it names are not known yet."""
+
+    def amount(self, *states: str) -> Amount:
+        """Return the files in one of these states."""
+        rows = self.items.filter(pc.is_in(self.items["state"], value_set=_texts(states)))
+        return Amount(rows.num_rows, pc.sum(rows["sizeBytes"]).as_py() or 0)
+
+    @property
+    def found(self) -> Amount:
+        return self.amount(PLANNED)
+
+    @property
+    def missing(self) -> Amount:
+        return self.amount(MISSING)
+
+    def as_json(self) -> dict[str, Json]:
+        """Return the fields of the document `deltacli.undelete` except `restored`, `items` and `dryRun`."""
+        return {
+            "version": self.version,
+            "versionBefore": self.version_before,
+            "needed": self.needed.as_json(),
+            "found": self.found.as_json(),
+            "stillMissing": list(self.still_missing()),
+            "newestReadableVersion": self.newest_readable,
+            "overwritten": [one.as_json() for one in self.overwritten],
+            "changedCommitTimes": [{"first": first, "last": last} for first, last in ranges_of(self.changed_times)],
+            "logFirst": self.is_log_first,
+            "filesOfOtherTables": self.outside,
+            "refusals": [one.as_json() for one in self.refusals],
+        }
+
+    def still_missing(self) -> Sequence[dict[str, Json]]:
+        """Return the files that no source has, and why."""
+        rows = self.items.filter(pc.equal(self.items["state"], MISSING))
+        fields = ("path", "kind", "sizeBytes", "problem", "reason")
+        return [{name: row[name] for name in fields} for row in rows.select(list(fields)).to_pylist()]
+
+    def items_as(self, state: str) -> ArrowTable:
+        """Return the items, those that were found in another state."""
+        import pyarrow as pa
+
+        is_planned = pc.equal(whole(self.items["state"]), PLANNED)
+        states = pc.if_else(is_planned, pa.scalar(state), whole(self.items["state"]))
+        return self.items.set_column(self.items.schema.get_field_index("state"), "state", pa.chunked_array([states]))
+
+
+class UndeleteResult(NamedTuple):
+    """A plan, and what of it was put in place; None where it was not executed."""
+
+    plan: UndeletePlan
+    restored: Journal | None
+
+
+def _texts(values: Sequence[str]) -> ArrowArray:
+    import pyarrow as pa
+
+    return pa.array(values, pa.string())

@@ -1,0 +1,50 @@
+"""The request to bring deleted files back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from deltacli.errors import UsageError
+from deltacli.hints import parameter
+from deltacli.operations.table.api_arguments import optional_version
+from deltacli.request_fields import Kind, option
+
+
+@dataclass(frozen=True, kw_only=True)
+class UndeleteRequest:
+    """What to bring back, and from where.
+
+    `sources` are `versions` (what the store keeps of deleted objects; the default), or directories and URIs with the
+    same paths below them: a backup, a copy, a clone, a quarantine. `version` is the one whose files are needed (None:
+    the newest), `prefix` limits its data files to a directory.
+    """
+
+    sources: Sequence[str] = option(
+        "Where to look for the files: versions that the store keeps, or a copy of the table. Repeatable.  "
+        "[default: versions]",
+        "versions|DIRECTORY|URI",
+        Kind.TEXTS,
+        default=(),
+        spelled="--from",
+    )
+    version: int | None = option("Version whose files are needed.  [default: the newest]", "N", spelled="--version")
+    prefix: str | None = option("Bring back only data files below this directory of the table.", "P")
+    dry_run: bool = False
+
+    def __post_init__(self) -> None:
+        """Bring the values to one form. Raises UsageError."""
+        if isinstance(self.sources, str):
+            raise UsageError(f"{parameter('undelete.sources')} is a text", facts={"expected": "a list of texts"})
+        object.__setattr__(self, "sources", tuple(self.sources) or ("versions",))
+        if any(not source for source in self.sources):
+            raise UsageError(f"{parameter('undelete.sources')} is empty")
+        optional_version(self.version, parameter("undelete.version"))
+        if self.prefix is not None:
+            parts = [part for part in self.prefix.split("/") if part not in ("", ".")]
+            if self.prefix.startswith("/") or "://" in self.prefix or ".." in parts or not parts:
+                raise UsageError(
+                    f"{parameter('undelete.prefix')} {self.prefix} is not a directory below the table",
+                    facts={"expected": "date=2026-01-01"},
+                )
+            object.__setattr__(self, "prefix", "/".join(parts))

@@ -1,0 +1,249 @@
+"""`undelete`: brings back the files of a version and of its log that are gone. Planning only reads.
+
+The log comes first in the plan, because it says which data files are needed, and last in the execution, because no
+reader may see a commit whose files are not there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from deltacli.arrow import compute as pc
+from deltacli.delta.log.state import has_in_commit_timestamps
+from deltacli.errors import NotATable, Unreadable, VersionAbsent
+from deltacli.operations.log.log_copy import StoredFile, find_table_id, list_whole_log, log_location
+from deltacli.operations.recover.log_files import LogItem, LogPlan, plan_log
+from deltacli.operations.recover.needed import FileKind, live_files, whole
+from deltacli.operations.recover.newest_complete import newest_complete
+from deltacli.operations.recover.object_versions import Overwritten, versions_of_log
+from deltacli.operations.recover.open_sources import OpenedSource, data_sources, open_sources
+from deltacli.operations.recover.plan import MISSING, PLANNED, Amount, DataPlan, Refusal, UndeletePlan
+from deltacli.operations.recover.presence import look_for
+from deltacli.operations.recover.sources import Source, find_in
+from deltacli.operations.recover.verify import Problem
+from deltacli.operations.table.find_log import missing_log, refuse_paimon
+from deltacli.operations.table.rebuild import read_snapshot
+from deltacli.storage.base import require_writable
+from deltacli.typing import ArrowArray, ArrowTable
+
+if TYPE_CHECKING:
+    from deltacli.operations.recover.request import UndeleteRequest
+    from deltacli.operations.table.handle import TableHandle
+    from deltacli.operations.table.version import Snapshot
+
+OVERWRITTEN = "log.commit-overwritten"
+
+
+def plan_undelete(table: TableHandle, request: UndeleteRequest) -> UndeletePlan:
+    """Find what a version and its log need, what of it is gone, and where else it is.
+
+    Raises PaimonTable; NotATable where neither the table nor a source has a log; VersionAbsent; Refused for a store
+    without versions and for the source of another table; and what reading a log and StorageFailed raise.
+    """
+    require_writable(table.storage)
+    present = list_whole_log(table.storage, progress=table.progress)
+    if present is None:
+        refuse_paimon(table.storage)
+    table_id = find_table_id(table.storage, table.engine) if present else None
+    opened = open_sources(table, request.sources, present or {}, table_id)
+    offered, overwritten = _log_sources(table, opened)
+    log, sources = _plan_log(table, present or {}, offered, request.version)
+    plan = _begin(table, log, sources, overwritten, present)
+    if plan.is_log_first:
+        return plan
+    if log.missing:
+        return replace(plan, newest_readable=_newest_of_log(table, log))
+    snapshot = read_snapshot(table.over(log.files), version=log.version)
+    plan = replace(plan, refusals=_refusals(snapshot, plan), changed_times=_changed_times(table, snapshot, plan))
+    return plan if plan.refusals else _with_data(table, request, opened, snapshot, plan)
+
+
+def _log_sources(table: TableHandle, opened: Sequence[OpenedSource]) -> tuple[list[Source], tuple[Overwritten, ...]]:
+    """Return the sources of log files, and the commits of which the store has several contents."""
+    found: list[Source] = []
+    overwritten: list[Overwritten] = []
+    for one in opened:
+        if one.kept is not None:
+            kept, several = versions_of_log(table.storage, one.kept, table.engine)
+            found += kept
+            overwritten += several
+        elif one.has_log and one.copy is not None:
+            found.append(one.copy)
+    return found, tuple(overwritten)
+
+
+def _plan_log(
+    table: TableHandle, present: Mapping[str, StoredFile], sources: Sequence[Source], version: int | None
+) -> tuple[LogPlan, Sequence[Source]]:
+    """Plan the log with what can be read; only where that is not enough, with what must be brought back unread."""
+    readable = [source for source in sources if source.is_readable]
+    try:
+        log = plan_log(table.storage, present, readable, table.engine, version)
+        if not log.missing or len(readable) == len(sources):
+            return log, readable
+    except (NotATable, VersionAbsent):
+        if len(readable) == len(sources):
+            raise
+    try:
+        whole_log = plan_log(table.storage, present, sources, table.engine, version)
+    except NotATable:
+        raise missing_log(table.storage) from None
+    return whole_log, sources
+
+
+def _begin(
+    table: TableHandle,
+    log: LogPlan,
+    sources: Sequence[Source],
+    overwritten: tuple[Overwritten, ...],
+    present: Mapping[str, StoredFile] | None,
+) -> UndeletePlan:
+    """Return the plan for the log alone."""
+    barred = {one.path for one in overwritten}
+    rows = [_log_row(item, sources) for item in log.items]
+    rows += [_lost_row(name, log.unsound, log_location(name) in barred) for name in log.missing]
+    names = [*(present or {}), *(item.file.name for item in log.items)]
+    sizes = [*((present or {}).values()), *(item.file for item in log.items)]
+    return UndeletePlan(
+        table=table.uri,
+        version=log.version,
+        version_before=log.version_before if log.version_before >= 0 else None,
+        had_log=present is not None,
+        needed=Amount(len(names) + len(log.missing), sum(file.size_bytes for file in sizes)),
+        items=_table(rows),
+        log=log,
+        log_sources=sources,
+        is_log_first=any(not sources[item.source].is_readable for item in log.items),
+        data=None,
+        overwritten=overwritten,
+    )
+
+
+_FIELDS = ("path", "kind", "sizeBytes", "source", "state", "problem", "reason")
+_Row = tuple[str, str, int | None, str | None, str, str | None, str | None]
+
+
+def _log_row(item: LogItem, sources: Sequence[Source]) -> _Row:
+    name = sources[item.source].name
+    return item.path, item.kind.value, item.file.size_bytes, name, PLANNED, Problem.MISSING.value, None
+
+
+def _lost_row(name: str, unsound: Mapping[str, str], is_overwritten: bool) -> _Row:
+    problem = OVERWRITTEN if is_overwritten else Problem.MISSING.value
+    return log_location(name), FileKind.COMMIT.value, None, None, MISSING, problem, unsound.get(name)
+
+
+def _table(rows: Iterable[_Row]) -> ArrowTable:
+    import pyarrow as pa
+
+    kinds = (pa.string(), pa.string(), pa.int64(), *[pa.string()] * 4)
+    columns = list(zip(*rows, strict=True)) or [()] * len(_FIELDS)
+    return pa.table({name: pa.array(one, kind) for name, one, kind in zip(_FIELDS, columns, kinds, strict=True)})
+
+
+def _newest_of_log(table: TableHandle, log: LogPlan) -> int | None:
+    """Return the newest version that can be read without the commits that are gone."""
+    readable = [version for version in log.listing.reconstructable if version < log.version]
+    for version in reversed(readable[-20:]):
+        try:
+            read_snapshot(table.over(log.every), version=version)
+        except Unreadable:
+            continue
+        return version
+    return None
+
+
+def _refusals(snapshot: Snapshot, plan: UndeletePlan) -> tuple[Refusal, ...]:
+    """Return why nothing may be brought back."""
+    found = []
+    replayed = {log_location(file.name) for file in snapshot.segment.commits}
+    for one in plan.overwritten:
+        if one.path in replayed:
+            message = f"{one.path} was overwritten: the store has {len(one.versions)} contents of it"
+            found.append(Refusal(OVERWRITTEN, message))
+    if snapshot.protocol.is_catalog_managed:
+        message = f"version {snapshot.version} is managed by a catalog, which may have commits that the log lacks"
+        found.append(Refusal("catalog.managed", message))
+    return tuple(found)
+
+
+def _changed_times(table: TableHandle, snapshot: Snapshot, plan: UndeletePlan) -> tuple[int, ...]:
+    """Return the versions whose commits get another time, because the store cannot keep that of the file."""
+    assert plan.log is not None
+    if has_in_commit_timestamps(snapshot.protocol, snapshot.metadata):
+        return ()
+    commits = (item for item in plan.log.items if item.kind is FileKind.COMMIT)
+    return tuple(
+        sorted(
+            item.file.path.version
+            for item in commits
+            if not plan.log_sources[item.source].keeps_time(item.path, table.storage)
+        )
+    )
+
+
+def _with_data(
+    table: TableHandle,
+    request: UndeleteRequest,
+    opened: Sequence[OpenedSource],
+    snapshot: Snapshot,
+    plan: UndeletePlan,
+) -> UndeletePlan:
+    """Add the data files and vectors of the version."""
+    needed = live_files(snapshot, (table.storage.uri, *table.storage.aliases))
+    if request.prefix is not None:
+        needed = needed.where(pc.starts_with(whole(needed.files["path"]), f"{request.prefix}/"))
+    needed, sizes = look_for(table.storage, needed, table.engine, table.progress)
+    expected = whole(needed.files["sizeBytes"])
+    is_damaged = pc.fill_null(pc.not_equal(sizes, expected), False)
+    is_lost = pc.or_(pc.is_null(sizes), is_damaged)
+    lost, damaged = needed.where(is_lost), pc.filter(is_damaged, is_lost)
+    sources = data_sources(table, opened, lost, snapshot.metadata.id) if lost.files.num_rows else []
+    found = find_in(sources, lost, table.engine, table.progress)
+    data = DataPlan(found, damaged, sources)
+    import pyarrow as pa
+
+    plan = replace(
+        plan,
+        needed=Amount(plan.needed.files + needed.files.num_rows, plan.needed.size_bytes + needed.size_bytes),
+        items=pa.concat_tables([_data_rows(data), plan.items]),
+        data=data,
+        outside=needed.outside,
+    )
+    if not plan.missing.files:
+        return plan
+    return replace(plan, newest_readable=newest_complete(table, snapshot, found))
+
+
+def _data_rows(data: DataPlan) -> ArrowTable:
+    """Return the items of data files and vectors."""
+    import pyarrow as pa
+
+    found, text = data.found, pa.string()
+    files = found.needed.files
+    names = pa.array([source.name for source in data.sources] or [""], text)
+    states = pc.if_else(found.is_found, pa.scalar(PLANNED), pa.scalar(MISSING))
+    gone = pc.if_else(data.damaged, pa.scalar(Problem.SIZE.value), pa.scalar(Problem.MISSING.value))
+    return pa.table(
+        {
+            "path": _as_text(files["path"]),
+            "kind": pc.cast(whole(files["kind"]), text),
+            "sizeBytes": pc.coalesce(whole(files["sizeBytes"]), found.sizes),
+            "source": pc.take(names, found.sources) if len(found.sources) else pa.array([], text),
+            "state": pc.cast(states, text),
+            "problem": pc.cast(pc.if_else(found.is_found, gone, found.problems), text),
+            "reason": pc.cast(found.reasons, text),
+        }
+    )
+
+
+def _as_text(paths: ArrowArray) -> ArrowArray:
+    """Return paths as text; of names that are no UTF-8 the other bytes are replaced."""
+    import pyarrow as pa
+
+    try:
+        return pc.cast(whole(paths), pa.string())
+    except pa.ArrowInvalid:
+        return pa.array([path.decode("utf-8", "replace") for path in paths.to_pylist()], pa.string())
