@@ -133,7 +133,7 @@ class _Contents:
     def _judge_footers(self, facts: Sequence[FooterRead], problems: dict[int, tuple[Problem, str]]) -> None:
         for footer, fault in facts:
             row, expected = next(self._rows_of_data)
-            if fault is not None and fault.code != "data.encrypted":
+            if fault is not None and not fault.code.endswith(".encrypted"):
                 problems[row] = Problem.FOOTER, fault.message
             elif fault is None and footer is None:
                 problems[row] = Problem.MISSING, "it was deleted meanwhile"
