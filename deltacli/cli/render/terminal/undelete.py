@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from deltacli.cli.render.terminal.console import Canvas
 from deltacli.cli.render.terminal.plans import PlanRow, draw_parts, plan_table, refusal_rows, section_rows
-from deltacli.cli.render.undelete import by_kind, sections_of
+from deltacli.cli.render.undelete_sections import by_kind, sections_of
 from deltacli.operations.recover.plan import MISSING, PLANNED
 
 if TYPE_CHECKING:
