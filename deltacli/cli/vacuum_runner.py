@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from deltacli.operations.vacuum.deleting import Record
     from deltacli.operations.vacuum.plan import VacuumPlan
 
-_SAVE_AGAIN = "deltacli vacuum {{table}} --save-plan FILE {override}"
+_SAVE_AGAIN = "deltacli vacuum {{table}} --save-plan plan.parquet {override}"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -92,7 +92,8 @@ class VacuumCommand(NamedTuple):
         save_plan(with_past(self.table, plan), path)
         self._show_dry(plan)
         if self.run.format.is_for_eyes:
-            self.run.note(f"next: deltacli vacuum {quoted_table(self.name)} --apply {quoted(path)} --yes")
+            following = f"deltacli vacuum {quoted_table(self.name)} --apply {quoted(path)} --yes"
+            self.run.say_next(following, also_in_pipe=True)
 
     def apply(self, path: str) -> None:
         """Execute a saved plan, starting where an earlier run stopped."""

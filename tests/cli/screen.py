@@ -22,6 +22,11 @@ NOW = "2026-01-04T12:00:00Z"
 _ESCAPE = re.compile(r"\x1b\[([0-9;]*)m")
 
 
+def as_pasted(text: str) -> str:
+    """Return a screen whose commands are on one line, as a shell reads those that are broken with a backslash."""
+    return re.sub(r" \\\n *", " ", text)
+
+
 class FakeTerminal(io.TextIOWrapper):
     """A stdout that says it is a terminal and keeps what is written."""
 

@@ -13,9 +13,12 @@ import sys
 import termios
 from pathlib import Path
 
+import pytest
+
 from deltacli.cli.render.sections import Section
 from deltacli.cli.render.text_form import write_sections
-from deltacli.cli.terminal.term import Terminal
+from deltacli.cli.terminal.term import Terminal, folded_command
+from tests.cli.screen import as_pasted
 from tests.cli.support import ROOT, deltacli
 
 ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
@@ -63,6 +66,22 @@ def test_every_line_fits_the_terminal_at_every_width(sample: Path) -> None:
             assert 0 == code
             assert lines
             assert [] == [line for line in lines if len(ESCAPE.sub("", line)) > width]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "deltacli read ./t --where \"day = '2026-01-02' AND x > 5\" --columns 'a b,c' --limit 20",
+        "deltacli vacuum $'a\\x1b b' --keep-version 1,2 it\\'s --where 'day = 3'",
+        "deltacli history an'odd word that is no command of a shell",
+    ],
+)
+def test_a_broken_command_is_the_same_command(command: str) -> None:
+    lines = {width: folded_command(command, width) for width in range(20, 100)}
+
+    assert {command} == {as_pasted("\n".join(each)) for each in lines.values()}
+    assert 1 < len(lines[40]) or command.count("'") % 2
+    assert [] == [line for width in range(50, 100) for line in lines[width][:-1] if len(line) > width]
 
 
 def test_prose_wraps_between_words_and_long_words_wrap_anywhere() -> None:

@@ -138,5 +138,5 @@ def _verify(run: Run, opened: Table, table: str, version: int | None) -> None:
     outcomes = list(verify_checkpoints(opened, version=version))
     run.write(verifications(opened.uri, outcomes))
     if any(one.verdict in (CheckpointVerdict.DIFFERS, CheckpointVerdict.UNREADABLE) for one in outcomes):
-        run.note(f"next: deltacli validate {quoted_table(table)}")
+        run.say_next(f"deltacli validate {quoted_table(table)}", also_in_pipe=True)
         raise typer.Exit(EXIT_FINDINGS)

@@ -172,7 +172,7 @@ def _say_what_next(run: Run, request: ValidateRequest, report: ValidationReport)
     from deltacli.operations.validate.findings import OWN_RULES
 
     if (following := next_command(report, OWN_RULES)) is not None:
-        run.note(f"next: {following}")
+        run.say_next(following)
     elif not report.counts.rules and request.level in _NEXT_LEVEL and report.table_format == "delta":
         level = _NEXT_LEVEL[LevelChoice(request.level)]
-        run.note(f"next: {again_with(invocation.arguments, '--level', level)}")
+        run.say_next(again_with(invocation.arguments, "--level", level))

@@ -35,6 +35,9 @@ if TYPE_CHECKING:
     Handled = TypeVar("Handled", bound=TableHandle)
 
 
+_NEXT = "next: "
+
+
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Run:
     """The settled values of the shared options of one invocation."""
@@ -145,21 +148,25 @@ class Run:
         known = [[], *(section.lines for section in self.confirmed[0].sections(self.terminal))]
         return [section for section in result.sections(self.terminal) if list(section.lines) not in map(list, known)]
 
-    def say_next(self, command: str) -> None:
-        """Name the next command below a result on a terminal."""
-        if self.is_on_screen:
-            from deltacli.cli.terminal.shell import with_files
-
-            self.note(f"next: {with_files(command, invocation.arguments)}")
+    def say_next(self, command: str, *, also_in_pipe: bool = False) -> None:
+        """Name the next command below a result on a terminal, or wherever notes go."""
+        if self.is_on_screen or also_in_pipe:
+            self.note(f"next: {command}")
 
     def note(self, text: str) -> None:
-        """Write a note to stderr, as a JSON object where errors are JSON; `-q` suppresses it."""
+        """Write a note to stderr, as a JSON object where errors are JSON; `-q` suppresses it. One that begins with
+        `next: ` is a command, which keeps the files that this one names.
+        """
         if self.quiet or _is_spoiled(text):
             return
+        if text.startswith(_NEXT):
+            from deltacli.cli.terminal.shell import with_files
+
+            text = _NEXT + with_files(text.removeprefix(_NEXT), invocation.arguments)
         if self.log_is_json:
             say_json(dumps({"type": "note", "message": text.removeprefix("note: ")}))
-        elif self.colours_notes and text.startswith("next: "):
-            say(self.terminal._replace(colour=True).paint(text, Style.NEXT))
+        elif self.colours_notes and text.startswith(_NEXT):
+            say(text, lambda shown: self.terminal._replace(colour=True).paint(shown, Style.NEXT))
         else:
             say(text)
 
@@ -271,7 +278,7 @@ def _is_spoiled(text: str) -> bool:
     """Return True for a command to paste whose secrets would be masked in the output."""
     from deltacli.storage.secrets import without_secrets
 
-    return text.startswith("next: ") and without_secrets(text) != text
+    return text.startswith(_NEXT) and without_secrets(text) != text
 
 
 def _is_pipe(stream: Any) -> bool:  # Any: a standard stream or a test's replacement

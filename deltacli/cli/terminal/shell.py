@@ -11,6 +11,7 @@ __all__ = [
     "CommandLine",
     "again",
     "again_with",
+    "again_with_flags",
     "again_without",
     "again_without_limit",
     "fill_hint",
@@ -31,7 +32,8 @@ def with_files(advice: str, arguments: Sequence[str]) -> str:
     if group == ["share"] and words[2] in ("check", "key", "recipient", "serve", "token"):
         if files := _given(arguments, "--config", "-c"):
             line = line.replace(" --config shares.yaml", "")
-        if " --config " in line or "DIRECTORY" in words:
+        is_without = words[2] == "serve" and not "".join(words[3:4]).startswith("-") and len(words) > 3
+        if " --config " in line or is_without:
             files = []
     elif group == ["fleet"]:
         state = _given(arguments, "--state") if words[2] in ("run", "status") and "--state" not in words else []
@@ -64,6 +66,12 @@ def again_without(arguments: Sequence[str], flag: str) -> CommandLine:
     """Return the current command line without a flag."""
     end = list(arguments).index("--") if "--" in arguments else len(arguments)
     return again([*(word for word in arguments[:end] if word != flag), *arguments[end:]])
+
+
+def again_with_flags(arguments: Sequence[str], flags: Sequence[str]) -> CommandLine:
+    """Return the current command line with more flags."""
+    end = list(arguments).index("--") if "--" in arguments else len(arguments)
+    return again([*arguments[:end], *flags, *arguments[end:]])
 
 
 def again_with(

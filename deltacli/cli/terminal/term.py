@@ -6,6 +6,7 @@ import os
 import shutil
 import sys
 import unicodedata
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from enum import Enum, StrEnum
 from functools import lru_cache
@@ -214,8 +215,8 @@ def close_live_line() -> None:
         set_live_line(None)
 
 
-def say(text: str) -> None:
-    """Write a line to stderr, without secrets; a closed stderr is ignored."""
+def say(text: str, paint: Callable[[str], str] = str) -> None:
+    """Write a line to stderr, without secrets, in the look that `paint` gives it; a closed stderr is ignored."""
     from deltacli.storage.secrets import without_secrets
 
     text = without_secrets(text)
@@ -223,29 +224,53 @@ def say(text: str) -> None:
         text = _folded(text, shutil.get_terminal_size((80, 24)).columns)
     line = live_line()
     with nullcontext() if line is None else line.hidden():
-        write_stderr(text + "\n")
+        write_stderr(paint(text) + "\n")
 
 
 def _folded(text: str, width: int) -> str:
-    """Wrap a line between words, with a hanging indent; commands stay whole, so that they can be pasted."""
-    if cells(text) <= width or "\n" in text or text.startswith("{") or ": deltacli " in text[:_PREFIX]:
+    """Wrap a line between words, with a hanging indent; a command so that it can still be pasted."""
+    if cells(text) <= width or "\n" in text or text.startswith("{"):
         return text
     import re
 
     start = re.match(r"[a-z]+: |  \S+(?: \S+)*  +| *", text)
     indent = " " * min(len(start[0]) if start else 0, width // 2)
-    said, *commands = re.split(r"(?= deltacli )", text, maxsplit=1)
+    said, *commands = re.split(r"(?<= )(?=deltacli )", text, maxsplit=1)
+    if commands and re.search("[,;] | deltacli ", re.sub(_QUOTED, "", commands[0])):
+        said, commands = text, []  # a sentence about commands
     lines = [""]
-    for word in [*said.split(" "), *(command[1:] for command in commands)]:
+    for word in said.split(" "):
         if cells(lines[-1]) > len(indent) and cells(lines[-1]) + cells(word) > width:
             lines[-1] = lines[-1].rstrip()
             lines.append(indent)
         lines[-1] += word + " "
-    return "\n".join(lines).rstrip()
+    if commands:
+        is_long = cells(said) > _PREFIX and cells(lines[-1].rstrip()) + 1 + cells(commands[0]) > width
+        first, *others = folded_command(commands[0], width - (0 if is_long else cells(lines[-1]) - 1))
+        lines = [*lines, first] if is_long else [*lines[:-1], lines[-1][:-1] + first]
+        lines += others
+    return "\n".join(line.rstrip() for line in lines)
 
 
+_QUOTED = r"""'[^']*'|"(?:[^"\\]|\\.)*\""""
 _PREFIX = 30
-"""Characters in which a line that is only a command has its command, behind `next: ` and a colour."""
+"""Cells of what may stand before a command on its line, such as `next: `."""
+
+
+def folded_command(command: str, width: int) -> list[str]:
+    """Return a command of a shell on lines of a width, broken between its words with a backslash."""
+    import re
+
+    words = re.findall(rf"""(?:{_QUOTED}|\\.|[^\s'"\\])+""", command)
+    if cells(command) <= width or " ".join(words) != command:
+        return [command]
+    lines = [words[0]]
+    for word in words[1:]:
+        if cells(lines[-1]) + cells(word) + len("  \\") > width:
+            lines.append(f"    {word}")
+        else:
+            lines[-1] += f" {word}"
+    return [*(f"{line} \\" for line in lines[:-1]), lines[-1]]
 
 
 def say_json(document: bytes) -> None:

@@ -61,7 +61,7 @@ def init(
     result = init_result(file, directory, names, found.others, found.failures)
     result.most = settle_limit(run, None)
     run.write(result)
-    run.note(f"next: {fleet_command('plan', file)}")
+    run.say_next(fleet_command("plan", file), also_in_pipe=True)
     if found.failures:
         raise typer.Exit(PartlyDone.exit_code)
 

@@ -117,7 +117,7 @@ def run(
     run.write(result)
     note_the_cut(run, len(result.rows), most)
     if report.left:
-        run.note(f"next: {again_with(invocation.arguments, '--resume')}")
+        run.say_next(again_with(invocation.arguments, "--resume"), also_in_pipe=True)
     is_sent = sender is None or _send(run, sender, result, report)
     if report.exit_code or not is_sent:
         raise typer.Exit(report.exit_code or StorageFailed.exit_code)

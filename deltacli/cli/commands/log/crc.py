@@ -49,7 +49,7 @@ def crc(
     columns = ("version", "path", "status", "differences")
     run.write(Outcome("log-crc", opened.uri, content, lambda: _sections(opened.uri, report), [content], columns))
     if report.status in (ChecksumStatus.DIFFERS, ChecksumStatus.UNREADABLE):
-        run.note(f"next: deltacli validate {quoted_table(table)} --select 'crc.*'")
+        run.say_next(f"deltacli validate {quoted_table(table)} --select 'crc.*'", also_in_pipe=True)
         raise typer.Exit(EXIT_FINDINGS)
 
 

@@ -99,6 +99,6 @@ def _say_what_next(run: Run, table: str, plan: ExpiryPlan) -> None:
         return
     name = quoted_table(table)
     if plan.offered_checkpoint is not None:
-        run.note(f"next: deltacli checkpoint {name} --version {plan.offered_checkpoint}")
-    elif plan.files and not plan.refusals and run.terminal.is_terminal:
-        run.note(f"next: {again_without(invocation.arguments, '--dry-run')}")
+        run.say_next(f"deltacli checkpoint {name} --version {plan.offered_checkpoint}", also_in_pipe=True)
+    elif plan.files and not plan.refusals:
+        run.say_next(again_without(invocation.arguments, "--dry-run"))

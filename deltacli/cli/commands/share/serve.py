@@ -212,7 +212,7 @@ def _announce(run: Run, configuration: Configuration, sockets: Sockets, workers:
     if sockets.admin is not None:
         admin_host, admin_port = address_of(sockets.admin)
         run.note(f"metrics at http://{admin_host}:{admin_port}/metrics")
-    run.note(f"next: deltacli share check --config {shlex.quote(str(configuration.path))}")
+    run.say_next(f"deltacli share check --config {shlex.quote(str(configuration.path))}", also_in_pipe=True)
 
 
 def _hand_out(run: Run, endpoint: str, token: str, path: str | None) -> None:
@@ -245,7 +245,7 @@ def _introduce(run: Run, catalog: Catalog, endpoint: str, token: str, profile: s
         run.note(f"  {table.full_name:{width}}  {table.location}")
     if len(tables) > _MOST_NAMED:
         run.note(f"  and {len(tables) - _MOST_NAMED} more")
-    run.note(f"next: {_client_command(tables[0], endpoint, token, profile)}")
+    run.say_next(_client_command(tables[0], endpoint, token, profile), also_in_pipe=True)
 
 
 def _client_command(table: SharedTable, endpoint: str, token: str, profile: str | None) -> str:
