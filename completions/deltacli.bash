@@ -152,8 +152,7 @@ again;TEXT
             ;;
         'completion ')
             commands=''
-            options='--format;table;once;Format of stdout.
---output;FILE;once;Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.
+            options='--output;FILE;once;Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
@@ -514,7 +513,6 @@ once;TEXT
             options='--timestamp;TEXT;once;Use the newest version committed at or before T (RFC 3339 with offset, or a date: midnight UTC).
 --actions;add cdc checkpointMetadata commitInfo domainMetadata metaData protocol remove sidecar txn;once;Only actions of these kinds.
 --checkpoint;-;once;Write the actions of the checkpoint even if there is a commit.
---format;table;once;Format of stdout.
 --output;FILE;once;Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
@@ -1263,7 +1261,6 @@ again;TEXT
 --workers;TEXT;once;Number of processes that answer.
 --behind-proxy;-;once;A reverse proxy has the certificate: accept plain HTTP from it.
 --profile;FILE;once;With DIRECTORY: write the profile there, readable by you only, instead of stdout.
---format;table;once;Format of stdout.
 --output;FILE;once;Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
@@ -1508,7 +1505,6 @@ again;TEXT
         'spark package ')
             commands=''
             options='--to;DIRECTORY;once;Existing directory that gets the archive.
---format;table;once;Format of stdout.
 --output;FILE;once;Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
 --storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.

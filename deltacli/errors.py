@@ -132,6 +132,10 @@ class VersionAbsent(Unreadable):
     """A version that never existed, or can no longer be rebuilt."""
 
     code = "table.version-absent"
+    wanted: int | None = None
+    """The version, where it is one that was asked for."""
+    nearest: int | None = None
+    """The newest version that can be rebuilt."""
 
 
 class ProtocolUnsupported(Unreadable):

@@ -11,9 +11,9 @@ from deltacli.cli.command_tree import path_of
 from deltacli.cli.invocation import invocation
 from deltacli.cli.options.configuration import Variable
 from deltacli.cli.render.json import dumps
-from deltacli.cli.terminal.shell import again, again_with, fill_hint, quoted_table, with_files
+from deltacli.cli.terminal.shell import again, again_with, again_with_flags, fill_hint, quoted_table, with_files
 from deltacli.cli.terminal.term import say, say_json, visible
-from deltacli.errors import DeltacliError, PaimonTable, PathExternal, UsageError
+from deltacli.errors import DeltacliError, PaimonTable, PathExternal, UsageError, VersionAbsent
 
 INSTEAD: Mapping[str, str] = {
     "changes": "an engine reads row changes from the system table $audit_log",
@@ -103,14 +103,23 @@ def _hint(error: DeltacliError, arguments: Sequence[str], table: str | None) -> 
         return again_with(arguments, "--allow-external", error.prefix, is_repeatable=True)
     if not error.hint:
         return _respelled(arguments, table) if error.code == "table.path-missing" and table else None
+    if arguments and re.fullmatch(r"add(?: --[a-z-]+){2,}", error.hint):
+        return again_with_flags(arguments, error.hint.split()[1:])
     option = re.match(r"add (--[a-z-]+)(?: (\S+))?( .*)?\Z", error.hint)
     is_whole = option is not None and not re.search(r", | or ", error.hint)  # else it is one of several ways
     if option and is_whole and arguments and arguments[0] != "fleet":  # whose tables have other options
         return again_with(arguments, option[1], option[2], is_repeatable=option[1] in _REPEATABLE)
-    version = re.search(r" --version (\d+)\Z", error.hint)
-    if version and "--version" in arguments:
-        return again_with(arguments, "--version", version[1])
+    if isinstance(error, VersionAbsent) and error.hint.endswith(f" --version {error.nearest}"):
+        return _of_nearest_version(error, arguments) or fill_hint(error.hint, table)
     return with_files(fill_hint(error.hint, table), arguments)
+
+
+def _of_nearest_version(error: VersionAbsent, arguments: Sequence[str]) -> str | None:
+    """Return the command line with the nearest version where it names the absent one in one place."""
+    words = [re.sub(rf"(?:(?<==)|(?<=:)|\A){error.wanted}\Z", str(error.nearest), word) for word in arguments]
+    if error.nearest is None or sum(map(str.__ne__, words, arguments)) != 1:
+        return None
+    return again(words)
 
 
 def _respelled(arguments: Sequence[str], table: str) -> str | None:

@@ -52,9 +52,7 @@ def _tables_below(directory: str, depth: int) -> Iterable[str]:
 def _nothing_in(directory: str) -> NotATable:
     kind = LocalStorage(os.path.abspath(directory)).kind_of("")
     if kind is PathKind.MISSING:
-        return NotATable(
-            f"{directory}: no such directory", code="table.path-missing", hint=command("share serve", "DIRECTORY")
-        )
+        return NotATable(f"{directory}: no such directory", code="table.path-missing", hint=command("share serve", "."))
     return NotATable(
         f"no Delta table found in {directory} or the {_DEEPEST} levels below it", hint=command("share serve", help=True)
     )

@@ -114,9 +114,22 @@ def test_a_narrow_terminal_keeps_the_change_of_a_row(sample: Path) -> None:
 
     lines = seen.splitlines()
     assert (0, []) == (code, [line for line in lines[:21] if cells(line) > 60])
-    assert CHANGE == lines[0].split()[-3:]
+    assert ["change", "version", "committed"] == lines[0].split()[-3:]
     assert any(line.startswith("no room for ") for line in lines)
-    assert any(line.startswith("showing the first 20; to show all:") for line in lines)
+    assert "\nto show all: deltacli changes " in seen
+
+
+def test_the_time_of_a_change_is_left_out_before_a_column_of_the_user_is_cut(sample: Path) -> None:
+    screen = ("--from", "9", "--to", "9", "--limit", "1", "--no-pager", "--color", "never")
+    narrow = on_screen("changes", sample, *screen, width=80)[1].splitlines()
+    wide = on_screen("changes", sample, *screen, width=100)[1].splitlines()
+
+    assert [["trip", "day", "ride", "change", "version"], [*narrow[0].split(), "committed"]] == [
+        narrow[0].split(),
+        wide[0].split(),
+    ]
+    assert [True, True] == [lines[3].split()[2].endswith('"}') for lines in (narrow, wide)]
+    assert any(line.startswith("no room for _commit_timestamp;") for line in narrow)
 
 
 @pytest.mark.parametrize("end", ["--from", "--to"])

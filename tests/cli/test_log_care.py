@@ -88,7 +88,9 @@ def test_a_compaction_equals_its_commits(home: Path) -> None:
     ("arguments", "code", "said"),
     [
         ("log compact tbl --from 9 --to 9", 2, "at least two commits"),
-        ("log compact tbl --from 9 --to 99", 3, "version 99 does not exist"),
+        ("log compact tbl --from 9 --to 99", 3, "commits 9 to 99: version 99 does not exist; the newest is 14"),
+        ("log compact tbl --from 9 --to 99", 3, "hint: deltacli log compact tbl --from 9 --to 14"),
+        ("log compact tbl --from 20 --to 99", 3, "hint: deltacli history tbl"),
         ("log crc tbl --version 99", 3, "version 99 does not exist"),
         ("log expire tbl --retention 1h --yes", 4, "--allow-retention-below 30d"),
         ("log expire tbl --retention soon", 2, "is not a duration"),

@@ -16,6 +16,7 @@ import pytest
 from deltacli.cli.options.rows import split_columns
 from deltacli.cli.terminal.term import cells
 from tests.cli.pty_session import Session
+from tests.cli.screen import as_pasted
 from tests.cli.support import deltacli
 from tests.cli.test_documents import validate
 
@@ -222,14 +223,13 @@ def test_a_terminal_gets_twenty_rows_that_fit(sample: Path) -> None:
     code, seen = on_screen("read", sample, "--no-pager")
     narrow, short = on_screen("read", sample, "--no-pager", "--color", "never", width=20)
 
-    lines, note = seen.splitlines()[:25], " ".join(line.strip() for line in seen.splitlines()[25:])
+    lines, note = seen.splitlines()[:25], " ".join(as_pasted(seen).splitlines()[25:])
     assert 0 == code
     assert "20 of 1,230 rows" in lines[-1]
-    assert f"showing the first 20; to show all: deltacli read {sample} --no-pager --limit 0" == note
+    assert f"to show all: deltacli read {sample} --no-pager --limit 0" == note
     assert (0, []) == (narrow, [line for line in short.splitlines()[:21] if cells(line) > 20])
-    assert f"no room for ride; select columns with --columns, or show all: deltacli read {sample}" in " ".join(
-        short.split()
-    )
+    said = " ".join(as_pasted(short).split())
+    assert f"no room for ride; select columns with --columns, or show all: deltacli read {sample}" in said
 
 
 def test_explain_fits_a_terminal(sample: Path) -> None:

@@ -181,7 +181,7 @@ def test_the_command_reports_all_problems_in_every_format(
     validate(json.loads(document), "deltacli.fleet-check")
     assert [
         "error: the policy file no.toml cannot be read: no such file or directory",
-        "hint: deltacli fleet init DIR no.toml",
+        "hint: deltacli fleet init . no.toml",
     ] == err.decode().splitlines()
 
 

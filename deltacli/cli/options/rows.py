@@ -106,7 +106,8 @@ def note_what_is_missing(run: Run, written: Written, limit: int) -> None:
         again = again_with(invocation.arguments, "--format", "ndjson")
         run.note(f"no room for {shown}; select columns with --columns, or show all: {again}")
     if written.was_cut:
-        run.note(f"showing the first {limit:,}; to show all: {again_without_limit(invocation.arguments)}")
+        said = "" if run.is_on_screen else f"showing the first {limit:,}; "  # the screen ends with the number
+        run.note(f"{said}to show all: {again_without_limit(invocation.arguments)}")
 
 
 def note_the_cut(run: Run, rows: int, most: int) -> None:

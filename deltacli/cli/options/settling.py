@@ -52,8 +52,12 @@ class ReaderGoneError(Exception):
 
 
 def _shared_options(formats: type[StrEnum]) -> dict[str, inspect.Parameter]:
-    """Return the options in the order of the help; `--json` is hidden where json is not one of the formats."""
-    format_option = Option("Format of stdout.  [default: table]", "|".join(formats), spelled="--format")
+    """Return the options in the order of the help. Hidden are `--format` where there is no choice, and `--json` where
+    json is not one of the formats.
+    """
+    format_option = Option(
+        "Format of stdout.  [default: table]", "|".join(formats), spelled="--format", is_hidden=len(formats) == 1
+    )
     json_option = Option("The same as --format json.", spelled="--json", is_hidden="json" not in list(formats))
     output = {"output": parameter_of("output", OUTPUT_OF_ROWS, str | None)} if PARQUET.name in list(formats) else {}
     return {

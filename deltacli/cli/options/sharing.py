@@ -83,7 +83,7 @@ def recipients_file_of(configuration: Configuration) -> Path:
             f"{configuration.path} names no file of recipients",
             code="share.recipients",
             facts={"missing": "recipients: recipients.json"},
-            hint="deltacli share recipient add NAME   # after this line is added",
+            hint=f"add this line to {configuration.path}",
         )
     return configuration.recipients_file
 

@@ -48,6 +48,8 @@ class Column(Generic[Row]):
     on_screen: bool = True
     in_pipe: bool = True
     """Whether the column is shown there when nobody chose columns."""
+    is_minor: bool = False
+    """Left out before another column is cut."""
     keep_end: bool = False
     """Where the text does not fit, cut its beginning: file names differ at the end."""
     keep_both: bool = False
@@ -162,7 +164,14 @@ def fit(
         if sum(least[i] for i in [*chosen, index]) + len(GAP) * len(chosen) <= width or not chosen:
             chosen.append(index)
     chosen.sort()
+    major = [index for index in chosen if not columns[index].is_minor]
+    if _room(natural, major) <= width < _room(natural, chosen):
+        return major, [natural[index] for index in major]
     return chosen, spread(columns, chosen, natural, [min(least[index], width) for index in chosen], width)
+
+
+def _room(widths: Sequence[int], chosen: Sequence[int]) -> int:
+    return sum(widths[index] for index in chosen) + len(GAP) * (len(chosen) - 1)
 
 
 def with_values(columns: Sequence[Column[Any]], texts: Sequence[Sequence[str]], *, keep_empty: bool) -> list[int]:

@@ -214,7 +214,10 @@ def _absent(listing: LogListing, version: int) -> VersionAbsent:
         message = f"version {version} does not exist; the newest is {listing.newest_version}"
     else:
         message = f"version {version} can no longer be rebuilt: its log files are missing"
-    return VersionAbsent(message, facts=_readable_facts(listing), hint=hint_readable(listing))
+    absent = VersionAbsent(message, facts=_readable_facts(listing), hint=hint_readable(listing))
+    readable = listing.readable_without(())
+    absent.wanted, absent.nearest = version, readable[-1] if readable else None
+    return absent
 
 
 def _start_missing(listing: LogListing, wanted: int) -> LogIncomplete:

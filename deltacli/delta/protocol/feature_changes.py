@@ -161,7 +161,7 @@ def _require_addable(name: str, config: TableConfiguration) -> None:
         raise Refused(
             f"the feature {name} cannot be added by itself: {reason.format(stable=stable_name(name))}",
             code="features.not-alone",
-            facts={"way out": way_out} if way_out else {},
+            facts={"fix": way_out} if way_out else {},
             hint=None if way_out else command("features add", stable_name(name)),
         )
     preview = next((known for known in config.features if known != name and stable_name(known) == name), None)
@@ -169,7 +169,7 @@ def _require_addable(name: str, config: TableConfiguration) -> None:
         raise Refused(
             f"the table already supports {name}, under the name {preview}",
             code="features.preview",
-            facts={"way out": "an engine that upgrades the preview"},
+            facts={"fix": "an engine that upgrades the preview"},
         )
     use = next((use for use in property_uses(config.properties) if use.feature == name), None)
     if use is not None and feature.constrains_files:

@@ -1,6 +1,6 @@
 """Properties that a metadata change alone must not touch, and combinations of values that no table may have.
 
-Each refusal has its own code and a way out. Spec: the sections of each feature; Delta-Spark.
+Each refusal has its own code and a fix. Spec: the sections of each feature; Delta-Spark.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def require_ours(key: str, value: str | None, config: TableConfiguration) -> Non
         raise Refused(
             f"{key} is a CHECK constraint, so existing rows must be checked first",
             code="properties.constraint",
-            facts={"way out": "ALTER TABLE … ADD CONSTRAINT or DROP CONSTRAINT in an engine"},
+            facts={"fix": "ALTER TABLE … ADD CONSTRAINT or DROP CONSTRAINT in an engine"},
         )
     if key == "delta.enableChangeDataCapture" and value is not None:
         raise Refused(
@@ -88,7 +88,7 @@ def require_ours(key: str, value: str | None, config: TableConfiguration) -> Non
         raise Refused(
             f"{key} requires a writer that converts every commit to {value}",
             code="properties.engine-only",
-            facts={"way out": "set it in the engine that will convert the table"},
+            facts={"fix": "set it in the engine that will convert the table"},
         )
     if key == _MAPPING_MODE:
         _require_same_mapping(config, value)
@@ -96,13 +96,13 @@ def require_ours(key: str, value: str | None, config: TableConfiguration) -> Non
         raise Refused(
             f"{key} requires an id for every existing row, which this change does not assign",
             code="properties.row-tracking",
-            facts={"way out": f"ALTER TABLE … SET TBLPROPERTIES ('{key}' = 'true') in an engine that fills ids in"},
+            facts={"fix": f"ALTER TABLE … SET TBLPROPERTIES ('{key}' = 'true') in an engine that fills ids in"},
         )
     if value == "true" and (key in _ICEBERG or key in _ICEBERG_WRITERS):
         raise Refused(
             f"{key} requires all existing files to be readable by Iceberg, which this change does not ensure",
             code="properties.iceberg-compat",
-            facts={"way out": "REORG TABLE … APPLY (UPGRADE UNIFORM …) in an engine"},
+            facts={"fix": "REORG TABLE … APPLY (UPGRADE UNIFORM …) in an engine"},
         )
 
 
@@ -122,7 +122,7 @@ def _require_same_mapping(config: TableConfiguration, value: str | None) -> None
     raise Refused(
         f"{_MAPPING_MODE} cannot be changed from {now} to {then}: {why}",
         code="properties.column-mapping",
-        facts={"way out": way},
+        facts={"fix": way},
     )
 
 
@@ -134,7 +134,7 @@ def require_legal(before: TableConfiguration, after: TableConfiguration, due: Ma
         raise Refused(
             f"{_VECTORS} and {culprit} exclude each other",
             code="protocol.exclusive",
-            facts={"way out": "tables that Iceberg reads in these versions must not have deletion vectors"},
+            facts={"fix": "tables that Iceberg reads in these versions must not have deletion vectors"},
         )
     if after.is_on(_VECTORS) and after.is_on(_MANIFEST) and {_VECTORS, _MANIFEST} & due.keys():
         raise Refused(
@@ -148,7 +148,7 @@ def require_legal(before: TableConfiguration, after: TableConfiguration, due: Ma
             raise Refused(
                 f"{_CHANGE_FEED} requires that no column is named {', '.join(taken)}, which the change data uses",
                 code="properties.reserved-column",
-                facts={"way out": "rename the column in an engine"},
+                facts={"fix": "rename the column in an engine"},
             )
     if {LOG_RETENTION, DELETED_FILE_RETENTION} & due.keys():
         _require_order(after)

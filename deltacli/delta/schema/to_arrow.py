@@ -106,7 +106,7 @@ def arrow_type(data_type: DataType, path: str = "") -> pyarrow.DataType:
                     f"column {path} has type {name[:80]}, which this version of deltacli does not read",
                     code="schema.unknown-type",
                     facts={"column": path, "type": name[:80]},
-                    hint=f"{command('read', columns=...)}   # the other columns",
+                    hint=command("snapshot", schema=True),
                 )
             return primitive
 

@@ -135,7 +135,7 @@ def read_fleet_file(path: str | Path) -> FleetFile:
         raise UsageError(
             f"the policy file {path} cannot be read: {reason}",
             code=FAULT,
-            hint=command("fleet init", "DIR", *([path] if str(path) != "fleet.toml" else [])) if is_missing else None,
+            hint=command("fleet init", ".", *([path] if str(path) != "fleet.toml" else [])) if is_missing else None,
         ) from fault
     if len(data) > _MOST_BYTES:
         raise UsageError(f"the policy file {path} is larger than {_MOST_BYTES >> 20} MiB", code=FAULT)

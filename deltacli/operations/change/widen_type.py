@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 _NEAR_FILES_A_PIECE, _FAR_FILES_A_PIECE = 16, 1
 """Opening a file takes several reads of a remote store, which is worth a piece of its own; a near one takes 1 ms."""
 
+_OF_CONSENT = ("widen.protocol-upgrade-needed", "widen.not-enabled")
+"""Refusals that an option overrides."""
+
 
 @dataclass(frozen=True, slots=True)
 class WidenRequest:
@@ -171,12 +174,17 @@ def execute_widen_type(table: TableHandle, request: WidenRequest) -> WideningOut
 
 
 def refusal_error(refusals: Sequence[WideningRefusal]) -> Refused:
-    """Return the error for refusals: the first one as the message, the others as facts."""
+    """Return the error for refusals: the first one as the message, the others as facts. The hint names the options
+    where they are all that is missing.
+    """
     first, *others = refusals
-    facts = {"way out": first.way_out} | {
-        f"also {number}": f"{other.message} [{other.code}]; {other.way_out}" for number, other in enumerate(others, 2)
-    }
-    return Refused(f"nothing was changed: {first.message}", code=first.code, facts=facts)
+    missing = [one.way_out for one in refusals if one.code in _OF_CONSENT]
+    is_possible = len(missing) == len(refusals)
+    facts = {} if is_possible else {"fix": first.way_out}
+    for number, other in enumerate(others, 2):
+        facts[f"reason {number}"] = f"{other.message} [{other.code}]" + ("" if is_possible else f"; {other.way_out}")
+    hint = f"add {' '.join(missing)}" if is_possible else None
+    return Refused(f"nothing was changed: {first.message}", code=first.code, facts=facts, hint=hint)
 
 
 def _plan(snapshot: Snapshot, request: WidenRequest, values_of: PartitionValues) -> WideningPlan:

@@ -77,7 +77,14 @@ def compact_log(table: TableHandle, first: int, last: int, *, dry_run: bool = Fa
             f"{parameter('log compact.first', first)} {parameter('log compact.last', last)}: "
             "a compaction needs at least two commits"
         )
-    snapshot = read_snapshot(table, version=last)
+    try:
+        snapshot = read_snapshot(table, version=last)
+    except VersionAbsent as absent:
+        absent.message = f"commits {first} to {last}: {absent.message}"
+        if absent.nearest is not None:
+            fits = first < absent.nearest
+            absent.hint = command("log compact", first=first, last=absent.nearest) if fits else command("history")
+        raise
     require_writable(snapshot.protocol, last)
     commits = snapshot.listing.commits
     missing = gaps_in(commits, first, last)

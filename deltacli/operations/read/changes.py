@@ -217,7 +217,7 @@ def _select(schema: StructType, columns: Sequence[str] | None, where: str | None
         raise UsageError(
             f"the column {taken[0]} of the table has the name of a change column",
             code="usage.column",
-            hint=f"{command('read', version=...)}   # the rows of a version",
+            hint=command("read"),
         )
     if columns is not None:
         columns = [*columns, *(column.name for column in CHANGE_COLUMNS if column.name not in columns)]

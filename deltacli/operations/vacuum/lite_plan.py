@@ -154,7 +154,7 @@ def _begin(table: TableHandle, listing: LogListing) -> int:
         facts={
             "commits in the log": "none" if first is None else format_ranges(listing.commits),
             "earlier vacuums": said,
-            "way out": "a full run processes everything older, and lite runs can continue from there",
+            "fix": "a full run processes everything older, and lite runs can continue from there",
         },
         hint=command("vacuum", mode="full", dry_run=True),
     )

@@ -33,7 +33,7 @@ class ConfigurationFile:
         """Return the error for a line."""
         facts = {} if expected is None else {"expected": expected}
         first = self.files[0] if self.files else self.path
-        hint = hint or f"{command('share check', config=first)}   # after line {line} is corrected"
+        hint = hint or command("share check", config=first)
         return UsageError(f"{self.path}:{line}: {message}", code=CODE, facts=facts, hint=hint)
 
     def note(self, line: int, message: str) -> None:
@@ -55,10 +55,13 @@ class ConfigurationFile:
             data = self.path.read_bytes()
         except (OSError, ValueError) as fault:
             reason = (getattr(fault, "strerror", None) or "invalid path").lower()
-            hint = f"{command('share serve', 'DIRECTORY')}   # shares local tables without a configuration"
-            if not isinstance(fault, FileNotFoundError) or len(self.files) > 1:
-                hint = f"ls -l {quoted(str(self.path))}"
-            raise UsageError(f"the configuration {self.path} cannot be read: {reason}", code=CODE, hint=hint) from fault
+            facts, hint = {}, f"ls -l {quoted(str(self.path))}"
+            if isinstance(fault, FileNotFoundError) and len(self.files) == 1:
+                facts["instead"] = "local tables can be served without a configuration"
+                hint = command("share serve", ".")
+            raise UsageError(
+                f"the configuration {self.path} cannot be read: {reason}", code=CODE, facts=facts, hint=hint
+            ) from fault
         try:
             node = read_yaml(data)
         except YamlFault as fault:

@@ -44,7 +44,7 @@ def refusal(storage: Storage, plan: VacuumPlan, *, now_ms: int = NOW_MS) -> str:
     with pytest.raises(Refused) as raised:
         require(storage, plan, now_ms=now_ms)
     assert 4 == raised.value.exit_code
-    assert "deltacli vacuum {table} --save-plan FILE" == raised.value.hint
+    assert "deltacli vacuum {table} --save-plan plan.parquet" == raised.value.hint
     return raised.value.code
 
 

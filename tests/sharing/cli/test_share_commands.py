@@ -196,7 +196,7 @@ def test_a_configuration_without_recipients_says_what_to_add(home: Path, share: 
     assert [
         "error: shares.yaml names no file of recipients",
         "  missing  recipients: recipients.json",
-        "hint: deltacli share recipient add NAME   # after this line is added",
+        "hint: add this line to shares.yaml",
     ] == result.err.splitlines()
 
 

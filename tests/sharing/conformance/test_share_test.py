@@ -117,6 +117,7 @@ def test_a_sound_server_passes_and_what_it_cannot_show_is_skipped(proxy: Proxy, 
     assert [len(table["skipped"])] == [int(suite.get("skipped", "")) for suite in suites[1:]]
     assert 0 == junit.code
     text = " ".join(share_test().out.split())
+    assert (True, False) == ("the server and 1 table" in text, "2 tables" in text)
     assert (True, False) == ("share.changes-range" in text, "names them" in text)
 
 

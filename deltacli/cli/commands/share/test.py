@@ -191,7 +191,10 @@ class ConformanceChecker:
             skipped={rule: reason for reason, ids in reasons.items() for rule in ids},
         )
         kept = tuple(finding for finding in suite.findings if id(finding) in sieve.kept)
-        self._suites.append(CheckedTable(suite.name, validation, kept, sieve.suppressed, sieve.accepted, sieve.fails))
+        is_server = not suite.base
+        self._suites.append(
+            CheckedTable(suite.name, validation, kept, sieve.suppressed, sieve.accepted, sieve.fails, is_server)
+        )
         if self._wanted.write_baseline is not None:
             self._to_accept += [(suite.uri, finding) for finding in suite.findings]
 
@@ -294,7 +297,7 @@ def _say_what_next(run: Run, report: ValidationReport) -> None:
     if not run.is_on_screen:
         return
     if (more := next_command(report)) is not None:
-        run.note(f"next: {more}")
+        run.say_next(more)
     elif report.level != TestLevel.DATA:
         following = TestLevel.FOOTERS if report.level == TestLevel.API else TestLevel.DATA
-        run.note(f"next: {again_with(invocation.arguments, '--level', following)}")
+        run.say_next(again_with(invocation.arguments, "--level", following))

@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 NULL = "null"
 _NEVER_CUT = 1 << 20
 _CHANGE_TYPE = "_change_type"
+_COMMIT_TIMESTAMP = "_commit_timestamp"
+_SHORT = {_CHANGE_TYPE: "change", "_commit_version": "version", _COMMIT_TIMESTAMP: "committed"}
+"""Titles on a drawn screen, where room is short; columns are chosen by their names."""
 _CHANGES = {
     "insert": Style.GOOD,
     "delete": Style.REMOVED,
@@ -211,6 +214,7 @@ def _screen_columns(rows: Rows) -> list[Column[tuple[str | None, ...]]]:
 
     found: list[Column[tuple[str | None, ...]]] = []
     kinds = {column["name"]: _type_name(column["type"]) for column in rows.about.get("columns", ())}
+    titles = {name: short for name, short in _SHORT.items() if _is_change(rows) and short not in rows.schema.names}
     change = rows.schema.names.index(_CHANGE_TYPE) if _is_change(rows) else None
     for index, column in enumerate(rows.schema):
         kind = column.type
@@ -224,6 +228,8 @@ def _screen_columns(rows: Rows) -> list[Column[tuple[str | None, ...]]]:
                 right=is_number,
                 priority=-1 if column.name in rows.first else index,
                 least=_NEVER_CUT if is_whole else 8,
+                is_minor=column.name in titles and column.name == _COMMIT_TIMESTAMP,
+                title=titles.get(column.name),
                 subtitle=kinds.get(column.name),
             )
         )

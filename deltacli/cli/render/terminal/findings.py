@@ -58,7 +58,7 @@ def draw_verdicts(canvas: Canvas, report: ValidationReport) -> None:
         canvas.draw(_headed(canvas, table.name, verdict.sentence, _style_of(verdict)))
     if len(judged) > 1:
         style = Style.PLAIN if shown else Style.GOOD
-        canvas.draw(_headed(canvas, f"{format_count(len(judged))} tables checked", all_sentence(report), style))
+        canvas.draw(_headed(canvas, f"{report.subjects} checked", all_sentence(report), style))
 
 
 def _style_of(verdict: TableVerdict) -> Style:

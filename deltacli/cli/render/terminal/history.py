@@ -112,7 +112,6 @@ def _change_columns(canvas: Canvas, changes: Mapping[int, Changes], *, with_file
             picture=bar,
             priority=3,
             least=_BAR_CELLS,
-            title="changes" if has_rows else "files",
         ),
     ]
 
@@ -136,9 +135,11 @@ def _rows(changes: Changes) -> Parts:
 def _numbers(
     canvas: Canvas, name: str, changes: Mapping[int, Changes], of: Callable[[Changes], Parts]
 ) -> Column[HistoryLine]:
-    """Return a column of signed numbers: each sign in a place of its own, or on a narrow screen close together."""
+    """Return a column of signed numbers: each sign in a place of its own where a commit has several and the screen has
+    room, else close together.
+    """
     every = [[_signed(number, sign) for number, sign, _ in of(one)] for one in changes.values()]
-    has_places = canvas.width >= _NARROW
+    has_places = canvas.width >= _NARROW and any(sum(map(bool, texts)) > 1 for texts in every)
     places = [max(map(len, texts)) if has_places else 0 for texts in zip(*every, strict=True)]
     lengths = [places] if has_places else [[len(text) for text in texts] for texts in every]
 

@@ -111,7 +111,7 @@ def _verdict_lines(report: ValidationReport, terminal: Terminal) -> Iterator[str
             told = True
         yield f"{_clean(table.name, terminal)}: {_clean(verdict.sentence, terminal)}"
     if told and len(report.tables) > 1:
-        yield f"{len(report.tables):,} tables checked: {_clean(all_sentence(report), terminal)}"
+        yield f"{report.subjects} checked: {_clean(all_sentence(report), terminal)}"
 
 
 class _Row(NamedTuple):
@@ -138,7 +138,7 @@ def write_summary(sink: BinaryIO, terminal: Terminal, report: ValidationReport) 
     ]
     if len(rows) > 1:
         suppressed = sum(row.suppressed or 0 for row in rows) or None
-        name = f"all {plural(len(rows), 'table')}"
+        name = f"all {report.subjects}" if not report.tables[0].is_server else report.subjects
         rows.append(_Row(name, None, report.counts, suppressed, report.accepted if has_baseline else None))
     write_table(sink, terminal, _summary_columns(), rows)
 
@@ -170,4 +170,4 @@ def summary_sentence(report: ValidationReport) -> str:
     """The run in one line, for formats that have no place for it."""
     counts = report.counts
     parts = (plural(counts.errors, "error"), plural(counts.warnings, "warning"), plural(counts.infos, "info"))
-    return f"{plural(len(report.tables), 'table')}: {', '.join(parts)}"
+    return f"{report.subjects}: {', '.join(parts)}"

@@ -13,6 +13,7 @@ from deltacli.delta.rules.framework.base import Finding, Rule, Severity
 from deltacli.errors import DeltacliError
 from deltacli.operations.validate.validate import Validation
 from deltacli.patterns import pattern
+from deltacli.units import plural
 
 _RANK = {Severity.INFO: 0, Severity.WARNING: 1, Severity.ERROR: 2}
 _ABSOLUTE = pattern(r"/|[A-Za-z][A-Za-z0-9+.-]+:")
@@ -49,6 +50,8 @@ class CheckedTable(NamedTuple):
     suppressed: Mapping[str, int]
     accepted: int
     fails: bool
+    is_server: bool = False
+    """Of `share test`: the server itself, not one of its tables."""
 
     @property
     def counts(self) -> Counts:
@@ -75,6 +78,12 @@ class ValidationReport(NamedTuple):
     @property
     def counts(self) -> Counts:
         return Counts.of(finding for table in self.tables for finding in table.findings)
+
+    @property
+    def subjects(self) -> str:
+        """What was checked, in words: `2 tables`, `the server and 2 tables`."""
+        tables = sum(not table.is_server for table in self.tables)
+        return f"{'the server and ' if tables < len(self.tables) else ''}{plural(tables, 'table')}"
 
     @property
     def table_format(self) -> str:

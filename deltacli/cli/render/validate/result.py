@@ -67,7 +67,7 @@ class FindingsResult(Result):
         failures = [Section(name, [f"{fault.message} [{fault.code}]"]) for name, fault in self.report.failures]
         counts = self.report.counts
         parts = (plural(counts.errors, "error"), plural(counts.warnings, "warning"), plural(counts.infos, "info"))
-        return [Section(plural(len(tables), "table"), [", ".join(parts)]), *tables, *failures]
+        return [Section(self.report.subjects, [", ".join(parts)]), *tables, *failures]
 
     def draw(self, sink: BinaryIO, terminal: Terminal) -> None:
         if not terminal.is_drawn:

@@ -64,7 +64,7 @@ def _require_same_table(plan: VacuumPlan, snapshot: Snapshot) -> None:
                 "table id of the plan": plan.table_id,
                 "table id of this table": snapshot.metadata.id,
             },
-            hint=command("vacuum", save_plan="FILE"),
+            hint=command("vacuum", save_plan="plan.parquet"),
         )
 
 
@@ -74,7 +74,7 @@ def _require_not_newer(plan: VacuumPlan, snapshot: Snapshot) -> None:
             f"the plan is of version {plan.snapshot_version}, but the newest of the table is {snapshot.version}",
             code="vacuum.plan-newer",
             facts={"why": "the log was restored from a backup, or the table was replaced", "next": "make a new plan"},
-            hint=command("vacuum", save_plan="FILE"),
+            hint=command("vacuum", save_plan="plan.parquet"),
         )
 
 
@@ -88,7 +88,7 @@ def _require_later(plan: VacuumPlan, now_ms: int) -> None:
                 "now": format_timestamp(now_ms),
                 "next": "set the clock, or make a new plan",
             },
-            hint=command("vacuum", save_plan="FILE"),
+            hint=command("vacuum", save_plan="plan.parquet"),
         )
 
 
@@ -106,7 +106,7 @@ def _require_retention(plan: VacuumPlan, snapshot: Snapshot, now_ms: int) -> Non
                 DELETED_FILE_RETENTION: f"{format_duration(own_ms)}, was {format_duration(plan.own_retention_ms)}",
                 "next": "make a new plan",
             },
-            hint=command("vacuum", save_plan="FILE"),
+            hint=command("vacuum", save_plan="plan.parquet"),
         )
 
 
@@ -129,12 +129,12 @@ def _require_log_since(table: TableHandle, plan: VacuumPlan, snapshot: Snapshot)
                 "missing commits": format_spans(missing),
                 "next": "make a new plan",
             },
-            hint=command("vacuum", save_plan="FILE"),
+            hint=command("vacuum", save_plan="plan.parquet"),
         )
     if plan.snapshot_sha256 not in (None, digest):
         raise Refused(
             f"commit {version} has changed since the plan was made: the table has another history",
             code="vacuum.plan-other-past",
             facts={"why": "the log was restored from a backup and then changed", "next": "make a new plan"},
-            hint=command("vacuum", save_plan="FILE"),
+            hint=command("vacuum", save_plan="plan.parquet"),
         )

@@ -196,7 +196,7 @@ def _require_readable(path: str) -> None:
             f"plan {path} not found",
             code="usage.plan",
             facts={"reason": (getattr(fault, "strerror", None) or str(fault)).lower()},
-            hint=command("vacuum", save_plan="FILE"),
+            hint=command("vacuum", save_plan="plan.parquet"),
         ) from fault
     if not stat.S_ISREG(mode):
         raise _unreadable(path, "it is no regular file")
@@ -209,7 +209,7 @@ def _unreadable(path: str, reason: str) -> Unreadable:
         "the plan cannot be read",
         code="vacuum.plan-unreadable",
         facts={"file": path, "reason": reason},
-        hint=command("vacuum", save_plan="FILE"),
+        hint=command("vacuum", save_plan="plan.parquet"),
     )
 
 
