@@ -8,7 +8,6 @@ from deltacli.operations.table.api_arguments import optional_version, version_nu
 from deltacli.operations.table.api_hints import named
 from deltacli.operations.table.handle import TableHandle
 from deltacli.request_fields import Lazy, takes
-from deltacli.storage.base import StoreOfVersions, require_writable
 
 if TYPE_CHECKING:
     from deltacli.operations.log.compact_log import Compaction
@@ -37,13 +36,6 @@ class RestoreResult(NamedTuple):
 
 class LogCare(TableHandle):
     """The methods of a table that maintain its `_delta_log`."""
-
-    def require_writable(self, *, dry_run: bool = False) -> None:
-        """Raise NoAtomicCreate, before any request is sent, where the store is known to be read-only, and UsageError
-        for a shared table, for which not even a plan can be made.
-        """
-        if not dry_run or isinstance(self.storage, StoreOfVersions):
-            require_writable(self.storage)
 
     @named
     @takes(ExpiryRequest)

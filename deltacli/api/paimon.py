@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.clock import Clock, system_clock
 from deltacli.engine.base import Engine
-from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.errors import UsageError
 from deltacli.operations.table.api_hints import name_table, named
+from deltacli.operations.table.handle import TableHandle
 from deltacli.paimon.table_paths import MAIN_BRANCH
 from deltacli.progress import SILENT, Progress
 from deltacli.storage import Storage, open_storage
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from deltacli.operations.paimon.alter import AlterOutcome
     from deltacli.operations.paimon.history import PaimonHistory
     from deltacli.operations.paimon.snapshot import PaimonSnapshot
+    from deltacli.operations.paimon.vacuum_schemas import SchemaVacuumOutcome, SchemaVacuumPlan
     from deltacli.operations.validate.validate import Validation
     from deltacli.paimon.evolution.requests import SchemaChange
 
@@ -40,11 +41,9 @@ def open_paimon(
 
     Raises UsageError for an unsupported scheme, and an extra that is not installed.
     """
-    from deltacli.api.table import retry_of
+    from deltacli.api.table import retry_of, text_of
 
-    name = os.fspath(uri) if isinstance(uri, os.PathLike) else uri
-    if not isinstance(name, str):
-        raise UsageError(f"the table is {uri!r}", facts={"expected": "a path or a URI", "type": type(uri).__name__})
+    name = text_of(uri)
     shown = without_secrets(name)
     try:
         storage = open_storage(name, options=storage_options, retry=retry_of(name, retry_budget))
@@ -54,28 +53,12 @@ def open_paimon(
     return Paimon(storage, branch=branch, engine=engine, clock=clock, progress=progress, name=shown)
 
 
-class Paimon:
-    """A branch of a Paimon table in one directory of a store.
+class Paimon(TableHandle):
+    """A Paimon table: a handle with every operation as a method, on one of its branches."""
 
-    `name` is the table as the caller wrote it, used in hints of errors; None: the caller inserts it.
-    """
-
-    def __init__(
-        self,
-        storage: Storage,
-        *,
-        branch: str = MAIN_BRANCH,
-        engine: Engine | None = None,
-        clock: Clock = system_clock,
-        progress: Progress = SILENT,
-        name: str | None = None,
-    ) -> None:
-        self.storage = storage
+    def __init__(self, storage: Storage, *, branch: str = MAIN_BRANCH, **parts: Any) -> None:  # Any: of a handle
+        super().__init__(storage, **parts)
         self.branch = branch
-        self.engine: Engine = engine or EmbeddedEngine()
-        self.clock = clock
-        self.progress = progress
-        self.name = name
 
     def __repr__(self) -> str:
         """Return the path and the branch; reads nothing."""
@@ -170,6 +153,47 @@ class Paimon:
 
         requested = widening([word for change in changes for word in change])
         return self.alter(requested, allow_lossy=allow_lossy, dry_run=dry_run)
+
+    @named
+    def vacuum(
+        self,
+        *,
+        retention_ms: int | None = None,
+        allow_retention_below_ms: int | None = None,
+        keep_last: int | None = None,
+        dry_run: bool = False,
+    ) -> SchemaVacuumResult:
+        """Delete the schema files of the branch that nothing has needed since the retention began, and return the plan
+        with its outcome. Data files and snapshots are not touched.
+
+        `retention_ms` is 7 days by default; a shorter one needs `allow_retention_below_ms` with this default. The last
+        `keep_last` schemas (10) are kept. `dry_run` only plans: the outcome is None, and refusals are in the plan.
+
+        Raises Refused, with nothing deleted, where a guard objects (`vacuum.*`, `paimon.*`), among them NoAtomicCreate
+        for a store that is read-only; PartlyDone where files could not be deleted; and what `snapshot` raises.
+        """
+        from deltacli.operations.paimon.vacuum_schemas import (
+            SchemaVacuumRequest,
+            execute_schema_vacuum,
+            plan_schema_vacuum,
+            require_all_deleted,
+        )
+
+        self.require_writable(dry_run=dry_run)
+        request = SchemaVacuumRequest.of(self.branch, retention_ms, allow_retention_below_ms, keep_last)
+        plan = plan_schema_vacuum(self.storage, self.engine, request, now_ms=self.clock(), progress=self.progress)
+        if dry_run:
+            return SchemaVacuumResult(plan, None)
+        outcome = execute_schema_vacuum(self.storage, self.engine, plan, progress=self.progress)
+        require_all_deleted(outcome)
+        return SchemaVacuumResult(plan, outcome)
+
+
+class SchemaVacuumResult(NamedTuple):
+    """A plan and its outcome; None where it was not executed."""
+
+    plan: SchemaVacuumPlan
+    outcome: SchemaVacuumOutcome | None
 
 
 def _as_changes(changes: Iterable[SchemaChange | JsonObject]) -> tuple[SchemaChange, ...]:

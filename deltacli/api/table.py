@@ -72,9 +72,7 @@ def open_table(
     other files outside raise PathExternal. Hints of errors name the table as given here. Raises UsageError for an
     unsupported scheme, an extra that is not installed, and a prefix without a directory, host or bucket.
     """
-    name = os.fspath(uri) if isinstance(uri, os.PathLike) else uri
-    if not isinstance(name, str):
-        raise UsageError(f"the table is {uri!r}", facts={"expected": "a path or a URI", "type": type(uri).__name__})
+    name = text_of(uri)
     shown = without_secrets(name)
     try:
         allowed = _prefixes(allow_external)
@@ -127,6 +125,14 @@ def _prefixes(allow_external: Sequence[str]) -> Allowed:
     return read_prefixes(allow_external)
 
 
+def text_of(uri: str | os.PathLike[str]) -> str:
+    """Return a path or URI as text. Raises UsageError for anything else."""
+    name = os.fspath(uri) if isinstance(uri, os.PathLike) else uri
+    if not isinstance(name, str):
+        raise UsageError(f"the table is {uri!r}", facts={"expected": "a path or a URI", "type": type(uri).__name__})
+    return name
+
+
 def retry_of(uri: str, budget: timedelta) -> Retry | None:
     """Return the retry policy of requests; None for a local path."""
     if "://" not in uri:
@@ -149,11 +155,6 @@ def _end_of_range(version: int | None, timestamp: datetime | date | None, name: 
 
 class Table(LogCare):
     """A Delta table in one directory of a store: a handle with every operation as a method."""
-
-    def __dir__(self) -> list[str]:
-        """Return the operations, and what identifies the table; operations alone use the rest of the handle."""
-        parts = {"allowed", "clock", "engine", "newest_seen", "note_version", "open_other", "over", "progress"}
-        return sorted(set(super().__dir__()) - parts - {"require_writable", "storage", "stores"})
 
     def __repr__(self) -> str:
         """Return the path and, if already known, the newest version that was read; reads nothing."""

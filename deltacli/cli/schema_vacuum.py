@@ -19,8 +19,6 @@ from deltacli.cli.terminal.shell import again, again_with, again_without, quoted
 from deltacli.cli.terminal.term import Style, Terminal
 from deltacli.errors import DeltacliError, PaimonTable, Refused
 from deltacli.operations.paimon.vacuum_schemas import (
-    DEFAULT_KEEP_LAST,
-    DEFAULT_RETENTION_MS,
     SchemaFile,
     SchemaVacuumOutcome,
     SchemaVacuumPlan,
@@ -169,12 +167,8 @@ def vacuum_schemas(run: Run, table: str, storage: Storage, asked: VacuumRequest,
     """Delete schema files that nothing needs. Raises PaimonTable without `--schemas`, and Refused."""
     if not options.schemas:
         raise _of_data(storage)
-    request = SchemaVacuumRequest(
-        options.branch or "main",
-        DEFAULT_RETENTION_MS if asked.retention_ms is None else asked.retention_ms,
-        asked.allow_retention_below_ms,
-        DEFAULT_KEEP_LAST if options.keep_last is None else options.keep_last,
-    )
+    retention_ms, limit_ms = asked.retention_ms, asked.allow_retention_below_ms
+    request = SchemaVacuumRequest.of(options.branch, retention_ms, limit_ms, options.keep_last)
     plan = plan_schema_vacuum(storage, run.engine, request, now_ms=run.clock(), progress=run.progress_of(storage))
     if options.dry_run or plan.refusals or not plan.candidates:
         _show(run, plan, None, options, dry_run=options.dry_run or bool(plan.refusals))

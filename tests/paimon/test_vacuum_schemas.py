@@ -11,8 +11,10 @@ from typing import Any
 
 import pytest
 
+import deltacli
+from deltacli.clock import fixed_clock
 from deltacli.engine.embedded import EmbeddedEngine
-from deltacli.errors import DeltacliError
+from deltacli.errors import DeltacliError, Refused, UsageError
 from deltacli.operations.paimon.schema_users import find_schema_users
 from deltacli.operations.paimon.table_files import list_branches
 from deltacli.operations.paimon.vacuum_schemas import (
@@ -22,6 +24,7 @@ from deltacli.operations.paimon.vacuum_schemas import (
     plan_schema_vacuum,
 )
 from deltacli.storage import LocalStorage
+from deltacli.units import DAY_MS
 from tests.paimon.answers import Capture, ask, document, lines
 from tests.support.builder import TableBuilder
 from tests.support.faulty import Fault, FaultyStorage
@@ -266,6 +269,22 @@ def test_users_that_came_after_the_plan_are_seen(table: PaimonBuilder) -> None:
 
     assert (0, 1) == (outcome.deleted.files, outcome.spared)
     assert (table.root / "schema/schema-4").exists()
+
+
+def test_the_api_deletes_what_the_command_deletes(table: PaimonBuilder) -> None:
+    opened = deltacli.open_paimon(table.root, clock=fixed_clock(LATER_MS))
+
+    planned = opened.vacuum(keep_last=1, dry_run=True)
+    with pytest.raises(Refused) as refused:
+        opened.vacuum(keep_last=1, retention_ms=0)
+    with pytest.raises(UsageError):
+        opened.vacuum(keep_last=-1)
+    assert (plan_of(table.root).as_json(), None) == (planned.plan.as_json(), planned.outcome)
+    done = opened.vacuum(keep_last=1, retention_ms=0, allow_retention_below_ms=7 * DAY_MS).outcome
+
+    assert ("vacuum.retention", None) == (refused.value.code, refused.value.__cause__)
+    assert done is not None
+    assert [1, 5] == [done.deleted.files, len(os.listdir(table.root / "schema"))]
 
 
 @pytest.mark.parametrize("fault", [Fault.BEFORE, Fault.AFTER])

@@ -199,9 +199,9 @@ class Run:
         """
         from deltacli.api.table import Table
 
-        return self.handle_of(storage, Table, name)
+        return self.handle_of(storage, Table, name=name)
 
-    def handle_of(self, storage: Storage, kind: type[Handled], name: str | None = None) -> Handled:
+    def handle_of(self, storage: Storage, kind: type[Handled], **own: Any) -> Handled:  # Any: parameters of the class
         """Return a handle of the table in an open store, like `table_of`."""
         return kind(
             storage,
@@ -210,8 +210,8 @@ class Run:
             progress=self.progress_of(storage),
             open_other=self.open_other,
             allowed=self.allowed,
-            name=name,
             location=self.location_of(storage) if self.engine.may_repeat else None,
+            **own,
         )
 
     def progress_of(self, storage: Storage) -> Progress:

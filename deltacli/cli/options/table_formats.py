@@ -15,6 +15,7 @@ from deltacli.cli.options.global_options import TableFormat
 from deltacli.errors import PaimonTable, UsageError
 
 if TYPE_CHECKING:
+    from deltacli.api.paimon import Paimon
     from deltacli.api.table import Table
     from deltacli.cli.apply_change import SchemaEdit
     from deltacli.cli.options.run import Run
@@ -154,30 +155,30 @@ class DeltaHandle(_Handle):
 class PaimonHandle(_Handle):
     """A Paimon table."""
 
+    def at(self, branch: str | None) -> Paimon:
+        """Return the table with the operations of the Python API, on a branch."""
+        from deltacli.api.paimon import Paimon
+
+        return self.run.handle_of(self.storage, Paimon, branch=branch or "main")
+
     def history(
         self, *, limit: int, columns: str | None, branch: str | None, refs: bool, **_: object
     ) -> PaimonHistoryResult:
         """Return the newest `limit` schemas and snapshots. Raises UsageError for columns."""
         from deltacli.cli.render.columns import choose
         from deltacli.cli.render.paimon.history import PaimonHistoryResult, paimon_history_columns
-        from deltacli.operations.paimon.history import read_paimon_history
 
         if columns is not None and self.run.format.errors_are_json:
             raise UsageError("--columns is not available for JSON of a Paimon table", hint="omit --columns")
         chosen = choose(paimon_history_columns(self.run.clock()), columns)
-        store, engine, progress = self.storage, self.run.engine, self.run.progress
-        at = branch or "main"
-        found = read_paimon_history(store, engine, branch=at, limit=limit, with_manifests=refs, progress=progress)
+        found = self.at(branch).history(limit=limit, with_manifests=refs)
         return PaimonHistoryResult(found, chosen, is_chosen=bool(columns))
 
     def snapshot(
         self, *, schema_id: int | None, snapshot_id: int | None, tag: str | None, branch: str | None, **_: object
     ) -> PaimonSnapshot:
         """Return the table at a schema, a snapshot or a tag."""
-        from deltacli.operations.paimon.snapshot import Point, read_paimon_snapshot
-
-        at = Point(branch or "main", schema_id, snapshot_id, tag)
-        return read_paimon_snapshot(self.storage, self.run.engine, at)
+        return self.at(branch).snapshot(schema_id=schema_id, snapshot_id=snapshot_id, tag=tag)
 
     def schema(self, *, ddl: bool = False, **point: Any) -> Result:
         """Return the schema at a point."""

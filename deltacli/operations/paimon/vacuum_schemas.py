@@ -18,6 +18,7 @@ from deltacli.errors import DeltacliError, FileMissing, PartlyDone, Refused, Unr
 from deltacli.hints import command, parameter
 from deltacli.operations.paimon.schema_users import SchemaUsers, find_schema_users
 from deltacli.operations.paimon.table_files import list_branches, read_schemas, require_branch, require_paimon
+from deltacli.operations.table.api_arguments import count_number
 from deltacli.operations.table.denials import Denials
 from deltacli.operations.vacuum.plan import NOTHING, Amount, Refusal
 from deltacli.paimon.schema import Schema
@@ -84,14 +85,23 @@ class SchemaFile(NamedTuple):
 
 
 class SchemaVacuumRequest(NamedTuple):
-    """What to clean up. Durations are milliseconds; `allowed_below_ms` is the default retention, named to allow a
-    shorter one.
+    """What to clean up. Durations are milliseconds; `allow_retention_below_ms` is the default retention, named to allow
+    a shorter one.
     """
 
     branch: str = MAIN_BRANCH
     retention_ms: int = DEFAULT_RETENTION_MS
-    allowed_below_ms: int | None = None
+    allow_retention_below_ms: int | None = None
     keep_last: int = DEFAULT_KEEP_LAST
+
+    @classmethod
+    def of(
+        cls, branch: str | None, retention_ms: int | None, allow_below_ms: int | None, keep_last: int | None
+    ) -> SchemaVacuumRequest:
+        """Return the request of a caller; None: the default. Raises UsageError for negative numbers."""
+        kept = DEFAULT_KEEP_LAST if keep_last is None else count_number(keep_last, "keep_last")
+        retention = DEFAULT_RETENTION_MS if retention_ms is None else count_number(retention_ms, "retention_ms")
+        return cls(branch or MAIN_BRANCH, retention, allow_below_ms, kept)
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,7 +251,7 @@ def _time_in(content: Schema | Unreadable) -> int:
 def _refusals(request: SchemaVacuumRequest, users: SchemaUsers) -> Iterator[Refusal]:
     """Yield what forbids any deletion: a short retention, users that cannot be known, a damaged table."""
     own = format_duration(DEFAULT_RETENTION_MS)
-    allowed = request.allowed_below_ms is not None and request.allowed_below_ms >= DEFAULT_RETENTION_MS
+    allowed = (request.allow_retention_below_ms or 0) >= DEFAULT_RETENTION_MS
     if request.retention_ms < DEFAULT_RETENTION_MS and not allowed:
         yield Refusal(
             "vacuum.retention",
@@ -354,7 +364,7 @@ def _count(found: SchemaVacuumOutcome, file: SchemaFile, answer: Deleted | Missi
             found.denials.note(answer)
 
 
-def require_all_deleted(outcome: SchemaVacuumOutcome, *, again: str) -> None:
+def require_all_deleted(outcome: SchemaVacuumOutcome, *, again: str | None = None) -> None:
     """Raise PartlyDone where files could not be deleted; PermissionRefused where none could for lack of permission."""
     if not outcome.failed:
         return

@@ -1,7 +1,7 @@
 """The table handle that every operation needs: store, engine, clock and progress.
 
-A handle has no operations, not even to rebuild a version (`rebuild.py`). `deltacli.api.table.Table` is a handle with
-the operations as methods; operations accept any handle.
+A handle has no operations, not even to rebuild a version (`rebuild.py`). `Table` and `Paimon` of `deltacli.api` are
+handles with the operations as methods; operations accept any handle.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from deltacli.engine.base import Engine
 from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.progress import SILENT, Progress
 from deltacli.storage import NOTHING, Allowed, Storage, open_storage
+from deltacli.storage.base import StoreOfVersions, require_writable
 from deltacli.work.task import TableStores
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class TableHandle:
-    """A Delta table in one directory of a store; `open_other` opens other stores, for data files only where they are
+    """A table in one directory of a store; `open_other` opens other stores, for data files only where they are
     `allowed`.
 
     `name` is the table as the caller wrote it, used in hints of errors; None: the caller inserts it. `location` is
@@ -53,6 +54,11 @@ class TableHandle:
         self.clock = clock
         self.progress = progress
 
+    def __dir__(self) -> list[str]:
+        """Return the operations, and what identifies the table; operations alone use the rest of the handle."""
+        parts = {"allowed", "clock", "engine", "newest_seen", "note_version", "open_other", "over", "progress"}
+        return sorted(set(super().__dir__()) - parts - {"require_writable", "storage", "stores"})
+
     @property
     def uri(self) -> str:
         """The absolute URI of the table directory."""
@@ -68,6 +74,13 @@ class TableHandle:
     def files(self) -> TableFiles:
         """Return the resolver of the files that the log names."""
         return self.stores.files()
+
+    def require_writable(self, *, dry_run: bool = False) -> None:
+        """Raise NoAtomicCreate, before any request is sent, where the store is known to be read-only, and UsageError
+        for a shared table, for which not even a plan can be made.
+        """
+        if not dry_run or isinstance(self.storage, StoreOfVersions):
+            require_writable(self.storage)
 
     def note_version(self, version: int | None) -> None:
         """Remember a version that was read, if it is the newest so far."""
