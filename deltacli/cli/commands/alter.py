@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -20,6 +21,7 @@ from deltacli.cli.options.run import Run
 from deltacli.cli.options.table_formats import ask
 from deltacli.errors import UsageError
 from deltacli.paimon.evolution.command_words import Verb
+from deltacli.request_fields import option
 
 if TYPE_CHECKING:
     from deltacli.paimon.evolution.requests import SchemaChange
@@ -29,18 +31,19 @@ EXIT_CODES = (0, 2, 3, 4, 6, 7, 8, 70)
 _STDIN = "-"
 _VERBS = "|".join(Verb)
 _OF_VERBS: Mapping[str, tuple[Verb, ...]] = {
-    "--comment": (Verb.ADD,),
-    "--default": (Verb.ADD,),
-    "--position": (Verb.ADD,),
-    "--not-null": (Verb.ADD,),
-    "--keep-nullability": (Verb.TYPE,),
-    "--allow-lossy": (Verb.TYPE, Verb.NOT_NULL),
-    "--with-options": (Verb.DROP,),
-    "--drop": (Verb.COMMENT, Verb.DEFAULT),
+    "comment": (Verb.ADD,),
+    "default": (Verb.ADD,),
+    "position": (Verb.ADD,),
+    "nullable": (Verb.ADD,),
+    "keep_nullability": (Verb.TYPE,),
+    "allow_lossy": (Verb.TYPE, Verb.NOT_NULL),
+    "with_options": (Verb.DROP,),
+    "drop": (Verb.COMMENT, Verb.DEFAULT),
 }
-"""Options of single changes. --allow-lossy and --with-options also belong to --apply."""
+"""Options of single changes."""
 
-_OF_FILES = ("--allow-lossy", "--with-options")
+_OF_FILES = ("allow_lossy", "with_options")
+"""Those that belong to --apply, too."""
 
 ChangeArgument = Annotated[
     Verb | None, typer.Argument(metavar="CHANGE", help="What kind of change, see above.", show_default=False)
@@ -48,24 +51,29 @@ ChangeArgument = Annotated[
 WordsArgument = Annotated[
     list[str] | None, typer.Argument(metavar="WORDS...", help="Column, and what follows it.", show_default=False)
 ]
-CommentOption = Annotated[str | None, typer.Option("--comment", metavar="C", help="add: comment of the column.")]
-DefaultOption = Annotated[str | None, typer.Option("--default", metavar="V", help="add: default value.")]
-PositionOption = Annotated[
-    str | None, typer.Option("--position", metavar="P", help="add: first, last, before:X or after:X.  [default: last]")
-]
-NullableOption = Annotated[
-    bool,
-    typer.Option("--nullable/--not-null", help="add: columns are nullable; NOT NULL is refused.", show_default=False),
-]
-KeepNullabilityOption = Annotated[bool, typer.Option("--keep-nullability", help="type: keep NOT NULL, or its absence.")]
-WithOptionsOption = Annotated[
-    bool, typer.Option("--with-options", help="drop: first remove the column from options that name it.")
-]
-DropOption = Annotated[bool, typer.Option("--drop", help="comment, default: remove it.")]
-ApplyOption = Annotated[
-    str | None,
-    typer.Option("--apply", metavar="FILE", help="JSON file with changes, - for stdin.", show_default=False),
-]
+
+
+@dataclass(frozen=True)
+class AlterOptions:
+    """What belongs to single changes, and how they are made."""
+
+    comment: str | None = option("add: comment of the column.", "C")
+    default: str | None = option("add: default value.", "V")
+    position: str | None = option("add: first, last, before:X or after:X.  [default: last]", "P")
+    nullable: Annotated[
+        bool,
+        typer.Option(
+            "--nullable/--not-null", help="add: columns are nullable; NOT NULL is refused.", show_default=False
+        ),
+    ] = True
+    keep_nullability: bool = option("type: keep NOT NULL, or its absence.", default=False)
+    allow_lossy: AllowLossyOption = False
+    with_options: bool = option("drop: first remove the column from options that name it.", default=False)
+    drop: bool = option("comment, default: remove it.", default=False)
+    apply: str | None = option("JSON file with changes, - for stdin.", "FILE")
+    branch: BranchOption = None
+    dry_run: DryRunOption = False
+    yes: YesOption = False
 
 
 def alter(
@@ -74,18 +82,7 @@ def alter(
     change: ChangeArgument = None,
     words: WordsArgument = None,
     *,
-    comment: CommentOption = None,
-    default: DefaultOption = None,
-    position: PositionOption = None,
-    nullable: NullableOption = True,
-    keep_nullability: KeepNullabilityOption = False,
-    allow_lossy: AllowLossyOption = False,
-    with_options: WithOptionsOption = False,
-    remove: DropOption = False,
-    apply: ApplyOption = None,
-    branch: BranchOption = None,
-    dry_run: DryRunOption = False,
-    yes: YesOption = False,
+    wanted: AlterOptions,
 ) -> None:
     """Change the schema of a Paimon table: one new version.
 
@@ -110,26 +107,16 @@ def alter(
       deltacli alter ./paimon_tbl set snapshot.time-retained=2h --yes
       deltacli alter ./paimon_tbl --apply changes.json --branch dev --yes
     """
-    options: dict[str, object] = {
-        "--comment": comment,
-        "--default": default,
-        "--position": position,
-        "--not-null": not nullable,
-        "--keep-nullability": keep_nullability,
-        "--allow-lossy": allow_lossy,
-        "--with-options": with_options,
-        "--drop": remove,
-    }
-    _require_fitting(change, options, apply)
+    _require_fitting(change, wanted)
 
     def changes() -> tuple[SchemaChange, ...]:
         from deltacli.paimon.evolution.command_words import Details, changes_of
 
-        if apply is not None:
-            return _read_changes(apply)
+        if wanted.apply is not None:
+            return _read_changes(wanted.apply)
         assert change is not None
-        details = Details(comment, default, position, nullable, keep_nullability, remove)
-        return changes_of(change, words or [], details)
+        details = (wanted.comment, wanted.default, wanted.position, wanted.nullable, wanted.keep_nullability)
+        return changes_of(change, words or [], Details(*details, wanted.drop))
 
     ask(
         run,
@@ -137,29 +124,34 @@ def alter(
         lambda opened: edit_schema(
             run,
             opened.alter(
-                change=change, changes=changes, branch=branch, allow_lossy=allow_lossy, with_options=with_options
+                change=change,
+                changes=changes,
+                branch=wanted.branch,
+                allow_lossy=wanted.allow_lossy,
+                with_options=wanted.with_options,
             ),
-            dry_run=dry_run,
-            yes=yes,
+            dry_run=wanted.dry_run,
+            yes=wanted.yes,
         ),
         given={},  # a Delta table lacks the operation, which comes before its options
-        writes=not dry_run,
+        writes=not wanted.dry_run,
     )
 
 
-def _require_fitting(change: Verb | None, options: Mapping[str, object], apply: str | None) -> None:
+def _require_fitting(change: Verb | None, wanted: AlterOptions) -> None:
     """Raise UsageError for options that do not belong to the change, and without exactly one kind of changes."""
-    if (change is None) == (apply is None):
+    if (change is None) == (wanted.apply is None):
         raise UsageError(
             "a change is missing" if change is None else f"{change} and --apply exclude each other",
             facts={"expected": f"{_VERBS.replace('|', ', ')}, or --apply FILE"},
             hint="deltacli alter --help",
         )
-    for option, value in options.items():
-        if value in (None, False) or (change is None and option in _OF_FILES) or change in _OF_VERBS[option]:
-            continue
-        verbs = " and ".join(_OF_VERBS[option])
-        raise UsageError(f"{option} is an option of {verbs}, not of {change or '--apply'}")
+    without = AlterOptions()
+    for name, verbs in _OF_VERBS.items():
+        is_given = getattr(wanted, name) != getattr(without, name)
+        if is_given and change not in verbs and not (change is None and name in _OF_FILES):
+            said = "--not-null" if name == "nullable" else f"--{name.replace('_', '-')}"
+            raise UsageError(f"{said} is an option of {' and '.join(verbs)}, not of {change or '--apply'}")
 
 
 def _read_changes(name: str) -> tuple[SchemaChange, ...]:

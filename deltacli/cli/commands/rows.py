@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
@@ -24,6 +25,7 @@ from deltacli.cli.options.rows import (
 )
 from deltacli.cli.options.run import Run
 from deltacli.errors import UsageError
+from deltacli.request_fields import option
 
 if TYPE_CHECKING:
     from deltacli.operations.table.time_travel import VersionTime
@@ -36,19 +38,20 @@ _COUNTED_BYTES = 64 << 20
 """Of a checkpoint that is read once more to count its rows: a fraction of a second."""
 
 
-def read(
-    run: Run,
-    table: TableArgument,
-    columns: ColumnsOption = None,
-    where: WhereOption = None,
-    limit: LimitOption = None,
-    version: VersionOption = None,
-    timestamp: TimestampOption = None,
-    explain: Annotated[
-        bool, typer.Option("--explain", help="List the files that would be read instead, and why others are skipped.")
-    ] = False,
-    count: Annotated[bool, typer.Option("--count", help="Count the rows instead.")] = False,
-) -> None:
+@dataclass(frozen=True, eq=False, repr=False)
+class ReadOptions:
+    """Which rows of which version are read, and what is shown of them."""
+
+    columns: ColumnsOption = None
+    where: WhereOption = None
+    limit: LimitOption = None
+    version: VersionOption = None
+    timestamp: TimestampOption = None
+    explain: bool = option("List the files that would be read instead, and why others are skipped.", default=False)
+    count: bool = option("Count the rows instead.", default=False)
+
+
+def read(run: Run, table: TableArgument, *, wanted: ReadOptions) -> None:
     """Read the rows of a table at a version.
 
     \b
@@ -71,21 +74,22 @@ def read(
     from deltacli.delta.schema.types import type_json
     from deltacli.storage.base import StoreOfVersions
 
-    at_ms = parse_moment_of(version, timestamp)
-    if count and (explain or columns is not None or limit is not None):
+    where, version = wanted.where, wanted.version
+    at_ms = parse_moment_of(version, wanted.timestamp)
+    if wanted.count and (wanted.explain or wanted.columns is not None or wanted.limit is not None):
         raise UsageError("--count excludes --columns, --limit and --explain")
-    if count and (run.format is PARQUET or run.directory is not None):
+    if wanted.count and (run.format is PARQUET or run.directory is not None):
         raise UsageError("--count is not written as Parquet", facts={"expected": "--format json, csv or another one"})
     require_file(run)
-    chosen = split_columns(columns)
-    most = settle_limit(run, limit)
-    if explain and run.directory is not None:
+    chosen = split_columns(wanted.columns)
+    most = settle_limit(run, wanted.limit)
+    if wanted.explain and run.directory is not None:
         raise UsageError("--explain cannot be written to a directory", code="usage.output")
     opened = run.open_table(table)
-    if where is not None and not explain and isinstance(opened.storage, StoreOfVersions):
+    if where is not None and not wanted.explain and isinstance(opened.storage, StoreOfVersions):
         opened = opened.over(opened.storage.expecting(where=where, version=version, at_ms=at_ms))
     found = opened.snapshot(version=version, timestamp_ms=at_ms)
-    if count:
+    if wanted.count:
         _count(run, found, where)
         return
     if run.directory is not None:
@@ -94,9 +98,9 @@ def read(
         write_directory(run, opened.uri, "rows", {"version": scan.version}, scan.write_parquet, most)
         return
     # One row more than is shown, to find out whether there are more.
-    scan = found.scan(columns=chosen, where=where, limit=most + 1 if most and not explain else None)
+    scan = found.scan(columns=chosen, where=where, limit=most + 1 if most and not wanted.explain else None)
     note_findings(run, found, at_ms)
-    if explain:
+    if wanted.explain:
         from deltacli.cli.render.data.scan_files import ScanResult
 
         result: FramedResult = ScanResult(opened.uri, scan, most)

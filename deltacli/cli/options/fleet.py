@@ -49,39 +49,6 @@ FleetLimitOption = Annotated[
     ),
 ]
 ExitCodeOption = Annotated[bool, typer.Option("--exit-code", help="Exit with 1 if a step is due, for scripts.")]
-JobsOption = Annotated[
-    int | None,
-    typer.Option(
-        "--jobs",
-        metavar="N",
-        help="Tables to work on at once.  [default: jobs of the policy file, else 4]",
-        show_default=False,
-    ),
-]
-BudgetOption = Annotated[
-    str | None,
-    typer.Option(
-        "--time-budget",
-        metavar="DURATION",
-        help="Start no step after this time, nor one that is expected to end later.",
-        show_default=False,
-    ),
-]
-ResumeOption = Annotated[
-    bool, typer.Option("--resume", help="Continue the newest run if it was killed, interrupted or out of time.")
-]
-StealOption = Annotated[
-    str | None,
-    typer.Option(
-        "--steal-leases",
-        metavar="REASON",
-        help="Take tables that other runs hold; the reason is recorded.",
-        show_default=False,
-    ),
-]
-RunYesOption = Annotated[
-    bool, typer.Option("--yes", help="Run destructive steps where their policy has consent = true.")
-]
 MetricsOption = Annotated[
     str | None,
     typer.Option(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,22 +13,18 @@ from deltacli.cli.confirmation import require_now_is_not_ahead
 from deltacli.cli.invocation import invocation
 from deltacli.cli.options.fleet import (
     FLEET_FILE,
-    BudgetOption,
     FleetFileArgument,
     FleetLimitOption,
-    JobsOption,
     OnlyOption,
-    ResumeOption,
-    RunYesOption,
     StateOption,
-    StealOption,
     fleet_command,
 )
 from deltacli.cli.options.run import Run
 from deltacli.cli.terminal.interrupts import Interrupted
 from deltacli.cli.terminal.shell import again_with
 from deltacli.errors import StorageFailed, UsageError
-from deltacli.units import parse_duration, plural
+from deltacli.request_fields import Kind, option
+from deltacli.units import plural
 
 if TYPE_CHECKING:
     from deltacli.api.table import Table
@@ -43,18 +40,28 @@ EXIT_CODES = (0, 1, 2, 4, 5, 7, 70)
 RUNS_ON_CLUSTER = True
 
 
-def run(
-    run: Run,
-    file: FleetFileArgument = FLEET_FILE,
-    only: OnlyOption = None,
-    state: StateOption = None,
-    jobs: JobsOption = None,
-    time_budget: BudgetOption = None,
-    resume: ResumeOption = False,
-    steal_leases: StealOption = None,
-    yes: RunYesOption = False,
-    limit: FleetLimitOption = None,
-) -> None:
+@dataclass(frozen=True, eq=False, repr=False)
+class FleetRunRequest:
+    """Which tables are worked on, and how. Durations are milliseconds."""
+
+    only: OnlyOption = None
+    state: StateOption = None
+    jobs: int | None = option("Tables to work on at once.  [default: jobs of the policy file, else 4]", "N")
+    time_budget_ms: int | None = option(
+        "Start no step after this time, nor one that is expected to end later.", "DURATION", Kind.DURATION
+    )
+    resume: bool = option("Continue the newest run if it was killed, interrupted or out of time.", default=False)
+    steal_leases: str | None = option("Take tables that other runs hold; the reason is recorded.", "REASON")
+    yes: bool = option("Run destructive steps where their policy has consent = true.", default=False)
+    limit: FleetLimitOption = None
+
+    def __post_init__(self) -> None:
+        """Raise UsageError for a number of tables that is none."""
+        if self.jobs is not None and self.jobs < 1:
+            raise UsageError(f"--jobs {self.jobs} is less than 1")
+
+
+def run(run: Run, file: FleetFileArgument = FLEET_FILE, *, request: FleetRunRequest) -> None:
     """Do what is due for the tables of a policy file.
 
     \b
@@ -82,12 +89,10 @@ def run(
     from deltacli.fleet.running.runner import RunOptions
     from deltacli.fleet.running.session import FleetSession
 
-    if jobs is not None and jobs < 1:
-        raise UsageError(f"--jobs {jobs} is less than 1")
-    most = settle_limit(run, limit)
+    most = settle_limit(run, request.limit)
     found = require_fleet_file(file)
-    budget_ms = None if time_budget is None else parse_duration(time_budget, "--time-budget")
-    if yes:
+    budget_ms, state = request.time_budget_ms, request.state or found.settings.state
+    if request.yes:
         require_now_is_not_ahead(run)
     sender = make_sender(found.webhook, run.clock)
     on_tables = run.throttled(found.settings.calls_per_second)
@@ -95,24 +100,24 @@ def run(
     def open_table(name: str) -> Table:
         return on_tables.table_of(on_tables.open_either(name), name)
 
-    cluster = _cluster_of(run, found, open_table, jobs or found.settings.jobs)
-    at_once = jobs or (found.settings.jobs if cluster is None else cluster.tables_at_once)
+    cluster = _cluster_of(run, found, open_table, request.jobs or found.settings.jobs)
+    at_once = request.jobs or (found.settings.jobs if cluster is None else cluster.tables_at_once)
     session = FleetSession(
         found,
-        Path(state or found.settings.state),
+        Path(state),
         on_tables.open_other,
         open_table,
         run.engine,
         run.clock,
-        RunOptions(at_once, None if budget_ms is None else budget_ms / 1_000, yes),
+        RunOptions(at_once, None if budget_ms is None else budget_ms / 1_000, request.yes),
         cluster,
-        only=only or (),
-        steal=steal_leases,
+        only=request.only or (),
+        steal=request.steal_leases,
         progress=run.progress,
         note=run.note,
     )
-    report = _carry_out(session, resume=resume)
-    result = run_result(report, fleet_command("status", file, state, only))
+    report = _carry_out(session, resume=request.resume)
+    result = run_result(report, fleet_command("status", file, request.state, request.only))
     result.most = most
     run.write(result)
     note_the_cut(run, len(result.rows), most)
