@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from deltacli.operations.read.history import History
     from deltacli.operations.recover.plan import UndeleteResult
     from deltacli.operations.recover.request import UndeleteRequest
+    from deltacli.operations.restore.execute import RestoreOutcome
+    from deltacli.operations.restore.request import RestoreRequest
     from deltacli.operations.table.time_travel import VersionTime
     from deltacli.operations.vacuum.plan import VacuumResult
     from deltacli.operations.vacuum.request import VacuumRequest
@@ -49,6 +51,7 @@ if TYPE_CHECKING:
 else:
     CheckpointRequest = Lazy("deltacli.operations.checkpoint.plan", "CheckpointRequest")
     UndeleteRequest = Lazy("deltacli.operations.recover.request", "UndeleteRequest")
+    RestoreRequest = Lazy("deltacli.operations.restore.request", "RestoreRequest")
     VacuumRequest = Lazy("deltacli.operations.vacuum.request", "VacuumRequest")
     ValidateRequest = Lazy("deltacli.operations.validate.request", "ValidateRequest")
 
@@ -346,6 +349,33 @@ class Table(LogCare):
         outcome = execute_vacuum(self, plan, request)
         require_done(outcome)
         return VacuumResult(plan, outcome)
+
+    @named
+    @takes(RestoreRequest)
+    def restore(self, request: RestoreRequest) -> RestoreOutcome:
+        """Bring the table back to an earlier version in one commit, and return the plan with its outcome.
+
+        The parameters are the fields of `RestoreRequest`.
+        `version`, `timestamp` or `timestamp_ms` choose the version, as for `snapshot`. `where` is a condition on
+        partition columns: only these partitions come back, schema and properties stay. Every file that comes back is
+        checked first, by its size, its deletion vector and, without `trust_listing`, its footer. `commit_metadata` are
+        keys for the commitInfo. `dry_run` only plans: refusals are in the plan, `committed_version` is None, as it is
+        where nothing differs.
+
+        Raises Refused, with nothing changed, where a guard objects (`restore.*`) or the protocol forbids writing; what
+        commits raise; PartlyDone where another program deleted files meanwhile; and what `snapshot` raises.
+        Spec: Add File and Remove File.
+        """
+        from deltacli.operations.restore.execute import RestoreOutcome, execute_restore, require_complete
+        from deltacli.operations.restore.plan import plan_restore
+
+        self.require_writable(dry_run=request.dry_run)
+        plan = plan_restore(self, request)
+        if request.dry_run:
+            return RestoreOutcome(plan)
+        outcome = execute_restore(plan, may_plan_again=True)
+        require_complete(outcome)
+        return outcome
 
     @named
     def set_properties(

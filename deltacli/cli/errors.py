@@ -27,6 +27,7 @@ INSTEAD: Mapping[str, str] = {
     "log restore": "an engine returns to a snapshot or tag: sys.rollback_to",
     "properties": "deltacli snapshot TABLE shows options, deltacli alter TABLE set KEY=VALUE changes them",
     "read": "an engine, or the package pypaimon, reads rows",
+    "restore": "an engine returns to a snapshot or tag: sys.rollback_to",
     "undelete": "an engine returns to a snapshot or tag: sys.rollback_to",
 }
 """Commands that work on Delta tables only."""

@@ -35,7 +35,7 @@ from deltacli.paimon.schema import Schema
 from deltacli.progress import SILENT, Progress
 from deltacli.storage import Storage
 
-_NEEDS_MANIFESTS = (SCHEMA_MISSING.id, *(rule.id for rule in BROKEN))
+_NEEDS_MANIFESTS = (SCHEMA_MISSING.id, *BROKEN)
 
 
 def validate_paimon_table(

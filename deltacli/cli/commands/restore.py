@@ -1,0 +1,148 @@
+"""`deltacli restore TABLE`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated, NamedTuple
+
+import typer
+
+from deltacli.cli.confirmation import require_confirmation
+from deltacli.cli.invocation import invocation
+from deltacli.cli.options.asked import Asked
+from deltacli.cli.options.chosen_version import parse_moment_of
+from deltacli.cli.options.common_options import DryRunOption, TableArgument, YesOption
+from deltacli.cli.options.run import Run
+from deltacli.cli.terminal.interrupts import telling_commit
+from deltacli.cli.terminal.shell import again_without, quoted_table
+from deltacli.errors import EXIT_FINDINGS, UsageError
+from deltacli.operations.restore.request import RestoreRequest
+from deltacli.units import format_size, plural
+
+if TYPE_CHECKING:
+    from deltacli.api.table import Table
+    from deltacli.operations.restore.difference import Amount
+    from deltacli.operations.restore.execute import RestoreOutcome
+    from deltacli.operations.restore.plan import RestorePlan
+
+EXIT_CODES = (0, 1, 2, 3, 4, 5, 6, 7, 8, 70)
+RUNS_ON_CLUSTER = True
+
+_Version = Annotated[
+    int | None, typer.Option("--version", metavar="N", help="Restore this version.", show_default=False)
+]
+_Timestamp = Annotated[
+    str | None,
+    typer.Option(
+        "--timestamp",
+        metavar="T",
+        help="Restore the newest version committed at or before T (RFC 3339 with offset, or a date: midnight UTC).",
+        show_default=False,
+    ),
+]
+_Check = Annotated[bool, typer.Option("--check", help="Change nothing; exit 1 if something differs, 4 if refused.")]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RestoreOptions:
+    """The version to restore, and what the command does with the plan."""
+
+    version: _Version = None
+    timestamp: _Timestamp = None
+    check: _Check = False
+    dry_run: DryRunOption = False
+    yes: YesOption = False
+
+
+def restore(run: Run, table: TableArgument, *, asked: Asked[RestoreRequest], how: RestoreOptions) -> None:
+    """Bring a table back to an earlier version, in one commit.
+
+    \b
+    Rows, schema, partitioning and properties become those of that version; later
+    versions stay in the log, so a restore can be undone by another one. Each file
+    that comes back is checked first: its size, its footer, its deletion vector.
+    Nothing is committed if one is missing or damaged. What must not go back stays:
+    features, counters of ids, the longer retention. With --where only the matching
+    partitions come back, and the schema and the properties stay as they are.
+
+    \b
+    Examples:
+      deltacli history ./tbl --limit 5  # which version was good?
+      deltacli restore ./tbl --version 12 --dry-run
+      deltacli restore ./tbl --version 12
+      deltacli restore ./tbl --timestamp 2026-01-31T12:00:00Z --yes
+      deltacli restore ./tbl --version 12 --where "day = '2026-01-31'"
+      deltacli restore ./tbl --version 12 --check  # exit 1 if it differs
+    """
+    at_ms = parse_moment_of(how.version, how.timestamp)
+    if how.version is None and at_ms is None:
+        raise UsageError(
+            "the version to restore is missing: --version N or --timestamp T",
+            code="usage.version",
+            hint=f"deltacli history {quoted_table(table)}",
+        )
+    values = {**asked.values, "version": how.version, "timestamp_ms": at_ms}
+    request = Asked(RestoreRequest, values).request()
+    opened = run.open_table(table, writes=not (how.dry_run or how.check))
+    _RestoreCommand(run, table, opened, request, how).carry_out()
+
+
+class _RestoreCommand(NamedTuple):
+    """A run of the command: the table and the form of its output."""
+
+    run: Run
+    name: str
+    """The table as the user wrote it."""
+    table: Table
+    request: RestoreRequest
+    how: RestoreOptions
+
+    def carry_out(self) -> None:
+        """Plan, ask, commit."""
+        from deltacli.operations.restore.plan import plan_restore, require_executable
+
+        how = self.how
+        plan = plan_restore(self.table, replace(self.request, dry_run=how.dry_run or how.check))
+        if how.dry_run or how.check or plan.refusals or plan.is_noop:
+            self._show(plan, is_plan=how.dry_run or how.check or bool(plan.refusals))
+            require_executable(plan)
+            self._after_plan(plan)
+            return
+        require_confirmation(self.run, _question(plan), yes=how.yes, show_plan=lambda: self._show(plan, is_plan=True))
+        self._commit(plan)
+
+    def _after_plan(self, plan: RestorePlan) -> None:
+        if plan.is_noop:
+            return
+        if self.how.check:
+            raise typer.Exit(EXIT_FINDINGS)
+        self.run.say_next(again_without(invocation.arguments, "--dry-run"))
+
+    def _commit(self, plan: RestorePlan) -> None:
+        from deltacli.operations.restore.execute import execute_restore, require_complete
+
+        with telling_commit():
+            outcome = execute_restore(plan, may_plan_again=self.how.yes)
+        self._show(outcome.plan, outcome)
+        require_complete(outcome)
+        if outcome.committed_version is not None:
+            self.run.say_next(f"deltacli history {quoted_table(self.name)} --limit 3")
+
+    def _show(self, plan: RestorePlan, outcome: RestoreOutcome | None = None, *, is_plan: bool = False) -> None:
+        from deltacli.cli.render.restore import restore_result
+
+        self.run.write(restore_result(plan, outcome, is_plan=is_plan))
+
+
+def _question(plan: RestorePlan) -> str:
+    found = plan.difference
+    which = "" if plan.request.where is None else f" where {plan.request.where}"
+    return (
+        f"restore version {plan.target.version} of {plan.table.uri}{which}: {_amount(found.added_amount)} come back, "
+        f"{_amount(found.removed_amount)} go"
+    )
+
+
+def _amount(amount: Amount) -> str:
+    rows = "" if amount.rows is None else f", {plural(amount.rows, 'row')}"
+    return f"{plural(amount.files, 'file')} ({format_size(amount.size_bytes)}{rows})"

@@ -1,0 +1,92 @@
+"""A restore as text: what comes back and goes, what stays as it is, who notices it, and what objects."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from deltacli.cli.render.sections import Section
+from deltacli.cli.results import Outcome
+from deltacli.cli.terminal.term import Style
+from deltacli.units import format_moment, format_size, plural
+
+if TYPE_CHECKING:
+    from deltacli.cli.render.terminal.console import Canvas
+    from deltacli.operations.restore.difference import Amount
+    from deltacli.operations.restore.execute import RestoreOutcome
+    from deltacli.operations.restore.plan import RestorePlan
+
+_COLUMNS = ("path", "kind", "problem", "why", "source")
+_NAMED = 5
+
+
+def restore_result(plan: RestorePlan, outcome: RestoreOutcome | None, *, is_plan: bool) -> Outcome:
+    """Return a plan, or what became of it, as a result; its rows are the files that cannot be used."""
+    content = plan.as_json(dry_run=is_plan) if outcome is None else outcome.as_json()
+    committed = None if outcome is None else outcome.committed_version
+    said = list(_sections(plan, committed, is_plan=is_plan))
+
+    def draw(canvas: Canvas) -> None:
+        from deltacli.cli.render.terminal.restore import draw_restore
+
+        draw_restore(canvas, plan, said)
+
+    return Outcome("restore", plan.table.uri, content, lambda: said, content["missing"], _COLUMNS, draw)
+
+
+def _sections(plan: RestorePlan, committed: int | None, *, is_plan: bool) -> Iterator[Section]:
+    """Yield the sections of a plan, or of what was done; those with nothing to say are left out."""
+    now, target, found = plan.now.version, plan.target.version, plan.difference
+    if plan.is_noop and not plan.refusals:
+        yield Section("nothing to do", [f"{plan.table.uri}, version {now}: nothing differs from version {target}"])
+        return
+    yield Section("table", [plan.table.uri])
+    yield Section("version", [f"{now}, newest"])
+    yield Section("restore", [f"{target}{_moment(plan)}"])
+    yield Section("limited to", [] if plan.request.where is None else [plan.request.where])
+    yield Section("come back", [amount_text(found.added_amount)])
+    yield Section("go", [amount_text(found.removed_amount)])
+    yield Section("stay", [plural(found.unchanged, "file")])
+    yield Section("changes", list(_changes(plan)))
+    yield Section("commit", [_commit(plan, committed, is_plan=is_plan)])
+    yield Section("notes", list(plan.notes))
+    yield Section("noticed by", [f"{client.name}: {client.effect}" for client in plan.clients])
+    yield Section("unusable", list(_problems(plan)), Style.PROBLEM)
+    yield Section("refused", [f"{one.message} [{one.code}]" for one in plan.refusals], Style.PROBLEM)
+
+
+def amount_text(amount: Amount) -> str:
+    """Return files with their bytes and rows."""
+    if not amount.files:
+        return "nothing"
+    rows = "unknown rows" if amount.rows is None else plural(amount.rows, "row")
+    return f"{plural(amount.files, 'file')}, {format_size(amount.size_bytes)}, {rows}"
+
+
+def _moment(plan: RestorePlan) -> str:
+    time = plan.target.time
+    return "" if time is None else f", committed {format_moment(time.timestamp_ms)} UTC"
+
+
+def _changes(plan: RestorePlan) -> Iterator[str]:
+    if plan.schema is None:
+        return
+    from deltacli.operations.schemas.diff import shown
+
+    for change in plan.schema.changes:
+        yield shown(change)
+
+
+def _commit(plan: RestorePlan, committed: int | None, *, is_plan: bool) -> str:
+    if committed is not None:
+        return f"version {committed}, committed"
+    if plan.refusals:
+        return "none, the restore is refused"
+    return f"version {plan.now.version + 1}, would be committed" if is_plan else "none"
+
+
+def _problems(plan: RestorePlan) -> Iterator[str]:
+    for one in plan.problems[:_NAMED]:
+        yield f"{one.path}: {one.why}"
+    if len(plan.problems) > _NAMED:
+        yield f"and {len(plan.problems) - _NAMED:,} more"

@@ -1,0 +1,1 @@
+"""Restoring a table to an earlier version in one commit."""

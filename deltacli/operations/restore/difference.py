@@ -1,0 +1,201 @@
+"""Which files a restore adds and removes: live files of two versions compared by path and deletion vector, in columns.
+
+A file is represented by sixteen bytes, two independent hashes of its key: of a million files of each version 16 MB are
+held instead of their paths. The files of a version come in the same order each time, which is checked when they are
+encoded.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
+
+from deltacli.arrow import compute as pc
+from deltacli.delta.encoding.fingerprints import fingerprints
+from deltacli.delta.log.replay import key_column
+from deltacli.delta.stats.record_counts import num_records_column
+from deltacli.delta.vectors.descriptor import unique_id_column
+from deltacli.typing import ArrowArray, RecordBatch
+
+if TYPE_CHECKING:
+    import pyarrow
+
+    from deltacli.operations.table.version import Snapshot
+
+_COUNTED = ("path", "size", "deletionVector", "stats")
+_KEY_BYTES = 16
+
+Mask = Callable[["pyarrow.RecordBatch"], ArrowArray]
+"""Returns which file actions are chosen: never null."""
+
+
+@dataclass(frozen=True, eq=False)
+class LiveFiles:
+    """The chosen live files of a version in the order in which it yields them: keys, bytes, rows (null: unknown)."""
+
+    keys: ArrowArray
+    sizes: ArrowArray
+    rows: ArrowArray
+    physical_rows: ArrowArray
+    """Rows with those that a deletion vector deletes."""
+    has_vector: ArrowArray
+    has_row_id: ArrowArray
+
+
+class Amount(NamedTuple):
+    """Files with their bytes and rows; None: not all of them are known."""
+
+    files: int
+    size_bytes: int
+    rows: int | None
+
+
+@dataclass(frozen=True, eq=False)
+class Difference:
+    """The files that come back and those that go. `added` says which chosen files of the target are not live now,
+    `removed` which chosen files of now the target does not have.
+    """
+
+    now: LiveFiles
+    target: LiveFiles
+    added: ArrowArray
+    removed: ArrowArray
+
+    @cached_property
+    def added_amount(self) -> Amount:
+        """The files that come back."""
+        return _amount(self.target, self.added)
+
+    @cached_property
+    def removed_amount(self) -> Amount:
+        """The files that go."""
+        return _amount(self.now, self.removed)
+
+    @property
+    def unchanged(self) -> int:
+        """The number of files that stay."""
+        return len(self.now.keys) - self.removed_amount.files
+
+    @property
+    def files_after(self) -> int:
+        """The number of chosen files afterwards."""
+        return len(self.target.keys)
+
+    @property
+    def size_after(self) -> int:
+        """Their bytes."""
+        return _sum(self.target.sizes)
+
+    @property
+    def brings_vectors(self) -> bool:
+        """Whether a file with a deletion vector comes back."""
+        return bool(pc.any(pc.and_(self.added, self.target.has_vector)).as_py())
+
+    @property
+    def without_row_id(self) -> Amount:
+        """The files that come back without row ids, with their physical rows, which get ids."""
+        chosen = pc.and_(self.added, pc.invert(self.target.has_row_id))
+        rows = pc.filter(self.target.physical_rows, chosen)
+        sizes = pc.filter(self.target.sizes, chosen)
+        return Amount(len(rows), _sum(sizes), None if rows.null_count else _sum(rows))
+
+
+def compare(now: Snapshot, target: Snapshot, where: Mask | None = None) -> Difference:
+    """Return what differs between two versions of a table, of the files that `where` chooses.
+
+    Raises CommitCorrupt, CheckpointUnreadable and StorageFailed.
+    """
+    ours, theirs = live_files(now, where), live_files(target, where)
+    return Difference(
+        ours,
+        theirs,
+        pc.invert(pc.is_in(theirs.keys, value_set=ours.keys)),
+        pc.invert(pc.is_in(ours.keys, value_set=theirs.keys)),
+    )
+
+
+def no_difference() -> Difference:
+    """Return the difference of two versions without files."""
+    import pyarrow as pa
+
+    nothing = LiveFiles(*_joined([]))
+    return Difference(nothing, nothing, pa.array([], pa.bool_()), pa.array([], pa.bool_()))
+
+
+def live_files(snapshot: Snapshot, where: Mask | None) -> LiveFiles:
+    """Return the live files of a version."""
+    fields = [*_COUNTED, "baseRowId", *(["partitionValues"] if where is not None else [])]
+
+    def read(adds: RecordBatch) -> tuple[ArrowArray, ...]:
+        import pyarrow as pa
+
+        rows = adds if where is None else pc.filter(adds, where(adds))
+        vectors = rows.column("deletionVector")
+        physical = num_records_column(rows.column("stats"))
+        deleted = pc.coalesce(
+            pc.struct_field(vectors, ["cardinality"]), pa.scalar(0, vectors.type.field("cardinality").type)
+        )
+        return (
+            file_keys(rows),
+            rows.column("size"),
+            pc.subtract(physical, pc.cast(deleted, pa.int64())),
+            physical,
+            pc.is_valid(vectors),
+            pc.is_valid(rows.column("baseRowId")),
+        )
+
+    parts = list(snapshot.file_actions.map_actions("add", read, fields=fields))
+    return LiveFiles(*_joined(parts))
+
+
+def _joined(parts: Sequence[tuple[ArrowArray, ...]]) -> list[ArrowArray]:
+    import pyarrow as pa
+
+    kinds = (pa.binary(_KEY_BYTES), pa.int64(), pa.int64(), pa.int64(), pa.bool_(), pa.bool_())
+    return [
+        pa.concat_arrays([pa.array([], kind), *(part[place] for part in parts)]) for place, kind in enumerate(kinds)
+    ]
+
+
+def file_keys(adds: RecordBatch) -> ArrowArray:
+    """Return sixteen bytes for the path and the vector of each file action, equal in one process for equal files."""
+    import pyarrow as pa
+
+    keys = key_column(adds.column("path"), unique_id_column(adds.column("deletionVector")))
+    pairs = array("q", bytes(_KEY_BYTES * len(keys)))
+    pairs[::2] = array("q", map(hash, keys.to_pylist()))
+    pairs[1::2] = array("q", memoryview(fingerprints(keys).buffers()[1])[: 8 * len(keys)].tobytes()) if keys else pairs
+    return pa.Array.from_buffers(pa.binary(_KEY_BYTES), len(keys), [None, pa.py_buffer(pairs)])
+
+
+def chosen_actions(
+    snapshot: Snapshot, files: LiveFiles, chosen: ArrowArray, where: Mask | None, fields: Sequence[str] | None = None
+) -> Iterator[RecordBatch]:
+    """Yield the live files of a version that `chosen` selects among `files`, with all their fields or some."""
+    named = None if fields is None else [*fields, *(["partitionValues"] if where is not None else [])]
+
+    def read(adds: RecordBatch) -> tuple[RecordBatch, ArrowArray]:
+        rows = adds if where is None else pc.filter(adds, where(adds))
+        return rows, file_keys(rows)
+
+    begin = 0
+    for rows, keys in snapshot.file_actions.map_actions("add", read, fields=named):
+        if not keys.equals(files.keys.slice(begin, len(keys))):
+            raise AssertionError("the files of a version came in another order")
+        mask = chosen.slice(begin, len(keys))
+        begin += len(keys)
+        if pc.any(mask).as_py():
+            yield pc.filter(rows, mask)
+
+
+def _amount(files: LiveFiles, chosen: ArrowArray) -> Amount:
+    sizes, rows = pc.filter(files.sizes, chosen), pc.filter(files.rows, chosen)
+    return Amount(len(sizes), _sum(sizes), None if rows.null_count else _sum(rows))
+
+
+def _sum(values: ArrowArray) -> int:
+    total: int | None = pc.sum(values).as_py()
+    return total or 0

@@ -1,0 +1,163 @@
+"""Executing a restore: one commit with the files of the difference, then another look at the files that came back.
+
+Spec: Add File and Remove File; Row Tracking.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from deltacli.delta.log.body_lines import encoded_files
+from deltacli.delta.log.commit_content import CommitRequest, OnConflict, Slot
+from deltacli.delta.log.files_read import EveryFile, FilesOfPartitions
+from deltacli.errors import PartlyDone
+from deltacli.hints import command
+from deltacli.operations.change.commit import Committed, commit
+from deltacli.operations.restore.difference import chosen_actions
+from deltacli.operations.restore.partitions import PartitionCondition
+from deltacli.operations.restore.plan import RestorePlan, plan_again, request_of, require_executable
+from deltacli.operations.restore.verify import VERIFIED, ProblemFile, check_files
+from deltacli.operations.table.rebuild import read_snapshot
+from deltacli.typing import Json, RecordBatch
+from deltacli.units import plural
+
+if TYPE_CHECKING:
+    from deltacli.operations.table.handle import TableHandle
+    from deltacli.operations.table.version import Snapshot
+
+_OF_A_REMOVE = (
+    *("path", "deletionTimestamp", "dataChange", "extendedFileMetadata", "partitionValues", "size", "tags"),
+    *("deletionVector", "baseRowId", "defaultRowCommitVersion", "stats"),
+)
+
+
+@dataclass(frozen=True, eq=False)
+class RestoreOutcome:
+    """What was done: the plan as it was executed, and the version that was made, None where nothing differs."""
+
+    plan: RestorePlan
+    committed_version: int | None = None
+    lost: tuple[ProblemFile, ...] = ()
+    """Files of the restored version that another program deleted meanwhile."""
+
+    def as_json(self) -> dict[str, Json]:
+        """Return the content of the document `deltacli.restore`."""
+        return self.plan.as_json(committed_version=self.committed_version, dry_run=False, lost=self.lost)
+
+
+def execute_restore(plan: RestorePlan, *, may_plan_again: bool) -> RestoreOutcome:
+    """Commit a plan, and look at its files again. `may_plan_again`: where another writer was first, what it committed
+    is undone, too; otherwise ConflictLost is raised, because somebody agreed to the plan as it is.
+
+    Raises Refused where the plan has refusals, and what `commit` raises. Files that are gone after the commit are in
+    the outcome.
+    """
+    require_executable(plan)
+    if plan.is_noop:
+        return RestoreOutcome(plan)
+    attempts = _Attempts(plan, may_plan_again)
+    done = commit(plan.table, attempts.make, read=attempts.read, commit_metadata=plan.request.commit_metadata)
+    if not isinstance(done, Committed):
+        return RestoreOutcome(attempts.plan)
+    return RestoreOutcome(attempts.plan, done.version, _lost(attempts.plan))
+
+
+class _Attempts:
+    """Commits a plan as it is, or as it is made again from a newer version."""
+
+    def __init__(self, plan: RestorePlan, may_plan_again: bool) -> None:
+        self.plan = plan
+        self._may_plan_again = may_plan_again
+        self._was_read = False
+
+    def read(self, table: TableHandle) -> Snapshot:
+        """Return the version that the plan was made from, later the newest one."""
+        if self._was_read:
+            return read_snapshot(table)
+        self._was_read = True
+        return self.plan.now
+
+    def make(self, snapshot: Snapshot) -> CommitRequest | None:
+        """Return the commit; None where nothing differs any more."""
+        if snapshot is not self.plan.now:
+            self.plan = plan_again(self.plan, snapshot)
+        require_executable(self.plan)
+        return None if self.plan.is_noop else with_files(self.plan, may_plan_again=self._may_plan_again)
+
+
+def require_complete(outcome: RestoreOutcome) -> None:
+    """Raise PartlyDone where files of the restored version were deleted meanwhile, with the command that undoes the
+    restore.
+    """
+    if not outcome.lost:
+        return
+    first = outcome.lost[0]
+    raise PartlyDone(
+        f"version {outcome.committed_version} was committed, but {plural(len(outcome.lost), 'file')} of it "
+        f"{'is' if len(outcome.lost) == 1 else 'are'} gone by now: another program deletes files of this table",
+        code="restore.file-vanished",
+        facts={"first": first.path, "why": first.why, "to undo": "restore the version before"},
+        hint=command("restore", version=outcome.plan.now.version, yes=True),
+    )
+
+
+def with_files(plan: RestorePlan, *, may_plan_again: bool) -> CommitRequest:
+    """Return the commit of a plan with its files."""
+    unnumbered = plan.difference.without_row_id.rows
+    condition = plan.where
+    reads = FilesOfPartitions(condition.chooses) if isinstance(condition, PartitionCondition) else EveryFile()
+    return replace(
+        request_of(plan),
+        body=_body(plan),
+        new_rows=unnumbered or 0,
+        reads=reads,
+        on_conflict=OnConflict.PLAN_AGAIN if may_plan_again else OnConflict.FAIL,
+    )
+
+
+def _body(plan: RestorePlan) -> Callable[[Slot], Iterator[bytes]]:
+    now_ms = plan.table.clock()
+
+    def batches() -> Iterator[tuple[str, RecordBatch]]:
+        found, where = plan.difference, plan.where
+        if found.added_amount.files:
+            adds = chosen_actions(plan.target, found.target, found.added, where)
+            yield from (("add", _with_data_change(batch)) for batch in adds)
+        if found.removed_amount.files:
+            adds = chosen_actions(plan.now, found.now, found.removed, where)
+            yield from (("remove", _removes(batch, now_ms)) for batch in adds)
+
+    return lambda slot: encoded_files(batches, slot)
+
+
+def _with_data_change(adds: RecordBatch) -> RecordBatch:
+    import pyarrow as pa
+
+    place = adds.schema.get_field_index("dataChange")
+    return adds.set_column(place, "dataChange", pa.repeat(True, adds.num_rows))
+
+
+def _removes(adds: RecordBatch, now_ms: int) -> RecordBatch:
+    """Return the removes of some live files, with all that is known of them."""
+    import pyarrow as pa
+
+    count = adds.num_rows
+    fixed = {
+        "deletionTimestamp": pa.repeat(pa.scalar(now_ms, pa.int64()), count),
+        "dataChange": pa.repeat(True, count),
+        "extendedFileMetadata": pa.repeat(True, count),
+    }
+    columns = {name: fixed[name] if name in fixed else adds.column(name) for name in _OF_A_REMOVE}
+    return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
+
+
+def _lost(plan: RestorePlan) -> tuple[ProblemFile, ...]:
+    """Return the files that came back and are gone by now."""
+    found = plan.difference
+    count = found.added_amount.files
+    if not count:
+        return ()
+    adds = chosen_actions(plan.target, found.target, found.added, plan.where, VERIFIED)
+    return check_files(plan.table, adds, count, footers=False, vectors=False).problems

@@ -1,0 +1,340 @@
+"""The protocol, the metadata and the domains that a restore commits: those of the target, but for what never goes back.
+
+Counters and names that later commits rely on stay as they are, a protocol only grows, and of two retentions the longer
+one stays. What belongs to applications is left alone. Spec: Protocol Evolution; Column Mapping; Identity Columns; Row
+Tracking; In-Commit Timestamps; Clustered Table.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from deltacli.delta.log.commit_lines import Action
+from deltacli.delta.log.state import DomainMetadata, SetTransaction
+from deltacli.delta.log.table_configuration import TableConfiguration
+from deltacli.delta.protocol.features import FEATURES
+from deltacli.delta.protocol.intervals import (
+    DELETED_FILE_RETENTION,
+    LOG_RETENTION,
+    deleted_file_retention_ms,
+    log_retention_ms,
+)
+from deltacli.delta.protocol.read_property import (
+    CHECKPOINT_PROTECTION,
+    IN_COMMIT_KEYS,
+    is_true,
+    parse_integer,
+)
+from deltacli.delta.protocol.upgrade import upgraded
+from deltacli.delta.schema.names import PHYSICAL_NAME, recorded_name
+from deltacli.delta.schema.types import ArrayType, DataType, MapType, StructField, StructType
+from deltacli.delta.schema.widened_schema import read_exactly, write_exactly
+from deltacli.hints import command
+from deltacli.units import format_duration
+
+VECTORS_ENABLED = "delta.enableDeletionVectors"
+CLUSTERING = "delta.clustering"
+_ROW_TRACKING = "delta.rowTracking"
+_MAX_COLUMN_ID = "delta.columnMapping.maxColumnId"
+_COLUMN_ID = "delta.columnMapping.id"
+_ROW_COLUMNS = (
+    "delta.rowTracking.materializedRowIdColumnName",
+    "delta.rowTracking.materializedRowCommitVersionColumnName",
+)
+_MARK, _STEP = "delta.identity.highWaterMark", "delta.identity.step"
+
+
+class RestoreRefusal(NamedTuple):
+    """A reason not to restore, and the way out."""
+
+    code: str
+    message: str
+    way_out: str
+
+    def as_json(self) -> dict[str, str]:
+        """As in the document."""
+        return {"code": self.code, "message": self.message, "wayOut": self.way_out}
+
+
+class SmallState(NamedTuple):
+    """The small actions of a version: the configuration with the raw actions, the domains and the transactions."""
+
+    version: int
+    config: TableConfiguration
+    domains: Sequence[DomainMetadata]
+    transactions: Sequence[SetTransaction]
+
+    @property
+    def protocol(self) -> Action:
+        """The protocol action as in the log."""
+        return self.config.raw_protocol or {}
+
+    @property
+    def metadata(self) -> Action:
+        """The metaData action as in the log."""
+        return self.config.raw_metadata or {}
+
+
+class SmallActions(NamedTuple):
+    """What a restore commits beside files; None: as it is now. `notes` say what stays although the target differs."""
+
+    protocol: Action | None = None
+    metadata: Action | None = None
+    domains: tuple[Action, ...] = ()
+    notes: tuple[str, ...] = ()
+    refusals: tuple[RestoreRefusal, ...] = ()
+
+
+def settle(now: SmallState, target: SmallState, *, brings_vectors: bool) -> SmallActions:
+    """Return what is committed to get from now to the target. `brings_vectors`: a file with a deletion vector comes
+    back.
+    """
+    return _Settlement(now, target, brings_vectors).actions()
+
+
+class _Settlement:
+    def __init__(self, now: SmallState, target: SmallState, brings_vectors: bool) -> None:
+        self._now, self._target = now, target
+        self._brings_vectors = brings_vectors
+        self._notes: list[str] = []
+        self._refusals: list[RestoreRefusal] = []
+
+    def actions(self) -> SmallActions:
+        protocol = self._protocol()
+        self._require_mapping()
+        metadata = self._metadata()
+        domains = tuple(self._domains())
+        return SmallActions(
+            protocol,
+            None if metadata == self._now.metadata else metadata,
+            domains,
+            tuple(self._notes),
+            tuple(self._refusals),
+        )
+
+    # -- protocol -----------------------------------------------------------------------------------------------------
+
+    def _protocol(self) -> Action | None:
+        """Return the union of both protocols; None where that of now has everything."""
+        now, target = self._now.config.features, self._target.config.features
+        missing = [name for name in FEATURES if name in target - now]
+        missing += sorted(target - now - {*missing})
+        for name in missing:
+            self._require_together(name, now)
+        found = upgraded(self._now.protocol, missing)
+        if found is not None:
+            self._notes.append(f"the table gets back {', '.join(missing)}, which version {self._target.version} needs")
+        return found
+
+    def _require_together(self, name: str, now: frozenset[str]) -> None:
+        excluded = {*(FEATURES[name].excludes if name in FEATURES else ())}
+        excluded |= {other for other in now if other in FEATURES and name in FEATURES[other].excludes}
+        for other in sorted(excluded & now):
+            self._refuse(
+                "restore.features",
+                f"version {self._target.version} needs the feature {name}, which excludes {other}, and the table has "
+                f"{other} by now",
+                f"drop {other} in an engine (ALTER TABLE … DROP FEATURE)",
+            )
+
+    def _require_mapping(self) -> None:
+        """Refuse changes of the mapping mode after which files would be read by other names."""
+        now, target = self._now.config.mapping_mode, self._target.config.mapping_mode
+        if target in ("none", now) or (now, target) == ("none", "name"):
+            return
+        self._refuse(
+            "restore.mapping-mode",
+            f"column mapping is {now} and was {target} at version {self._target.version}; no table can change from "
+            f"{now} to {target}",
+            "write the rows of that version to a new table with an engine",
+        )
+
+    # -- metadata -----------------------------------------------------------------------------------------------------
+
+    def _metadata(self) -> Action:
+        now, target = self._now.metadata, self._target.metadata
+        metadata = {**target, "configuration": self._configuration()}
+        if now.get("id") != target.get("id"):
+            metadata["id"] = now.get("id")
+            self._notes.append(f"the table keeps its id, {now.get('id')}, which was another one then")
+        schema = self._schema_with_marks()
+        return metadata if schema is None else metadata | {"schemaString": schema}
+
+    def _configuration(self) -> dict[str, str]:
+        found = dict(self._target.config.properties)
+        self._keep_counters(found)
+        self._keep_row_columns(found)
+        self._keep_in_commit_timestamps(found)
+        self._keep_longer(found, DELETED_FILE_RETENTION, deleted_file_retention_ms)
+        self._keep_longer(found, LOG_RETENTION, log_retention_ms)
+        if self._brings_vectors:
+            self._keep_vectors(found)
+        return found
+
+    def _keep_counters(self, found: dict[str, str]) -> None:
+        """Keep the highest column id that was ever given, and the larger boundary of protected checkpoints."""
+        now = self._now.config.properties
+        both = (now, self._target.config.properties)
+        ids = [one for properties in both if (one := parse_integer(properties, _MAX_COLUMN_ID)) is not None]
+        if ids or self._target.config.mapping_mode != "none":
+            ids += _column_ids(self._target.config.schema)
+            if ids:
+                found[_MAX_COLUMN_ID] = str(max(ids))
+        limits = [one for properties in both if (one := parse_integer(properties, CHECKPOINT_PROTECTION)) is not None]
+        if limits:
+            found[CHECKPOINT_PROTECTION] = str(max(limits))
+
+    def _keep_row_columns(self, found: dict[str, str]) -> None:
+        """Keep the names under which files store row ids, which later writers were told once."""
+        now = self._now.config
+        if "rowTracking" not in now.features:
+            return
+        for key in _ROW_COLUMNS:
+            name = now.properties.get(key)
+            if name is None:
+                continue
+            if found.get(key, name) != name:
+                self._notes.append(
+                    f"{key} stays {name}: rows rewritten before version {self._target.version} get new ids"
+                )
+            found[key] = name
+
+    def _keep_in_commit_timestamps(self, found: dict[str, str]) -> None:
+        """Leave in-commit timestamps on, with the version and the time from which they apply."""
+        now = self._now.config
+        if now.in_commit_keys is None:
+            for keys in IN_COMMIT_KEYS.values():  # if they come back, they apply from the new commit on
+                found.pop(keys.version, None)
+                found.pop(keys.timestamp, None)
+            return
+        if not is_true(found, now.in_commit_keys.switch):
+            self._notes.append(f"{now.in_commit_keys.switch} stays true: commit times must not go back")
+        for key in now.in_commit_keys:
+            if key in now.properties:
+                found[key] = now.properties[key]
+            else:
+                found.pop(key, None)
+
+    def _keep_longer(self, found: dict[str, str], key: str, length: Callable[[Mapping[str, str]], int]) -> None:
+        """Keep the retention of now where it is longer, so that the next vacuum does not take the undo away."""
+        now = self._now.config.properties
+        ours, theirs = length(now), length(found)
+        if ours <= theirs:
+            return
+        self._notes.append(
+            f"{key} stays {format_duration(ours)}; it was {format_duration(theirs)} at version {self._target.version}, "
+            "and a vacuum by that could delete what undoes this restore"
+        )
+        if key in now:
+            found[key] = now[key]
+        else:
+            found.pop(key, None)
+
+    def _keep_vectors(self, found: dict[str, str]) -> None:
+        """Leave deletion vectors enabled where files with vectors come back."""
+        if is_true(found, VECTORS_ENABLED):
+            return
+        if is_true(self._now.config.properties, VECTORS_ENABLED):
+            found[VECTORS_ENABLED] = "true"
+            self._notes.append(f"{VECTORS_ENABLED} stays true: files with deletion vectors come back")
+        else:
+            self._refusals.append(vectors_refusal())
+
+    def _schema_with_marks(self) -> str | None:
+        """Return the schema of the target with the farther mark of each identity column; None: as it is."""
+        now, text = self._now.config.schema, self._target.metadata.get("schemaString")
+        if now is None or not isinstance(text, str):
+            return None
+        marks = {recorded_name(field): field.metadata.get(_MARK) for field in now.fields if _is_mark(field)}
+        if not marks:
+            return None
+        schema: Any = read_exactly(text)  # Any: JSON values
+        changed = False
+        for field in schema.get("fields", ()):
+            metadata = field.get("metadata") or {}
+            mark = marks.get(str(metadata.get(PHYSICAL_NAME) or field.get("name")))
+            if mark is None or _STEP not in metadata:
+                continue
+            own = metadata.get(_MARK)
+            farther = max if int(metadata[_STEP]) > 0 else min
+            wanted = int(mark) if own is None else farther(int(own), int(mark))
+            if own is None or int(own) != wanted:
+                metadata[_MARK], changed = wanted, True
+        if not changed:
+            return None
+        self._notes.append("identity columns go on after the last value that was ever given")
+        return write_exactly(schema)
+
+    # -- domains ------------------------------------------------------------------------------------------------------
+
+    def _domains(self) -> Iterator[Action]:
+        """Yield the domains of the table itself; those of others stay, with a note."""
+        now = {domain.domain: domain.configuration for domain in self._now.domains}
+        target = {domain.domain: domain.configuration for domain in self._target.domains}
+        theirs = sorted(
+            name for name in {*now, *target} - {CLUSTERING, _ROW_TRACKING} if now.get(name) != target.get(name)
+        )
+        if theirs:
+            self._notes.append(f"the domains of others stay as they are: {', '.join(theirs)}")
+        columns = now.get(CLUSTERING), target.get(CLUSTERING)
+        if columns[0] == columns[1]:
+            return
+        wanted = columns[1] if columns[1] is not None else _without_columns(columns[0])
+        if wanted != columns[0]:
+            yield {"domain": CLUSTERING, "configuration": wanted, "removed": False}
+
+    def _refuse(self, code: str, message: str, way_out: str) -> None:
+        self._refusals.append(RestoreRefusal(code, message, way_out))
+
+
+def vectors_refusal() -> RestoreRefusal:
+    """Return the refusal of files with vectors where the table has vectors switched off."""
+    return RestoreRefusal(
+        "restore.vectors-off",
+        f"files with deletion vectors would come back, and {VECTORS_ENABLED} is not true",
+        command("properties set", {VECTORS_ENABLED: "true"}) or f"set {VECTORS_ENABLED} to true",
+    )
+
+
+def skipped_applications(now: SmallState, target: SmallState) -> Iterator[tuple[SetTransaction, int | None]]:
+    """Yield the applications that have committed since the target, with the version of theirs that it has: they do not
+    send again what they sent since.
+    """
+    then = {one.app_id: one.version for one in target.transactions}
+    return ((one, then.get(one.app_id)) for one in now.transactions if then.get(one.app_id) != one.version)
+
+
+def _is_mark(field: StructField) -> bool:
+    mark = field.metadata.get(_MARK)
+    return isinstance(mark, int) and not isinstance(mark, bool)
+
+
+def _column_ids(schema: StructType | None) -> list[int]:
+    """Return the ids of all fields."""
+    return [] if schema is None else list(_ids_in(schema))
+
+
+def _ids_in(data_type: DataType) -> Iterator[int]:
+    match data_type:
+        case StructType(fields):
+            for field in fields:
+                number = field.metadata.get(_COLUMN_ID)
+                if isinstance(number, int):
+                    yield number
+                yield from _ids_in(field.data_type)
+        case ArrayType(element, _):
+            yield from _ids_in(element)
+        case MapType(key, value, _):
+            yield from _ids_in(key)
+            yield from _ids_in(value)
+
+
+def _without_columns(configuration: str | None) -> str:
+    """Return the configuration of a clustered table without columns."""
+    try:
+        found = json.loads(configuration or "{}")
+    except ValueError:
+        found = {}
+    return json.dumps({**found, "clusteringColumns": []}, separators=(",", ":"))

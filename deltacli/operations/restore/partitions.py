@@ -1,0 +1,110 @@
+"""A condition on partition columns: which files it chooses, and whether files of the target fit the table of now.
+
+Spec: Partition Value Serialization; Column Mapping.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from deltacli.arrow import compute as pc
+from deltacli.delta.log.table_configuration import TableConfiguration
+from deltacli.delta.partitions.values import partition_columns
+from deltacli.delta.predicate.parse import parse_predicate
+from deltacli.delta.schema.types import ArrayType, DataType, MapType, StructField, StructType, simple_name
+from deltacli.errors import DataUnreadable, UsageError
+from deltacli.operations.restore.metadata import RestoreRefusal
+from deltacli.typing import ArrowArray, RecordBatch
+
+_ID = "delta.columnMapping.id"
+
+
+class PartitionCondition:
+    """Chooses file actions by their partition values. Raises UsageError (`usage.where`) for an invalid condition, and
+    for one on other columns. Thread-safe.
+    """
+
+    def __init__(self, config: TableConfiguration, where: str) -> None:
+        self._config = config
+        self._predicate = parse_predicate(where, config.schema or StructType(()))
+        columns = {column.name: (name, column) for name, column in config.partition_columns.items() if column}
+        others = [".".join(path) for path in self._predicate.columns if path[0] not in columns]
+        if others:
+            raise UsageError(
+                f"the condition uses {others[0]}, which is not a partition column",
+                code="usage.where",
+                facts={"partition columns": ", ".join(columns) or "none: the table is not partitioned"},
+            )
+        self._needed = [columns[path[0]] for path in self._predicate.columns]
+
+    def __call__(self, adds: RecordBatch) -> ArrowArray:
+        """Return which file actions the condition is true for. Raises DataUnreadable (`partition.*`)."""
+        import pyarrow as pa
+
+        if not adds.num_rows:
+            return pa.array([], pa.bool_())
+        values = partition_columns(adds, self._config, [name for name, _ in self._needed])
+        columns = {column.name: values[name] for name, column in self._needed} or {"_": adds.column("path")}
+        rows = pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
+        return pc.fill_null(self._predicate.matches(rows), False)
+
+    def chooses(self, values: Mapping[str, str | None]) -> bool:
+        """Return whether a file with these partition values is chosen, or may be: they are not valid."""
+        from deltacli.delta.log.file_actions import action_schemas, whole_actions
+
+        one = whole_actions([{"path": "", "partitionValues": dict(values)}], action_schemas().add, "")
+        try:
+            return bool(self(one)[0].as_py())
+        except DataUnreadable:
+            return True
+
+
+def differences(now: TableConfiguration, target: TableConfiguration, version: int) -> Iterator[RestoreRefusal]:
+    """Yield why files of the target cannot be files of the table as it is now."""
+    found = _first_difference(now, target)
+    if found is not None:
+        yield RestoreRefusal(
+            "restore.schema-differs",
+            f"the files of version {version} do not fit the schema of now: {found}",
+            "restore the whole table, or write these partitions with an engine",
+        )
+
+
+def _first_difference(now: TableConfiguration, target: TableConfiguration) -> str | None:
+    if now.mapping_mode != target.mapping_mode:
+        return f"column mapping was {target.mapping_mode} and is {now.mapping_mode}"
+    if list(now.partition_columns) != list(target.partition_columns):
+        listed = (", ".join(one.partition_columns) or "nothing" for one in (target, now))
+        return "it was partitioned by {} and is by {}".format(*listed)
+    then, ours = (one.schema.fields if one.schema else () for one in (target, now))
+    return _difference_of_fields(then, ours, "")
+
+
+def _difference_of_fields(then: tuple[StructField, ...], now: tuple[StructField, ...], path: str) -> str | None:
+    """Return the first field whose type or mapping differs. A field that only one of both has is null in files."""
+    by_id = {field.metadata[_ID]: field for field in then if _ID in field.metadata}
+    by_name = {field.name.lower(): field for field in then}
+    for field in now:
+        place = f"{path}.{field.name}".lstrip(".")
+        named = by_name.get(field.name.lower())
+        old = by_id.get(field.metadata.get(_ID)) or named
+        if named is not None and named.metadata.get(_ID) != field.metadata.get(_ID):
+            return f"{place} is another column than then, with another mapping id"
+        if old is not None and (found := _difference_of_types(old.data_type, field.data_type, place)) is not None:
+            return found
+    return None
+
+
+def _difference_of_types(then: DataType, now: DataType, path: str) -> str | None:
+    match then, now:
+        case StructType(old), StructType(new):
+            return _difference_of_fields(old, new, path)
+        case ArrayType(old_element, _), ArrayType(new_element, _):
+            return _difference_of_types(old_element, new_element, f"{path}.element")
+        case MapType(old_key, old_value, _), MapType(new_key, new_value, _):
+            return _difference_of_types(old_key, new_key, f"{path}.key") or _difference_of_types(
+                old_value, new_value, f"{path}.value"
+            )
+        case _ if then == now:
+            return None
+    return f"{path} was {simple_name(then)} and is {simple_name(now)}"

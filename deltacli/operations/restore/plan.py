@@ -1,0 +1,362 @@
+"""Planning a restore, which changes nothing: what comes back and what goes, whether the files are there, and what
+clients will notice.
+
+Spec: Add File and Remove File; Protocol Evolution.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, NamedTuple
+
+from deltacli.arrow import compute as pc
+from deltacli.delta.log.commit_content import CommitRequest
+from deltacli.delta.log.commit_metadata import require_free
+from deltacli.delta.log.state import read_metadata, read_protocol
+from deltacli.delta.protocol.protocol_action import require_committable
+from deltacli.delta.protocol.read_property import is_true
+from deltacli.errors import Refused
+from deltacli.hints import command
+from deltacli.operations.change.commit import require_possible
+from deltacli.operations.recover.verify import Problem
+from deltacli.operations.restore.difference import Difference, Mask, chosen_actions, compare, no_difference
+from deltacli.operations.restore.metadata import (
+    VECTORS_ENABLED,
+    RestoreRefusal,
+    SmallActions,
+    SmallState,
+    settle,
+    skipped_applications,
+    vectors_refusal,
+)
+from deltacli.operations.restore.request import RestoreRequest
+from deltacli.operations.restore.verify import VERIFIED, Checked, ProblemFile, check_files
+from deltacli.operations.table.rebuild import read_snapshot
+from deltacli.operations.table.time_travel import find_snapshot
+from deltacli.typing import ArrowArray, Json, RecordBatch
+from deltacli.units import format_timestamp, plural
+
+if TYPE_CHECKING:
+    from deltacli.operations.schemas.diff import SchemaDiff
+    from deltacli.operations.table.handle import TableHandle
+    from deltacli.operations.table.version import Snapshot
+    from deltacli.paimon.schema_changes import Change
+
+_NAMED = 10
+FILE_MISSING, FILE_DAMAGED = "restore.file-missing", "restore.file-damaged"
+_OURS = "the restored version"
+
+
+class Noticing(NamedTuple):
+    """Who notices a restore, and what: `kind` is `stream`, `change-feed`, `share` or `application`."""
+
+    kind: str
+    name: str
+    effect: str
+
+    def as_json(self) -> dict[str, str]:
+        """As in the document."""
+        return self._asdict()
+
+
+@dataclass(frozen=True, eq=False)
+class RestorePlan:
+    """What a restore would do. Nothing has been done."""
+
+    table: TableHandle
+    request: RestoreRequest
+    now: Snapshot
+    target: Snapshot
+    difference: Difference
+    where: Mask | None
+    small: SmallActions
+    problems: tuple[ProblemFile, ...]
+    restorable: int | None
+    """The newest version that can be restored, where files of the target are missing; None: there is none after it."""
+    refusals: tuple[RestoreRefusal, ...]
+    notes: tuple[str, ...]
+    clients: tuple[Noticing, ...]
+    schema: SchemaDiff | None
+    """What changes in schema and properties; None: nothing."""
+
+    @property
+    def is_noop(self) -> bool:
+        """Whether nothing differs."""
+        found = self.difference
+        small = self.small
+        changes_files = bool(found.added_amount.files or found.removed_amount.files)
+        return not changes_files and small.protocol is None and small.metadata is None and not small.domains
+
+    def as_json(
+        self, *, committed_version: int | None = None, dry_run: bool = True, lost: Sequence[ProblemFile] = ()
+    ) -> dict[str, Json]:
+        """Return the content of the document `deltacli.restore`; `lost` are files that are gone after the commit."""
+        added, removed = self.difference.added_amount, self.difference.removed_amount
+        schema = self.schema
+        return {
+            "currentVersion": self.now.version,
+            "targetVersion": self.target.version,
+            "committedVersion": committed_version,
+            "where": self.request.where,
+            "files": {
+                "added": added.files,
+                "removed": removed.files,
+                "unchanged": self.difference.unchanged,
+                "addedBytes": added.size_bytes,
+                "removedBytes": removed.size_bytes,
+            },
+            "rows": {"added": added.rows, "removed": removed.rows},
+            "missing": [
+                {"path": one.path, "kind": one.kind, "problem": one.problem.value, "why": one.why, "source": None}
+                for one in (*self.problems, *lost)
+            ],
+            "newestRestorableVersion": self.restorable,
+            "schemaChanges": [] if schema is None else [schema.change_json(change) for change in schema.changes],
+            "clients": [client.as_json() for client in self.clients],
+            "notes": list(self.notes),
+            "refusals": [refusal.as_json() for refusal in self.refusals],
+            "dryRun": dry_run,
+        }
+
+
+def plan_restore(table: TableHandle, request: RestoreRequest) -> RestorePlan:
+    """Determine what would change, and check every file and vector that comes back. Refusals are part of the plan.
+
+    Raises what `read_snapshot` raises for both versions; Refused where the table cannot be written; UsageError for a
+    condition that does not fit this table; PathExternal for files outside the table; StorageFailed.
+    """
+    require_free(request.commit_metadata)
+    target = find_snapshot(table, version=request.version, timestamp_ms=request.timestamp_ms)
+    return _Planning(table, request, read_snapshot(table), target).plan()
+
+
+def plan_again(plan: RestorePlan, now: Snapshot) -> RestorePlan:
+    """Plan the same on a newer version. Files that were checked are not checked again."""
+    found = plan.difference
+    checked = pc.filter(found.target.keys, found.added)
+    return _Planning(plan.table, plan.request, now, plan.target, checked).plan()
+
+
+class _Planning:
+    def __init__(
+        self,
+        table: TableHandle,
+        request: RestoreRequest,
+        now: Snapshot,
+        target: Snapshot,
+        checked: ArrowArray | None = None,
+    ) -> None:
+        self._table, self._request = table, request
+        self._now, self._target = now, target
+        self._checked = checked
+        self._where: Mask | None = None
+
+    def plan(self) -> RestorePlan:
+        now, target = self._now, self._target
+        states = _state_of(now), _state_of(target)
+        refusals = list(self._take_condition(*states))
+        found = no_difference() if refusals else compare(now, target, self._where)
+        if self._where is not None:
+            small = SmallActions()
+            refusals += _vector_refusals(states[0], found)
+        else:
+            small = settle(*states, brings_vectors=found.brings_vectors)
+            refusals += small.refusals
+        after = _after(now, small)
+        refusals += _row_id_refusals(after, found)
+        checked, restorable = self._verified(found)
+        problems = checked.problems
+        refusals += _file_refusals(problems, target.version, restorable, self._request)
+        plan = RestorePlan(
+            table=self._table,
+            request=self._request,
+            now=now,
+            target=target,
+            difference=found,
+            where=self._where,
+            small=small,
+            problems=problems,
+            restorable=restorable,
+            refusals=tuple(refusals),
+            notes=(*small.notes, *_notes(now, found)),
+            clients=(),
+            schema=_schema_changes(now, after) if small.metadata is not None else None,
+        )
+        if not plan.is_noop:
+            require_possible(now, request_of(plan))
+            require_committable(after.protocol, after.properties, now.version + 1)  # of what comes back, too
+            plan = replace(plan, clients=tuple(_clients(plan, *states)))
+        return plan
+
+    def _take_condition(self, now: SmallState, target: SmallState) -> Iterator[RestoreRefusal]:
+        """Parse the condition, and yield why files of the target do not fit the table of now."""
+        if self._request.where is None:
+            return
+        from deltacli.operations.restore.partitions import PartitionCondition, differences
+
+        self._where = PartitionCondition(now.config, self._request.where)
+        yield from differences(now.config, target.config, target.version)
+
+    def _verified(self, found: Difference) -> tuple[Checked, int | None]:
+        """Check the files that come back; return those that cannot be used, and the newest version without any."""
+        due = found.added
+        if self._checked is not None:
+            due = pc.and_(due, pc.invert(pc.is_in(found.target.keys, value_set=self._checked)))
+        count = pc.sum(due).as_py() or 0
+        if not count:
+            return Checked(), None
+        footers = not self._request.trust_listing
+        checked = check_files(self._table, self._adds(found, due), count, footers=footers, vectors=True)
+        if not checked.problems:
+            return checked, None
+        from deltacli.operations.restore.restorable import newest_restorable
+
+        names = {one.path for one in checked.problems}
+        added = self._adds(found, found.added)
+        return checked, newest_restorable(self._now, self._target, added, names, self._where)
+
+    def _adds(self, found: Difference, chosen: ArrowArray) -> Iterator[RecordBatch]:
+        return chosen_actions(self._target, found.target, chosen, self._where, VERIFIED)
+
+
+def request_of(plan: RestorePlan) -> CommitRequest:
+    """Return the commit, without its files, with the operation of the reference implementation."""
+    request, found = plan.request, plan.difference
+    added, removed = found.added_amount, found.removed_amount
+    moment = None if request.timestamp_ms is None else format_timestamp(request.timestamp_ms)
+    parameters: dict[str, object] = {"version": None if moment else plan.target.version, "timestamp": moment}
+    metrics = {
+        "numRestoredFiles": added.files,
+        "restoredFilesSize": added.size_bytes,
+        "numRemovedFiles": removed.files,
+        "removedFilesSize": removed.size_bytes,
+    }
+    if request.where is None:
+        metrics |= {"numOfFilesAfterRestore": found.files_after, "tableSizeAfterRestore": found.size_after}
+    else:
+        parameters["predicate"] = [request.where]
+    return CommitRequest(
+        "RESTORE",
+        parameters,
+        metrics,
+        protocol=plan.small.protocol,
+        metadata=plan.small.metadata,
+        domains=plan.small.domains,
+    )
+
+
+def require_executable(plan: RestorePlan) -> None:
+    """Raise Refused for the first refusal of a plan, with the others as facts."""
+    if not plan.refusals:
+        return
+    first, *others = plan.refusals
+    facts = {}
+    for number, one in enumerate(plan.problems[:_NAMED], 1):
+        facts[f"file {number}"] = f"{one.path} ({one.problem.value}: {one.why})"
+    if len(plan.problems) > _NAMED:
+        facts["more"] = f"{plural(len(plan.problems) - _NAMED, 'file')}, which the plan lists"
+    facts |= {f"also {number}": f"{other.message} [{other.code}]" for number, other in enumerate(others, 2)}
+    raise Refused(f"nothing was changed: {first.message}", code=first.code, facts=facts, hint=first.way_out or None)
+
+
+def _state_of(snapshot: Snapshot) -> SmallState:
+    config = replace(snapshot.config, raw_protocol=snapshot.raw_protocol, raw_metadata=snapshot.raw_metadata)
+    return SmallState(snapshot.version, config, snapshot.domains, snapshot.transactions)
+
+
+def _after(now: Snapshot, small: SmallActions) -> Snapshot:
+    """Return the small part of the version that would be committed."""
+    if small.protocol is not None:
+        now = replace(now, protocol=read_protocol(small.protocol, _OURS), raw_protocol=small.protocol)
+    if small.metadata is not None:
+        now = replace(now, metadata=read_metadata(small.metadata, _OURS), raw_metadata=small.metadata)
+    return now
+
+
+def _schema_changes(now: Snapshot, after: Snapshot) -> SchemaDiff | None:
+    from deltacli.operations.schemas.described import describe_delta
+    from deltacli.operations.schemas.diff import diff_schemas
+
+    found = diff_schemas(describe_delta(now), describe_delta(after))
+    return found if found.changes else None
+
+
+# -- what objects to a restore ----------------------------------------------------------------------------------------
+
+
+def _vector_refusals(now: SmallState, found: Difference) -> Iterator[RestoreRefusal]:
+    """Refuse vectors in some partitions of a table that has them switched off."""
+    if found.brings_vectors and not is_true(now.config.properties, VECTORS_ENABLED):
+        yield vectors_refusal()
+
+
+def gets_row_ids(after: Snapshot) -> bool:
+    """Return whether files that have no row ids get some."""
+    is_suspended = is_true(after.properties, "delta.rowTrackingSuspended")
+    return "rowTracking" in after.protocol.supported_features and not is_suspended
+
+
+def _row_id_refusals(after: Snapshot, found: Difference) -> Iterator[RestoreRefusal]:
+    unnumbered = found.without_row_id
+    if gets_row_ids(after) and unnumbered.files and unnumbered.rows is None:
+        yield RestoreRefusal(
+            "restore.rows-unknown",
+            f"row ids cannot be given: the log has no number of rows for some of {plural(unnumbered.files, 'file')} "
+            "that come back and were written before row tracking",
+            "write the rows of that version to the table with an engine",
+        )
+
+
+def _file_refusals(
+    problems: Sequence[ProblemFile], version: int, restorable: int | None, request: RestoreRequest
+) -> Iterator[RestoreRefusal]:
+    for code, is_missing, said in ((FILE_MISSING, True, "missing"), (FILE_DAMAGED, False, "damaged")):
+        chosen = [one for one in problems if (one.problem is Problem.MISSING) is is_missing]
+        if not chosen:
+            continue
+        verb = "is" if len(chosen) == 1 else "are"
+        newest = "no newer version can be restored either"
+        if restorable is not None:
+            newest = f"version {restorable} is the newest that can be restored"
+        options = {"where": request.where} if request.where else {}
+        yield RestoreRefusal(
+            code,
+            f"{plural(len(chosen), 'file')} of version {version} {verb} {said}, first {chosen[0].path}; {newest}",
+            "" if restorable is None else command("restore", version=restorable, dry_run=True, **options),
+        )
+
+
+# -- what people should know ------------------------------------------------------------------------------------------
+
+
+def _notes(now: Snapshot, found: Difference) -> Iterator[str]:
+    if is_true(now.properties, "delta.appendOnly") and found.removed_amount.files:
+        yield "delta.appendOnly does not forbid a restore, which removes files all the same"
+
+
+def _clients(plan: RestorePlan, now: SmallState, target: SmallState) -> Iterator[Noticing]:
+    """Yield who reads or writes the table and will notice."""
+    added, removed = plan.difference.added_amount.files, plan.difference.removed_amount.files
+    if removed:
+        yield Noticing("stream", "streams that read the table", "stop, unless they skip commits that remove files")
+    if added:
+        yield Noticing("stream", "streams that skip such commits", "do not see the rows that come back")
+    if plan.schema is not None and any(change.path for change in plan.schema.changes if not _is_option(change)):
+        yield Noticing("stream", "streams that read the table", "stop at the change of the schema")
+    if (added or removed) and is_true(plan.now.properties, "delta.enableChangeDataFeed"):
+        yield Noticing(
+            "change-feed",
+            "readers of the change feed",
+            "get the rows that go as deleted, those that come back as inserted",
+        )
+    if added or removed:
+        yield Noticing("share", "recipients of shares", "read the restored rows from their next request on")
+    for transaction, then in skipped_applications(now, target):
+        was = "had not committed then" if then is None else f"had committed {then:,} then"
+        effect = f"has committed {transaction.version:,} and {was}: it does not send again what it sent since"
+        yield Noticing("application", transaction.app_id, effect)
+
+
+def _is_option(change: Change) -> bool:
+    return change.kind.value in ("setOption", "removeOption")
