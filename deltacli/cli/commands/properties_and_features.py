@@ -20,6 +20,7 @@ from deltacli.cli.terminal.shell import again, again_without, quoted_table
 from deltacli.errors import DeltacliError, Refused, UsageError
 
 if TYPE_CHECKING:
+    from deltacli.api.table import Table
     from deltacli.operations.change.table_features import FeaturesOutcome
     from deltacli.operations.change.table_properties import PropertiesOutcome, PropertyEdits, ShownProperty
 
@@ -78,23 +79,33 @@ def properties(
     if change is None or change is PropertyChange.GET:
         if force or dry_run or yes or commit_metadata:
             raise UsageError("--force, --commit-metadata, --dry-run and --yes require set or unset")
-        from deltacli.cli.render.properties_and_features import properties_result
-        from deltacli.operations.change.table_properties import show_properties
-
         if change is not None and not items:
             raise _without_key(change)
-        snapshot = opened.snapshot()
-        found = show_properties(snapshot)
-        if change is not None:
-            found = _chosen(run, found, items or [])
-        run.write(properties_result(opened.uri, snapshot.version, found))
+        _show(run, opened, None if change is None else items or [])
         return
+    edits = _edits(change, items or [], force=force, commit_metadata=parse_commit_metadata(commit_metadata or []))
+    _change(run, table, opened, change, edits, dry_run=dry_run, yes=yes)
+
+
+def _show(run: Run, table: Table, keys: Sequence[str] | None) -> None:
+    """Write the properties with these keys, or all."""
+    from deltacli.cli.render.properties_and_features import properties_result
+    from deltacli.operations.change.table_properties import show_properties
+
+    snapshot = table.snapshot()
+    found = show_properties(snapshot)
+    if keys is not None:
+        found = _chosen(run, found, keys)
+    run.write(properties_result(table.uri, snapshot.version, found))
+
+
+def _change(
+    run: Run, spelling: str, table: Table, change: PropertyChange, edits: PropertyEdits, *, dry_run: bool, yes: bool
+) -> None:
     from deltacli.operations.change.table_properties import change_properties, plan_properties
 
-    edits = _edits(change, items or [], force=force, commit_metadata=parse_commit_metadata(commit_metadata or []))
-
     def plan(*, unguarded: bool) -> PropertiesOutcome:
-        planned = plan_properties(opened, replace(edits, force=True) if unguarded else edits)
+        planned = plan_properties(table, replace(edits, force=True) if unguarded else edits)
         for caution in () if unguarded else planned.plan.cautions:
             run.note(f"note: {caution}")
         return planned
@@ -103,7 +114,7 @@ def properties(
         count = len(planned.plan.changes)
         return f"{change} {count} {'property' if count == 1 else 'properties'} of {planned.table}" if count else None
 
-    _apply(run, table, plan, question, lambda: change_properties(opened, edits), dry_run=dry_run, yes=yes)
+    _apply(run, spelling, plan, question, lambda: change_properties(table, edits), dry_run=dry_run, yes=yes)
 
 
 def _without_key(change: PropertyChange) -> UsageError:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -26,6 +27,9 @@ from deltacli.cli.options.targets import require_target
 from deltacli.cli.terminal.interrupts import Interrupted
 from deltacli.cli.terminal.output import open_sink
 from deltacli.errors import UsageError
+
+if TYPE_CHECKING:
+    from deltacli.fleet.status import FleetStatus
 
 FORMATS = FindingFormat
 EXIT_CODES = (0, 1, 2, 4, 5, 7, 70)
@@ -63,10 +67,8 @@ def status(
     """
     from deltacli.cli.options.rows import note_the_cut, settle_limit
     from deltacli.cli.render.fleet.status import status_result
-    from deltacli.fleet.metrics import fleet_metrics
     from deltacli.fleet.planning.plan import choose_groups
     from deltacli.fleet.policy_file.reading import require_fleet_file
-    from deltacli.fleet.reporting.page import status_page
     from deltacli.fleet.status import read_status
 
     most = settle_limit(run, limit)
@@ -88,16 +90,24 @@ def status(
         )
     finally:
         gc.enable()
-    if metrics is not None:
-        with open_sink(metrics) as sink:
-            sink.write(fleet_metrics(known).encode())
-    if html is not None:
-        with open_sink(html) as sink:
-            sink.write(status_page(known, str(found.path), run.clock()).encode())
+    _write_files(known, str(found.path), run.clock(), html=html, metrics=metrics)
     run.write(status_result(str(found.path), known, run.clock(), run_command=run_command, most=most))
     note_the_cut(run, known.rows if run.terminal.is_drawn else len(known.tables), most)
     if known.exit_code:
         raise typer.Exit(known.exit_code)
+
+
+def _write_files(known: FleetStatus, path: str, now_ms: int, *, html: str | None, metrics: str | None) -> None:
+    if metrics is not None:
+        from deltacli.fleet.metrics import fleet_metrics
+
+        with open_sink(metrics) as sink:
+            sink.write(fleet_metrics(known).encode())
+    if html is not None:
+        from deltacli.fleet.reporting.page import status_page
+
+        with open_sink(html) as sink:
+            sink.write(status_page(known, path, now_ms).encode())
 
 
 def _serve(run: Run, file: str, state: str | None, only: Sequence[str], address: str, *, is_remote: bool) -> None:

@@ -145,13 +145,7 @@ def pull(
     from deltacli.sharing.pulling.row_pull import RowRequest
 
     request = RowRequest(chosen.value, where, split_columns(columns), version, at_ms, limit)
-    if os.path.isfile(to) and not force:
-        raise Refused(
-            f"--to {to} exists and is not replaced without --force",
-            code="share.target-exists",
-            hint=again_with(invocation.arguments, "--force"),
-        )
-    _pull_rows(run, table, to, request, dry_run=dry_run)
+    _pull_rows(run, table, to, request, force=force, dry_run=dry_run)
 
 
 def _form_of(to: str) -> PullForm:
@@ -238,9 +232,15 @@ def _say_next(run: Run, result: PullResult) -> None:
         run.say_next(f"deltacli read {quoted(result.directory)} --limit 10")
 
 
-def _pull_rows(run: Run, table: str, to: str, request: RowRequest, *, dry_run: bool) -> None:
+def _pull_rows(run: Run, table: str, to: str, request: RowRequest, *, force: bool, dry_run: bool) -> None:
     from deltacli.cli.render.sharing.results import rows_outcome
 
+    if os.path.isfile(to) and not force:
+        raise Refused(
+            f"--to {to} exists and is not replaced without --force",
+            code="share.target-exists",
+            hint=again_with(invocation.arguments, "--force"),
+        )
     shared = open_shared(run, table)
     written = _write_rows(run, shared, to, request, dry_run=dry_run)
     run.write(rows_outcome(shared.uri, written))
