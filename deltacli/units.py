@@ -15,7 +15,8 @@ DAY_MS = 86_400_000
 UNITS_MS = {"week": 7 * DAY_MS, "day": DAY_MS, "hour": 3_600_000, "minute": 60_000, "second": 1_000}
 """The units of durations and intervals, the longest first; a month and a year have no fixed length."""
 
-_DURATIONS = tuple((unit[0], length) for unit, length in UNITS_MS.items())
+DURATIONS_MS = {unit[0]: length for unit, length in UNITS_MS.items()} | {"ms": 1}
+"""How the units of a duration are written, the longest first."""
 _AGES = (
     (365 * 86_400, "year"),
     (30 * 86_400, "month"),
@@ -79,14 +80,14 @@ def parse_duration(text: str, where: str) -> int:
 
     Raises UsageError, which names the option or key in `where`.
     """
-    match = re.fullmatch(r"\s*([0-9]{1,15})\s*(w|d|h|m|s|ms)\s*", text.lower())
+    match = re.fullmatch(rf"\s*([0-9]{{1,15}})\s*({'|'.join(DURATIONS_MS)})\s*", text.lower())
     if match is None:
         raise UsageError(
             f"{where}: {text!r} is not a duration",
             code="usage.duration",
-            facts={"expected": "a number and one of w, d, h, m, s, ms, as in 30d or 168h"},
+            facts={"expected": f"a number and one of {', '.join(DURATIONS_MS)}, as in 30d or 168h"},
         )
-    duration = int(match[1]) * {**dict(_DURATIONS), "ms": 1}[match[2]]
+    duration = int(match[1]) * DURATIONS_MS[match[2]]
     if duration > LONGEST_MS:
         raise UsageError(f"{where}: {text!r} is longer than a thousand years", code="usage.duration")
     return duration
@@ -127,13 +128,9 @@ def parse_size(text: str) -> int:
 
 
 def format_duration(duration_ms: int) -> str:
-    """Format a duration in its largest whole unit up to days, as `parse_duration` reads it: `30d`, `36h`; else in
-    milliseconds.
-    """
-    for unit, length in _DURATIONS[1:]:
-        if duration_ms % length == 0:
-            return f"{duration_ms // length}{unit}"
-    return f"{duration_ms}ms"
+    """Format a duration in its largest whole unit up to days, as `parse_duration` reads it: `30d`, `36h`."""
+    unit = next(unit for unit, length in DURATIONS_MS.items() if unit != "w" and duration_ms % length == 0)
+    return f"{duration_ms // DURATIONS_MS[unit]}{unit}"
 
 
 def duration(milliseconds: int) -> Duration:

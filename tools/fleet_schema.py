@@ -14,10 +14,12 @@ from deltacli.fleet.policy_file.keys import (
 )
 from deltacli.request_fields import Kind
 from deltacli.typing import Json
+from deltacli.units import DURATIONS_MS
 
 Schema = dict[str, Json]
 
-_DURATION = r"^\s*[0-9]{1,15}\s*([wdhmsWDHMS]|[mM][sS])\s*$"
+_UNITS = ("".join(f"[{letter}{letter.upper()}]" for letter in unit) for unit in DURATIONS_MS)
+_DURATION = rf"^\s*[0-9]{{1,15}}\s*({'|'.join(_UNITS)})\s*$"
 _SIZE = r"^\s*[0-9]{1,15}(\.[0-9]{1,9})?\s*([KMGTPkmgtp]i?[Bb]?|[KMGTPkmgtp]I[Bb]?|[Bb])?\s*$"
 _SHARE = r"^\s*[0-9]+(\.[0-9]+)? ?%\s*$"
 
