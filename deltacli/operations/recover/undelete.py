@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
+from deltacli.delta.log.segment import choose_segment
 from deltacli.delta.log.state import has_in_commit_timestamps
 from deltacli.errors import NotATable, Unreadable, VersionAbsent
 from deltacli.operations.log.log_copy import StoredFile, find_table_id, list_whole_log, log_location
@@ -55,9 +56,15 @@ def plan_undelete(table: TableHandle, request: UndeleteRequest) -> UndeletePlan:
         return plan
     if log.missing:
         return replace(plan, newest_readable=_newest_of_log(table, log))
+    plan = replace(plan, refusals=_overwritten_in(log, overwritten))
+    if plan.refusals:
+        return plan
     snapshot = read_snapshot(table.over(log.files), version=log.version)
-    plan = replace(plan, refusals=_refusals(snapshot, plan), changed_times=_changed_times(table, snapshot, plan))
-    return plan if plan.refusals else _with_data(table, request, opened, snapshot, plan)
+    if snapshot.protocol.is_catalog_managed:
+        message = f"version {log.version} is managed by a catalog, which may have commits that the log lacks"
+        return replace(plan, refusals=(Refusal("catalog.managed", message),))
+    plan = replace(plan, changed_times=_changed_times(table, snapshot, plan))
+    return _with_data(table, request, opened, snapshot, plan)
 
 
 def _log_sources(table: TableHandle, opened: Sequence[OpenedSource]) -> tuple[list[Source], tuple[Overwritten, ...]]:
@@ -155,18 +162,14 @@ def _newest_of_log(table: TableHandle, log: LogPlan) -> int | None:
     return None
 
 
-def _refusals(snapshot: Snapshot, plan: UndeletePlan) -> tuple[Refusal, ...]:
-    """Return why nothing may be brought back."""
-    found = []
-    replayed = {log_location(file.name) for file in snapshot.segment.commits}
-    for one in plan.overwritten:
-        if one.path in replayed:
-            message = f"{one.path} was overwritten: the store has {len(one.versions)} contents of it"
-            found.append(Refusal(OVERWRITTEN, message))
-    if snapshot.protocol.is_catalog_managed:
-        message = f"version {snapshot.version} is managed by a catalog, which may have commits that the log lacks"
-        found.append(Refusal("catalog.managed", message))
-    return tuple(found)
+def _overwritten_in(log: LogPlan, overwritten: Sequence[Overwritten]) -> tuple[Refusal, ...]:
+    """Return a refusal for each commit that the version is rebuilt from and of which the store has several contents."""
+    replayed = {log_location(file.name) for file in choose_segment(log.listing, log.version).commits}
+    return tuple(
+        Refusal(OVERWRITTEN, f"{one.path} was overwritten: the store has {len(one.versions)} contents of it")
+        for one in overwritten
+        if one.path in replayed
+    )
 
 
 def _changed_times(table: TableHandle, snapshot: Snapshot, plan: UndeletePlan) -> tuple[int, ...]:
