@@ -198,6 +198,11 @@ class Storage(Protocol):
     def draft(self, path: str) -> Draft:
         """Return a draft of a file of any size that appears at `path` when it is published; use it in a `with`."""
 
+    def copy_within(self, source: str, target: str) -> Creation:
+        """Copy a file of the store to another path of it, as `put_if_absent` creates one, and compare the sizes. The
+        bytes do not pass through this process where the store can copy. A local copy has the time of the source.
+        """
+
     def delete_many(self, paths: Iterable[str]) -> Iterator[tuple[str, Deletion]]:
         """Delete the paths and yield the outcome of each, in the given order; in bulk where the store supports it.
 

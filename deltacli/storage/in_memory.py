@@ -63,6 +63,10 @@ class MemoryStorage:
             lambda place: self.put_if_absent(path, content(place)), lambda place: self.put(path, content(place))
         )
 
+    def copy_within(self, source: str, target: str) -> Creation:
+        data, modified_ms = self._get(source)
+        return self.put_if_absent(target, data, modified_ms=modified_ms)
+
     def delete_many(self, paths: Iterable[str]) -> Iterator[tuple[str, Deletion]]:
         for path in paths:
             with self._lock:

@@ -210,6 +210,22 @@ class LocalStorage:
         self.bounds.directory_of(path)
         return _LocalDraft(self._at(path), self._sweep)
 
+    def copy_within(self, source: str, target: str) -> Creation:
+        from deltacli.storage.local_write import create_copy
+
+        place = self._at(target)
+        self.bounds.directory_of(target)
+        try:
+            descriptor = self._open(source)[0]
+        except (OSError, ValueError) as fault:
+            raise _translate(fault, self._at(source)) from fault
+        try:
+            return create_copy(descriptor, place, swept=self._sweep)
+        except OSError as fault:
+            raise _translate(fault, place, "written") from fault
+        finally:
+            os.close(descriptor)
+
     def delete_many(self, paths: Iterable[str]) -> Iterator[tuple[str, Deletion]]:
         for path in paths:
             try:

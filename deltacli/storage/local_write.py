@@ -14,6 +14,7 @@ from contextlib import suppress
 from functools import cache
 from typing import Any, Self
 
+from deltacli.errors import StorageFailed
 from deltacli.storage.base import no_atomic_create
 from deltacli.storage.drafts import LockedDraft
 from deltacli.storage.outcomes import Created, Creation, Existed, Unknown
@@ -21,6 +22,9 @@ from deltacli.storage.outcomes import Created, Creation, Existed, Unknown
 DRAFT_PREFIX = "."
 _NO_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK}
 _NO_RENAME = {errno.EINVAL, errno.EOPNOTSUPP, errno.ENOSYS}
+_NO_COPY = {errno.EXDEV, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL, errno.EPERM, errno.EBADF}
+"""Codes of systems and pairs of file systems between which the kernel does not copy."""
+_COPIED_BYTES, _READ_BYTES = 1 << 30, 1 << 20
 _AT_FDCWD, _RENAME_NOREPLACE = -100, 1
 
 
@@ -40,6 +44,38 @@ def replace(place: str, data: bytes, modified_ms: int | None = None, *, swept: S
     with LocalDraft(place, swept) as draft:
         draft.write(data, modified_ms)
         draft.publish(replace=True)
+
+
+def create_copy(source: int, place: str, *, swept: Swept | None = None) -> Creation:
+    """Create a file with the content and the time of an open one; where the file system can, both share their blocks.
+    Raises OSError, StorageFailed where the source changes meanwhile, or NoAtomicCreate.
+    """
+    status = os.fstat(source)
+    with LocalDraft(place, swept) as draft:
+        descriptor = os.open(draft.place, os.O_WRONLY | os.O_CLOEXEC)
+        try:
+            copied = _copy(source, descriptor)
+        finally:
+            os.close(descriptor)  # a network file system may report a full disk only here
+        after = os.fstat(source)
+        if copied != status.st_size or (after.st_size, after.st_mtime_ns) != (status.st_size, status.st_mtime_ns):
+            raise StorageFailed(f"{place} cannot be written: the file to copy was changed meanwhile")
+        os.utime(draft.place, ns=(status.st_atime_ns, status.st_mtime_ns))
+        return draft.publish()
+
+
+def _copy(source: int, target: int) -> int:
+    """Copy a file from its start, and return the number of bytes."""
+    copied = 0
+    try:
+        while count := os.copy_file_range(source, target, _COPIED_BYTES, copied, copied):
+            copied += count
+    except (AttributeError, OSError) as fault:
+        if isinstance(fault, OSError) and fault.errno not in _NO_COPY:
+            raise
+        while data := os.pread(source, _READ_BYTES, copied):
+            copied += os.pwrite(target, data, copied)
+    return copied
 
 
 class LocalDraft:

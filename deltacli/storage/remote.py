@@ -190,6 +190,9 @@ class RemoteStorage:
     def draft(self, path: str) -> Draft:  # noqa: ARG002
         self._refuse()
 
+    def copy_within(self, source: str, target: str) -> Creation:  # noqa: ARG002
+        self._refuse()
+
     def delete_many(self, paths: Iterable[str]) -> Iterator[tuple[str, Deletion]]:  # noqa: ARG002
         self._refuse()
 

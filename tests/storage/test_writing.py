@@ -47,6 +47,24 @@ def test_put_replaces_the_whole_file(data: bytes, place: Place) -> None:
     assert ["file"] == [stat.name for stat in place.storage.list_from("deep/er")]
 
 
+@pytest.mark.parametrize("data", [b"", b"x" * (9 << 20)], ids=["empty", "big"])
+def test_a_copy_is_created_once(data: bytes, place: Place) -> None:
+    storage = place.storage
+    for name in ("p=1/a", *place.odd_names):
+        storage.put(f"q/{name}", data)
+        before = storage.stat(f"q/{name}")
+
+        assert [Created(), Existed()] == [storage.copy_within(f"q/{name}", f"z/{name}") for _ in range(2)]
+
+        assert data == storage.read(f"z/{name}")
+        assert not storage.capabilities.has_directories or before == storage.stat(f"z/{name}")
+        if data:
+            break
+    with pytest.raises(FileMissing):
+        storage.copy_within("q/absent", "z/b")
+    assert PathKind.MISSING is storage.kind_of("z/b")
+
+
 @pytest.mark.parametrize("size", [0, 9 << 20], ids=["empty", "big"])
 def test_a_draft_is_invisible_before_publication_and_complete_afterwards(size: int, place: Place) -> None:
     storage, data = place.storage, b"x" * size

@@ -32,6 +32,15 @@ class Stored(NamedTuple):
     is_directory: bool = False
 
 
+class Kept(NamedTuple):
+    """What is kept of a blob that was overwritten or deleted. `kind`: VersionId, Snapshot, DeletionId or ''."""
+
+    kind: str
+    number: str
+    stored: Stored
+    is_deleted: bool
+
+
 class AzureServer(CloudServer):
     """A server thread. `containers` holds the blobs; those in `hierarchical` have directories. `token` is the bearer
     token that requests must have, if there is one; `/identity` hands it out, as managed identities get theirs.
@@ -44,6 +53,10 @@ class AzureServer(CloudServer):
         self.token = ""
         self.ignores_conditions = False
         self.has_batches = True
+        self.page_size = PAGE
+        self.versioned: set[str] = set()
+        self.soft: set[str] = set()
+        self.history: dict[tuple[str, str], list[Kept]] = {}
         self._count = 0
         self._state = RLock()  # a part of a batch can be a request of its own
         super().__init__()
@@ -59,10 +72,14 @@ class AzureServer(CloudServer):
         """What azure-identity finds a managed identity with."""
         return {"IDENTITY_ENDPOINT": f"{self.url}/identity", "IDENTITY_HEADER": "a-secret"}
 
-    def make_container(self, *, is_hierarchical: bool = False) -> str:
+    def make_container(
+        self, *, is_hierarchical: bool = False, is_versioned: bool = False, deletes_softly: bool = False
+    ) -> str:
         """Make an empty container and return its name."""
         name = f"c-{uuid4()}"
         self.containers[name] = {}
+        self.versioned |= {name} if is_versioned else set()
+        self.soft |= {name} if deletes_softly else set()
         if is_hierarchical:
             self.hierarchical.add(name)
         return name
@@ -76,9 +93,26 @@ class AzureServer(CloudServer):
             parts = key.split("/")
             for depth in range(1, len(parts)):
                 blobs.setdefault("/".join(parts[:depth]), Stored(b"", '"0xD"', stamp, is_directory=True))
+        self._retire(container, key, is_overwritten=True)
         blobs[key] = Stored(data, f'"0x{self._count:X}"', stamp)
         self.blocks.pop((container, key), None)
         return blobs[key]
+
+    def _retire(self, container: str, key: str, *, is_overwritten: bool = False) -> None:
+        """Take a blob away, and keep it as the account does."""
+        blob = self.containers[container].pop(key, None)
+        kept = self.history.setdefault((container, key), [])
+        if is_overwritten and container not in self.versioned:  # a deleted blob of the name becomes a snapshot
+            kept[:] = [each if each.kind else each._replace(kind="Snapshot", number=each.stored.tag) for each in kept]
+        if blob is None or blob.is_directory:
+            return
+        number = _number(blob)
+        if container in self.versioned:
+            kept.append(Kept("VersionId", number, blob, is_deleted=False))
+        elif container in self.soft and container in self.hierarchical:
+            kept += [] if is_overwritten else [Kept("DeletionId", number, blob, is_deleted=True)]
+        elif container in self.soft:
+            kept.append(Kept("Snapshot" if is_overwritten else "", number, blob, is_deleted=True))
 
     def files(self, container: str) -> dict[str, bytes]:
         """The blobs of a container without its directories."""
@@ -96,8 +130,12 @@ class AzureServer(CloudServer):
             query = {name: values[-1] for name, values in parse_qs(parts.query, keep_blank_values=True).items()}
             path = unquote(parts.path).removeprefix(f"/{ACCOUNT}/")
             container, _, key = path.partition("/")
+            if query.get("comp") == "properties":
+                return self._properties(container, query)
             if container not in self.containers:
                 return problem(404, "ContainerNotFound")
+            if query.get("comp") == "list" and ("deleted" in query.get("include", "") or "showonly" in query):
+                return self._list_versions(container, query)
             if query.get("comp") == "list":
                 return self._list(container, query)
             if query.get("comp") == "batch":
@@ -106,7 +144,11 @@ class AzureServer(CloudServer):
             return said._replace(headers={"x-ms-request-id": "1", **said.headers})
 
     def _blob(self, asked: Asked, container: str, key: str, query: Mapping[str, str]) -> Said:
-        there = self.containers[container].get(key)
+        there = self._version_of(container, key, query)
+        if asked.method == "PUT" and query.get("comp") == "undelete":
+            return self._undelete(asked, container, key)
+        if asked.method == "PUT" and "x-ms-copy-source" in asked.headers:
+            return self._copy(asked, container, key, query)
         if asked.method == "PUT":
             return self._write(asked, container, key, query)
         if there is None:
@@ -114,7 +156,7 @@ class AzureServer(CloudServer):
         if asked.method == "DELETE":
             if there.is_directory and any(name.startswith(f"{key}/") for name in self.containers[container]):
                 return problem(409, "DirectoryIsNotEmpty")
-            del self.containers[container][key]
+            self._retire(container, key)
             return Said(202)
         if asked.headers.get("if-match", there.tag) != there.tag:
             return problem(412, "ConditionNotMet")
@@ -146,6 +188,90 @@ class AzureServer(CloudServer):
             data = b"".join(waiting[name] for name in names)
         stored = self.put(container, key, data)
         return Said(201, b"", {"ETag": stored.tag})
+
+    def _version_of(self, container: str, key: str, query: Mapping[str, str]) -> Stored | None:
+        """A version or a snapshot of a blob, or the blob itself."""
+        number = query.get("versionid") or query.get("snapshot")
+        kept = self.history.get((container, key), [])
+        if not number:
+            return self.containers[container].get(key)
+        live = self.containers[container].get(key)
+        if live is not None and container in self.versioned and number == _number(live):
+            return live
+        return next((each.stored for each in kept if each.number == number and not each.is_deleted), None)
+
+    def _properties(self, container: str, query: Mapping[str, str]) -> Said:
+        if query["restype"] == "account":
+            return Said(200, b"", {"x-ms-is-hns-enabled": str(container in self.hierarchical).lower()})
+        policy = "<Enabled>true</Enabled><Days>7</Days>" if self.soft else "<Enabled>false</Enabled>"
+        body = f"<StorageServiceProperties><DeleteRetentionPolicy>{policy}</DeleteRetentionPolicy>"
+        return Said(200, f"{body}</StorageServiceProperties>".encode(), {"Content-Type": "application/xml"})
+
+    def _undelete(self, asked: Asked, container: str, key: str) -> Said:
+        kept = self.history.get((container, key), [])
+        source = asked.headers.get("x-ms-undelete-source")
+        if source is not None:
+            name, _, number = unquote(source).partition("?deletionid=")
+            found = [each for each in self.history.get((container, name), []) if each.number == number]
+            if key in self.containers[container]:
+                return problem(409, "BlobAlreadyExists")
+        else:
+            found = [each for each in kept if each.is_deleted]
+        if not found and key not in self.containers[container]:
+            return problem(404, "BlobNotFound")
+        for each in found:
+            kept.remove(each)
+            if each.kind in ("", "DeletionId"):
+                self.containers[container][key] = each.stored
+            else:
+                kept.append(each._replace(is_deleted=False))
+        return Said(200)
+
+    def _copy(self, asked: Asked, container: str, key: str, query: Mapping[str, str]) -> Said:
+        """Create a blob, or a block, from another one."""
+        source = urlsplit(asked.headers["x-ms-copy-source"])
+        name = unquote(source.path).removeprefix(f"/{ACCOUNT}/{container}/")
+        given = {field: values[-1] for field, values in parse_qs(source.query).items()}
+        found, there = self._version_of(container, name, given), self.containers[container].get(key)
+        if found is None:
+            return problem(404, "CannotVerifyCopySource")
+        if asked.headers.get("x-ms-source-if-match", found.tag) != found.tag:
+            return problem(412, "SourceConditionNotMet")
+        first, _, last = asked.headers.get("x-ms-source-range", "").removeprefix("bytes=").partition("-")
+        if query.get("comp") == "block":
+            block = found.data[int(first) : int(last) + 1]
+            self.blocks.setdefault((container, key), {})[query["blockid"]] = block
+            return Said(201)
+        if not self.ignores_conditions:
+            if there is not None and asked.headers.get("if-none-match") == "*":
+                return problem(409, "BlobAlreadyExists")
+            if asked.headers.get("if-match", there.tag if there else "") != (there.tag if there else ""):
+                return problem(412, "ConditionNotMet")
+        return Said(201, b"", {"ETag": self.put(container, key, found.data).tag})
+
+    def _list_versions(self, container: str, query: Mapping[str, str]) -> Said:
+        """Blobs with all that is kept of them, the oldest first, or only those that are deleted."""
+        is_hierarchical, is_versioned = container in self.hierarchical, container in self.versioned
+        if is_hierarchical and "versions" in query.get("include", ""):
+            return problem(400, "FeatureNotSupportedForHierarchicalNamespaceAccount")
+        found = list[tuple[str, str]]()
+        kept_keys = {key for owner, key in self.history if owner == container}
+        for key in sorted({*self.containers[container], *kept_keys}):
+            if not key.startswith(query.get("prefix", "")):
+                continue
+            for each in self.history.get((container, key), []):
+                number = f"<{each.kind}>{each.number}</{each.kind}>" if each.kind else ""
+                number += "<Deleted>true</Deleted>" if each.is_deleted else ""
+                found.append((key, _entry(key, each.stored, number)))
+            live = self.containers[container].get(key)
+            if live is not None and "showonly" not in query:
+                number = f"<VersionId>{_number(live)}</VersionId><IsCurrentVersion>true</IsCurrentVersion>"
+                found.append((key, _entry(key, live, number if is_versioned else "")))
+        start, limit = int(query.get("marker", "0")), int(query.get("maxresults", self.page_size))
+        rows = "".join(row for _, row in found[start : start + limit])
+        marker = str(start + limit) if start + limit < len(found) else ""
+        body = f"<EnumerationResults><Blobs>{rows}</Blobs><NextMarker>{marker}</NextMarker></EnumerationResults>"
+        return Said(200, f'<?xml version="1.0" encoding="utf-8"?>{body}'.encode(), {"Content-Type": "application/xml"})
 
     def _list(self, container: str, query: Mapping[str, str]) -> Said:
         prefix, delimiter, after = query.get("prefix", ""), query.get("delimiter", ""), query.get("marker", "")
@@ -211,10 +337,15 @@ def _ranged(asked: Asked, data: bytes, headers: Mapping[str, str]) -> Said:
     return Said(206, data[start : end + 1], {**headers, "Content-Range": f"bytes {start}-{end}/{len(data)}"})
 
 
-def _entry(key: str, blob: Stored) -> str:
+def _number(blob: Stored) -> str:
+    """The version id of a blob: a time."""
+    return f"2026-01-01T00:00:00.{int(blob.tag[3:-1], 16):07d}Z"
+
+
+def _entry(key: str, blob: Stored, number: str = "") -> str:
     kind = "<ResourceType>directory</ResourceType>" if blob.is_directory else "<ResourceType>file</ResourceType>"
     return (
-        f"<Blob>{_name(key)}<Properties><Last-Modified>{blob.modified}</Last-Modified><Etag>{blob.tag[1:-1]}</Etag>"
+        f"<Blob>{_name(key)}{number}<Properties><Last-Modified>{blob.modified}</Last-Modified><Etag>{blob.tag[1:-1]}</Etag>"
         f"{kind}<Content-Length>{len(blob.data)}</Content-Length></Properties></Blob>"
     )
 

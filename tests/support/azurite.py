@@ -45,7 +45,7 @@ class Azurite(NamedTuple):
         """Make an empty container and return its name."""
         name = f"c-{uuid4()}"
         calls = self.calls(name)
-        calls._send(Request("PUT", calls._url("", restype="container")), (201,))
+        calls.send(Request("PUT", calls.url("", restype="container")), (201,))
         return name
 
     def put(self, container: str, key: str, data: bytes) -> None:

@@ -212,6 +212,9 @@ class FaultyStorage:
     def draft(self, path: str) -> Draft:
         return FaultyDraft(self._inner.draft(path), self, path)
 
+    def copy_within(self, source: str, target: str) -> Creation:
+        return self.step("copy_within", target, lambda: self._inner.copy_within(source, target))
+
     def delete_many(self, paths: Iterable[str]) -> Iterator[tuple[str, Deletion]]:
         return iter(self.step("delete_many", "", lambda: list(self._inner.delete_many(paths))))
 

@@ -43,7 +43,12 @@ class GcsServer(CloudServer):
         self.sessions: dict[str, Session] = {}
         self.token = ""
         self.ignores_conditions = False
+        self.copied_at_once = 1 << 30
         self.granted: set[str] = set()
+        self.versioned: set[str] = set()
+        self.soft: set[str] = set()
+        self.history: dict[tuple[str, str], list[tuple[Stored, bool]]] = {}
+        """Bucket, key -> generations that are not live, with whether they are soft-deleted."""
         self._generation = 1_700_000_000_000_000
         self._state = RLock()  # a part of a batch can be a request of its own
         super().__init__()
@@ -53,17 +58,26 @@ class GcsServer(CloudServer):
         """What a process needs to find it."""
         return {"STORAGE_EMULATOR_HOST": self.url}
 
-    def make_bucket(self) -> str:
+    def make_bucket(self, *, is_versioned: bool = False, deletes_softly: bool = False) -> str:
         """Make an empty bucket and return its name."""
         name = f"b-{uuid4()}"
         self.buckets[name] = {}
+        self.versioned |= {name} if is_versioned else set()
+        self.soft |= {name} if deletes_softly else set()
         return name
 
     def put(self, bucket: str, key: str, data: bytes, modified_ms: int | None = None) -> None:
         """Put an object in place without a request."""
         self._generation += 1
         stamp = self.written_at(modified_ms).isoformat(timespec="microseconds").replace("+00:00", "Z")
+        self._retire(bucket, key)
         self.buckets[bucket][key] = Stored(data, self._generation, stamp)
+
+    def _retire(self, bucket: str, key: str) -> None:
+        """Take the live generation of a key away, and keep it as the bucket does."""
+        live = self.buckets[bucket].pop(key, None)
+        if live is not None and (bucket in self.versioned or bucket in self.soft):
+            self.history.setdefault((bucket, key), []).append((live, bucket not in self.versioned))
 
     def answer(self, asked: Asked) -> Said:
         """What the store says, and does."""
@@ -83,11 +97,18 @@ class GcsServer(CloudServer):
                 return Said(200, _json({"permissions": [name for name in asked_for if name in self.granted]}), JSON)
             kind, _, rest = parts.path.partition("/storage/v1/b/")
             bucket, _, name = rest.partition("/o")
-            bucket, key = unquote(bucket), unquote(name.removeprefix("/"))
+            bucket, (name, verb, _) = unquote(bucket), name.removeprefix("/").partition("/")
+            key = unquote(name)
             if bucket not in self.buckets:
                 return problem(404, "notFound", "The specified bucket does not exist.")
+            if "/o" not in rest:
+                return self._properties(bucket)
+            if verb:
+                return self._bring_back(bucket, key, parts.path.partition(f"{name}/")[2], query)
             if kind == "/upload":
                 return self._upload(asked, bucket, query)
+            if "versions" in query or "softDeleted" in query:
+                return self._list_versions(bucket, query)
             if not key:
                 return self._list(self.buckets[bucket], query)
             return self._object(asked, bucket, key, query)
@@ -104,17 +125,66 @@ class GcsServer(CloudServer):
         return Said(200, said, {"Content-Type": kind, "Metadata-Flavor": "Google"})
 
     def _object(self, asked: Asked, bucket: str, key: str, query: Mapping[str, str]) -> Said:
-        found = self.buckets[bucket].get(key)
+        found = self._generation_of(bucket, key, query.get("generation", ""))
         if found is None:
             return problem(404, "notFound", f"No such object: {bucket}/{key}")
         if asked.method == "DELETE":
-            del self.buckets[bucket][key]
+            self._retire(bucket, key)
             return Said(204)
         if query.get("alt") != "media":
             return Said(200, _json(_fields(key, found)), JSON)
         if query.get("ifGenerationMatch", str(found.generation)) != str(found.generation):
             return problem(412, "conditionNotMet", "At least one of the pre-conditions you specified did not hold.")
         return ranged(asked, found.data, {"x-goog-generation": str(found.generation)})
+
+    def _generation_of(self, bucket: str, key: str, generation: str, *, is_soft: bool = False) -> Stored | None:
+        """A generation of an object, '' for the live one."""
+        live = self.buckets[bucket].get(key)
+        if not is_soft and live is not None and generation in ("", str(live.generation)):
+            return live
+        kept = self.history.get((bucket, key), [])
+        return next((each for each, soft in kept if soft == is_soft and str(each.generation) == generation), None)
+
+    def _properties(self, bucket: str) -> Said:
+        seconds = "604800" if bucket in self.soft else "0"
+        found: dict[str, Any] = {"softDeletePolicy": {"retentionDurationSeconds": seconds}}
+        return Said(200, _json(found | ({"versioning": {"enabled": True}} if bucket in self.versioned else {})), JSON)
+
+    def _list_versions(self, bucket: str, query: Mapping[str, str]) -> Said:
+        """All generations but soft-deleted ones, or only those, in the order of names and generations."""
+        is_soft, prefix = "softDeleted" in query, query.get("prefix", "")
+        if is_soft and bucket not in self.soft:
+            return problem(412, "softDeletePolicyNotSet")
+        live = {} if is_soft else self.buckets[bucket]
+        found = [(key, stored.generation, _fields(key, stored)) for key, stored in live.items()]
+        for (owner, key), kept in self.history.items():
+            for stored, soft in kept if owner == bucket else ():
+                if soft == is_soft:
+                    found.append((key, stored.generation, {**_fields(key, stored), "timeDeleted": stored.updated}))
+        found = sorted(entry for entry in found if entry[0].startswith(prefix))
+        start, limit = int(query.get("pageToken", "0")), int(query.get("maxResults", PAGE))
+        items = [fields for _, _, fields in found[start : start + limit]]
+        more = {"nextPageToken": str(start + limit)} if start + limit < len(found) else {}
+        return Said(200, _json({"kind": "storage#objects", **({"items": items} if items else {}), **more}), JSON)
+
+    def _bring_back(self, bucket: str, key: str, verb: str, query: Mapping[str, str]) -> Said:
+        """Copy a generation, or restore a soft-deleted one."""
+        is_soft = verb == "restore"
+        found = self._generation_of(
+            bucket, key, query.get("generation" if is_soft else "sourceGeneration", ""), is_soft=is_soft
+        )
+        if found is None:
+            return problem(404, "notFound", f"No such object: {bucket}/{key}")
+        target = key if is_soft else unquote(verb.rpartition("/o/")[2])
+        live = self.buckets[bucket].get(target)
+        if not self.ignores_conditions and query["ifGenerationMatch"] != str(live.generation if live else 0):
+            return problem(412, "conditionNotMet", "At least one of the pre-conditions you specified did not hold.")
+        if not is_soft and len(found.data) > self.copied_at_once and "rewriteToken" not in query:
+            return Said(200, _json({"kind": "storage#rewriteResponse", "done": False, "rewriteToken": "more"}), JSON)
+        self.put(bucket, target, found.data)
+        fields = _fields(target, self.buckets[bucket][target])
+        said = fields if is_soft else {"kind": "storage#rewriteResponse", "done": True, "resource": fields}
+        return Said(200, _json(said), JSON)
 
     def _list(self, objects: Mapping[str, Stored], query: Mapping[str, str]) -> Said:
         prefix, delimiter = query.get("prefix", ""), query.get("delimiter", "")

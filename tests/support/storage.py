@@ -138,6 +138,10 @@ class RecordingStorage:
         self._note("draft", path)
         return RecordedDraft(self._inner.draft(path), lambda: self._note("publish", path))
 
+    def copy_within(self, source: str, target: str) -> Creation:
+        self._note("copy_within", target)
+        return self._inner.copy_within(source, target)
+
     def delete_many(self, paths: Iterable[str]) -> Iterator[tuple[str, Deletion]]:
         self._note("delete_many", "")
         return self._inner.delete_many(paths)

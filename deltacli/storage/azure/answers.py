@@ -35,6 +35,14 @@ def fault_of(answer: Answer) -> HttpFault:
 
 def page_of(answer: Answer, prefix: str) -> ListedPage:
     """Return a page of a listing, without the directories of hierarchical namespaces."""
+    blobs, marker = listing_of(answer)
+    entries = [entry_of(blob, prefix, answer) for blob in blobs.iterfind("Blob") if not is_directory(blob)]
+    prefixes = [_name(found, prefix, answer) for found in blobs.iterfind("BlobPrefix")]
+    return ListedPage(entries, prefixes, marker)
+
+
+def listing_of(answer: Answer) -> tuple[ElementTree.Element, str]:
+    """Return the objects of a listing, and the marker of its next page."""
     try:
         root = ElementTree.fromstring(answer.data)
     except ElementTree.ParseError:
@@ -42,9 +50,7 @@ def page_of(answer: Answer, prefix: str) -> ListedPage:
     blobs = root.find("Blobs")
     if root.tag != "EnumerationResults" or blobs is None:
         raise answer.unexpected("no listing")
-    entries = [_entry(blob, prefix, answer) for blob in blobs.iterfind("Blob") if not _is_directory(blob)]
-    prefixes = [_name(found, prefix, answer) for found in blobs.iterfind("BlobPrefix")]
-    return ListedPage(entries, prefixes, root.findtext("NextMarker") or "")
+    return blobs, root.findtext("NextMarker") or ""
 
 
 def properties_of(answer: Answer, key: str) -> tuple[Entry, str]:
@@ -92,7 +98,8 @@ def delegation_key_of(answer: Answer) -> dict[str, str]:
     return found
 
 
-def _entry(blob: ElementTree.Element, prefix: str, answer: Answer) -> Entry:
+def entry_of(blob: ElementTree.Element, prefix: str, answer: Answer) -> Entry:
+    """Return name, size and time of an object of a listing."""
     key = _name(blob, prefix, answer)
     size = blob.findtext("Properties/Content-Length") or ""
     modified = _milliseconds(blob.findtext("Properties/Last-Modified") or "")
@@ -101,7 +108,7 @@ def _entry(blob: ElementTree.Element, prefix: str, answer: Answer) -> Entry:
     return Entry(key, int(size), modified)
 
 
-def _is_directory(blob: ElementTree.Element) -> bool:
+def is_directory(blob: ElementTree.Element) -> bool:
     """Return whether an entry is a directory: of a hierarchical namespace, or a marker that other tools write."""
     kind, marker = blob.findtext("Properties/ResourceType"), blob.findtext("Metadata/hdi_isfolder")
     return kind == "directory" or marker == "true"

@@ -6,7 +6,7 @@ Own requests instead of a library (docs/decisions/0099-own-requests-for-gcs-and-
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from urllib.parse import quote, urlencode, urlsplit
 from uuid import uuid4
@@ -44,13 +44,12 @@ DIALECT = Dialect(
 )
 LARGEST_SINGLE = 8 << 20
 """Bytes up to which an object is sent in one request."""
+LARGEST_COPY = 4_000 << 20
+"""Bytes that are copied in one request."""
 _BLOCK_BYTES = 64 << 20
 _MOST_BLOCKS = 50_000
-_LARGEST_PAGE = 4 * LARGEST_LIST
+LARGEST_PAGE = 4 * LARGEST_LIST
 """Bytes of a page: of 5,000 objects with their properties and metadata."""
-_SMALL_COPY = 1 << 20
-"""Bytes up to which an object is copied through this process."""
-_COPY_ROUNDS, _COPY_WAIT = 40, 0.1
 _XML_HEAD = '<?xml version="1.0" encoding="utf-8"?>'
 _NOT_PUBLIC = {"ResourceNotFound", "PublicAccessNotPermitted", "NoAuthenticationInformation"}
 """Codes of anonymous requests, with the statuses 404, 409 and 401, to what is not public."""
@@ -88,16 +87,21 @@ class AzureCalls:
     def is_known_atomic(self) -> bool:
         return is_of_the_cloud(urlsplit(self._transport.endpoint).hostname or "")
 
+    @property
+    def service_url(self) -> str:
+        """The URL of the account."""
+        return f"{self._transport.endpoint}/"
+
     def page(self, prefix: str, delimiter: str, token: str, start: str, limit: int) -> ListedPage:
         """Return a page. `start` is not sent: its meaning with hierarchical namespaces is not known for certain."""
         del start
         asked = {"prefix": prefix, "delimiter": delimiter, "marker": token, "maxresults": str(limit or "")}
         given = {name: text for name, text in asked.items() if text}
-        url = self._url("", restype="container", comp="list", include="metadata", **given)
-        return page_of(self._send(Request("GET", url, call=Call.LIST, limit=_LARGEST_PAGE), (200,)), prefix)
+        url = self.url("", restype="container", comp="list", include="metadata", **given)
+        return page_of(self.send(Request("GET", url, call=Call.LIST, limit=LARGEST_PAGE), (200,)), prefix)
 
     def look(self, key: str) -> tuple[Entry, str]:
-        return properties_of(self._send(Request("HEAD", self._object(key)), (200,)), key)
+        return properties_of(self.send(Request("HEAD", self.object_url(key)), (200,)), key)
 
     def get(self, key: str, span: str, tag: str, version_id: str = "") -> Content:
         offset, length = 0, length_of(span) if span else None
@@ -107,16 +111,16 @@ class AzureCalls:
                 return self._end(key, length_of(span), version_id)
             offset = int(first)
         headers = ({"x-ms-range": span} if span else {}) | ({"If-Match": tag} if tag else {})
-        url = self._object(key, version_id)
+        url = self.object_url(key, version_id)
         request = Request("GET", url, headers, limit=length_of(span), reads_object=True)
-        answer = self._send(request, (200, 206) if span else (200,))
+        answer = self.send(request, (200, 206) if span else (200,))
         properties_of(answer, key)
         return content_of(answer, offset, length)
 
     def _end(self, key: str, length: int, version_id: str) -> Content:
         """Return the end of an object. Azure has no such ranges, so the size is asked for first."""
-        request = Request("HEAD", self._object(key, version_id))
-        entry, tag = properties_of(self._send(request, (200,)), key)
+        request = Request("HEAD", self.object_url(key, version_id))
+        entry, tag = properties_of(self.send(request, (200,)), key)
         if not entry.size_bytes:
             return Content(b"", 0, 0, tag)
         start = max(0, entry.size_bytes - length)
@@ -126,37 +130,42 @@ class AzureCalls:
         headers = (
             {} if condition is None else {"If-None-Match": "*"} if condition == ABSENT else {"If-Match": condition}
         )
-        url = self._object(key)
+        url = self.object_url(key)
         if body.size > LARGEST_SINGLE:
-            self._write_blocks(key, url, body, headers)
+            size = max(_BLOCK_BYTES, -(-body.size // _MOST_BLOCKS))
+
+            def write_block(start: int, block_url: str) -> None:
+                part = body.part(start, size)
+                self._write_block(Request("PUT", block_url, {"Content-MD5": _digest(part)}, part))
+
+            self._write_blocks(key, range(0, body.size, size), write_block, headers)
             return
         headers |= {"x-ms-blob-type": "BlockBlob", "Content-MD5": _digest(body)}
-        require_stored(self._send(Request("PUT", url, headers, body), (201,)))
+        require_stored(self.send(Request("PUT", url, headers, body), (201,)))
 
-    def _write_blocks(self, key: str, url: str, body: Body, condition: Mapping[str, str]) -> None:
+    def _write_blocks(
+        self, key: str, starts: Iterable[int], write: Callable[[int, str], None], condition: Mapping[str, str]
+    ) -> None:
         """Send a large object in blocks. They belong to the name and not to a writer, so their ids are random."""
         upload = uuid4().hex
-        size = max(_BLOCK_BYTES, -(-body.size // _MOST_BLOCKS))
         names = []
-        for number, start in enumerate(range(0, body.size, size)):
+        for number, start in enumerate(starts):
             names.append(base64.b64encode(f"{upload}-{number:06d}".encode()).decode())
-            self._write_block(f"{url}?comp=block&blockid={quote(names[-1], safe='')}", body.part(start, size))
+            write(start, f"{self.object_url(key)}?comp=block&blockid={quote(names[-1], safe='')}")
         latest = "".join(f"<Uncommitted>{name}</Uncommitted>" for name in names)
         listed = Body(f"{_XML_HEAD}<BlockList>{latest}</BlockList>".encode())
         headers = {**condition, "Content-Type": "application/xml", "Content-MD5": _digest(listed)}
         try:
-            answer = self._send(Request("PUT", f"{url}?comp=blocklist", headers, listed), (201,))
+            answer = self.send(Request("PUT", f"{self.object_url(key)}?comp=blocklist", headers, listed), (201,))
         except HttpFault as fault:
             if fault.reason == "InvalidBlockList" and "If-None-Match" in condition:
                 self._require_absent(key)  # another writer's creation discards the blocks of all others
             raise
         require_stored(answer)
 
-    def _write_block(self, url: str, part: Body) -> None:
-        request = Request("PUT", url, {"Content-MD5": _digest(part)}, part)
-
+    def _write_block(self, request: Request) -> None:
         def send() -> Answer:
-            return self._send(request, (201,))
+            return self.send(request, (201,))
 
         try:
             self._retry.call(send, host=self.endpoint, faults=(HttpFault,), passing=passing)
@@ -179,37 +188,24 @@ class AzureCalls:
         raise HttpFault(Fate.ANSWERED, "the object exists", status=409, reason="BlobAlreadyExists")
 
     def copy(self, source: Source, key: str, condition: str) -> None:
-        """Copy an object. Until a copy by the service is done, its name leads to an empty object. That could be taken
-        for a commit without actions, so small objects go through this process.
-        """
-        if source.size_bytes <= _SMALL_COPY:
-            content = self.get(source.key, "", source.tag, source.version_id).data
-            self.write(key, Body(content), condition)
-            return
-        headers = {"x-ms-copy-source": self._credentials.with_signature(self._object(source.key, source.version_id))}
+        """Copy an object in one request, or a large one in blocks; its name appears with all of them."""
+        headers = self._credentials.of_source(self.object_url(source.key, source.version_id))
         headers |= {"x-ms-source-if-match": source.tag} if source.tag else {}
-        headers |= {"If-None-Match": "*"} if condition == ABSENT else {"If-Match": condition}
-        answer = self._send(Request("PUT", self._object(key), headers), (202,))
-        number, tag = answer.headers.get("x-ms-copy-id", ""), answer.headers.get("etag", "")
-        if not number:
-            raise answer.unexpected("a copy without its id")
-        for _ in range(_COPY_ROUNDS):
-            for _ in self._retry.rounds(_COPY_WAIT):
-                status = answer.headers.get("x-ms-copy-status")
-                if answer.headers.get("x-ms-copy-id") != number or status == "success":
-                    return
-                if status != "pending":
-                    self._send(Request("DELETE", self._object(key), {"If-Match": tag}), (202,))
-                    raise HttpFault(Fate.UNSENT, f"the copy ended as {status}")
-                try:
-                    answer = self._send(Request("HEAD", self._object(key)), (200,))
-                except HttpFault as fault:
-                    raise HttpFault(Fate.BROKEN, f"the state of the copy is unknown: {fault}") from fault
-                tag = answer.headers.get("etag", "")
-        raise HttpFault(Fate.BROKEN, "the copy was not finished in time")
+        given = {"If-None-Match": "*"} if condition == ABSENT else {"If-Match": condition}
+        url = self.object_url(key)
+        if source.size_bytes <= LARGEST_COPY:
+            headers |= {"x-ms-blob-type": "BlockBlob", **given}
+            require_stored(self.send(Request("PUT", url, headers), (201,)))
+            return
+
+        def copy_block(start: int, block_url: str) -> None:
+            end = min(start + LARGEST_COPY, source.size_bytes) - 1
+            self._write_block(Request("PUT", block_url, {**headers, "x-ms-source-range": f"bytes={start}-{end}"}))
+
+        self._write_blocks(key, range(0, source.size_bytes, LARGEST_COPY), copy_block, given)
 
     def delete(self, key: str) -> None:
-        answer = self._send(Request("DELETE", self._object(key)), (200, 202))
+        answer = self.send(Request("DELETE", self.object_url(key)), (200, 202))
         if answer.status != 202:
             raise answer.unexpected("no deletion")
 
@@ -218,13 +214,13 @@ class AzureCalls:
         parts = []
         for key in keys:
             headers = {"Content-Length": "0"}
-            url, headers = self._credentials.authorized("DELETE", self._object(key), headers, is_part=True)
+            url, headers = self._credentials.authorized("DELETE", self.object_url(key), headers, is_part=True)
             parts.append(batch.BatchPart(url[start:], headers))
-        url = self._url("", restype="container", comp="batch")
+        url = self.url("", restype="container", comp="batch")
         body = Body(batch.batch_of(parts))
         request = Request("POST", url, {"Content-Type": batch.CONTENT_TYPE}, body, Call.DELETE, LARGEST_LIST)
         try:
-            answers = batch.answers_of(self._send(request, (200, 202)))
+            answers = batch.answers_of(self.send(request, (200, 202)))
         except HttpFault as fault:
             if fault.status in _NO_BATCHES and fault.reason not in DIALECT.holder_missing:
                 self._has_batches = False  # some kinds of accounts and emulators have none
@@ -237,8 +233,8 @@ class AzureCalls:
 
     def delegation_key(self, asked: bytes) -> Mapping[str, str]:
         """Return the elements of a new user delegation key of the account."""
-        url = f"{self._transport.endpoint}/?restype=service&comp=userdelegationkey"
-        answer = self._send(Request("POST", url, {"Content-Type": "application/xml"}, Body(asked)), (200,))
+        url = f"{self.service_url}?restype=service&comp=userdelegationkey"
+        answer = self.send(Request("POST", url, {"Content-Type": "application/xml"}, Body(asked)), (200,))
         return delegation_key_of(answer)
 
     def can_delete_together(self, _key: str, /) -> bool:
@@ -247,21 +243,22 @@ class AzureCalls:
     def can_hold(self, key: str) -> bool:
         return bool(key) and not {"", ".", ".."} & set(key.split("/"))
 
-    def _object(self, key: str, version_id: str = "") -> str:
+    def object_url(self, key: str, version_id: str = "") -> str:
         """Return the URL of an object or a version. Raises HttpFault for a key that would be another address."""
         if not self.can_hold(key):
             raise HttpFault(Fate.ANSWERED, "no object can have this name", status=404, reason="BlobNotFound")
-        given = {"versionid": version_id} if version_id else {}
-        return self._url(f"/{quote(key, safe='/', errors='surrogateescape')}", **given)
+        name, _, text = version_id.rpartition("=")  # a snapshot has its name before it
+        given = {name or "versionid": text} if version_id else {}
+        return self.url(f"/{quote(key, safe='/', errors='surrogateescape')}", **given)
 
     def translated(self, fault: HttpFault, place: str, what: str) -> StorageFailed:
         return translate(fault, place, what, DIALECT, self.endpoint, self.identity)
 
-    def _url(self, path: str, **query: str) -> str:
+    def url(self, path: str, **query: str) -> str:
         text = urlencode(query, quote_via=quote, safe="", errors="surrogateescape")
         return f"{self._transport.endpoint}/{self._container}{path}" + (f"?{text}" if text else "")
 
-    def _send(self, request: Request, statuses: tuple[int, ...]) -> Answer:
+    def send(self, request: Request, statuses: tuple[int, ...]) -> Answer:
         """Send a request once, and again with new credentials where the store refused the first ones."""
         length = {"Content-Length": str(request.body.size)} if request.body is not None else {}
         for is_last in (False, True):

@@ -112,13 +112,20 @@ class AzureCredentials:
             signed = authorization(method, url, sent, self._options.account, self._key)
             return url, {**sent, "Authorization": signed}
         if self._options.sas_token:
-            return self.with_signature(url), sent
+            return self._signed(url), sent
         return url, {**sent, "Authorization": f"Bearer {self.bearer()}"}
 
-    def with_signature(self, url: str) -> str:
-        """Return the URL of the source of a copy within the account: only a shared access signature has to be in it."""
-        if self._options.anonymous or self._key or not self._options.sas_token:
-            return url
+    def of_source(self, url: str) -> dict[str, str]:
+        """Return the headers that name the source of a copy within the account, with what it is authorized by, where
+        that is not the key that the request is signed with.
+        """
+        if self._options.anonymous or self._key:
+            return {"x-ms-copy-source": url}
+        if self._options.sas_token:
+            return {"x-ms-copy-source": self._signed(url)}
+        return {"x-ms-copy-source": url, "x-ms-copy-source-authorization": f"Bearer {self.bearer()}"}
+
+    def _signed(self, url: str) -> str:
         return f"{url}{'&' if urlsplit(url).query else '?'}{self._options.sas_token}"
 
     def renew(self, refused: Mapping[str, str]) -> bool:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from deltacli.storage.azure.address import read_address
 from deltacli.storage.azure.options import read_options
 from deltacli.storage.objects.store import ObjectStorage
 from deltacli.storage.remote_faults import require_libraries
 from deltacli.storage.retry import Retry
+
+if TYPE_CHECKING:
+    from deltacli.storage.versions import VersionedObjects
 
 
 def open_azure(uri: str, options: Mapping[str, str], *, retry: Retry | None = None) -> ObjectStorage:
@@ -26,4 +30,10 @@ def open_azure(uri: str, options: Mapping[str, str], *, retry: Retry | None = No
     policy = retry or Retry()
     calls = AzureCalls(address.container, read, credentials, policy)
     aliases = address.aliases(read.account, read.suffix)
-    return ObjectStorage(address.uri, address.root, calls, aliases=aliases, retry=policy)
+
+    def versions(store: ObjectStorage) -> VersionedObjects:
+        from deltacli.storage.azure.versions import AzureVersions
+
+        return AzureVersions(store, calls)
+
+    return ObjectStorage(address.uri, address.root, calls, aliases=aliases, retry=policy, versions=versions)

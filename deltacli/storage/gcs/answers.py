@@ -106,7 +106,7 @@ def _answers(span: str, start: int, end: int, size: int) -> bool:
 def _entry(item: object, prefix: str, answer: Answer) -> Entry:
     fields: Fields = item if isinstance(item, dict) else {}
     key = _below(fields.get("name"), prefix, answer)
-    size, modified = str(fields.get("size", "")), _milliseconds(fields.get("updated"))
+    size, modified = str(fields.get("size", "")), milliseconds(fields.get("updated"))
     if not size.isdecimal() or len(size) > _TOO_LONG or modified is None:
         raise answer.unexpected(f"an object without its size or time: {key[:80]!r}")
     return Entry(key, int(size), modified)
@@ -125,7 +125,7 @@ def _list(fields: Fields, name: str, answer: Answer) -> list[Any]:
     return found
 
 
-def _milliseconds(text: object) -> int | None:
+def milliseconds(text: object) -> int | None:
     """Return a time of the store (RFC 3339) in milliseconds."""
     try:
         moment = datetime.fromisoformat(str(text).replace("Z", "+00:00"))

@@ -79,36 +79,36 @@ class GcsCalls:
     def page(self, prefix: str, delimiter: str, token: str, start: str, limit: int) -> ListedPage:
         asked = {"prefix": prefix, "delimiter": delimiter, "startOffset": start, "pageToken": token}
         given = {name: text for name, text in asked.items() if text}
-        url = self._url("/o", maxResults=str(limit or _PAGE), fields=_LISTED, **given)
-        return page_of(self._send(Request("GET", url, call=Call.LIST, limit=LARGEST_LIST), (200,)), prefix)
+        url = self.url("/o", maxResults=str(limit or _PAGE), fields=_LISTED, **given)
+        return page_of(self.send(Request("GET", url, call=Call.LIST, limit=LARGEST_LIST), (200,)), prefix)
 
     def look(self, key: str) -> tuple[Entry, str]:
-        url = self._url(_object(key), fields=_PROPERTIES)
-        return properties_of(self._send(Request("GET", url, call=Call.HEAD), (200,)), key)
+        url = self.url(object_path(key), fields=_PROPERTIES)
+        return properties_of(self.send(Request("GET", url, call=Call.HEAD), (200,)), key)
 
     def get(self, key: str, span: str, tag: str, version_id: str = "") -> Content:
         condition = {"ifGenerationMatch": tag} if tag else {}
         condition |= {"generation": version_id} if version_id else {}
-        url = self._url(_object(key), alt="media", **condition)
+        url = self.url(object_path(key), alt="media", **condition)
         headers = {"Range": span} if span else {}
         request = Request("GET", url, headers, limit=length_of(span), reads_object=True)
-        return content_of(self._send(request, (200, 206) if span else (200,)), span)
+        return content_of(self.send(request, (200, 206) if span else (200,)), span)
 
     def write(self, key: str, body: Body, condition: str | None) -> None:
         generation = {} if condition is None else {"ifGenerationMatch": "0" if condition == ABSENT else condition}
-        url = self._url("/o", base="/upload/storage/v1/b/", name=key, **generation)
+        url = self.url("/o", base="/upload/storage/v1/b/", name=key, **generation)
         if body.size <= LARGEST_SINGLE:
-            require_stored(self._send(single(url, key, body), (200, 201)), body.size)
+            require_stored(self.send(single(url, key, body), (200, 201)), body.size)
         else:
-            send_in_session(self._send, self._retry, self.endpoint, url, key, body)
+            send_in_session(self.send, self._retry, self.endpoint, url, key, body)
 
     def copy(self, source: Source, key: str, condition: str) -> None:
         """Copy an object. Each request of a copy is sent once: only the store knows which of them was the last."""
         given = {"ifGenerationMatch": "0" if condition == ABSENT else condition}
         given |= {"sourceGeneration": version} if (version := source.version_id or source.tag) else {}
-        path = f"{_object(source.key)}/rewriteTo/b/{_quoted(self._bucket)}{_object(key)}"
+        path = f"{object_path(source.key)}/rewriteTo/b/{_quoted(self._bucket)}{object_path(key)}"
         for _ in range(_MOST_REWRITES):
-            answer = self._send(Request("POST", self._url(path, **given)), (200,))
+            answer = self.send(Request("POST", self.url(path, **given)), (200,))
             if token := rewrite_token_of(answer, source.size_bytes):
                 given["rewriteToken"] = token
             else:
@@ -116,16 +116,16 @@ class GcsCalls:
         raise HttpFault(Fate.BROKEN, "the copy was not finished")
 
     def delete(self, key: str) -> None:
-        answer = self._send(Request("DELETE", self._url(_object(key))), (200, 204))
+        answer = self.send(Request("DELETE", self.url(object_path(key))), (200, 204))
         if answer.status != 204:
             raise answer.unexpected("no deletion")
 
     def delete_together(self, keys: Sequence[str]) -> Mapping[str, HttpFault | None]:
         start = len(self._transport.endpoint)
-        parts = [batch.BatchPart(self._url(_object(key))[start:]) for key in keys]
+        parts = [batch.BatchPart(self.url(object_path(key))[start:]) for key in keys]
         url, headers = f"{self._transport.endpoint}/batch/storage/v1", {"Content-Type": batch.CONTENT_TYPE}
         request = Request("POST", url, headers, Body(batch.batch_of(parts)), Call.DELETE, LARGEST_LIST)
-        answers = batch.answers_of(self._send(request, (200,)))
+        answers = batch.answers_of(self.send(request, (200,)))
         return {
             keys[number]: None if answer.status == 204 else fault_of(answer)
             for number, answer in answers.items()
@@ -135,8 +135,8 @@ class GcsCalls:
     def granted(self, permissions: Sequence[str]) -> frozenset[str]:
         """Return which of these permissions the bucket grants to the caller."""
         text = "&".join(f"permissions={name}" for name in permissions)
-        url = self._url("/iam/testPermissions")
-        answer = self._send(Request("GET", f"{url}{'&' if '?' in url else '?'}{text}"), (200,)).fields()
+        url = self.url("/iam/testPermissions")
+        answer = self.send(Request("GET", f"{url}{'&' if '?' in url else '?'}{text}"), (200,)).fields()
         found = answer.get("permissions", [])
         return frozenset(map(str, found)) if isinstance(found, list) else frozenset()
 
@@ -149,12 +149,12 @@ class GcsCalls:
     def translated(self, fault: HttpFault, place: str, what: str) -> StorageFailed:
         return translate(fault, place, what, DIALECT, self.endpoint, self.identity)
 
-    def _url(self, path: str, *, base: str = "/storage/v1/b/", **query: str) -> str:
+    def url(self, path: str, *, base: str = "/storage/v1/b/", **query: str) -> str:
         given = {**query, **({"userProject": self._payer} if self._payer else {})}
         text = urlencode(given, quote_via=quote, safe="", errors="surrogateescape")
         return f"{self._transport.endpoint}{base}{_quoted(self._bucket)}{path}" + (f"?{text}" if text else "")
 
-    def _send(self, request: Request, statuses: tuple[int, ...]) -> Answer:
+    def send(self, request: Request, statuses: tuple[int, ...]) -> Answer:
         """Send a request once, and again with new credentials where the store refused the first ones."""
         for is_last in (False, True):
             is_ours = request.url.startswith(f"{self._transport.endpoint}/")
@@ -169,7 +169,7 @@ class GcsCalls:
         raise fault_of(answer)
 
 
-def _object(key: str) -> str:
+def object_path(key: str) -> str:
     """Return the path of an object. Raises HttpFault for a key that no object can have."""
     if key in _NO_NAMES:
         raise HttpFault(Fate.ANSWERED, "no object can have this name", status=404)

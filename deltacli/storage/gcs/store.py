@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from deltacli.errors import UsageError
 from deltacli.hints import parameter
@@ -11,6 +12,9 @@ from deltacli.storage.gcs.options import read_options
 from deltacli.storage.objects.store import ObjectStorage
 from deltacli.storage.remote_faults import require_libraries
 from deltacli.storage.retry import Retry
+
+if TYPE_CHECKING:
+    from deltacli.storage.versions import VersionedObjects
 
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]")
 _SCHEMES = ("gs", "gcs")
@@ -39,4 +43,10 @@ def open_gcs(uri: str, options: Mapping[str, str], *, retry: Retry | None = None
     policy = retry or Retry()
     calls = GcsCalls(bucket, read, GcsCredentials(read, uri), policy)
     aliases = tuple(f"{other}://{rest}" for other in _SCHEMES if other != scheme)
-    return ObjectStorage(uri, root, calls, aliases=aliases, retry=policy)
+
+    def versions(store: ObjectStorage) -> VersionedObjects:
+        from deltacli.storage.gcs.versions import GcsVersions
+
+        return GcsVersions(store, calls)
+
+    return ObjectStorage(uri, root, calls, aliases=aliases, retry=policy, versions=versions)

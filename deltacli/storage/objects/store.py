@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property
 from itertools import islice
 from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -28,7 +29,7 @@ from deltacli.storage.objects.faults import passing
 from deltacli.storage.objects.http import HttpFault
 from deltacli.storage.objects.listing import Content, Entry, ListedPage, in_byte_order, not_repeated
 from deltacli.storage.objects.probe import honours_condition
-from deltacli.storage.outcomes import Creation, Deleted, Deletion, Failed, Missing
+from deltacli.storage.outcomes import Created, Creation, Deleted, Deletion, Failed, Missing
 from deltacli.storage.retry import DELETE_FIRST_WAIT, Retry, may_send, permission, sending_while
 from deltacli.thread_pool import ThreadPool
 
@@ -65,7 +66,7 @@ class ObjectStorage:
         objects of a store.
         """
         self._uri, self._root, self._calls = uri, root, calls
-        self._aliases, self._versions = aliases, versions
+        self._aliases, self._make_versions = aliases, versions
         self._retry = retry or Retry()
         self._lock = Lock()
         self._is_atomic: bool | None = None
@@ -102,9 +103,9 @@ class ObjectStorage:
     def aliases(self) -> tuple[str, ...]:
         return self._aliases
 
-    @property
+    @cached_property
     def versions(self) -> VersionedObjects | None:
-        return None if self._versions is None else self._versions(self)
+        return None if self._make_versions is None else self._make_versions(self)
 
     def list_from(self, directory: str, start: str = "") -> Iterator[FileStat]:
         prefix = self._prefix(directory)
@@ -235,6 +236,16 @@ class ObjectStorage:
             while batch := list(islice(remaining, _DELETES_TOGETHER)):
                 outcomes = self._delete(pool, list(dict.fromkeys(batch)))
                 yield from ((path, outcomes.get(path, _NOT_SENT)) for path in batch)
+
+    def copy_within(self, source: str, target: str) -> Creation:
+        entry, tag = self._ask(lambda: self._calls.look(self._key(source)), source, "read")
+        outcome = self.copy(Source(entry.key, "", entry.size_bytes, tag), target, ABSENT)
+        if isinstance(outcome, Created) and (size := self.stat(target).size_bytes) != entry.size_bytes:
+            raise StorageFailed(
+                f"{self._place(target)} is not a complete copy of {self._place(source)}",
+                facts={"expected": f"{entry.size_bytes:,} bytes", "found": f"{size:,} bytes"},
+            )
+        return outcome
 
     def copy(self, source: Source, path: str, condition: str) -> Creation:
         """Copy an object or a version to a path. `condition`: ABSENT, or the tag of the object that may be replaced."""

@@ -61,44 +61,52 @@ class ObjectVersions(ABC):
 
     def listed(self, prefix: str) -> Iterator[ObjectVersion]:
         """Yield the versions of all keys with a prefix, with keys as paths."""
-        for _, group in groupby(self._entries(prefix), key=lambda entry: entry.path):
+        for _, group in groupby(self.entries(prefix), key=lambda entry: entry.path):
             yield from self.in_order([*group])
 
     def of_key(self, key: str) -> Sequence[ObjectVersion]:
         """Return the versions of one key, newest first, with the key as path. It is the first with itself as prefix."""
-        return self.in_order([*takewhile(lambda entry: entry.path == key, self._entries(key))])
+        return self.in_order([*takewhile(lambda entry: entry.path == key, self.entries(key))])
 
-    def _entries(self, prefix: str) -> Iterator[ObjectVersion]:
-        streams = [self._pages(listing, prefix) for listing in self.listings]
+    def entries(self, prefix: str) -> Iterator[ObjectVersion]:
+        """Yield the versions of all keys with a prefix, those of one key in a row."""
+        streams = [self.pages(listing, prefix) for listing in self.listings]
         return streams[0] if len(streams) == 1 else merge(*streams, key=lambda entry: entry.path.encode())
 
     def read(self, version: ObjectVersion) -> bytes:
         self._require_readable(version)
-        return self._permitted(lambda: self._store.read_version(version.path, version.version_id), self.read_permission)
+        return self.permitted(lambda: self._store.read_version(version.path, version.version_id), self.read_permission)
 
     def open(self, version: ObjectVersion) -> Any:  # Any: as in the port
         self._require_readable(version)
-        return self._permitted(lambda: self._store.open_version(version.path, version.version_id), self.read_permission)
+        return self.permitted(lambda: self._store.open_version(version.path, version.version_id), self.read_permission)
 
     def copy(self, version: ObjectVersion, instead_of: ObjectVersion | None, permission: str) -> Creation:
         """Bring a version back by copying it to its own name."""
         source = Source(self.key(version.path), version.version_id, version.size_bytes, version.tag)
         condition = instead_of.tag if instead_of is not None else ABSENT
-        return self._permitted(lambda: self._store.copy(source, version.path, condition), permission)
+        return self.permitted(lambda: self._store.copy(source, version.path, condition), permission)
 
     def ask(self, call: Callable[[], Answer], key: str, what: str, permission: str) -> Answer:
         """Make a call with retries and translate its errors, which name the permission that is missing."""
         place = f"{self._bucket}/{key}".removesuffix("/")
-        return self._permitted(lambda: ask(self._store.calls, self._store.retry, call, place, what), permission)
+        return self.permitted(lambda: ask(self._store.calls, self._store.retry, call, place, what), permission)
 
     def key(self, path: str) -> str:
         return f"{self._store.root}/{path}" if self._store.root else path
+
+    def kept_before(self, ways: str) -> Keeping:
+        """Return whether there are versions although nothing that keeps them is enabled (any more)."""
+        if any(version.state is not VersionState.CURRENT for version in self.list()):
+            return Keeping(is_kept=True, how=f"{ways} are disabled, but older versions remain")
+        return Keeping(is_kept=False, how=f"{ways} are disabled")
 
     def gone(self, version: ObjectVersion) -> FileMissing:
         """Return the error for a version that does not exist."""
         return FileMissing(f"version {version.version_id} of {self._store.uri}/{version.path} does not exist")
 
-    def _pages(self, listing: str, prefix: str) -> Iterator[ObjectVersion]:
+    def pages(self, listing: str, prefix: str) -> Iterator[ObjectVersion]:
+        """Yield the entries of a listing, page by page."""
         token = ""
         while True:
             page = self.ask(
@@ -124,7 +132,8 @@ class ObjectVersions(ABC):
                 facts={"state": version.state.value},
             )
 
-    def _permitted(self, call: Callable[[], Answer], permission: str) -> Answer:
+    def permitted(self, call: Callable[[], Answer], permission: str) -> Answer:
+        """Make a call whose error names the permission that is missing."""
         try:
             return call()
         except PermissionRefused as refused:

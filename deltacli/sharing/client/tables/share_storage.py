@@ -219,6 +219,9 @@ class ShareStorage:
     def draft(self, path: str) -> Draft:
         self._refuse(path)
 
+    def copy_within(self, source: str, target: str) -> Creation:
+        self._refuse(source, target)
+
     def delete_many(self, paths: Iterable[str]) -> Iterator[tuple[str, Deletion]]:
         self._refuse(paths)
 

@@ -1,0 +1,156 @@
+"""Versions of objects of Azure: previous versions and snapshots, which are copied, and soft-deleted objects, which are
+undeleted. Accounts with hierarchical namespaces have the latter only, and nothing of what was overwritten.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from urllib.parse import quote
+from xml.etree import ElementTree
+
+from deltacli.errors import FileMissing, StorageFailed
+from deltacli.storage.azure.answers import entry_of, is_directory, listing_of
+from deltacli.storage.azure.calls import LARGEST_PAGE, AzureCalls
+from deltacli.storage.objects.http import HttpFault, Request
+from deltacli.storage.objects.listing import Entry
+from deltacli.storage.objects.store import ObjectStorage
+from deltacli.storage.objects.versions import ObjectVersions, VersionPage, is_denied
+from deltacli.storage.outcomes import Created, Creation, Existed
+from deltacli.storage.tally import Call
+from deltacli.storage.versions import Keeping, ObjectVersion, VersionState
+
+SNAPSHOT = "snapshot="
+"""How the id of a snapshot begins."""
+_READ = "Microsoft.Storage/storageAccounts/blobServices/containers/blobs/read"
+_WRITE = "Microsoft.Storage/storageAccounts/blobServices/containers/blobs/write"
+_FLAT, _LIVE, _DELETED = "metadata,versions,snapshots,deleted", "live", "deleted"
+
+
+class AzureVersions(ObjectVersions):
+    """The versions of the objects of a container."""
+
+    list_permission = _READ
+    read_permission = _READ
+
+    def __init__(self, store: ObjectStorage, calls: AzureCalls) -> None:
+        super().__init__(store)
+        self._calls = calls
+
+    def keeping(self) -> Keeping:
+        url = f"{self._calls.service_url}?restype=service&comp=properties"
+        try:
+            answer = self.ask(lambda: self._calls.send(Request("GET", url, call=Call.HEAD), (200,)), "", "read", "")
+            policy = ElementTree.fromstring(answer.data).find("DeleteRetentionPolicy")
+        except (StorageFailed, ElementTree.ParseError) as failed:
+            if not (isinstance(failed, ElementTree.ParseError) or is_denied(failed.__context__)):
+                raise
+            return self._seen() or Keeping(is_kept=None, how="the properties of the service cannot be read")
+        if policy is not None and policy.findtext("Enabled") == "true":
+            return Keeping(is_kept=True, how=f"deleted objects are kept for {policy.findtext('Days')} days")
+        return self._seen() or Keeping(is_kept=False, how="versioning and soft delete are disabled")
+
+    def _seen(self) -> Keeping | None:
+        """Return that versions are kept where one is found. Only they show whether versioning is enabled."""
+        if any(version.version_id or version.state is not VersionState.CURRENT for version in self.list()):
+            return Keeping(is_kept=True, how="there are versions or deleted objects")
+        return None
+
+    @cached_property
+    def _is_hierarchical(self) -> bool:
+        url = self._calls.url("", restype="account", comp="properties")
+        try:
+            answer = self.ask(lambda: self._calls.send(Request("GET", url, call=Call.HEAD), (200,)), "", "read", "")
+        except StorageFailed:
+            return False  # with an hierarchical namespace, the listing of versions will be refused
+        return answer.headers.get("x-ms-is-hns-enabled") == "true"
+
+    def entries(self, prefix: str) -> Iterator[ObjectVersion]:
+        if not self._is_hierarchical:
+            yield from self.pages(_FLAT, prefix)
+            return
+        deleted: defaultdict[str, list[ObjectVersion]] = defaultdict(list)  # the order of names is not that of bytes
+        for version in self.pages(_DELETED, prefix):
+            deleted[version.path].append(version)
+        for version in self.pages(_LIVE, prefix):
+            yield version
+            yield from deleted.pop(version.path, ())
+        for versions in deleted.values():
+            yield from versions
+
+    def page(self, listing: str, prefix: str, token: str) -> VersionPage:
+        given = {"prefix": prefix, "marker": token, "include": "metadata" if listing in (_LIVE, _DELETED) else listing}
+        given |= {"showonly": "deleted"} if listing == _DELETED else {}
+        asked = {name: text for name, text in given.items() if text}
+        url = self._calls.url("", restype="container", comp="list", **asked)
+        answer = self._calls.send(Request("GET", url, call=Call.LIST, limit=LARGEST_PAGE), (200,))
+        blobs, marker = listing_of(answer)
+        versions = [
+            _version(blob, entry_of(blob, prefix, answer), is_deleted=listing == _DELETED)
+            for blob in blobs.iterfind("Blob")
+            if not is_directory(blob)
+        ]
+        return VersionPage(versions, marker)
+
+    def in_order(self, versions: Sequence[ObjectVersion]) -> Sequence[ObjectVersion]:
+        """Return the versions newest first: their ids are times."""
+        return sorted(
+            versions,
+            key=lambda version: (version.state is VersionState.CURRENT, version.version_id.removeprefix(SNAPSHOT)),
+            reverse=True,
+        )
+
+    def bring_back(self, version: ObjectVersion, *, instead_of: ObjectVersion | None = None) -> Creation:
+        try:
+            if version.state is not VersionState.SOFT_DELETED:
+                return self.copy(version, instead_of, _WRITE)
+            return self._undelete(version, instead_of)
+        except FileMissing:
+            raise self.gone(version) from None
+
+    def _undelete(self, version: ObjectVersion, instead_of: ObjectVersion | None) -> Creation:
+        """Undelete an object. It becomes current itself, unless it is a version or a snapshot, which is copied then."""
+        key = self.key(version.path)
+        live = self._live(key)
+        if live is not None and (instead_of is None or live[1] != instead_of.tag):
+            return Existed()
+        is_itself = self._is_hierarchical or not version.version_id
+        if live is not None and is_itself:
+            return Existed()
+        headers = {}
+        if self._is_hierarchical:
+            headers["x-ms-undelete-source"] = f"{quote(key, safe='/')}?deletionid={quote(version.version_id)}"
+        request = Request("PUT", f"{self._calls.object_url(key)}?comp=undelete", headers)
+        try:
+            self.ask(lambda: self._calls.send(request, (200,)), key, "brought back", _WRITE)
+        except StorageFailed as failed:
+            fault = failed.__context__
+            # A repeated request finds what the first one did, whose answer was lost.
+            if not (is_itself and isinstance(fault, HttpFault) and fault.status in (404, 409)):
+                raise
+            if self._live(key) is None:
+                raise
+        if not is_itself:
+            return self.copy(version, instead_of, _WRITE)
+        found = self._live(key)
+        return Created() if found is not None and found[0].size_bytes == version.size_bytes else Existed()
+
+    def _live(self, key: str) -> tuple[Entry, str] | None:
+        try:
+            return self.ask(lambda: self._calls.look(key), key, "read", _READ)
+        except FileMissing:
+            return None
+
+
+def _version(blob: ElementTree.Element, entry: Entry, *, is_deleted: bool) -> ObjectVersion:
+    snapshot, number = blob.findtext("Snapshot"), blob.findtext("VersionId") or blob.findtext("DeletionId") or ""
+    if snapshot:
+        number = f"{SNAPSHOT}{snapshot}"
+    state = VersionState.NONCURRENT
+    if is_deleted or blob.findtext("Deleted") == "true":
+        state = VersionState.SOFT_DELETED
+    elif not number or blob.findtext("IsCurrentVersion") == "true":
+        state = VersionState.CURRENT
+    tag = (blob.findtext("Properties/Etag") or "").strip('"')
+    return ObjectVersion(entry.key, number, entry.size_bytes, entry.modified_ms, state, f'"{tag}"' if tag else "")
