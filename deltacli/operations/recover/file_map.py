@@ -119,6 +119,9 @@ class FileMap:
     def draft(self, path: str) -> NoReturn:  # noqa: ARG002
         raise self._read_only()
 
+    def copy_within(self, source: str, target: str) -> NoReturn:  # noqa: ARG002
+        raise self._read_only()
+
     def delete_many(self, paths: Iterable[str]) -> NoReturn:  # noqa: ARG002
         raise self._read_only()
 
