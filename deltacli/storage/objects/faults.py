@@ -139,6 +139,6 @@ def _judge(fault: HttpFault, place: str, what: str, dialect: Dialect, endpoint: 
             hint=f"{dialect.check_endpoint}, or {parameter('storage_options.endpoint_url', 'URL')}",
         )
     if fault.reason == "BlobArchived":
-        facts["next"] = "move the object to another access tier, see az storage blob set-tier --help"
+        facts["next"] = "move the object to another access tier, with az storage blob set-tier"
         return StorageFailed(failed, code="storage.archived", facts=facts)
     return StorageFailed(failed, facts=facts)
