@@ -15,7 +15,7 @@ from deltacli.errors import ConflictLost, DeltacliError, OutcomeUnknown, Storage
 from deltacli.operations.change.commit import Committed
 from deltacli.storage import Created, Creation, Existed, FileStat, Storage, Unknown, open_storage
 from deltacli.storage.in_memory import MemoryStorage
-from tests.support.actions import add, commit_info, domain, metadata, to_bytes
+from tests.support.actions import Line, add, commit_info, domain, metadata
 from tests.support.builder import commit_path
 from tests.support.committing import (
     STAMPED,
@@ -31,6 +31,7 @@ from tests.support.committing import (
     versions_of,
 )
 from tests.support.effort import examples
+from tests.support.fateful import Fateful
 from tests.support.faulty import Fault, FaultyStorage
 from tests.support.reading import open_at
 from tests.support.s3 import Fault as S3Fault
@@ -198,69 +199,16 @@ def test_our_commit_is_found_before_a_torn_one(answer: Creation) -> None:
     assert 3 == found.version
 
 
-class Fateful(Rivals):
-    """A store to whose every call something happens, as drawn: a fault, a rival's commit, what was late."""
-
-    def __init__(self, inner: MemoryStorage, draw: Callable[[list[str]], str]) -> None:
-        super().__init__(inner)
-        self._store, self._draw = inner, draw
-        self._late: list[tuple[str, bytes]] = []
-        self.rivals = 0
-
-    def arrive(self) -> None:
-        """Let everything that is under way be done."""
-        for path, data in self._late:
-            self._store.put_if_absent(path, data)
-
-    def list_from(self, directory: str, start: str = "") -> Iterator[FileStat]:
-        self._fate()
-        return self._store.list_from(directory, start)
-
-    def read(self, path: str) -> bytes:
-        self._fate()
-        return self._store.read(path)
-
-    def put_if_absent(self, path: str, data: bytes, **_: Any) -> Creation:  # Any: as in the port
-        match self._draw(["done", "lost", "unsent", "late", "twice", "late and done", "beaten", "raised"]):
-            case "lost":
-                self._store.put_if_absent(path, data)
-                return Unknown("lost")
-            case "unsent":
-                return Unknown("unsent")
-            case "late":
-                self._late.append((path, data))
-                return Unknown("late")
-            case "twice":
-                self._store.put_if_absent(path, data)
-            case "late and done":
-                self._late.append((path, data))
-            case "beaten":
-                self._rival()
-            case "raised":
-                raise StorageFailed("nothing was sent")
-        return self._store.put_if_absent(path, data)
-
-    def _fate(self) -> None:
-        match self._draw(["well", "well", "rival", "down", "arrival"]):
-            case "rival":
-                self._rival()
-            case "down":
-                raise StorageFailed("the network is down")
-            case "arrival" if self._late:
-                self._store.put_if_absent(*self._late.pop(0))
-
-    def _rival(self) -> None:
-        version = len(commits(self._store))
-        self.rivals += 1
-        info = commit_info("WRITE", inCommitTimestamp=10**13 + version, txnId=f"rival-{version}")
-        kind = self._draw(["add", "add", "metadata", "domain"])
-        newest = open_at(self._store).snapshot()
-        line = {
-            "add": add(f"rival-{version}"),
-            "metadata": {"metaData": newest.metadata.as_json()},
-            "domain": domain("count", str(1 + int(next((d.configuration for d in newest.domains), "0")))),
-        }[kind]
-        self._store.put_if_absent(commit_path(version), to_bytes([info, line]))
+def rival_lines(inner: MemoryStorage, draw: Callable[[list[str]], str], version: int) -> list[Line]:
+    info = commit_info("WRITE", inCommitTimestamp=10**13 + version, txnId=f"rival-{version}")
+    kind = draw(["add", "add", "metadata", "domain"])
+    newest = open_at(inner).snapshot()
+    line = {
+        "add": add(f"rival-{version}"),
+        "metadata": {"metaData": newest.metadata.as_json()},
+        "domain": domain("count", str(1 + int(next((d.configuration for d in newest.domains), "0")))),
+    }[kind]
+    return [info, line]
 
 
 @given(st.data())
@@ -268,7 +216,11 @@ class Fateful(Rivals):
 def test_whatever_happens_every_success_is_in_the_log_once_and_nothing_else_is(data: st.DataObject) -> None:
     inner = table_of_commits(2, data.draw(st.sampled_from([{}, STAMPED]))).in_memory()
     makes = {"count": count_up(), "domain": count_up_domain(), "say": say()}
-    storage = Fateful(inner, lambda fates: data.draw(st.sampled_from(fates)))
+
+    def draw(fates: list[str]) -> str:
+        return data.draw(st.sampled_from(fates))
+
+    storage = Fateful(inner, draw, lambda version: rival_lines(inner, draw, version))
     said: dict[str, Committed | DeltacliError] = {}
 
     for number in range(data.draw(st.integers(1, 4))):
