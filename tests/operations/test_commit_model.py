@@ -58,7 +58,7 @@ class RandomWriter:
 
     def lines(self, version: int) -> list[Line]:
         now = versions(self._inner)[-1]
-        kinds = ["append", "append", "metadata", "track", "suspend", "say"]
+        kinds = [*["append"] * 4, "metadata", "track", "track", "suspend", "say"]
         kinds += ["delete", "vector", "optimise", "overwrite", "mark"] if now.live else []
         kind = self._draw(kinds)
         info = commit_info(kind, inCommitTimestamp=10**13 + version, txnId=f"rival-{version}", isBlindAppend=False)
@@ -141,9 +141,9 @@ class Ours:
 
     def __init__(self, number: int, draw: Draw, known: list[Version]) -> None:
         self.txn_id = f"request-{number}"
-        self._kind = draw(["append", "restore", "exactly", "partition", "compact"])
+        self._kind = draw(["append", "restore", "restore", "exactly", "partition", "compact"])
         self._new = new_file(self.txn_id, draw(["1", "2"]), draw([0, 2]))
-        self._target = draw(known).live
+        self._target = draw(known[:-1]).live
         self._partition = draw(["1", "2"])
         live = list(known[-1].live)
         self._inputs: list[Key] = live[:2]
@@ -192,7 +192,7 @@ def test_every_commit_does_what_its_request_says_to_the_version_before_it(data: 
     inner = first_versions(draw).in_memory()
     storage = Contested(inner, draw, RandomWriter(inner, draw).lines)
     said: list[tuple[Ours, object]] = []
-    for number in range(data.draw(st.integers(1, 4))):
+    for number in range(data.draw(st.integers(2, 6))):
         ours = Ours(number, draw, versions(inner))
         said.append((ours, outcome(storage, ours)))
     storage.arrive()

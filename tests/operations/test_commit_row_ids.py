@@ -12,7 +12,7 @@ from deltacli.delta.log.commit_lines import Action
 from deltacli.errors import Refused
 from tests.support.actions import Line, add, commit_info, domain, metadata, protocol
 from tests.support.builder import TableBuilder
-from tests.support.committing import Make, Rivals, commits, run, table_of_commits
+from tests.support.committing import Make, Rivals, commits, infos, run, table_of_commits
 
 
 def tracked(**configuration: str) -> TableBuilder:
@@ -106,3 +106,39 @@ def test_no_ids_are_given_beyond_64_bits() -> None:
     run(inner, new_rows(("c", 2)))
 
     assert [f'{{"rowIdHighWaterMark":{2**63 - 1}}}'] == marks_of(commits(inner)[-1])
+
+
+STARTS = [commit_info("ADD FEATURE"), protocol(1, 7, writer_features=["domainMetadata", "rowTracking"])]
+SUSPENDS = [commit_info("SET TBLPROPERTIES"), metadata(configuration={"delta.rowTrackingSuspended": "true"})]
+
+
+def test_a_winner_that_starts_row_tracking_lets_our_rows_have_ids() -> None:
+    builder = TableBuilder().commit(commit_info(), protocol(1, 7, writer_features=[]), metadata())
+    inner = builder.in_memory()
+
+    run(Rivals(inner, STARTS, [commit_info(), high_water_mark(2)]), new_rows(("c", 3), ("d", 4)))
+
+    assert {"c": (3, 3), "d": (6, 3)} == row_ids_of(commits(inner)[-1])
+    assert ['{"rowIdHighWaterMark":9}'] == marks_of(commits(inner)[-1])
+
+
+def test_a_winner_that_suspends_row_tracking_lets_our_rows_have_none() -> None:
+    inner = tracked().in_memory()
+
+    run(Rivals(inner, SUSPENDS), new_rows(("c", 3)))
+
+    assert {"c": (None, None)} == row_ids_of(commits(inner)[-1])
+    assert [] == marks_of(commits(inner)[-1])
+
+
+def test_rows_and_times_of_a_commit_both_follow_the_winner() -> None:
+    names, on = ["domainMetadata", "rowTracking", "inCommitTimestamp"], {"delta.enableInCommitTimestamps": "true"}
+    builder = TableBuilder()
+    builder.commit(commit_info(inCommitTimestamp=5), protocol(1, 7, writer_features=names), metadata(configuration=on))
+    inner = builder.in_memory()
+    theirs = [commit_info(inCommitTimestamp=10**13), high_water_mark(9), add("b", records=10, baseRowId=0)]
+
+    run(Rivals(inner, theirs), new_rows(("c", 3)))
+
+    assert 10**13 + 1 == infos(inner)[-1]["inCommitTimestamp"]
+    assert {"c": (10, 2)} == row_ids_of(commits(inner)[-1])

@@ -16,8 +16,8 @@ from tests.support.committing import Rivals, commits
 class Fateful(Rivals):
     """`rival` returns the lines of another writer's commit for a version. What happens is drawn from these lists."""
 
-    CALLS = ("well", "well", "rival", "down", "arrival")
-    CREATIONS = ("done", "lost", "unsent", "late", "twice", "late and done", "beaten", "raised")
+    CALLS: tuple[str, ...] = ("well", "well", "rival", "down", "arrival")
+    CREATIONS: tuple[str, ...] = ("done", "lost", "unsent", "late", "twice", "late and done", "beaten", "raised")
 
     def __init__(
         self, inner: MemoryStorage, draw: Callable[[list[str]], str], rival: Callable[[int], list[Line]]

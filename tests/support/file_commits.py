@@ -99,7 +99,8 @@ def live_files(snapshot: Snapshot) -> dict[Key, Action]:
     return found
 
 
-def _request(operation: str, adds: Iterable[Action], removes: Iterable[Line], **more: Any) -> CommitRequest:
+def request_of(operation: str, adds: Iterable[Action], removes: Iterable[Line], **more: Any) -> CommitRequest:
+    """A request with these files; the rows of those without row ids are new."""
     fresh = [{**one, "dataChange": one.get("dataChange", True)} for one in adds]
     rows = sum(rows_in(one) for one in fresh if one.get("baseRowId") is None)
     lines: list[Line] = [*removes, *({"add": one} for one in fresh)]
@@ -108,11 +109,14 @@ def _request(operation: str, adds: Iterable[Action], removes: Iterable[Line], **
 
 def append(*adds: Action) -> Callable[[Snapshot], CommitRequest]:
     """Add new files, whatever others do."""
-    return lambda _snapshot: _request("APPEND", adds, ())
+    return lambda _snapshot: request_of("APPEND", adds, ())
 
 
 def restore(
-    target: Mapping[Key, Action], partition: str | None = None, on_conflict: OnConflict = OnConflict.PLAN_AGAIN
+    target: Mapping[Key, Action],
+    partition: str | None = None,
+    on_conflict: OnConflict = OnConflict.PLAN_AGAIN,
+    parameters: Mapping[str, object] | None = None,
 ) -> Callable[[Snapshot], CommitRequest | None]:
     """Let exactly these files be live, or exactly those of them that are in a partition."""
 
@@ -127,7 +131,9 @@ def restore(
             return None
         reads = EveryFile() if partition is None else FilesOfPartitions(is_chosen)
         removes = map(remove_of, gone)
-        return _request("RESTORE", adds, removes, reads=reads, on_conflict=on_conflict)
+        return request_of(
+            "RESTORE", adds, removes, reads=reads, on_conflict=on_conflict, operation_parameters=parameters or {}
+        )
 
     return make
 
@@ -145,7 +151,7 @@ def compact(
         removes = [remove_of(add, data_change=False) for add in adds]
         reads = FilesAt(path for path, _ in inputs)
         output = write(adds) | {"dataChange": False}
-        return _request("COMPACT", [output], removes, reads=reads, on_conflict=OnConflict.DROP)
+        return request_of("COMPACT", [output], removes, reads=reads, on_conflict=OnConflict.DROP)
 
     return make
 

@@ -83,7 +83,9 @@ def answer_of(process: Any, queue: Any, seconds: float = 300) -> Any:  # Any: of
     return queue.get()
 
 
-def run_together(targets: Sequence[tuple[Callable[..., None], tuple[Any, ...]]]) -> list[Any]:  # Any: what they say
+def run_together(
+    targets: Sequence[tuple[Callable[..., None], tuple[Any, ...]]], seconds: float = 300
+) -> list[Any]:  # Any: what they say
     """Start processes, each with its arguments, a barrier of all and a queue; return what each puts there, in order."""
     context = multiprocessing.get_context("spawn")
     together, queues = context.Barrier(len(targets), timeout=SECONDS), [context.SimpleQueue() for _ in targets]
@@ -94,7 +96,7 @@ def run_together(targets: Sequence[tuple[Callable[..., None], tuple[Any, ...]]])
     for process in processes:
         process.start()
     try:
-        found = [answer_of(process, queue) for process, queue in zip(processes, queues, strict=True)]
+        found = [answer_of(process, queue, seconds) for process, queue in zip(processes, queues, strict=True)]
         for process in processes:
             process.join(SECONDS)
         return found
