@@ -137,7 +137,7 @@ UNDONE = ("it is never sent", "503", "500", "408")
 
 OFTEN = ("the answer is lost", "it lands two requests later", "412", "403")
 """Faults that slow operations, and stores that are not in `THOROUGH`, meet in `dev.py long`."""
-SLOW = ("vacuum", "expire")
+SLOW = ("files", "vacuum", "expire")
 """Operations of so many requests that a fault at each of them takes up to half a minute."""
 THOROUGH = ("gcs", "azure tree")
 

@@ -85,22 +85,31 @@ def test_a_transaction_of_the_same_application_is_made_again() -> None:
     assert [2, 3, 4] == seen
 
 
+FAULTS = (Fault.BEFORE, Fault.AFTER, Fault.DUPLICATED, Fault.LOST, Fault.UNSENT, Fault.DELAYED)
+ONLY_OF_CREATIONS = (Fault.LOST, Fault.UNSENT, Fault.DELAYED)
+ONLY_OF_OTHERS = (Fault.AFTER,)
+"""A creation that raises has left nothing behind."""
+
+
 @pytest.mark.parametrize("rounds", SITUATIONS.values(), ids=SITUATIONS)
-@pytest.mark.parametrize("fault", [Fault.BEFORE, Fault.DUPLICATED, Fault.LOST, Fault.UNSENT])
+@pytest.mark.parametrize(
+    "fault", [Fault.BEFORE, Fault.AFTER, Fault.DUPLICATED, Fault.LOST, Fault.UNSENT, Fault.DELAYED]
+)
 def test_a_fault_at_any_call_never_makes_half_a_commit_or_two(fault: Fault, rounds: list[list[Line]]) -> None:
     counting = FaultyStorage(Rivals(table_of_commits().in_memory(), *rounds))
     run(counting, adds([]))
     assert 1 + len(rounds) == [verb for verb, _ in counting.calls].count("publish")
 
     for at, (verb, _) in enumerate(counting.calls, 1):
-        if verb != "publish" and fault in (Fault.LOST, Fault.UNSENT):
-            continue  # only creations have unknown outcomes
+        if fault in (ONLY_OF_OTHERS if verb == "publish" else ONLY_OF_CREATIONS):
+            continue
         inner = table_of_commits().in_memory()
-        store = FaultyStorage(Rivals(inner, *rounds), at, fault)
+        store = FaultyStorage(Rivals(inner, *rounds), at, fault, delay=2)
         try:
             found: object = run(store, adds([]))
         except DeltacliError as fault_said:
             found = fault_said
+        store.arrive()
         ours = versions_of(inner)
         match found:
             case Committed(version=version):

@@ -17,6 +17,7 @@ import pytest
 
 from deltacli.api.table import Table
 from deltacli.clock import fixed_clock
+from deltacli.operations.change.commit import commit
 from deltacli.storage import Storage, open_storage
 from deltacli.storage.retry import Retry
 from tests.cli.support import make_sample
@@ -25,6 +26,7 @@ from tests.support import gcs as gcs_stub
 from tests.support.azure import ACCOUNT, AzureServer
 from tests.support.azurite import PROGRAM, Azurite
 from tests.support.cloud import CloudServer, Said
+from tests.support.file_commits import touch
 from tests.support.gcs import GcsServer, service_account
 from tests.support.gcs_api import GcsApi
 from tests.support.peers import Task, ask_for_rows, peer_python
@@ -40,12 +42,13 @@ NEWEST = 14
 Operation = Callable[[Table], object]
 OPERATIONS: Mapping[str, Operation] = {
     "properties": lambda table: table.set_properties({"kept": "yes"}),
+    "files": lambda table: commit(table, touch),
     "checkpoint": lambda table: table.checkpoint(),
     "widen-type": lambda table: table.widen_type(("ride.fare", "decimal(10,2)"), enable=True, upgrade_protocol=True),
     "vacuum": lambda table: table.vacuum(max_delete="100%"),
     "expire": lambda table: table.expire_log(),
 }
-COMMITS = {"properties": 1, "checkpoint": 0, "widen-type": 1, "vacuum": 2, "expire": 0}
+COMMITS = {"properties": 1, "files": 1, "checkpoint": 0, "widen-type": 1, "vacuum": 2, "expire": 0}
 
 
 def mark_of(name: str, data: bytes) -> int:
@@ -160,6 +163,8 @@ class Judge:
         assert list(range(NEWEST + 1 + made)) == versions(files) or self._operation == "expire"
         if self._operation == "properties":
             assert ("yes" if made else None) == table.snapshot().properties.get("kept")
+        if self._operation == "files":
+            assert (touch(table.snapshot()) is None) == bool(made)
         return made
 
     def _copy(self, files: Mapping[str, int], place: Path) -> None:

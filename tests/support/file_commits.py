@@ -101,7 +101,7 @@ def live_files(snapshot: Snapshot) -> dict[Key, Action]:
 
 def request_of(operation: str, adds: Iterable[Action], removes: Iterable[Line], **more: Any) -> CommitRequest:
     """A request with these files; the rows of those without row ids are new."""
-    fresh = [{**one, "dataChange": one.get("dataChange", True)} for one in adds]
+    fresh = list(adds)
     rows = sum(rows_in(one) for one in fresh if one.get("baseRowId") is None)
     lines: list[Line] = [*removes, *({"add": one} for one in fresh)]
     return CommitRequest(operation, body=lambda slot: body_lines(lines, slot), new_rows=rows, **more)
@@ -125,7 +125,8 @@ def restore(
 
     def make(snapshot: Snapshot) -> CommitRequest | None:
         now = live_files(snapshot)
-        adds = [add for key, add in target.items() if key not in now and is_chosen(add["partitionValues"])]
+        chosen = {key: add for key, add in target.items() if is_chosen(add["partitionValues"])}
+        adds = [{**add, "dataChange": True} for key, add in chosen.items() if key not in now]
         gone = [add for key, add in now.items() if key not in target and is_chosen(add["partitionValues"])]
         if not adds and not gone:
             return None
@@ -154,6 +155,16 @@ def compact(
         return request_of("COMPACT", [output], removes, reads=reads, on_conflict=OnConflict.DROP)
 
     return make
+
+
+def touch(snapshot: Snapshot) -> CommitRequest | None:
+    """Add a live file again, with a tag: no row changes. Nothing to do where it has the tag."""
+    _, one = min(live_files(snapshot).items())
+    tags = one.get("tags") or {}
+    if "touched" in tags:
+        return None
+    again = {**one, "tags": {**tags, "touched": "yes"}, "dataChange": False}
+    return request_of("TOUCH", [again], (), reads=EveryFile())
 
 
 def check_row_ids(storage: Storage, found: Sequence[Version]) -> None:

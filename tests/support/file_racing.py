@@ -43,7 +43,9 @@ from tests.support.small_vectors import inline
 
 PARTITIONS = ("0", "1", "2", "3")
 WITH_VECTORS = PARTITIONS[2:]
-"""Other engines delete, optimise and overwrite the other partitions: they know no vectors."""
+"""Where we mark and compact. The other engine works on the other partitions: it knows no vectors, and does not notice
+that a file which it compacts was compacted before.
+"""
 
 SCHEMA = json.dumps(
     {
@@ -136,15 +138,16 @@ class Racer:
             case "mark":
                 return self._mark([one for one in live.values() if one["partitionValues"]["p"] in WITH_VECTORS])
             case "compact":
-                chosen = [key for key, one in live.items() if one["partitionValues"]["p"] == partition][:5]
+                part = self._random.choice(WITH_VECTORS)
+                chosen = [key for key, one in live.items() if one["partitionValues"]["p"] == part][:5]
                 return compact(chosen, self._compacted) if len(chosen) > 1 else None
         version = max(1, now.version - self._random.randint(1, _AGO))
         if version >= now.version:
             return None
         target = live_files(self._table.snapshot(version=version))
-        part = partition if kind == "partition" else None
+        restored = partition if kind == "partition" else None
         on_conflict = OnConflict.FAIL if kind == "exactly" else OnConflict.PLAN_AGAIN
-        return restore(target, part, on_conflict, {"version": version, "partition": part})
+        return restore(target, restored, on_conflict, {"version": version, "partition": restored})
 
     def _mark(self, candidates: Sequence[Action]) -> Callable[[Snapshot], CommitRequest | None] | None:
         candidates = [one for one in candidates if len(self._rows.of(one)) > 1]
