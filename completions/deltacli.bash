@@ -704,6 +704,7 @@ again;delta.appendOnly delta.autoOptimize delta.autoOptimize.autoCompact delta.a
         'restore ')
             commands=''
             options='--where;TEXT;once;Restore only partitions that match: "date >= '\''2026-01-01'\''".
+--from;TEXT;again;Where to look for missing files: versions that the store keeps, or a copy of the table. Repeatable.
 --trust-listing;-;once;Do not read the footers of files that come back, only their sizes.
 --commit-metadata;TEXT;again;Key to add to the commitInfo; userMetadata=V sets that field. Repeatable.
 --version;TEXT;once;Restore this version.

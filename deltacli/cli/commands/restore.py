@@ -72,6 +72,7 @@ def restore(run: Run, table: TableArgument, *, asked: Asked[RestoreRequest], how
       deltacli restore ./tbl --version 12
       deltacli restore ./tbl --timestamp 2026-01-31T12:00:00Z --yes
       deltacli restore ./tbl --version 12 --where "day = '2026-01-31'"
+      deltacli restore ./tbl --version 12 --from /backups/tbl  # missing files
       deltacli restore ./tbl --version 12 --check  # exit 1 if it differs
     """
     at_ms = parse_moment_of(how.version, how.timestamp)
@@ -137,9 +138,12 @@ class _RestoreCommand(NamedTuple):
 def _question(plan: RestorePlan) -> str:
     found = plan.difference
     which = "" if plan.request.where is None else f" where {plan.request.where}"
+    copied = ""
+    if plan.brought is not None:
+        copied = f", {plural(len(plan.brought.files), 'file')} ({format_size(plan.brought.size_bytes)}) are copied"
     return (
         f"restore version {plan.target.version} of {plan.table.uri}{which}: {_amount(found.added_amount)} come back, "
-        f"{_amount(found.removed_amount)} go"
+        f"{_amount(found.removed_amount)} go{copied}"
     )
 
 

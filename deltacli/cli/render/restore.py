@@ -45,6 +45,7 @@ def _sections(plan: RestorePlan, committed: int | None, *, is_plan: bool) -> Ite
     yield Section("restore", [f"{target}{_moment(plan)}"])
     yield Section("limited to", [] if plan.request.where is None else [plan.request.where])
     yield Section("come back", [amount_text(found.added_amount)])
+    yield Section("are copied", list(_brought(plan)))
     yield Section("go", [amount_text(found.removed_amount)])
     yield Section("stay", [plural(found.unchanged, "file")])
     yield Section("changes", list(_changes(plan)))
@@ -86,7 +87,14 @@ def _commit(plan: RestorePlan, committed: int | None, *, is_plan: bool) -> str:
 
 
 def _problems(plan: RestorePlan) -> Iterator[str]:
-    for one in plan.problems[:_NAMED]:
+    lost = [one for one in plan.problems if one.source is None]
+    for one in lost[:_NAMED]:
         yield f"{one.path}: {one.why}"
-    if len(plan.problems) > _NAMED:
-        yield f"and {len(plan.problems) - _NAMED:,} more"
+    if len(lost) > _NAMED:
+        yield f"and {len(lost) - _NAMED:,} more"
+
+
+def _brought(plan: RestorePlan) -> Iterator[str]:
+    if plan.brought is not None:
+        names = ", ".join(sorted({source.name for source, _, _ in plan.brought.files.values()}))
+        yield f"{plural(len(plan.brought.files), 'file')}, {format_size(plan.brought.size_bytes)}, from {names}"

@@ -8,7 +8,9 @@ from typing import Any, NamedTuple
 
 from deltacli.arrow import compute as pc
 from deltacli.delta.paths.locate_paths import text_of
+from deltacli.delta.rules.framework.base import UNREAD
 from deltacli.engine.base import Engine
+from deltacli.errors import StorageFailed
 from deltacli.operations.recover.needed import FileKind, NeededFiles, whole
 from deltacli.patterns import pattern
 from deltacli.progress import Progress
@@ -133,6 +135,8 @@ class _Contents:
     def _judge_footers(self, facts: Sequence[FooterRead], problems: dict[int, tuple[Problem, str]]) -> None:
         for footer, fault in facts:
             row, expected = next(self._rows_of_data)
+            if fault is not None and fault.code == UNREAD:
+                raise StorageFailed(fault.message)  # nothing is known of the file
             if fault is not None and not fault.code.endswith(".encrypted"):
                 problems[row] = Problem.FOOTER, fault.message
             elif fault is None and footer is None:
@@ -166,6 +170,8 @@ class _Contents:
 
     def _judge_vectors(self, facts: Sequence[VectorRead], problems: dict[int, tuple[Problem, str]]) -> None:
         for read in facts:
+            if read.facts.code == UNREAD:
+                raise StorageFailed(read.facts.reason)
             if not read.is_usable or read.facts.code is not None:
                 problems[self._file_of_vector[read.facts.row]] = Problem.VECTOR, read.facts.reason
 

@@ -48,8 +48,10 @@ class RestoreOutcome:
 
 
 def execute_restore(plan: RestorePlan, *, may_plan_again: bool) -> RestoreOutcome:
-    """Commit a plan, and look at its files again. `may_plan_again`: where another writer was first, what it committed
-    is undone, too; otherwise ConflictLost is raised, because somebody agreed to the plan as it is.
+    """Put files from elsewhere in their places, commit a plan, and look at its files again.
+
+    `may_plan_again`: where another writer was first, what it committed is undone, too; otherwise ConflictLost is
+    raised, because somebody agreed to the plan as it is.
 
     Raises Refused where the plan has refusals, and what `commit` raises. Files that are gone after the commit are in
     the outcome.
@@ -84,6 +86,8 @@ class _Attempts:
         if snapshot is not self.plan.now:
             self.plan = plan_again(self.plan, snapshot)
         require_executable(self.plan)
+        if self.plan.brought is not None and not self.plan.is_noop:
+            self.plan.brought.put(self.plan.table)
         return None if self.plan.is_noop else with_files(self.plan, may_plan_again=self._may_plan_again)
 
 

@@ -17,6 +17,8 @@ from deltacli.operations.restore.metadata import RestoreRefusal
 from deltacli.typing import ArrowArray, RecordBatch
 
 _ID = "delta.columnMapping.id"
+_CONSTRAINTS = "delta.constraints."
+_EXPRESSIONS = ("delta.invariants", "delta.generationExpression")
 
 
 class PartitionCondition:
@@ -68,6 +70,40 @@ def differences(now: TableConfiguration, target: TableConfiguration, version: in
             f"the files of version {version} do not fit the schema of now: {found}",
             "restore the whole table, or write these partitions with an engine",
         )
+
+
+def new_demands(now: TableConfiguration, target: TableConfiguration, version: int) -> Iterator[RestoreRefusal]:
+    """Yield the constraints of now that no writer had to keep then, so that rows that come back may violate them."""
+    known = _demands(target)
+    for place, demand in _demands(now).items():
+        if known.get(place) != demand:
+            yield RestoreRefusal(
+                "restore.constraint",
+                f"rows of version {version} may violate {place} ({demand}), which did not exist then",
+                "drop the constraint first, or write these rows with an engine, which checks them",
+            )
+
+
+def _demands(config: TableConfiguration) -> dict[str, str]:
+    """Return what every row must satisfy: constraints, invariants, generated columns, columns without nulls."""
+    found = {
+        f"CHECK constraint {key[len(_CONSTRAINTS) :]}": text
+        for key, text in config.properties.items()
+        if key.lower().startswith(_CONSTRAINTS)
+    }
+    return found | dict(_demands_of(config.schema.fields if config.schema else (), ""))
+
+
+def _demands_of(fields: tuple[StructField, ...], path: str) -> Iterator[tuple[str, str]]:
+    for field in fields:
+        place = f"{path}.{field.name}".lstrip(".")
+        if not field.nullable:
+            yield f"column {place}", "NOT NULL"
+        for key in _EXPRESSIONS:
+            if key in field.metadata:
+                yield f"{key} of {place}", str(field.metadata[key])
+        if isinstance(field.data_type, StructType):
+            yield from _demands_of(field.data_type.fields, place)
 
 
 def _first_difference(now: TableConfiguration, target: TableConfiguration) -> str | None:

@@ -17,7 +17,7 @@ from deltacli.delta.log.state import read_metadata, read_protocol
 from deltacli.delta.protocol.protocol_action import require_committable
 from deltacli.delta.protocol.read_property import is_true
 from deltacli.errors import Refused
-from deltacli.hints import command
+from deltacli.hints import command, parameter
 from deltacli.operations.change.commit import require_possible
 from deltacli.operations.recover.verify import Problem
 from deltacli.operations.restore.difference import Difference, Mask, chosen_actions, compare, no_difference
@@ -31,13 +31,14 @@ from deltacli.operations.restore.metadata import (
     vectors_refusal,
 )
 from deltacli.operations.restore.request import RestoreRequest
-from deltacli.operations.restore.verify import VERIFIED, Checked, ProblemFile, check_files
+from deltacli.operations.restore.verify import VERIFIED, ProblemFile, check_files
 from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.operations.table.time_travel import find_snapshot
 from deltacli.typing import ArrowArray, Json, RecordBatch
 from deltacli.units import format_timestamp, plural
 
 if TYPE_CHECKING:
+    from deltacli.operations.restore.bring import Brought
     from deltacli.operations.schemas.diff import SchemaDiff
     from deltacli.operations.table.handle import TableHandle
     from deltacli.operations.table.version import Snapshot
@@ -72,6 +73,8 @@ class RestorePlan:
     where: Mask | None
     small: SmallActions
     problems: tuple[ProblemFile, ...]
+    brought: Brought | None
+    """The files that are brought from elsewhere before the commit."""
     restorable: int | None
     """The newest version that can be restored, where files of the target are missing; None: there is none after it."""
     refusals: tuple[RestoreRefusal, ...]
@@ -108,7 +111,7 @@ class RestorePlan:
             },
             "rows": {"added": added.rows, "removed": removed.rows},
             "missing": [
-                {"path": one.path, "kind": one.kind, "problem": one.problem.value, "why": one.why, "source": None}
+                {"path": one.path, "kind": one.kind, "problem": one.problem.value, "why": one.why, "source": one.source}
                 for one in (*self.problems, *lost)
             ],
             "newestRestorableVersion": self.restorable,
@@ -165,8 +168,7 @@ class _Planning:
             refusals += small.refusals
         after = _after(now, small)
         refusals += _row_id_refusals(after, found)
-        checked, restorable = self._verified(found)
-        problems = checked.problems
+        problems, brought, restorable = self._verified(found)
         refusals += _file_refusals(problems, target.version, restorable, self._request)
         plan = RestorePlan(
             table=self._table,
@@ -177,6 +179,7 @@ class _Planning:
             where=self._where,
             small=small,
             problems=problems,
+            brought=brought,
             restorable=restorable,
             refusals=tuple(refusals),
             notes=(*small.notes, *_notes(now, found)),
@@ -193,28 +196,37 @@ class _Planning:
         """Parse the condition, and yield why files of the target do not fit the table of now."""
         if self._request.where is None:
             return
-        from deltacli.operations.restore.partitions import PartitionCondition, differences
+        from deltacli.operations.restore.partitions import PartitionCondition, differences, new_demands
 
         self._where = PartitionCondition(now.config, self._request.where)
         yield from differences(now.config, target.config, target.version)
+        yield from new_demands(now.config, target.config, target.version)
 
-    def _verified(self, found: Difference) -> tuple[Checked, int | None]:
-        """Check the files that come back; return those that cannot be used, and the newest version without any."""
+    def _verified(self, found: Difference) -> tuple[tuple[ProblemFile, ...], Brought | None, int | None]:
+        """Check the files that come back; return those that cannot be used, the files that are brought instead, and
+        the newest version that needs none that is nowhere.
+        """
         due = found.added
         if self._checked is not None:
             due = pc.and_(due, pc.invert(pc.is_in(found.target.keys, value_set=self._checked)))
         count = pc.sum(due).as_py() or 0
         if not count:
-            return Checked(), None
+            return (), None, None
         footers = not self._request.trust_listing
         checked = check_files(self._table, self._adds(found, due), count, footers=footers, vectors=True)
-        if not checked.problems:
-            return checked, None
+        problems, brought = checked.problems, None
+        if problems and self._request.sources:
+            from deltacli.operations.restore.bring import look_elsewhere
+
+            names = self._request.sources
+            problems, brought = look_elsewhere(self._table, checked, names, self._now.metadata.id)
+        lost = {one.path for one in problems if one.source is None}
+        if not lost:
+            return problems, brought, None
         from deltacli.operations.restore.restorable import newest_restorable
 
-        names = {one.path for one in checked.problems}
         added = self._adds(found, found.added)
-        return checked, newest_restorable(self._now, self._target, added, names, self._where)
+        return problems, brought, newest_restorable(self._now, self._target, added, lost, self._where)
 
     def _adds(self, found: Difference, chosen: ArrowArray) -> Iterator[RecordBatch]:
         return chosen_actions(self._target, found.target, chosen, self._where, VERIFIED)
@@ -252,10 +264,13 @@ def require_executable(plan: RestorePlan) -> None:
         return
     first, *others = plan.refusals
     facts = {}
-    for number, one in enumerate(plan.problems[:_NAMED], 1):
+    lost = [one for one in plan.problems if one.source is None]
+    for number, one in enumerate(lost[:_NAMED], 1):
         facts[f"file {number}"] = f"{one.path} ({one.problem.value}: {one.why})"
-    if len(plan.problems) > _NAMED:
-        facts["more"] = f"{plural(len(plan.problems) - _NAMED, 'file')}, which the plan lists"
+    if len(lost) > _NAMED:
+        facts["more"] = f"{plural(len(lost) - _NAMED, 'file')}, which the plan lists"
+    if lost and not plan.request.sources:
+        facts["to look elsewhere"] = f"{parameter('restore.sources', 'SOURCE')}: a copy, a backup, or versions"
     facts |= {f"also {number}": f"{other.message} [{other.code}]" for number, other in enumerate(others, 2)}
     raise Refused(f"nothing was changed: {first.message}", code=first.code, facts=facts, hint=first.way_out or None)
 
@@ -312,7 +327,8 @@ def _file_refusals(
     problems: Sequence[ProblemFile], version: int, restorable: int | None, request: RestoreRequest
 ) -> Iterator[RestoreRefusal]:
     for code, is_missing, said in ((FILE_MISSING, True, "missing"), (FILE_DAMAGED, False, "damaged")):
-        chosen = [one for one in problems if (one.problem is Problem.MISSING) is is_missing]
+        lost = [one for one in problems if one.source is None]
+        chosen = [one for one in lost if (one.problem is Problem.MISSING) is is_missing]
         if not chosen:
             continue
         verb = "is" if len(chosen) == 1 else "are"

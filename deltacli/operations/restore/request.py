@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 
@@ -20,13 +20,21 @@ EXECUTING = frozenset({"commit_metadata"})
 class RestoreRequest:
     """The version to restore: its number, or a time at which it was the newest, as for `Table.snapshot`.
 
-    `where` is a condition on partition columns. With `trust_listing` no footer of a data file is read.
+    `where` is a condition on partition columns. `sources` are where files are looked for that are missing or damaged,
+    as for an undelete. With `trust_listing` no footer of a data file is read.
     """
 
     version: int | None = None
     timestamp: datetime | date | None = None
     timestamp_ms: int | None = None
     where: str | None = option("Restore only partitions that match: \"date >= '2026-01-01'\".", "CONDITION", Kind.TEXT)
+    sources: Sequence[str] = option(
+        "Where to look for missing files: versions that the store keeps, or a copy of the table. Repeatable.",
+        "versions|DIRECTORY|URI",
+        Kind.TEXTS,
+        default=(),
+        spelled="--from",
+    )
     trust_listing: bool = option("Do not read the footers of files that come back, only their sizes.", default=False)
     commit_metadata: Mapping[str, str] = option(
         "Key to add to the commitInfo; userMetadata=V sets that field. Repeatable.",
@@ -38,6 +46,10 @@ class RestoreRequest:
 
     def __post_init__(self) -> None:
         """Raise UsageError unless there is one target."""
+        if isinstance(self.sources, str) or not all(self.sources):
+            name = parameter("restore.sources")
+            raise UsageError(f"{name} is empty, or a text", facts={"expected": "a list of texts"})
+        object.__setattr__(self, "sources", tuple(self.sources))
         given = [name for name in ("version", "timestamp", "timestamp_ms") if getattr(self, name) is not None]
         if len(given) != 1:
             names = " and ".join(parameter(f"restore.{name}") for name in ("version", "timestamp"))

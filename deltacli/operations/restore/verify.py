@@ -31,10 +31,12 @@ class ProblemFile(NamedTuple):
     kind: str
     problem: Problem
     why: str
+    source: str | None = None
+    """Where it is brought from; None: it is in no source."""
 
 
 class Checked(NamedTuple):
-    """The files that cannot be used, and what is needed of them, to look for them elsewhere."""
+    """The files that cannot be used, and what is needed of those below the root, to look for them elsewhere."""
 
     problems: tuple[ProblemFile, ...] = ()
     needed: tuple[NeededFiles, ...] = ()

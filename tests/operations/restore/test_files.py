@@ -1,0 +1,260 @@
+"""Files that come back: each is checked before the commit, brought from elsewhere where it is gone, and looked at again
+after the commit.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from deltacli.api.table import Table, open_table
+from deltacli.errors import PartlyDone, PathExternal, Refused, StorageFailed
+from deltacli.operations.restore import execute
+from deltacli.operations.restore.plan import plan_restore
+from deltacli.operations.restore.request import RestoreRequest
+from tests.support.actions import Line, add, commit_info, metadata, protocol, remove
+from tests.support.builder import TableBuilder
+from tests.support.faulty import Fault, FaultyStorage
+from tests.support.reading import open_at
+from tests.support.small_vectors import vector_file, vector_path
+
+NAME = UUID("6f9b1c1e-1111-4222-8333-abcdefabcdef")
+VECTORS = vector_path(NAME)
+TABLE_ID = "5fba94ed-9794-4965-ba6e-6ee3c0d22af9"
+
+
+def rows(first: int) -> bytes:
+    sink = pa.BufferOutputStream()
+    pq.write_table(pa.table({"id": list(range(first, first + 10))}), sink)
+    data: bytes = sink.getvalue().to_pybytes()
+    return data
+
+
+def descriptor(place: tuple[int, int, int]) -> dict[str, object]:
+    from tests.support.small_vectors import z85
+
+    offset, size, cardinality = place
+    text = z85(NAME.bytes)
+    return {
+        "storageType": "u",
+        "pathOrInlineDv": text,
+        "offset": offset,
+        "sizeInBytes": size,
+        "cardinality": cardinality,
+    }
+
+
+def added(name: str, data: bytes, **more: object) -> Line:
+    return add(name, size=len(data), records=10, **more)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def builder() -> TableBuilder:
+    """Version 1: a and b; 2: b without two rows, by a vector; 3: c beside them; 4: only d."""
+    files = {name: rows(10 * number) for number, name in enumerate("abcd")}
+    vectors = vector_file([[1, 4]])
+    features = {"reader_features": ["deletionVectors"], "writer_features": ["deletionVectors"]}
+    on = metadata(configuration={"delta.enableDeletionVectors": "true"})
+    vector = descriptor(vectors.places[0])
+    built = TableBuilder().commit(commit_info(), protocol(3, 7, **features), on)
+    built.commit(commit_info(), added("a", files["a"]), added("b", files["b"]))
+    built.commit(commit_info(), remove("b"), added("b", files["b"], deletionVector=vector))
+    built.commit(commit_info(), added("c", files["c"]))
+    built.commit(commit_info(), remove("a"), remove("b", vector=vector), remove("c"), added("d", files["d"]))
+    for name, data in files.items():
+        built.file(name, data)
+    return built.file(VECTORS, vectors.data)
+
+
+@pytest.fixture
+def place(builder: TableBuilder, tmp_path: Path) -> Path:
+    return builder.write(tmp_path / "tbl")
+
+
+def problems(table: Table, version: int, **options: object) -> dict[str, str]:
+    plan = plan_restore(table, RestoreRequest(version=version, **options))  # type: ignore[arg-type]
+    return {one.path: one.problem.value for one in plan.problems if one.source is None}
+
+
+def ids(table: Table, version: int | None = None) -> list[int]:
+    found: list[int] = pa.Table.from_batches(table.snapshot(version=version).scan()).column("id").to_pylist()
+    return sorted(found)
+
+
+DAMAGES: dict[str, tuple[str, Callable[[Path], object], str]] = {
+    "missing": ("a", lambda path: path.unlink(), "missing"),
+    "truncated": ("a", lambda path: path.write_bytes(path.read_bytes()[:-9]), "size"),
+    "overwritten": ("a", lambda path: path.write_bytes(b"x" * path.stat().st_size), "footer"),
+    "other rows": ("c", lambda path: path.write_bytes(nine_rows(path.stat().st_size)), "footer"),
+    "a vector that is missing": (VECTORS, lambda path: path.unlink(), "missing"),
+    "a vector with other bytes": (VECTORS, lambda path: path.write_bytes(path.read_bytes()[:-1] + b"?"), "vector"),
+    "a vector that is cut off": (VECTORS, lambda path: path.write_bytes(path.read_bytes()[:-8]), "vector"),
+}
+
+
+def nine_rows(size: int) -> bytes:
+    """A valid file of so many bytes with one row less than the log says."""
+    sink = pa.BufferOutputStream()
+    pq.write_table(pa.table({"id": list(range(9))}), sink)
+    data: bytes = sink.getvalue().to_pybytes()
+    footer = int.from_bytes(data[-8:-4], "little") + 8
+    return data[:-footer] + b"\0" * (size - len(data)) + data[-footer:]
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_file_that_is_not_what_the_log_says_refuses_the_restore(place: Path, damage: str) -> None:
+    name, harm, problem = DAMAGES[damage]
+    harm(place / name)
+    table = open_table(place)
+
+    with pytest.raises(Refused) as refused:
+        table.restore(version=3)
+
+    code = "restore.file-missing" if problem == "missing" else "restore.file-damaged"
+    assert (code, {name: problem}, 4) == (refused.value.code, problems(table, 3), table.snapshot().version)
+
+
+def test_sizes_and_vectors_are_checked_although_the_listing_is_trusted(place: Path) -> None:
+    (place / "a").write_bytes(b"x" * (place / "a").stat().st_size)
+    (place / "c").write_bytes(b"")
+    (place / VECTORS).write_bytes((place / VECTORS).read_bytes()[:-1] + b"?")
+
+    assert {"c": "size", VECTORS: "vector"} == problems(open_table(place), 3, trust_listing=True)
+
+
+@pytest.mark.parametrize(("lost", "newest"), [(["c"], 2), (["a"], None), ([VECTORS], None), (["b"], None), ([], None)])
+def test_the_newest_version_that_is_complete_is_named(
+    builder: TableBuilder, tmp_path: Path, lost: list[str], newest: int | None
+) -> None:
+    """
+    Version 5 adds e, and 6 removes it: its file is gone, too.
+    """
+    builder.commit(commit_info(), added("e", b"gone")).commit(commit_info(), remove("e"))
+    place = builder.write(tmp_path / "t")
+    for name in lost:
+        (place / name).unlink()
+
+    plan = plan_restore(open_table(place), RestoreRequest(version=1 if lost == ["c"] else 3))
+
+    if lost == ["c"]:
+        assert not plan.problems
+        assert 4 == plan_restore(open_table(place), RestoreRequest(version=3)).restorable
+    else:
+        assert (4 if lost else None) == plan.restorable
+
+
+def test_what_is_gone_is_brought_from_a_copy(place: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "copy"
+    shutil.copytree(place, copy)
+    before = (copy / "a").read_bytes()
+    (place / "a").unlink()
+    (place / "c").write_bytes(b"short")
+    (place / VECTORS).write_bytes((place / VECTORS).read_bytes()[:-1] + b"?")
+    table = open_table(place)
+
+    plan = plan_restore(table, RestoreRequest(version=3, sources=[str(copy)]))
+    assert {"a": str(copy), "c": str(copy), VECTORS: str(copy)} == {one.path: one.source for one in plan.problems}
+    assert not (place / "a").exists()
+
+    done = table.restore(version=3, sources=[str(copy)])
+
+    assert (5, ids(table, 3)) == (done.committed_version, ids(table))
+    assert before == (place / "a").read_bytes()
+
+
+def test_a_copy_that_is_damaged_or_of_another_table_brings_nothing(place: Path, tmp_path: Path) -> None:
+    copy, other = tmp_path / "copy", tmp_path / "other"
+    shutil.copytree(place, copy)
+    (copy / "a").write_bytes(b"x" * (copy / "a").stat().st_size)
+    shutil.copytree(place, other)
+    first = other / "_delta_log" / f"{0:020d}.json"
+    first.write_text(first.read_text().replace(TABLE_ID, "another"))
+    (place / "a").unlink()
+    before = sorted(path.name for path in place.iterdir())
+
+    for source, code in ((copy, "restore.file-missing"), (other, "recover.other-table")):
+        with pytest.raises(Refused) as refused:
+            open_table(place).restore(version=3, sources=[str(source)])
+        assert code == refused.value.code
+
+    assert before == sorted(path.name for path in place.iterdir())
+
+
+def test_files_that_go_while_the_restore_is_committed_are_named_with_the_undo(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commit: Any = vars(execute)["commit"]
+
+    def racing(*arguments: object, **options: object) -> object:
+        done = commit(*arguments, **options)
+        (place / "a").unlink()
+        return done
+
+    monkeypatch.setattr(execute, "commit", racing)
+
+    with pytest.raises(PartlyDone) as partly:
+        open_table(place).restore(version=3)
+
+    assert "restore.file-vanished" == partly.value.code
+    assert re.search(r"restore.*version[ =]4", str(partly.value.hint))
+
+
+def test_a_file_outside_the_table_is_opened_only_where_that_is_allowed(place: Path, tmp_path: Path) -> None:
+    outside = tmp_path / "elsewhere" / "f"
+    outside.parent.mkdir()
+    outside.write_bytes(rows(90))
+    log = place / "_delta_log"
+    (log / f"{5:020d}.json").write_text(json.dumps(added(f"file:{outside}", rows(90))) + "\n")
+    (log / f"{6:020d}.json").write_text(json.dumps(remove(f"file:{outside}")) + "\n")
+
+    with pytest.raises(PathExternal):
+        open_table(place).restore(version=5)
+
+    allowed = [str(outside.parent)]
+    assert 7 == open_table(place, allow_external=allowed).restore(version=5).committed_version
+    outside.unlink()
+    open_table(place, allow_external=allowed).restore(version=6)
+    assert {f"file:{outside}": "missing"} == problems(open_table(place, allow_external=allowed), 5)
+
+
+# -- faults -----------------------------------------------------------------------------------------------------------
+
+
+def calls(builder: TableBuilder) -> int:
+    counting = FaultyStorage(builder.in_memory())
+    open_at(counting).restore(version=3)
+    return len(counting.calls)
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("deltacli.operations.change.commit.time.sleep", lambda _: None)
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize("fault", [Fault.BEFORE, Fault.AFTER])
+def test_a_fault_at_any_call_leaves_the_old_or_the_new_version(builder: TableBuilder, fault: Fault) -> None:
+    for at in range(1, calls(builder) + 1):
+        inner = builder.in_memory()
+        try:
+            done = open_at(FaultyStorage(inner, at, fault)).restore(version=3)
+        except StorageFailed:
+            done = None
+        table = open_at(inner)
+        version = table.snapshot().version
+
+        assert version in (4, 5), at
+        assert ids(table) == ids(table, 3 if version == 5 else 4), at
+        assert done is None or done.committed_version == version, at
+        again = table.restore(version=3)
+        assert ids(table) == ids(table, 3)
+        assert (again.committed_version is None) is (version == 5), at
