@@ -1,0 +1,122 @@
+"""`restore` on real tables: rows, schema and types are those of the version afterwards, also for other engines.
+
+A sample of the pairs of tables and versions runs in the suite, all of them in the long one.
+"""
+
+from __future__ import annotations
+
+import random
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from deltacli.api.table import Table
+from deltacli.errors import DeltacliError, PathExternal, Refused, StorageFailed
+from tests.corpus.test_checkpoints import TABLES, UNWRITABLE, known_versions
+from tests.corpus.test_widen_corpus import HUGE
+from tests.differential.test_rows import PEERS
+from tests.support.corpus_checkpoints import copy_log, open_copy
+from tests.support.peers import Task, ask_for_rows, peer_python
+from tests.support.row_counts import Rows, count_rows
+
+SAMPLE, SEED = 15, 1
+NOW_MS = 1_800_000_000_000
+Pair = tuple[str, int]
+
+BY_ID = {table.id: table for table in TABLES}
+PAIRS: list[Pair] = [
+    (table.id, version["version"])
+    for table in TABLES
+    if table not in UNWRITABLE and table.id not in HUGE
+    for version in known_versions(table)
+]
+CHOSEN = sorted(random.Random(SEED).sample(PAIRS, min(SAMPLE, len(PAIRS))))
+
+
+def rows_of(table: Table, version: int | None = None) -> tuple[pa.Schema, Rows]:
+    scan = table.snapshot(version=version).scan()
+    return scan.schema, count_rows(scan, scan.schema.names)
+
+
+def restored(pair: Pair, root: Path, place: Path) -> str | None:
+    """Restore a copy, and compare what can be read before and after; return why it was not restored, None if it was."""
+    name, version = pair
+    shutil.rmtree(place, ignore_errors=True)
+    table = open_copy(copy_log(BY_ID[name], root, place, with_data=True), now_ms=NOW_MS)
+    try:
+        before = rows_of(table, version)
+    except DeltacliError as fault:
+        return f"unreadable: {fault.code}"
+    newest = table.snapshot().version
+    try:
+        done = table.restore(version=version)
+    except (PathExternal, Refused, StorageFailed) as refused:
+        assert table.snapshot().version == newest
+        return f"refused: {refused.code}"
+    after = rows_of(table)
+    assert before[0].equals(after[0], check_metadata=False), pair
+    assert before[1] == after[1], pair
+    found = done.plan.difference
+    assert newest + (done.committed_version is not None) == table.snapshot().version
+    assert found.files_after == table.snapshot().counts()[0].count, pair
+    return None
+
+
+@pytest.mark.parametrize("pair", CHOSEN, ids=lambda pair: f"{pair[0]}-{pair[1]}")
+def test_a_version_comes_back(pair: Pair, root: Path, tmp_path: Path) -> None:
+    why = restored(pair, root, tmp_path / "t")
+
+    assert why is None or why.partition(": ")[2] not in ("restore.file-damaged", "bug"), why
+
+
+@pytest.mark.soak
+def test_every_version_comes_back_or_is_refused_by_name(root: Path, tmp_path: Path) -> None:
+    outcomes = {pair: restored(pair, root, tmp_path / "t") for pair in PAIRS}
+
+    damaged = [pair for pair, why in outcomes.items() if why is not None and "file-damaged" in why]
+    assert [] == damaged
+    assert len(outcomes) * 9 // 10 <= sum(why is None for why in outcomes.values())
+
+
+@pytest.mark.long
+@pytest.mark.skipif(peer_python() is None, reason="no environment with peers")
+def test_other_engines_read_what_came_back(root: Path, tmp_path: Path) -> None:
+    """
+    A peer that refuses the restored version refuses the version itself as well, or the one before the restore.
+    """
+    places: list[tuple[Path, Pair]] = []
+    for number, pair in enumerate(CHOSEN):
+        place = tmp_path / str(number)
+        if restored(pair, root, place) is None:
+            places.append((place, pair))
+    for peer, script in PEERS.items():
+        told = _told_by(peer, script, places, tmp_path / peer)
+        assert not told, told
+
+
+def _told_by(peer: str, script: str, places: Sequence[tuple[Path, Pair]], directory: Path) -> list[object]:
+    """Return the tables of which a peer reads other rows after the restore than it reads of the version."""
+    python = peer_python()
+    assert python is not None
+    directory.mkdir()
+    tasks = []
+    for place, pair in places:
+        newest = open_copy(place, now_ms=NOW_MS).snapshot().version
+        tasks += [Task(pair[0], str(place), version) for version in (pair[1], max(newest - 1, 0), None)]
+    answers = ask_for_rows(python, script, tasks, directory)
+    differs: list[object] = []
+    for then, before, now in zip(answers[::3], answers[1::3], answers[2::3], strict=True):
+        if then.place is None or before.place is None:
+            continue
+        if now.place is None:
+            differs.append((peer, then.task, now.refusal))
+            continue
+        tables = [pa.ipc.open_file(str(one.place)).read_all() for one in (then, now)]
+        names = tables[0].schema.names
+        if count_rows([tables[0]], names) != count_rows([tables[1]], names):
+            differs.append((peer, then.task, "other rows"))
+    assert sum(one.place is not None for one in answers[2::3]) > len(places) // 2, peer
+    return differs
