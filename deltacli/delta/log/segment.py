@@ -231,8 +231,7 @@ def _start_missing(listing: LogListing, wanted: int) -> LogIncomplete:
             "needed": f"{commit_name(0)}, or a complete checkpoint at or below version {wanted}",
             **_readable_facts(listing),
         },
-        hint=hint_readable(listing)
-        or f"restore the missing files of _delta_log from a backup, then: {command('history')}",
+        hint=hint_readable(listing) or command("undelete", sources=[...]),
     )
 
 
@@ -245,7 +244,7 @@ def _gap(listing: LogListing, missing: int, wanted: int) -> LogIncomplete:
             "needed": commit_name(missing),
             **_readable_facts(listing),
         },
-        hint=hint_readable(listing) or f"restore the missing commit from a backup, then: {command('history')}",
+        hint=hint_readable(listing) or command("undelete", sources=[...]),
     )
 
 

@@ -15,7 +15,7 @@ from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.log_path import LOG_DIRECTORY, SIDECAR_DIRECTORY, LogFileKind
 from deltacli.delta.paths.path_decoding import canonical, decode_sidecar
 from deltacli.delta.rules.checkpoints.contents import is_in_force, is_sidecar, small_actions
-from deltacli.delta.rules.framework.base import Area, Finding
+from deltacli.delta.rules.framework.base import Area, Finding, from_a_copy
 from deltacli.delta.rules.framework.views import CheckpointView, ListingView
 from deltacli.units import DAY_MS, format_age, format_size, plural
 
@@ -76,7 +76,7 @@ SIDECAR_MISSING = AREA.error(
     "A sidecar that a checkpoint names does not exist.",
     spec="Sidecar File Information",
     broken="the checkpoint is unusable, and so is every version that needs it",
-    repair="restore the sidecar from a backup, or delete the checkpoint and write a new one",
+    repair=from_a_copy("delete the checkpoint and write a new one, or bring the sidecar back from a copy"),
     loss="nothing, as long as an older checkpoint or commit 0 and all later commits exist",
     example='{"sidecar":{"path":"016ae953-37a9-438e-8683-9a9a4a79a395.parquet",…}} and no such file in _sidecars',
 )

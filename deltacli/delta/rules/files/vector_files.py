@@ -9,7 +9,7 @@ from typing import Any
 from deltacli.arrow import compute as pc
 from deltacli.delta.log.log_path import Place
 from deltacli.delta.paths.path_decoding import canonical, decode
-from deltacli.delta.rules.framework.base import LOST_BY_VACUUM, Area, Finding, Level
+from deltacli.delta.rules.framework.base import LOST_BY_VACUUM, Area, Finding, Level, from_a_copy
 from deltacli.delta.rules.framework.stored_files import place_of
 from deltacli.delta.rules.framework.views import StorageView
 from deltacli.delta.vectors.z85 import vector_file
@@ -32,7 +32,7 @@ FILE_MISSING = AREA.error(
     "The file of a deletion vector does not exist.",
     spec=_VECTORS,
     broken="the data file cannot be read, or its deleted rows come back",
-    repair="restore the file from a backup; or commit the add without the vector",
+    repair=from_a_copy("commit the add without the vector, or bring the file back from a copy"),
     loss="the deletions",
     example='"deletionVector":{"storageType":"u",…} and no deletion_vector_….bin',
 )

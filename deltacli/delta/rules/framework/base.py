@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from enum import StrEnum
+from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 from deltacli.delta.log.log_path import Place
-from deltacli.hints import Worded
+from deltacli.hints import Worded, command
 
 View = TypeVar("View")
 
@@ -67,6 +68,11 @@ LOST_BY_VACUUM = "time travel to versions that need removed files past their ret
 
 LOST_BY_DROPPING = "time travel to the versions before, where the engine truncates the history"
 """What is lost if a feature that nothing uses is dropped."""
+
+
+def from_a_copy(sentence: str) -> Worded:
+    """Return a repair by files that a copy, or the store itself, still has."""
+    return Worded(f"{sentence}: {{}}", partial(command, "undelete", table="TABLE", sources=["COPY"]))
 
 
 class Rule(NamedTuple):

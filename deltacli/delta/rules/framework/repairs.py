@@ -7,16 +7,28 @@ from functools import partial
 
 from deltacli.delta.rules.framework.base import Rule
 from deltacli.hints import command
+from deltacli.patterns import pattern
 
 _CHECKPOINT = partial(command, "checkpoint")
 _CLASSIC = partial(command, "checkpoint", layout="classic")
 _SET = partial(command, "properties", "set")
 _VACUUM = partial(command, "vacuum")
+_REMOTE = pattern(r"(?!file:)[A-Za-z][A-Za-z0-9+.-]*://")
+
+
+def _undelete(*, table: str, **options: object) -> str:
+    """Return the command that brings lost files back, for a table whose store may keep them."""
+    return command("undelete", table=table, **options) if _REMOTE.match(table) else ""
+
+
 _REPAIRS: Mapping[str, Callable[..., str]] = {
     "checkpoint.multipart-one": _CLASSIC,
     "checkpoint.v2-without-feature": _CLASSIC,
     "data.expired-tombstone-present": _VACUUM,
+    "data.file-missing": _undelete,
     "data.orphan": _VACUUM,
+    "data.size-mismatch": _undelete,
+    "dv.file-missing": _undelete,
     "dv.orphan": _VACUUM,
     "hint.bad-json": _CHECKPOINT,
     "hint.checkpoint-missing": _CHECKPOINT,
@@ -28,11 +40,15 @@ _REPAIRS: Mapping[str, Callable[..., str]] = {
     "hint.size-wrong": _CHECKPOINT,
     "history.vacuum-start-without-end": _VACUUM,
     "log.cleanup-overdue": partial(command, "log expire"),
+    "log.gap": _undelete,
     "log.no-checkpoint-long": _CHECKPOINT,
+    "log.not-a-table": _undelete,
+    "log.start-missing": _undelete,
     "property.log-cleanup-off": partial(command, "properties", "unset", "delta.enableExpiredLogCleanup"),
     "property.retention-short": partial(_SET, {"delta.deletedFileRetentionDuration": "interval 7 days"}),
     "property.stats-both-off": partial(_SET, {"delta.checkpoint.writeStatsAsJson": "true"}),
     "property.stats-struct-unset": partial(_SET, {"delta.checkpoint.writeStatsAsStruct": "true"}),
+    "sidecar.missing": _undelete,
 }
 """Rule -> the command that repairs what it reports. Others need a decision, a backup or another tool."""
 

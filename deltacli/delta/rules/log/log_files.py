@@ -12,7 +12,7 @@ from deltacli.delta.log.segment import LogFile, LogListing
 from deltacli.delta.protocol.features import CATALOG_FEATURES
 from deltacli.delta.protocol.intervals import DEFAULT_LOG_RETENTION_MS, parse_interval
 from deltacli.delta.protocol.read_property import DEFAULT_CHECKPOINT_INTERVAL, parse_integer
-from deltacli.delta.rules.framework.base import Area, Finding, Level, Severity
+from deltacli.delta.rules.framework.base import Area, Finding, Level, Severity, from_a_copy
 from deltacli.delta.rules.framework.views import ListingView, StorageView
 from deltacli.patterns import pattern
 from deltacli.units import DAY_MS, format_ranges, format_timestamp, plural, ranges_of
@@ -24,7 +24,7 @@ NOT_A_TABLE = AREA.error(
     "The directory has no log, or a log without a commit and without a complete checkpoint.",
     spec="File Types",
     broken="no version can be rebuilt",
-    repair="restore _delta_log from a backup, or pass the directory that contains it",
+    repair=from_a_copy("pass the directory that contains _delta_log, or bring it back from a copy"),
     loss="every version, unless a backup has them",
     example="an empty _delta_log",
 )
@@ -33,7 +33,7 @@ GAP = AREA.error(
     "Commits are missing in between, so the newest version cannot be rebuilt, or (a warning) older ones cannot.",
     spec="Delta Table Specification",
     broken="versions must be contiguous; the changes of the missing commits are unknown",
-    repair="restore the missing commits from a backup",
+    repair=from_a_copy("bring the missing commits back from a copy"),
     loss="every version that needs them; readers of the newest may fail",
     example="00000000000000000001.json, 00000000000000000003.json, and no checkpoint from 2 on",
 )
@@ -42,7 +42,7 @@ START_MISSING = AREA.error(
     "The log has neither commit 0 nor a complete checkpoint to start from.",
     spec="Checkpoints; Metadata Cleanup",
     broken="commits hold only changes; without a starting point no version can be rebuilt",
-    repair="restore the older commits, or a checkpoint, from a backup",
+    repair=from_a_copy("bring the older commits, or a checkpoint, back from a copy"),
     loss="every version, unless a backup has them",
     example="a log that begins with 00000000000000000007.json and has no checkpoint",
 )

@@ -1,0 +1,68 @@
+"""An undelete that dies before one of its calls: the next run ends the work, and nothing is lost that was there."""
+
+from __future__ import annotations
+
+import shutil
+from contextlib import suppress
+from pathlib import Path
+from random import Random
+
+from deltacli.operations.recover.execute import execute_undelete
+from deltacli.operations.recover.request import UndeleteRequest
+from deltacli.operations.recover.undelete import plan_undelete
+from deltacli.storage import LocalStorage, Storage, open_storage
+from tests.operations.recover.test_find_and_put import content_of, table_at
+from tests.support import accidents
+from tests.support.faulty import Fault
+from tests.support.reading import open_at
+from tests.support.s3 import S3Server
+from tests.support.vacuuming import Killed, MortalStorage
+
+WRITES = ("put_if_absent", "put", "begin", "publish", "replace", "bring_back")
+
+
+def undelete(storage: Storage, *sources: str) -> None:
+    table, request = open_at(storage), UndeleteRequest(sources=sources)
+    execute_undelete(table, plan_undelete(table, request), request)
+
+
+def test_a_run_that_dies_before_a_call_is_ended_by_the_next(tmp_path: Path) -> None:
+    table_at(tmp_path / "copy")
+    before = content_of(tmp_path / "copy")
+    counting = MortalStorage(LocalStorage(str(tmp_path / "counted")))
+    (tmp_path / "counted").mkdir()
+    undelete(counting, str(tmp_path / "copy"))
+    calls = [verb for verb, _ in counting.calls]
+    assert len([verb for verb in calls if verb in WRITES]) == 7
+
+    for at, verb in enumerate(calls, 1):
+        root = tmp_path / "t"
+        root.mkdir()
+        for name in ("p=2", "_delta_log") if at % 2 else ():
+            shutil.copytree(tmp_path / "copy" / name, root / name, copy_function=shutil.copy2)
+        if verb in WRITES or at % 5 == 0:
+            with suppress(Killed):
+                undelete(
+                    MortalStorage(LocalStorage(str(root)), at, Fault.KILLED_BEFORE, dies=True), str(tmp_path / "copy")
+                )
+            left = content_of(root)
+            assert left.items() <= before.items()
+            undelete(LocalStorage(str(root)), str(tmp_path / "copy"))
+            assert content_of(root) == before
+        shutil.rmtree(root)
+
+
+def test_a_run_on_object_versions_that_dies_is_ended_by_the_next(tmp_path: Path, s3: S3Server) -> None:
+    made = accidents.make(5, tmp_path / "t", f"s3://{s3.make_bucket('Enabled')}/t")
+    wanted = {path: data for path, data in made.before.items() if not path.startswith(("p=", "ab/"))}
+    accidents.lose_the_log(made, Random(1))
+    for at in (0, 2, 6):
+        mortal = MortalStorage(open_storage(made.uri), 0, Fault.KILLED_BEFORE, dies=True)
+        table, request = open_at(mortal), UndeleteRequest()
+        plan = plan_undelete(table, request)
+        mortal.fail(at + 1, Fault.KILLED_BEFORE)
+        with suppress(Killed):
+            execute_undelete(table, plan, request)
+        assert made.left().items() <= made.before.items()
+    undelete(open_storage(made.uri))
+    assert made.left().items() >= wanted.items()
