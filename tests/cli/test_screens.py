@@ -46,6 +46,7 @@ COMMANDS = {
     "log_compact": ("log", "compact", "trips", "--from", "11", "--to", "14", "--dry-run"),
     "log_crc": ("log", "crc", "trips", "--dry-run"),
     "validate": ("validate", "damaged", "--level", "storage", "--exit-zero"),
+    "undelete": ("undelete", "damaged", "--from", "trips", "--dry-run"),
     "validate_by_path": ("validate", "damaged", "trips", "--level", "storage", "--exit-zero", "--group", "path"),
     "validate_brief": ("validate", "trips", "busy", "--brief", "--exit-zero", "--max-findings", "2"),
     "hostile_validate": ("validate", "hostile", "--exit-zero", "--max-findings", "3"),

@@ -65,8 +65,10 @@ def undelete(
 def _show_only(run: Run, plan: UndeletePlan, *, dry_run: bool) -> None:
     """Show a plan that is not executed. Raises Refused where a guard objects."""
     from deltacli.operations.recover.execute import refused, require_complete
+    from deltacli.operations.recover.put import Journal
 
-    _show(run, plan, None, dry_run=dry_run or bool(plan.refusals))
+    is_planned = dry_run or bool(plan.refusals)
+    _show(run, plan, None if is_planned else Journal(), dry_run=is_planned)
     if plan.refusals:
         raise refused(plan)
     if not dry_run:
