@@ -72,14 +72,7 @@ class Paimon(TableHandle):
         """
         from deltacli.operations.paimon.history import read_paimon_history
 
-        return read_paimon_history(
-            self.storage,
-            self.engine,
-            branch=self.branch,
-            limit=limit,
-            with_manifests=with_manifests,
-            progress=self.progress,
-        )
+        return read_paimon_history(self, self.branch, limit=limit, with_manifests=with_manifests)
 
     @named
     def snapshot(
@@ -90,7 +83,7 @@ class Paimon(TableHandle):
         """
         from deltacli.operations.paimon.snapshot import Point, read_paimon_snapshot
 
-        return read_paimon_snapshot(self.storage, self.engine, Point(self.branch, schema_id, snapshot_id, tag))
+        return read_paimon_snapshot(self, Point(self.branch, schema_id, snapshot_id, tag))
 
     @named
     def validate(
@@ -112,14 +105,8 @@ class Paimon(TableHandle):
 
         if profile not in set(Profile):
             raise UsageError(f"unknown profile {profile!r}", facts={"expected": ", ".join(Profile)})
-        return validate_paimon_table(
-            self.storage,
-            self.engine,
-            ValidateRequest(select=select, ignore=ignore, max_findings=max_findings),
-            profile=Profile(profile),
-            with_manifests=with_manifests,
-            progress=self.progress,
-        )
+        request = ValidateRequest(select=select, ignore=ignore, max_findings=max_findings)
+        return validate_paimon_table(self, request, profile=Profile(profile), with_manifests=with_manifests)
 
     @named
     def alter(
@@ -142,9 +129,7 @@ class Paimon(TableHandle):
         from deltacli.operations.paimon.alter import AlterRequest, execute_alter, plan_alter
 
         request = AlterRequest(_as_changes(changes), self.branch, allow_lossy, with_options)
-        if dry_run:
-            return plan_alter(self.storage, self.engine, request, clock=self.clock)
-        return execute_alter(self.storage, self.engine, request, clock=self.clock)
+        return plan_alter(self, request) if dry_run else execute_alter(self, request)
 
     @named
     def widen_type(self, *changes: tuple[str, str], allow_lossy: bool = False, dry_run: bool = False) -> AlterOutcome:
@@ -181,10 +166,10 @@ class Paimon(TableHandle):
 
         self.require_writable(dry_run=dry_run)
         request = SchemaVacuumRequest.of(self.branch, retention_ms, allow_retention_below_ms, keep_last)
-        plan = plan_schema_vacuum(self.storage, self.engine, request, now_ms=self.clock(), progress=self.progress)
+        plan = plan_schema_vacuum(self, request)
         if dry_run:
             return SchemaVacuumResult(plan, None)
-        outcome = execute_schema_vacuum(self.storage, self.engine, plan, progress=self.progress)
+        outcome = execute_schema_vacuum(self, plan)
         require_all_deleted(outcome)
         return SchemaVacuumResult(plan, outcome)
 

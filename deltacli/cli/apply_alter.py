@@ -18,8 +18,7 @@ from deltacli.paimon.casts import Loss
 from deltacli.paimon.schema_changes import Change, ChangeKind, dotted, sentence
 
 if TYPE_CHECKING:
-    from deltacli.cli.options.run import Run
-    from deltacli.storage import Storage
+    from deltacli.operations.table.handle import TableHandle
 
 
 @dataclass
@@ -104,15 +103,15 @@ def _refusal(outcome: AlterOutcome) -> Iterator[str]:
 _MOST_IN_QUESTION = 5
 
 
-def altering(run: Run, name: str, storage: Storage, request: AlterRequest, command: str) -> SchemaEdit[AlterOutcome]:
+def altering(table: TableHandle, name: str, request: AlterRequest, command: str) -> SchemaEdit[AlterOutcome]:
     """Return a change of the schema of a Paimon table. `command` is the one that was given: `alter` or `widen-type`."""
     history = f"deltacli history {quoted_table(name)} --limit 5"
     return SchemaEdit(
-        plan=lambda _: plan_alter(storage, run.engine, request, clock=run.clock),
-        make=lambda: execute_alter(storage, run.engine, request, clock=run.clock),
+        plan=lambda _: plan_alter(table, request),
+        make=lambda: execute_alter(table, request),
         is_noop=lambda planned: planned.is_noop,
         refusal=lambda planned: None if planned.refusal is None else refusal_of(planned),
-        question=lambda planned: f"change the schema of {storage.uri}: {_in_words(planned.changes)}",
+        question=lambda planned: f"change the schema of {table.uri}: {_in_words(planned.changes)}",
         result=lambda planned, is_dry: AlterResult(planned, command, is_dry),
         next=lambda made: None if made.committed is None else history,
         overrides={"alter.lossy": "--allow-lossy", "alter.in-options": "--with-options"},

@@ -41,8 +41,8 @@ from deltacli.units import (
 
 if TYPE_CHECKING:
     from deltacli.cli.vacuum_runner import VacuumOptions
+    from deltacli.operations.table.handle import TableHandle
     from deltacli.operations.vacuum.request import VacuumRequest
-    from deltacli.storage import Storage
 
 _WHY: Mapping[Verdict, str] = {
     Verdict.NEWEST: "the newest version",
@@ -163,13 +163,13 @@ def _became(outcome: SchemaVacuumOutcome) -> list[Section]:
     ]
 
 
-def vacuum_schemas(run: Run, table: str, storage: Storage, asked: VacuumRequest, options: VacuumOptions) -> None:
+def vacuum_schemas(run: Run, name: str, table: TableHandle, asked: VacuumRequest, options: VacuumOptions) -> None:
     """Delete schema files that nothing needs. Raises PaimonTable without `--schemas`, and Refused."""
     if not options.schemas:
-        raise _of_data(storage)
+        raise _of_data(table.uri)
     retention_ms, limit_ms = asked.retention_ms, asked.allow_retention_below_ms
     request = SchemaVacuumRequest.of(options.branch, retention_ms, limit_ms, options.keep_last)
-    plan = plan_schema_vacuum(storage, run.engine, request, now_ms=run.clock(), progress=run.progress_of(storage))
+    plan = plan_schema_vacuum(table, request)
     if options.dry_run or plan.refusals or not plan.candidates:
         _show(run, plan, None, options, dry_run=options.dry_run or bool(plan.refusals))
         _require_allowed(plan)
@@ -179,14 +179,14 @@ def vacuum_schemas(run: Run, table: str, storage: Storage, asked: VacuumRequest,
     files, size = plan.amount
     what = f"delete {plural(files, 'schema file')} ({format_size(size)}) of {plan.table}"
     require_confirmation(run, what, yes=options.yes, show_plan=lambda: _show(run, plan, None, options, dry_run=True))
-    _delete(run, table, storage, plan, options)
+    _delete(run, name, table, plan, options)
 
 
-def _delete(run: Run, table: str, storage: Storage, plan: SchemaVacuumPlan, options: VacuumOptions) -> None:
+def _delete(run: Run, name: str, table: TableHandle, plan: SchemaVacuumPlan, options: VacuumOptions) -> None:
     require_now_is_not_ahead(run)
     outcome = SchemaVacuumOutcome()
     try:
-        execute_schema_vacuum(storage, run.engine, plan, outcome, progress=run.progress_of(storage))
+        execute_schema_vacuum(table, plan, outcome)
     except Interrupted as interruption:
         interruption.outcome = f"{outcome.deleted.files:,} of {plural(plan.amount.files, 'schema file')} deleted"
         raise
@@ -196,7 +196,7 @@ def _delete(run: Run, table: str, storage: Storage, plan: SchemaVacuumPlan, opti
         raise
     _show(run, plan, outcome, options, dry_run=False)
     require_all_deleted(outcome, again=again(invocation.arguments))
-    run.say_next(f"deltacli history {quoted_table(table)}")
+    run.say_next(f"deltacli history {quoted_table(name)}")
 
 
 def _show(
@@ -221,9 +221,9 @@ def _require_allowed(plan: SchemaVacuumPlan) -> None:
         raise
 
 
-def _of_data(storage: Storage) -> PaimonTable:
+def _of_data(uri: str) -> PaimonTable:
     return PaimonTable(
         "this is a Paimon table: vacuum deletes its schema files only, with --schemas",
-        facts={"path": storage.uri},
+        facts={"path": uri},
         hint="deltacli vacuum {table} --schemas --dry-run",
     )

@@ -7,9 +7,9 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.errors import DeltacliError
 from deltacli.operations.paimon.alter import AlterRequest, execute_alter
+from deltacli.operations.table.handle import TableHandle
 from deltacli.paimon.evolution.requests import UpdateType, change_json, read_changes
 from deltacli.paimon.json_text import java_text
 from deltacli.paimon.schema import Schema, read_schema
@@ -63,9 +63,7 @@ def altered(case: dict[str, Any]) -> str | None:
     changes = read_changes(json.dumps(case["changes"]).encode())
     assert [_without_ids(change) for change in case["changes"]] == [_without_ids(change_json(one)) for one in changes]
     try:
-        outcome = execute_alter(
-            storage, EmbeddedEngine(), AlterRequest(changes, allow_lossy=True), clock=lambda: NOW_MS
-        )
+        outcome = execute_alter(TableHandle(storage, clock=lambda: NOW_MS), AlterRequest(changes, allow_lossy=True))
     except DeltacliError:
         return None
     return None if outcome.committed is None else storage.read(f"schema/schema-{outcome.committed}").decode()
@@ -97,7 +95,7 @@ def _is_made(storage: MemoryStorage, request: AlterRequest) -> bool:
     copy = MemoryStorage()
     copy.put("schema/schema-0", storage.read("schema/schema-0"))
     try:
-        return execute_alter(copy, EmbeddedEngine(), request, clock=lambda: NOW_MS).committed is not None
+        return execute_alter(TableHandle(copy, clock=lambda: NOW_MS), request).committed is not None
     except DeltacliError:
         return False
 
@@ -151,7 +149,7 @@ def _again(before: Schema, after: Schema) -> str:
     storage.put(schema_path(before.id), before.encode())
     request = AlterRequest(request_of(before, after), allow_lossy=True, with_options=True)
     try:
-        made = execute_alter(storage, EmbeddedEngine(), request, clock=lambda: after.time_ms).after
+        made = execute_alter(TableHandle(storage, clock=lambda: after.time_ms), request).after
     except DeltacliError as fault:
         return fault.message
     assert made is not None

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.errors import DeltacliError, OutcomeUnknown, Refused, UsageError
 from deltacli.operations.paimon.alter import AlterOutcome, AlterRequest, execute_alter
+from deltacli.operations.table.handle import TableHandle
 from deltacli.paimon.evolution.evolve import EvolutionSettings, evolve
 from deltacli.paimon.evolution.requests import (
     AddColumn,
@@ -49,10 +49,8 @@ def table() -> MemoryStorage:
 
 def alter(storage: Storage, *changes: SchemaChange) -> AlterOutcome:
     return execute_alter(
-        storage,
-        EmbeddedEngine(),
+        TableHandle(storage, clock=lambda: 5),
         AlterRequest(changes or (ADD,)),
-        clock=lambda: 5,
         pause=lambda _: None,
         wait=lambda _: None,
     )
@@ -131,9 +129,7 @@ def test_a_change_that_another_writer_replaces_is_made_again(then: bool) -> None
     storage = Rival(inner, then=then)
 
     request = AlterRequest((ADD,))
-    outcome = execute_alter(
-        storage, EmbeddedEngine(), request, clock=lambda: 5, pause=lambda _: None, wait=storage.rename
-    )
+    outcome = execute_alter(TableHandle(storage, clock=lambda: 5), request, pause=lambda _: None, wait=storage.rename)
 
     assert 2 == outcome.committed
     assert [None, "theirs", None if then else "theirs"] == [schema.comment for schema in schemas(inner)]

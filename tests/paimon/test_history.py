@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.operations.paimon.history import read_paimon_history
+from deltacli.operations.table.handle import TableHandle
 from tests.paimon.answers import Capture, ask, document, lines, rows
 from tests.support.builder import TableBuilder
 from tests.support.paimon_builder import ID, NAME, PRICE, AsUser, PaimonBuilder, field
@@ -180,7 +180,7 @@ def test_files_without_read_permission_are_problems_of_their_rows(table: PaimonB
     for path in ("schema/schema-1", "snapshot/snapshot-2"):
         (table.root / path).chmod(0)
 
-    found = read_paimon_history(AsUser(str(table.root)), EmbeddedEngine())
+    found = read_paimon_history(TableHandle(AsUser(str(table.root))))
 
     problems = {(type(event).__name__, event.id): event.as_json().get("problem") for event in found.events}
     assert {"paimon.no-permission"} == {

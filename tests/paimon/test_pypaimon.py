@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 
-from deltacli.clock import system_clock
-from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.operations.paimon.alter import AlterRequest, execute_alter
 from deltacli.operations.paimon.commit_schema import read_newest
+from deltacli.operations.table.handle import TableHandle
 from deltacli.paimon.casts import Loss, judge_cast
 from deltacli.paimon.evolution.command_words import Details, Verb, changes_of
 from deltacli.paimon.evolution.requests import AddColumn, RenameColumn, SchemaChange, UpdateType
@@ -31,7 +30,7 @@ UNREAD = 45
 
 
 def alter(root: Path, *changes: SchemaChange) -> Schema:
-    outcome = execute_alter(open_storage(str(root)), EmbeddedEngine(), AlterRequest(changes), clock=system_clock)
+    outcome = execute_alter(TableHandle(open_storage(str(root))), AlterRequest(changes))
     assert outcome.committed is not None
     assert outcome.after is not None
     return outcome.after

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from deltacli.clock import system_clock
 from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.operations.paimon import commit_schema
 from deltacli.operations.paimon.alter import AlterRequest, execute_alter
 from deltacli.operations.paimon.table_files import list_schemas, read_schemas
+from deltacli.operations.table.handle import TableHandle
 from deltacli.paimon.evolution.requests import AddColumn
 from deltacli.paimon.schema import Schema
 from deltacli.paimon.schema_changes import ChangeKind, changes_between
@@ -34,7 +34,7 @@ def _alter(uri: str, racer: int, count: int, together: Barrier) -> None:
     together.wait()
     for number in range(count):
         request = AlterRequest((AddColumn((f"r{racer}_{number}",), parse_sql_type("INT")),))
-        outcome = execute_alter(open_storage(uri), EmbeddedEngine(), request, clock=system_clock)
+        outcome = execute_alter(TableHandle(open_storage(uri)), request)
         assert outcome.committed is not None
 
 

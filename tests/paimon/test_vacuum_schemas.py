@@ -23,7 +23,8 @@ from deltacli.operations.paimon.vacuum_schemas import (
     execute_schema_vacuum,
     plan_schema_vacuum,
 )
-from deltacli.storage import LocalStorage
+from deltacli.operations.table.handle import TableHandle
+from deltacli.storage import LocalStorage, Storage
 from deltacli.units import DAY_MS
 from tests.paimon.answers import Capture, ask, document, lines
 from tests.support.builder import TableBuilder
@@ -256,16 +257,18 @@ def test_a_branch_keeps_what_main_uses(table: PaimonBuilder, capsys: Capture) ->
 
 
 def plan_of(root: Path) -> SchemaVacuumPlan:
-    return plan_schema_vacuum(
-        LocalStorage(str(root)), EmbeddedEngine(), SchemaVacuumRequest(keep_last=1), now_ms=LATER_MS
-    )
+    return plan_schema_vacuum(handle(LocalStorage(str(root))), SchemaVacuumRequest(keep_last=1))
+
+
+def handle(storage: Storage) -> TableHandle:
+    return TableHandle(storage, clock=fixed_clock(LATER_MS))
 
 
 def test_users_that_came_after_the_plan_are_seen(table: PaimonBuilder) -> None:
     plan = plan_of(table.root)
     table.snapshot(4)
 
-    outcome = execute_schema_vacuum(LocalStorage(str(table.root)), EmbeddedEngine(), plan)
+    outcome = execute_schema_vacuum(handle(LocalStorage(str(table.root))), plan)
 
     assert (0, 1) == (outcome.deleted.files, outcome.spared)
     assert (table.root / "schema/schema-4").exists()
@@ -302,15 +305,15 @@ def test_a_fault_of_any_call_deletes_nothing_that_is_needed(fault: Fault, table:
         storage = FaultyStorage(LocalStorage(str(place)), at, fault)
         failed = False
         try:
-            plan = plan_schema_vacuum(storage, EmbeddedEngine(), request, now_ms=LATER_MS)
-            execute_schema_vacuum(storage, EmbeddedEngine(), plan)
+            plan = plan_schema_vacuum(handle(storage), request)
+            execute_schema_vacuum(handle(storage), plan)
         except DeltacliError:
             failed = True
         calls = len(storage.calls)
         left = set(os.listdir(place / "schema"))
         assert {"schema-0", "schema-1", "schema-2", "schema-3", "schema-5"} <= left
         assert failed or "schema-4" not in left, storage.calls[at - 1]
-        execute_schema_vacuum(LocalStorage(str(place)), EmbeddedEngine(), plan_of(place))
+        execute_schema_vacuum(handle(LocalStorage(str(place))), plan_of(place))
         assert not (place / "schema/schema-4").exists()
         if at > calls:
             break

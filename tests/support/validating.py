@@ -35,4 +35,4 @@ def validate_paimon(
     **fields: Any,  # Any: fields of the request
 ) -> Validation:
     """Check a Paimon table."""
-    return validate_paimon_table(storage, engine, ValidateRequest(**fields), profile=profile)
+    return validate_paimon_table(TableHandle(storage, engine=engine), ValidateRequest(**fields), profile=profile)

@@ -215,7 +215,7 @@ class PaimonHandle(_Handle):
         from deltacli.operations.paimon.alter import AlterRequest
 
         request = AlterRequest(changes(), branch or "main", allow_lossy, with_options)
-        return altering(self.run, self.name, self.storage, request, command)
+        return altering(self.at(branch), self.name, request, command)
 
     def widen_type(
         self, words: Sequence[str], *, branch: str | None, allow_lossy: bool, **_: object
@@ -234,21 +234,14 @@ class PaimonHandle(_Handle):
 
         if profile == PROFILE_OF_DELTA:
             raise only_for(OF_DELTA, f"--profile {profile}", {"expected": ", ".join(Profile)})
-        return validate_paimon_table(
-            self.storage,
-            self.run.engine,
-            request,
-            profile=Profile(profile or Profile.JAVA),
-            with_manifests=refs,
-            progress=self.run.progress_of(self.storage),
-            on_finding=on_finding,
-        )
+        reader = Profile(profile or Profile.JAVA)
+        return validate_paimon_table(self.at(None), request, profile=reader, with_manifests=refs, on_finding=on_finding)
 
     def vacuum(self, request: VacuumRequest, how: VacuumOptions) -> None:
         """Delete the schema files that nothing needs."""
         from deltacli.cli.schema_vacuum import vacuum_schemas
 
-        vacuum_schemas(self.run, self.name, self.storage, request, how)
+        vacuum_schemas(self.run, self.name, self.at(how.branch), request, how)
 
 
 Handle: TypeAlias = DeltaHandle | PaimonHandle

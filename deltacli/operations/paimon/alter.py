@@ -7,9 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 
-from deltacli.clock import Clock
 from deltacli.delta.rules.framework.base import Finding, Severity
-from deltacli.engine.base import Engine
 from deltacli.errors import Refused
 from deltacli.operations.change.commit import Pause
 from deltacli.operations.paimon.commit_schema import (
@@ -23,6 +21,7 @@ from deltacli.operations.paimon.commit_schema import (
     short_pause,
 )
 from deltacli.operations.paimon.table_files import require_branch, require_paimon
+from deltacli.operations.table.handle import TableHandle
 from deltacli.paimon.evolution.evolve import EvolutionSettings, evolve
 from deltacli.paimon.evolution.requests import AddColumn, SchemaChange, change_json
 from deltacli.paimon.rules import fields
@@ -32,7 +31,6 @@ from deltacli.paimon.schema import Schema
 from deltacli.paimon.schema_changes import Change, changes_between
 from deltacli.paimon.table_paths import MAIN_BRANCH
 from deltacli.paimon.types import walk_fields
-from deltacli.storage import Storage
 from deltacli.storage.base import require_writable
 from deltacli.typing import Json
 
@@ -111,42 +109,37 @@ def catalog_warning(options: Mapping[str, str]) -> str:
     )
 
 
-def plan_alter(storage: Storage, engine: Engine, request: AlterRequest, *, clock: Clock) -> AlterOutcome:
+def plan_alter(table: TableHandle, request: AlterRequest) -> AlterOutcome:
     """Return the next version of the schema without creating it. A refusal is part of the outcome.
 
     Raises UsageError for unknown columns, NotATable, Unreadable, and NoAtomicCreate where the store is read-only.
     """
+    storage = table.storage
     require_paimon(storage)
     branches = require_branch(storage, request.branch)
     require_writable(storage)
     newest = read_newest(storage, request.branch)
     try:
-        after = _next_schema(request, newest, UsedIds(storage, engine, request.branch), clock())
+        after = _next_schema(request, newest, UsedIds(storage, table.engine, request.branch), table.clock())
     except Refused as refusal:
         return AlterOutcome(storage.uri, request, newest.schema, None, refusal=refusal)
     return AlterOutcome(storage.uri, request, newest.schema, after, _changes(newest, after), branches=branches)
 
 
 def execute_alter(
-    storage: Storage,
-    engine: Engine,
-    request: AlterRequest,
-    *,
-    clock: Clock,
-    pause: Pause = short_pause,
-    wait: Wait = time.sleep,
+    table: TableHandle, request: AlterRequest, *, pause: Pause = short_pause, wait: Wait = time.sleep
 ) -> AlterOutcome:
     """Create the next version of the schema, judged on the newest one, and again whenever another writer was first.
 
     Raises Refused, with nothing changed, and what `plan_alter` and `commit_schema` raise.
     """
+    storage = table.storage
     require_paimon(storage)
     branches = require_branch(storage, request.branch)
-
-    used = UsedIds(storage, engine, request.branch)
+    used = UsedIds(storage, table.engine, request.branch)
 
     def make(newest: Newest) -> Schema | None:
-        after = _next_schema(request, newest, used, clock())
+        after = _next_schema(request, newest, used, table.clock())
         return after if _changes(newest, after) else None
 
     try:

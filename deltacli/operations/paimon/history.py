@@ -18,11 +18,11 @@ from deltacli.operations.paimon.table_files import (
     require_branch,
     require_paimon,
 )
+from deltacli.operations.table.handle import TableHandle
 from deltacli.paimon.casts import Loss
 from deltacli.paimon.schema import Schema
 from deltacli.paimon.schema_changes import Change, changes_between
 from deltacli.paimon.table_paths import MAIN_BRANCH
-from deltacli.progress import SILENT, Progress
 from deltacli.storage import Storage
 from deltacli.typing import Json
 from deltacli.units import format_timestamp, gaps_in
@@ -162,18 +162,13 @@ class PaimonHistory:
 
 
 def read_paimon_history(
-    storage: Storage,
-    engine: Engine,
-    *,
-    branch: str = MAIN_BRANCH,
-    limit: int = 0,
-    with_manifests: bool = True,
-    progress: Progress = SILENT,
+    table: TableHandle, branch: str = MAIN_BRANCH, *, limit: int = 0, with_manifests: bool = True
 ) -> PaimonHistory:
     """Return the newest `limit` events of a branch (0: all). Schemas and snapshots that cannot be read have a problem.
 
     Raises NotATable, and UsageError where manifests are Avro and fastavro is missing.
     """
+    storage, engine, progress = table.storage, table.engine, table.progress
     require_paimon(storage)
     require_branch(storage, branch)
     listing = list_schemas(storage, branch)

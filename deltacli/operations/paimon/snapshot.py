@@ -20,6 +20,7 @@ from deltacli.operations.paimon.table_files import (
     require_branch,
     require_paimon,
 )
+from deltacli.operations.table.handle import TableHandle
 from deltacli.paimon.ddl import create_table
 from deltacli.paimon.json_text import read_object
 from deltacli.paimon.schema import MAX_SCHEMA_BYTES, Schema, read_schema
@@ -83,11 +84,12 @@ class PaimonSnapshot:
         return found
 
 
-def read_paimon_snapshot(storage: Storage, engine: Engine, point: Point) -> PaimonSnapshot:
+def read_paimon_snapshot(table: TableHandle, point: Point) -> PaimonSnapshot:
     """Return the schema and the snapshot at a point.
 
     Raises NotATable, VersionAbsent for a schema, snapshot or tag that does not exist, and Unreadable.
     """
+    storage, engine = table.storage, table.engine
     require_paimon(storage)
     require_branch(storage, point.branch)
     ids = list_schemas(storage, point.branch).ids

@@ -13,13 +13,13 @@ from enum import StrEnum
 from hashlib import sha256
 from typing import Any, NamedTuple
 
-from deltacli.engine.base import Engine
 from deltacli.errors import DeltacliError, FileMissing, PartlyDone, Refused, Unreadable
 from deltacli.hints import command, parameter
 from deltacli.operations.paimon.schema_users import SchemaUsers, find_schema_users
 from deltacli.operations.paimon.table_files import list_branches, read_schemas, require_branch, require_paimon
 from deltacli.operations.table.api_arguments import count_number
 from deltacli.operations.table.denials import Denials
+from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.vacuum.plan import NOTHING, Amount, Refusal
 from deltacli.paimon.schema import Schema
 from deltacli.paimon.table_paths import (
@@ -30,7 +30,6 @@ from deltacli.paimon.table_paths import (
     number_of,
     schema_path,
 )
-from deltacli.progress import SILENT, Progress
 from deltacli.storage import Deleted, Failed, FileStat, Missing, Storage
 from deltacli.typing import Json
 from deltacli.units import duration, format_duration, format_ranges, format_timestamp, plural
@@ -178,12 +177,14 @@ class SchemaVacuumOutcome:
 
 
 def plan_schema_vacuum(
-    storage: Storage, engine: Engine, request: SchemaVacuumRequest, *, now_ms: int, progress: Progress = SILENT
+    table: TableHandle, request: SchemaVacuumRequest, *, now_ms: int | None = None
 ) -> SchemaVacuumPlan:
-    """Return which schema files of a branch can be deleted, and what forbids it.
+    """Return which schema files of a branch can be deleted, and what forbids it; `now_ms`: of an earlier plan.
 
     Raises NotATable, UsageError where manifests are Avro and fastavro is missing, and StorageFailed.
     """
+    storage, engine, progress = table.storage, table.engine, table.progress
+    now_ms = table.clock() if now_ms is None else now_ms
     require_paimon(storage)
     require_branch(storage, request.branch)
     cutoff_ms = now_ms - request.retention_ms
@@ -308,12 +309,7 @@ def _iceberg_refusals(schemas: Mapping[int, Schema | Unreadable], *, has_metadat
 
 
 def execute_schema_vacuum(
-    storage: Storage,
-    engine: Engine,
-    plan: SchemaVacuumPlan,
-    outcome: SchemaVacuumOutcome | None = None,
-    *,
-    progress: Progress = SILENT,
+    table: TableHandle, plan: SchemaVacuumPlan, outcome: SchemaVacuumOutcome | None = None
 ) -> SchemaVacuumOutcome:
     """Delete the candidates of a plan that are still unneeded, which is checked again. `outcome` is updated meanwhile.
 
@@ -324,16 +320,16 @@ def execute_schema_vacuum(
     candidates = plan.candidates
     if not candidates:
         return found
-    again = plan_schema_vacuum(storage, engine, plan.request, now_ms=plan.now_ms, progress=progress)
+    again = plan_schema_vacuum(table, plan.request, now_ms=plan.now_ms)
     require_allowed(again)
     unneeded = {file.path: file for file in again.candidates}
     present = {file.path for file in again.files}
     paths = [file.path for file in candidates if file.path in unneeded]
     found.missing += sum(file.path not in present for file in candidates)
     found.spared += sum(file.path in present and file.path not in unneeded for file in candidates)
-    with progress.step("deleting", unit="files", total=len(paths)) as step:
+    with table.progress.step("deleting", unit="files", total=len(paths)) as step:
         try:
-            for path, answer in storage.delete_many(paths):
+            for path, answer in table.storage.delete_many(paths):
                 _count(found, unneeded[path], answer)
                 step.advance(1)
         except DeltacliError as fault:

@@ -7,7 +7,6 @@ from itertools import pairwise
 
 from deltacli.delta.log.log_path import Place
 from deltacli.delta.rules.framework.base import Finding
-from deltacli.engine.base import Engine
 from deltacli.errors import Unreadable
 from deltacli.hints import parameter
 from deltacli.operations.paimon.references import (
@@ -25,6 +24,7 @@ from deltacli.operations.paimon.table_files import (
     read_schemas,
     require_paimon,
 )
+from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.validate.findings import Collector, RuleChoice
 from deltacli.operations.validate.request import ValidateRequest
 from deltacli.operations.validate.validate import Validation
@@ -32,20 +32,16 @@ from deltacli.paimon.rules.branches import BROKEN, SCHEMA_MISSING
 from deltacli.paimon.rules.catalogue import PAIMON_CATALOGUE
 from deltacli.paimon.rules.views import BranchView, EvolutionView, Profile, SchemaFileView
 from deltacli.paimon.schema import Schema
-from deltacli.progress import SILENT, Progress
-from deltacli.storage import Storage
 
 _NEEDS_MANIFESTS = (SCHEMA_MISSING.id, *BROKEN)
 
 
 def validate_paimon_table(
-    storage: Storage,
-    engine: Engine,
+    table: TableHandle,
     request: ValidateRequest,
     *,
     profile: Profile = Profile.JAVA,
     with_manifests: bool = True,
-    progress: Progress = SILENT,
     on_finding: Callable[[Finding], None] | None = None,
 ) -> Validation:
     """Check a Paimon table; `profile` is the reader that has to accept it.
@@ -53,13 +49,14 @@ def validate_paimon_table(
     Works on tables that cannot be opened. Raises NotATable, StorageFailed, and UsageError where manifests are Avro and
     fastavro is missing.
     """
+    storage = table.storage
     require_paimon(storage)
     choice = RuleChoice(request.level, request.select, request.ignore)
     collector = Collector(choice, request.max_findings, on_finding, known=PAIMON_CATALOGUE)
     needs_manifests = with_manifests and any(rule in collector.rules for rule in _NEEDS_MANIFESTS)
     newest: Schema | None = None
     for branch in reversed(list_branches(storage)):
-        newest = _check_branch(storage, engine, branch, collector, profile, needs_manifests, progress)
+        newest = _check_branch(table, branch, collector, profile, with_manifests=needs_manifests)
     not_checked = (
         ()
         if with_manifests
@@ -81,15 +78,10 @@ def validate_paimon_table(
 
 
 def _check_branch(
-    storage: Storage,
-    engine: Engine,
-    branch: str,
-    collector: Collector,
-    profile: Profile,
-    with_manifests: bool,
-    progress: Progress,
+    table: TableHandle, branch: str, collector: Collector, profile: Profile, *, with_manifests: bool
 ) -> Schema | None:
     """Check a branch and return its newest schema, None if that cannot be read."""
+    storage, engine, progress = table.storage, table.engine, table.progress
     listing = list_schemas(storage, branch)
     contents = read_schemas(storage, engine, listing.ids, branch, progress=progress)
     files = read_branch(storage, engine, branch)
