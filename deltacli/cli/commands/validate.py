@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from functools import partial
+from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -29,11 +30,6 @@ EXIT_CODES = (0, 1, 2, 3, 7, 70)
 FORMATS = FindingFormat
 RUNS_ON_CLUSTER = True
 _NAMED = 5
-_NEXT_LEVEL = {
-    LevelChoice.LOG: LevelChoice.STORAGE,
-    LevelChoice.STORAGE: LevelChoice.FOOTERS,
-    LevelChoice.FOOTERS: LevelChoice.DATA,
-}
 
 TablesArgument = Annotated[
     list[str] | None,
@@ -173,6 +169,6 @@ def _say_what_next(run: Run, request: ValidateRequest, report: ValidationReport)
 
     if (following := next_command(report, OWN_RULES)) is not None:
         run.say_next(following)
-    elif not report.counts.rules and request.level in _NEXT_LEVEL and report.table_format == "delta":
-        level = _NEXT_LEVEL[LevelChoice(request.level)]
+    elif not report.counts.rules and request.level != LevelChoice.DATA and report.table_format == "delta":
+        level = dict(pairwise(LevelChoice))[LevelChoice(request.level)]
         run.say_next(again_with(invocation.arguments, "--level", level))
