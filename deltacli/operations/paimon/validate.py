@@ -33,7 +33,7 @@ from deltacli.paimon.rules.catalogue import PAIMON_CATALOGUE
 from deltacli.paimon.rules.views import BranchView, EvolutionView, Profile, SchemaFileView
 from deltacli.paimon.schema import Schema
 
-_NEEDS_MANIFESTS = (SCHEMA_MISSING.id, *BROKEN)
+_NEEDS_MANIFESTS = (SCHEMA_MISSING.id, *(rule.id for rule in BROKEN))
 
 
 def validate_paimon_table(

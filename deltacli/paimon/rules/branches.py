@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from itertools import pairwise
 
 from deltacli.delta.log.log_path import Place
-from deltacli.delta.rules.framework.base import Area, Finding, Rule
+from deltacli.delta.rules.framework.base import Area, Finding, ReadFault
 from deltacli.paimon.rules.views import BranchView
 from deltacli.paimon.table_paths import SCHEMA_DIRECTORY, branch_root, schema_path
 
@@ -76,8 +76,7 @@ GAP = AREA.info(
     repair="none needed",
     example="schema-0 and schema-2 without schema-1",
 )
-_BROKEN = (BAD_SNAPSHOT, BAD_MANIFEST, MANIFEST_MISSING, NO_PERMISSION, BAD_STATISTICS, BAD_CONSUMER)
-BROKEN: Mapping[str, Rule] = {rule.id: rule for rule in _BROKEN}
+BROKEN = (BAD_SNAPSHOT, BAD_MANIFEST, MANIFEST_MISSING, NO_PERMISSION, BAD_STATISTICS, BAD_CONSUMER)
 
 
 @AREA.check(BranchView, SCHEMA_MISSING)
@@ -102,9 +101,7 @@ def check_listing(view: BranchView) -> Iterator[Finding]:
             yield GAP.at(Place(schema_path(after, view.branch), version=after), f"{text} missing before it")
 
 
-@AREA.check(BranchView, *BROKEN.values())
-def check_broken_files(view: BranchView) -> Iterator[Finding]:
+@AREA.check_faults(BranchView, *BROKEN)
+def check_broken_files(view: BranchView) -> Iterator[ReadFault]:
     """Report snapshots, tags, changelogs and manifests that cannot be read."""
-    for path, code, reason in view.broken:
-        if (rule := BROKEN.get(code)) is not None:
-            yield rule.at(Place(path), reason)
+    return (ReadFault(code, Place(path), reason) for path, code, reason in view.broken)

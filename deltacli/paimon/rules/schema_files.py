@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from functools import partial
 
-from deltacli.delta.rules.framework.base import Area, Finding, Fix, Rule, Severity
+from deltacli.delta.rules.framework.base import Area, Finding, Fix, ReadFault, Rule, Severity
 from deltacli.errors import Unreadable
 from deltacli.hints import Worded, parameter
 from deltacli.paimon.rules.views import Profile, SchemaFileView
@@ -124,8 +124,6 @@ UNKNOWN_KEY = AREA.info(
     example='"owner": "me"',
 )
 
-_READ_FAULTS = {rule.id: rule for rule in (BAD_JSON, MISSING_KEY, BAD_VALUE, BAD_TYPE, TOO_LARGE)}
-
 _ODDITIES: Mapping[Odd, tuple[Rule, str]] = {
     Odd.NULL_KEY: (NULL_KEY, "{place} is null"),
     Odd.DUPLICATE_KEY: (DUPLICATE_KEY, "the key {place} occurs more than once in an object"),
@@ -138,11 +136,11 @@ _ODDITIES: Mapping[Odd, tuple[Rule, str]] = {
 }
 
 
-@AREA.check(SchemaFileView, *_READ_FAULTS.values())
-def check_reading(view: SchemaFileView) -> Iterator[Finding]:
+@AREA.check_faults(SchemaFileView, BAD_JSON, MISSING_KEY, BAD_VALUE, BAD_TYPE, TOO_LARGE)
+def check_reading(view: SchemaFileView) -> Iterator[ReadFault]:
     """Report why a file cannot be read."""
-    if isinstance(view.content, Unreadable) and (rule := _READ_FAULTS.get(view.content.code)) is not None:
-        yield rule.at(view.place(), view.content.message)
+    if isinstance(view.content, Unreadable):
+        yield ReadFault(view.content.code, view.place(), view.content.message)
 
 
 @AREA.check(SchemaFileView, *(rule for rule, _ in _ODDITIES.values()))

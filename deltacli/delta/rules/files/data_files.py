@@ -12,7 +12,7 @@ from deltacli.delta.log.log_path import Place
 from deltacli.delta.rules.files.data_types import NESTED_LAYOUT, match_of
 from deltacli.delta.rules.files.file_match import is_three_levels
 from deltacli.delta.rules.files.storage import FILE_MISSING, file_missing
-from deltacli.delta.rules.framework.base import Area, Finding, Level
+from deltacli.delta.rules.framework.base import Area, Finding, Level, ReadFault
 from deltacli.delta.rules.framework.file_views import (
     VANISHED,
     AllFootersView,
@@ -46,12 +46,11 @@ ROW_COUNT_ZERO = AREA.info(
 )
 
 
-@AREA.check(FileFaultView, NOT_PARQUET)
-def files_that_are_no_parquet(view: FileFaultView) -> Iterator[Finding]:
+@AREA.check_faults(FileFaultView, NOT_PARQUET)
+def files_that_are_no_parquet(view: FileFaultView) -> Iterator[ReadFault]:
     """What kept a file from being read."""
-    if view.fault.code == NOT_PARQUET.id:
-        message = f"{view.place.key} is not a Parquet file: {view.fault.message}"
-        yield NOT_PARQUET.at(view.place, message, seen=view.fault.seen)
+    message = f"{view.place.key} is not a Parquet file: {view.fault.message}"
+    yield ReadFault(view.fault.code, view.place, message, view.fault.seen)
 
 
 @AREA.check(FileFaultView, FILE_MISSING)
@@ -141,9 +140,8 @@ def codecs_of_files(view: AllFootersView) -> Iterator[Finding]:
         yield CODEC_UNSUPPORTED.at(use.place, message, seen=name, expected=_EXPECTED)
 
 
-@AREA.check(FileFaultView, ENCRYPTED)
-def encrypted_files(view: FileFaultView) -> Iterator[Finding]:
+@AREA.check_faults(FileFaultView, ENCRYPTED)
+def encrypted_files(view: FileFaultView) -> Iterator[ReadFault]:
     """Files of which nothing more, or not all, can be checked."""
-    if view.fault.code == ENCRYPTED.id:
-        message = f"{view.place.key} is encrypted: {view.fault.message}"
-        yield ENCRYPTED.at(view.place, message, seen=view.fault.seen)
+    message = f"{view.place.key} is encrypted: {view.fault.message}"
+    yield ReadFault(view.fault.code, view.place, message, view.fault.seen)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from deltacli.delta.footers.schema import FileSchema
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.rules.files.file_match import FileMatch, MatchedPart, match_file
-from deltacli.delta.rules.framework.base import Area, Finding, Level, Rule, Severity
+from deltacli.delta.rules.framework.base import Area, Finding, Level, ReadFault, Rule, Severity
 from deltacli.delta.rules.framework.file_views import FileFaultView, FileSchemaView
 from deltacli.delta.rules.protocol.iceberg import active
 from deltacli.delta.schema.allowed_widenings import canonical_name, decimal_of
@@ -147,13 +147,12 @@ def types_of_columns(view: FileSchemaView) -> Iterator[Finding]:
             yield fault.rule.at(place, message, seen=fault.seen, expected=fault.expected, severity=fault.severity)
 
 
-@AREA.check(FileFaultView, TYPE_MISMATCH, VARIANT_SHAPE)
-def values_that_do_not_fit(view: FileFaultView) -> Iterator[Finding]:
+@AREA.check_faults(FileFaultView, TYPE_MISMATCH, VARIANT_SHAPE)
+def values_that_do_not_fit(view: FileFaultView) -> Iterator[ReadFault]:
     """Values that kept the rows of a file from being read; of a type that does so, its schema tells."""
-    for rule in (TYPE_MISMATCH, VARIANT_SHAPE):
-        if view.fault.code == rule.id and view.fault.seen is not None:
-            message = f"{view.place.key} cannot be read: {view.fault.message}"
-            yield rule.at(view.place, message, seen=view.fault.seen)
+    if view.fault.seen is not None:
+        message = f"{view.place.key} cannot be read: {view.fault.message}"
+        yield ReadFault(view.fault.code, view.place, message, view.fault.seen)
 
 
 def type_fault(part: MatchedPart, schema: FileSchema, config: TableConfiguration) -> TypeFault | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from deltacli.delta.rules.files.vector_files import FILE_MISSING
-from deltacli.delta.rules.framework.base import Area, Finding, Level, Severity
+from deltacli.delta.rules.framework.base import Area, Finding, Level, ReadFault, Severity
 from deltacli.delta.rules.framework.file_views import VectorsView
 from deltacli.delta.stats.record_counts import num_records_column
 from deltacli.delta.vectors.roaring import NATIVE, PORTABLE
@@ -96,34 +96,33 @@ ROW_OUT_OF_RANGE = AREA.error(
 )
 
 
-_BY_ID = {
-    rule.id: rule
-    for rule in (
-        FILE_MISSING,
-        FILE_TOO_SHORT,
-        FILE_VERSION,
-        SIZE_MISMATCH,
-        CRC_MISMATCH,
-        MAGIC,
-        BITMAP_CORRUPT,
-        CARDINALITY_MISMATCH,
-    )
-}
-
-
-@AREA.check(VectorsView, *_BY_ID.values())
-def bytes_of_vectors(view: VectorsView) -> Iterator[Finding]:
-    """Report what keeps readers from using a vector. Faults of descriptors are reported from commits alone."""
+@AREA.check_faults(
+    VectorsView,
+    FILE_MISSING,
+    FILE_TOO_SHORT,
+    FILE_VERSION,
+    SIZE_MISMATCH,
+    CRC_MISMATCH,
+    MAGIC,
+    BITMAP_CORRUPT,
+    CARDINALITY_MISMATCH,
+)
+def bytes_of_vectors(view: VectorsView) -> Iterator[ReadFault]:
+    """What keeps readers from using a vector. Faults of descriptors are reported from commits alone."""
     for facts in view.vectors:
-        if facts.is_native:
-            message = f"the deletion vector of {view.place(facts.row).key} has the older layout of Delta-Spark"
-            place = view.place(facts.row)
-            yield MAGIC.at(place, message, seen=NATIVE, expected=PORTABLE, severity=Severity.WARNING)
-        rule = None if facts.code is None else _BY_ID.get(facts.code)
-        if rule is not None:
+        if facts.code is not None:
             place = view.place(facts.row)
             message = f"the deletion vector of {place.key} cannot be used: {facts.reason}"
-            yield rule.at(place, message, seen=facts.seen, expected=facts.expected)
+            yield ReadFault(facts.code, place, message, facts.seen, facts.expected)
+
+
+@AREA.check(VectorsView, MAGIC)
+def vectors_in_the_older_layout(view: VectorsView) -> Iterator[Finding]:
+    for facts in view.vectors:
+        if facts.is_native:
+            place = view.place(facts.row)
+            message = f"the deletion vector of {place.key} has the older layout of Delta-Spark"
+            yield MAGIC.at(place, message, seen=NATIVE, expected=PORTABLE, severity=Severity.WARNING)
 
 
 @AREA.check(VectorsView, ROW_OUT_OF_RANGE)

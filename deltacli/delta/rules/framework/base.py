@@ -128,6 +128,16 @@ class Finding(NamedTuple):
         }
 
 
+class ReadFault(NamedTuple):
+    """What a reader found: its code is the id of a rule, or one that no rule has."""
+
+    code: str
+    place: Place
+    message: str
+    seen: object = None
+    expected: object = None
+
+
 class Check(NamedTuple):
     """A function that checks one kind of view, and the rules it may report."""
 
@@ -214,6 +224,24 @@ class Area:
         def register(run: Callable[[View], Iterator[Finding]]) -> Callable[[View], Iterator[Finding]]:
             self.checks.append(Check(view, rules, run))
             return run
+
+        return register
+
+    def check_faults(
+        self, view: type[View], *rules: Rule
+    ) -> Callable[[Callable[[View], Iterator[ReadFault]]], Callable[[View], Iterator[Finding]]]:
+        """Register a function that yields what a reader found, and report the faults whose code is the id of a named
+        rule.
+        """
+        by_id = {rule.id: rule for rule in rules}
+
+        def register(run: Callable[[View], Iterator[ReadFault]]) -> Callable[[View], Iterator[Finding]]:
+            def findings(seen: View) -> Iterator[Finding]:
+                for fault in run(seen):
+                    if fault.code in by_id:
+                        yield by_id[fault.code].at(fault.place, fault.message, seen=fault.seen, expected=fault.expected)
+
+            return self.check(view, *rules)(findings)
 
         return register
 
