@@ -106,12 +106,12 @@ _NO_RETRIES = " (reached max retries: 0)"
 
 def fault_of(fault: BaseException) -> HttpFault:
     """Return the fault of a request that was sent once, whose cause is what the library raised."""
-    said = said_of(str(fault))
     if isinstance(fault, boto.ClientError):
         status, code = status_of(fault), code_of(fault)
-        said = said_of(str(fault.response.get("Error", {}).get("Message", "")))
+        message = said_of(str(fault.response.get("Error", {}).get("Message", "")))
         reason = "" if code == str(status) else code
-        return HttpFault(Fate.ANSWERED, said, status=_STATUS.get(code, status), reason=reason)
+        return HttpFault(Fate.ANSWERED, message, status=_STATUS.get(code, status), reason=reason)
+    said = said_of(str(fault))
     if isinstance(fault, _NEVER_SENT):
         timed_out = isinstance(fault, boto.ConnectTimeoutError)
         return HttpFault(Fate.UNSENT, _CAUSES.get(type(fault), said), reason="connect-timeout" if timed_out else "")
