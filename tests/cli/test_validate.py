@@ -23,6 +23,7 @@ from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.validate.validate import Validation
 from tests.cli.conftest import BAD, Run
 from tests.cli.pty_session import Session, gate
+from tests.cli.screen import as_pasted
 from tests.cli.support import ROOT, Result, deltacli
 from tests.cli.test_documents import validate as assert_valid
 from tests.support.actions import add, metadata, protocol
@@ -96,11 +97,11 @@ def test_a_clean_table_prints_only_its_summary_line(lake: Path, validate: Run) -
 
 def test_on_a_terminal_the_last_line_is_what_to_run_next(lake: Path) -> None:
     with Session("validate", "lake/bad", *ONLY, "--color", "never") as session:
-        found = session.finish()[1].splitlines()[-1]
+        found = as_pasted(session.finish()[1]).splitlines()[-1]
     with Session("validate", "lake/deep/good", *ONLY, "--color", "never") as session:
-        clean = session.finish()[1].splitlines()[-1]
+        clean = as_pasted(session.finish()[1]).splitlines()[-1]
     with Session("validate", "lake/bad", *ONLY, "--max-findings", "1", "--color", "never") as session:
-        capped = session.finish()[1].splitlines()
+        capped = as_pasted(session.finish()[1]).splitlines()
 
     assert "next: deltacli help commit.bad-json" == found
     assert "next: deltacli validate lake/deep/good --select 'commit.*' --color never --level storage" == clean
@@ -114,7 +115,7 @@ def test_findings_above_the_limit_are_counted_and_the_next_command_shows_them(la
     everything = validate("lake/bad", *ONLY, "--max-findings", "0", "--json")
     document = validate("lake/bad", *ONLY, "--max-findings", "2", "--json").document
     with Session("validate", "lake/bad", *ONLY, "--max-findings", "2", "--color", "never") as session:
-        last = session.finish()[1].splitlines()[-1]
+        last = as_pasted(session.finish()[1]).splitlines()[-1]
 
     assert "lake/bad: 1 more of commit.bad-json is not shown" in result.out
     assert 3 == len(everything.document["tables"][0]["findings"])
