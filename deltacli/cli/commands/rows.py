@@ -28,6 +28,8 @@ from deltacli.errors import UsageError
 from deltacli.request_fields import option
 
 if TYPE_CHECKING:
+    from deltacli.cli.render.data.rows import FramedResult, RowsResult
+    from deltacli.operations.read.scan import Scan
     from deltacli.operations.table.time_travel import VersionTime
     from deltacli.operations.table.version import Snapshot
 
@@ -70,8 +72,6 @@ def read(run: Run, table: TableArgument, *, wanted: ReadOptions) -> None:
       deltacli read ./tbl --output rows/  # Parquet files, in parallel
       deltacli read ./tbl --where "trip > 500 AND ride.city = 'Bern'" --explain
     """
-    from deltacli.cli.render.data.rows import FramedResult, Rows, RowsResult
-    from deltacli.delta.schema.types import type_json
     from deltacli.storage.base import StoreOfVersions
 
     where, version = wanted.where, wanted.version
@@ -81,8 +81,7 @@ def read(run: Run, table: TableArgument, *, wanted: ReadOptions) -> None:
     if wanted.count and (run.format is PARQUET or run.directory is not None):
         raise UsageError("--count is not written as Parquet", facts={"expected": "--format json, csv or another one"})
     require_file(run)
-    chosen = split_columns(wanted.columns)
-    most = settle_limit(run, wanted.limit)
+    columns, most = split_columns(wanted.columns), settle_limit(run, wanted.limit)
     if wanted.explain and run.directory is not None:
         raise UsageError("--explain cannot be written to a directory", code="usage.output")
     opened = run.open_table(table)
@@ -92,24 +91,32 @@ def read(run: Run, table: TableArgument, *, wanted: ReadOptions) -> None:
     if wanted.count:
         _count(run, found, where)
         return
-    if run.directory is not None:
-        scan = found.scan(columns=chosen, where=where, limit=most or None)
-        note_findings(run, found, at_ms)
-        write_directory(run, opened.uri, "rows", {"version": scan.version}, scan.write_parquet, most)
-        return
     # One row more than is shown, to find out whether there are more.
-    scan = found.scan(columns=chosen, where=where, limit=most + 1 if most and not wanted.explain else None)
+    more = 0 if run.directory is not None else 1
+    scan = found.scan(columns=columns, where=where, limit=most + more if most and not wanted.explain else None)
     note_findings(run, found, at_ms)
-    if wanted.explain:
+    if run.directory is not None:
+        write_directory(run, opened.uri, "rows", {"version": scan.version}, scan.write_parquet, most)
+    elif wanted.explain:
         from deltacli.cli.render.data.scan_files import ScanResult
 
-        result: FramedResult = ScanResult(opened.uri, scan, most)
+        _write(run, ScanResult(opened.uri, scan, most), most)
     else:
-        types = [{"name": column.name, "type": type_json(column.data_type)} for column in scan.columns]
-        about = {"version": scan.version, "columns": types}
-        in_all = partial(_count_rows, found) if where is None else lambda: None
-        rows = Rows("deltacli.read", "row", opened.uri, about, scan.schema, scan, count=in_all)
-        result = RowsResult(rows, most)
+        _write(run, _rows_result(found, scan, where, most), most)
+
+
+def _rows_result(snapshot: Snapshot, scan: Scan, where: str | None, most: int) -> RowsResult:
+    from deltacli.cli.render.data.rows import Rows, RowsResult
+    from deltacli.delta.schema.types import type_json
+
+    types = [{"name": column.name, "type": type_json(column.data_type)} for column in scan.columns]
+    about = {"version": scan.version, "columns": types}
+    in_all = partial(_count_rows, snapshot) if where is None else lambda: None
+    rows = Rows("deltacli.read", "row", snapshot.table.uri, about, scan.schema, scan, count=in_all)
+    return RowsResult(rows, most)
+
+
+def _write(run: Run, result: FramedResult, most: int) -> None:
     run.write(result)
     note_what_is_missing(run, result.written, most)
 

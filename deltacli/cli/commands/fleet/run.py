@@ -86,37 +86,13 @@ def run(run: Run, file: FleetFileArgument = FLEET_FILE, *, request: FleetRunRequ
     from deltacli.cli.render.fleet.run import run_result
     from deltacli.fleet.policy_file.reading import require_fleet_file
     from deltacli.fleet.reporting.webhook import make_sender
-    from deltacli.fleet.running.runner import RunOptions
-    from deltacli.fleet.running.session import FleetSession
 
     most = settle_limit(run, request.limit)
     found = require_fleet_file(file)
-    budget_ms, state = request.time_budget_ms, request.state or found.settings.state
     if request.yes:
         require_now_is_not_ahead(run)
     sender = make_sender(found.webhook, run.clock)
-    on_tables = run.throttled(found.settings.calls_per_second)
-
-    def open_table(name: str) -> Table:
-        return on_tables.table_of(on_tables.open_either(name), name)
-
-    cluster = _cluster_of(run, found, open_table, request.jobs or found.settings.jobs)
-    at_once = request.jobs or (found.settings.jobs if cluster is None else cluster.tables_at_once)
-    session = FleetSession(
-        found,
-        Path(state),
-        on_tables.open_other,
-        open_table,
-        run.engine,
-        run.clock,
-        RunOptions(at_once, None if budget_ms is None else budget_ms / 1_000, request.yes),
-        cluster,
-        only=request.only or (),
-        steal=request.steal_leases,
-        progress=run.progress,
-        note=run.note,
-    )
-    report = _carry_out(session, resume=request.resume)
+    report = _carry_out(_make_session(run, found, request), resume=request.resume)
     result = run_result(report, fleet_command("status", file, request.state, request.only))
     result.most = most
     run.write(result)
@@ -128,7 +104,36 @@ def run(run: Run, file: FleetFileArgument = FLEET_FILE, *, request: FleetRunRequ
         raise typer.Exit(report.exit_code or StorageFailed.exit_code)
 
 
-def _cluster_of(run: Run, fleet: FleetFile, open_table: Callable[[str], Table], jobs: int) -> FleetCluster | None:
+def _make_session(run: Run, found: FleetFile, request: FleetRunRequest) -> FleetSession:
+    from deltacli.fleet.running.runner import RunOptions
+    from deltacli.fleet.running.session import FleetSession
+
+    on_tables = run.throttled(found.settings.calls_per_second)
+
+    def open_table(name: str) -> Table:
+        return on_tables.table_of(on_tables.open_either(name), name)
+
+    budget_ms, cluster = request.time_budget_ms, _cluster_of(run, found, open_table, request.jobs)
+    at_once = request.jobs or (found.settings.jobs if cluster is None else cluster.tables_at_once)
+    return FleetSession(
+        found,
+        Path(request.state or found.settings.state),
+        on_tables.open_other,
+        open_table,
+        run.engine,
+        run.clock,
+        RunOptions(at_once, None if budget_ms is None else budget_ms / 1_000, request.yes),
+        cluster,
+        only=request.only or (),
+        steal=request.steal_leases,
+        progress=run.progress,
+        note=run.note,
+    )
+
+
+def _cluster_of(
+    run: Run, fleet: FleetFile, open_table: Callable[[str], Table], jobs: int | None
+) -> FleetCluster | None:
     """Return how the engine of the run works on many tables; None for an engine of this process."""
     if not run.engine.may_repeat:
         return None
@@ -137,7 +142,9 @@ def _cluster_of(run: Run, fleet: FleetFile, open_table: Callable[[str], Table], 
     def is_sent(name: str) -> bool:  # to executors, whose requests cannot be limited to a rate
         return fleet.settings.calls_per_second is None or "://" not in name
 
-    return FleetCluster(run.engine, lambda name: open_table(name).stores, is_sent, run.clock, jobs)
+    return FleetCluster(
+        run.engine, lambda name: open_table(name).stores, is_sent, run.clock, jobs or fleet.settings.jobs
+    )
 
 
 def _send(run: Run, sender: Sender, result: FleetListing[RunRow], report: FleetReport) -> bool:
