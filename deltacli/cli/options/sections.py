@@ -40,7 +40,8 @@ _OPTIONS: Mapping[OptionHeading, str] = {
     """,
     OptionHeading.SAFETY: """
         --dry-run --yes --check --check-files --force --replace --allow-retention-below --max-delete --keep-version
-        --protect-from --skip-nested-tables --keep-last --steal-leases --allow-remote
+        --protect-from --skip-nested-tables --keep-last --trust-listing --steal-leases
+        --allow-remote
     """,
     OptionHeading.GLOBAL: """
         --now --storage-option --retry-budget --allow-external --table-format --config --color --progress --log-format
