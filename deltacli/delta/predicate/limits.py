@@ -33,6 +33,19 @@ class Order(StrEnum):
     EQUAL = "="
 
 
+ORDERS = {
+    "=": (Order.EQUAL, False),
+    "<>": (Order.EQUAL, True),
+    "<": (Order.LESS, False),
+    "<=": (Order.LESS_EQUAL, False),
+    ">": (Order.LESS_EQUAL, True),
+    ">=": (Order.LESS, True),
+}
+"""Comparison -> the operation, and whether its answer is negated."""
+FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
+"""Comparison -> the one with exchanged sides; the others are the same."""
+
+
 class Limit(Protocol):
     """A value that the values of one column are compared with."""
 

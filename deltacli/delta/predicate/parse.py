@@ -30,7 +30,7 @@ from deltacli.delta.predicate.conditions import (
     Truth,
     evaluate,
 )
-from deltacli.delta.predicate.limits import Order, limit_of
+from deltacli.delta.predicate.limits import FLIPPED, ORDERS, Order, limit_of
 from deltacli.delta.predicate.literals import Literal, NoValueError, from_text, literal_of, require_text
 from deltacli.delta.predicate.patterns import Pattern
 from deltacli.delta.predicate.refusals import refuse, refuse_value
@@ -47,16 +47,6 @@ if TYPE_CHECKING:
 Operand: TypeAlias = Column | Literal | Condition
 
 _COMPARISONS = {"==": "=", "!=": "<>", "!<": ">=", "!>": "<="}
-_ORDERS = {
-    "=": (Order.EQUAL, False),
-    "<>": (Order.EQUAL, True),
-    "<": (Order.LESS, False),
-    "<=": (Order.LESS_EQUAL, False),
-    ">": (Order.LESS_EQUAL, True),
-    ">=": (Order.LESS, True),
-}
-"Comparison -> the operation, and whether the answer is negated."
-_FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _TRUTHS = {"true": True, "false": False, "unknown": None, "null": None}
 _MAX_DEPTH = 150
 _DATE = re.compile(r"\d{4}-\d\d?-\d\d?(?![\w.-])")
@@ -180,7 +170,7 @@ class _Binder:
                 condition = And((self._compare(">=", value, low, node), self._compare("<=", value, high, node)))
             case "like":
                 condition = self._like(node)
-            case name if name in _COMPARISONS or name in _ORDERS or name == "<=>":
+            case name if name in _COMPARISONS or name in ORDERS or name == "<=>":
                 left, right = (self._operand(part) for part in node.parts)
                 return self._compare(_COMPARISONS.get(name, name), left, right, node)
             case _:
@@ -266,8 +256,8 @@ class _Binder:
         if _is_null_literal(left) or _is_null_literal(right):
             return Constant(None)
         if isinstance(left, Literal) and isinstance(right, Column):
-            left, right, name = right, left, _FLIPPED.get(name, name)
-        order, is_turned = _ORDERS[name]
+            left, right, name = right, left, FLIPPED.get(name, name)
+        order, is_turned = ORDERS[name]
         ordered = self._ordered(order, left, right, node)
         return Not(ordered) if is_turned else ordered
 

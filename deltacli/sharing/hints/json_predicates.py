@@ -26,7 +26,7 @@ from deltacli.delta.predicate.conditions import (
     Not,
     Or,
 )
-from deltacli.delta.predicate.limits import BytesLimit, FloatLimit, Limit, Order, WholeLimit, limit_of
+from deltacli.delta.predicate.limits import FLIPPED, ORDERS, BytesLimit, FloatLimit, Limit, Order, WholeLimit, limit_of
 from deltacli.delta.predicate.literals import Literal, names_a_place
 from deltacli.delta.schema.kinds import Kind
 from deltacli.delta.schema.types import StructType
@@ -41,19 +41,12 @@ _MOST_PARTS = 20_000
 _MANY_LITERALS = 16
 "From so many literals on, the least and the greatest of them decide about a file."
 
-_ORDERS: Mapping[str, tuple[Order, bool]] = {
-    "equal": (Order.EQUAL, False),
-    "lessThan": (Order.LESS, False),
-    "lessThanOrEqual": (Order.LESS_EQUAL, False),
-    "greaterThan": (Order.LESS_EQUAL, True),
-    "greaterThanOrEqual": (Order.LESS, True),
-}
-"Operator -> the comparison, and whether its answer is negated."
-_FLIPPED = {
-    "lessThan": "greaterThan",
-    "lessThanOrEqual": "greaterThanOrEqual",
-    "greaterThan": "lessThan",
-    "greaterThanOrEqual": "lessThanOrEqual",
+_SYMBOLS = {
+    "equal": "=",
+    "lessThan": "<",
+    "lessThanOrEqual": "<=",
+    "greaterThan": ">",
+    "greaterThanOrEqual": ">=",
 }
 
 _INTEGERS = {"int": 32, "long": 64}
@@ -154,11 +147,11 @@ class _Reader:
                 return Not(self._condition(children[0], depth + 1))
             case "isNull" if len(children) == 1:
                 return self._is_null(self._operand(children[0]))
-            case str() if op in _ORDERS and len(children) == 2:
+            case str() if op in _SYMBOLS and len(children) == 2:
                 return self._comparison(op, *map(self._operand, children))
             case "column" | "literal":
                 return self._alone(self._operand(value))
-            case str() if op in _ORDERS or op in ("and", "or", "not", "isNull"):
+            case str() if op in _SYMBOLS or op in ("and", "or", "not", "isNull"):
                 raise _Unusable(f"{op} has {len(children)} children")
         raise _Unusable("an op is not supported")
 
@@ -212,12 +205,13 @@ class _Reader:
         return Flag(operand.column)
 
     def _comparison(self, op: str, left: _Operand, right: _Operand) -> Condition:
+        symbol = _SYMBOLS[op]
         if left.column is None:
-            left, right, op = right, left, _FLIPPED.get(op, op)
+            left, right, symbol = right, left, FLIPPED.get(symbol, symbol)
         if left.column is None or right.column is not None:
             raise _Unusable("a comparison is not between a column and a literal")
         self.finder.require_comparable(left.column, 0)
-        order, is_negated = _ORDERS[op]
+        order, is_negated = ORDERS[symbol]
         condition = _compare(left.column, left.value_type, order, right)
         return Not(condition) if is_negated else condition
 
