@@ -56,6 +56,11 @@ class Option(NamedTuple):
     table_format: str | None = None
 
 
+COMMIT_METADATA = Option(
+    "Key to add to the commitInfo; userMetadata=V sets that field. Repeatable.", "K=V", Kind.COMMIT_METADATA
+)
+
+
 def option(
     meaning: str, metavar: str | None = None, kind: Kind | None = None, *, default: Any = None, **others: Any
 ) -> Any:  # Any: a field of any type

@@ -9,6 +9,8 @@ from typing import Annotated
 
 import typer
 
+from deltacli.request_fields import COMMIT_METADATA
+
 OF_DELTA, OF_PAIMON = "Delta", "Paimon"
 
 TableArgument = Annotated[
@@ -37,8 +39,8 @@ CommitMetadataOption = Annotated[
     list[str] | None,
     typer.Option(
         "--commit-metadata",
-        metavar="K=V",
-        help="Key to add to the commitInfo; userMetadata=V sets that field. Repeatable.",
+        metavar=COMMIT_METADATA.metavar,
+        help=COMMIT_METADATA.meaning,
         show_default=False,
     ),
     OF_DELTA,

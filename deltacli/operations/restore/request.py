@@ -10,7 +10,7 @@ from deltacli.delta.log.commit_metadata import NO_METADATA
 from deltacli.errors import UsageError
 from deltacli.hints import command, parameter
 from deltacli.operations.table.api_arguments import moment_ms, version_number
-from deltacli.request_fields import Kind, option
+from deltacli.request_fields import COMMIT_METADATA, Kind, option, shared
 
 EXECUTING = frozenset({"commit_metadata"})
 """The fields that say how a plan is executed; the others say what is planned."""
@@ -36,12 +36,7 @@ class RestoreRequest:
         spelled="--from",
     )
     trust_listing: bool = option("Do not read the footers of files that come back, only their sizes.", default=False)
-    commit_metadata: Mapping[str, str] = option(
-        "Key to add to the commitInfo; userMetadata=V sets that field. Repeatable.",
-        "K=V",
-        Kind.COMMIT_METADATA,
-        default=NO_METADATA,
-    )
+    commit_metadata: Mapping[str, str] = shared(COMMIT_METADATA, NO_METADATA)
     dry_run: bool = False
 
     def __post_init__(self) -> None:

@@ -13,7 +13,7 @@ from deltacli.errors import UsageError
 from deltacli.hints import command, parameter
 from deltacli.operations.table.api_arguments import version_number
 from deltacli.patterns import pattern
-from deltacli.request_fields import Kind, option
+from deltacli.request_fields import COMMIT_METADATA, Kind, option, shared
 from deltacli.units import parse_size
 
 EXECUTING = frozenset({"log_entries", "threads", "rate", "commit_metadata"})
@@ -109,12 +109,7 @@ class VacuumRequest:
     log_entries: bool = option("Do not commit VACUUM START and VACUUM END.", kind=Kind.OPPOSITE, default=True)
     threads: int | None = option("Number of threads that delete.", "N", Kind.COUNT)
     rate: float | None = option("Maximum files to delete per second, such as 500/s.", "N/s", Kind.RATE)
-    commit_metadata: Mapping[str, str] = option(
-        "Key to add to the commitInfo; userMetadata=V sets that field. Repeatable.",
-        "K=V",
-        Kind.COMMIT_METADATA,
-        default=NO_METADATA,
-    )
+    commit_metadata: Mapping[str, str] = shared(COMMIT_METADATA, NO_METADATA)
     dry_run: bool = False
 
     def __post_init__(self) -> None:
