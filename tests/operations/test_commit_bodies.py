@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 import tracemalloc
 from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,11 +24,13 @@ from deltacli.operations.table.version import Snapshot
 from deltacli.storage import Creation, PathKind
 from deltacli.storage.base import Draft
 from deltacli.storage.in_memory import MemoryStorage
+from tests.cli.support import ROOT
 from tests.support.actions import Line, add, commit_info, metadata, protocol, remove
-from tests.support.builder import LOG, commit_path
+from tests.support.builder import LOG, TableBuilder, commit_path
 from tests.support.committing import Make, Rivals, commits, infos, run, table_of_commits, versions_of
 from tests.support.faulty import Fault, FaultyStorage
 from tests.support.reading import open_at
+from tests.support.waiting import SECONDS
 
 FILES = 3
 OTHER_INFO = [commit_info("OPTIMIZE", inCommitTimestamp=1)]
@@ -227,3 +234,24 @@ def test_a_request_that_was_agreed_to_is_not_made_again() -> None:
     )
     assert {"versions tried": "1", "last lost to": "version 3, WRITE by theirs"} == raised.value.facts
     assert [] == versions_of(inner)
+
+
+@pytest.mark.long
+def test_two_million_files_are_committed_in_little_memory(tmp_path: Path) -> None:
+    files, builder = 1_000_000, TableBuilder()
+    names = ["domainMetadata", "rowTracking"]
+    builder.commit(commit_info(), protocol(1, 7, writer_features=names), metadata(partition_columns=["p"]))
+    place = builder.write(tmp_path / "table")
+    command = [sys.executable, "-m", "tests.support.large_commit", str(place), str(files)]
+
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=SECONDS)
+
+    peak, seconds = done.stdout.split()
+    assert int(peak) < 400, (peak, seconds)
+    with open(place / commit_path(1), "rb") as file:
+        lines = [*islice(file, 4), *islice(file, files - 3, files - 1), *islice(file, files - 2, None)]
+    kinds = [next(iter(json.loads(line))) for line in lines]
+    assert ["commitInfo", "domainMetadata", "add", "add", "add", "remove", "remove"] == kinds
+    last = json.loads(lines[4])["add"]
+    assert 10 * (files - 1) == last["baseRowId"]
+    assert f'{{"rowIdHighWaterMark":{10 * files - 1}}}' == json.loads(lines[1])["domainMetadata"]["configuration"]

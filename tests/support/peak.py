@@ -62,7 +62,7 @@ def _run(arguments: list[str], *, keep_output: bool) -> Run:
     return Run(done.returncode, done.stdout or b"", done.stderr.decode(), peak // MIB, time.monotonic() - begin)
 
 
-def _peak_bytes() -> int:
+def peak_bytes() -> int:
     """The peak of this process alone; on Linux `ru_maxrss` would count that of the process it was forked from."""
     status = Path("/proc/self/status")
     if status.exists():
@@ -75,5 +75,5 @@ if __name__ == "__main__":
     from deltacli.cli.app import run as run_command
 
     outcome = run_command(sys.argv[2:])
-    Path(sys.argv[1]).write_text(str(_peak_bytes()))
+    Path(sys.argv[1]).write_text(str(peak_bytes()))
     sys.exit(outcome)
