@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from deltacli.delta.log.state import has_in_commit_timestamps
 from deltacli.errors import ConflictLost, FileMissing, PartlyDone, Refused, StorageFailed
 from deltacli.hints import command
 from deltacli.operations.log.log_copy import list_whole_log
@@ -16,6 +17,7 @@ from deltacli.operations.recover.presence import look_for
 from deltacli.operations.recover.put import Journal, put_found
 from deltacli.operations.recover.undelete import plan_undelete
 from deltacli.operations.recover.verify import verify
+from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.progress import weighed
 from deltacli.storage import Created
 from deltacli.typing import ArrowTable
@@ -51,7 +53,15 @@ def execute_undelete(
         if rest.is_log_first:
             raise StorageFailed("the log cannot be read although its files were put in their places")
         rest = execute_undelete(table, rest, request, told)
-        return replace(rest, version_before=plan.version_before, had_log=plan.had_log, items=_joined(plan, rest))
+        snapshot = read_snapshot(table, version=rest.version)
+        keeps_times = has_in_commit_timestamps(snapshot.protocol, snapshot.metadata)
+        return replace(
+            rest,
+            version_before=plan.version_before,
+            had_log=plan.had_log,
+            items=_joined(plan, rest),
+            changed_times=() if keeps_times else plan.changed_times,
+        )
     _require_there(table, plan)
     return plan
 

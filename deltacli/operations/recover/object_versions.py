@@ -9,6 +9,7 @@ import hashlib
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from deltacli.delta.log.log_path import LOG_DIRECTORY, LogFileKind, parse_log_path
@@ -189,8 +190,17 @@ def _overwritten(kept: VersionedObjects, file: KeptVersions) -> Overwritten | No
     if len(contents) < 2:
         return None
     found = [(one, _sha256(kept, one)) for one in contents]
-    known = {(one.size_bytes, sha256 or one.tag) for one, sha256 in found}
-    return Overwritten(file.path, tuple(found)) if len(known) > 1 else None
+    is_one = all(_are_same(*pair) for pair in pairwise(found))
+    return None if is_one else Overwritten(file.path, tuple(found))
+
+
+def _are_same(one: tuple[ObjectVersion, str | None], other: tuple[ObjectVersion, str | None]) -> bool:
+    """Return False for two contents that differ. Of one that cannot be read only the size is known: a file that was
+    brought back leaves such a one behind.
+    """
+    (version, sha256), (before, sha256_before) = one, other
+    known = None not in (sha256, sha256_before)
+    return version.size_bytes == before.size_bytes and (not known or sha256 == sha256_before)
 
 
 def _sha256(kept: VersionedObjects, version: ObjectVersion) -> str | None:

@@ -53,7 +53,7 @@ def plan_undelete(table: TableHandle, request: UndeleteRequest) -> UndeletePlan:
     log, sources = _plan_log(table, present or {}, offered, request.version)
     plan = _begin(table, log, sources, overwritten, present)
     if plan.is_log_first:
-        return plan
+        return replace(plan, changed_times=_moved(table, plan))
     if log.missing:
         return replace(plan, newest_readable=_newest_of_log(table, log))
     plan = replace(plan, refusals=_overwritten_in(log, overwritten))
@@ -174,9 +174,12 @@ def _overwritten_in(log: LogPlan, overwritten: Sequence[Overwritten]) -> tuple[R
 
 def _changed_times(table: TableHandle, snapshot: Snapshot, plan: UndeletePlan) -> tuple[int, ...]:
     """Return the versions whose commits get another time, because the store cannot keep that of the file."""
+    return () if has_in_commit_timestamps(snapshot.protocol, snapshot.metadata) else _moved(table, plan)
+
+
+def _moved(table: TableHandle, plan: UndeletePlan) -> tuple[int, ...]:
+    """Return the versions whose commit files get another time."""
     assert plan.log is not None
-    if has_in_commit_timestamps(snapshot.protocol, snapshot.metadata):
-        return ()
     commits = (item for item in plan.log.items if item.kind is FileKind.COMMIT)
     return tuple(
         sorted(
