@@ -9,7 +9,7 @@
   python3 dev.py long       run the suites that take minutes [pytest arguments]
   python3 dev.py cluster    run the tests of the Spark engine [local|connect|standalone|oldest …] [pytest arguments]
   python3 dev.py prepare    set up every environment of these suites; can run beside them
-  python3 dev.py soak       run the suites that take hours   [races|accidents|contention|clouds|share|fleet|spark|fuzz[:TARGET] …]
+  python3 dev.py soak       run the suites that take hours   [races|accidents|clouds|share|fleet|spark|fuzz[:TARGET] …]
   python3 dev.py fuzz       run the parsers on hostile input [TARGET …] [--minutes 20] [--guided TARGET]
   python3 dev.py lock       resolve requirements/*.txt again
 
@@ -181,9 +181,9 @@ SOAKS = {
         passes=4,
     ),
     "contention": Soak(("tests/operations/test_file_contention.py",), "soak or not soak"),
+    "accidents": Soak(("tests/operations/recover/test_accidents.py",), "soak or not soak"),
     "matrix": Soak(("tests/corpus", "tests/differential", "tests/operations/test_log_*.py"), "soak or matrix"),
     "property": Soak(("tests/property", "tests/spark"), "soak or not soak"),
-    "accidents": Soak(("tests/operations/recover/test_accidents.py",), "soak or not soak"),
     "load": Soak(("tests/hostile", "tests/operations/test_load.py"), "soak"),
     "clouds": Soak(
         (
