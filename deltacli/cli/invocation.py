@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 
 
@@ -11,10 +12,13 @@ class Invocation:
     arguments: Sequence[str] = ()
     log_is_json: bool | None = None
     verbosity: int = 0
+    began: float | None = None
+    """When the user began to wait, by the monotonic clock."""
 
     def begin(self, arguments: Sequence[str]) -> None:
         """Reset the state of an earlier run."""
         self.arguments, self.log_is_json, self.verbosity = arguments, None, 0
+        self.began = time.monotonic()
 
 
 invocation = Invocation()

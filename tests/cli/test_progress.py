@@ -54,16 +54,16 @@ def line_on(paper: Paper, clock: Watch, *, width: int = 80) -> LiveProgress:
     return LiveProgress(BarPainter(paper, lambda: width, lambda: True, colour=False), clock=clock, ticking=False)
 
 
-def test_work_of_half_a_second_shows_nothing_and_longer_work_shows_a_line() -> None:
+def test_short_work_shows_nothing_and_longer_work_shows_a_line() -> None:
     paper, clock = Paper(), Watch()
     progress = line_on(paper, clock)
 
     with progress.step("reading the log", unit="commits", total=2_000) as step:
         step.advance(100)
-        clock.seconds += 0.4
+        clock.seconds += 0.3
         progress.tick()
         before = list(paper.written)
-        clock.seconds += 1.6
+        clock.seconds += 1.7
         step.advance(300)
         progress.tick()
 
@@ -71,6 +71,18 @@ def test_work_of_half_a_second_shows_nothing_and_longer_work_shows_a_line() -> N
     assert ["reading the log", "20% 400/2,000 commits 200/s 0:02"] == [
         part.strip() for part in paper.shown.split("━" * 6)
     ]
+
+
+def test_a_line_is_shown_soon_after_the_command_began_however_late_its_first_step_is() -> None:
+    paper, clock = Paper(), Watch()
+    painter = BarPainter(paper, lambda: 80, lambda: True, colour=False)
+    progress = LiveProgress(painter, clock=clock, ticking=False, began=clock.seconds)
+
+    clock.seconds += 0.5
+    with progress.step("reading the log", unit="commits", total=2_000):
+        progress.tick()
+
+    assert "reading the log" in paper.shown
 
 
 def test_progress_is_drawn_at_most_ten_times_per_second() -> None:

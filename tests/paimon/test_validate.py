@@ -35,6 +35,23 @@ def rules(document: Any) -> list[str]:  # Any: JSON values
     return [finding["rule"] for table in document["tables"] for finding in table["findings"]]
 
 
+def test_every_step_of_a_branch_is_part_of_one_bar(table: PaimonBuilder, capsys: Capture) -> None:
+    table.schema(ID, NAME, prefix="branch/branch-dev/", id=0)
+    _, _, err = ask(capsys, "validate", table.root, "--progress", "json")
+
+    steps = [step for step in map(json.loads, err.splitlines()) if step["type"] == "progress"]
+    parts = [step for step in steps if step["step"] not in ("looking for tables", "checking branches")]
+    assert {
+        "reading schemas",
+        "reading snapshots",
+        "reading lists of manifests",
+        "reading the newest manifests",
+        "checking schemas",
+    } == {step["step"] for step in parts}
+    assert [] == [step for step in parts if "share" not in step]
+    assert [2] == [step["done"] for step in steps if step["step"] == "checking branches" and step["done"]]
+
+
 def test_findings_have_a_document_a_verdict_and_lines(table: PaimonBuilder, capsys: Capture) -> None:
     code, found = checked(capsys, table.root)
     told = lines(capsys, "validate", table.root)

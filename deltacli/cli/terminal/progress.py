@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import TYPE_CHECKING, Protocol
 
+from deltacli.cli.invocation import invocation
 from deltacli.cli.render.json import dumps
 from deltacli.cli.terminal.steps import PlanState, Shown, StepState, describe
 from deltacli.cli.terminal.term import say, say_json, set_live_line, shorten, write_stderr
@@ -52,12 +53,20 @@ class Painter(Protocol):
 
 
 class LiveProgress:
-    """Shows the outermost and the innermost step, after `delay` seconds of work and at most once per `interval`.
+    """Shows the outermost and the innermost step, after `delay` seconds and at most once per `interval`. The delay is
+    counted from `began`, else from the first step.
 
     Without `ticking` the caller calls `tick`, and nothing depends on real time.
     """
 
-    def __init__(self, painter: Painter, *, clock: Callable[[], float] = time.monotonic, ticking: bool = True) -> None:
+    def __init__(
+        self,
+        painter: Painter,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        ticking: bool = True,
+        began: float | None = None,
+    ) -> None:
         self._painter = painter
         self._clock = clock
         self._ticking = ticking
@@ -66,6 +75,7 @@ class LiveProgress:
         self._lock = threading.RLock()  # guards the painter; a signal may interrupt the thread that holds it
         self._steps_lock = threading.RLock()  # not held while writing
         self._steps: list[StepState] = []
+        self._begins_at = began
         self._began: float | None = None
         self._looked: float | None = None
         self._notice: str | None = None
@@ -162,7 +172,8 @@ class LiveProgress:
     def _begin(self, step: StepState) -> None:
         with self._steps_lock:
             step.began = self._clock()
-            self._began = step.began if self._began is None else self._began
+            if self._began is None:
+                self._began = step.began if self._begins_at is None else self._begins_at
             whole = self._planned()
             if whole is not None and whole.plan is not None:
                 whole.plan.begin(step, step.began)
@@ -183,7 +194,7 @@ class LiveProgress:
 class BarPainter:
     """Redraws the last lines of a terminal, never wider than it: bars of rich, which is imported for the first one."""
 
-    delay = 0.5
+    delay = 0.4
     interval = 0.1
     tells_steps = False
 
@@ -303,7 +314,7 @@ def start_progress(choice: str, *, colour: bool = True) -> LiveProgress:
         painter = BarPainter(write_stderr, _stderr_width, _is_in_foreground, colour=colour)
     else:
         painter = LogPainter()
-    progress = LiveProgress(painter)
+    progress = LiveProgress(painter, began=invocation.began if isinstance(painter, BarPainter) else None)
     set_live_line(progress)
     return progress
 

@@ -5,7 +5,7 @@ Data files name the schema that they were written with, so a schema can be neede
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple
@@ -31,7 +31,7 @@ from deltacli.typing import Json, JsonObject
 from deltacli.units import plural
 
 _MAX_MANIFEST_BYTES = 1 << 30
-_FILES_A_REPORT = 100
+_FILES_A_REPORT = 10
 _LIST_PREFIX = "manifest-list-"
 _NAMED = 3
 
@@ -132,10 +132,17 @@ class SchemaReferences:
         return tuple(sorted(number for number, usage in self.usage.items() if usage and number not in present))
 
 
-def read_branch(storage: Storage, engine: Engine, branch: str = MAIN_BRANCH) -> BranchFiles:
-    """Return the snapshots, tags and changelogs of a branch."""
+def read_branch(
+    storage: Storage,
+    engine: Engine,
+    branch: str = MAIN_BRANCH,
+    *,
+    progress: Progress = SILENT,
+    foresee: Callable[[int], None] = lambda _: None,
+) -> BranchFiles:
+    """Return the snapshots, tags and changelogs of a branch; `foresee` is called with the number of snapshots."""
     return BranchFiles(
-        read_snapshots(storage, engine, branch),
+        read_snapshots(storage, engine, branch, progress=progress, foresee=foresee),
         read_tags(storage, engine, branch),
         read_changelogs(storage, engine, branch),
     )
@@ -187,7 +194,7 @@ def _count_manifests(
     state = _state_manifests(files.newest, entries)
     others = dict.fromkeys(m.name for found in entries.values() for m in found if m.name not in state)
     counted = _read_all(storage, engine, list(others), _schemas_in, progress, "reading manifests")
-    live = _read_all(storage, engine, state, read_state, progress, "reading manifests")
+    live = _read_all(storage, engine, state, read_state, progress, "reading the newest manifests")
     broken += [found for found in (*counted.values(), *live.values()) if isinstance(found, BrokenFile)]
     ids = {number for found in counted.values() if not isinstance(found, BrokenFile) for number in found}
     states = [found for found in live.values() if not isinstance(found, BrokenFile)]
@@ -248,7 +255,8 @@ def _read_all(
 ) -> dict[str, Any]:  # Any: what `parse` returns, or a BrokenFile
     read = partial(_read_one, storage, parse)
     found = engine.run(read, names, at_once=storage.capabilities.parallel_reads)
-    return dict(zip(names, reported(found, progress, what, unit="files", every=_FILES_A_REPORT), strict=True))
+    told = reported(found, progress, what, unit="files", total=len(names), every=_FILES_A_REPORT)
+    return dict(zip(names, told, strict=True))
 
 
 def _read_one(storage: Storage, parse: Any, name: str) -> Any:  # Any: as in `_read_all`

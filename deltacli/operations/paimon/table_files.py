@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -31,7 +31,7 @@ from deltacli.progress import SILENT, Progress, reported
 from deltacli.storage import PathKind, Storage
 
 NO_PERMISSION = "paimon.no-permission"
-_FILES_A_REPORT = 100
+_FILES_A_REPORT = 10
 
 
 class SchemaListing(NamedTuple):
@@ -110,7 +110,8 @@ def read_schemas(
     wanted = list(ids)
     read = partial(_read_schema, storage, branch)
     schemas = engine.run(read, wanted, at_once=storage.capabilities.parallel_reads)
-    told = reported(schemas, progress, "reading schemas", unit="files", every=_FILES_A_REPORT)
+    total = len(wanted)
+    told = reported(schemas, progress, "reading schemas", unit="files", total=total, every=_FILES_A_REPORT)
     return dict(zip(wanted, told, strict=True))
 
 
@@ -142,14 +143,27 @@ def read_limited(storage: Storage, path: str, most: int) -> bytes:
     return data
 
 
-def read_snapshots(storage: Storage, engine: Engine, branch: str = MAIN_BRANCH) -> list[MetadataFile]:
-    """Return the snapshots of a branch, oldest first."""
-    return _read_numbered(storage, engine, branch, SNAPSHOT_DIRECTORY, SNAPSHOT_PREFIX)
+def read_snapshots(
+    storage: Storage,
+    engine: Engine,
+    branch: str = MAIN_BRANCH,
+    *,
+    progress: Progress = SILENT,
+    foresee: Callable[[int], None] = lambda _: None,
+) -> list[MetadataFile]:
+    """Return the snapshots of a branch, oldest first; `foresee` is called with their number before they are read."""
+    place = f"{branch_root(branch)}{SNAPSHOT_DIRECTORY}"
+    numbers = _numbers(storage, place, SNAPSHOT_PREFIX)
+    foresee(len(numbers))
+    files = [(f"{place}/{SNAPSHOT_PREFIX}{number}", str(number)) for number in numbers]
+    return _read_files(storage, engine, files, progress)
 
 
 def read_changelogs(storage: Storage, engine: Engine, branch: str = MAIN_BRANCH) -> list[MetadataFile]:
     """Return the changelogs of a branch that outlived their snapshots, oldest first."""
-    return _read_numbered(storage, engine, branch, CHANGELOG_DIRECTORY, CHANGELOG_PREFIX)
+    place = f"{branch_root(branch)}{CHANGELOG_DIRECTORY}"
+    numbers = _numbers(storage, place, CHANGELOG_PREFIX)
+    return _read_files(storage, engine, [(f"{place}/{CHANGELOG_PREFIX}{number}", str(number)) for number in numbers])
 
 
 def read_tags(storage: Storage, engine: Engine, branch: str = MAIN_BRANCH) -> list[MetadataFile]:
@@ -159,15 +173,12 @@ def read_tags(storage: Storage, engine: Engine, branch: str = MAIN_BRANCH) -> li
     return _read_files(storage, engine, [(f"{directory}/{name}", name.removeprefix(TAG_PREFIX)) for name in names])
 
 
-def _read_numbered(storage: Storage, engine: Engine, branch: str, directory: str, prefix: str) -> list[MetadataFile]:
-    place = f"{branch_root(branch)}{directory}"
-    numbers = _numbers(storage, place, prefix)
-    return _read_files(storage, engine, [(f"{place}/{prefix}{number}", str(number)) for number in numbers])
-
-
-def _read_files(storage: Storage, engine: Engine, files: Sequence[tuple[str, str]]) -> list[MetadataFile]:
+def _read_files(
+    storage: Storage, engine: Engine, files: Sequence[tuple[str, str]], progress: Progress = SILENT
+) -> list[MetadataFile]:
     found = engine.run(partial(_read_file, storage), files, at_once=storage.capabilities.parallel_reads)
-    return [file for file in found if file is not None]
+    told = reported(found, progress, "reading snapshots", unit="files", total=len(files), every=_FILES_A_REPORT)
+    return [file for file in told if file is not None]
 
 
 def _read_file(storage: Storage, file: tuple[str, str]) -> MetadataFile | None:

@@ -32,7 +32,20 @@ from deltacli.paimon.rules.branches import BROKEN, SCHEMA_MISSING
 from deltacli.paimon.rules.catalogue import PAIMON_CATALOGUE
 from deltacli.paimon.rules.views import BranchView, EvolutionView, Profile, SchemaFileView
 from deltacli.paimon.schema import Schema
+from deltacli.progress import Plan, planned
 
+_LISTS, _MANIFESTS = "reading lists of manifests", "reading manifests"
+_COSTS = {
+    "reading schemas": 3e-4,
+    "reading snapshots": 2.5e-4,
+    _LISTS: 5e-4,
+    _MANIFESTS: 4e-4,
+    "reading the newest manifests": 4e-4,
+    "checking schemas": 2e-4,
+}
+"""Seconds per small file on a disk; far ones take longer by a factor, which the plan finds."""
+_MANY_SNAPSHOTS = 1_000
+"""How many a branch is expected to have until they are listed."""
 _NEEDS_MANIFESTS = (SCHEMA_MISSING.id, *(rule.id for rule in BROKEN))
 
 
@@ -55,8 +68,14 @@ def validate_paimon_table(
     collector = Collector(choice, request.max_findings, on_finding, known=PAIMON_CATALOGUE)
     needs_manifests = with_manifests and any(rule in collector.rules for rule in _NEEDS_MANIFESTS)
     newest: Schema | None = None
-    for branch in reversed(list_branches(storage)):
-        newest = _check_branch(table, branch, collector, profile, with_manifests=needs_manifests)
+    branches = list_branches(storage)
+    several = len(branches) if len(branches) > 1 else 0  # a step of nothing is not shown
+    with table.progress.step("checking branches", unit="branches", total=several) as step:
+        for branch in reversed(branches):
+            what = f"checking branch {branch}" if several else "checking the table"
+            with planned(table.progress, what, _COSTS) as plan:
+                newest = _check_branch(table, branch, collector, profile, plan, with_manifests=needs_manifests)
+            step.advance()
     not_checked = (
         ()
         if with_manifests
@@ -78,18 +97,30 @@ def validate_paimon_table(
 
 
 def _check_branch(
-    table: TableHandle, branch: str, collector: Collector, profile: Profile, *, with_manifests: bool
+    table: TableHandle, branch: str, collector: Collector, profile: Profile, plan: Plan, *, with_manifests: bool
 ) -> Schema | None:
     """Check a branch and return its newest schema, None if that cannot be read."""
     storage, engine, progress = table.storage, table.engine, table.progress
+
+    def foresee(snapshots: int) -> None:
+        plan.expect("reading snapshots", snapshots)
+        if with_manifests:
+            plan.expect(_LISTS, 2 * snapshots)
+            plan.expect(_MANIFESTS, snapshots)
+
+    foresee(_MANY_SNAPSHOTS)
     listing = list_schemas(storage, branch)
+    plan.expect("checking schemas", len(listing.ids))
     contents = read_schemas(storage, engine, listing.ids, branch, progress=progress)
-    files = read_branch(storage, engine, branch)
+    files = read_branch(storage, engine, branch, progress=progress, foresee=foresee)
     references = collect_references(storage, engine, files, with_manifests=with_manifests, progress=progress)
-    for schema_id, content in contents.items():
-        view = SchemaFileView(schema_id, content, branch, profile)
-        collector.look(view, view.place())
-    _check_evolution(branch, [found for found in contents.values() if isinstance(found, Schema)], references, collector)
+    with progress.step("checking schemas", unit="schemas", total=len(contents)) as step:
+        for schema_id, content in contents.items():
+            view = SchemaFileView(schema_id, content, branch, profile)
+            collector.look(view, view.place())
+            step.advance()
+        read = [found for found in contents.values() if isinstance(found, Schema)]
+        _check_evolution(branch, read, references, collector)
     broken = [
         *(BrokenFile(fault.facts["file"], fault.code, fault.message) for fault in _denied(contents.values())),
         *references.broken,
