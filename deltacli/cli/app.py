@@ -232,6 +232,7 @@ def _in_our_words(message: str) -> str:
     for theirs, ours in (
         (r"is not a valid int(eger)?\b", "is not a whole number"),
         (r"is not a valid float\b", "is not a number"),
+        (r"invalid value for '\[add\]': ('.*') is not one of 'add'", r"features can only be added: \1 is not 'add'"),
         (r"invalid value for '\[(?:\w+\|?)+\]': ('.*') is not one of (.*)", r"\1 is not an action of this command: \2"),
     ):
         message = re.sub(theirs, ours, message)

@@ -22,9 +22,10 @@ from deltacli.cli.render.validate.report import (
     worst_first,
 )
 from deltacli.cli.render.validate.verdict import TableVerdict, all_sentence, judge
-from deltacli.cli.terminal.term import Style, cells
+from deltacli.cli.terminal.term import Style, cells, folded_command
 from deltacli.delta.log.log_path import Place
 from deltacli.delta.rules.framework.base import Finding, Severity
+from deltacli.hints import is_command
 from deltacli.units import format_count, plural
 
 if TYPE_CHECKING:
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 
 _STYLES = {Severity.ERROR: Style.PROBLEM, Severity.WARNING: Style.WARNING, Severity.INFO: Style.NOTE}
 _INDENT = 4
+_LABEL_CELLS = 10
+"""Of `fix` and its like, with the gap behind them."""
 _MOST_LINES = 12
 """Lines of the log that are read for one run, each a request to a remote store."""
 _LINES_PER_RULE = 2
@@ -239,7 +242,15 @@ def _fix(canvas: Canvas, table: CheckedTable, finding: Finding) -> RenderableTyp
 
 
 def _pairs(canvas: Canvas, rows: Iterable[tuple[str, str]]) -> RenderableType:
-    return grid(canvas, [(f"{label:<8}", canvas.text(value)) for label, value in rows])
+    return grid(canvas, [(f"{label:<8}", _value(canvas, value)) for label, value in rows])
+
+
+def _value(canvas: Canvas, text: str) -> Text:
+    """Return a text to wrap, or a command on lines that a shell reads as one."""
+    if not is_command(text):
+        return canvas.text(text)
+    room = canvas.width - _INDENT - _LABEL_CELLS
+    return Text("\n").join(canvas.text(line) for line in folded_command(text, room))
 
 
 def _where(finding: Finding, path: str) -> str:
