@@ -170,8 +170,14 @@ def read_baseline_file(name: str) -> Baseline:
         raise UsageError(
             f"the baseline {name} cannot be read: {(fault.strerror or str(fault)).lower()}",
             code="usage.baseline",
-            hint=again(
-                [word.replace("--", "--write-", word.startswith("--baseline")) for word in invocation.arguments]
-            ),
+            hint=_writing(name, invocation.arguments),
         ) from fault
     return read_baseline(data, name)
+
+
+def _writing(name: str, arguments: Sequence[str]) -> str:
+    """Return the command line that writes the baseline which this one reads."""
+    if not any(word.startswith("--write-baseline") for word in arguments):
+        return again([word.replace("--", "--write-", word.startswith("--baseline")) for word in arguments])
+    pairs = zip(["", *arguments], arguments, strict=False)
+    return again([word for last, word in pairs if "--baseline" not in (last, word) and word != f"--baseline={name}"])
