@@ -159,7 +159,7 @@ def _numbers(
         picture=draw,
         right=True,
         priority=3,
-        least=max((sum(cells) + max(sum(map(bool, cells)) - 1, 0) for cells in lengths), default=0),
+        least=max(len(name), *(sum(cells) + max(sum(map(bool, cells)) - 1, 0) for cells in lengths), 0),
     )
 
 
