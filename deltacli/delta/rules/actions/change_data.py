@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 from deltacli.delta.log.commit_lines import Action
@@ -13,10 +14,12 @@ from deltacli.delta.paths.path_decoding import canonical
 from deltacli.delta.protocol.intervals import deleted_file_retention_ms
 from deltacli.delta.rules.framework.base import Area, Finding, Level, Severity
 from deltacli.delta.rules.framework.views import CommitView, LocatedAction, StorageView
+from deltacli.hints import Worded, command
 from deltacli.patterns import pattern
 from deltacli.units import plural
 
 AREA = Area("change_data")
+_RESTORE = partial(command, "restore", version=..., table="TABLE")
 
 DIRECTORY = "_change_data"
 APPEND_ONLY = "delta.appendOnly"
@@ -90,7 +93,7 @@ VIOLATED = AREA.error(
     "A commit removes data from an append-only table.",
     spec="Append-only Tables",
     broken="a writer ignored delta.appendOnly; rows are lost, or readers that expect only new rows fail",
-    repair="restore the previous version, or unset delta.appendOnly if the removal is intended",
+    repair=Worded("unset delta.appendOnly if the removal is intended, or restore the version before: {}", _RESTORE),
     loss="the rows of the removed files, after a vacuum",
     example='{"remove":{…,"dataChange":true}} with delta.appendOnly=true',
 )
@@ -100,7 +103,7 @@ DV_DELETE = AREA.error(
     "A commit deletes rows of an append-only table with a deletion vector.",
     spec="Append-only Tables; Deletion Vectors",
     broken="a writer ignored delta.appendOnly; rows are lost",
-    repair="restore the previous version, or unset delta.appendOnly if the deletion is intended",
+    repair=Worded("unset delta.appendOnly if the deletion is intended, or restore the version before: {}", _RESTORE),
     loss="the deleted rows, after the files are rewritten",
     example='a new deletionVector for a live file, "dataChange":true, with delta.appendOnly=true',
 )

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from functools import partial
 
 from deltacli.delta.log.state import Metadata
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.rules.framework.base import Area, Finding
 from deltacli.delta.rules.framework.views import CommitView, HistoryView, MetadataView
 from deltacli.delta.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructType, simple_name
+from deltacli.hints import Worded, command
 from deltacli.patterns import pattern
 from deltacli.units import format_timestamp, plural
 
 AREA = Area("metadata")
 
+_RESTORE = partial(command, "restore", version=..., table="TABLE")
 _REWRITE = "rewrite the table as a new one"
 ID_NOT_GUID = AREA.warning(
     "metadata.id-not-guid",
@@ -30,7 +33,7 @@ ID_CHANGED = AREA.error(
     "The table id differs from that of the previous metaData action.",
     spec="Change Metadata",
     broken="another table was written over this one, or an engine created a new id; streams and caches stop",
-    repair="nothing, if the change was intended; otherwise restore the previous version",
+    repair=Worded("nothing, if the change was intended; otherwise restore the version before: {}", _RESTORE),
     loss="later commits, if the previous version is restored",
     example='version 0: {"metaData":{"id":"8e1a6ad6-…"}}, version 4: {"metaData":{"id":"0c5d2f44-…"}}',
 )
@@ -98,7 +101,7 @@ PARTITIONING_CHANGED = AREA.warning(
     "The partition columns changed while files with the old partitioning stayed in the table.",
     spec="Consistency Between Table Metadata and Data Files",
     broken="these files have no values for the new columns, so readers fail or return nulls",
-    repair="restore the previous version, or replace all files",
+    repair=Worded("replace all files, or restore the version before: {}", _RESTORE),
     loss="later commits, if the previous version is restored",
     example='version 0: "partitionColumns":["p"], version 4: "partitionColumns":["p","q"] and no remove',
 )
