@@ -1596,6 +1596,7 @@ again;TEXT
 --protect-from;TEXT;again;Keep files that another table (a shallow clone) references. Repeatable.
 --inventory;FILE;once;List of files to use instead of a listing: S3 Inventory (manifest.json), Parquet, CSV.
 --max-delete;TEXT;once;Refuse to delete more than this share of the table, or more bytes.
+--quarantine;TEXT;once;Copy each file to this directory outside of all tables before it is deleted.
 --include-foreign;-;once;Also delete unrecognized files that are older than the retention.
 --skip-nested-tables;-;once;Skip directories that are tables of their own instead of refusing.
 --no-log-entries;-;once;Do not commit VACUUM START and VACUUM END.

@@ -329,7 +329,8 @@ class Table(LogCare):
         `retention_ms` (default: the table's own): files unneeded for longer are deleted; a shorter one than the table's
         own needs `allow_retention_below_ms` with the table's value. `mode` is `full` (lists the table) or `lite` (reads
         the log only). `prefix` is a directory, `where` a condition on partition columns. Files of `keep_versions` and
-        of the tables `protect_from` are kept. `max_delete` is a share or a size above which nothing is done, `rate` the
+        of the tables `protect_from` are kept. `quarantine` is a directory outside of all tables that gets a copy of
+        each file before it is deleted. `max_delete` is a share or a size above which nothing is done, `rate` the
         maximum number of files per second. `commit_metadata` are keys for the commitInfo of START and END. `dry_run`
         only plans: the outcome is None, and refusals are in the plan.
 

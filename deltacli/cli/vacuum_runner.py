@@ -178,6 +178,8 @@ class VacuumCommand(NamedTuple):
             self._show(plan, None, dry_run=False)
             return False
         what = f"delete {plural(plan.files, 'file')} ({format_size(plan.size_bytes)}) of {plan.table}"
+        if self.request.quarantine is not None:
+            what += f", with copies in {self.request.quarantine}"
         require_confirmation(self.run, what, yes=self.how.yes, show_plan=lambda: self._show(plan, None, dry_run=True))
         return True
 
@@ -206,6 +208,12 @@ class VacuumCommand(NamedTuple):
         from deltacli.operations.vacuum.execute import require_done
 
         self._show(plan, outcome, dry_run=False)
+        if outcome.quarantine is not None:
+            source = quoted(self.request.quarantine or "")
+            self.run.note(
+                f"note: copies of the files are in {outcome.quarantine}; to bring those of version N back: "
+                f"deltacli undelete {quoted_table(self.name)} --version N --from {source}"
+            )
         require_done(outcome, again=again(invocation.arguments))
         self.run.say_next(f"deltacli history {quoted_table(self.name)} --limit 3")
 

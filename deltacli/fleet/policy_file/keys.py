@@ -94,6 +94,7 @@ STEP_KEYS: Mapping[str, tuple[Key, ...]] = {
     "vacuum": (
         Key("every", Kind.DURATION, _EVERY, "7d"),
         *_of_fields(VacuumRequest, "retention_ms", "allow_retention_below_ms", "mode", "max_delete", "protect_from"),
+        *_of_fields(VacuumRequest, "quarantine"),
         Key("consent", Kind.FLAG, _CONSENT, "false"),
     ),
     "validate": (

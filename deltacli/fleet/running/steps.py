@@ -11,7 +11,7 @@ from deltacli.delta.rules.framework.base import Severity
 from deltacli.errors import EXIT_BUG, EXIT_FINDINGS, EXIT_OK, DeltacliError, PartlyDone, Refused, UsageError
 from deltacli.fleet.alerts import LOSING
 from deltacli.fleet.names import table_file_name
-from deltacli.fleet.policy_file.model import CheckpointPolicy, Policy, ValidatePolicy
+from deltacli.fleet.policy_file.model import CheckpointPolicy, Policy, VacuumPolicy, ValidatePolicy
 from deltacli.hints import command
 from deltacli.memory_limit import exhausted_by, is_exhaustion
 from deltacli.storage.base import require_writable
@@ -133,7 +133,9 @@ def _vacuum(table: TableHandle, policy: Policy, _: str) -> StepOutcome:
     from deltacli.operations.vacuum.execute import execute_vacuum, require_done
 
     plan = plan_vacuum_step(table, policy)
-    outcome = execute_vacuum(table, plan)
+    settings = policy.steps["vacuum"]
+    assert isinstance(settings, VacuumPolicy)
+    outcome = execute_vacuum(table, plan, settings)
     require_done(outcome)
     details = {
         "planId": plan.plan_id,

@@ -33,6 +33,7 @@ from deltacli.units import format_timestamp, plural
 if TYPE_CHECKING:
     from deltacli.operations.table.handle import TableHandle
     from deltacli.operations.table.version import Snapshot
+    from deltacli.operations.vacuum.quarantine import Quarantine
 
 
 def execute_vacuum(
@@ -47,7 +48,7 @@ def execute_vacuum(
     wall_clock: Clock = system_clock,
 ) -> VacuumOutcome:
     """Delete the candidates of a plan, except files that a newer version needs. `outcome` is updated meanwhile; with a
-    `record` it begins with the record's counts.
+    `record` it begins with the record's counts. Where the request names a quarantine, all of them are copied first.
 
     Raises Refused where the plan has refusals, or where a newer version forbids it; what `commit` raises; and
     StorageFailed. On any error END is committed with the status FAILED where that is still possible.
@@ -59,6 +60,7 @@ def execute_vacuum(
     if not plan.files and not plan.directories:
         _note_horizon(table, plan)
         return found
+    quarantine = _quarantined(table, plan, chosen, found, record)
     if plan.looked_at is None or (table.storage.capabilities.cheap_listing and not is_fresh(plan, ticks)):
         _require_no_new_tables(table, plan)
     keys = PathKeys((table.uri, *table.storage.aliases), folds_case=folds_names(table.storage))
@@ -78,11 +80,27 @@ def execute_vacuum(
     finally:
         if logs:
             _commit_end(table, found, status, chosen.commit_metadata)
+    if quarantine is not None and not found.failures:
+        quarantine.complete()
     if not found.failures and not found.spared:  # LITE would skip files that were spared for their age
         _note_horizon(table, plan)  # before the record is marked as complete
     if record is not None:
         record.finish(found, completed=not found.failures)
     return found
+
+
+def _quarantined(
+    table: TableHandle, plan: VacuumPlan, request: VacuumRequest, outcome: VacuumOutcome, record: Record | None
+) -> Quarantine | None:
+    """Copy the files to the quarantine that a request names. Raises what that raises, with nothing deleted."""
+    if request.quarantine is None:
+        return None
+    from deltacli.operations.vacuum.quarantine import Quarantine
+
+    quarantine = Quarantine(table, plan, request.quarantine)
+    quarantine.fill([range(plan.files)] if record is None else record.pending)
+    outcome.quarantine = quarantine.uri
+    return quarantine
 
 
 def _require_store_clock(table: TableHandle, plan: VacuumPlan, outcome: VacuumOutcome) -> None:

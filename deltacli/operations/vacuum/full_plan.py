@@ -68,8 +68,13 @@ def plan_vacuum(table: TableHandle, request: VacuumRequest) -> VacuumPlan:
     """Determine which files can be deleted. Refusals are part of the plan; nothing is deleted.
 
     Raises what `read_snapshot` raises for the newest version and for versions to keep; Refused where the protocol
-    prevents deltacli from writing; UsageError for a prefix or a condition that does not fit this table.
+    prevents deltacli from writing or the quarantine is in a table; UsageError for a prefix or a condition that does not
+    fit this table.
     """
+    if request.quarantine is not None:
+        from deltacli.operations.vacuum.quarantine import open_quarantine
+
+        open_quarantine(table, request.quarantine)
     if request.mode is Mode.LITE:
         from deltacli.operations.vacuum.lite_plan import plan_lite
 

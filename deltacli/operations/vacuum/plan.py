@@ -258,6 +258,8 @@ class VacuumOutcome:
     """The reason why END could not be committed."""
     resumed_after: int = 0
     """Files of the plan that an earlier run had decided."""
+    quarantine: str | None = None
+    """The directory with a copy of each file, where one was asked for."""
     denials: Denials = field(default_factory=Denials, compare=False)
     """The failures of this run for lack of permission."""
 
@@ -275,6 +277,7 @@ class VacuumOutcome:
             "startVersion": self.start_version,
             "endVersion": self.end_version,
             **({} if self.end_problem is None else {"endProblem": self.end_problem}),
+            **({} if self.quarantine is None else {"quarantine": self.quarantine}),
         }
 
 

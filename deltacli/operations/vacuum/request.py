@@ -16,7 +16,7 @@ from deltacli.patterns import pattern
 from deltacli.request_fields import COMMIT_METADATA, Kind, option, shared
 from deltacli.units import parse_size
 
-EXECUTING = frozenset({"log_entries", "threads", "rate", "commit_metadata"})
+EXECUTING = frozenset({"log_entries", "threads", "rate", "commit_metadata", "quarantine"})
 """The fields that say how a plan is executed; the others say what is planned."""
 
 _PERCENT = pattern(r"(\d{1,3}(?:\.\d+)?)\s*%")
@@ -102,6 +102,12 @@ class VacuumRequest:
         default="50%",
         policy="Refuse a plan that would delete more.",
     )
+    quarantine: str | None = option(
+        "Copy each file to this directory outside of all tables before it is deleted.",
+        "DIRECTORY|URI",
+        Kind.TEXT,
+        policy="Directory or URI outside of all tables that gets a copy of each file before it is deleted.",
+    )
     include_foreign: bool = option("Also delete unrecognized files that are older than the retention.", default=False)
     skip_nested_tables: bool = option(
         "Skip directories that are tables of their own instead of refusing.", default=False
@@ -116,6 +122,8 @@ class VacuumRequest:
         """Bring the texts to one form. Raises UsageError, also for fields that exclude each other."""
         if self.mode not in set(Mode):
             raise UsageError(f"invalid {parameter('vacuum.mode')} {self.mode}", facts={"expected": " or ".join(Mode)})
+        if self.quarantine is not None and not self.quarantine.strip():
+            raise UsageError(f"{parameter('vacuum.quarantine')} is empty")
         if self.prefix is not None and self.where is not None:
             raise UsageError(
                 f"{parameter('vacuum.prefix')} and {parameter('vacuum.where')} exclude each other",

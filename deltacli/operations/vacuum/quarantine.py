@@ -1,0 +1,180 @@
+"""A quarantine: a directory outside of all tables that gets a copy of each file before a vacuum deletes it.
+
+Its files are in `<table id>/<plan id>/<path in the table>`. A manifest beside them is written first; at the end it says
+that the files were deleted from the table.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING
+from urllib.parse import unquote_to_bytes
+
+from deltacli.delta.log.log_path import LOG_DIRECTORY
+from deltacli.errors import FileMissing, Refused
+from deltacli.operations.recover.copy_file import copy_file
+from deltacli.operations.vacuum.surroundings.other_tables import kind_at, tables_around
+from deltacli.storage import Created, Creation, PathKind, Storage, Unknown, is_inside
+from deltacli.storage.base import PARALLEL_READS, require_writable
+from deltacli.units import format_timestamp
+
+if TYPE_CHECKING:
+    from deltacli.operations.table.handle import TableHandle
+    from deltacli.operations.vacuum.plan import VacuumPlan
+
+MANIFEST = "manifest.json"
+_FILES_A_PART = 1_000
+
+Copy = Callable[[str, str], Creation]
+"""Copies a file of the table to a path below the quarantine."""
+
+
+def open_quarantine(table: TableHandle, uri: str) -> Storage:
+    """Return the store of a quarantine. Raises Refused where it is in a table, and NoAtomicCreate for a read-only
+    store.
+    """
+    storage = table.open_other(uri)
+    require_writable(storage)
+    inside = table.uri if is_inside(storage, table.storage) else _table_at(storage)
+    inside = inside or next(tables_around(table.over(storage)), None)
+    if inside is not None:
+        raise Refused(
+            f"the quarantine {storage.uri} is in a table, whose vacuum would delete its files",
+            code="vacuum.quarantine-in-table",
+            facts={"table": inside},
+        )
+    return storage
+
+
+def _table_at(storage: Storage) -> str | None:
+    with suppress(FileMissing):
+        if kind_at(storage, "") is not None:
+            return storage.uri
+    with suppress(FileMissing):
+        if any(True for _ in storage.list_from(LOG_DIRECTORY)):
+            return storage.uri
+    return None
+
+
+class Quarantine:
+    """The directory of a quarantine for the files of one plan."""
+
+    def __init__(self, table: TableHandle, plan: VacuumPlan, uri: str) -> None:
+        """Raises what `open_quarantine` raises, and Refused for files that it cannot hold."""
+        if "/" in plan.table_id or plan.table_id in ("", ".", ".."):
+            raise Refused(f"the table id {plan.table_id!r} cannot name a directory", code="vacuum.quarantine-name")
+        if MANIFEST.encode() in plan.candidates.column("path").to_pylist():
+            raise Refused(f"the plan deletes a file with the name of the {MANIFEST}", code="vacuum.quarantine-name")
+        self._table, self._plan = table, plan
+        self._storage = open_quarantine(table, uri)
+        self._directory = f"{plan.table_id}/{plan.plan_id}"
+        self._copy = _copier(table, self._storage)
+
+    @property
+    def uri(self) -> str:
+        """The directory of the files of the plan."""
+        return f"{self._storage.uri}/{self._directory}"
+
+    def fill(self, pending: Sequence[range]) -> None:
+        """Copy these rows of the plan. Without an error, every file of them is in the quarantine, or was gone before.
+
+        Raises Refused where the quarantine has another file of the name, and StorageFailed.
+        """
+        self._write_manifest(is_complete=False)
+        paths = self._plan.candidates.column("path")
+        at_once = PARALLEL_READS if not self._table.storage.capabilities.cheap_listing else None
+        with self._table.progress.step("copying", unit="files", total=sum(map(len, pending))) as step:
+            for rows in pending:
+                for begin in range(rows.start, rows.stop, _FILES_A_PART):
+                    part = paths.slice(begin, min(_FILES_A_PART, rows.stop - begin)).to_pylist()
+                    names = [path.decode("utf-8", "surrogateescape") for path in part]
+                    for _ in self._table.engine.run(self._keep, names, at_once=at_once):
+                        step.advance(1)
+
+    def complete(self) -> None:
+        """Note that the files were deleted from the table."""
+        self._write_manifest(is_complete=True)
+
+    def _keep(self, path: str) -> None:
+        """Copy a file, and raise unless the copy is there with its size."""
+        origin = self._table.storage
+        try:
+            outcome = self._copy(path, f"{self._directory}/{path}")
+            if isinstance(outcome, Created):
+                return
+            expected = origin.stat(path).size_bytes
+        except FileMissing:
+            if origin.kind_of(path) is PathKind.MISSING:
+                return
+            raise
+        cause = outcome.cause if isinstance(outcome, Unknown) else "the name exists"
+        found = self._size(f"{self._directory}/{path}")
+        if found != expected:
+            raise Refused(
+                f"{path} cannot be copied to {self.uri}: {cause}",
+                code="vacuum.quarantine-differs",
+                facts={
+                    "in the table": f"{expected:,} bytes",
+                    "in the quarantine": "missing" if found is None else f"{found:,} bytes",
+                },
+            )
+
+    def _size(self, path: str) -> int | None:
+        try:
+            return self._storage.stat(path).size_bytes
+        except FileMissing:
+            return None
+
+    def _write_manifest(self, *, is_complete: bool) -> None:
+        plan = self._plan
+        manifest = {
+            "table": self._table.uri,
+            "tableId": plan.table_id,
+            "planId": plan.plan_id,
+            "snapshotVersion": plan.snapshot_version,
+            "files": plan.files,
+            "sizeBytes": plan.size_bytes,
+            "timestampMs": plan.now_ms,
+            "timestamp": format_timestamp(plan.now_ms),
+            "complete": is_complete,
+        }
+        self._storage.put(f"{self._directory}/{MANIFEST}", json.dumps(manifest, indent=2).encode() + b"\n")
+
+
+def _copier(table: TableHandle, quarantine: Storage) -> Copy:
+    """Return how files are copied: by the store itself where both are in one, else through this process."""
+    origin = table.open_other(table.uri)
+    common = _common_root(origin, quarantine)
+    if common is None:
+        return lambda path, target: _copy_between(table.storage, path, quarantine, target)
+    store = table.open_other(common)
+    below, above = (_below(place, common) for place in (origin, quarantine))
+    return lambda path, target: store.copy_within(below + path, above + target)
+
+
+def _copy_between(origin: Storage, path: str, quarantine: Storage, target: str) -> Creation:
+    return copy_file(origin, path, origin.stat(path).size_bytes, quarantine, target=target)
+
+
+def _common_root(first: Storage, second: Storage) -> str | None:
+    """Return the place that contains two stores, None where they are different ones."""
+    roots = [_local_root(store) for store in (first, second)]
+    if roots[0] is not None and roots[1] is not None:
+        return os.path.commonpath([roots[0], roots[1]])
+    authorities = ["/".join(store.uri.split("/")[:3]) for store in (first, second)]
+    return authorities[0] if authorities[0] == authorities[1] and roots == [None, None] else None
+
+
+def _below(storage: Storage, common: str) -> str:
+    """Return the path of a store below a place that contains it, with a slash at its end."""
+    path = (_local_root(storage) or storage.uri)[len(common) :].strip("/")
+    return f"{path}/" if path else ""
+
+
+def _local_root(storage: Storage) -> str | None:
+    """Return the path of a local store."""
+    path = storage.uri.removeprefix("file://")
+    return None if path == storage.uri else os.fsdecode(unquote_to_bytes(path))

@@ -1,0 +1,166 @@
+"""`vacuum --quarantine`: no file is deleted without a copy, and the copies bring an older version back."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from deltacli.errors import DeltacliError, Refused
+from deltacli.operations.vacuum.execute import execute_vacuum
+from deltacli.operations.vacuum.full_plan import plan_vacuum
+from deltacli.operations.vacuum.request import VacuumRequest
+from deltacli.storage import LocalStorage, Storage, open_storage
+from tests.support.faulty import Fault, FaultyStorage
+from tests.support.reading import open_at
+from tests.support.s3 import S3Server
+from tests.support.vacuuming import GARBAGE, Killed, MortalStorage, vacuum, vacuum_request, write_table
+
+
+def files_below(root: Path) -> dict[str, bytes]:
+    """The files below a directory but the log, with their content."""
+    return {
+        path.relative_to(root).as_posix(): path.read_bytes()
+        for path in root.rglob("*")
+        if path.is_file() and "_delta_log" not in path.parts
+    }
+
+
+def kept_in(quarantine: Path) -> tuple[Mapping[str, bytes], list[bool]]:
+    """The files of a quarantine by their path in the table, and what its manifests say."""
+    found, complete = dict[str, bytes](), list[bool]()
+    for plan in quarantine.glob("*/*"):
+        found |= files_below(plan)
+        complete.append(json.loads(found.pop("manifest.json"))["complete"])
+    return found, complete
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    """A table with garbage."""
+    return write_table(tmp_path / "table")
+
+
+@pytest.fixture
+def quarantine(tmp_path: Path) -> Path:
+    return tmp_path / "quarantine"
+
+
+def test_each_deleted_file_has_a_copy_with_its_time(place: Path, quarantine: Path) -> None:
+    before = files_below(place)
+    times = {path: os.stat(place / path).st_mtime_ns for path in before}
+
+    outcome = vacuum(LocalStorage(str(place)), quarantine=str(quarantine))
+
+    deleted = {path: data for path, data in before.items() if not (place / path).exists()}
+    kept, complete = kept_in(quarantine)
+    assert (set(GARBAGE), deleted, [True]) == (set(deleted), kept, complete)
+    assert outcome is not None
+    assert outcome.quarantine is not None
+    directory = Path(outcome.quarantine.removeprefix("file://"))
+    assert {times[path] for path in kept} == {os.stat(directory / path).st_mtime_ns for path in kept}
+
+
+def steps_of(place: Path, quarantine: Path) -> int:
+    """How many calls a run makes that change something, or read a file."""
+    storage = MortalStorage(LocalStorage(str(place)))
+    vacuum(storage, quarantine=str(quarantine))
+    return len(storage.calls)
+
+
+def test_a_killed_run_has_lost_nothing_and_the_next_one_ends_the_work(tmp_path: Path) -> None:
+    calls = steps_of(write_table(tmp_path / "counted"), tmp_path / "of the counted")
+    for fault in (Fault.KILLED_BEFORE, Fault.KILLED_AFTER):
+        for at in range(1, calls + 1, 5):
+            place, quarantine = write_table(tmp_path / f"{at} {fault.name}"), tmp_path / f"q {at} {fault.name}"
+            before = files_below(place)
+            with pytest.raises(Killed):
+                vacuum(MortalStorage(LocalStorage(str(place)), at, fault, dies=True), quarantine=str(quarantine))
+            assert before == {**kept_in(quarantine)[0], **files_below(place)}
+
+            vacuum(LocalStorage(str(place)), quarantine=str(quarantine))
+
+            assert before == {**kept_in(quarantine)[0], **files_below(place)}
+            assert not any((place / path).exists() for path in GARBAGE)
+
+
+@pytest.mark.parametrize("fault", [Fault.BEFORE, Fault.AFTER, Fault.LOST])
+def test_nothing_is_deleted_where_a_call_of_a_copy_fails(fault: Fault, tmp_path: Path) -> None:
+    stopped = 0
+    for at in range(1, 2 * len(GARBAGE), 2):
+        place, quarantine = write_table(tmp_path / f"{at}"), tmp_path / f"q {at}"
+        before = files_below(place)
+        table = open_at(LocalStorage(str(place)))
+        plan = plan_vacuum(table, vacuum_request())
+        table.open_other = partial(_faulty, at, fault)
+        try:
+            execute_vacuum(table, plan, VacuumRequest(max_delete="100%", quarantine=str(quarantine)))
+        except DeltacliError:
+            assert before == files_below(place)
+            stopped += 1
+        assert before == {**kept_in(quarantine)[0], **files_below(place)}
+    assert stopped or fault is Fault.LOST
+
+
+def _faulty(at: int, fault: Fault, uri: str) -> Storage:
+    return FaultyStorage(open_storage(uri), at, fault)
+
+
+def test_a_copy_that_differs_is_refused_and_nothing_is_deleted(place: Path, quarantine: Path) -> None:
+    before = files_below(place)
+    table = open_at(LocalStorage(str(place)))
+    plan = plan_vacuum(table, vacuum_request())
+    foreign = quarantine / plan.table_id / plan.plan_id / GARBAGE[0]
+    foreign.parent.mkdir(parents=True)
+    foreign.write_bytes(b"of somebody else")
+
+    with pytest.raises(Refused) as refused:
+        execute_vacuum(table, plan, VacuumRequest(max_delete="100%", quarantine=str(quarantine)))
+
+    assert ("vacuum.quarantine-differs", before) == (refused.value.code, files_below(place))
+    assert b"of somebody else" == foreign.read_bytes()
+
+
+def places_in_tables(place: Path) -> Iterator[Path]:
+    yield place
+    yield place / "quarantine"
+    yield write_table(place.parent / "other")
+    yield place.parent / "other" / "deep" / "quarantine"
+
+
+def test_a_quarantine_in_any_table_is_refused(place: Path) -> None:
+    before = files_below(place)
+    for quarantine in places_in_tables(place):
+        with pytest.raises(Refused) as refused:
+            plan_vacuum(open_at(LocalStorage(str(place))), VacuumRequest(max_delete="100%", quarantine=str(quarantine)))
+        with pytest.raises(Refused):
+            vacuum(LocalStorage(str(place)), quarantine=str(quarantine))
+
+        assert ("vacuum.quarantine-in-table", before) == (refused.value.code, files_below(place))
+
+
+def test_a_store_copies_itself(place: Path, s3: S3Server) -> None:
+    bucket = s3.make_bucket()
+    for path in place.rglob("*"):
+        if path.is_file():
+            modified_ms = os.stat(path).st_mtime_ns // 1_000_000
+            s3.put(bucket, f"lake/table/{path.relative_to(place).as_posix()}", path.read_bytes(), modified_ms)
+    before = s3.objects(bucket)
+
+    outcome = vacuum(open_storage(f"s3://{bucket}/lake/table"), quarantine=f"s3://{bucket}/quarantine")
+
+    assert outcome is not None
+    directory = f"{(outcome.quarantine or '').removeprefix(f's3://{bucket}/')}/"
+    after = s3.objects(bucket)
+    assert {path: before[f"lake/table/{path}"] for path in GARBAGE} == {
+        key.removeprefix(directory): data
+        for key, data in after.items()
+        if key.startswith(directory) and not key.endswith("manifest.json")
+    }
+    assert not any(f"lake/table/{path}" in after for path in GARBAGE)
+    read = [path for method, path, _ in s3.requests if method == "GET" and "part" in path]
+    assert not [path for path in read if any(path.endswith(name) for name in GARBAGE)]
