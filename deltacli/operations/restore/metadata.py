@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from deltacli.delta.log.commit_lines import Action
+from deltacli.delta.log.row_ids import DOMAIN as ROW_TRACKING
+from deltacli.delta.log.row_ids import NO_MARK, read_mark
 from deltacli.delta.log.state import DomainMetadata, SetTransaction
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.protocol.features import FEATURES
@@ -36,7 +38,6 @@ from deltacli.units import format_duration
 
 VECTORS_ENABLED = "delta.enableDeletionVectors"
 CLUSTERING = "delta.clustering"
-_ROW_TRACKING = "delta.rowTracking"
 _MAX_COLUMN_ID = "delta.columnMapping.maxColumnId"
 _COLUMN_ID = "delta.columnMapping.id"
 _ROW_COLUMNS = (
@@ -104,6 +105,7 @@ class _Settlement:
     def actions(self) -> SmallActions:
         protocol = self._protocol()
         self._require_mapping()
+        self._require_row_ids()
         metadata = self._metadata()
         domains = tuple(self._domains())
         return SmallActions(
@@ -148,6 +150,21 @@ class _Settlement:
             "restore.mapping-mode",
             f"column mapping is {now} and was {target} at version {self._target.version}; no table can change from "
             f"{now} to {target}",
+            "write the rows of that version to a new table with an engine",
+        )
+
+    def _require_row_ids(self) -> None:
+        """Refuse rows whose ids could have been given again: row tracking was dropped, and its mark with it."""
+        now, target = (
+            next((read_mark(one.configuration) for one in state.domains if one.domain == ROW_TRACKING), None)
+            for state in (self._now, self._target)
+        )
+        if target is None or target <= (NO_MARK if now is None else now):
+            return
+        self._refuse(
+            "restore.row-ids",
+            f"rows of version {self._target.version} have ids up to {target}, and row tracking was dropped since: the "
+            f"high-water mark of row ids is {'gone' if now is None else now}",
             "write the rows of that version to a new table with an engine",
         )
 
@@ -274,7 +291,7 @@ class _Settlement:
         now = {domain.domain: domain.configuration for domain in self._now.domains}
         target = {domain.domain: domain.configuration for domain in self._target.domains}
         theirs = sorted(
-            name for name in {*now, *target} - {CLUSTERING, _ROW_TRACKING} if now.get(name) != target.get(name)
+            name for name in {*now, *target} - {CLUSTERING, ROW_TRACKING} if now.get(name) != target.get(name)
         )
         if theirs:
             self._notes.append(f"the domains of others stay as they are: {', '.join(theirs)}")

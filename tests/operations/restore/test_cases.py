@@ -370,6 +370,23 @@ def test_row_ids_return_and_their_mark_stays() -> None:
     assert "domainMetadata" not in commit
 
 
+def test_row_ids_that_others_may_have_by_now_are_refused() -> None:
+    """
+    Dropping the feature removes the mark, so the next writer with row tracking begins at 0 again.
+    """
+    builder = born(features=["domainMetadata", "rowTracking"])
+    builder.commit(commit_info(), mark(19), add("b", size=7, records=10, baseRowId=10, defaultRowCommitVersion=2))
+    dropped = domain("delta.rowTracking", "", removed=True)
+    builder.commit(commit_info("DROP FEATURE"), dropped, protocol(1, 7, writer_features=["domainMetadata"]))
+    restoring = Restoring(builder)
+
+    with pytest.raises(Refused, match="ids up to 19") as refused:
+        restoring.restore(2)
+
+    assert "restore.row-ids" == refused.value.code
+    assert restoring.restore(1).committed_version == 4
+
+
 def test_files_of_a_time_before_row_tracking_get_fresh_ids() -> None:
     builder = append(born(), "b").commit(commit_info(), remove("a"), remove("b"))
     names = ["domainMetadata", "rowTracking"]
