@@ -1,8 +1,8 @@
 """`python -m tests.support.forked_commands DESCRIPTOR`: runs deltacli in a fork of this process for each order.
 
-Starting Python and importing the product takes most of the time of a short command, and it is done once here. A fork
-has arguments, a directory, an environment and pipes of its own, and ends as the command does. This process has one
-thread: no lock of another one is held in a fork.
+Starting Python and importing the product and pyarrow takes most of the time of a short command, and it is done once
+here. A fork has arguments, a directory, an environment and pipes of its own, and ends as the command does. This process
+has one thread: no lock of another one is held in a fork.
 """
 
 from __future__ import annotations
@@ -85,16 +85,19 @@ def _serve(channel: socket.socket) -> None:
 
 
 def _prepare() -> None:
-    """Import what commands on local tables need, as the command line does. Clouds and shares are left to the forks."""
+    """Import what commands on local tables need, as the command line does. Clouds are left to the forks."""
     from deltacli.arrow.startup import skip_optional_packages
     from deltacli.memory_limit import choose_allocator
 
     skip_optional_packages()
     choose_allocator()
-    for part in ("cli", "delta", "work", "operations", "api"):
+    os.environ["JE_ARROW_MALLOC_CONF"] = "background_thread:false"  # the environment of a fork is its order's
+    for module in ("compute", "dataset", "fs", "parquet"):
+        import_module(f"pyarrow.{module}")
+    for part in ("cli", "delta", "fleet", "work", "operations", "sharing", "api"):
         package = import_module(f"deltacli.{part}")
-        for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
-            import_module(module.name)
+        for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            import_module(found.name)
     gc.collect()
     gc.freeze()
     threads = os.listdir("/proc/self/task")
