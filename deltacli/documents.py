@@ -7,6 +7,8 @@ from typing import Any
 
 import orjson
 
+from deltacli.typing import Json
+
 SCHEMA_VERSION = 1
 
 
@@ -18,6 +20,14 @@ def dumps(value: object, *, indent: bool = False) -> bytes:
         return orjson.dumps(value, option=orjson.OPT_INDENT_2 if indent else None)
     except (TypeError, ValueError):
         return json.dumps(value, indent=2 if indent else None, separators=None if indent else (",", ":")).encode()
+
+
+def loads(data: bytes) -> Json:
+    """Return what `dumps` wrote, names that are not UTF-8 included. Raises ValueError."""
+    try:
+        return orjson.loads(data)
+    except ValueError:
+        return json.loads(data)
 
 
 def envelope(kind: str, table: str, *, complete: bool, table_format: str = "delta") -> dict[str, Any]:

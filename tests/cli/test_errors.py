@@ -425,7 +425,20 @@ def test_the_error_of_a_duration_names_the_option_or_the_file_and_the_key(
         ("fleet status a.toml --state s", "deltacli fleet run", "deltacli fleet run a.toml --state s"),
         ("fleet status a.toml", "deltacli fleet run a.toml", "deltacli fleet run a.toml"),
         ("fleet status --state s", "deltacli fleet check", "deltacli fleet check"),
+        ("fleet plan -v a.toml", "deltacli fleet run", "deltacli fleet run a.toml"),
+        ("fleet check", "deltacli fleet init DIR 'a b.toml'", "deltacli fleet init DIR 'a b.toml'"),
         ("snapshot t", "deltacli share check", "deltacli share check"),
+        (
+            "history s3://b/t --storage-option region=x --storage-option=anon=true -q",
+            "deltacli validate s3://b/t   # remark",
+            "deltacli validate s3://b/t --storage-option region=x --storage-option anon=true   # remark",
+        ),
+        ("history t --allow-external /d --config c.toml", "deltacli help log.gap", "deltacli help log.gap"),
+        (
+            "history t --allow-external /d --config c.toml",
+            "deltacli history t --config c.toml",
+            "deltacli history t --config c.toml --allow-external /d",
+        ),
         ("fleet plan a.toml", "edit the policy", "edit the policy"),
     ],
 )

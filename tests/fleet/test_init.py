@@ -112,3 +112,33 @@ def test_a_write_that_fails_leaves_no_file_and_a_later_run_needs_no_force(
     assert (7, []) == (failed, left)
     assert "fleet.toml" in capfd.readouterr().err
     assert 0 == run(["fleet", "init", "my lake"])
+
+
+def test_directories_with_names_of_other_meanings(lake: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """`~` is a home directory in a policy file, and a name that is not UTF-8 cannot be in it."""
+    for name in ("~", "[x]*", os.fsdecode(b"latin\xff")):
+        TableBuilder().commits(1).write(lake / name / "t")
+    codes = [run(["fleet", "init", f"my lake/{name}", file]) for name, file in (("[x]*", "a.toml"), ("", "b.toml"))]
+    refused = run(["fleet", "init", os.fsdecode(b"my lake/latin\xff"), "c.toml"])
+    os.chdir(lake)
+    codes.append(run(["fleet", "init", "./~", "d.toml"]))
+    found = [list(read_fleet_file(Path(file)).groups[0].prefixes) for file in ("../a.toml", "../b.toml", "d.toml")]
+
+    assert ([0, 0, 0], 2) == (codes, refused)
+    assert [[str(lake / "[x]*")], [str(lake)], [str(lake / "~")]] == [[entry.text for entry in each] for each in found]
+    assert "is not UTF-8, so a policy file cannot name it" in capfd.readouterr().err
+
+
+def test_a_table_whose_name_is_not_utf_8_is_maintained_once(lake: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    TableBuilder().commits(1).write(lake / os.fsdecode(b"latin\xff"))
+    run(["fleet", "init", "my lake", "-q"])
+    run(["fleet", "run", "-q"])
+    capfd.readouterr()
+
+    run(["fleet", "run", "--json", "-q"])
+    again = json.loads(capfd.readouterr().out)
+    run(["fleet", "status", "--json", "-q"])
+    status = json.loads(capfd.readouterr().out)
+
+    assert [3, 0, 0] == [again["summary"][name] for name in ("tables", "done", "leased")]
+    assert 3 == len(status["tables"])

@@ -22,11 +22,14 @@ __all__ = [
 
 def with_files(advice: str, arguments: Sequence[str]) -> str:
     """Return a next command that names the configuration of the server, or the policy file and the journal, which the
-    current command line names: without them it would work on others.
+    current command line names, or the options with which it opens tables: without them it would work on others.
     """
     words, group = advice.split(), list(arguments[:1])
-    if not is_command(advice) or words[1:2] != group or group not in (["share"], ["fleet"]):
+    if not is_command(advice):
         return advice
+    if words[1:2] != group or group not in (["share"], ["fleet"]):
+        is_of_tables = not {"share", "fleet", "help", "spark"} & {*words[1:2], *group} and "--help" not in words
+        return _with_opening(advice, arguments) if is_of_tables else advice
     line, comment, remark = advice.partition("   #")
     files: list[str] = []
     if group == ["share"] and words[2] in ("check", "key", "recipient", "serve", "token"):
@@ -37,9 +40,26 @@ def with_files(advice: str, arguments: Sequence[str]) -> str:
             files = []
     elif group == ["fleet"]:
         state = _given(arguments, "--state") if words[2] in ("run", "status") and "--state" not in words else []
-        given = [word for last, word in pairwise(arguments) if word.endswith(".toml") and not last.startswith("-")]
-        files = [*map(quoted, given[:1]), *state] if not any(word.endswith(".toml") for word in words) else state
+        given = [word for last, word in pairwise(arguments) if word.endswith(".toml") and last != "--config"]
+        files = [*map(quoted, given[:1]), *state] if ".toml" not in line else state
     return CommandLine(" ".join([line, *files]) + comment + remark)
+
+
+def _with_opening(advice: str, arguments: Sequence[str]) -> str:
+    """Return a command with the options for opening tables that the current command line has, except secrets."""
+    from deltacli.storage.secrets import without_secrets
+
+    line, comment, remark = advice.partition("   #")
+    for word, following in zip(arguments, [*arguments[1:], ""], strict=True):
+        name, equals, value = word.partition("=")
+        value = value if equals else following
+        is_new = f"{name} {quoted(value)}" not in line and f"{name}=" not in line
+        if name in _OF_OPENING and is_new and without_secrets(value) == value:
+            line += f" {name} {quoted(value)}"
+    return CommandLine(line + comment + remark)
+
+
+_OF_OPENING = ("--storage-option", "--allow-external", "--table-format", "--config")
 
 
 def _given(arguments: Sequence[str], *names: str) -> list[str]:

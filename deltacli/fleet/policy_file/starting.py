@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 import orjson
 
+from deltacli.errors import UsageError
 from deltacli.hints import command, parameter
 from deltacli.storage.secrets import without_secrets
 
@@ -50,7 +51,7 @@ def starting_policy(directory: str, file: str, tables: Sequence[str]) -> str:
     if len(named) > _MOST_NAMES:
         shown.append(f"#   and {len(named) - _MOST_NAMES:,} more")
     place = _entry(directory, home)
-    name = re.sub(r"[^A-Za-z0-9_-]+", "_", place.rstrip("/").rpartition("/")[2]).strip("_") or "tables"
+    name = re.sub(r"[^A-Za-z0-9_-]+", "_", place.rstrip("/").rpartition("/")[2]).strip("_-") or "tables"
     group = [
         "# Every table at and below these directories, also new ones. Found now:",
         *shown,
@@ -62,7 +63,7 @@ def starting_policy(directory: str, file: str, tables: Sequence[str]) -> str:
     ]
     return _FILE.format(
         groups="\n".join(group),
-        example=_commented(_quoted(named[0])),
+        example=_quoted(_commented(named[0])),
         plan=command("fleet plan"),
         status=command("fleet status"),
         yes=parameter("fleet run.yes"),
@@ -75,13 +76,18 @@ def _entry(name: str, home: str) -> str:
         return name
     whole = os.path.normpath(os.path.abspath(name))
     below = os.path.relpath(whole, home)
-    return whole if below.startswith("..") else below
+    if below.startswith(".."):
+        return whole
+    return f"./{below}" if below.startswith("~") else below  # else a home directory
 
 
 def _quoted(text: str) -> str:
-    """Return a string of TOML, which the basic strings of JSON are, too."""
-    return orjson.dumps(text).decode()
+    """Return a string of TOML, as JSON writes it. Raises UsageError for text that is not UTF-8."""
+    try:
+        return orjson.dumps(text).decode()
+    except TypeError:
+        raise UsageError(f"{text} is not UTF-8, so a policy file cannot name it", code="fleet.config") from None
 
 
 def _commented(text: str) -> str:
-    return re.sub(r"[\x00-\x1f\x7f]", "?", without_secrets(text))
+    return re.sub(r"[\x00-\x1f\x7f\ud800-\udfff]", "?", without_secrets(text))

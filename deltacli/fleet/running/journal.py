@@ -13,10 +13,8 @@ from pathlib import Path
 from threading import Lock
 from typing import ClassVar
 
-import orjson
-
 from deltacli.clock import Clock, system_clock
-from deltacli.documents import dumps
+from deltacli.documents import dumps, loads
 from deltacli.fleet.planning.due import LastRun, Past
 from deltacli.fleet.running.journal_files import JOURNAL, SUFFIX, JournalFiles, Record, Summary, read_summary
 from deltacli.storage.replacement import unwritable
@@ -211,7 +209,7 @@ def _key_facts(facts: JsonObject) -> Facts:
 def read_record(line: bytes) -> Record | None:
     """Return the event of a line; None for a line that is torn or not of a journal."""
     try:
-        record = orjson.loads(line)
+        record = loads(line)
     except ValueError:
         return None
     is_known = (

@@ -21,9 +21,7 @@ from typing import Any, NamedTuple
 from zlib import crc32
 from zlib import error as compression_error
 
-import orjson
-
-from deltacli.documents import dumps
+from deltacli.documents import dumps, loads
 from deltacli.errors import UsageError
 from deltacli.storage.replacement import replacement, unwritable
 from deltacli.typing import JsonObject
@@ -105,15 +103,15 @@ def read_summary(state: Path) -> Summary:
     try:
         data = (state / SUMMARY).read_bytes()
         end = data.rindex(b"\n", 0, -1) + 1
-        last = orjson.loads(data[end:])
+        last = loads(data[end:])
         if crc32(memoryview(data)[:end]) != last["crc32"]:
             return Summary()
         head, *lines = data[: end - 1].split(b"\n")
-        known = orjson.loads(head)
+        known = loads(head)
         if known.pop("fleetJournalSummary") != _FORMAT or len(lines) != last["lines"] - 1:
             return Summary()
         files = {str(name): int(size) for name, size in known.pop("files").items()}
-        tables = [TableLines(orjson.loads(one), trends) for one, trends in zip(lines[::2], lines[1::2], strict=True)]
+        tables = [TableLines(loads(one), trends) for one, trends in zip(lines[::2], lines[1::2], strict=True)]
         found = Summary(files, tuple(known.pop("unfinished")), known, tables)
     except (OSError, ValueError, KeyError, TypeError):
         return Summary()

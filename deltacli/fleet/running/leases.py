@@ -16,10 +16,8 @@ from dataclasses import dataclass
 from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING, NamedTuple
 
-import orjson
-
 from deltacli.clock import Clock
-from deltacli.documents import dumps
+from deltacli.documents import dumps, loads
 from deltacli.errors import DeltacliError, FileMissing, StorageFailed
 from deltacli.fleet.names import table_digest
 from deltacli.storage.outcomes import Unknown
@@ -205,7 +203,7 @@ def _path(key: str, number: int) -> str:
 def _read(number: int, data: bytes) -> Holder:
     """Return the holder that a file names. A damaged file counts as an expired lease."""
     try:
-        content: JsonObject = orjson.loads(data)
+        content: JsonObject = loads(data)
         return Holder(
             number,
             str(content["run"]),
