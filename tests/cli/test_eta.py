@@ -19,7 +19,9 @@ from deltacli import open_table
 from deltacli.cli.long_jobs import LongJobs
 from deltacli.cli.terminal.progress import BarPainter, JsonPainter, LiveProgress
 from deltacli.cli.terminal.steps import Shown
+from deltacli.operations.validate.foresight import READING_FOOTERS, READING_ROWS
 from tests.cli.test_progress import SCHEMA, Paper, Watch
+from tests.support.actions import add, metadata, protocol
 from tests.support.builder import TableBuilder
 
 TRACES: dict[str, list[list[Any]]] = json.loads(Path(__file__).with_name("eta_traces.json").read_text())
@@ -140,14 +142,29 @@ def test_every_step_of_a_validation_is_in_its_plan(tmp_path: Path, level: str) -
     open_table(tmp_path / "t", progress=progress).validate(level=level)
 
     assert {"listing the log"} == progress.begun - progress.costs.keys()
-    assert progress.costs.keys() - {"reading change data"} <= progress.expected
+    assert progress.costs.keys() - {"reading change data"} <= progress.expected.keys()
+    of_files = {what for what in (READING_FOOTERS, READING_ROWS) if progress.expected[what]} & progress.costs.keys()
+    assert {"footers": {READING_FOOTERS}, "data": {READING_ROWS}}.get(level, set()) == of_files
+
+
+def test_rows_that_a_schema_prevents_from_being_read_are_not_expected(tmp_path: Path) -> None:
+    schema = {"type": "struct", "fields": [{"name": "a", "type": "long", "nullable": True, "metadata": {}}] * 2}
+    action = metadata(schema_string=json.dumps(schema), partition_columns=())
+    TableBuilder().commit(protocol(), action, *(add(f"{number}.parquet") for number in range(20))).write(tmp_path / "t")
+    progress = Planned()
+
+    open_table(tmp_path / "t", progress=progress).validate(level="data")
+
+    assert READING_FOOTERS in progress.begun
+    assert READING_ROWS not in progress.begun
+    assert (20, 0) == (progress.expected[READING_FOOTERS], progress.expected[READING_ROWS])
 
 
 class Planned:
     """Records the names of steps, planned and begun."""
 
     def __init__(self) -> None:
-        self.begun, self.expected = set[str](), set[str]()
+        self.begun, self.expected = set[str](), dict[str, float]()
         self.costs: Mapping[str, float] = {}
 
     @contextmanager
@@ -155,8 +172,8 @@ class Planned:
         self.costs = costs
         yield self
 
-    def expect(self, what: str, _: float) -> None:
-        self.expected.add(what)
+    def expect(self, what: str, units: float) -> None:
+        self.expected[what] = units
 
     @contextmanager
     def step(self, what: str, **_: object) -> Iterator[Planned]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager
 
+from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.rules.framework.views import Totals
 from deltacli.operations.validate.inspect_storage import WholeLog
 from deltacli.progress import Plan, Progress, planned
@@ -30,7 +31,7 @@ _FAR = {"listing the table": 7.4e-5, READING_FOOTERS: 2.5e-3, "checking the log"
 _ONLY_OF = {
     "listing the table": ("storage", "footers", "data"),
     "comparing files": ("storage", "footers", "data"),
-    READING_FOOTERS: ("footers",),
+    READING_FOOTERS: ("footers", "data"),
     READING_ROWS: ("data",),
     "reading change data": ("footers", "data"),
 }
@@ -50,8 +51,9 @@ class Foresight:
     commits add, from the rows of its checkpoints.
     """
 
-    def __init__(self, plan: Plan, log: WholeLog) -> None:
-        self._plan = plan
+    def __init__(self, plan: Plan, log: WholeLog, *, with_rows: bool) -> None:
+        self._plan, self._asks_for_rows, self._with_rows = plan, with_rows, with_rows
+        self._config = TableConfiguration()
         commits = log.listing.commits
         self._commit_bytes, self._bytes_done = sum(file.size_bytes for file in commits.values()), 0
         sizes = [sum(part.size_bytes for part in instance.files) for instance in log.listing.checkpoints]
@@ -62,6 +64,15 @@ class Foresight:
         self._files = self._commit_bytes / _BYTES_A_COMMITTED_FILE if self._has_all else self._rows_of(1 / _BYTES_A_ROW)
         self._bytes_a_file: float = _BYTES_A_DATA_FILE
         self._plan.expect("checking the log", self._commit_bytes)
+        self._tell()
+
+    def take_config(self, config: TableConfiguration) -> None:
+        """Learn from a schema whether rows can be read; else only the footers of the files are."""
+        if not self._asks_for_rows or config.metadata is self._config.metadata:
+            return
+        from deltacli.work.rows.row_checks import ChecksOfTable
+
+        self._config, self._with_rows = config, ChecksOfTable(config).are_possible
         self._tell()
 
     def take_live(self, size_bytes: int, live: Totals | None) -> None:
@@ -88,6 +99,7 @@ class Foresight:
         self._plan.expect(
             "comparing the checkpoint", rows if self._has_all else max(rows - self._files, 0)
         )  # one is first
-        for what in ("checking the state", "listing the table", "comparing files", READING_FOOTERS):
+        for what in ("checking the state", "listing the table", "comparing files"):
             self._plan.expect(what, self._files)
-        self._plan.expect(READING_ROWS, self._files * self._bytes_a_file)
+        self._plan.expect(READING_FOOTERS, 0 if self._with_rows else self._files)
+        self._plan.expect(READING_ROWS, self._files * self._bytes_a_file if self._with_rows else 0)

@@ -41,7 +41,7 @@ from deltacli.progress import Progress, WeighedStep, weighed
 from deltacli.units import plural
 from deltacli.work.file_facts import FileFacts, FooterPiece
 from deltacli.work.rows.row_answers import CHECKS, ReadRows, RowPiece, weight_of_rows
-from deltacli.work.rows.row_checks import ChecksOfTable, RowChecks, repeated_name
+from deltacli.work.rows.row_checks import ChecksOfTable, RowChecks
 from deltacli.work.vector_facts import ReadFootersAndVectors, VectorPiece, VectorRead, weight_of_facts
 
 FILE_VIEWS = (
@@ -117,12 +117,8 @@ class FileInspector:
 
     def _row_questions(self) -> RowChecks | None:
         """The checks of rows; None, with a note, where the schema prevents reading them."""
-        config = self.table.config
         try:
-            twice = repeated_name(config.schema.fields if config.schema else ())
-            if twice is not None:
-                raise Unreadable(f"the schema has two columns {twice}")
-            return self._of_table.checks
+            return self._of_table.readable
         except Unreadable as fault:
             self.not_checked.append(f"the rows of all files, which cannot be read: {fault.message}")
             return None

@@ -123,6 +123,7 @@ class LogInspector:
                     with self._guarded(file.name, version):
                         self._take_commit(file, scanned.pop(file.name))
                     step.advance(weight=file.size_bytes)
+                    self._foresight.take_config(self.newest)
                     self._foresight.take_live(file.size_bytes, self.files.totals if self.files.is_known else None)
                 for instance in by_version.get(version, ()):
                     with self._guarded(instance.files[0].name, version):

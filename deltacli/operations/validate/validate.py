@@ -113,13 +113,14 @@ def validate_table(
     collector = Collector(choice, request.max_findings, on_finding)
     with foreseen(progress, level, is_far=storage.capabilities.parallel_reads > 1) as plan:
         log = list_log_whole(storage, progress)
-        foresight = Foresight(plan, log)
+        foresight = Foresight(plan, log, with_rows=level == "data")
         inspector = LogInspector(
             storage, engine, collector, log, now_ms, progress, foresight, keeps_statistics=request.opens_files
         )
         inspector.run()
         live = inspector.files.totals
         foresight.take_live(0, live)
+        foresight.take_config(inspector.last_known)
         with progress.step("checking the state", unit="files", total=live.files) as step:
             state = inspector.state_view()
             _look_at_log(collector, log, inspector, state, now_ms)

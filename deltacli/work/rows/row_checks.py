@@ -22,7 +22,7 @@ from deltacli.delta.schema.types import ArrayType, DataType, MapType, StructFiel
 from deltacli.delta.stats.column_facts import Claimed, StatisticsOfRows
 from deltacli.delta.stats.schema import BOUNDS, PER_COLUMN, ColumnPath, StatKind, StatSchema
 from deltacli.delta.stats.values import dig, read_json
-from deltacli.errors import DataUnreadable
+from deltacli.errors import DataUnreadable, Unreadable
 from deltacli.typing import ArrowArray, ArrowSchema, Json
 from deltacli.work.file_facts import FileFacts, OpenFileContext, RowCheck, RowCheckFactory
 from deltacli.work.rows.data_files import ReadSpec
@@ -99,6 +99,22 @@ class ChecksOfTable:
     def checks(self) -> RowChecks:
         """The checks. Raises what `RowChecks.make` raises."""
         return RowChecks.make(self.config)
+
+    @cached_property
+    def readable(self) -> RowChecks:
+        """The checks. Raises Unreadable where the schema prevents reading rows."""
+        schema = self.config.schema
+        if (twice := repeated_name(schema.fields if schema else ())) is not None:
+            raise Unreadable(f"the schema has two columns {twice}")
+        return self.checks
+
+    @property
+    def are_possible(self) -> bool:
+        """Whether rows can be read."""
+        try:
+            return self.config.schema is not None and self.readable is not None
+        except Unreadable:
+            return False
 
     def __reduce__(self) -> tuple[type[ChecksOfTable], tuple[TableConfiguration]]:
         return ChecksOfTable, (self.config,)
