@@ -54,7 +54,7 @@ help;-;again;Show the help of a command, or explain a rule.
 --position;TEXT;once;add: first, last, before:X or after:X.
 --nullable --not-null;-;once;add: columns are nullable; NOT NULL is refused.
 --keep-nullability;-;once;type: keep NOT NULL, or its absence.
---allow-lossy;-;once;Accept changes of a Paimon table after which stored values are read changed.
+--allow-lossy;-;once;Accept changes of a Paimon table after which stored values are read differently.
 --with-options;-;once;drop: first remove the column from options that name it.
 --drop;-;once;comment, default: remove it.
 --apply;FILE;once;JSON file with changes, - for stdin.
@@ -906,7 +906,7 @@ token;-;again;Manage the bearer tokens of recipients.
         'share check ')
             commands=''
             options='-c --config;FILE;once;Configuration of the server.
---level;log storage;once;What to look at: the logs; also whether the files of the newest version are there.
+--level;log storage;once;What to check: the logs; also whether the files of the newest version exist.
 --format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
 --output;FILE;once;Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.
@@ -1090,7 +1090,7 @@ show;-;again;Show the endpoint and the expiry of a profile file, and never its s
         'share pull ')
             commands=''
             options='--to;TEXT;once;Directory of the local table, or file or directory of rows.
---as;delta parquet csv ndjson;once;What to make.
+--as;delta parquet csv ndjson;once;Form of the result.
 --where;TEXT;once;Return only rows that match it.
 --columns;TEXT;once;Write only these columns, in this order.
 --version;TEXT;once;Use the snapshot of this version.
@@ -1294,8 +1294,8 @@ again;TEXT
 --host;TEXT;once;Address to listen on.
 --port;TEXT;once;Port to listen on; 0: any free one.
 --admin-port;TEXT;once;Port of /metrics, /healthz, /readyz.
---workers;TEXT;once;Number of processes that answer.
---behind-proxy;-;once;A reverse proxy has the certificate: accept plain HTTP from it.
+--workers;TEXT;once;Number of processes that answer requests.
+--behind-proxy;-;once;Accept plain HTTP from a reverse proxy, which has the certificate.
 --profile;FILE;once;With DIRECTORY: write the profile there, readable by you only, instead of stdout.
 --output;FILE;once;Write the result to this file, atomically, instead of to stdout; .csv, … chooses the format.
 --now;TEXT;once;Time to use as the current time, for reproducible runs.
@@ -1647,7 +1647,7 @@ again;TEXT
 --baseline;FILE;once;Accept the findings listed in this file.
 --write-baseline;FILE;once;Write the current findings to a file for --baseline, and exit 0.
 --trend;FILE;once;Append the counts of this run to FILE and compare them with the previous run.
---profile;current java cpp python;once;Of Paimon tables, the reader that has to accept them; Delta tables take only current.
+--profile;current java cpp python;once;Reader that must accept Paimon tables; Delta tables take only current.
 --refs --no-refs;-;once;Read the manifests of a Paimon table to find the users of each schema.
 --max-findings;TEXT;once;Findings shown per rule and table; 0 shows all.
 --exit-zero;-;once;Exit 0 even if there are findings.
@@ -1685,7 +1685,7 @@ again;TEXT
 --check-files;-;once;Check the types in every data file first; refuse if one differs.
 --check;-;once;Change nothing; exit 1 if a change is due, 4 if it is refused.
 --commit-metadata;TEXT;again;Key to add to the commitInfo; userMetadata=V sets that field. Repeatable.
---allow-lossy;-;once;Accept changes of a Paimon table after which stored values are read changed.
+--allow-lossy;-;once;Accept changes of a Paimon table after which stored values are read differently.
 --branch;TEXT;once;Branch of a Paimon table.
 --dry-run;-;once;Show what would be done and change nothing; overrides --yes.
 --yes;-;once;Do not ask for confirmation.

@@ -22,7 +22,7 @@ class Kind(Enum):
     """What a value is, in words for people."""
 
     TEXT = "a text"
-    TEXTS = "a list of texts"
+    TEXTS = "a list of strings"
     FLAG = "true or false"
     OPPOSITE = "true, where false is asked for"
     COUNT = "a number of at least 1"

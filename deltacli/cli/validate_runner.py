@@ -70,8 +70,7 @@ class ValidateOptions:
     trend: str | None = option("Append the counts of this run to FILE and compare them with the previous run.", "FILE")
     history: str | None = option("The former name of --trend.", "FILE", is_hidden=True)
     profile: ProfileChoice | None = option(
-        "Of Paimon tables, the reader that has to accept them; Delta tables take only current.  "
-        "[default: current; java for Paimon]",
+        "Reader that must accept Paimon tables; Delta tables take only current.  [default: current; java for Paimon]",
         "current|java|cpp|python",
     )
     refs: RefsOption = True

@@ -94,7 +94,7 @@ def require_writable(storage: Storage) -> None:
     if isinstance(storage, StoreOfVersions):
         raise storage.refusal()
     if not storage.capabilities.atomic_create:
-        raise no_atomic_create(storage.uri, "atomic creation is not known to work there")
+        raise no_atomic_create(storage.uri, "this store is not known to create files atomically")
 
 
 class Draft(Protocol):

@@ -262,7 +262,7 @@ def test_the_name_wins_over_the_variable_and_the_configuration(sample: Path, tmp
     ("arguments", "message"),
     [
         (("history", "--format", "csv", "--output", "x.json"), "--format csv contradicts --output x.json"),
-        (("history", "--output", "x.xlsx"), "--output x.xlsx: deltacli writes no xlsx"),
+        (("history", "--output", "x.xlsx"), "--output x.xlsx: deltacli cannot write .xlsx"),
         (("history", "--json", "--output", "x.md"), "--format json contradicts --output x.md"),
         (("read", "--format", "table", "--output", "x.parquet"), "--format table contradicts --output x.parquet"),
         (("history", "--output", "x.parquet"), "--output x.parquet: this command does not write parquet"),

@@ -33,7 +33,7 @@ delete       6 files, 3.0 GiB
              unrecognized      1 file     12 B  2025-11-04T02:40:00.000Z
 directories  1 empty directory
 keep         live          120 files, 5.0 GiB
-             retained      30, removed files, needed by what is kept
+             retained      30, removed files that are still needed
              young         4, not older than the cutoff
              unrecognized  7 files, 4.0 KiB: --include-foreign deletes them
                            notes.txt
@@ -109,7 +109,7 @@ def test_unknown_values_are_not_invented() -> None:
     assert "mode         lite: only what commits of the log removed\n" in written
     assert "             tombstone  1 file  1 B  of unknown age\n" in written
     assert "commits      VACUUM START: version 4, VACUUM END: not written: no space\n" in unfinished
-    assert "time travel  unknown: the log does not say how far back versions are complete\n" in written
+    assert "time travel  unknown: the log does not show how far back versions are complete\n" in written
     assert "1970" not in written
     assert "stays" not in written
 

@@ -45,13 +45,13 @@ def table(
     [
         ("", "its log can be read; nothing found"),
         ("log.cleanup-overdue commitinfo.missing", "its log can be read; 2 remarks"),
-        ("log.cleanup-overdue log.mtime-order log.mtime-order", "its log can be read; 1 thing to look at"),
+        ("log.cleanup-overdue log.mtime-order log.mtime-order", "its log can be read; 1 problem"),
         ("log.gap", "versions cannot be read (log.gap)"),
         (
             "ict.missing log.mtime-order data.file-missing ict.missing",
             (
                 "rows can be lost (data.file-missing); "
-                "time travel, changes or row ids can go wrong (ict.missing); 1 more thing to look at"
+                "time travel, changes or row ids can go wrong (ict.missing); 1 other problem"
             ),
         ),
         (
@@ -76,8 +76,8 @@ def test_the_verdict_leaves_out_skipped_unjudged_and_accepted_rules() -> None:
     ]
 
     assert [
-        "readable; 1 thing to look at",
-        *["1 thing to look at"] * 3,
+        "readable; 1 problem",
+        *["1 problem"] * 3,
         "it cannot be read (log.gap)",
     ] == sentences
     assert [True, None, False] == [

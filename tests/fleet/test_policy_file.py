@@ -96,7 +96,12 @@ def test_relative_paths_belong_to_the_directory_of_the_file(home: Path) -> None:
         (("= 5", "= 0"), 11, "policies.gold.checkpoint.commits", "invalid value 0"),
         (('"lake/gold/*"', '"a", 3'), 19, "groups.gold.globs[1]", "invalid value 3"),
         (('= "base"', '= "bse"'), 9, "policies.gold.inherits", "policy 'bse' is not defined; did you mean 'base'?"),
-        (('= "base"', '= "quiet"'), 9, "policies.gold.inherits", "circle: gold -> quiet -> gold"),
+        (
+            ('= "base"', '= "quiet"'),
+            9,
+            "policies.gold.inherits",
+            "the policies inherit from each other: gold -> quiet -> gold",
+        ),
         (
             ('= "gold"\ng', '= "glod"\ng'),
             18,

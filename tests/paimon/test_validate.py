@@ -62,7 +62,7 @@ def test_findings_have_a_document_a_verdict_and_lines(table: PaimonBuilder, caps
         rules(found),
     )
     (one,) = found["tables"]
-    assert (1, "wrong rows can be read (paimon.highest-field-id); 1 more thing to look at") == (
+    assert (1, "wrong rows can be read (paimon.highest-field-id); 1 other problem") == (
         one["version"],
         one["verdict"]["sentence"],
     )

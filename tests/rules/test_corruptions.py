@@ -49,3 +49,14 @@ def is_consistent(place: Place) -> bool:
     """False for a place in a commit that gives the version of another one."""
     commit = re.fullmatch(r"_delta_log/([0-9]{20})[.]json", place.path)
     return commit is None or place.version in (int(commit[1]), None)
+
+
+@pytest.mark.parametrize("rule", ["metadata.partition-column-type", "variant.partition-or-cluster"])
+def test_values_of_a_partition_column_without_a_text_form_are_refused(rule: str, tmp_path: Path) -> None:
+    """No text is an array, a struct or a variant; the rows of the other files are checked."""
+    damages = [damage for damage in DAMAGES if damage.rule == rule]
+
+    for number, damage in enumerate(damages):
+        found = inspect(damage.make().write(tmp_path / str(number)), "data")
+        assert rule in rules_of(found)
+        assert "validate.check-crashed" not in rules_of(found)

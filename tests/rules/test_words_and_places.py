@@ -147,7 +147,7 @@ def test_files_on_other_stores_are_counted(files: int, told: str, tmp_path: Path
 
     found = [one.message for one in inspect(table, tmp_path / "t").findings if one.rule.id == "data.unreachable"]
 
-    assert [f"{told}, which was not looked at"] == found
+    assert [f"{told}, which was not checked"] == found
 
 
 @pytest.mark.parametrize(

@@ -295,7 +295,7 @@ def test_files_of_an_account_without_batches_are_not_deleted_after_the_time(
     with sending_while(lambda: False):
         [(_, outcome)] = storage.delete_many(["file"])
 
-    assert (Failed("the time to send it was over"), []) == (outcome, azure.requests)
+    assert (Failed("the time limit for sending it was reached"), []) == (outcome, azure.requests)
 
 
 def test_a_store_that_ignores_the_condition_is_read_only(azure: AzureServer, monkeypatch: pytest.MonkeyPatch) -> None:

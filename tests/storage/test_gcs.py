@@ -149,7 +149,7 @@ def test_a_session_that_takes_no_more_bytes_ends(gcs: GcsServer, table: Table, s
 
     outcome = _published(table.storage, b"x" * (2 * small_pieces))
 
-    said = f"the upload stopped at {small_pieces} of {2 * small_pieces} bytes: the store takes no more of it"
+    said = f"the upload stopped at {small_pieces} of {2 * small_pieces} bytes: the store accepts no more of it"
     assert Unknown(said) == outcome
 
 

@@ -253,4 +253,4 @@ def test_a_key_that_no_list_can_name_is_not_sent_after_the_time(s3: S3Server) ->
     with sending_while(lambda: False):
         [(_, outcome)] = storage.delete_many(["page\fbreak"])
 
-    assert (Failed("the time to send it was over"), 0) == (outcome, s3.asked("DELETE"))
+    assert (Failed("the time limit for sending it was reached"), 0) == (outcome, s3.asked("DELETE"))

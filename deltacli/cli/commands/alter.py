@@ -46,7 +46,7 @@ _OF_FILES = ("allow_lossy", "with_options")
 """Those that belong to --apply, too."""
 
 ChangeArgument = Annotated[
-    Verb | None, typer.Argument(metavar="CHANGE", help="What kind of change, see above.", show_default=False)
+    Verb | None, typer.Argument(metavar="CHANGE", help="Kind of change; see above.", show_default=False)
 ]
 WordsArgument = Annotated[
     list[str] | None, typer.Argument(metavar="WORDS...", help="Column, and what follows it.", show_default=False)

@@ -83,6 +83,8 @@ RefsOption = Annotated[
 ]
 AllowLossyOption = Annotated[
     bool,
-    typer.Option("--allow-lossy", help="Accept changes of a Paimon table after which stored values are read changed."),
+    typer.Option(
+        "--allow-lossy", help="Accept changes of a Paimon table after which stored values are read differently."
+    ),
     OF_PAIMON,
 ]

@@ -227,7 +227,7 @@ def _format_of_name(output: str, formats: type[StrEnum], given: str | None) -> F
     named = format_named(output)
     if given is None and len(formats) > 1 and output.lower().endswith(FOREIGN_ENDINGS):
         raise UsageError(
-            f"--output {output}: deltacli writes no {output.rpartition('.')[2]}",
+            f"--output {output}: deltacli cannot write .{output.rpartition('.')[2]}",
             code="usage.output",
             facts={"formats": ", ".join(formats)},
             hint="choose another name, or add --format",

@@ -105,8 +105,8 @@ def _details(one: Verification) -> str:
     if one.reason:
         return one.reason
     if one.verdict == "alone":
-        return "could be read whole; nothing older is left to compare it with"
+        return "could be read completely; no older state is left to compare it with"
     return "; ".join(
-        f"{name} is {dumps(ours).decode()[:80]}, the log says {dumps(theirs).decode()[:80]}"
+        f"{name} is {dumps(ours).decode()[:80]}, expected from the log: {dumps(theirs).decode()[:80]}"
         for name, ours, theirs in one.details
     )

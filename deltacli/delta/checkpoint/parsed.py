@@ -105,6 +105,8 @@ def _value(type_name: str, text: str) -> Any:  # Any: what Arrow takes for the t
             return float(bare.rstrip("fFdD") if bare[-1:] in "fFdD" and bare[:1].isdigit() else bare)
         case "byte" | "short" | "integer" | "long":
             return int(bare)
+    if not type_name.startswith("decimal"):
+        return None  # no text is a value of an array, a map, a struct or a variant
     from decimal import Decimal
 
     return Decimal(bare)

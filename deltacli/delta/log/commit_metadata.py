@@ -53,10 +53,10 @@ def require_free(metadata: Mapping[str, str]) -> None:
     """Raise UsageError (`usage.commit-metadata`) for reserved keys and for values that are not text."""
     for key, value in metadata.items():
         if not isinstance(key, str) or not isinstance(value, str):
-            raise _refused(f"{key!r} with the value {value!r}", {"expected": "a text for a key and for its value"})
+            raise _refused(f"{key!r} with the value {value!r}", {"expected": "strings as key and value"})
         if not key or not has_bytes(key) or not has_bytes(value):
             raise _refused(
-                f"{key!r} with the value {value!r}", {"expected": "texts in UTF-8, and a key that is not empty"}
+                f"{key!r} with the value {value!r}", {"expected": "strings in UTF-8, and a key that is not empty"}
             )
         reserved = _BY_LOWER_CASE.get(key.lower())
         if reserved is not None:

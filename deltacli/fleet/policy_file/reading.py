@@ -336,7 +336,10 @@ class _Reader:
                 break
             if above in line_of_descent:
                 if above == name:
-                    self._fault(("policies", name, "inherits"), f"circle: {' -> '.join([*line_of_descent, above])}")
+                    self._fault(
+                        ("policies", name, "inherits"),
+                        f"the policies inherit from each other: {' -> '.join([*line_of_descent, above])}",
+                    )
                 break
             line_of_descent.append(above)
             at = above

@@ -117,7 +117,7 @@ def read_newest(storage: Storage, branch: str) -> Newest:
                 hint=command("validate", select=[DoubleQuoted("paimon.id-differs")]),
             )
         return Newest(schema, ids, _has_snapshots(storage, branch))
-    raise ConflictLost("the newest schema was deleted whenever it was to be read", facts={"branch": branch})
+    raise ConflictLost("the newest schema was deleted each time before it could be read", facts={"branch": branch})
 
 
 class UsedIds:

@@ -124,7 +124,7 @@ def versions_of_log(
 def versions_of_files(storage: Storage, kept: VersionedObjects, missing: NeededFiles) -> list[VersionsSource]:
     """Return the kept versions of files as sources, to be asked in turn: the newest of each file, then the one before.
 
-    Versions of another size than the log says come last, for what is said of the file. Those that cannot be read before
+    Versions of another size than in the log come last, for what is said of the file. Those that cannot be read before
     they are brought back have a source of their own.
     """
     sizes = dict(

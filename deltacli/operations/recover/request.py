@@ -35,7 +35,7 @@ class UndeleteRequest:
     def __post_init__(self) -> None:
         """Bring the values to one form. Raises UsageError."""
         if isinstance(self.sources, str):
-            raise UsageError(f"{parameter('undelete.sources')} is a text", facts={"expected": "a list of texts"})
+            raise UsageError(f"{parameter('undelete.sources')} is a string", facts={"expected": "a list of strings"})
         object.__setattr__(self, "sources", tuple(self.sources) or ("versions",))
         if any(not source for source in self.sources):
             raise UsageError(f"{parameter('undelete.sources')} is empty")

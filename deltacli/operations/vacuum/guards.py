@@ -148,7 +148,7 @@ def outer_refusals(outer: Iterable[str], protected: Collection[str]) -> Iterator
         if uri not in protected:
             yield Refusal(
                 "vacuum.inside-table",
-                f"it is inside the directory of another table, {uri}, whose files here would look like garbage",
+                f"it is inside the directory of another table, {uri}, whose files here would count as unreferenced",
                 f"{parameter('vacuum.protect_from')} {shlex.quote(uri)}",
             )
             return
@@ -159,7 +159,7 @@ def nested_refusals(request: VacuumRequest, directories: Sequence[str], in_neste
     nested = sorted(directories)
     if nested and not request.skip_nested_tables:
         named = ", ".join(nested[:_NAMED]) + (f" and {len(nested) - _NAMED:,} more" if len(nested) > _NAMED else "")
-        looks = f"; {plural(in_nested, 'file')} there would look like garbage" if in_nested else ""
+        looks = f"; {plural(in_nested, 'file')} there would count as unreferenced" if in_nested else ""
         yield Refusal(
             "vacuum.nested-table",
             f"{'another table is' if len(nested) == 1 else f'{len(nested):,} tables are'} below it: {named}{looks}",

@@ -82,7 +82,7 @@ def require_endpoint(text: object, what: str = "the endpoint") -> tuple[str, Ori
         raise UsageError(f"{what} of the profile is not an https URL", code="share.profile")
     if origin.scheme == "http" and not is_loopback(origin.host):
         raise UsageError(
-            f"{what} of the profile is plain http: everyone on the way could read the token",
+            f"{what} of the profile is plain http: the token would be sent unencrypted",
             code="share.profile",
             facts={what.removeprefix("the "): f"http://{origin.host}", "expected": "https"},
         )

@@ -116,7 +116,7 @@ class Fields:
             return None
         node = self._node.items[key]
         if not isinstance(node, Scalar) or node.text is None:
-            raise self.fault(key, "is not a text")
+            raise self.fault(key, "is not a string")
         if "\0" in node.text:
             raise self.fault(key, "contains a NUL character")
         return node.text
@@ -173,7 +173,7 @@ class Fields:
         found = self.items(key)
         for node in found:
             if not isinstance(node, Scalar) or not node.text or "\0" in node.text:
-                raise self.source.fault(node.line, f"{key} of {self.what} has an item that is not a text")
+                raise self.source.fault(node.line, f"{key} of {self.what} has an item that is not a string")
         return tuple(node.text for node in found if isinstance(node, Scalar) and node.text)
 
     def secret(self, key: str) -> tuple[str | None, bool]:

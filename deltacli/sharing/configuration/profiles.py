@@ -152,9 +152,7 @@ def _endpoint_problems(profile: Profile) -> Iterator[Problem]:
     elif parts.username is not None:
         yield Problem("profile.endpoint", "the endpoint contains a user name, which clients ignore or leak")
     elif parts.scheme == "http" and not is_loopback(host):
-        yield Problem(
-            "profile.plain-http", "the endpoint is plain http: everyone on the way can read the token", is_error=False
-        )
+        yield Problem("profile.plain-http", "the endpoint is plain http: the token is sent unencrypted", is_error=False)
 
 
 def _token_problems(profile: Profile) -> Iterator[Problem]:

@@ -66,7 +66,7 @@ def refusals_to_start(settings: Settings, *, is_authenticated: bool) -> tuple[_S
         refusals.append(
             _StartRefusal(
                 "share.plain-http",
-                f"plain HTTP on {settings.host} would show tokens and data to everyone on the way",
+                f"plain HTTP on {settings.host} would send tokens and data unencrypted",
                 f"set ssl; or publicUrl with https, a reverse proxy, and {parameter('share serve.behind_proxy')}",
             )
         )

@@ -108,7 +108,7 @@ class _Open:
 
     def _set_key(self, node: Node) -> None:
         if not isinstance(node, Scalar) or node.text is None:
-            raise YamlFault("a key is not a text", node.line)
+            raise YamlFault("a key is not a string", node.line)
         if node.text in self.fields:
             first = self.key_lines[node.text]
             raise YamlFault(f"the key {node.text!r} is used twice, first in line {first}", node.line)

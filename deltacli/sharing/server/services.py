@@ -182,7 +182,7 @@ class Inheritance:
             try:
                 self._reloader.look(now_seconds=monotonic())
             except Exception:  # noqa: BLE001  (else workers would begin with what was served long ago)
-                _LOG.exception("looking at the configuration failed; it is repeated")
+                _LOG.exception("the configuration could not be checked for changes; the check is repeated")
 
 
 def open_sockets(configuration: Configuration) -> Sockets:

@@ -65,7 +65,7 @@ def send_in_session(send: Send, retry: Retry, host: str, url: str, key: str, bod
             return
         received = _received(answer, size)
         done, idle = received, 0 if received > done else idle + 1
-    raise HttpFault(Fate.BROKEN, f"the upload stopped at {done} of {size} bytes: the store takes no more of it")
+    raise HttpFault(Fate.BROKEN, f"the upload stopped at {done} of {size} bytes: the store accepts no more of it")
 
 
 def _begin(ask: Send, url: str, key: str, body: Body) -> str:

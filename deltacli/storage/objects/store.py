@@ -43,7 +43,7 @@ _READ_AHEAD_BYTES = 1 << 20
 _PARALLEL_DELETES = 16
 """Concurrent requests for a batch of deletions, where one request takes few files."""
 _DELETES_TOGETHER = 1_000
-_NOT_SENT = Failed("the time to send it was over")
+_NOT_SENT = Failed("the time limit for sending it was reached")
 
 
 class ObjectStorage:

@@ -69,7 +69,7 @@ class AzureProbed:
         if options.sas_token and not options.anonymous:
             rights = parse_qs(options.sas_token).get("sp", [""])[0]
             return {name: _by_signature(rights, letters) for name, letters in _LETTERS.items()}
-        return unknown_without_writing("Azure tells the roles of a caller only by an attempt to write")
+        return unknown_without_writing("only an attempt to write shows the roles of the caller")
 
 
 def _by_signature(rights: str, letters: str) -> Permit:

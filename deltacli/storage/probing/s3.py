@@ -55,7 +55,7 @@ class S3Probed:
         return Identity(self._name(details), self.calls.identity, details, {})
 
     def permits(self) -> dict[str, Permit]:
-        return unknown_without_writing("S3 tells it only by an attempt to write")
+        return unknown_without_writing("only an attempt to write shows it")
 
     def _name(self, details: dict[str, str]) -> str | None:
         """Return the ARN of the caller. A store that is not of the cloud has no such service."""

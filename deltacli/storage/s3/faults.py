@@ -166,7 +166,7 @@ def translate_options(fault: BaseException, place: str, options: S3Options) -> S
         return translate(fault, place, "read", options)
     said = StoreFault.of(fault, options.secrets)
     error = UsageError(
-        f"S3 cannot be asked for {place} like that", code="usage.storage-option", facts={"store says": str(said)}
+        f"S3 does not accept this request for {place}", code="usage.storage-option", facts={"store says": str(said)}
     )
     error.__cause__ = said
     return error
@@ -220,7 +220,7 @@ def _judge(
         )
     if isinstance(fault, boto.ParamValidationError):
         return UsageError(
-            f"S3 cannot be asked for {place} like that", code="usage.storage-option", facts={"store says": str(said)}
+            f"S3 does not accept this request for {place}", code="usage.storage-option", facts={"store says": str(said)}
         )
     is_ours = isinstance(fault, HttpFault) and fault.fate is Fate.UNEXPECTED
     is_of_a_parser = isinstance(fault, (ResponseParserError, *_OF_THE_ANSWER))

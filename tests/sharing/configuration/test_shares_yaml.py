@@ -107,7 +107,7 @@ FAULTS = {
     "a tag": ("host: !!python/name:os.system x", "8: host of the configuration is 'x'"),
     "a custom tag": ("host: !env X", "8: the tag !env is not supported"),
     "an open bracket": ("limits: [", "9: not YAML"),
-    "a share as text": ("include: [{a: b}]", "8: include of the configuration has an item that is not a text"),
+    "a share as text": ("include: [{a: b}]", "8: include of the configuration has an item that is not a string"),
     "two documents": ("---\nversion: 1", "8: the file has more than one document"),
 }
 

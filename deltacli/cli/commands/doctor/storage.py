@@ -46,7 +46,7 @@ def storage(run: Run, table: TableArgument, dry_run: DryRunOption = False, yes: 
     if subject is None:
         from deltacli.storage.base import no_atomic_create
 
-        raise no_atomic_create(opened.uri, "atomic creation is not known to work there")
+        raise no_atomic_create(opened.uri, "this store is not known to create files atomically")
     plan = plan_probes(opened.uri, subject)
     if dry_run:
         _show(run, plan)

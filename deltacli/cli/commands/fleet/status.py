@@ -79,7 +79,7 @@ def status(
             require_target(output, option)
     if serve_metrics is not None:
         if html is not None or metrics is not None:
-            raise UsageError("--serve-metrics does not go with --html and --metrics, which are written once")
+            raise UsageError("--serve-metrics cannot be combined with --html and --metrics, which are written once")
         _serve(run, file, state, only or (), serve_metrics, is_remote=allow_remote)
         return
     run_command = fleet_command("run", file, state, only)

@@ -24,7 +24,7 @@ LevelOption = Annotated[
     typer.Option(
         "--level",
         metavar="log|storage",
-        help="What to look at: the logs; also whether the files of the newest version are there.",
+        help="What to check: the logs; also whether the files of the newest version exist.",
     ),
 ]
 

@@ -61,7 +61,7 @@ AsOption = Annotated[
     typer.Option(
         "--as",
         metavar="delta|parquet|csv|ndjson",
-        help="What to make.  [default: by the end of --to: .parquet, .csv, .ndjson, else delta]",
+        help="Form of the result.  [default: by the end of --to: .parquet, .csv, .ndjson, else delta]",
         show_default=False,
     ),
 ]
@@ -192,7 +192,7 @@ def _pull_table(
     from deltacli.sharing.pulling.pull import Pull, PullRequest
 
     if "://" in to or to == "-" or not to:
-        raise UsageError("--to is not a local directory", facts={"found": to or "an empty text"})
+        raise UsageError("--to is not a local directory", facts={"found": to or "an empty string"})
     require_target(to.rstrip("/") or "/", "--to")
     request = PullRequest(to, Point(version, at_ms), resumes=resume, dry_run=dry_run, decodes=decodes)
     shared = open_shared(run, table)
@@ -278,7 +278,7 @@ def _require_place(to: str, form: str) -> str | None:
     """Return the directory that rows are written to; None for a file. Raises UsageError and StorageFailed."""
     directory = directory_of(to)
     if to in ("", "-"):
-        raise UsageError("--to is not a file or directory", facts={"found": to or "an empty text"})
+        raise UsageError("--to is not a file or directory", facts={"found": to or "an empty string"})
     if directory is not None and form != "parquet":
         raise UsageError(f"--as {form} writes one file, but --to {to} is a directory")
     if directory is None or "://" not in directory:

@@ -55,9 +55,9 @@ AdminPortOption = Annotated[
     int | None,
     typer.Option("--admin-port", metavar="N", help="Port of /metrics, /healthz, /readyz.", show_default=False),
 ]
-WorkersOption = Annotated[int, typer.Option("--workers", metavar="N", help="Number of processes that answer.")]
+WorkersOption = Annotated[int, typer.Option("--workers", metavar="N", help="Number of processes that answer requests.")]
 BehindProxyOption = Annotated[
-    bool, typer.Option("--behind-proxy", help="A reverse proxy has the certificate: accept plain HTTP from it.")
+    bool, typer.Option("--behind-proxy", help="Accept plain HTTP from a reverse proxy, which has the certificate.")
 ]
 ProfileOption = Annotated[
     str | None,
@@ -118,7 +118,7 @@ def serve(
         _try_out(run, directories, port or 0, workers, profile)
         return
     if profile is not None:
-        raise UsageError("--profile goes with DIRECTORY", hint="deltacli share token create RECIPIENT --profile FILE")
+        raise UsageError("--profile requires DIRECTORY", hint="deltacli share token create RECIPIENT --profile FILE")
     from deltacli.sharing.server.services import Overrides
 
     _serve_configuration(run, config or SHARES, Overrides(host, port, admin_port, behind_proxy), workers)
@@ -135,7 +135,7 @@ def _refuse_with_directories(config: str | None, host: str | None, admin_port: i
     for name, is_given in given.items():
         if is_given:
             raise UsageError(
-                f"{name} does not go with DIRECTORY, which is shared on this machine only, to try it out",
+                f"{name} cannot be combined with DIRECTORY, which is shared on this machine only",
                 hint="deltacli share serve --config shares.yaml",
             )
 

@@ -30,7 +30,7 @@ UNRECOGNIZED = "unrecognized"
 """What people read for files that are not part of a Delta table; documents call them `foreign`."""
 
 KEPT_KINDS: Mapping[str, str] = {
-    "retained": "removed files, needed by what is kept",
+    "retained": "removed files that are still needed",
     "young": "not older than the cutoff",
     "hidden": "names that begin with _ or .",
     "links": "never followed",
@@ -146,7 +146,7 @@ def _time_travel(plan: VacuumPlan, terminal: Terminal) -> Iterator[str]:
     reach = plan.reach
     if reach.first_version is None:
         if plan.files:
-            yield "unknown: the log does not say how far back versions are complete"
+            yield "unknown: the log does not show how far back versions are complete"
         return
     when = "" if reach.first_ms is None else f", committed {_moment(plan, reach.first_ms, terminal)}"
     yield f"complete from version {reach.first_version}{when}"

@@ -1,4 +1,4 @@
-"""What the findings of a table come to, in one sentence: what is at stake, by which rules, and what else to look at."""
+"""What the findings of a table mean, in one sentence: what is at stake, by which rules, and what else was found."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class TableVerdict(NamedTuple):
         if self.is_readable and not parts:
             parts.append(self._can_be_read())
         if self.others:
-            parts.append(f"{plural(self.others, 'more thing' if self.risks else 'thing')} to look at")
+            parts.append(f"{plural(self.others, 'other problem' if self.risks else 'problem')}")
         elif self.remarks and not self.risks:
             parts.append(plural(self.remarks, "remark"))
         elif not self.risks:

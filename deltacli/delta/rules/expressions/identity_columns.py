@@ -31,7 +31,7 @@ STEP_ZERO = AREA.error(
     "identity.step-zero",
     "An identity column has the step 0.",
     spec="Identity Columns",
-    broken="all rows would have one value",
+    broken="all rows would have the same value",
     repair="commit a metaData with another delta.identity.step",
     example='"delta.identity.step":0',
 )
@@ -45,10 +45,10 @@ TYPE = AREA.error(
 )
 IMMUTABLE_CHANGED = AREA.error(
     "identity.immutable-changed",
-    "The start, the step or the rule for inserts of an identity column was changed after the column was made.",
+    "The start, the step or the rule for inserts of an identity column was changed after the column was created.",
     spec="Identity Columns",
-    broken="new values may meet old ones",
-    repair="commit a metaData with the values that the column was made with",
+    broken="new values may equal existing ones",
+    repair="commit a metaData with the values that the column was created with",
     example='"delta.identity.step":10 where it was 1',
 )
 

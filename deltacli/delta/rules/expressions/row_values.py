@@ -100,14 +100,14 @@ def values_of_identity_columns(view: AnswersView) -> Iterator[Finding]:
                 message = (
                     f"{place.key} has {plural(facts.off_grid, 'value')} of the identity column {identity.name} that "
                 )
-                message += f"it does not make, {facts.example} for one"
+                message += f"it does not generate, for example {facts.example}"
                 yield HIGH_WATER_MARK.at(place, message, seen=facts.example, expected=grid)
             if facts.repeated.least is not None:
                 value = identity.start + facts.repeated.least * identity.step
                 message = (
                     f"{plural(facts.repeated.times, 'value')} of the identity column {identity.name} in {place.key} "
                 )
-                message += f"are there twice, {value} for one"
+                message += f"occur more than once, for example {value}"
                 yield HIGH_WATER_MARK.at(place, message, seen=value, expected="each value once")
             if facts.farthest is not None and identity.is_beyond_mark(facts.farthest):
                 farthest, files = far.get(identity, (facts.farthest, 0))
@@ -122,19 +122,21 @@ def values_beyond_the_mark(view: AllRowsView) -> Iterator[Finding]:
     for identity, (farthest, files) in far.items():
         place = (view.config.metadata_place or view.place)._replace(key=identity.name)
         message = f"the identity column {identity.name} has values up to {farthest} in {plural(files, 'file')}"
-        message += f", beyond its high-water mark {identity.mark}" if identity.mark is not None else ", and no mark"
+        message += (
+            f", beyond its high-water mark {identity.mark}" if identity.mark is not None else ", but no high-water mark"
+        )
         severity = Severity.INFO if identity.allows_inserts else None
         expected = farthest if identity.mark is None else identity.mark
         yield HIGH_WATER_MARK.at(place, message, seen=farthest, expected=expected, severity=severity)
 
 
-_REWRITE = "rewrite the rows with an engine, or drop what they break"
+_REWRITE = "rewrite the rows with an engine, or drop the condition that they violate"
 
 NOT_NULL_VIOLATED = AREA.error(
     "notnull.violated",
     "A column or field that must not be null is null in a row.",
     spec="Struct Field",
-    broken="readers that believe the schema fail, or take what is there for a value",
+    broken="readers that rely on the schema fail, or read a value where there is none",
     repair="rewrite the rows with an engine, or make the column nullable",
     example='a row without an id, where id has "nullable":false',
 )
@@ -166,7 +168,7 @@ NOT_EVALUATED = AREA.info(
     "expression.not-evaluated",
     "An expression that the table keeps was not evaluated: whether its rows satisfy it is not known.",
     spec="CHECK Constraints; Column Invariants; Generated Columns",
-    broken="nothing that is known",
+    broken="nothing known: the rows were not checked",
     repair="install deltacli[constraints] where that is the reason; else let an engine evaluate it",
     example='"delta.constraints.known":"my_function(id)"',
 )
@@ -235,7 +237,7 @@ def _violation(view: AnswersView, row: int, violations: Violations) -> Finding:
     message = f"{rows} of {place.key} {verb} {what}"
     if rule is GENERATED_VIOLATED:
         verb = "differ" if violations.rows > 1 else "differs"
-        message = f"{rows} of {place.key} {verb} from what {violations.stored.name} is generated as"
+        message = f"{rows} of {place.key} {verb} from the expression of {violations.stored.name}"
     if violations.assumes_utc:
         message += ", if the session's time zone is UTC"
     severity = Severity.WARNING if violations.assumes_utc else None

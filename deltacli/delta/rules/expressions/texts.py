@@ -53,8 +53,8 @@ GENERATED_BAD_SQL = AREA.error(
     "generated.bad-sql",
     "The expression of a generated column is not SQL, names a missing column, or is not repeatable.",
     spec="Generated Columns",
-    broken="writes to the table fail, or rows that were right are refused",
-    repair="commit a metaData with a right expression, or without delta.generationExpression",
+    broken="writes to the table fail, or correct rows are refused",
+    repair="commit a metaData with a correct expression, or without delta.generationExpression",
     example='"delta.generationExpression":"CAST(gone AS DATE)"',
 )
 DEFAULT_BAD_SQL = AREA.warning(

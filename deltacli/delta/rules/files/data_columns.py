@@ -51,7 +51,7 @@ REQUIRED_MISMATCH = AREA.warning(
 )
 PARTITION_COLUMN_MISSING = AREA.error(
     "data.partition-column-missing",
-    "A partition column is absent from a data file, and the table demands that files have it.",
+    "A partition column is absent from a data file, and the table requires files to have it.",
     spec="Iceberg Compatibility V1; Iceberg Compatibility V2",
     broken="Iceberg readers, which know no partition values of Delta, find none",
     repair=_REWRITE,
@@ -129,7 +129,7 @@ def partition_columns_of_files(view: FileSchemaView) -> Iterator[Finding]:
         return
     for name, is_there in match_of(view).partitions.items():
         if not is_there:
-            message = f"partition column {name} is absent from {view.shown_files}; {demanded_by} asks for it"
+            message = f"partition column {name} is absent from {view.shown_files}; {demanded_by} requires it"
             place = view.place._replace(key=name)
             yield PARTITION_COLUMN_MISSING.at(place, message, seen="absent", severity=severity)
 

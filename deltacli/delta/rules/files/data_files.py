@@ -40,7 +40,7 @@ ROW_COUNT_ZERO = AREA.info(
     "data.row-count-zero",
     "A live file has no rows.",
     spec="Data Files",
-    broken="nothing: it costs an opening",
+    broken="nothing: readers open one file more than necessary",
     repair="compact the table with an engine (OPTIMIZE)",
     example="a Parquet file of 0 rows, added by a writer that had none for a partition",
 )

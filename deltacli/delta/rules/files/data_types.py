@@ -47,7 +47,7 @@ TYPE_WIDENING_UNRECORDED = AREA.error(
 )
 DECIMAL_MISMATCH = AREA.error(
     "data.decimal-mismatch",
-    "A decimal column of a data file has digits that the table's decimal has no room for.",
+    "A decimal column of a data file has more digits than the table's decimal can hold.",
     spec="Delta Data Type to Parquet Type Mappings",
     broken="readers fail at the file, or read wrong values",
     repair=_REWRITE,
@@ -85,7 +85,7 @@ NESTED_LAYOUT = AREA.info(
     "data.nested-layout",
     "A list or a map of a data file has a layout of old writers.",
     spec="Delta Data Type to Parquet Type Mappings",
-    broken="nothing for readers that know the layout; without its annotation a list or a map is not known as one",
+    broken="nothing for readers that know the layout; without its annotation a list or a map is not recognized",
     repair=_REWRITE,
     example="optional group a (LIST) { repeated int64 array; }",
 )

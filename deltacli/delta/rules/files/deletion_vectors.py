@@ -66,7 +66,7 @@ EMPTY = AREA.warning(
     "dv.empty",
     "A deletion vector deletes no row.",
     spec=_VECTORS,
-    broken="nothing, but readers open a file without need",
+    broken="nothing, but readers open a file unnecessarily",
     repair="commit the add without the vector",
     example='"deletionVector":{…,"cardinality":0}',
 )

@@ -39,10 +39,10 @@ FILE_MISSING = AREA.error(
 )
 FILE_MISSING_TOMBSTONED = AREA.info(
     "data.file-missing-tombstoned",
-    "A removed file is gone although its retention is not over.",
+    "A removed file is missing although its retention has not ended.",
     spec="Overview; Add File and Remove File",
     broken="versions that still had the file cannot be read; running readers of them fail",
-    repair="none, unless a backup has the file",
+    repair="restore the file from a backup, if there is one",
     loss="time travel to these versions",
     example="a remove of yesterday, a retention of 7 days, and no such file",
 )
@@ -111,7 +111,7 @@ SHARED_FILE = AREA.warning(
     "data.shared-file",
     "Live files are outside the table's directory, as in a shallow clone.",
     spec="Delta-Spark: shallow clones",
-    broken="the table they belong to does not know about this one, so its vacuum may delete them",
+    broken="a vacuum of the table they belong to does not consider this one, so it may delete them",
     repair="copy the rows (a deep clone); until then vacuum the other table with a long retention",
     loss="the rows of these files, after a vacuum of the other table",
     example='{"add":{"path":"file:///lake/source/part-00001.parquet",…}}',
@@ -249,7 +249,7 @@ def _missing(compared: Compared) -> Iterator[Finding]:
 
 def file_missing(place: Place) -> Finding:
     """Return the finding for a live file that is not there."""
-    message = f"the live file {place.key} is not there: readers of the newest version fail"
+    message = f"the live file {place.key} is missing: readers of the newest version fail"
     return FILE_MISSING.at(place, message, seen="no such file")
 
 
@@ -267,7 +267,7 @@ def _elsewhere(compared: Compared) -> Iterator[Finding]:
             yield file_missing(place)
     for store, count in unknown.items():
         files = "1 live file lies" if count == 1 else f"{count:,} live files lie"
-        message = f"{files} on {store}, which was not looked at"
+        message = f"{files} on {store}, which was not checked"
         yield UNREACHABLE.at(first[store], message, seen=count)
 
 
@@ -279,7 +279,7 @@ def _of_other_size(compared: Compared) -> Iterator[Finding]:
     found = _rows_of(wrong)
     sizes = pc.take(stored, found).to_pylist() if found else []
     for (place, add), size in zip(compared.at(found), sizes, strict=True):
-        message = f"{place.key} has {size:,} bytes, the log says {add['size']:,}"
+        message = f"{place.key} has {size:,} bytes, but the log records {add['size']:,}"
         yield SIZE_MISMATCH.at(place, message, seen=size, expected=add["size"])
 
 
@@ -314,14 +314,16 @@ def _removed_and_unknown(compared: Compared) -> Iterator[Finding]:
     for path, removed_ms in removed.items():
         # A vacuum compares in the same way: at the very end of its retention a file is still protected.
         if not view.may_be_there(path) and path not in live_and_gone and removed_ms >= threshold:
-            message = f"the removed file {path} is gone before its retention is over: older versions cannot be read"
+            message = (
+                f"the removed file {path} is missing before the end of its retention: older versions cannot be read"
+            )
             seen = f"removed {format_timestamp(removed_ms)}"
             yield FILE_MISSING_TOMBSTONED.at(Place(path, key=path), message, seen=seen)
     for path in _not_live(compared):
         if path not in removed:
             yield _orphan(view, path, threshold)
         elif removed[path] < threshold:
-            message = f"{path} was removed, and its retention is over: a vacuum would delete it"
+            message = f"{path} was removed, and its retention has ended: a vacuum would delete it"
             seen, expected = f"removed {format_timestamp(removed[path])}", f">= {format_timestamp(threshold)}"
             yield EXPIRED_TOMBSTONE_PRESENT.at(Place(path), message, seen=seen, expected=expected)
 
@@ -330,8 +332,8 @@ def _orphan(view: StorageView, path: str, threshold: int) -> Finding:
     file = view.files[path]
     size, seen = format_size(file.size_bytes), format_timestamp(file.modified_ms)
     if file.modified_ms < threshold:
-        return ORPHAN.at(Place(path), f"nothing in the log names {path} ({size}): a vacuum would delete it", seen=seen)
-    message = f"nothing in the log names {path} ({size}): it is in flight, or left over"
+        return ORPHAN.at(Place(path), f"the log does not name {path} ({size}): a vacuum would delete it", seen=seen)
+    message = f"the log does not name {path} ({size}): it is in flight, or was left behind"
     return ORPHAN_YOUNG.at(Place(path), message, seen=seen)
 
 

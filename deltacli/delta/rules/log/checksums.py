@@ -45,7 +45,7 @@ METADATA_DIFFERS = AREA.error(
     spec="State Validation",
     broken="engines that take the metadata from the checksum read and write with a wrong schema or properties",
     repair="delete the checksum at once",
-    example='"metadata":{"partitionColumns":["q"],…} where the commits say ["p"]',
+    example='"metadata":{"partitionColumns":["q"],…} where the commits have ["p"]',
 )
 
 PROTOCOL_DIFFERS = AREA.error(
@@ -54,7 +54,7 @@ PROTOCOL_DIFFERS = AREA.error(
     spec="State Validation",
     broken="engines that take the protocol from the checksum miss features, and read or write wrongly",
     repair="delete the checksum at once",
-    example='"protocol":{"minReaderVersion":1,…} where the commits say 3',
+    example='"protocol":{"minReaderVersion":1,…} where the commits have 3',
 )
 
 COUNTS_NOT_ONE = AREA.error(
@@ -81,7 +81,7 @@ TRANSACTIONS = AREA.warning(
     spec="Version Checksum File Schema",
     broken="a stream that reads its progress from the checksum writes batches twice or skips some",
     repair=DELETE,
-    example='"setTransactions":[{"appId":"stream-1","version":41}] where the commits say 42',
+    example='"setTransactions":[{"appId":"stream-1","version":41}] where the commits have 42',
 )
 
 DOMAINS = AREA.warning(

@@ -53,5 +53,5 @@ def partition_columns_of_files(view: AnswersView) -> Iterator[Finding]:
         for difference in answers.get(QUESTION, ()):
             place = view.place(row)
             message = f"{plural(difference.rows, 'row')} of {place.key} have another value in the partition column "
-            message += f"{difference.column} than the log says"
+            message += f"{difference.column} than the log records"
             yield DIFFERS.at(place, message, seen=difference.seen, expected=difference.expected)

@@ -229,7 +229,7 @@ def _judge_texts(view: FilesView, column: PartitionColumn) -> Iterator[Finding]:
 
 
 _WORDS = {
-    "": (EMPTY_STRING, "partition column {column} is an empty string", "null, or a text"),
+    "": (EMPTY_STRING, "partition column {column} is an empty string", "null, or a string that is not empty"),
     HIVE_DEFAULT: (HIVE_DEFAULT_USED, "partition column {column} holds Hive's name for null", "null"),
     "other": (NOT_CANONICAL, "the value of partition column {column} is spelled unusually", "the plain spelling"),
     Spelling.NO_ZONE.value: (

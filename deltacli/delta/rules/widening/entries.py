@@ -52,7 +52,7 @@ CHANGE_NOT_ALLOWED = AREA.error(
     "A column has a type change that is not supported.",
     spec="Type Widening: Reader Requirements for Type Widening",
     broken="readers must refuse the table",
-    repair="restore the previous version the change, or rewrite the column",
+    repair="restore the version before the change, or rewrite the column",
     loss="with a restore, later commits",
     example='{"fromType":"long","toType":"double"}',
 )

@@ -183,7 +183,7 @@ def _require_regular(path: str) -> None:
     except (OSError, ValueError) as fault:
         raise unwritable(path, fault if isinstance(fault, OSError) else OSError(str(fault))) from fault
     if not stat.S_ISREG(mode):
-        raise unwritable(path, OSError("it is no regular file"))
+        raise unwritable(path, OSError("it is not a regular file"))
 
 
 def _require_readable(path: str) -> None:
@@ -199,7 +199,7 @@ def _require_readable(path: str) -> None:
             hint=command("vacuum", save_plan="plan.parquet"),
         ) from fault
     if not stat.S_ISREG(mode):
-        raise _unreadable(path, "it is no regular file")
+        raise _unreadable(path, "it is not a regular file")
     if not os.access(path, os.R_OK):
         raise PermissionRefused(f"{path} cannot be read: permission denied")
 

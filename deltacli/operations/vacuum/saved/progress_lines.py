@@ -145,7 +145,9 @@ def read_record(data: bytes) -> tuple[RecordState, int]:
         end += len(text) + 1
     beginning = data.rstrip(b"\0")[: len(_BEGINNING)]
     if state.plan_id is None and beginning != _BEGINNING[: len(beginning)]:
-        raise ValueError("it does not begin like a record")  # a file that is not a record must not be overwritten
+        raise ValueError(
+            "its first line is not that of a record"
+        )  # a file that is not a record must not be overwritten
     return state, end
 
 

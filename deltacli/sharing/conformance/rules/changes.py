@@ -82,7 +82,7 @@ SINCE_FUTURE = AREA.error(
     "share.since-unknown",
     "A startingVersion far after the newest version is answered with 400.",
     spec="Read Data from a Table (startingVersion; 400: the request is malformed)",
-    broken="streams wait for ever at a version that was never written",
+    broken="streams wait forever at a version that was never written",
     repair="answer 400",
     example="200 without files for startingVersion=1000000",
 )

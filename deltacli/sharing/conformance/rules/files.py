@@ -69,7 +69,7 @@ UNSIGNED = AREA.warning(
     "share.url-unsigned",
     "Without its signature, or with an altered one, a file URL cannot be read.",
     spec="File (url); Overview (secure exchange)",
-    broken="everyone who guesses or learns the path reads the file, for ever",
+    broken="everyone who guesses or learns the path can read the file at any time",
     repair="make the files private, and sign the URLs",
     example="200 for the URL without its query string",
 )

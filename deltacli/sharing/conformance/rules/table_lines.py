@@ -103,7 +103,7 @@ URL = AREA.error(
     "The URL of a file is an https URL; on the machine of the client, or of a server that is itself reached by http, "
     "also http.",
     spec="File (url: an https url)",
-    broken="clients refuse it, or fetch data that everyone on the way can read and change",
+    broken="clients refuse it, or fetch data that can be read and changed in transit",
     repair="sign https URLs",
     example="s3://bucket/part-0.parquet",
 )

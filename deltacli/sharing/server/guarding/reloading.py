@@ -121,7 +121,7 @@ class Reloader:
             try:
                 outcome = await loop.run_in_executor(self._threads, look, loop.time(), is_forced)
             except Exception:  # noqa: BLE001  (a watcher that has ended would never see a revocation)
-                _LOG.exception("looking at the configuration failed; it is repeated")
+                _LOG.exception("the configuration could not be checked for changes; the check is repeated")
                 continue
             if outcome is not None:
                 known = self._failed.get(outcome.what) if isinstance(outcome, Reloaded) else None
