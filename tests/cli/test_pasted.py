@@ -279,7 +279,7 @@ share serve --profile x.share
 """
 """Lines with a mistake, and lines whose answer names the next command."""
 
-ADVICE = re.compile(r"^ *(?:hint|next|fix)(?::| ) *(?:.*: )?(deltacli .+)$", re.MULTILINE)
+ADVICE = re.compile(r"^ *(?:hint|next|fix)(?::| ) *(?:.*: )?(deltacli [^;\n]+)", re.MULTILINE)
 
 
 @pytest.mark.parametrize("part", range(4))
