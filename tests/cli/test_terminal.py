@@ -110,7 +110,7 @@ def test_a_terminal_gets_ages_colour_a_limit_and_the_next_command(sample: Path) 
     assert "version  committed (UTC)      age" in plain[0]
     assert "1 day ago" in plain[2]
     assert any("\x1b[31m" in line and "DELETE" in line for line in lines)
-    assert f"next: deltacli snapshot {sample} --version 14" == plain[-1]
+    assert as_pasted("\n".join(plain)).endswith(f"\nnext: deltacli snapshot {sample} --version 14")
 
 
 def test_colour_can_be_switched_off_and_on(sample: Path) -> None:
