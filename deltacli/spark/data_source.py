@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.spark.carried import carried_package
 from deltacli.spark.session_settings import require_session
-from deltacli.spark.streams.options import has_limits
+from deltacli.spark.source_options import has_limits
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

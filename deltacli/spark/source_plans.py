@@ -23,16 +23,16 @@ from deltacli.operations.table.time_travel import find_snapshot
 from deltacli.operations.table.version import Snapshot
 from deltacli.spark.executor_rows import SPEC, read_piece, searchable
 from deltacli.spark.python_rows import require_no_nested_variant
-from deltacli.spark.spark_types import spark_schema
-from deltacli.spark.streams.batches import Limits, files_between, next_offset
-from deltacli.spark.streams.offsets import StreamOffset
-from deltacli.spark.streams.options import (
+from deltacli.spark.source_options import (
     BatchOptions,
     StreamOptions,
     batch_options,
     is_stream,
     stream_options,
 )
+from deltacli.spark.spark_types import spark_schema
+from deltacli.spark.streams.batches import Limits, files_between, next_offset
+from deltacli.spark.streams.offsets import StreamOffset
 from deltacli.spark.streams.table_log import TableLog
 from deltacli.storage.location import StoreLocation
 from deltacli.storage.secrets import remember_secrets, without_secrets

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from deltacli.spark.streams.options import has_limits
+from deltacli.spark.source_options import has_limits
 from tests.cli.support import ROOT, make_sample
 
 PAGE = (ROOT / "docs" / "spark-tables.md").read_text(encoding="utf-8")

@@ -13,7 +13,7 @@ import pytest
 from deltacli import open_table
 from deltacli.spark import read_share, register
 from deltacli.spark.data_source import SHARES, source_class
-from deltacli.spark.streams.options import has_limits
+from deltacli.spark.source_options import has_limits
 from tests.cluster.grown_tables import Grown
 from tests.cluster.share_server import serving
 from tests.cluster.spark_rows import counted, counts_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from deltacli.errors import UsageError
-from deltacli.spark.streams.options import BatchOptions, StreamOptions, batch_options, stream_options
+from deltacli.spark.source_options import BatchOptions, StreamOptions, batch_options, stream_options
 
 SPARK = "4.3.0"
 

@@ -9,8 +9,8 @@ import zlib
 import pytest
 
 from deltacli.spark.carried import carried_package
+from deltacli.spark.source_options import batch_options
 from deltacli.spark.source_plans import BatchPlan, searchable_faults
-from deltacli.spark.streams.options import batch_options
 
 SECRET = "nobody-may-see-this"
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from deltacli.errors import DeltacliError, UsageError, VersionAbsent
+from deltacli.spark.source_options import StreamOptions
 from deltacli.spark.streams.batches import Limits, files_between, next_offset
 from deltacli.spark.streams.offsets import StreamOffset
-from deltacli.spark.streams.options import StreamOptions
 from deltacli.spark.streams.table_log import TableLog
 from tests.support.actions import Line, add, birth, deletion_vector, metadata, protocol, remove
 from tests.support.builder import EPOCH_MS, TableBuilder, commit_path

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from deltacli.delta.log.action_fields import FIELDS
 from deltacli.delta.log.body_lines import encoded_files
 from deltacli.delta.log.commit_content import CommitRequest, OnConflict, Slot
 from deltacli.delta.log.files_read import EveryFile, FilesOfPartitions
@@ -26,11 +27,6 @@ from deltacli.units import plural
 if TYPE_CHECKING:
     from deltacli.operations.table.handle import TableHandle
     from deltacli.operations.table.version import Snapshot
-
-_OF_A_REMOVE = (
-    *("path", "deletionTimestamp", "dataChange", "extendedFileMetadata", "partitionValues", "size", "tags"),
-    *("deletionVector", "baseRowId", "defaultRowCommitVersion", "stats"),
-)
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,7 +149,7 @@ def _removes(adds: RecordBatch, now_ms: int) -> RecordBatch:
         "dataChange": pa.repeat(True, count),
         "extendedFileMetadata": pa.repeat(True, count),
     }
-    columns = {name: fixed[name] if name in fixed else adds.column(name) for name in _OF_A_REMOVE}
+    columns = {name: fixed[name] if name in fixed else adds.column(name) for name in FIELDS["remove"]}
     return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
 
 

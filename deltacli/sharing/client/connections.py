@@ -17,6 +17,8 @@ import urllib3
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.exceptions import ConnectTimeoutError, NameResolutionError, NewConnectionError
 
+from deltacli.sharing.client.limits import DEFAULTS
+
 _MOST_POOLS = 16
 _NO_RETRIES = urllib3.Retry(False, redirect=False)
 
@@ -32,10 +34,6 @@ def resolve(host: str, port: int) -> list[str]:
     return list(dict.fromkeys(str(address[0]) for *_, address in found))
 
 
-HEAD_SECONDS = 120.0
-"""For the status and the headers of an answer, all interim answers included; and for each part of the framing of its
-body: a line with the size of a chunk, the trailers.
-"""
 _MOST_TRAILERS, _LONGEST_TRAILER = 100, 65_536
 """As the standard library limits headers."""
 
@@ -121,7 +119,7 @@ def make_pools(
     *,
     connections: int,
     lookup: Resolve = resolve,
-    head_seconds: float = HEAD_SECONDS,
+    head_seconds: float = DEFAULTS.head_seconds,
     now: Callable[[], float] = time.monotonic,
 ) -> urllib3.PoolManager:
     """Return pools of connections. `vet` sees every address before anything is sent to it."""

@@ -27,7 +27,8 @@ class AnswerLimits:
     read_seconds: float = 120.0
     """Without a byte."""
     head_seconds: float = 120.0
-    """For the status and the headers of an answer."""
+    """For the status and the headers of an answer, all interim answers included; and for each part of the framing of
+    its body: a line with the size of a chunk, the trailers."""
     pace_seconds: float = 60.0
     pace_bytes: int = 1_024
     """Least bytes that arrive in `pace_seconds`."""

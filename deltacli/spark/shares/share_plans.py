@@ -38,10 +38,10 @@ from deltacli.spark.shares.share_options import (
     stream_options,
 )
 from deltacli.spark.shares.shared_files import SharedFiles
+from deltacli.spark.source_options import StreamOptions
 from deltacli.spark.source_plans import StreamPlan as TableStreamPlan
 from deltacli.spark.source_plans import require_schema, searchable_faults
 from deltacli.spark.spark_types import spark_schema
-from deltacli.spark.streams.options import StreamOptions
 from deltacli.spark.streams.table_log import TableLog
 from deltacli.work.outputs.rows import plan_pieces
 from deltacli.work.rows.data_files import DataFile, ReadSpec
