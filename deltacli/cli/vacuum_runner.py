@@ -92,7 +92,9 @@ class VacuumCommand(NamedTuple):
         save_plan(with_past(self.table, plan), path)
         self._show_dry(plan)
         if self.run.format.is_for_eyes:
-            following = f"deltacli vacuum {quoted_table(self.name)} --apply {quoted(path)} --yes"
+            kept = self.request.quarantine
+            quarantine = "" if kept is None else f" --quarantine {quoted(kept)}"  # not part of a saved plan
+            following = f"deltacli vacuum {quoted_table(self.name)} --apply {quoted(path)}{quarantine} --yes"
             self.run.say_next(following, also_in_pipe=True)
 
     def apply(self, path: str) -> None:

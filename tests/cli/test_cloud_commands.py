@@ -36,6 +36,8 @@ LINES = (
     "log compact {t} --from 1 --to 4",
     "log backup {t} {b}",
     "log backup {t} {b} --full",
+    "undelete {t} --from {b} --dry-run",
+    "restore {t} --version 11 --yes",
     "properties {t} set kept=yes --yes",
     "checkpoint {t}",
     "widen-type {t} ride.fare decimal(10,2) --enable --upgrade-protocol --yes",

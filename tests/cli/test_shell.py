@@ -93,7 +93,7 @@ def test_a_command_that_would_lose_a_secret_is_not_suggested(sample: Path) -> No
     )
     said: list[str] = []
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("deltacli.cli.options.run.say", said.append)
+        patched.setattr("deltacli.cli.options.run.say", lambda text, painted=str: said.append(painted(text)))
         run.note("next: deltacli history s3://user:hunter2@host/t")
         run.note(f"next: deltacli history {sample}")
 

@@ -50,7 +50,7 @@ def _with_opening(advice: str, arguments: Sequence[str]) -> str:
     from deltacli.storage.secrets import without_secrets
 
     line, comment, remark = advice.partition("   #")
-    for word, following in zip(arguments, [*arguments[1:], ""], strict=True):
+    for word, following in zip(arguments, [*arguments[1:], ""], strict=False):
         name, equals, value = word.partition("=")
         value = value if equals else following
         is_new = f"{name} {quoted(value)}" not in line and f"{name}=" not in line

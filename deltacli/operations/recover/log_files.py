@@ -5,7 +5,7 @@ Spec: Delta Log Entries, Checkpoints, Metadata Cleanup.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -14,7 +14,7 @@ from deltacli.delta.log.commit_lines import read_actions
 from deltacli.delta.log.log_path import HINT_NAME, SIDECAR_DIRECTORY, LogFileKind, commit_name
 from deltacli.delta.log.segment import LogListing, choose_segment
 from deltacli.engine.base import Engine
-from deltacli.errors import CheckpointUnreadable, CommitCorrupt, FileMissing, Unreadable
+from deltacli.errors import CheckpointUnreadable, CommitCorrupt, FileMissing, Refused, Unreadable
 from deltacli.operations.log.log_copy import StoredFile, at_once, list_whole_log, log_location, versioned
 from deltacli.operations.recover.file_map import FileMap, MappedFile
 from deltacli.operations.recover.needed import FileKind
@@ -25,6 +25,8 @@ from deltacli.work.task import TableStores
 _CHECKPOINTS = (LogFileKind.CLASSIC_CHECKPOINT, LogFileKind.MULTI_PART_CHECKPOINT, LogFileKind.UUID_CHECKPOINT)
 _ORDER = (FileKind.SIDECAR, FileKind.COMMIT, FileKind.CHECKSUM, FileKind.COMPACTION, FileKind.CHECKPOINT, FileKind.HINT)
 _MAGIC = b"PAR1"
+_COMPARED = 20
+"""Commits that two logs have in common whose bytes are compared, the newest; of all others their sizes."""
 
 
 class LogItem(NamedTuple):
@@ -57,6 +59,8 @@ class LogPlan:
     files: Storage
     every: Storage
     """The same with everything that sources offer."""
+    was_readable: bool
+    """The newest version of now can be read from the log of now."""
     unsound: Mapping[str, str]
     """Name -> why what a source has of it is no such file."""
 
@@ -80,6 +84,7 @@ def plan_log(
     Raises NotATable where neither the table nor a source has a version, VersionAbsent for one that never was.
     """
     offers = [dict(list_whole_log(source.files) or {}) for source in sources]
+    _require_one_history(sources, offers)
     unsound: dict[str, str] = {}
     while True:
         found = _Found(storage, present, sources, offers)
@@ -90,6 +95,41 @@ def plan_log(
         for item, why in faults:
             del offers[item.source][item.file.name]
             unsound[item.file.name] = why
+
+
+def _require_one_history(sources: Sequence[Source], offers: Sequence[Mapping[str, StoredFile]]) -> None:
+    """Raise Refused where two sources have different contents of a commit."""
+    for number, offer in enumerate(offers):
+        for other in range(number + 1, len(offers)):
+            pair = sources[number], sources[other]
+            if all(source.is_readable for source in pair):
+                require_same_commits(
+                    (pair[0].name, pair[0].files, offer.values()), (pair[1].name, pair[1].files, offers[other].values())
+                )
+
+
+def require_same_commits(
+    one: tuple[str, Storage, Iterable[StoredFile]], other: tuple[str, Storage, Iterable[StoredFile]]
+) -> None:
+    """Raise Refused where a commit differs between two logs: together they would be a state that never was. The bytes
+    of the newest commits are compared, of all others the sizes.
+    """
+    (name, files, named), (name_there, files_there, named_there) = one, other
+    ours, theirs = versioned(named).commits, versioned(named_there).commits
+    for number, version in enumerate(sorted(set(ours) & set(theirs), reverse=True)):
+        path = log_location(ours[version].name)
+        try:
+            is_same = ours[version].size_bytes == theirs[version].size_bytes and (
+                number >= _COMPARED or files.read(path) == files_there.read(path)
+            )
+        except FileMissing:
+            continue
+        if not is_same:
+            raise Refused(
+                f"commit {version} in {name} differs from the one in {name_there}: their histories have diverged",
+                code="recover.diverged",
+                facts={"why": "a mixture of both would be a state that never existed"},
+            )
 
 
 class _Found:
@@ -114,7 +154,7 @@ class _Found:
 
     def plan(self, version: int | None, unsound: Mapping[str, str]) -> LogPlan:
         self.listing.require_versions()
-        target = self.listing.newest_version if version is None else version
+        target = self._newest() if version is None else version
         missing = self._missing(target)
         if not missing or target > self.listing.newest_version:
             choose_segment(self.listing, target)  # raises for a version that never was
@@ -128,8 +168,20 @@ class _Found:
             listing=self.listing,
             files=self._map(self.offered[item.file.name] for item in items),
             every=self._map(self.offered.values()),
+            was_readable=self.before.newest_version in self.before.reconstructable,
             unsound=dict(unsound),
         )
+
+    def _newest(self) -> int:
+        """Return the newest version that is known; where one can be read now, the newest that follows it without a gap,
+        because commits behind a gap may be those of a table that was here before.
+        """
+        newest = self.before.newest_version
+        if newest not in self.before.reconstructable:
+            return self.listing.newest_version
+        while newest + 1 in self.listing.commits:
+            newest += 1
+        return newest
 
     def _missing(self, target: int) -> list[int]:
         """Return the commits without which a version cannot be rebuilt."""

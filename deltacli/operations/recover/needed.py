@@ -138,7 +138,7 @@ def _each_once(files: ArrowTable) -> ArrowTable:
     import pyarrow as pa
 
     paths = whole(files["path"])
-    if pc.count_distinct(paths).as_py() == len(paths):
+    if len(pc.unique(paths)) == len(paths):
         return files
     first = pa.table({"path": paths, "row": pa.array(range(len(paths)), pa.int64())})
     rows = first.group_by("path", use_threads=False).aggregate([("row", "min")])["row_min"]

@@ -9,7 +9,6 @@ import hashlib
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 from deltacli.delta.log.log_path import LOG_DIRECTORY, LogFileKind, parse_log_path
@@ -190,17 +189,15 @@ def _overwritten(kept: VersionedObjects, file: KeptVersions) -> Overwritten | No
     if len(contents) < 2:
         return None
     found = [(one, _sha256(kept, one)) for one in contents]
-    is_one = all(_are_same(*pair) for pair in pairwise(found))
-    return None if is_one else Overwritten(file.path, tuple(found))
+    return None if _are_one(found) else Overwritten(file.path, tuple(found))
 
 
-def _are_same(one: tuple[ObjectVersion, str | None], other: tuple[ObjectVersion, str | None]) -> bool:
-    """Return False for two contents that differ. Of one that cannot be read only the size is known: a file that was
-    brought back leaves such a one behind.
+def _are_one(contents: Sequence[tuple[ObjectVersion, str | None]]) -> bool:
+    """Return False unless all contents are known to be the same. Of one that cannot be read only the size is known: a
+    file that was brought back leaves such a one behind, so beside one that can be read its size is enough.
     """
-    (version, sha256), (before, sha256_before) = one, other
-    known = None not in (sha256, sha256_before)
-    return version.size_bytes == before.size_bytes and (not known or sha256 == sha256_before)
+    known = {sha256 for _, sha256 in contents if sha256 is not None}
+    return len(known) == 1 and len({version.size_bytes for version, _ in contents}) == 1
 
 
 def _sha256(kept: VersionedObjects, version: ObjectVersion) -> str | None:

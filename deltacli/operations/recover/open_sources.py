@@ -7,10 +7,11 @@ from typing import NamedTuple
 
 from deltacli.delta.log.log_path import LOG_DIRECTORY
 from deltacli.delta.paths.path_decoding import canonical
-from deltacli.errors import FileMissing, Refused
+from deltacli.errors import Refused
 from deltacli.hints import parameter
 from deltacli.operations.log.backup_list import read_list
-from deltacli.operations.log.log_copy import StoredFile, find_table_id, list_whole_log, log_location, versioned
+from deltacli.operations.log.log_copy import StoredFile, find_table_id, list_whole_log
+from deltacli.operations.recover.log_files import require_same_commits
 from deltacli.operations.recover.needed import NeededFiles
 from deltacli.operations.recover.object_versions import VERSIONS, versions_of_files
 from deltacli.operations.recover.sources import CopySource, Source, open_copy
@@ -20,8 +21,6 @@ from deltacli.storage import PathKind, Storage
 from deltacli.storage.versions import VersionedObjects, require_versions
 from deltacli.work.commits.provenance import read_provenance
 
-_COMPARED = 20
-"""Commits that a log and its copy have in common whose bytes are compared, the newest; of all others their sizes."""
 _MANIFEST = "manifest.json"
 
 
@@ -77,7 +76,8 @@ def _checked(
     theirs = listed.table_id if listed is not None and listed.table_id else find_table_id(copy.files, table.engine)
     if None not in (theirs, table_id) and theirs != table_id:
         raise other_table(copy.name, theirs, table_id)
-    _require_one_history(table.storage, copy, present)
+    theirs_listed = (list_whole_log(copy.files) or {}).values()
+    require_same_commits(("the log", table.storage, present.values()), (copy.name, copy.files, theirs_listed))
     return OpenedSource(copy.name, copy, has_log=True, is_same=theirs is not None and theirs == table_id)
 
 
@@ -101,26 +101,6 @@ def _is_clone_of(storage: Storage, table: TableHandle) -> bool:
             place = canonical(source.removeprefix("delta.").strip("`")).rstrip("/")
             return place in {canonical(uri).rstrip("/") for uri in (table.storage.uri, *table.storage.aliases)}
     return False
-
-
-def _require_one_history(storage: Storage, copy: CopySource, present: Mapping[str, StoredFile]) -> None:
-    """Raise Refused where a commit of the log differs from the copy: together they would be a state that never was."""
-    ours, theirs = versioned(present.values()).commits, versioned((list_whole_log(copy.files) or {}).values()).commits
-    common = sorted(set(ours) & set(theirs), reverse=True)
-    for number, version in enumerate(common):
-        path = log_location(ours[version].name)
-        try:
-            is_same = ours[version].size_bytes == theirs[version].size_bytes and (
-                number >= _COMPARED or storage.read(path) == copy.files.read(path)
-            )
-        except FileMissing:
-            continue
-        if not is_same:
-            raise Refused(
-                f"commit {version} of the log differs from the one in {copy.name}: their histories have diverged",
-                code="recover.diverged",
-                facts={"why": "a mixture of both would be a state that never existed"},
-            )
 
 
 def data_copies(table: TableHandle, opened: OpenedSource, table_id: str | None) -> list[CopySource]:

@@ -19,7 +19,7 @@ from deltacli.operations.recover.log_files import LogItem, LogPlan, plan_log
 from deltacli.operations.recover.needed import FileKind, live_files, whole
 from deltacli.operations.recover.newest_complete import newest_complete
 from deltacli.operations.recover.object_versions import Overwritten, versions_of_log
-from deltacli.operations.recover.open_sources import OpenedSource, data_sources, open_sources
+from deltacli.operations.recover.open_sources import OpenedSource, data_sources, open_sources, other_table
 from deltacli.operations.recover.plan import MISSING, PLANNED, Amount, DataPlan, Refusal, UndeletePlan
 from deltacli.operations.recover.presence import look_for
 from deltacli.operations.recover.sources import Source, find_in
@@ -52,19 +52,77 @@ def plan_undelete(table: TableHandle, request: UndeleteRequest) -> UndeletePlan:
     offered, overwritten = _log_sources(table, opened)
     log, sources = _plan_log(table, present or {}, offered, request.version)
     plan = _begin(table, log, sources, overwritten, present)
-    if plan.is_log_first:
+    plan = replace(plan, refusals=_overwritten_in(log, overwritten))
+    if plan.is_log_first and not plan.refusals:
         return replace(plan, changed_times=_moved(table, plan))
     if log.missing:
-        return replace(plan, newest_readable=_newest_of_log(table, log))
-    plan = replace(plan, refusals=_overwritten_in(log, overwritten))
+        return replace(plan, newest_readable=_newest_of_log(table, log), refusals=())
     if plan.refusals:
         return plan
     snapshot = read_snapshot(table.over(log.files), version=log.version)
+    _require_one_table(table, opened, table_id, snapshot.metadata.id)
     if snapshot.protocol.is_catalog_managed:
         message = f"version {log.version} is managed by a catalog, which may have commits that the log lacks"
         return replace(plan, refusals=(Refusal("catalog.managed", message),))
     plan = replace(plan, changed_times=_changed_times(table, snapshot, plan))
-    return _with_data(table, request, opened, snapshot, plan)
+    plan = _with_data(table, request, opened, snapshot, plan)
+    if plan.missing.files and request.version is None and log.was_readable:
+        return _held_back(plan)
+    return _with_newest(table, request, plan)
+
+
+def _require_one_table(
+    table: TableHandle, opened: Sequence[OpenedSource], table_id: str | None, rebuilt: str | None
+) -> None:
+    """Raise Refused where the log as it would be is not that of the table, or of each source that has a log."""
+    if None not in (table_id, rebuilt) and table_id != rebuilt:
+        raise other_table("the log that would come back", rebuilt, table_id)
+    for one in opened:
+        if one.has_log and one.copy is not None:
+            theirs = find_table_id(one.copy.files, table.engine)
+            if None not in (theirs, rebuilt) and theirs != rebuilt:
+                raise other_table(one.name, theirs, rebuilt)
+
+
+def _held_back(plan: UndeletePlan) -> UndeletePlan:
+    """Return a plan without the commits above the newest version that can be read then: the table can be read now, and
+    no reader may see a commit whose files are not there.
+    """
+    log = plan.log
+    assert log is not None
+    newest = max(log.version_before, -1 if plan.newest_readable is None else plan.newest_readable)
+    kept = tuple(item for item in log.items if max(item.file.path.version, item.file.path.last_version) <= newest)
+    gone = {item.path for item in log.items} - {item.path for item in kept}
+    if not gone:
+        return plan
+    items = plan.items.filter(pc.invert(pc.is_in(whole(plan.items["path"]), value_set=_texts(sorted(gone)))))
+    return replace(plan, log=replace(log, items=kept), items=items)
+
+
+def _with_newest(table: TableHandle, request: UndeleteRequest, plan: UndeletePlan) -> UndeletePlan:
+    """Add what is missing of the version that becomes the newest one, where that is not the one that was named."""
+    log = plan.log
+    assert log is not None
+    newest = max((item.file.path.version for item in log.items if item.kind is FileKind.COMMIT), default=-1)
+    if request.version is None or newest <= max(log.version, log.version_before):
+        return plan
+    snapshot = read_snapshot(table.over(log.files), version=newest)
+    needed = live_files(snapshot, (table.storage.uri, *table.storage.aliases))
+    needed, sizes = look_for(table.storage, needed, table.engine, table.progress)
+    is_other = pc.fill_null(pc.not_equal(sizes, whole(needed.files["sizeBytes"])), False)
+    is_lost = pc.or_(pc.is_null(sizes), is_other)
+    is_planned = pc.is_in(_as_text(needed.files["path"]), value_set=_as_text(plan.items["path"]))
+    lost = needed.where(pc.and_(is_lost, pc.invert(is_planned))).files
+    why = f"version {newest}, which becomes the newest, needs it"
+    rows = [
+        (path, kind, size, None, MISSING, Problem.MISSING.value, why)
+        for path, kind, size in zip(
+            _as_text(lost["path"]).to_pylist(), lost["kind"].to_pylist(), lost["sizeBytes"].to_pylist(), strict=True
+        )
+    ]
+    import pyarrow as pa
+
+    return replace(plan, items=pa.concat_tables([_table(rows), plan.items]))
 
 
 def _log_sources(table: TableHandle, opened: Sequence[OpenedSource]) -> tuple[list[Source], tuple[Overwritten, ...]]:
@@ -163,12 +221,16 @@ def _newest_of_log(table: TableHandle, log: LogPlan) -> int | None:
 
 
 def _overwritten_in(log: LogPlan, overwritten: Sequence[Overwritten]) -> tuple[Refusal, ...]:
-    """Return a refusal for each commit that the version is rebuilt from and of which the store has several contents."""
+    """Return a refusal for each commit of which the store has several contents, if the version is rebuilt from it, or
+    the log would get files: they could be those of another history.
+    """
+    if log.missing and not log.items:
+        return ()
     replayed = {log_location(file.name) for file in choose_segment(log.listing, log.version).commits}
     return tuple(
         Refusal(OVERWRITTEN, f"{one.path} was overwritten: the store has {len(one.versions)} contents of it")
         for one in overwritten
-        if one.path in replayed
+        if log.items or one.path in replayed
     )
 
 
@@ -200,10 +262,14 @@ def _with_data(
     """Add the data files and vectors of the version."""
     needed = live_files(snapshot, (table.storage.uri, *table.storage.aliases))
     if request.prefix is not None:
-        needed = needed.where(pc.starts_with(whole(needed.files["path"]), f"{request.prefix}/"))
+        is_below = pc.starts_with(whole(needed.files["path"]), f"{request.prefix}/")
+        needed = needed.where(pc.or_(is_below, pc.equal(whole(needed.files["kind"]), FileKind.VECTOR.value)))
     needed, sizes = look_for(table.storage, needed, table.engine, table.progress)
     expected = whole(needed.files["sizeBytes"])
     is_damaged = pc.fill_null(pc.not_equal(sizes, expected), False)
+    if plan.version is not None and plan.version_before is not None and plan.version < plan.version_before:
+        # what the newest version needs may be in the place of a file of an older one
+        is_damaged = pc.and_(is_damaged, pc.invert(is_damaged))
     is_lost = pc.or_(pc.is_null(sizes), is_damaged)
     lost, damaged = needed.where(is_lost), pc.filter(is_damaged, is_lost)
     sources = data_sources(table, opened, lost, snapshot.metadata.id) if lost.files.num_rows else []
@@ -243,6 +309,12 @@ def _data_rows(data: DataPlan) -> ArrowTable:
             "reason": pc.cast(found.reasons, text),
         }
     )
+
+
+def _texts(values: Sequence[str]) -> ArrowArray:
+    import pyarrow as pa
+
+    return pa.array(values, pa.string())
 
 
 def _as_text(paths: ArrowArray) -> ArrowArray:

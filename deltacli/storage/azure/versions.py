@@ -94,12 +94,13 @@ class AzureVersions(ObjectVersions):
         return VersionPage(versions, marker)
 
     def in_order(self, versions: Sequence[ObjectVersion]) -> Sequence[ObjectVersion]:
-        """Return the versions newest first: their ids are times."""
-        return sorted(
-            versions,
-            key=lambda version: (version.state is VersionState.CURRENT, version.version_id.removeprefix(SNAPSHOT)),
-            reverse=True,
-        )
+        """Return the versions newest first: their ids are times. A deleted object without an id is what was current."""
+
+        def age(version: ObjectVersion) -> tuple[bool, bool, str]:
+            version_id = version.version_id.removeprefix(SNAPSHOT)
+            return version.state is VersionState.CURRENT, not version_id, version_id
+
+        return sorted(versions, key=age, reverse=True)
 
     def bring_back(self, version: ObjectVersion, *, instead_of: ObjectVersion | None = None) -> Creation:
         try:
