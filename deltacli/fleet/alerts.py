@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, ClassVar, NamedTuple
 
+from deltacli.delta.rules.framework.repairs import undelete_command
 from deltacli.delta.rules.framework.risks import RULES, UNREADABLE, Risk
+from deltacli.errors import Unreadable
 from deltacli.fleet.running.journal import NOT_DONE
 from deltacli.fleet.thresholds import Judgement
 from deltacli.hints import command, parameter
@@ -47,12 +49,17 @@ class StepStatus:
     succeeded_ms: int | None = None
     code: str | None = None
     findings: Sequence[JsonObject] = ()
-    """The first findings of a validation that failed."""
+    """The first findings of a validation that reach `fail-on`."""
 
     @property
     def is_alert(self) -> bool:
         """Return True if somebody has to look."""
         return self.state in NOT_DONE or self.state == "findings"
+
+    @property
+    def is_unreadable(self) -> bool:
+        """Return True if the step failed because the table cannot be read, as `deltacli snapshot` does."""
+        return self.state == "failed" and self.exit_code == Unreadable.exit_code
 
     def as_json(self) -> dict[str, Json]:
         """Return the step for documents."""
@@ -72,10 +79,12 @@ class Unread(NamedTuple):
 
 
 class Alert(NamedTuple):
-    """What is wrong with a table. `cause` is the same for tables that have the same fault; `brief` is for one line."""
+    """What is wrong with a table. `cause` is the same for tables that have the same fault, whose messages differ, and
+    begins like them; `brief` is for one line.
+    """
 
     weight: Weight
-    cause: tuple[str, ...]
+    cause: str
     message: str
     brief: str
     advice: str | None
@@ -91,18 +100,21 @@ def alerts_of(
     if problem is not None:
         is_table = problem.line is None
         advice = command("validate", table=table) if is_table else command("doctor access", table=table)
-        message, cause = f"{problem.code}: {problem.message}", ("not", "readable", problem.code)
+        message, cause = f"{problem.code}: {problem.message}", f"{problem.code}: cannot be read"
         found.append(Alert(Weight.UNREADABLE, cause, message, problem.message, advice))
     for step in [step for step in steps if step.is_alert]:
         advice = advice_for(step, table, run_command)
-        cause = step.kind, step.state, step.code or ""
+        cause = ": ".join(filter(None, (f"{step.kind} {step.state}", step.code)))
         weight = _weight_of(step)
         found.append(Alert(weight, cause, f"{step.kind} {step.state}: {step.message}", _brief(step), advice))
     for one in exceeded:
         weight = Weight.FINDINGS if one.threshold == "failed-rules" else Weight.THRESHOLD
-        message = f"{one.threshold}: {one.message}"
-        found.append(Alert(weight, ("beyond", one.threshold), message, one.brief, one.advice))
-    return sorted(found, key=lambda alert: alert.weight)
+        message, cause = f"{one.threshold}: {one.message}", f"{one.threshold}: beyond the limit"
+        found.append(Alert(weight, cause, message, one.brief, one.advice))
+    found.sort(key=lambda alert: alert.weight)
+    if found and found[0].weight <= Weight.UNREADABLE:  # first of all, whatever else costs time
+        return [one._replace(advice=None) if one.weight is Weight.THRESHOLD else one for one in found]
+    return found
 
 
 def _brief(step: StepStatus) -> str:
@@ -113,11 +125,13 @@ def _brief(step: StepStatus) -> str:
 
 
 def _weight_of(step: StepStatus) -> Weight:
-    if step.state != "findings":
-        return Weight.REFUSED if step.state == "refused" else Weight.FAILED
     rules = {str(found.get("rule")) for found in step.findings if found.get("severity") == "error"}
     if not LOSING.isdisjoint(rules):
         return Weight.ROWS_LOST
+    if step.is_unreadable:
+        return Weight.UNREADABLE
+    if step.state != "findings":
+        return Weight.REFUSED if step.state == "refused" else Weight.FAILED
     return Weight.FINDINGS if UNREADABLE.isdisjoint(rules) else Weight.UNREADABLE
 
 
@@ -128,6 +142,8 @@ def advice_for(step: StepStatus, table: str, run_command: str) -> str:
             return f"add consent = true to {kind} in the policy of the group, or turn {kind} off"
         case "consent.missing", _:
             return f"{run_command} {parameter('fleet run.yes')}"
+        case (("data.file-missing" | "dv.file-missing"), "validate"):
+            return undelete_command(table=table, dry_run=True) or command("validate", table=table, level="storage")
         case ("fleet.findings", _) | (_, "validate"):
             return command("validate", table=table)
         case _, "log-expire":
@@ -161,14 +177,15 @@ class Cause(NamedTuple):
 
 def find_causes(tables: Iterable[tuple[str, Iterable[Alert]]]) -> list[Cause]:
     """Return the causes of the alerts of tables: the worst first, then those of the most tables."""
-    found: dict[tuple[str, ...], list[tuple[str, Alert]]] = {}
+    found: dict[str, list[tuple[str, Alert]]] = {}
     for name, of_table in tables:
         for alert in of_table:
             found.setdefault(alert.cause, []).append((name, alert))
     causes = []
     for cause, alerts in found.items():
         messages = {alert.message for _, alert in alerts}
-        what = messages.pop() if len(messages) == 1 else ": ".join(filter(None, (" ".join(cause[:2]), *cause[2:])))
-        names = tuple(dict.fromkeys(name for name, _ in alerts))
-        causes.append(Cause(what, names, alerts[0][1].advice, min(alert.weight for _, alert in alerts)))
+        what = messages.pop() if len(messages) == 1 else cause
+        alerts.sort(key=lambda one: one[1].advice is None)
+        names, advice = tuple(dict.fromkeys(name for name, _ in alerts)), alerts[0][1].advice
+        causes.append(Cause(what, names, advice, min(alert.weight for _, alert in alerts)))
     return sorted(causes, key=lambda cause: (cause.weight, -len(cause.tables)))

@@ -110,6 +110,11 @@ class TableStatus:
         return next((alert.weight for alert in self.found), Weight.NONE)
 
     @property
+    def is_unreadable(self) -> bool:
+        """Return True if the newest run, or the last attempt at a step, could not read the table."""
+        return self.problem is not None or any(step.is_unreadable for step in self.steps.values())
+
+    @property
     def exceeded(self) -> list[Judgement]:
         """Return the thresholds that are exceeded."""
         return [one for one in self.judgements if one.state is State.EXCEEDED]
@@ -250,7 +255,7 @@ class FleetStatus:
             "tables": len(self.tables),
             "alerts": self.alerted,
             "losingRows": self.weights[Weight.ROWS_LOST],
-            "unreadable": sum(table.problem is not None for table in self.tables),
+            "unreadable": sum(table.is_unreadable for table in self.tables),
             "runs": self.runs,
             "unknown": sum(map(len, self.unknown.values())),
         }
@@ -374,13 +379,12 @@ class StatusReader:
             found.succeeded_ms = now_ms
         table.steps[kind] = found
         found.code, details = record.get("code"), record.get("details", {})
-        if state == "findings":
-            found.findings = details.get("findings", ())
+        found.findings = details.get("findings", ())
         self._note(table, now_ms, details, OF_STEPS if kind != "vacuum" else ())
         if kind == "vacuum" and "liveBytes" not in table.numbers:  # its number includes files of deletion vectors
             table.note("liveFiles", now_ms, details.get("liveFiles"))
         if kind == "validate" and "rules" in details:
-            table.numbers["failedRules"] = len(details["rules"])
+            table.numbers["failedRules"] = _failed_rules(details)
             table.note("findings", now_ms, sum(details.get(name, 0) for name in ("errors", "warnings", "infos")))
         if kind in ("vacuum", "log-expire"):
             table.note("deletedBytes", now_ms, details.get("sizeBytes"))
@@ -424,6 +428,12 @@ class StatusReader:
                 value = sum(sums.get(series, 0) for sums in chosen)
                 found.setdefault(series, deque(maxlen=POINTS)).append(Point(now_ms, value))
         return found
+
+
+def _failed_rules(details: JsonObject) -> int:
+    """Return how many rules had errors or warnings; at most so many, where an older version recorded the validation."""
+    at_most = min(len(details["rules"]), details.get("errors", 0) + details.get("warnings", 0))
+    return int(details.get("failedRules", at_most))
 
 
 Totals = Mapping[str, int]

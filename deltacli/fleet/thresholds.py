@@ -113,7 +113,7 @@ def _tombstones(limit: float, least: int, numbers: Numbers, table: str) -> Judge
 def _failed_rules(limit: int, numbers: Numbers, table: str) -> Judgement:
     if (failed := numbers.get("failedRules")) is None:
         return _unknown("failed-rules", limit, "no validation has run")
-    message = f"{plural(failed, 'rule')} with findings (limit {limit:,})"
+    message = f"{plural(failed, 'rule')} with errors or warnings (limit {limit:,})"
     return _judged("failed-rules", failed, limit, message, command("validate", table=table), message)
 
 

@@ -12,6 +12,7 @@ import pytest
 
 from deltacli.cli.app import run
 from deltacli.fleet.policy_file.reading import read_fleet_file
+from tests.cli.support import make_sample
 from tests.cli.test_documents import validate
 from tests.support.builder import TableBuilder
 
@@ -142,3 +143,19 @@ def test_a_table_whose_name_is_not_utf_8_is_maintained_once(lake: Path, capfd: p
 
     assert [3, 0, 0] == [again["summary"][name] for name in ("tables", "done", "leased")]
     assert 3 == len(status["tables"])
+
+
+def test_healthy_tables_that_are_rarely_written_have_no_alerts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """What only informs is no alert, and neither is an old checkpoint of a table that is not due for a new one."""
+    monkeypatch.chdir(tmp_path)
+    make_sample(tmp_path / "lake" / "idle")
+
+    codes = [run(["fleet", "init", "lake"]), run(["fleet", "run"])]
+    capfd.readouterr()
+    codes.append(run(["fleet", "status", "--json", "--now", "2031-01-01T00:00:00Z"]))
+    document = json.loads(capfd.readouterr().out)
+
+    assert ([0, 0, 0], []) == (codes, document["tables"][0]["alerts"])
+    assert 0 < document["tables"][0]["trends"]["findings"][0][1]

@@ -13,9 +13,11 @@ import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from deltacli.cli.app import run
+from deltacli.fleet.alerts import StepStatus, advice_for
 from deltacli.fleet.running.journal import JournalWriter
 from tests.cli.test_documents import validate
 from tests.cli.test_validate_formats import SARIF
+from tests.support.builder import TableBuilder
 
 POLICY = (
     '[policies.p]\nvalidate = {}\n[groups.g]\npolicy = "p"\ntables = ["t"]\n[groups.h]\npolicy = "p"\ntables = ["u"]\n'
@@ -191,6 +193,58 @@ def test_alerts_of_one_cause_are_one_line_with_the_number_of_their_tables(
     assert ["deltacli checkpoint /one --dry-run", "deltacli vacuum /many/0 --dry-run"] == [
         line.strip() for line in commands.splitlines()
     ]
+
+
+def test_rows_that_are_lost_come_before_whatever_else_costs_time(status: Status) -> None:
+    Path("fleet.toml").write_text(LIMITS)
+    found = {"rule": "data.file-missing", "severity": "error", "message": "x"}
+    lost = COUNTS | {"failedRules": 2, "findings": [found]}
+    write_run(
+        1,
+        ("table-facts", {"table": "s3://lake/lost", "facts": FACTS}),
+        step("s3://lake/lost", "validate", "findings", code="data.file-missing", message="1 data file", details=lost),
+        ("table-facts", {"table": "/lake/slow", "facts": FACTS | {"logBytes": 4_096}}),
+        step("/lake/slow", "validate", "done", details=COUNTS | {"smallFiles": 90}),
+    )
+
+    _, document = status("--now", "1970-01-08T00:00:01Z")
+
+    first = document["tables"][0]
+    assert ("s3://lake/lost", ["deltacli undelete s3://lake/lost --dry-run", "deltacli validate s3://lake/lost"]) == (
+        first["table"],
+        first["next"],
+    )
+    local = "deltacli validate /lake/c --level storage"
+    assert local == advice_for(StepStatus("validate", "findings", 1, 1, "", code="data.file-missing"), "/lake/c", "")
+    assert "failed-rules: 2 rules with errors or warnings (limit 2)" in first["alerts"]
+    causes = {cause["cause"]: cause["next"] for cause in document["causes"]}
+    assert [
+        ("log-bytes: beyond the limit", "deltacli log expire /lake/slow --dry-run"),
+        ("small-files: beyond the limit", "compact /lake/slow with its engine (OPTIMIZE)"),
+    ] == [(cause, advice) for cause, advice in causes.items() if "beyond" in cause]
+
+
+def test_a_table_with_an_unknown_reader_feature_counts_as_unreadable(
+    status: Status, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    """`validate` finds nothing wrong with it; the fleet says that nobody here can read it."""
+    text = '{{"protocol":{{"minReaderVersion":3,"minWriterVersion":7,"{}":["catalogOwned"],"{}":["catalogOwned"]}}}}'
+    Path("fleet.toml").write_text('[policies.p]\nvalidate = {}\n[groups.g]\npolicy = "p"\ntables = ["t"]\n')
+    TableBuilder().commits(1).write(table := Path("t"))
+    commit = table / "_delta_log" / "00000000000000000000.json"
+    lines = commit.read_text().splitlines()
+    lines[next(index for index, line in enumerate(lines) if "minReaderVersion" in line)] = text.format(
+        "readerFeatures", "writerFeatures"
+    )
+    commit.write_text("\n".join(lines) + "\n")
+
+    codes = [run(["validate", "t", "-q"]), run(["fleet", "run", "-q"])]
+    capfdbinary.readouterr()
+    code, document = status()
+
+    said = "validate failed: version 0 needs the reader feature catalogOwned, which deltacli cannot read"
+    assert ([0, 5], 1, [said]) == (codes, code, document["tables"][0]["alerts"])
+    assert (1, 3) == (document["summary"]["unreadable"], document["tables"][0]["steps"][0]["exit"])
 
 
 def test_a_table_that_is_gone_has_no_alerts(status: Status) -> None:

@@ -68,7 +68,7 @@ def test_only_commands_are_set_as_commands_and_causes_have_counts(tmp_path: Path
     advice = [advice for table in data["tables"] for advice in table["n"]]
     assert advice
     assert all(is_command == text.startswith("deltacli ") for text, is_command in advice)
-    assert re.search(r"<li>beyond log-bytes: 9\d\d tables</li>", page)
+    assert re.search(r"<li>log-bytes: beyond the limit: 9\d\d tables</li>", page)
     consent = StepStatus("vacuum", "refused", 4, 1, "run-9", "no consent", code="fleet.consent")
     status.tables[0].steps["vacuum"] = consent
     again = json.loads(re.findall(r"<script[^>]*>(.*?)</script>", status_page(status, "f", 1), re.DOTALL)[0])

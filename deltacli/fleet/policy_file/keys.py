@@ -112,7 +112,7 @@ ALERT_KEYS = (
     Key("small-files", Kind.SHARE, "Alert from this share of data files below 16 MiB."),
     Key("tombstones", Kind.SHARE, "Alert from this share of tombstones among all file actions of the table."),
     Key("least-files", Kind.COUNT, "Minimum number of data files for the alerts on shares.", "20"),
-    Key("failed-rules", Kind.COUNT, "Alert from so many rules with findings of any severity."),
+    Key("failed-rules", Kind.COUNT, "Alert from so many rules with errors or warnings."),
 )
 """The thresholds of a policy. `false` in place of the table turns inherited ones off."""
 

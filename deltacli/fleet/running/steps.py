@@ -169,6 +169,8 @@ def _validate(table: TableHandle, policy: Policy, name: str) -> StepOutcome:
     if failing:
         failing.sort(key=lambda one: one.rule.id not in LOSING)
         details["findings"] = [_finding(one) for one in failing[:MOST_FINDINGS]]
+    if found.unsupported is not None:
+        return StepOutcome.of(found.unsupported, details)
     if not failing:
         message = f"no {settings.fail_on} at level {settings.level}"
         return StepOutcome("done", message=message, details=details)
@@ -206,7 +208,8 @@ def _counts(findings: list[Finding], accepted: int) -> Details:
     by_severity = Counter(one.severity.value for one in findings)
     rules = Counter(one.rule.id for one in findings)
     counts = {f"{name}s": by_severity[name] for name in Severity}
-    return {**counts, "accepted": accepted, "rules": dict(sorted(rules.items()))}
+    failed = {one.rule.id for one in findings if one.severity is not Severity.INFO}
+    return {**counts, "accepted": accepted, "failedRules": len(failed), "rules": dict(sorted(rules.items()))}
 
 
 def _contents(found: TableContents | None) -> Details:

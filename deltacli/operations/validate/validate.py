@@ -15,9 +15,11 @@ from deltacli.delta.log.file_actions import SMALL_FILE_BYTES
 from deltacli.delta.log.log_path import Place
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.protocol.features import FEATURES
+from deltacli.delta.protocol.protocol_action import require_readable
 from deltacli.delta.rules.framework.base import Finding
 from deltacli.delta.rules.framework.views import HistoryView, ListingView, StateView, StorageView
 from deltacli.engine.base import Engine
+from deltacli.errors import ProtocolUnsupported
 from deltacli.hints import parameter
 from deltacli.operations.validate.findings import Collector, RuleChoice
 from deltacli.operations.validate.foresight import Foresight, foreseen
@@ -84,6 +86,8 @@ class Validation:
     """Rules that were selected and could not be checked -> the reason, where that is known rule by rule."""
     contents: TableContents | None = None
     """What the newest version has; None where it could not be rebuilt."""
+    unsupported: ProtocolUnsupported | None = None
+    """Why deltacli cannot read the newest version, although nothing may be wrong with it."""
 
 
 OF_THE_LOG = (
@@ -148,6 +152,7 @@ def validate_table(
         files,
         is_rebuilt=state is not None,
         contents=None if state is None else TableContents.of(state, inspector.files.tombstone_count()),
+        unsupported=_obstacle(inspector.last_known, inspector.version),
     )
 
 
@@ -254,6 +259,16 @@ def _look_into_files(
         left = f"{left_out:,} of {plural(checked.live, 'data file')}"
         inspector.not_checked.append(f"{left}, which {' and '.join(request.limits)} left out")
     return checked
+
+
+def _obstacle(config: TableConfiguration, version: int) -> ProtocolUnsupported | None:
+    """Return the error with which every command that reads rows or files refuses the newest version."""
+    try:
+        if config.protocol is not None:
+            require_readable(config.protocol, version)
+    except ProtocolUnsupported as fault:
+        return fault
+    return None
 
 
 def _unknown_features(config: TableConfiguration) -> list[str]:

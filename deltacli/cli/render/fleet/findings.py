@@ -67,9 +67,8 @@ def _findings(table: TableStatus) -> Iterator[Finding]:
     for kind, step in table.steps.items():
         if not step.is_alert or kind not in _STEP_RULES:
             continue
-        if step.findings:
-            yield from (_recorded(found, step) for found in step.findings)
-        else:
+        yield from (_recorded(found, step) for found in step.findings)
+        if not step.findings or step.state != "findings":
             rule = _with_advice(_STEP_RULES[kind], advice_for(step, table.shown_name, table.run_command))
             yield rule.at(Place(""), f"{step.state}: {step.message}")
     for one in table.exceeded:

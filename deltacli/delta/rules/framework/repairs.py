@@ -16,7 +16,7 @@ _VACUUM = partial(command, "vacuum")
 _REMOTE = pattern(r"(?!file:)[A-Za-z][A-Za-z0-9+.-]*://")
 
 
-def _undelete(*, table: str, **options: object) -> str:
+def undelete_command(*, table: str, **options: object) -> str:
     """Return the command that brings lost files back, for a table whose store may keep them."""
     return command("undelete", table=table, **options) if _REMOTE.match(table) else ""
 
@@ -25,10 +25,10 @@ _REPAIRS: Mapping[str, Callable[..., str]] = {
     "checkpoint.multipart-one": _CLASSIC,
     "checkpoint.v2-without-feature": _CLASSIC,
     "data.expired-tombstone-present": _VACUUM,
-    "data.file-missing": _undelete,
+    "data.file-missing": undelete_command,
     "data.orphan": _VACUUM,
-    "data.size-mismatch": _undelete,
-    "dv.file-missing": _undelete,
+    "data.size-mismatch": undelete_command,
+    "dv.file-missing": undelete_command,
     "dv.orphan": _VACUUM,
     "hint.bad-json": _CHECKPOINT,
     "hint.checkpoint-missing": _CHECKPOINT,
@@ -40,15 +40,15 @@ _REPAIRS: Mapping[str, Callable[..., str]] = {
     "hint.size-wrong": _CHECKPOINT,
     "history.vacuum-start-without-end": _VACUUM,
     "log.cleanup-overdue": partial(command, "log expire"),
-    "log.gap": _undelete,
+    "log.gap": undelete_command,
     "log.no-checkpoint-long": _CHECKPOINT,
-    "log.not-a-table": _undelete,
-    "log.start-missing": _undelete,
+    "log.not-a-table": undelete_command,
+    "log.start-missing": undelete_command,
     "property.log-cleanup-off": partial(command, "properties", "unset", "delta.enableExpiredLogCleanup"),
     "property.retention-short": partial(_SET, {"delta.deletedFileRetentionDuration": "interval 7 days"}),
     "property.stats-both-off": partial(_SET, {"delta.checkpoint.writeStatsAsJson": "true"}),
     "property.stats-struct-unset": partial(_SET, {"delta.checkpoint.writeStatsAsStruct": "true"}),
-    "sidecar.missing": _undelete,
+    "sidecar.missing": undelete_command,
 }
 """Rule -> the command that repairs what it reports. Others need a decision, a backup or another tool."""
 
