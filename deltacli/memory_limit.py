@@ -117,7 +117,7 @@ def _exhausted(reason: str, *, more: int | None = None, at_least: int | None = N
         facts["needed"] = f"{format_size(more)} more"
     if at_least is not None:
         facts["needed"] = f"at least {format_size(at_least)}"
-    hint = None if limit is None else "ulimit -v unlimited   # then run the command again in the same shell"
+    hint = None if limit is None else "ulimit -v unlimited"
     return MemoryExhausted("not enough memory", facts=facts | {"reason": reason}, hint=hint)
 
 

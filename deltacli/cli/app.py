@@ -20,7 +20,6 @@ from deltacli.cli.command_tree import (
     first_argument,
     is_command,
     move_shared_options,
-    path_in,
     path_of,
     with_current_options,
 )
@@ -176,6 +175,10 @@ def _run(arguments: Sequence[str]) -> int:
         if len(path) == len(arguments) and not is_command(path):  # a bare group
             say(str(error))
             return UsageError.exit_code
+        from deltacli.cli.usage import report_usage, rules_ending_in
+
+        if not path and (explained := rules_ending_in(arguments)):
+            return _run(explained)
         report_usage(error, arguments)
         return UsageError.exit_code
     except PagerQuitError:
@@ -222,34 +225,6 @@ def _report_interruption(interruption: Interrupted, arguments: Sequence[str]) ->
     details = {"signal": interruption.signal_name}
     table, message = _table_of(arguments), interruption.message
     say_document(code="interrupted", exit_code=interruption.exit_code, message=message, table=table, details=details)
-
-
-def _in_our_words(message: str) -> str:
-    """Return a message of the command-line parser on one line, in the words of ours."""
-    import re
-
-    message = " ".join(message.replace(". Choose from:\n", ": ").replace(",\n", ", ").split())
-    for theirs, ours in (
-        (r"is not a valid int(eger)?\b", "is not a whole number"),
-        (r"is not a valid float\b", "is not a number"),
-        (r"invalid value for '\[add\]': ('.*') is not one of 'add'", r"features can only be added: \1 is not 'add'"),
-        (r"invalid value for '\[(?:\w+\|?)+\]': ('.*') is not one of (.*)", r"\1 is not an action of this command: \2"),
-    ):
-        message = re.sub(theirs, ours, message)
-    return message
-
-
-def report_usage(error: Exception, arguments: Sequence[str]) -> None:
-    """Write an error of the command-line parser in the form of all other errors."""
-    message = str(getattr(error, "format_message", lambda: str(error))()).rstrip(".")
-    message = message[:1].lower() + message[1:] if message[1:2].islower() else message
-    message = _in_our_words(message)
-    hint = " ".join(["deltacli", *path_in(arguments), "--help"])
-    if wants_json(arguments):
-        say_document(UsageError.code, UsageError.exit_code, message, hint=hint)
-    else:
-        say(visible(f"error: {message}"))
-        say(f"hint: {hint}")
 
 
 def _report_bug(error: Exception, arguments: Sequence[str]) -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
+from itertools import islice, pairwise
 from types import MappingProxyType
 
 from deltacli.cli.command_tree import path_of
@@ -14,6 +15,7 @@ from deltacli.cli.render.json import dumps
 from deltacli.cli.terminal.shell import again, again_with, again_with_flags, fill_hint, quoted_table, with_files
 from deltacli.cli.terminal.term import say, say_json, visible
 from deltacli.errors import DeltacliError, PaimonTable, PathExternal, UsageError, VersionAbsent
+from deltacli.hints import nearest_name
 
 INSTEAD: Mapping[str, str] = {
     "changes": "an engine reads row changes from the system table $audit_log",
@@ -102,8 +104,12 @@ def _hint(error: DeltacliError, arguments: Sequence[str], table: str | None) -> 
     """Return the next command; for a file outside the table, the same command with `--allow-external`."""
     if isinstance(error, PathExternal) and error.prefix is not None and arguments:
         return again_with(arguments, "--allow-external", error.prefix, is_repeatable=True)
+    if error.code == "table.path-missing" and table and not error.hint:
+        return _respelled(arguments, table) or _near_path(arguments, table)
+    if error.code == "table.path-is-log" and table and table.rstrip("/").endswith("/_delta_log"):
+        return _with_table(arguments, table, table.rstrip("/").removesuffix("/_delta_log") or "/")
     if not error.hint:
-        return _respelled(arguments, table) if error.code == "table.path-missing" and table else None
+        return None
     if arguments and re.fullmatch(r"add(?: --[a-z-]+){2,}", error.hint):
         return again_with_flags(arguments, error.hint.split()[1:])
     option = re.match(r"add (--[a-z-]+)(?: (\S+))?( .*)?\Z", error.hint)
@@ -130,6 +136,34 @@ def _respelled(arguments: Sequence[str], table: str) -> str | None:
         return None
     rest = table[found.end() :]
     meant = f"/dbfs/{rest}" if found[1] == "dbfs" else f"{found[1]}://{rest}"
+    return _with_table(arguments, table, meant)
+
+
+_MOST_NEIGHBOURS = 1_000
+
+
+def _near_path(arguments: Sequence[str], table: str) -> str | None:
+    """Return the command with the directory that a missing local path looks like, else one that lists what is there."""
+    if re.match(r"[A-Za-z][A-Za-z0-9+.-]+:", table) or "#" in table or os.path.exists(table):
+        return None  # no local path, or another one is missing
+    above, _, name = table.rstrip("/").rpartition("/")
+    above = above or ("/" if table.startswith("/") else ".")
+    try:
+        with os.scandir(above) as entries:
+            found = [entry.name for entry in islice(entries, _MOST_NEIGHBOURS) if entry.is_dir()]
+    except OSError:
+        while not os.path.isdir(above):
+            above = os.path.dirname(above) or ("/" if table.startswith("/") else ".")
+        return f"ls {quoted_table(above)}"
+    near = nearest_name(name, found)
+    if near is None:
+        return f"ls {quoted_table(above)}"
+    kept = [word for word in arguments if word != "--yes"]  # another table than the one that was meant, perhaps
+    return _with_table(kept, table, f"{table.rstrip('/').removesuffix(name)}{near}")
+
+
+def _with_table(arguments: Sequence[str], table: str, meant: str) -> str:
+    """Return the command line with another table."""
     return again([meant if word == table else word for word in arguments])
 
 

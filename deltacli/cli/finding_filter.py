@@ -28,6 +28,9 @@ EXIT_ZERO = Option("Exit 0 even if there are findings.")
 BRIEF = Option("Show one line per finding, without values and fixes.")
 
 
+_ALIKE = 0.8
+
+
 def require_known(run: Run, command: str, known: Collection[str], select: Sequence[str], ignore: Sequence[str]) -> None:
     """Raise UsageError for a selected rule that is not known; an ignored one may belong to another version."""
     from fnmatch import fnmatchcase
@@ -37,10 +40,11 @@ def require_known(run: Run, command: str, known: Collection[str], select: Sequen
             if any(fnmatchcase(rule_id, pattern) for rule_id in known):
                 continue
             if option == "--select":
-                nearest = nearest_name(pattern, known)
+                nearest = nearest_name(pattern, known, alike=_ALIKE)
                 raise UsageError(
                     f"no rule matches {pattern!r}" + (f"; did you mean {nearest!r}?" if nearest else ""),
                     code="usage.rule",
+                    facts={} if nearest else {"error codes": "docs/scripting.md, section Errors"},
                     hint=f"deltacli {command} --list-rules",
                 )
             run.note(f"note: --ignore {quoted(pattern)} matches no rule of this version")

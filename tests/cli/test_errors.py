@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import shutil
 import subprocess
@@ -15,7 +16,7 @@ from deltacli.cli.app import run
 from deltacli.cli.errors import _hint
 from deltacli.cli.terminal.shell import with_files
 from deltacli.errors import StorageFailed
-from tests.cli.support import ROOT, Result, deltacli
+from tests.cli.support import ROOT, Result, deltacli, make_sample
 
 
 @pytest.fixture
@@ -490,3 +491,65 @@ def test_a_hint_keeps_the_other_values_of_a_repeatable_option() -> None:
     fault = StorageFailed("", hint="add --storage-option region=eu-west-1")
 
     assert f"deltacli {' '.join(given)} --storage-option region=eu-west-1" == _hint(fault, given, "s3://b/t")
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("undo t", "restore --help"),
+        ("rollback t --version 1", "restore --help"),
+        ("undrop t", "undelete --help"),
+        ("compact t", "log compact --help"),
+        ("optimize t", "--help"),
+        ("describe t", "snapshot t"),
+        ("describe history t --limit 1", "history t --limit 1"),
+        ("commits t", "history t"),
+        ("version", "--version"),
+        ("snapshto t --json", "snapshot t --json"),
+        ("schema t", "schema show t"),
+        ("doctor t", "doctor access t"),
+        ("log t", "history t"),
+        ("share t", "share serve t"),
+        ("share a.share#x", "share ls 'a.share#x'"),
+        ("fleet t", "fleet init t"),
+        ("log nope", "log --help"),
+        ("history t --version 1", "snapshot t --version 1"),
+        ("read t --rows=3", "read t --limit=3"),
+        ("snapshot t --flies", "snapshot t --files"),
+        ("history t --verzionen", "history --help"),
+        ("fleet status --format html", "fleet status --html status.html"),
+        ("history t/_delta_log", "history t"),
+        ("vacuum tt --yes", "vacuum t"),
+    ],
+)
+def test_the_hint_is_what_was_meant(typed: str, meant: str, tmp_path: Path) -> None:
+    """Another table than the one that was named is not changed without a question."""
+    make_sample(tmp_path / "t")
+
+    result = deltacli(*typed.split(), cwd=tmp_path)
+
+    hint = json.loads(result.err)["hint"] if "--json" in typed else result.err.splitlines()[-1].removeprefix("hint: ")
+    assert f"deltacli {meant}" == hint
+    assert "Did you mean" not in result.err
+    assert "Possible options" not in result.err
+
+
+def test_a_path_that_is_missing_hints_at_what_is_there(tmp_path: Path) -> None:
+    make_sample(tmp_path / "t")
+
+    result, other = (
+        deltacli("snapshot", "nowhere/tbl", cwd=tmp_path),
+        deltacli("schema", "diff", "t", "x", cwd=tmp_path),
+    )
+
+    assert (3, "hint: ls .") == (result.code, result.err.splitlines()[-1])
+    assert (3, False) == (other.code, "hint:" in other.err)
+
+
+def test_help_finds_a_rule_by_its_last_part_and_says_where_codes_of_errors_are() -> None:
+    found, code = deltacli("help", "file-missing"), deltacli("help", "restore.file-missing")
+
+    assert 0 == found.code
+    assert {"data.file-missing", "dv.file-missing", "cdc.file-missing"} <= set(found.out.split())
+    assert_error(code, 2, "docs/scripting.md, section Errors")
+    assert "did you mean" not in code.err

@@ -54,7 +54,7 @@ def test_an_error_names_the_table_whatever_options_stand_before_it(tmp_path: Pat
 @pytest.mark.parametrize(
     ("arguments", "hint"),
     [
-        ("log caat t 3", "deltacli log --help"),
+        ("log caat t 3", "deltacli log cat t 3"),
         ("log cat t 3 --flies", "deltacli log cat --help"),
         ("-q log cat t three", "deltacli log cat --help"),
         ("log cat t", "deltacli log cat --help"),

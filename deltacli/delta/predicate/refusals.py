@@ -8,11 +8,15 @@ from deltacli.errors import UsageError
 from deltacli.hints import in_backticks
 
 CODE = "usage.where"
-POSSIBLE = (
-    "= == <> != < <= > >= <=>, AND, OR, NOT, [NOT] IN (…), [NOT] BETWEEN … AND …, [NOT] LIKE '…' [ESCAPE '…'], "
-    "IS [NOT] NULL, IS [NOT] TRUE, IS [NOT] FALSE, IS [NOT] DISTINCT FROM; columns, a.b, `a b`; numbers, 'text', TRUE, "
-    "FALSE, NULL, DATE '…', TIMESTAMP '…', TIMESTAMP_NTZ '…', X'…', CAST(literal AS type), literal::type"
-)
+POSSIBLE = {
+    "operators": "= == <> != < <= > >= <=>, AND, OR, NOT",
+    "conditions": "[NOT] IN (…), [NOT] BETWEEN … AND …, [NOT] LIKE '…' [ESCAPE '…']",
+    "tests": "IS [NOT] NULL, IS [NOT] TRUE, IS [NOT] FALSE, IS [NOT] DISTINCT FROM",
+    "names": "columns, a.b, `a b`",
+    "values": "numbers, 'text', TRUE, FALSE, NULL, DATE '…', TIMESTAMP '…', TIMESTAMP_NTZ '…', X'…'",
+    "casts": "CAST(literal AS type), literal::type",
+}
+"""What a predicate may have, by kind."""
 _SHOWN_NAMES = 40
 _SHOWN_TEXT = 60
 
@@ -22,7 +26,7 @@ def refuse(text: str, position: int, reason: str, *, hint: str | None = None) ->
     return UsageError(
         f"the predicate cannot be used: {reason}",
         code=CODE,
-        facts={"where": _shown(text), "at": _place(text, position), "possible": POSSIBLE},
+        facts={"where": _shown(text), "at": _place(text, position), **POSSIBLE},
         hint=hint,
     )
 

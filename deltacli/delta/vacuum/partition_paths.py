@@ -22,7 +22,7 @@ from deltacli.delta.schema.to_arrow import arrow_type
 from deltacli.delta.schema.types import StructField, StructType
 from deltacli.delta.vacuum.directories import directories_of
 from deltacli.errors import UsageError
-from deltacli.hints import command
+from deltacli.hints import parameter
 
 if TYPE_CHECKING:
     import pyarrow
@@ -131,5 +131,5 @@ def _not_a_partition(column: str, partitions: Sequence[str]) -> UsageError:
         f"{column} is not a partition column, and files are selected by their partition directories",
         code="usage.where",
         facts={"partition columns": ", ".join(partitions) or "none"},
-        hint=command("vacuum", prefix="DIRECTORY", dry_run=True),
+        hint=f"{parameter('vacuum.prefix')} selects the files below a directory",
     )

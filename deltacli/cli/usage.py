@@ -1,0 +1,150 @@
+"""Errors of the command-line parser: what was meant, as a command to paste where that is known."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from deltacli.cli.command_tree import COMMANDS, GROUPS, leads_on, path_in, path_of
+from deltacli.cli.errors import say_document, wants_json
+from deltacli.cli.terminal.shell import again, again_with
+from deltacli.cli.terminal.term import say, visible
+from deltacli.errors import UsageError
+from deltacli.hints import nearest_name
+
+OF_OTHERS = {
+    "commits": "history",
+    "compact": "log compact",
+    "describe": "snapshot",
+    "detail": "snapshot",
+    "rollback": "restore",
+    "undo": "restore",
+    "undrop": "undelete",
+}
+"""Name of a command of other programs -> the command that does it here."""
+
+OF_A_TABLE = {
+    "doctor": "doctor access",
+    "fleet": "fleet init",
+    "log": "history",
+    "schema": "schema show",
+    "share": "share serve",
+}
+"""Group -> its command for a table, or a directory of tables, that is named where a command was expected."""
+
+_ROWS = frozenset({"--lines", "--max-rows", "--number", "--rows"})
+_OF_TABLE_ONLY = frozenset({"history", "snapshot"})
+_ALIKE = 0.75
+
+
+class Meant(NamedTuple):
+    """What was probably meant instead of an unknown word, and the command that does it."""
+
+    name: str | None
+    hint: str
+
+
+def report_usage(error: Exception, arguments: Sequence[str]) -> None:
+    """Write an error of the command-line parser in the form of all other errors."""
+    message = str(getattr(error, "format_message", lambda: str(error))()).rstrip(".")
+    message = message[:1].lower() + message[1:] if message[1:2].islower() else message
+    message = _in_our_words(message)
+    meant = _meant(error, message, arguments)
+    if meant is not None:
+        message += f"; did you mean {meant.name}?" if meant.name else ""
+    hint = " ".join(["deltacli", *path_in(arguments), "--help"]) if meant is None else meant.hint
+    if wants_json(arguments):
+        say_document(UsageError.code, UsageError.exit_code, message, hint=hint)
+    else:
+        say(visible(f"error: {message}"))
+        say(visible(f"hint: {hint}"))
+
+
+def rules_ending_in(arguments: Sequence[str]) -> list[str]:
+    """Return the command that explains the rules whose last part is the word of `help WORD`; nothing without any."""
+    if len(arguments) != 2 or arguments[1] != "--help":
+        return []
+    from deltacli.delta.rules.framework.catalogue import CATALOGUE
+
+    found = [rule for rule in CATALOGUE.rules if rule.endswith(f".{arguments[0]}")]
+    return ["validate", "--list-rules", *(word for rule in found for word in ("--select", rule))] if found else []
+
+
+def _in_our_words(message: str) -> str:
+    """Return a message of the command-line parser on one line, in the words of ours."""
+    message = " ".join(message.replace(". Choose from:\n", ": ").replace(",\n", ", ").split())
+    for theirs, ours in (
+        (r"is not a valid int(eger)?\b", "is not a whole number"),
+        (r"is not a valid float\b", "is not a number"),
+        (r"\. Did you mean '.*'\?$| \(Possible options: .*\)$", ""),
+        (r"invalid value for '\[add\]': ('.*') is not one of 'add'", r"features can only be added: \1 is not 'add'"),
+        (r"invalid value for '\[(?:\w+\|?)+\]': ('.*') is not one of (.*)", r"\1 is not an action of this command: \2"),
+    ):
+        message = re.sub(theirs, ours, message)
+    return message
+
+
+def _meant(error: Exception, message: str, arguments: Sequence[str]) -> Meant | None:
+    path = path_of(arguments)
+    rest = arguments[len(path) :]
+    if rest and message == f"no such command {rest[0]!r}":
+        return _command_for(" ".join(path), rest[0], rest[1:])
+    options = _options_of(error)
+    if message.startswith("no such option: "):
+        return _option_for(message.removeprefix("no such option: "), options, arguments)
+    found = re.match(r"invalid value for '--format': '(\w+)'", message)
+    if found and f"--{found[1]}" in options:  # a file beside the result
+        kept = re.sub(rf"\0--format[=\0]{found[1]}(?=\0|\Z)", "", "\0" + "\0".join(arguments))[1:].split("\0")
+        return Meant(f"--{found[1]} FILE", again_with(kept, f"--{found[1]}", f"{path[-1]}.{found[1]}"))
+    return None
+
+
+def _command_for(group: str, word: str, rest: Sequence[str]) -> Meant | None:
+    """Return the command that was meant by an unknown word behind a group, or behind the program."""
+    if group in OF_A_TABLE and ("://" in word or "#" in word or os.path.exists(word)):
+        name = OF_A_TABLE[group]
+        if group == "share" and ("#" in word or word.endswith(".share")):
+            name = "share ls"
+        elif group == "fleet" and word.endswith(".toml"):
+            name = "fleet plan"
+        return Meant(repr(name), again([*name.split(), word, *rest]))
+    if not group and word == "version":
+        return Meant("--version", "deltacli --version")
+    if not group and word in OF_OTHERS:
+        if rest and leads_on(tuple(rest[:1])):  # describe history TABLE
+            return Meant(repr(rest[0]), again(rest))
+        if rest and rest[0] in OF_OTHERS:
+            return _command_for(group, rest[0], rest[1:])
+        name = OF_OTHERS[word]
+        is_whole = name in _OF_TABLE_ONLY and len(rest) == 1 and not rest[0].startswith("-")
+        return Meant(repr(name), again([name, *rest]) if is_whole else f"deltacli {name} --help")
+    near = nearest_name(word, _commands_of(group))
+    return None if near is None else Meant(repr(near), again([*group.split(), near, *rest]))
+
+
+def _commands_of(group: str) -> Iterable[str]:
+    depth = len(group.split())
+    words = [name.split() for name in (*COMMANDS, *GROUPS)]
+    return dict.fromkeys(word[depth] for word in words if word[:depth] == group.split() and len(word) > depth)
+
+
+def _options_of(error: Exception) -> list[str]:
+    command: Any = getattr(getattr(error, "ctx", None), "command", None)  # Any: typer's own click
+    return [name for one in getattr(command, "params", ()) for name in one.opts if name.startswith("--")]
+
+
+def _option_for(name: str, options: Sequence[str], arguments: Sequence[str]) -> Meant | None:
+    """Return the option that was meant by an unknown one, or the command that has it."""
+    if name == "--version" and arguments[0] == "history":
+        return Meant(None, again(["snapshot", *arguments[1:]]))
+    if name in _ROWS and "--limit" in options:
+        near: str | None = "--limit"
+    else:
+        plain = {option.lstrip("-"): option for option in options}
+        near = plain.get(nearest_name(name.lstrip("-"), plain, alike=_ALIKE) or "")
+    if near is None:
+        return None
+    split = [word.partition("=") for word in arguments]
+    return Meant(near, again([(near if word == name else word) + equals + value for word, equals, value in split]))
