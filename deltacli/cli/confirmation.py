@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from collections.abc import Callable
 
@@ -77,14 +78,23 @@ def _can_ask() -> bool:
 
 
 def _ask(what: str) -> bool:
-    """Ask on stderr; an empty answer means no."""
+    """Ask on stderr, wrapped between words; an empty answer means no."""
     close_live_line()
     sys.stdout.flush()
     answer = b""
     try:
-        write_stderr(f"{for_screen(what)}? [y/N] ")
+        write_stderr(_wrapped(f"{for_screen(what)}? [y/N]") + " ")
         answer = read_line(sys.stdin.fileno())
     finally:
         if not answer.endswith(b"\n"):  # Ctrl-C or Ctrl-D
             write_stderr("\n")
     return answer.decode("utf-8", "replace").strip().lower() in _YES
+
+
+def _wrapped(question: str) -> str:
+    width = shutil.get_terminal_size((80, 24)).columns - 1
+    if len(question) <= width:
+        return question
+    import textwrap
+
+    return textwrap.fill(question, max(width, 20), break_long_words=False, break_on_hyphens=False)
