@@ -7,6 +7,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from deltacli.operations.restore.plan import plan_restore
+from deltacli.operations.restore.request import RestoreRequest
 from tests.support.actions import Line, add, commit_info, metadata, protocol, remove
 from tests.support.builder import TableBuilder
 from tests.support.effort import examples
@@ -45,6 +47,37 @@ def built(draw: st.DrawFn) -> TableBuilder:
         if draw(st.integers(0, 3)) == 0:
             builder.checkpoint()
     return builder
+
+
+@given(built(), st.data())
+@examples(30)
+def test_what_is_missing_refuses_and_the_newest_complete_version_is_named(
+    builder: TableBuilder, data: st.DataObject
+) -> None:
+    restoring = Restoring(builder)
+    lost = data.draw(st.sets(st.sampled_from(PATHS), min_size=1), "lost")
+    for path in PATHS:
+        name = path.replace("%20", " ")
+        if path in lost:
+            list(restoring.storage.delete_many({name, *SPELLINGS.get(path, (path,))}))
+        else:
+            restoring.storage.put(name, b"x" * len(path))
+    states = list(builder.states)
+    version = data.draw(st.integers(0, len(states) - 1), "version")
+
+    plan = plan_restore(restoring.table, RestoreRequest(version=version, trust_listing=True))
+
+    missing = [{path for path in lost if is_live(state, path)} for state in states]
+    others = range(version + 1, len(states) - 1)
+    complete = [one for one in others if not missing[one] and states[one].live.keys() != states[-1].live.keys()]
+    assert {path.replace("%20", " ") for path in missing[version]} == {one.path for one in plan.problems}
+    assert bool(missing[version]) is bool(plan.refusals)
+    assert plan.restorable == (max(complete, default=None) if missing[version] else None)
+
+
+def is_live(state: State, path: str) -> bool:
+    spellings = SPELLINGS.get(path, (path,))
+    return any(add["path"] in spellings for add in state.live.values())
 
 
 def properties(state: State) -> dict[str, str]:

@@ -62,10 +62,10 @@ def verify(
     engine: Engine,
     progress: Progress,
     *,
-    contents: bool = True,
+    contents: ArrowArray | bool = True,
 ) -> Verified:
-    """Compare files with what the log says. `sizes` are their bytes in `stores`, null for one that is missing; without
-    `contents` only those are compared. Raises StorageFailed.
+    """Compare files with what the log says. `sizes` are their bytes in `stores`, null for one that is missing. With
+    `contents`, or of the files of this mask, more than those is compared. Raises StorageFailed.
     """
     import pyarrow as pa
 
@@ -79,8 +79,8 @@ def verify(
     reasons = pc.if_else(
         is_other, pc.binary_join_element_wise(seen, " bytes instead of ", expected, ""), pa.nulls(len(sizes), text)
     )
-    if contents:
-        found = _Contents(needed, sizes, pc.is_null(problems), stores).read(engine, progress)
+    if contents is not False:
+        found = _Contents(needed, sizes, pc.and_(pc.is_null(problems), contents), stores).read(engine, progress)
         rows = list(found)
         mask = pc.is_in(pa.array(range(len(sizes)), pa.int64()), value_set=pa.array(rows, pa.int64()))
         in_order = [found[row] for row in sorted(rows)]

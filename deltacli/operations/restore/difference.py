@@ -175,6 +175,15 @@ def chosen_actions(
     snapshot: Snapshot, files: LiveFiles, chosen: ArrowArray, where: Mask | None, fields: Sequence[str] | None = None
 ) -> Iterator[RecordBatch]:
     """Yield the live files of a version that `chosen` selects among `files`, with all their fields or some."""
+    for rows, mask in marked_actions(snapshot, files, chosen, where, fields):
+        if pc.any(mask).as_py():
+            yield pc.filter(rows, mask)
+
+
+def marked_actions(
+    snapshot: Snapshot, files: LiveFiles, chosen: ArrowArray, where: Mask | None, fields: Sequence[str] | None = None
+) -> Iterator[tuple[RecordBatch, ArrowArray]]:
+    """Yield the live files of a version, which are `files`, and which of them `chosen` selects."""
     named = None if fields is None else [*fields, *(["partitionValues"] if where is not None else [])]
 
     def read(adds: RecordBatch) -> tuple[RecordBatch, ArrowArray]:
@@ -187,8 +196,7 @@ def chosen_actions(
             raise AssertionError("the files of a version came in another order")
         mask = chosen.slice(begin, len(keys))
         begin += len(keys)
-        if pc.any(mask).as_py():
-            yield pc.filter(rows, mask)
+        yield rows, mask
 
 
 def _amount(files: LiveFiles, chosen: ArrowArray) -> Amount:

@@ -19,7 +19,7 @@ from deltacli.operations.change.commit import Committed, commit
 from deltacli.operations.restore.difference import chosen_actions
 from deltacli.operations.restore.partitions import PartitionCondition
 from deltacli.operations.restore.plan import RestorePlan, plan_again, request_of, require_executable
-from deltacli.operations.restore.verify import VERIFIED, ProblemFile, check_files
+from deltacli.operations.restore.verify import VERIFIED, ProblemFile, check_sizes
 from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.typing import Json, RecordBatch
 from deltacli.units import plural
@@ -160,4 +160,4 @@ def _lost(plan: RestorePlan) -> tuple[ProblemFile, ...]:
     if not count:
         return ()
     adds = chosen_actions(plan.target, found.target, found.added, plan.where, VERIFIED)
-    return check_files(plan.table, adds, count, footers=False, vectors=False).problems
+    return check_sizes(plan.table, adds, count)

@@ -6,9 +6,9 @@ Spec: Add File and Remove File; Protocol Evolution.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow import compute as pc
 from deltacli.delta.log.commit_content import CommitRequest
@@ -17,10 +17,17 @@ from deltacli.delta.log.state import read_metadata, read_protocol
 from deltacli.delta.protocol.protocol_action import require_committable
 from deltacli.delta.protocol.read_property import is_true
 from deltacli.errors import Refused
-from deltacli.hints import command, parameter
+from deltacli.hints import command, parameter, spelling
 from deltacli.operations.change.commit import require_possible
 from deltacli.operations.recover.verify import Problem
-from deltacli.operations.restore.difference import Difference, Mask, chosen_actions, compare, no_difference
+from deltacli.operations.restore.difference import (
+    Difference,
+    Mask,
+    chosen_actions,
+    compare,
+    marked_actions,
+    no_difference,
+)
 from deltacli.operations.restore.metadata import (
     VECTORS_ENABLED,
     RestoreRefusal,
@@ -31,7 +38,7 @@ from deltacli.operations.restore.metadata import (
     vectors_refusal,
 )
 from deltacli.operations.restore.request import RestoreRequest
-from deltacli.operations.restore.verify import VERIFIED, ProblemFile, check_files
+from deltacli.operations.restore.verify import VERIFIED, Checked, ProblemFile, check_files
 from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.operations.table.time_travel import find_snapshot
 from deltacli.typing import ArrowArray, Json, RecordBatch
@@ -76,7 +83,9 @@ class RestorePlan:
     brought: Brought | None
     """The files that are brought from elsewhere before the commit."""
     restorable: int | None
-    """The newest version that can be restored, where files of the target are missing; None: there is none after it."""
+    """The newest version with other rows than now that can be restored, where files of the target are missing; None:
+    there is none after it.
+    """
     refusals: tuple[RestoreRefusal, ...]
     notes: tuple[str, ...]
     clients: tuple[Noticing, ...]
@@ -90,6 +99,11 @@ class RestorePlan:
         small = self.small
         changes_files = bool(found.added_amount.files or found.removed_amount.files)
         return not changes_files and small.protocol is None and small.metadata is None and not small.domains
+
+    @property
+    def lost(self) -> Sequence[ProblemFile]:
+        """The files that cannot be used and are not brought, because no source has them, or nothing is committed."""
+        return [one for one in self.problems if one.source is None or self.is_noop]
 
     def as_json(
         self, *, committed_version: int | None = None, dry_run: bool = True, lost: Sequence[ProblemFile] = ()
@@ -118,13 +132,17 @@ class RestorePlan:
             "schemaChanges": [] if schema is None else [schema.change_json(change) for change in schema.changes],
             "clients": [client.as_json() for client in self.clients],
             "notes": list(self.notes),
-            "refusals": [refusal.as_json() for refusal in self.refusals],
+            "refusals": [refusal._replace(way_out=self.filled(refusal)).as_json() for refusal in self.refusals],
             "dryRun": dry_run,
         }
 
+    def filled(self, refusal: RestoreRefusal) -> str:
+        """Return the way out of a refusal with the table in its place."""
+        return spelling().fill(refusal.way_out, self.table.uri)
+
 
 def plan_restore(table: TableHandle, request: RestoreRequest) -> RestorePlan:
-    """Determine what would change, and check every file and vector that comes back. Refusals are part of the plan.
+    """Determine what would change, and check every file and vector of the target. Refusals are part of the plan.
 
     Raises what `read_snapshot` raises for both versions; Refused where the table cannot be written; UsageError for a
     condition that does not fit this table; PathExternal for files outside the table; StorageFailed.
@@ -168,8 +186,7 @@ class _Planning:
             refusals += small.refusals
         after = _after(now, small)
         refusals += _row_id_refusals(after, found)
-        problems, brought, restorable = self._verified(found)
-        refusals += _file_refusals(problems, target.version, restorable, self._request)
+        checked, brought = self._verified(found)
         plan = RestorePlan(
             table=self._table,
             request=self._request,
@@ -178,14 +195,18 @@ class _Planning:
             difference=found,
             where=self._where,
             small=small,
-            problems=problems,
+            problems=checked.problems,
             brought=brought,
-            restorable=restorable,
+            restorable=self._restorable(found, checked.problems),
             refusals=tuple(refusals),
-            notes=(*small.notes, *_notes(now, found)),
+            notes=(*small.notes, *_notes(now, found, checked.unseen)),
             clients=(),
             schema=_schema_changes(now, after) if small.metadata is not None else None,
         )
+        if self._where is not None and not refusals and not found.now.keys and not found.target.keys:
+            none = f"no file of version {target.version} or of version {now.version} matches {self._request.where}"
+            plan = replace(plan, notes=(*plan.notes, none))
+        plan = replace(plan, refusals=(*plan.refusals, *_file_refusals(plan)))
         if not plan.is_noop:
             require_possible(now, request_of(plan))
             require_committable(after.protocol, after.properties, now.version + 1)  # of what comes back, too
@@ -202,34 +223,40 @@ class _Planning:
         yield from differences(now.config, target.config, target.version)
         yield from new_demands(now.config, target.config, target.version)
 
-    def _verified(self, found: Difference) -> tuple[tuple[ProblemFile, ...], Brought | None, int | None]:
-        """Check the files that come back; return those that cannot be used, the files that are brought instead, and
-        the newest version that needs none that is nowhere.
+    def _verified(self, found: Difference) -> tuple[Checked, Brought | None]:
+        """Check the files of the target, which have been checked before where a plan is made again, and those that come
+        back more closely. Return those that cannot be used, and the files that are brought instead.
         """
-        due = found.added
-        if self._checked is not None:
-            due = pc.and_(due, pc.invert(pc.is_in(found.target.keys, value_set=self._checked)))
-        count = pc.sum(due).as_py() or 0
-        if not count:
-            return (), None, None
-        footers = not self._request.trust_listing
-        checked = check_files(self._table, self._adds(found, due), count, footers=footers, vectors=True)
-        problems, brought = checked.problems, None
-        if problems and self._request.sources:
-            from deltacli.operations.restore.bring import look_elsewhere
+        from_elsewhere = self._request.sources
+        checked = check_files(self._table, *self._due(found), footers=not self._request.trust_listing)
+        if not from_elsewhere or (self._checked is not None and not checked.problems):
+            return checked, None
+        from deltacli.operations.restore.bring import look_elsewhere
 
-            names = self._request.sources
-            problems, brought = look_elsewhere(self._table, checked, names, self._now.metadata.id)
+        problems, brought = look_elsewhere(self._table, checked, from_elsewhere, self._now.metadata.id)
+        return checked._replace(problems=problems), brought
+
+    def _due(self, found: Difference) -> tuple[Iterable[tuple[RecordBatch, ArrowArray]], int]:
+        """Return the files to be checked with which of them come back, and how many they are."""
+        import pyarrow as pa
+
+        if self._checked is None:
+            every = marked_actions(self._target, found.target, found.added, self._where, VERIFIED)
+            return (every if found.files_after else ()), found.files_after
+        due = pc.and_(found.added, pc.invert(pc.is_in(found.target.keys, value_set=self._checked)))
+        count = pc.sum(due).as_py() or 0
+        adds = chosen_actions(self._target, found.target, due, self._where, VERIFIED) if count else ()
+        return ((batch, pa.repeat(True, batch.num_rows)) for batch in adds), count
+
+    def _restorable(self, found: Difference, problems: Sequence[ProblemFile]) -> int | None:
+        """Return the newest version that needs none of the files that are nowhere."""
         lost = {one.path for one in problems if one.source is None}
         if not lost:
-            return problems, brought, None
+            return None
         from deltacli.operations.restore.restorable import newest_restorable
 
-        added = self._adds(found, found.added)
-        return problems, brought, newest_restorable(self._now, self._target, added, lost, self._where)
-
-    def _adds(self, found: Difference, chosen: ArrowArray) -> Iterator[RecordBatch]:
-        return chosen_actions(self._target, found.target, chosen, self._where, VERIFIED)
+        every = marked_actions(self._target, found.target, found.added, self._where, VERIFIED)
+        return newest_restorable(self._now, self._target, (batch for batch, _ in every), lost, self._where)
 
 
 def request_of(plan: RestorePlan) -> CommitRequest:
@@ -264,13 +291,13 @@ def require_executable(plan: RestorePlan) -> None:
         return
     first, *others = plan.refusals
     facts = {}
-    lost = [one for one in plan.problems if one.source is None]
+    lost = plan.lost
+    if lost and not plan.request.sources and not plan.is_noop:
+        facts["to look elsewhere"] = f"{parameter('restore.sources', 'SOURCE')}: a copy, a backup, or versions"
     for number, one in enumerate(lost[:_NAMED], 1):
         facts[f"file {number}"] = f"{one.path} ({one.problem.value}: {one.why})"
     if len(lost) > _NAMED:
         facts["more"] = f"{plural(len(lost) - _NAMED, 'file')}, which the plan lists"
-    if lost and not plan.request.sources:
-        facts["to look elsewhere"] = f"{parameter('restore.sources', 'SOURCE')}: a copy, a backup, or versions"
     facts |= {f"also {number}": f"{other.message} [{other.code}]" for number, other in enumerate(others, 2)}
     raise Refused(f"nothing was changed: {first.message}", code=first.code, facts=facts, hint=first.way_out or None)
 
@@ -323,30 +350,52 @@ def _row_id_refusals(after: Snapshot, found: Difference) -> Iterator[RestoreRefu
         )
 
 
-def _file_refusals(
-    problems: Sequence[ProblemFile], version: int, restorable: int | None, request: RestoreRequest
-) -> Iterator[RestoreRefusal]:
+def _file_refusals(plan: RestorePlan) -> Iterator[RestoreRefusal]:
+    version = plan.target.version
     for code, is_missing, said in ((FILE_MISSING, True, "missing"), (FILE_DAMAGED, False, "damaged")):
-        lost = [one for one in problems if one.source is None]
-        chosen = [one for one in lost if (one.problem is Problem.MISSING) is is_missing]
+        chosen = [one for one in plan.lost if (one.problem is Problem.MISSING) is is_missing]
         if not chosen:
             continue
         verb = "is" if len(chosen) == 1 else "are"
-        newest = "no newer version can be restored either"
-        if restorable is not None:
-            newest = f"version {restorable} is the newest that can be restored"
-        options = {"where": request.where} if request.where else {}
+        also = sum(one.stays for one in chosen)
+        newest = f"version {plan.now.version}, the newest, needs "
+        newest += f"{also} of them, too" if also < len(chosen) else "it, too" if also == 1 else "them, too"
+        if plan.is_noop:
+            it_is = "it is" if version == plan.now.version else "nothing differs from"
+            newest = f"{it_is} the newest version, so that a restore commits nothing"
+        elif plan.restorable is not None:
+            newest = f"version {plan.restorable} is the newest that can be restored"
+        elif not also:
+            newest = "no version after it is known to be complete"
         yield RestoreRefusal(
             code,
             f"{plural(len(chosen), 'file')} of version {version} {verb} {said}, first {chosen[0].path}; {newest}",
-            "" if restorable is None else command("restore", version=restorable, dry_run=True, **options),
+            _way_out(plan),
         )
+
+
+def _way_out(plan: RestorePlan) -> str:
+    """Return what brings the files, or else the version that needs none of them."""
+    request = plan.request
+    sources: dict[str, Any] = {"sources": list(request.sources)} if request.sources else {}  # Any: of `command`
+    if any(one.stays for one in plan.lost):
+        return command("undelete", **sources, dry_run=True)
+    limited = {"where": request.where} if request.where else {}
+    if not sources:
+        return command("restore", version=plan.target.version, sources=..., dry_run=True, **limited)
+    if plan.restorable is None:
+        return ""
+    return command("restore", version=plan.restorable, dry_run=True, **limited)
 
 
 # -- what people should know ------------------------------------------------------------------------------------------
 
 
-def _notes(now: Snapshot, found: Difference) -> Iterator[str]:
+def _notes(now: Snapshot, found: Difference, unseen: int) -> Iterator[str]:
+    if unseen:
+        stay = "stays and was" if unseen == 1 else "stay and were"
+        allowed = parameter("open_table.allow_external", "PREFIX")
+        yield f"{plural(unseen, 'file')} outside of the table {stay} not looked at; {allowed} allows it"
     if is_true(now.properties, "delta.appendOnly") and found.removed_amount.files:
         yield "delta.appendOnly does not forbid a restore, which removes files all the same"
 
@@ -356,8 +405,11 @@ def _clients(plan: RestorePlan, now: SmallState, target: SmallState) -> Iterator
     added, removed = plan.difference.added_amount.files, plan.difference.removed_amount.files
     if removed:
         yield Noticing("stream", "streams that read the table", "stop, unless they skip commits that remove files")
-    if added:
+    if added and removed:
         yield Noticing("stream", "streams that skip such commits", "do not see the rows that come back")
+    elif added:
+        again = "read the rows that come back again: what they fill has them twice, unless it drops duplicates"
+        yield Noticing("stream", "streams that read the table", again)
     if plan.schema is not None and any(change.path for change in plan.schema.changes if not _is_option(change)):
         yield Noticing("stream", "streams that read the table", "stop at the change of the schema")
     if (added or removed) and is_true(plan.now.properties, "delta.enableChangeDataFeed"):

@@ -3,38 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Set
+from functools import reduce
 from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.arrow import compute as pc
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.file_actions import action_schemas, whole_actions_leniently
 from deltacli.delta.log.replay import file_key
+from deltacli.delta.vacuum.keys import PathKeys
+from deltacli.delta.vectors.descriptor import unique_id_column
 from deltacli.operations.restore.difference import Mask
-from deltacli.operations.restore.verify import check_files
+from deltacli.operations.restore.verify import check_sizes
 from deltacli.typing import RecordBatch
 from deltacli.work.commits.reading import stream_commit
 from deltacli.work.rows.table_files import TableFiles
 from deltacli.work.vector_facts import file_of_vector
 
 if TYPE_CHECKING:
+    from deltacli.operations.table.handle import TableHandle
     from deltacli.operations.table.version import Snapshot
+    from deltacli.storage import Storage
 
 
 class _Commit(NamedTuple):
-    """The files of a commit, by key."""
+    """The files of a commit, by key; `changed` are those that add or remove rows of the table."""
 
     adds: Mapping[str, Action]
     removes: frozenset[str]
+    changed: frozenset[str]
 
 
 def newest_restorable(
-    now: Snapshot, target: Snapshot, added: Iterable[RecordBatch], names: Set[str], where: Mask | None
+    now: Snapshot, target: Snapshot, adds: Iterable[RecordBatch], names: Set[str], where: Mask | None
 ) -> int | None:
-    """Return the newest version after the target and before now all of whose files are there; None where there is none,
-    or commits are missing.
+    """Return the newest version after the target and before now all of whose files are there, and whose rows are not
+    those of now; None where there is none, or commits are missing.
 
-    `added` are the adds of the target that are not live now, `names` the files and vectors of these that cannot be
-    used. Raises what `check_files` and reading commits raise.
+    `adds` are the files of the target, `names` the files and vectors of these that cannot be used. Raises what
+    `check_sizes` and reading commits raise.
     """
     listed = now.listing.commits
     versions = range(target.version + 1, now.version + 1)
@@ -42,48 +48,80 @@ def newest_restorable(
         return None
     commits = {version: _read(now, version) for version in versions}
     between = {key: add for commit in commits.values() for key, add in commit.adds.items()}
-    live = set[str]()
-    for commit in commits.values():
-        live = (live - commit.removes) | commit.adds.keys()
-    files = now.table.files()
-    broken_since = _broken(now, {key: add for key, add in between.items() if key not in live}, where, files)
-    broken = {key for batch in added for key in _using(batch, names, files)}
+    broken_since = _broken(now, between, where)
+    broken = {key for batch in adds for key in _using(batch, names, now.table)}
+    other = _other_than_now(commits)
     newest = None
     for version in versions[:-1]:
         broken = (broken - commits[version].removes) | (commits[version].adds.keys() & broken_since)
-        newest = newest if broken else version
+        newest = version if not broken and version in other else newest
     return newest
+
+
+def _other_than_now(commits: Mapping[int, _Commit]) -> set[int]:
+    """Return the versions before these commits that have other files than the last, but for those that were only
+    rewritten: a file is other if the first change of it that follows, and the last one, are both adds or both removes.
+    """
+    last, other, found = dict[str, bool](), set[str](), set[int]()
+    for version in sorted(commits, reverse=True):
+        for key in commits[version].changed:
+            is_added = key in commits[version].adds
+            (other.add if last.setdefault(key, is_added) is is_added else other.discard)(key)
+        if other:
+            found.add(version - 1)
+    return found
 
 
 def _read(now: Snapshot, version: int) -> _Commit:
     adds: dict[str, Action] = {}
     removes: set[str] = set()
+    changed: set[str] = set()
     for kind, action in stream_commit(now.table.storage, now.listing.commits[version]):
+        if kind not in ("add", "remove"):
+            continue
+        key = file_key(action)
         if kind == "add":
-            adds[file_key(action)] = action
-        elif kind == "remove":
-            removes.add(file_key(action))
-    return _Commit(adds, frozenset(removes))
+            adds[key] = action
+        else:
+            removes.add(key)
+        if action.get("dataChange") is not False:
+            changed.add(key)
+    return _Commit(adds, frozenset(removes), frozenset(changed))
 
 
-def _broken(now: Snapshot, adds: Mapping[str, Action], where: Mask | None, files: TableFiles) -> set[str]:
+def _broken(now: Snapshot, adds: Mapping[str, Action], where: Mask | None) -> set[str]:
     """Return the keys of adds whose files cannot be used; footers are not read."""
     if not adds:
         return set()
     batch = whole_actions_leniently(list(adds.values()), action_schemas().add)
     if where is not None:
         batch = pc.filter(batch, where(batch))
-    found = check_files(now.table, [batch], batch.num_rows, footers=False, vectors=False)
-    return _using(batch, {one.path for one in found.problems}, files)
+    return _using(batch, {one.path for one in check_sizes(now.table, [batch], batch.num_rows)}, now.table)
 
 
-def _using(batch: RecordBatch, names: Set[str], files: TableFiles) -> set[str]:
+def _using(batch: RecordBatch, names: Set[str], table: TableHandle) -> set[str]:
     """Return the keys of adds that need one of these files."""
+    if not names:
+        return set()
+    files = table.files()
     return {
         file_key({name: value for name, value in add.items() if value is not None})
-        for add in batch.select(["path", "deletionVector"]).to_pylist()
+        for add in _may_use(batch.select(["path", "deletionVector"]), names, table.storage).to_pylist()
         if not names.isdisjoint(_names_of(add, files))
     }
+
+
+def _may_use(batch: RecordBatch, names: Set[str], storage: Storage) -> RecordBatch:
+    """Return the few adds that may need one of these files, without a loop over all."""
+    import pyarrow as pa
+
+    wanted = pa.array([name.encode("utf-8", "surrogateescape") for name in names], pa.binary())
+    keys, paths = PathKeys((storage.uri, *storage.aliases)), batch.column("path")
+    of_data = keys.of_log(paths)
+    of_vectors = keys.of_vectors(unique_id_column(batch.column("deletionVector")))
+    columns = (of_data.keys, of_data.written, of_vectors.keys, pc.cast(paths, pa.binary()))
+    uses = (pc.is_in(column, value_set=wanted) for column in columns)
+    return pc.filter(batch, reduce(pc.or_, uses))
 
 
 def _names_of(add: Action, files: TableFiles) -> set[str | None]:

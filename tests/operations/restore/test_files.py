@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from deltacli.api.table import Table, open_table
-from deltacli.errors import PartlyDone, PathExternal, Refused, StorageFailed
+from deltacli.errors import PartlyDone, PathExternal, Refused, StorageFailed, Unreadable
 from deltacli.operations.restore import execute
 from deltacli.operations.restore.plan import plan_restore
 from deltacli.operations.restore.request import RestoreRequest
@@ -26,6 +26,7 @@ from tests.support.builder import TableBuilder
 from tests.support.faulty import Fault, FaultyStorage
 from tests.support.reading import open_at
 from tests.support.small_vectors import vector_file, vector_path
+from tests.support.storage import FAR, RecordingStorage
 
 NAME = UUID("6f9b1c1e-1111-4222-8333-abcdefabcdef")
 VECTORS = vector_path(NAME)
@@ -131,25 +132,114 @@ def test_sizes_and_vectors_are_checked_although_the_listing_is_trusted(place: Pa
     assert {"c": "size", VECTORS: "vector"} == problems(open_table(place), 3, trust_listing=True)
 
 
-@pytest.mark.parametrize(("lost", "newest"), [(["c"], 2), (["a"], None), ([VECTORS], None), (["b"], None), ([], None)])
-def test_the_newest_version_that_is_complete_is_named(
+@pytest.mark.parametrize(
+    ("lost", "newest"),
+    [(["c"], 6), (["a"], 6), ([VECTORS], 6), (["b"], 6), (["a", "d"], None), (["a", "f"], 6), ([], None)],
+)
+def test_the_newest_version_that_is_complete_and_not_that_of_now_is_named(
     builder: TableBuilder, tmp_path: Path, lost: list[str], newest: int | None
 ) -> None:
     """
-    Version 5 adds e, and 6 removes it: its file is gone, too.
+    Version 5 adds e, and 6 removes it: its file is gone, too. Version 7 adds f, and 8 only rewrites it.
     """
     builder.commit(commit_info(), added("e", b"gone")).commit(commit_info(), remove("e"))
-    place = builder.write(tmp_path / "t")
+    builder.commit(commit_info(), added("f", rows(50))).file("f", rows(50)).file("g", rows(50))
+    again = [remove("f", dataChange=False), added("g", rows(50), dataChange=False)]
+    place = builder.commit(commit_info(), *again).write(tmp_path / "t")
     for name in lost:
         (place / name).unlink()
 
-    plan = plan_restore(open_table(place), RestoreRequest(version=1 if lost == ["c"] else 3))
+    assert newest == plan_restore(open_table(place), RestoreRequest(version=3)).restorable
 
-    if lost == ["c"]:
-        assert not plan.problems
-        assert 4 == plan_restore(open_table(place), RestoreRequest(version=3)).restorable
-    else:
-        assert (4 if lost else None) == plan.restorable
+
+@pytest.mark.parametrize("lost", ["a", "b", VECTORS])
+def test_no_version_is_named_that_needs_a_lost_file_or_has_the_rows_of_now(
+    builder: TableBuilder, tmp_path: Path, lost: str
+) -> None:
+    """
+    Version 3 needs all that 2 needs; 4 is as 6, because 5 adds h, whose file is gone, and 6 removes it.
+    """
+    place = builder.commit(commit_info(), added("h", b"gone")).commit(commit_info(), remove("h")).write(tmp_path / "t")
+    (place / lost).unlink()
+
+    plan = plan_restore(open_table(place), RestoreRequest(version=2))
+
+    assert ([lost], None) == ([one.path for one in plan.problems], plan.restorable)
+    assert "no version after it is known to be complete" in plan.refusals[0].message
+
+
+@pytest.fixture
+def half(tmp_path: Path) -> Path:
+    """Version 1: a and b; 2: c beside them; 3: b is gone. A restore of 1 leaves a where it is."""
+    builder = TableBuilder().commit(commit_info(), protocol(), metadata())
+    builder.commit(commit_info(), added("a", rows(0)), added("b", rows(10)))
+    builder.commit(commit_info(), added("c", rows(20))).commit(commit_info(), remove("b"))
+    for number, name in enumerate("abc"):
+        builder.file(name, rows(10 * number))
+    return builder.write(tmp_path / "half")
+
+
+@pytest.mark.parametrize("trust_listing", [False, True])
+@pytest.mark.parametrize("version", [1, 3])
+@pytest.mark.parametrize(
+    ("harm", "problem"), [(lambda path: path.unlink(), "missing"), (lambda path: path.write_bytes(b"PAR1"), "size")]
+)
+def test_a_file_that_stays_and_cannot_be_used_refuses_the_restore(
+    half: Path, tmp_path: Path, harm: Callable[[Path], object], problem: str, version: int, trust_listing: bool
+) -> None:
+    """
+    Also where nothing differs. What helps is an undelete, because the newest version needs the file as well.
+    """
+    shutil.copytree(half, tmp_path / "copy")
+    harm(half / "a")
+    table = open_table(half)
+
+    with pytest.raises(Refused) as refused:
+        table.restore(version=version, trust_listing=trust_listing)
+
+    code = "restore.file-missing" if problem == "missing" else "restore.file-damaged"
+    assert (code, {"a": problem}, 3) == (refused.value.code, problems(table, version), table.snapshot().version)
+    assert "undelete" in str(refused.value.hint)
+    why = "version 3, the newest, needs it, too" if version == 1 else "so that a restore commits nothing"
+    assert why in str(refused.value)
+
+    from_copy = plan_restore(table, RestoreRequest(version=version, sources=[str(tmp_path / "copy")]))
+    assert [version == 3] == [bool(from_copy.refusals)]
+    if version == 1:
+        table.restore(version=1, sources=[str(tmp_path / "copy")])
+        assert ids(table, 1) == ids(table)
+
+
+def test_of_a_file_that_stays_nothing_is_read(half: Path) -> None:
+    (half / "a").write_bytes(b"x" * (half / "a").stat().st_size)
+
+    assert 4 == open_table(half).restore(version=1).committed_version
+
+
+def test_a_source_is_opened_although_nothing_is_missing(half: Path) -> None:
+    for version in (1, 3):
+        with pytest.raises(Unreadable):
+            plan_restore(open_table(half), RestoreRequest(version=version, sources=[str(half / "none")]))
+
+
+def test_a_remote_store_is_listed_once_for_many_files() -> None:
+    """
+    Of 700 files, 10 come back: one listing has the sizes of all, and 10 footers are read.
+    """
+    names = [f"f{number}" for number in range(700)]
+    data = rows(0)
+    builder = TableBuilder().commit(commit_info(), protocol(), metadata())
+    builder.commit(commit_info(), *(added(name, data) for name in names))
+    builder.commit(commit_info(), *(remove(name) for name in names[:10]))
+    for name in names:
+        builder.file(name, data)
+    storage = RecordingStorage(builder.in_memory(), capabilities=FAR)
+
+    plan = plan_restore(open_at(storage), RestoreRequest(version=1))
+
+    assert not plan.refusals
+    assert 1 == storage.calls["walk"]
+    assert set(names[:10]) == {path for _, path in storage.paths if path in names}
 
 
 def test_what_is_gone_is_brought_from_a_copy(place: Path, tmp_path: Path) -> None:
@@ -224,6 +314,23 @@ def test_a_file_outside_the_table_is_opened_only_where_that_is_allowed(place: Pa
     outside.unlink()
     open_table(place, allow_external=allowed).restore(version=6)
     assert {f"file:{outside}": "missing"} == problems(open_table(place, allow_external=allowed), 5)
+
+
+def test_a_file_outside_the_table_that_stays_is_looked_at_only_where_that_is_allowed(
+    place: Path, tmp_path: Path
+) -> None:
+    outside = tmp_path / "elsewhere" / "f"
+    log = place / "_delta_log"
+    (log / f"{5:020d}.json").write_text(json.dumps(added(f"file:{outside}", rows(90))) + "\n")
+    (log / f"{6:020d}.json").write_text(json.dumps(remove("d")) + "\n")
+    request = RestoreRequest(version=5)
+
+    unseen = plan_restore(open_table(place), request)
+    seen = plan_restore(open_table(place, allow_external=[str(outside.parent)]), request)
+
+    assert ((), 1) == (unseen.refusals, sum("1 file outside of the table stays" in note for note in unseen.notes))
+    assert [(f"file:{outside}", True)] == [(one.path, one.stays) for one in seen.problems]
+    assert ["restore.file-missing"] == [one.code for one in seen.refusals]
 
 
 # -- faults -----------------------------------------------------------------------------------------------------------

@@ -40,7 +40,7 @@ def draw_restore(canvas: Canvas, plan: RestorePlan, said: Sequence[Section]) -> 
         matrix(canvas, ("", "files", "size", "rows"), rows, right=(1, 2, 3)),
         [
             *section_rows(canvas, [section for section in said if section.label not in (*_ABOVE, *_IN_TABLE)]),
-            *refusal_rows(canvas, [(one.message, one.code, one.way_out or None) for one in plan.refusals]),
+            *refusal_rows(canvas, [(one.message, one.code, plan.filled(one) or None) for one in plan.refusals]),
         ],
     )
 
