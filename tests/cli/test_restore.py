@@ -160,3 +160,75 @@ def test_the_plan_is_drawn_on_a_terminal(home: Path) -> None:
         assert (0, 1) == (code, len(drawn))
         plan = list(takewhile(lambda line: "next: " not in line, text))
         assert max(map(len, plan)) <= width
+
+
+def test_csv_has_each_file_that_comes_back_or_goes_with_what_is_wrong(home: Path) -> None:
+    """
+    Version 3 has six files that are not live now. A file of these is missing, and one that stays is cut off.
+    """
+    listed = restore(home, "--version", "3", "--dry-run", "--format", "csv").out.splitlines()
+    paths = [line.partition(",")[0] for line in listed[1:]]
+    changes = [line.split(",")[1] for line in listed[1:]]
+    assert ("path,change,kind,sizeBytes,problem,why,source", 24) == (listed[0], len(set(paths)))
+    assert ["add"] * 6 + ["remove"] * 18 == changes
+    (home / "tbl" / paths[0]).unlink()
+    live = ("snapshot", "tbl", "--version", "3", "--files", "--format", "csv", "--columns", "path")
+    stays = min(set(deltacli(*live, cwd=home).out.splitlines()[1:]) - set(paths))
+    (home / "tbl" / stays).write_bytes(b"PAR1")
+
+    refused = restore(home, "--version", "3", "--dry-run", "--format", "csv")
+
+    first, second, *others = refused.out.splitlines()[1:]
+    assert 4 == refused.code
+    assert f"{stays},,data,,size,4 bytes instead of" in first
+    assert f"{paths[0]},add,data," in second
+    assert second.endswith(",missing,no such file,")
+    assert listed[2:] == others
+
+
+def test_a_refusal_names_the_table_in_the_command_that_helps(home: Path) -> None:
+    """
+    A file that comes back is looked for elsewhere first; one that stays is brought back by an undelete.
+    """
+    shutil.rmtree(home / "tbl" / "day=2026-01-02")
+    gone = restore(home, "--version", "8", "--dry-run", "--where", "day = '2026-01-02'", "--json")
+    said = document(gone)["refusals"][0]["wayOut"]
+    code, lines = on_terminal(400, "restore", home / "tbl", "--version", "14", "--dry-run")
+    drawn = ESCAPE.sub("", "\n".join(lines))
+
+    assert (4, 4) == (gone.code, code)
+    assert "{table}" not in said + drawn + gone.err
+    assert said.startswith(f"deltacli restore file://{home}/tbl --version 8 --from … --dry-run --where ")
+    assert f"fix: deltacli undelete file://{home}/tbl --dry-run" in drawn
+
+
+def test_who_reads_rows_again_is_named(home: Path) -> None:
+    """
+    Version 14 has three files more than 13, so that 15 is restored to it by adds alone.
+    """
+    restore(home, "--version", "13", "--yes")
+    names = [one["effect"] for one in document(restore(home, "--version", "14", "--dry-run", "--json"))["clients"]]
+
+    assert ["read the rows that come back again"] == [one[:34] for one in names if "come back" in one]
+
+
+def test_a_condition_that_matches_nothing_and_a_source_that_is_not_there_are_told(home: Path) -> None:
+    nothing = restore(home, "--version", "3", "--where", "day = '2030-01-01'", "--yes")
+    no_source = restore(home, "--version", "14", "--from", str(home / "none"), "--yes")
+
+    assert (0, 3) == (nothing.code, no_source.code)
+    assert "no file of version 3 or of version 14 matches day = '2030-01-01'" in nothing.out
+
+
+def test_the_question_breaks_between_words(home: Path) -> None:
+    with Session("restore", home / "tbl", "--version", "3", "--color", "never", size=(80, 60)) as session:
+        asked = session.read_until("[y/N] ")
+        session.type("n\n")
+        session.finish()
+
+    start = asked.index("restore version 3:")
+    lines = asked[start:].replace("\r", "").split("\n")
+    assert max(map(len, lines)) <= 80
+    assert "restore version 3: 6 files (11.1 KiB, 580 rows) come back, 18 files (27.7 KiB, 1,030 rows) go? [y/N] " == (
+        " ".join(lines)
+    )

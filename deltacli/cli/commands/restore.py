@@ -59,8 +59,8 @@ def restore(run: Run, table: TableArgument, *, asked: Asked[RestoreRequest], how
 
     \b
     Rows, schema, partitioning and properties become those of that version; later
-    versions stay in the log, so a restore can be undone by another one. Each file
-    that comes back is checked first: its size, its footer, its deletion vector.
+    versions stay in the log, so a restore can be undone by another one. Files are
+    checked first: the sizes of all, footers and vectors of those that come back.
     Nothing is committed if one is missing or damaged. What must not go back stays:
     features, counters of ids, the longer retention. With --where only the matching
     partitions come back, and the schema and the properties stay as they are.
@@ -142,7 +142,7 @@ def _question(plan: RestorePlan) -> str:
     if plan.brought is not None:
         copied = f", {plural(len(plan.brought.files), 'file')} ({format_size(plan.brought.size_bytes)}) are copied"
     return (
-        f"restore version {plan.target.version} of {plan.table.uri}{which}: {_amount(found.added_amount)} come back, "
+        f"restore version {plan.target.version}{which}: {_amount(found.added_amount)} come back, "
         f"{_amount(found.removed_amount)} go{copied}"
     )
 

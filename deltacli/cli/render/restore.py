@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from deltacli.cli.render.sections import Section
-from deltacli.cli.results import Outcome
+from deltacli.cli.results import Grid, Outcome, grid_of
 from deltacli.cli.terminal.term import Style
+from deltacli.operations.restore.changed_files import COLUMNS, changed_files
+from deltacli.typing import RecordBatch
 from deltacli.units import format_moment, format_size, plural
 
 if TYPE_CHECKING:
@@ -16,12 +20,11 @@ if TYPE_CHECKING:
     from deltacli.operations.restore.execute import RestoreOutcome
     from deltacli.operations.restore.plan import RestorePlan
 
-_COLUMNS = ("path", "kind", "problem", "why", "source")
 _NAMED = 5
 
 
 def restore_result(plan: RestorePlan, outcome: RestoreOutcome | None, *, is_plan: bool) -> Outcome:
-    """Return a plan, or what became of it, as a result; its rows are the files that cannot be used."""
+    """Return a plan, or what became of it, as a result; its rows are the files that come back and go."""
     content = plan.as_json(dry_run=is_plan) if outcome is None else outcome.as_json()
     committed = None if outcome is None else outcome.committed_version
     said = list(_sections(plan, committed, is_plan=is_plan))
@@ -31,7 +34,19 @@ def restore_result(plan: RestorePlan, outcome: RestoreOutcome | None, *, is_plan
 
         draw_restore(canvas, plan, said)
 
-    return Outcome("restore", plan.table.uri, content, lambda: said, content["missing"], _COLUMNS, draw)
+    lost = () if outcome is None else outcome.lost
+    rows = partial(changed_files, plan, lost)
+    return _Restored("restore", plan.table.uri, content, lambda: said, (), COLUMNS, draw, batches=rows)
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class _Restored(Outcome):
+    """Its rows are those of `batches`, and there may be millions of them."""
+
+    batches: Callable[[], Iterable[RecordBatch]]
+
+    def grid(self) -> Grid:
+        return grid_of(self.columns, self.batches())
 
 
 def _sections(plan: RestorePlan, committed: int | None, *, is_plan: bool) -> Iterator[Section]:
@@ -39,6 +54,7 @@ def _sections(plan: RestorePlan, committed: int | None, *, is_plan: bool) -> Ite
     now, target, found = plan.now.version, plan.target.version, plan.difference
     if plan.is_noop and not plan.refusals:
         yield Section("nothing to do", [f"{plan.table.uri}, version {now}: nothing differs from version {target}"])
+        yield Section("notes", [] if plan.request.where is None else list(plan.notes))
         return
     yield Section("table", [plan.table.uri])
     yield Section("version", [f"{now}, newest"])
@@ -87,7 +103,7 @@ def _commit(plan: RestorePlan, committed: int | None, *, is_plan: bool) -> str:
 
 
 def _problems(plan: RestorePlan) -> Iterator[str]:
-    lost = [one for one in plan.problems if one.source is None]
+    lost = plan.lost
     for one in lost[:_NAMED]:
         yield f"{one.path}: {one.why}"
     if len(lost) > _NAMED:
