@@ -476,7 +476,7 @@ def test_the_prompt_repeats_the_numbers_and_the_screen_shows_the_next_command(
 
     assert before == unchanged
     assert "delete  tombstone     11  18.2 KiB" in asked
-    assert "delete 11 files (18.2 KiB) of file://" in asked
+    assert "delete 11 files (18.2 KiB) of file://" in " ".join(asked.split())
     assert (code, gone) == (ended, len(before - data_files(tmp_path)))
     said = "cancelled; nothing was changed" if code else f"next: deltacli history {tmp_path}/tbl --limit 3"
     assert as_pasted(seen).rstrip().endswith(said)
