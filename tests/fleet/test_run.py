@@ -16,8 +16,9 @@ from deltacli.fleet.running.runner import RunOptions
 from deltacli.storage import Storage, open_storage
 from deltacli.storage.retry import ThrottledRetry
 from tests.cli.test_documents import validate
-from tests.fleet.lake import DAMAGED, HEALTHY, data_files, live_digest, tree_of, write_lake
+from tests.fleet.lake import DAMAGED, HEALTHY, data_files, live_digest, tree_of, with_files, write_lake
 from tests.fleet.sessions import session_of
+from tests.support.builder import TableBuilder
 from tests.support.faulty import Fault
 
 Command = Callable[..., tuple[int, Any]]  # Any: JSON values
@@ -85,6 +86,32 @@ def test_destructive_steps_need_consent_twice(fleet: Command, tmp_path: Path) ->
     assert {"log-expire", "vacuum"} == {kind for kind, step in other.items() if step["code"] == "fleet.consent"}
     assert (5, 5) == (code, again)
     assert kept == data_files(tmp_path / "lake" / "garbage")
+
+
+def test_a_vacuum_of_a_policy_keeps_copies_in_its_quarantine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with_files(TableBuilder().commits(5), 5).write(tmp_path / "lake" / "garbage")
+    quarantine = tmp_path / "quarantine"
+    vacuum = f'vacuum = {{ quarantine = "{quarantine}", max-delete = "100%", consent = true }}'
+    (tmp_path / "fleet.toml").write_text(
+        f'[policies.base]\n{vacuum}\n[groups.lake]\npolicy = "base"\nglobs = ["lake/*"]\n'
+    )
+    before = tree_of(tmp_path / "lake" / "garbage")
+
+    code = run(["fleet", "run", "--yes", "--json"])
+
+    table = tmp_path / "lake" / "garbage"
+    (manifest,) = quarantine.glob("*/*/manifest.json")
+    named = json.loads(manifest.read_text())
+    kept = {path.name: path.read_bytes() for path in manifest.parent.iterdir() if path != manifest}
+    assert (0, {"vacuum": "done"}) == (code, states(json.loads(capfdbinary.readouterr().out))["garbage"])
+    assert (True, sorted(kept)) == (named["complete"], sorted(named["paths"]))
+    assert {"left-1.parquet", "left-2.parquet"} <= set(kept)
+    after = tree_of(table)
+    assert not set(kept) & set(after)
+    assert before == kept | {path: data for path, data in after.items() if path in before}
 
 
 def test_a_run_judges_thresholds_and_records_what_is_gone(fleet: Command, tmp_path: Path) -> None:

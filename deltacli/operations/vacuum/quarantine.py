@@ -1,7 +1,7 @@
 """A quarantine: a directory outside of all tables that gets a copy of each file before a vacuum deletes it.
 
-Its files are in `<table id>/<plan id>/<path in the table>`. A manifest beside them is written first; at the end it says
-that the files were deleted from the table.
+Its files are in `<table id>/<plan id>/<path in the table>`. A manifest beside them, which names them, is written first;
+at the end it says that the files were deleted from the table.
 """
 
 from __future__ import annotations
@@ -32,21 +32,30 @@ Copy = Callable[[str, str], Creation]
 """Copies a file of the table to a path below the quarantine."""
 
 
-def open_quarantine(table: TableHandle, uri: str) -> Storage:
-    """Return the store of a quarantine. Raises Refused where it is in a table, and NoAtomicCreate for a read-only
-    store.
+def open_quarantine(table: TableHandle, uri: str, table_id: str | None = None) -> Storage:
+    """Return the store of a quarantine. Raises Refused where it, or its directory of a table, is in a table or cannot
+    be named, and NoAtomicCreate for a read-only store.
     """
     storage = table.open_other(uri)
     require_writable(storage)
-    inside = table.uri if is_inside(storage, table.storage) else _table_at(storage)
-    inside = inside or next(tables_around(table.over(storage)), None)
+    _require_outside(table, storage, storage)
+    if table_id is not None:
+        if "/" in table_id or table_id in ("", ".", ".."):
+            raise Refused(f"the table id {table_id!r} cannot name a directory", code="vacuum.quarantine-name")
+        _require_outside(table, storage, table.open_other(f"{uri.rstrip('/')}/{table_id}"))
+    return storage
+
+
+def _require_outside(table: TableHandle, quarantine: Storage, place: Storage) -> None:
+    """Raise Refused where a place of a quarantine is in a table."""
+    inside = table.uri if is_inside(place, table.storage) else _table_at(place)
+    inside = inside or next(tables_around(table.over(place)), None)
     if inside is not None:
         raise Refused(
-            f"the quarantine {storage.uri} is in a table, whose vacuum would delete its files",
+            f"the quarantine {quarantine.uri} is in a table, whose vacuum would delete its files",
             code="vacuum.quarantine-in-table",
             facts={"table": inside},
         )
-    return storage
 
 
 def _table_at(storage: Storage) -> str | None:
@@ -64,12 +73,10 @@ class Quarantine:
 
     def __init__(self, table: TableHandle, plan: VacuumPlan, uri: str) -> None:
         """Raises what `open_quarantine` raises, and Refused for files that it cannot hold."""
-        if "/" in plan.table_id or plan.table_id in ("", ".", ".."):
-            raise Refused(f"the table id {plan.table_id!r} cannot name a directory", code="vacuum.quarantine-name")
         if MANIFEST.encode() in plan.candidates.column("path").to_pylist():
             raise Refused(f"the plan deletes a file with the name of the {MANIFEST}", code="vacuum.quarantine-name")
         self._table, self._plan = table, plan
-        self._storage = open_quarantine(table, uri)
+        self._storage = open_quarantine(table, uri, plan.table_id)
         self._directory = f"{plan.table_id}/{plan.plan_id}"
         self._copy = _copier(table, self._storage)
 
@@ -129,7 +136,8 @@ class Quarantine:
             return None
 
     def _write_manifest(self, *, is_complete: bool) -> None:
-        plan = self._plan
+        plan, now_ms = self._plan, self._table.clock()  # of a saved plan, long after it was made
+        paths = plan.candidates.column("path").to_pylist()
         manifest = {
             "table": self._table.uri,
             "tableId": plan.table_id,
@@ -137,9 +145,10 @@ class Quarantine:
             "snapshotVersion": plan.snapshot_version,
             "files": plan.files,
             "sizeBytes": plan.size_bytes,
-            "timestampMs": plan.now_ms,
-            "timestamp": format_timestamp(plan.now_ms),
+            "timestampMs": now_ms,
+            "timestamp": format_timestamp(now_ms),
             "complete": is_complete,
+            "paths": [path.decode("utf-8", "surrogateescape") for path in paths],
         }
         self._storage.put(f"{self._directory}/{MANIFEST}", json.dumps(manifest, indent=2).encode() + b"\n")
 
@@ -175,6 +184,6 @@ def _below(storage: Storage, common: str) -> str:
 
 
 def _local_root(storage: Storage) -> str | None:
-    """Return the path of a local store."""
+    """Return the path of a local store, without links: those would lead outside of what contains two stores."""
     path = storage.uri.removeprefix("file://")
-    return None if path == storage.uri else os.fsdecode(unquote_to_bytes(path))
+    return None if path == storage.uri else os.path.realpath(os.fsdecode(unquote_to_bytes(path)))

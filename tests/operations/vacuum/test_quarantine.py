@@ -13,6 +13,7 @@ import pytest
 from deltacli.errors import DeltacliError, Refused
 from deltacli.operations.vacuum.execute import execute_vacuum
 from deltacli.operations.vacuum.full_plan import plan_vacuum
+from deltacli.operations.vacuum.quarantine import open_quarantine
 from deltacli.operations.vacuum.request import VacuumRequest
 from deltacli.storage import LocalStorage, Storage, open_storage
 from tests.support.faulty import Fault, FaultyStorage
@@ -125,8 +126,13 @@ def test_a_copy_that_differs_is_refused_and_nothing_is_deleted(place: Path, quar
     assert b"of somebody else" == foreign.read_bytes()
 
 
-def places_in_tables(place: Path) -> Iterator[Path]:
+def places_in_tables(place: Path) -> Iterator[Path | str]:
     yield place
+    yield f"file://{place.parent}/x/../{place.name}/quarantine"
+    (place.parent / "link").symlink_to(place)
+    yield place.parent / "link" / "quarantine"
+    (place.parent / "inner").symlink_to(place / "p=2")
+    yield place.parent / "inner"
     yield place / "quarantine"
     yield write_table(place.parent / "other")
     yield place.parent / "other" / "deep" / "quarantine"
@@ -141,6 +147,54 @@ def test_a_quarantine_in_any_table_is_refused(place: Path) -> None:
             vacuum(LocalStorage(str(place)), quarantine=str(quarantine))
 
         assert ("vacuum.quarantine-in-table", before) == (refused.value.code, files_below(place))
+
+
+def test_the_directory_of_the_table_in_a_quarantine_is_in_no_table_either(place: Path, quarantine: Path) -> None:
+    table_id = plan_vacuum(open_at(LocalStorage(str(place))), vacuum_request()).table_id
+    quarantine.mkdir()
+    (quarantine / table_id).symlink_to(place)
+    beside = write_table(place.parent / "tables" / table_id)
+    for root, table in ((quarantine, place), (beside.parent, place), (beside.parent, beside)):
+        before = files_below(table)
+
+        with pytest.raises(Refused) as refused:
+            vacuum(LocalStorage(str(table)), quarantine=str(root))
+
+        assert ("vacuum.quarantine-in-table", before) == (refused.value.code, files_below(table))
+
+
+def test_a_table_behind_a_link_has_a_quarantine_beside_the_link(tmp_path: Path) -> None:
+    place = write_table(tmp_path / "real" / "table")
+    (tmp_path / "links").mkdir()
+    (tmp_path / "links" / "table").symlink_to(place)
+
+    vacuum(LocalStorage(str(tmp_path / "links" / "table")), quarantine=str(tmp_path / "links" / "quarantine"))
+
+    assert set(GARBAGE) == set(kept_in(tmp_path / "links" / "quarantine")[0])
+    assert not any((place / path).exists() for path in GARBAGE)
+
+
+def test_a_directory_of_tables_may_be_a_quarantine(place: Path) -> None:
+    before = files_below(place)
+    vacuum(LocalStorage(str(place)), quarantine=str(place.parent))
+
+    (manifest,) = place.parent.glob("*/*/manifest.json")
+    kept = files_below(manifest.parent)
+    named = json.loads(kept.pop("manifest.json"))["paths"]
+    assert (before, sorted(kept)) == ({**kept, **files_below(place)}, sorted(named))
+
+
+def test_a_store_has_other_names_of_one_place(place: Path, s3: S3Server) -> None:
+    bucket = s3.make_bucket()
+    for path in place.rglob("*"):
+        if path.is_file():
+            s3.put(bucket, f"lake/table/{path.relative_to(place).as_posix()}", path.read_bytes())
+    before = s3.objects(bucket)
+
+    with pytest.raises(Refused) as refused:
+        open_quarantine(open_at(open_storage(f"s3://{bucket}/lake/table")), f"s3a://{bucket}/lake/table/quarantine")
+
+    assert ("vacuum.quarantine-in-table", before) == (refused.value.code, s3.objects(bucket))
 
 
 def test_a_store_copies_itself(place: Path, s3: S3Server) -> None:
