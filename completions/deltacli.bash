@@ -1607,6 +1607,7 @@ again;TEXT
 --save-plan;FILE;once;Write the plan to a Parquet file and delete nothing.
 --apply;FILE;once;Execute a saved plan, or resume it.
 --explain;TEXT;once;Show why one file is kept or deleted; change nothing.
+--purge-older;TEXT;once;Only empty the quarantine of this table: delete copies that are older, no file of the table.
 --schemas;-;once;Delete schema files of a Paimon table that nothing needs.
 --keep-last;TEXT;once;Keep the last K schemas of a Paimon table, whatever their age.
 --branch;TEXT;once;Branch of a Paimon table.

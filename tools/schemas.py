@@ -34,6 +34,7 @@ _LINES = (
     "candidate",
     "vacuum",
     "vacuum-explain",
+    "vacuum-purge",
     "checkpoint",
     "verification",
     "row",
@@ -113,6 +114,9 @@ def render_schemas() -> dict[str, str]:
         "vacuum": _whole_line(documents["deltacli.vacuum"], "vacuum", "what a vacuum deleted, or would"),
         "vacuum-explain": _whole_line(
             documents["deltacli.vacuum-explain"], "vacuum-explain", "why a file stays or goes"
+        ),
+        "vacuum-purge": _whole_line(
+            documents["deltacli.vacuum-purge"], "vacuum-purge", "what was deleted of a quarantine, or would be"
         ),
         "checkpoint": _whole_line(documents["deltacli.checkpoint"], "checkpoint", "a checkpoint, written or not due"),
         "verification": _part_line(documents["deltacli.checkpoint-verification"], "verification", ()),

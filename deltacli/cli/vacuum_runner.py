@@ -36,6 +36,12 @@ class VacuumOptions:
     )
     apply: str | None = option("Execute a saved plan, or resume it.", "FILE", table_format=OF_DELTA)
     explain: str | None = option("Show why one file is kept or deleted; change nothing.", "PATH", table_format=OF_DELTA)
+    purge_older_ms: int | None = option(
+        "Only empty the quarantine of this table: delete copies that are older, no file of the table.",
+        "30d",
+        Kind.DURATION,
+        table_format=OF_DELTA,
+    )
     schemas: bool = option(
         "Delete schema files of a Paimon table that nothing needs.", default=False, table_format=OF_PAIMON
     )
@@ -62,7 +68,9 @@ class VacuumCommand(NamedTuple):
 
     def carry_out(self) -> None:
         """Run the mode that the options select; at most one of them is given."""
-        if self.how.explain is not None:
+        if self.how.purge_older_ms is not None:
+            self.purge(self.how.purge_older_ms)
+        elif self.how.explain is not None:
             self.explain(self.how.explain)
         elif self.how.save_plan is not None:
             self.save(self.how.save_plan)
@@ -81,6 +89,14 @@ class VacuumCommand(NamedTuple):
             return
         if self._is_due(plan):
             self._report(plan, self._execute(plan, None, VacuumOutcome()))
+
+    def purge(self, older_ms: int) -> None:
+        """Empty the quarantine, and leave the table as it is."""
+        from deltacli.cli.purge_runner import purge
+
+        assert self.request.quarantine is not None  # the command requires it
+        how = self.how
+        purge(self.run, self.table, self.request.quarantine, older_ms, dry_run=how.dry_run, yes=how.yes)
 
     def save(self, path: str) -> None:
         """Plan and save the plan. A refused plan is saved as well, then Refused is raised."""

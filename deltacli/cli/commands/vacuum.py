@@ -33,6 +33,7 @@ def vacuum(run: Run, table: TableArgument, *, asked: Asked[VacuumRequest], how: 
       deltacli vacuum ./tbl --save-plan plan.parquet  # to review, then
       deltacli vacuum ./tbl --apply plan.parquet --yes
       deltacli vacuum ./tbl --explain day=2026-01-01/part-0.parquet
+      deltacli vacuum ./tbl --quarantine ./quarantine --purge-older 30d --yes
       deltacli vacuum ./paimon_tbl --schemas --dry-run --files
     """
     _require_one_errand(asked, how)
@@ -59,6 +60,12 @@ def _require_one_errand(asked: Asked[VacuumRequest], how: VacuumOptions) -> None
     for name in chosen:
         if not errands[name]:
             raise UsageError(f"{name} is empty")
+    if how.purge_older_ms is not None:
+        if "quarantine" not in asked.values:
+            raise UsageError("--purge-older empties a quarantine and needs --quarantine URI")
+        others = [*chosen, *asked.given(but={"quarantine"}), *(["--files"] if how.files else [])]
+        if others:
+            raise UsageError(f"--purge-older deletes no file of the table and excludes {', '.join(others)}")
     if how.apply is not None and (planning := asked.given(but=EXECUTING)):
         raise UsageError(
             f"--apply executes a saved plan and takes no options for planning: {', '.join(planning)}",

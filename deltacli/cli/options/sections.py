@@ -40,7 +40,7 @@ _OPTIONS: Mapping[OptionHeading, str] = {
     """,
     OptionHeading.SAFETY: """
         --dry-run --yes --check --check-files --force --replace --allow-retention-below --max-delete --keep-version
-        --protect-from --skip-nested-tables --keep-last --quarantine --trust-listing --steal-leases
+        --protect-from --skip-nested-tables --keep-last --quarantine --purge-older --trust-listing --steal-leases
         --allow-remote
     """,
     OptionHeading.GLOBAL: """

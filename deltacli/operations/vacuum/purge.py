@@ -1,0 +1,303 @@
+"""Emptying a quarantine of one table: the files that old manifests name, and at last each manifest.
+
+A run that was killed leaves a manifest whose files are partly gone; the next one ends the work. What no manifest names
+stays, and a manifest that is not plainly one of this table is refused with its directory.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+from deltacli.errors import FileMissing, PartlyDone, PathExternal, Refused
+from deltacli.operations.table.denials import Denials
+from deltacli.operations.table.rebuild import read_snapshot
+from deltacli.operations.vacuum.quarantine import MANIFEST, open_quarantine
+from deltacli.storage import Deleted, Failed, Storage, has_link
+from deltacli.typing import Json, JsonObject
+from deltacli.units import format_timestamp, plural
+
+if TYPE_CHECKING:
+    from deltacli.operations.table.handle import TableHandle
+
+_NAMED = 10
+_FAILURES = 1_000
+_FILES_AT_ONCE = 1_000
+
+
+class HeldPlan(NamedTuple):
+    """The directory of a plan: what its manifest says, and which of the named files are there."""
+
+    directory: str
+    timestamp_ms: int
+    is_complete: bool
+    paths: tuple[str, ...] = ()
+    """Below the quarantine."""
+    size_bytes: int = 0
+    unnamed: tuple[str, ...] = ()
+    """Entries that the manifest does not name."""
+
+    @property
+    def mark(self) -> tuple[str, int, bool]:
+        """What changes when a vacuum uses the directory again."""
+        return self.directory, self.timestamp_ms, self.is_complete
+
+
+class DuePlan(NamedTuple):
+    """A plan whose files are to be deleted."""
+
+    mark: tuple[str, int, bool]
+    files: int
+    size_bytes: int
+
+
+@dataclass(frozen=True)
+class PurgePlan:
+    """What is deleted of a quarantine."""
+
+    table: str
+    table_id: str
+    quarantine: str
+    storage: Storage
+    cutoff_ms: int
+    due: tuple[DuePlan, ...]
+    young: int
+    """Plans that are not old enough."""
+    unnamed: tuple[str, ...]
+    """Entries that no manifest names."""
+    refusals: tuple[tuple[str, str], ...]
+    """Directories that are not touched, and why."""
+
+    @property
+    def files(self) -> int:
+        return sum(one.files for one in self.due)
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(one.size_bytes for one in self.due)
+
+    @property
+    def incomplete(self) -> list[str]:
+        """Directories of vacuums that did not end."""
+        return [directory for (directory, _, is_complete), *_ in self.due if not is_complete]
+
+    def as_json(self) -> JsonObject:
+        """Return the document `deltacli.vacuum-purge`, without the envelope and the outcome."""
+        times = [timestamp_ms for (_, timestamp_ms, _), *_ in self.due]
+        return {
+            "quarantine": self.quarantine,
+            "tableId": self.table_id,
+            "cutoffMs": self.cutoff_ms,
+            "cutoff": format_timestamp(self.cutoff_ms),
+            "due": {
+                "plans": len(self.due),
+                "files": self.files,
+                "sizeBytes": self.size_bytes,
+                "oldestMs": min(times, default=None),
+                "newestMs": max(times, default=None),
+            },
+            "young": self.young,
+            "incomplete": list[Json](self.incomplete),
+            "unnamed": {"entries": len(self.unnamed), "examples": list[Json](self.unnamed[:_NAMED])},
+            "refusals": [{"directory": directory, "message": why} for directory, why in self.refusals],
+        }
+
+
+@dataclass
+class PurgeOutcome:
+    """What was deleted."""
+
+    plans: int = 0
+    files: int = 0
+    failures: int = 0
+    failed: list[tuple[str, str]] = field(default_factory=list)
+    denials: Denials = field(default_factory=Denials, compare=False)
+
+    def as_json(self) -> JsonObject:
+        """As in the document."""
+        failures: list[Json] = [{"path": path, "reason": reason} for path, reason in self.failed]
+        return {
+            "deleted": {"plans": self.plans, "files": self.files, "failed": self.failures, "failures": failures},
+        }
+
+
+class _UnfitManifestError(Exception):
+    """Why a directory is not touched."""
+
+
+def plan_purge(table: TableHandle, uri: str, older_ms: int) -> PurgePlan:
+    """Determine what to delete of a quarantine: the plans of this table whose manifest is older. Nothing is deleted.
+
+    Raises what `read_snapshot` raises, because the id of the table is in its log, and what `open_quarantine` raises.
+    """
+    table_id = read_snapshot(table).metadata.id
+    storage = open_quarantine(table, uri, table_id)
+    cutoff_ms = table.clock() - older_ms
+    due, young = list[DuePlan](), 0
+    unnamed, refusals = list[str](), list[tuple[str, str]]()
+    with table.progress.step("reading the quarantine", unit="plans") as step:
+        for directory in _directories(storage, table_id):
+            try:
+                held = _look(storage, directory, table_id, cutoff_ms)
+            except _UnfitManifestError as unfit:
+                refusals.append((directory, str(unfit)))
+            else:
+                if held is None:
+                    unnamed += _with_files(storage, HeldPlan(directory, 0, is_complete=False), set()).unnamed
+                elif held.timestamp_ms >= cutoff_ms:
+                    young += 1
+                else:
+                    due.append(DuePlan(held.mark, len(held.paths), held.size_bytes))
+                    unnamed += held.unnamed
+            step.advance(1)
+    return PurgePlan(
+        table.uri, table_id, storage.uri, storage, cutoff_ms, tuple(due), young, tuple(unnamed), tuple(refusals)
+    )
+
+
+def execute_purge(table: TableHandle, plan: PurgePlan, outcome: PurgeOutcome) -> None:
+    """Delete what a plan names: the files of each directory, then its manifest. A directory that a vacuum has used
+    since the plan is a failure. `outcome` is updated meanwhile.
+    """
+    with table.progress.step("deleting", unit="files", total=plan.files) as step:
+        for due in plan.due:
+            directory = due.mark[0]
+            try:
+                held = _look(plan.storage, directory, plan.table_id, plan.cutoff_ms)
+            except _UnfitManifestError as unfit:
+                _note(outcome, directory, Failed(str(unfit)))
+                continue
+            if held is None or held.mark != due.mark:
+                _note(outcome, directory, Failed("it has changed since the plan"))
+                continue
+            before = outcome.failures
+            for path, deletion in plan.storage.delete_many(held.paths):
+                if isinstance(deletion, Failed):
+                    _note(outcome, path, deletion)
+                outcome.files += isinstance(deletion, Deleted)
+                step.advance(1)
+            if outcome.failures == before:
+                _end(plan.storage, held, outcome)
+
+
+def require_purged(plan: PurgePlan, outcome: PurgeOutcome, *, again: str) -> None:
+    """Raise PartlyDone, PermissionRefused or Refused where a part of the quarantine could not be emptied."""
+    if outcome.failures:
+        path, reason = outcome.failed[0]
+        if not outcome.files:
+            outcome.denials.require_some_permission(outcome.failed[0], failures=outcome.failures)
+        raise PartlyDone(
+            f"{plural(outcome.failures, 'file')} of the quarantine could not be deleted",
+            code="vacuum.partly-done",
+            facts={"first": path, "why": reason},
+            hint=again,
+        )
+    if plan.refusals:
+        directory, why = plan.refusals[0]
+        error = PartlyDone if outcome.plans else Refused
+        raise error(
+            f"{directory} in the quarantine was left: {why}",
+            code="vacuum.quarantine-manifest",
+            facts={"left": f"{len(plan.refusals):,} of the directories of this table"},
+        )
+
+
+def _end(storage: Storage, held: HeldPlan, outcome: PurgeOutcome) -> None:
+    """Delete the manifest of a plan whose files are gone, and the empty directories."""
+    parents = {held.directory}
+    for path in held.paths:
+        while len(path := path.rpartition("/")[0]) > len(held.directory):
+            parents.add(path)
+    for path, deletion in storage.delete_many([f"{held.directory}/{MANIFEST}"]):
+        if isinstance(deletion, Failed):
+            _note(outcome, path, deletion)
+            return
+    outcome.plans += 1
+    if storage.capabilities.has_directories:
+        for parent in sorted(parents, key=len, reverse=True):
+            storage.remove_directory(parent)
+
+
+def _note(outcome: PurgeOutcome, path: str, failure: Failed) -> None:
+    outcome.failures += 1
+    outcome.denials.note(failure)
+    if len(outcome.failed) < _FAILURES:
+        outcome.failed.append((path, failure.reason))
+
+
+def _directories(storage: Storage, table_id: str) -> list[str]:
+    try:
+        return [f"{table_id}/{plan}" for plan in storage.list_directories(table_id)]
+    except FileMissing:
+        return []
+
+
+def _look(storage: Storage, directory: str, table_id: str, cutoff_ms: int) -> HeldPlan | None:
+    """Return what is in the directory of a plan, without its files where it is young; None without a manifest."""
+    if has_link(storage, "", directory):
+        raise _UnfitManifestError("a link leads to it")
+    try:
+        data = storage.read(f"{directory}/{MANIFEST}")
+    except FileMissing:
+        return None
+    except PathExternal:
+        raise _UnfitManifestError(f"the {MANIFEST} is a link that leads outside") from None
+    held, named = _read(data, directory, table_id)
+    return held if held.timestamp_ms >= cutoff_ms else _with_files(storage, held, named)
+
+
+def _read(data: bytes, directory: str, table_id: str) -> tuple[HeldPlan, set[str]]:
+    """Return what a manifest says, and the paths it names."""
+    try:
+        manifest = json.loads(data)
+        theirs, plan_id = manifest["tableId"], manifest["planId"]
+        timestamp_ms, is_complete = manifest["timestampMs"], manifest["complete"]
+        paths, files = manifest["paths"], manifest["files"]
+    except (ValueError, KeyError, TypeError, RecursionError) as fault:
+        raise _UnfitManifestError(f"the {MANIFEST} cannot be read") from fault
+    if theirs != table_id:
+        raise _UnfitManifestError(f"the {MANIFEST} is one of the table {theirs}")
+    kinds = [type(timestamp_ms), type(is_complete), type(paths)]
+    if kinds != [int, bool, list] or plan_id != directory.rpartition("/")[2] or files != len(paths):
+        raise _UnfitManifestError(f"the {MANIFEST} contradicts itself or its place")
+    outside = next((path for path in paths if not _is_below(path)), None)
+    if outside is not None:
+        raise _UnfitManifestError(f"the {MANIFEST} names {outside!r}, which is not a path of a file below it")
+    return HeldPlan(directory, timestamp_ms, is_complete), set(paths)
+
+
+def _is_below(path: object) -> bool:
+    return isinstance(path, str) and path != MANIFEST and {"", ".", ".."}.isdisjoint(path.split("/"))
+
+
+def _with_files(storage: Storage, held: HeldPlan, named: set[str]) -> HeldPlan:
+    """Return a plan with the files that are there. Links are not followed."""
+    below = f"{held.directory}/"
+    paths, unnamed, links, total = list[str](), list[str](), list[str](), 0
+    for walked in storage.walk(held.directory, lambda _, names: names):
+        above = f"{walked.directory}/".removeprefix(below)
+        found = [(f"{above}{name}", index) for index, name in enumerate(walked.names)]
+        chosen = [(path, index) for path, index in found if path in named]
+        unnamed += [f"{below}{path}" for path, _ in found if path not in named and path != MANIFEST]
+        links += [f"{above}{name}" for name in walked.special if name and not name.endswith("/")]
+        here = [f"{below}{path}" for path, _ in chosen]
+        sizes = walked.sizes
+        total += _size_of(storage, here) if sizes is None else sum(sizes[index] for _, index in chosen)
+        paths += here
+    beyond = set(links) & {part for path in named for part in _prefixes(path)} if links else set[str]()
+    if beyond:
+        raise _UnfitManifestError(f"the {MANIFEST} names files behind a link: {min(beyond)}")
+    unnamed += [f"{below}{link}" for link in links]
+    return held._replace(paths=tuple(paths), size_bytes=total, unnamed=tuple(unnamed))
+
+
+def _size_of(storage: Storage, paths: list[str]) -> int:
+    parts = (paths[begin : begin + _FILES_AT_ONCE] for begin in range(0, len(paths), _FILES_AT_ONCE))
+    return sum(max(0, size) for part in parts for size in storage.stat_many(part)[0])
+
+
+def _prefixes(path: str) -> Iterable[str]:
+    parts = path.split("/")
+    return ("/".join(parts[:length]) for length in range(1, len(parts) + 1))
