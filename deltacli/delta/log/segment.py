@@ -231,7 +231,7 @@ def _start_missing(listing: LogListing, wanted: int) -> LogIncomplete:
             "needed": f"{commit_name(0)}, or a complete checkpoint at or below version {wanted}",
             **_readable_facts(listing),
         },
-        hint=hint_readable(listing) or command("undelete", sources=[...]),
+        hint=_hint_bring_back(listing),
     )
 
 
@@ -244,8 +244,14 @@ def _gap(listing: LogListing, missing: int, wanted: int) -> LogIncomplete:
             "needed": commit_name(missing),
             **_readable_facts(listing),
         },
-        hint=hint_readable(listing) or command("undelete", sources=[...]),
+        hint=_hint_bring_back(listing),
     )
+
+
+def _hint_bring_back(listing: LogListing) -> str:
+    """Return the command that shows the newest version that can be rebuilt, and the one that brings files back."""
+    bring_back, readable = command("undelete", sources=[...]), hint_readable(listing)
+    return bring_back if readable is None else f"{readable}   # or bring the files back: {bring_back}"
 
 
 def hint_readable(listing: LogListing, broken: Collection[int] = ()) -> str | None:

@@ -83,16 +83,17 @@ def advice_of(rule: Rule, table: str) -> list[tuple[str, str]]:
     """Return a possible repair of a table; for those who write a server also the paragraph that it breaks."""
     if line := repair_command(rule, table):
         return [("fix", line), *([("loses", rule.fix.loss)] if rule.fix.loses else [])]
-    return [("fix", fix_sentence(rule.fix)), *([("spec", rule.spec)] if _is_about_a_server(rule) else [])]
+    return [("fix", fix_sentence(rule.fix, table)), *([("spec", rule.spec)] if _is_about_a_server(rule) else [])]
 
 
 def _is_about_a_server(rule: Rule) -> bool:
     return rule.id.startswith("share.")
 
 
-def fix_sentence(fix: Fix) -> str:
-    """Return a possible repair of a fault, and what the repair loses."""
-    return f"{fix.repair}; loses: {fix.loss}" if fix.loses else fix.repair
+def fix_sentence(fix: Fix, table: str = "TABLE") -> str:
+    """Return a possible repair of a fault of a table, and what the repair loses."""
+    repair = fix.repair_of(table)
+    return f"{repair}; loses: {fix.loss}" if fix.loses else repair
 
 
 def _clean(text: str, terminal: Terminal) -> str:

@@ -118,7 +118,7 @@ def finding_line(uri: str, finding: Finding) -> EncodedItems:
 def finding_json(finding: Finding, uri: str) -> JsonObject:
     """Return a finding as in documents, with the command that repairs the table of this URI, if there is one."""
     document = finding.as_json()
-    document["fix"]["command"] = repair_command(finding.rule, uri) or None
+    document["fix"] = {**finding.rule.fix.as_json(uri), "command": repair_command(finding.rule, uri) or None}
     return document
 
 
@@ -145,6 +145,10 @@ def table_json(table: CheckedTable) -> dict[str, Json]:
     }
 
 
+def _repair(table: CheckedTable, finding: Finding) -> str:
+    return finding.rule.fix.repair_of(table.name)
+
+
 _COLUMNS: list[Column[tuple[CheckedTable, Finding]]] = [
     Column("table", lambda row: row[0].validation.table, on_screen=False),
     Column("rule", lambda row: row[1].rule.id),
@@ -158,7 +162,7 @@ _COLUMNS: list[Column[tuple[CheckedTable, Finding]]] = [
     Column("expected", lambda row: row[1].expected),
     Column("spec", lambda row: row[1].rule.spec, on_screen=False),
     Column("broken", lambda row: row[1].rule.fix.broken, on_screen=False),
-    Column("mend", lambda row: row[1].rule.fix.repair, title="fix"),
+    Column("mend", lambda row: _repair(*row), title="fix"),
     Column("loss", lambda row: row[1].rule.fix.loss, on_screen=False),
-    Column("repair", lambda row: row[1].rule.fix.repair, on_screen=False),
+    Column("repair", lambda row: _repair(*row), on_screen=False),
 ]

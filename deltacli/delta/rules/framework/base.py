@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 from deltacli.delta.log.log_path import Place
-from deltacli.hints import Worded, command
+from deltacli.hints import Worded, command, spelling
 
 View = TypeVar("View")
 
@@ -48,16 +48,21 @@ class Fix(NamedTuple):
 
     @property
     def repair(self) -> str:
-        return str(self.advice)
+        return self.repair_of("TABLE")
+
+    def repair_of(self, table: str) -> str:
+        """Return the repair of a table, whose name is filled into the command that it may contain."""
+        return spelling().fill(str(self.advice), table) if isinstance(self.advice, Worded) else self.advice
 
     @property
     def loses(self) -> bool:
         """Whether the repair loses something, always or under a condition (`nothing, if …`)."""
         return not self.loss.startswith("nothing") or self.loss.startswith(("nothing,", "nothing;"))
 
-    def as_json(self) -> dict[str, str]:
+    def as_json(self, table: str = "TABLE") -> dict[str, str]:
         """Return the fix as in documents, where the repair has its former name, `mend`, too."""
-        return {"broken": self.broken, "repair": self.repair, "mend": self.repair, "loss": self.loss}
+        repair = self.repair_of(table)
+        return {"broken": self.broken, "repair": repair, "mend": repair, "loss": self.loss}
 
 
 UNREAD = "validate.file-unreadable"
@@ -70,9 +75,9 @@ LOST_BY_DROPPING = "time travel to the versions before, where the engine truncat
 """What is lost if a feature that nothing uses is dropped."""
 
 
-def from_a_copy(sentence: str) -> Worded:
+def from_a_copy(sentence: str, **options: str) -> Worded:
     """Return a repair by files that a copy, or the store itself, still has."""
-    return Worded(f"{sentence}: {{}}", partial(command, "undelete", table="TABLE", sources=["COPY"]))
+    return Worded(f"{sentence}: {{}}", partial(command, "undelete", **options, sources=["COPY"]))
 
 
 class Rule(NamedTuple):

@@ -8,7 +8,7 @@ from functools import partial
 from deltacli.delta.log.log_path import Place
 from deltacli.delta.paths.locate_paths import locate_all
 from deltacli.delta.rules.files.storage import Compared
-from deltacli.delta.rules.framework.base import LOST_BY_VACUUM, Area, Finding, Level
+from deltacli.delta.rules.framework.base import LOST_BY_VACUUM, Area, Finding, Level, from_a_copy
 from deltacli.delta.rules.framework.views import CommitView, HistoryView, StorageView
 from deltacli.hints import Worded, command
 from deltacli.patterns import pattern
@@ -50,7 +50,9 @@ TIME_TRAVEL_BROKEN = AREA.warning(
     "The log can rebuild a version whose files are missing.",
     spec="Overview",
     broken="readers open the version and fail on its files",
-    repair="cannot be repaired without a backup of the files; use equal retentions for log and files",
+    repair=from_a_copy(
+        "use equal retentions for log and files; to bring the files of version N back from a copy", version="N"
+    ),
     loss="time travel to that version and older ones",
     example="a vacuum after 7 days, and a log of 30 days",
     level=Level.STORAGE,
