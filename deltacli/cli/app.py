@@ -54,6 +54,7 @@ Examples:
   deltacli changes ./tbl --from 3       # show row changes since version 3
   deltacli checkpoint ./tbl             # write a checkpoint of its log
   deltacli vacuum ./tbl --dry-run       # list files that can be deleted
+  deltacli restore ./tbl --version 3    # go back to version 3
   deltacli validate ./tbl               # check it against the protocol
   deltacli log cat ./tbl 3              # print the actions of version 3
 """
