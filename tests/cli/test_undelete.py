@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from deltacli import open_table
 from deltacli.errors import PartlyDone, Refused
-from tests.cli.support import Result, deltacli
+from tests.cli.support import Result, deltacli, make_sample
 from tests.cli.test_documents import lines_of, validate
 from tests.operations.recover.test_find_and_put import content_of, table_at
 
@@ -99,7 +101,7 @@ def test_lines_and_rows_name_each_file(table: Path) -> None:
     for line in lines:
         validate(line, str(line["type"]))
     rows = deltacli(*arguments, "csv").out.splitlines()
-    assert rows[0] == "path,kind,sizeBytes,source,state,problem,reason"
+    assert rows[0] == "path,kind,sizeBytes,source,state,problem,reason,presentSizeBytes"
     assert len(rows) == 3
 
 
@@ -154,6 +156,7 @@ def test_a_copy_whose_history_went_another_way_is_refused(table: Path) -> None:
 def test_bad_sources_are_refused_by_name(table: Path) -> None:
     refused(undelete(table, "--yes"), 4, "storage.no-versions")
     refused(undelete(table, "--from", str(table), "--yes"), 2, "recover.source-is-table")
+    refused(undelete(table, "--from", str(table.parent / "copy" / LOG), "--yes"), 2, "recover.source-is-log")
     refused(undelete(table, "--from", str(table / "nowhere"), "--yes"), 3, "recover.source-missing")
     refused(undelete(table, "--from", str(table.parent / "copy"), "--version", "9", "--yes"), 3, "version-absent")
     refused(undelete(table, "--from", "", "--yes"), 2, "usage")
@@ -204,3 +207,172 @@ def test_from_python_the_plan_and_the_execution_are_apart(table: Path) -> None:
         opened.undelete(sources=[str(table.parent / "copy")])
     with pytest.raises(Refused, match="keeps no versions"):
         opened.undelete()
+
+
+def test_a_disk_shows_what_is_missing_before_it_names_another_source(table: Path) -> None:
+    lose_a_file(table)
+    before = content_of(table)
+    for consent in ("--dry-run", "--yes"):
+        result = undelete(table, consent)
+        found = checked(result, 4)
+        assert [one["path"] for one in found["stillMissing"]] == ["part-00000.parquet"]  # type: ignore[attr-defined]
+        assert [one["code"] for one in found["refusals"]] == ["storage.no-versions"]  # type: ignore[attr-defined]
+        assert "--from DIRECTORY" in json.loads(result.err.splitlines()[-1])["hint"]
+    assert before == content_of(table)
+    lose_the_log(table)
+    refused(undelete(table, "--dry-run"), 4, "storage.no-versions")
+
+
+def test_the_plan_and_the_question_name_what_is_replaced(table: Path) -> None:
+    lose_a_file(table)
+    truncate_a_file(table)
+    asked = deltacli("undelete", table, "--from", table.parent / "copy")
+    line = "p=2/part-00002.parquet: 501 bytes instead of 508"
+    assert asked.code == 4
+    assert f"would replace  1 file: {line}" in asked.out.splitlines()
+    assert "files          part-00000.parquet" in asked.out.splitlines()
+    assert f"replace 1 file of another size ({line})" in asked.err
+    items = checked(undelete(table, "--from", str(table.parent / "copy"), "--dry-run"))["items"]
+    assert {one["path"]: one["presentSizeBytes"] for one in items} == {  # type: ignore[attr-defined]
+        "part-00000.parquet": None,
+        "p=2/part-00002.parquet": 501,
+    }
+
+
+def test_a_path_that_does_not_exist_is_an_error_or_is_said_to_be_created(table: Path) -> None:
+    nowhere = table.parent / "nowhere"
+    for consent in ("--dry-run", "--yes"):
+        result = undelete(nowhere, consent)
+        refused(result, 3, "table.path-missing")
+        assert "no such file or directory" in result.err
+    copy = str(table.parent / "copy")
+    asked = deltacli("undelete", nowhere, "--from", copy)
+    for text in (asked.out, asked.err):
+        assert f"{nowhere}, which does not exist and would be created" in text
+    assert not nowhere.exists()
+    assert checked(undelete(nowhere, "--from", copy, "--yes"))["tableExists"] is False
+    assert content_of(nowhere) == content_of(table)
+
+
+def notes_of(result: Result, code: int = 0) -> list[str]:
+    found: Any = checked(result, code)["notes"]  # Any: a list of strings by the schema
+    return [str(note) for note in found]
+
+
+def test_notes_say_which_prefix_or_source_is_of_no_use(table: Path) -> None:
+    lose_a_file(table)
+    copy, other = str(table.parent / "copy"), table.parent / "other"
+    other.mkdir()
+    assert notes_of(undelete(table, "--from", copy, "--prefix", "p=9", "--dry-run")) == [
+        "version 2 needs no data file below p=9/"
+    ]
+    assert notes_of(undelete(table, "--from", copy, "--prefix", "p=2", "--dry-run")) == []
+    [note] = notes_of(undelete(table, "--from", str(other), "--dry-run"))
+    assert note == f"{other} has no _delta_log and none of the missing files: it may be no copy of this table"
+    assert notes_of(undelete(table, "--from", str(other), "--from", copy, "--dry-run")) == []
+    shutil.copy(table.parent / "copy" / "part-00000.parquet", other)
+    truncate_a_file(table)
+    assert notes_of(undelete(table, "--from", str(other), "--dry-run")) == []  # has one of two
+    [note] = notes_of(undelete(table, "--from", "versions", "--from", copy, "--yes"))
+    assert note.endswith("keeps no versions of its files: stores of this kind keep none")
+    assert content_of(table) == content_of(table.parent / "copy")
+
+
+def test_files_that_nobody_has_are_named_once(table: Path) -> None:
+    lose_a_file(table)
+    lose_a_file(table.parent / "copy")
+    result = deltacli("undelete", table, "--from", table.parent / "copy", "--yes")
+    assert result.code == 5
+    assert (result.out + result.err).count("part-00000.parquet") == 1
+    assert (result.out + result.err).count("in no source") == 2  # above the paths, and in the error
+
+
+def rewrite_commit(root: Path, change: Callable[[dict[str, Any]], None], version: int = 0) -> None:
+    """Change each action of a commit. Any: JSON values."""
+    path = root / LOG / f"{version:020d}.json"
+    actions = [json.loads(line) for line in path.read_text().splitlines()]
+    for action in actions:
+        change(action)
+    path.write_text("".join(f"{json.dumps(action)}\n" for action in actions))
+
+
+def make_clone(root: Path, source: str) -> None:
+    """Make a copy of a table what CLONE writes: a log with another id, whose first commit names the source."""
+
+    def change(action: dict[str, Any]) -> None:
+        if "commitInfo" in action:
+            action["commitInfo"] |= {"operation": "CLONE", "operationParameters": {"source": source}}
+        if "metaData" in action:
+            action["metaData"]["id"] = "5fba94ee-0000-4000-8000-000000000001"
+
+    rewrite_commit(root, change)
+
+
+@pytest.mark.parametrize("spelled", ["{}", "delta.`{}`", "file://{}", "delta.`file:{}`"])
+def test_a_clone_of_the_table_has_its_files_but_not_its_log(table: Path, spelled: str) -> None:
+    before, clone = content_of(table), table.parent / "copy"
+    make_clone(clone, spelled.format(table))
+    lose_a_file(table)
+    checked(undelete(table, "--from", str(clone), "--yes"))
+    assert before == content_of(table)
+    lose_a_commit(table)
+    checked(undelete(table, "--from", str(clone), "--yes"), 5)
+    assert not (table / LOG / f"{1:020d}.json").exists()
+
+
+def test_a_clone_of_another_table_is_refused(table: Path) -> None:
+    make_clone(table.parent / "copy", f"{table}-2")
+    lose_a_file(table)
+    refused(undelete(table, "--from", str(table.parent / "copy"), "--yes"), 4, "recover.other-table")
+
+
+def test_a_table_of_a_catalog_is_refused(table: Path) -> None:
+    def change(action: dict[str, Any]) -> None:
+        for names in ("readerFeatures", "writerFeatures"):
+            action.get("protocol", {}).get(names, []).append("catalogManaged")
+
+    for root in (table, table.parent / "copy"):
+        rewrite_commit(root, change)
+    lose_a_file(table)
+    before = content_of(table)
+    result = undelete(table, "--from", str(table.parent / "copy"), "--yes")
+    assert [one["code"] for one in checked(result, 4)["refusals"]] == ["catalog.managed"]  # type: ignore[attr-defined]
+    assert before == content_of(table)
+
+
+def test_errors_and_findings_name_the_command_with_the_table(table: Path) -> None:
+    lose_a_file(table)
+    found = deltacli("validate", table, "--level", "storage")
+    assert f"deltacli undelete {table} --from COPY" in " ".join(found.out.split())
+    assert "undelete TABLE" not in found.out
+    document = deltacli("validate", table, "--level", "storage", "--json").document
+    repairs = {one["rule"]: one["fix"]["repair"] for one in document["tables"][0]["findings"]}
+    assert f"deltacli undelete file://{table} --from COPY" in repairs["data.file-missing"]
+    lose_a_commit(table)
+    hint = next(line for line in deltacli("snapshot", table).err.splitlines() if line.startswith("hint: "))
+    assert hint == (
+        f"hint: deltacli snapshot {table} --version 0   # or bring the files back: deltacli undelete {table} --from …"
+    )
+
+
+@pytest.mark.parametrize("command", ["undelete", "restore"])
+def test_a_vacuum_with_a_quarantine_is_taken_back(command: str, tmp_path: Path) -> None:
+    table, quarantine = tmp_path / "tbl", tmp_path / "quarantine"
+    make_sample(table)
+
+    def rows(*version: str) -> Result:
+        return deltacli("read", table, *version, "--format", "csv", "-q")
+
+    old, new = rows("--version", "8"), rows()
+    assert sorted(old.out.splitlines()) != sorted(new.out.splitlines())
+    done = deltacli("vacuum", table, "--quarantine", quarantine, "--yes")
+    assert f"deltacli undelete {table} --version N --from {quarantine}" in done.err
+    assert rows("--version", "8").code != 0
+    fixes = deltacli("validate", table, "--level", "storage", "--select", "history.time-travel-broken").out
+    assert f"deltacli undelete {table} --version N --from COPY" in fixes
+
+    back = deltacli(command, table, "--version", "8", "--from", quarantine, "--yes", "--json")
+
+    assert back.code == 0, back.err
+    assert rows("--version", "8").out == old.out
+    assert sorted(rows().out.splitlines()) == sorted((new if command == "undelete" else old).out.splitlines())

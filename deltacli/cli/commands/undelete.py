@@ -54,12 +54,23 @@ def undelete(
     if dry_run or plan.refusals or not plan.found.files:
         _show_only(run, plan, dry_run=dry_run)
         return
-    shown = plan.found
-    what = f"put {plural(shown.files, 'file')} ({format_size(shown.size_bytes)}) back in {plan.table}"
-    if plan.is_log_first:
-        what += ", and then the data files that its log names"
-    require_confirmation(run, what, yes=yes, show_plan=lambda: _show(run, plan, None, dry_run=True))
+    require_confirmation(run, _question(plan), yes=yes, show_plan=lambda: _show(run, plan, None, dry_run=True))
     _execute(run, table, opened, plan, request)
+
+
+def _question(plan: UndeletePlan) -> str:
+    """Return what is to be agreed to, with its numbers."""
+    from deltacli.cli.render.undelete_sections import sizes_of
+
+    shown, replaced = plan.found, plan.replaced
+    what = f"put {plural(shown.files, 'file')} ({format_size(shown.size_bytes)}) back in {plan.table}"
+    if plan.is_new:
+        what += ", which does not exist and would be created"
+    if replaced.num_rows:
+        (row,) = replaced.slice(0, 1).to_pylist()
+        first = f"{'first ' if replaced.num_rows > 1 else ''}{row['path']}: {sizes_of(row)}"
+        what += f", and replace {plural(replaced.num_rows, 'file')} of another size ({first})"
+    return f"{what}, and then the data files that its log names" if plan.is_log_first else what
 
 
 def _show_only(run: Run, plan: UndeletePlan, *, dry_run: bool) -> None:
@@ -72,7 +83,7 @@ def _show_only(run: Run, plan: UndeletePlan, *, dry_run: bool) -> None:
     if plan.refusals:
         raise refused(plan)
     if not dry_run:
-        require_complete(plan)
+        require_complete(plan, is_shown=True)
     elif plan.found.files:
         run.say_next(again_without(invocation.arguments, "--dry-run"))
 
@@ -88,7 +99,7 @@ def _execute(run: Run, name: str, table: Table, plan: UndeletePlan, request: Und
         interruption.outcome = f"{plural(journal.files, 'file')} put back; run the same command to continue"
         raise
     _show(run, plan, journal, dry_run=False)
-    require_complete(plan)
+    require_complete(plan, is_shown=True)
     run.say_next(f"deltacli validate {quoted_table(name)} --level storage")
 
 

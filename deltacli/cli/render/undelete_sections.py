@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from deltacli.cli.render.sections import Section
 from deltacli.cli.terminal.term import Style
 from deltacli.operations.recover.plan import MISSING, PLANNED
+from deltacli.typing import JsonObject
 from deltacli.units import format_ranges, format_size, plural
 
 if TYPE_CHECKING:
@@ -16,18 +17,21 @@ if TYPE_CHECKING:
     from deltacli.operations.recover.put import Journal
 
 _NAMED = 10
+_NAMED_BACK = 5
 
 
 def sections_of(plan: UndeletePlan, restored: Journal | None) -> list[Section]:
     """Return the parts of a plan; those with nothing to say are left out."""
     found, missing = plan.found, plan.missing
     version = "unknown until the log is back" if plan.is_log_first else str(plan.version)
-    verb = "would restore" if restored is None else "restored"
+    verb, replaced = ("would restore", "would replace") if restored is None else ("restored", "replaced")
     return [
-        Section("table", [plan.table + ("" if plan.had_log else ", which has no log")]),
+        Section("table", [plan.table + _before_it(plan)]),
         Section("version", [version + _before(plan)]),
         Section("needed", [_amount(plan.needed.files, plan.needed.size_bytes)]),
         Section(verb, list(_kinds(plan)) if found.files else ["nothing"], Style.GOOD if found.files else Style.PLAIN),
+        Section("files", list(_returning_files(plan))),
+        Section(replaced, list(_replaced_files(plan)), Style.WARNING),
         Section("missing", list(_lost(plan)) if missing.files else [], Style.PROBLEM),
         Section("readable", _readable(plan) if missing.files else []),
         *remarks_of(plan),
@@ -39,6 +43,7 @@ def remarks_of(plan: UndeletePlan) -> list[Section]:
     """Return what is to be known besides."""
     changed, outside = plan.changed_times, plan.outside
     return [
+        Section("note", plan.notes, Style.WARNING),
         Section(
             "overwritten", [f"{one.path}: {len(one.versions)} contents" for one in plan.overwritten], Style.PROBLEM
         ),
@@ -49,6 +54,12 @@ def remarks_of(plan: UndeletePlan) -> list[Section]:
         ),
         Section("not looked at", [f"{plural(outside, 'file')} of other tables"] if outside else []),
     ]
+
+
+def _before_it(plan: UndeletePlan) -> str:
+    if plan.is_new:
+        return ", which does not exist and would be created"
+    return "" if plan.had_log else ", which has no log"
 
 
 def _before(plan: UndeletePlan) -> str:
@@ -72,6 +83,34 @@ def _kinds(plan: UndeletePlan) -> Iterator[str]:
         yield f"  {kind}: {_amount(files, size_bytes)}, from {source}"
 
 
+def _returning_files(plan: UndeletePlan) -> Iterator[str]:
+    """Yield the first files that come back to an empty place, and the number of the others."""
+    from deltacli.arrow import compute as pc
+
+    is_back = pc.and_(pc.not_equal(plan.items["state"], MISSING), pc.is_null(plan.items["presentSizeBytes"]))
+    paths = plan.items.filter(is_back)["path"]
+    yield from paths.slice(0, _NAMED_BACK).to_pylist()
+    if len(paths) > _NAMED_BACK:
+        yield f"and {len(paths) - _NAMED_BACK:,} more: --json names all"
+
+
+def _replaced_files(plan: UndeletePlan) -> Iterator[str]:
+    rows = plan.replaced
+    lines = [f"{row['path']}: {sizes_of(row)}" for row in rows.slice(0, _NAMED_BACK).to_pylist()]
+    if len(lines) == 1:
+        yield f"1 file: {lines[0]}"
+    elif lines:
+        yield f"{rows.num_rows:,} files, which have another size than in the log"
+        yield from (f"  {line}" for line in lines)
+    if rows.num_rows > _NAMED_BACK:
+        yield f"  and {rows.num_rows - _NAMED_BACK:,} more: --json names all"
+
+
+def sizes_of(row: JsonObject) -> str:
+    """Return the bytes of the file that is there, and those that the log names."""
+    return f"{row['presentSizeBytes']:,} bytes instead of {row['sizeBytes']:,}"
+
+
 def _lost(plan: UndeletePlan) -> Iterator[str]:
     yield f"{plural(plan.missing.files, 'file')}, in no source"
     yield from (f"  {text}" for text in lost_files(plan))
@@ -84,6 +123,8 @@ def lost_files(plan: UndeletePlan) -> Iterator[str]:
     lost = plan.items.filter(pc.equal(plan.items["state"], MISSING))
     for row in lost.slice(0, _NAMED).to_pylist():
         why = row["reason"] or ("" if row["problem"] == "missing" else row["problem"])
+        if not why and row["presentSizeBytes"] is not None:
+            why = sizes_of(row)
         yield f"{row['path']}{why and ': '}{why}"
     if lost.num_rows > _NAMED:
         kinds = Counter(lost["kind"].slice(_NAMED).to_pylist())

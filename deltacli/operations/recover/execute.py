@@ -59,6 +59,8 @@ def execute_undelete(
             rest,
             version_before=plan.version_before,
             had_log=plan.had_log,
+            is_new=plan.is_new,
+            notes=tuple(dict.fromkeys((*plan.notes, *rest.notes))),
             items=_joined(plan, rest),
             changed_times=() if keeps_times else plan.changed_times,
         )
@@ -69,30 +71,31 @@ def execute_undelete(
 def refused(plan: UndeletePlan) -> Refused:
     """Return the first reason against a plan."""
     first, *others = plan.refusals
-    facts = {"also": ", ".join(one.code for one in others)} if others else {}
+    also = {"also": ", ".join(one.code for one in others)} if others else {}
     return Refused(
         f"nothing was changed: {first.message}",
         code=first.code,
-        facts=facts,
-        hint=command("log cat", plan.version or 0),
+        facts={**first.facts, **also},
+        hint=first.hint or command("log cat", plan.version or 0),
     )
 
 
-def require_complete(plan: UndeletePlan) -> None:
-    """Raise PartlyDone where files that the version needs are in no source."""
+def require_complete(plan: UndeletePlan, *, is_shown: bool = False) -> None:
+    """Raise PartlyDone where files that the version needs are in no source, with their names unless it `is_shown`."""
     missing = plan.missing
     if not missing.files:
         return
     names = plan.items.filter(_is_missing(plan.items))["path"].slice(0, _NAMED).to_pylist()
     more = f", and {missing.files - len(names):,} more" if missing.files > len(names) else ""
     newest, verb = plan.newest_readable, "is" if missing.files == 1 else "are"
+    facts = {
+        "missing": f"{', '.join(names)}{more}",
+        "newest version that can be read": "none" if newest is None else str(newest),
+    }
     raise PartlyDone(
         f"{plural(missing.files, 'file')} of version {plan.version} {verb} in no source",
         code="undelete.still-missing",
-        facts={
-            "missing": f"{', '.join(names)}{more}",
-            "newest version that can be read": "none" if newest is None else str(newest),
-        },
+        facts={} if is_shown else facts,
         hint=None if newest is None else command("snapshot", version=newest),
     )
 

@@ -26,7 +26,7 @@ _MANIFEST = "manifest.json"
 
 class OpenedSource(NamedTuple):
     """A source as the caller named it: `kept` for the versions of the store, else `copy`. `has_log`: its log is one of
-    this table. `is_same`: its table is known to be this one.
+    this table. `is_same`: its table is known to be this one. `refusal`: the store keeps no versions.
     """
 
     name: str
@@ -34,6 +34,7 @@ class OpenedSource(NamedTuple):
     kept: VersionedObjects | None = None
     has_log: bool = False
     is_same: bool = False
+    refusal: Refused | None = None
 
 
 def open_sources(
@@ -41,13 +42,13 @@ def open_sources(
 ) -> list[OpenedSource]:
     """Open sources. `present` is the log of the table, `table_id` its id, None where that is not known.
 
-    Raises Refused for the source of another table, for a log that has another history, and for a store without
-    versions; UsageError, Unreadable and StorageFailed for what cannot be opened.
+    Raises Refused for the source of another table and for a log that has another history; UsageError, Unreadable and
+    StorageFailed for what cannot be opened.
     """
     found: list[OpenedSource] = []
     for name in dict.fromkeys(names):
         if name == VERSIONS:
-            found.append(OpenedSource(name, kept=_versions_of(table.storage), has_log=True, is_same=True))
+            found.append(_versions_of(name, table.storage))
             continue
         copy = open_copy(name, table.open_other(name), table.storage)
         opened = _checked(table, copy, present, table_id)
@@ -57,12 +58,19 @@ def open_sources(
     return found
 
 
-def _versions_of(storage: Storage) -> VersionedObjects:
+def require_usable(opened: Sequence[OpenedSource]) -> None:
+    """Raise Refused where the versions of a store are a source and it keeps none."""
+    for one in opened:
+        if one.refusal is not None:
+            raise one.refusal
+
+
+def _versions_of(name: str, storage: Storage) -> OpenedSource:
     try:
-        return require_versions(storage)
+        return OpenedSource(name, kept=require_versions(storage), has_log=True, is_same=True)
     except Refused as refused:
         refused.hint = refused.hint or f"name a copy of the table: {parameter('undelete.sources', 'DIRECTORY')}"
-        raise
+        return OpenedSource(name, refusal=refused)
 
 
 def _checked(
@@ -141,6 +149,6 @@ def data_sources(
     for one in opened:
         if one.kept is not None:
             found += versions_of_files(table.storage, one.kept, missing) if missing.files.num_rows else []
-        else:
+        elif one.copy is not None:
             found += data_copies(table, one, table_id)
     return found

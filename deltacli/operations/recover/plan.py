@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import NamedTuple
 
 from deltacli.arrow import compute as pc
@@ -30,10 +31,12 @@ class Amount(NamedTuple):
 
 
 class Refusal(NamedTuple):
-    """A reason against the plan: the code and the message."""
+    """A reason against the plan: the code and the message, and for the error of it facts and a hint."""
 
     code: str
     message: str
+    facts: Mapping[str, str] = MappingProxyType({})
+    hint: str | None = None
 
     def as_json(self) -> dict[str, Json]:
         return {"code": self.code, "message": self.message}
@@ -55,7 +58,8 @@ class UndeletePlan:
     """What would be brought back. `needed` is everything that the version needs, the files of its log included.
 
     `log` is None, and `data`, where nothing can be planned without them: `refusals` say why. `had_log`: the table has a
-    log. `changed_times` are the versions whose commits get another time. `outside` counts files of other tables.
+    log. `is_new`: its directory does not exist. `changed_times` are the versions whose commits get another time.
+    `outside` counts files of other tables.
     """
 
     table: str
@@ -72,6 +76,8 @@ class UndeletePlan:
     newest_readable: int | None = None
     refusals: tuple[Refusal, ...] = ()
     outside: int = 0
+    is_new: bool = False
+    notes: tuple[str, ...] = ()
     is_log_first: bool = False
     """The log can be read only once it is back, so the data files that it names are not known yet."""
 
@@ -88,6 +94,12 @@ class UndeletePlan:
     def missing(self) -> Amount:
         return self.amount(MISSING)
 
+    @property
+    def replaced(self) -> ArrowTable:
+        """Return the items in whose place is a file of another size."""
+        is_found = pc.not_equal(self.items["state"], MISSING)
+        return self.items.filter(pc.and_(is_found, pc.is_valid(self.items["presentSizeBytes"])))
+
     def as_json(self) -> dict[str, Json]:
         """Return the fields of the document `deltacli.undelete` except `restored`, `items` and `dryRun`."""
         return {
@@ -101,6 +113,8 @@ class UndeletePlan:
             "changedCommitTimes": [{"first": first, "last": last} for first, last in ranges_of(self.changed_times)],
             "logFirst": self.is_log_first,
             "filesOfOtherTables": self.outside,
+            "tableExists": not self.is_new,
+            "notes": list(self.notes),
             "refusals": [one.as_json() for one in self.refusals],
         }
 

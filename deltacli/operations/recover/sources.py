@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 from deltacli.arrow import compute as pc
+from deltacli.delta.log.log_path import LOG_DIRECTORY
 from deltacli.engine.base import Engine
 from deltacli.errors import Unreadable, UsageError
+from deltacli.hints import parameter
 from deltacli.operations.recover.copy_file import copy_file
 from deltacli.operations.recover.needed import NeededFiles, whole
 from deltacli.operations.recover.presence import look_for
@@ -73,9 +75,17 @@ class FoundFiles(NamedTuple):
 
 
 def open_copy(name: str, storage: Storage, table: Storage) -> CopySource:
-    """Return a directory or URI as a source. Raises UsageError for the table itself, Unreadable for nothing there."""
+    """Return a directory or URI as a source. Raises UsageError for the table itself and for a log without its table,
+    Unreadable for nothing there.
+    """
     if is_inside(storage, table) and is_inside(table, storage):
         raise UsageError("the source of the files is the table itself", code="recover.source-is-table")
+    if storage.uri.rstrip("/").endswith(f"/{LOG_DIRECTORY}"):
+        raise UsageError(
+            f"{name} is the log of a table, not a copy of the table",
+            code="recover.source-is-log",
+            hint=f"name the directory that contains it: {parameter('undelete.sources', 'DIRECTORY')}",
+        )
     if storage.kind_of("") is not PathKind.DIRECTORY:
         raise Unreadable(
             f"there is no directory {name}", code="recover.source-missing", facts={"looked for": storage.uri}

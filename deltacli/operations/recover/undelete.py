@@ -6,7 +6,7 @@ reader may see a commit whose files are not there.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -22,10 +22,11 @@ from deltacli.operations.recover.object_versions import Overwritten, versions_of
 from deltacli.operations.recover.open_sources import OpenedSource, data_sources, open_sources, other_table
 from deltacli.operations.recover.plan import MISSING, PLANNED, Amount, DataPlan, Refusal, UndeletePlan
 from deltacli.operations.recover.presence import look_for
-from deltacli.operations.recover.sources import Source, find_in
+from deltacli.operations.recover.sources import CopySource, Source, find_in
 from deltacli.operations.recover.verify import Problem
 from deltacli.operations.table.find_log import missing_log, refuse_paimon
 from deltacli.operations.table.rebuild import read_snapshot
+from deltacli.storage import PathKind
 from deltacli.storage.base import require_writable
 from deltacli.typing import ArrowArray, ArrowTable
 
@@ -40,8 +41,11 @@ OVERWRITTEN = "log.commit-overwritten"
 def plan_undelete(table: TableHandle, request: UndeleteRequest) -> UndeletePlan:
     """Find what a version and its log need, what of it is gone, and where else it is.
 
-    Raises PaimonTable; NotATable where neither the table nor a source has a log; VersionAbsent; Refused for a store
-    without versions and for the source of another table; and what reading a log and StorageFailed raise.
+    A store without versions is a refusal of the plan if no other source is named.
+
+    Raises PaimonTable; NotATable where neither the table nor a source has a log; VersionAbsent; Refused for the source
+    of another table, and for a store without versions where there is no log to plan by; and what reading a log and
+    StorageFailed raise.
     """
     require_writable(table.storage)
     present = list_whole_log(table.storage, progress=table.progress)
@@ -50,20 +54,52 @@ def plan_undelete(table: TableHandle, request: UndeleteRequest) -> UndeletePlan:
     table_id = find_table_id(table.storage, table.engine) if present else None
     opened = open_sources(table, request.sources, present or {}, table_id)
     offered, overwritten = _log_sources(table, opened)
-    log, sources = _plan_log(table, present or {}, offered, request.version)
-    plan = _begin(table, log, sources, overwritten, present)
-    plan = replace(plan, refusals=_overwritten_in(log, overwritten))
-    if plan.is_log_first and not plan.refusals:
+    without = [one.refusal for one in opened if one.refusal is not None]
+    is_new = present is None and table.storage.kind_of("") is PathKind.MISSING
+    try:
+        log, sources = _plan_log(table, present or {}, offered, request.version)
+    except NotATable:
+        if present is not None:
+            raise
+        if without and not is_new:
+            raise without[0] from None
+        fault = missing_log(table.storage)
+        if copies := [one.name for one in opened if one.copy is not None and not one.has_log]:
+            fault.facts["sources without a log of the table"] = ", ".join(copies)
+        raise fault from None
+    plan = replace(_begin(table, log, sources, overwritten, present), is_new=is_new)
+    if len(without) == len(opened):
+        refusals = [Refusal(one.code, one.message, one.facts, one.hint) for one in without]
+        plan = replace(plan, refusals=tuple(refusals))
+    else:
+        plan = replace(plan, notes=tuple(f"{one.message}: {one.facts['why']}" for one in without))
+    plan = _plan_files(table, request, opened, table_id, plan)
+    return replace(plan, notes=(*plan.notes, *_no_copies(opened, plan)))
+
+
+def _plan_files(
+    table: TableHandle,
+    request: UndeleteRequest,
+    opened: Sequence[OpenedSource],
+    table_id: str | None,
+    plan: UndeletePlan,
+) -> UndeletePlan:
+    """Go on from the log to what the version needs, as far as the log can be read."""
+    log = plan.log
+    assert log is not None
+    refusals = _overwritten_in(log, plan.overwritten)
+    if plan.is_log_first and not refusals:
         return replace(plan, changed_times=_moved(table, plan))
     if log.missing:
-        return replace(plan, newest_readable=_newest_of_log(table, log), refusals=())
-    if plan.refusals:
+        return replace(plan, newest_readable=_newest_of_log(table, log))
+    plan = replace(plan, refusals=(*plan.refusals, *refusals))
+    if refusals:
         return plan
     snapshot = read_snapshot(table.over(log.files), version=log.version)
     _require_one_table(table, opened, table_id, snapshot.metadata.id)
     if snapshot.protocol.is_catalog_managed:
         message = f"version {log.version} is managed by a catalog, which may have commits that the log lacks"
-        return replace(plan, refusals=(Refusal("catalog.managed", message),))
+        return replace(plan, refusals=(*plan.refusals, Refusal("catalog.managed", message)))
     plan = replace(plan, changed_times=_changed_times(table, snapshot, plan))
     plan = _with_data(table, request, opened, snapshot, plan)
     if plan.missing.files and request.version is None and log.was_readable:
@@ -115,7 +151,7 @@ def _with_newest(table: TableHandle, request: UndeleteRequest, plan: UndeletePla
     lost = needed.where(pc.and_(is_lost, pc.invert(is_planned))).files
     why = f"version {newest}, which becomes the newest, needs it"
     rows = [
-        (path, kind, size, None, MISSING, Problem.MISSING.value, why)
+        (path, kind, size, None, MISSING, Problem.MISSING.value, why, None)
         for path, kind, size in zip(
             _as_text(lost["path"]).to_pylist(), lost["kind"].to_pylist(), lost["sizeBytes"].to_pylist(), strict=True
         )
@@ -123,6 +159,17 @@ def _with_newest(table: TableHandle, request: UndeleteRequest, plan: UndeletePla
     import pyarrow as pa
 
     return replace(plan, items=pa.concat_tables([_table(rows), plan.items]))
+
+
+def _no_copies(opened: Sequence[OpenedSource], plan: UndeletePlan) -> Iterator[str]:
+    """Yield which sources have nothing by which a copy of the table is known, while files are missing."""
+    used = set(plan.items["source"].to_pylist()) if plan.missing.files else set()
+    below = [source for source in plan.data.sources if isinstance(source, CopySource)] if plan.data else []
+    for one in opened:
+        if not plan.missing.files or one.copy is None or one.has_log or one.is_same or one.name in used:
+            continue
+        if all(source.files.uri == one.copy.files.uri for source in below if source.name == one.name):
+            yield f"{one.name} has no _delta_log and none of the missing files: it may be no copy of this table"
 
 
 def _log_sources(table: TableHandle, opened: Sequence[OpenedSource]) -> tuple[list[Source], tuple[Overwritten, ...]]:
@@ -186,24 +233,24 @@ def _begin(
     )
 
 
-_FIELDS = ("path", "kind", "sizeBytes", "source", "state", "problem", "reason")
-_Row = tuple[str, str, int | None, str | None, str, str | None, str | None]
+_FIELDS = ("path", "kind", "sizeBytes", "source", "state", "problem", "reason", "presentSizeBytes")
+_Row = tuple[str, str, int | None, str | None, str, str | None, str | None, int | None]
 
 
 def _log_row(item: LogItem, sources: Sequence[Source]) -> _Row:
     name = sources[item.source].name
-    return item.path, item.kind.value, item.file.size_bytes, name, PLANNED, Problem.MISSING.value, None
+    return item.path, item.kind.value, item.file.size_bytes, name, PLANNED, Problem.MISSING.value, None, None
 
 
 def _lost_row(name: str, unsound: Mapping[str, str], is_overwritten: bool) -> _Row:
     problem = OVERWRITTEN if is_overwritten else Problem.MISSING.value
-    return log_location(name), FileKind.COMMIT.value, None, None, MISSING, problem, unsound.get(name)
+    return log_location(name), FileKind.COMMIT.value, None, None, MISSING, problem, unsound.get(name), None
 
 
 def _table(rows: Iterable[_Row]) -> ArrowTable:
     import pyarrow as pa
 
-    kinds = (pa.string(), pa.string(), pa.int64(), *[pa.string()] * 4)
+    kinds = (pa.string(), pa.string(), pa.int64(), *[pa.string()] * 4, pa.int64())
     columns = list(zip(*rows, strict=True)) or [()] * len(_FIELDS)
     return pa.table({name: pa.array(one, kind) for name, one, kind in zip(_FIELDS, columns, kinds, strict=True)})
 
@@ -263,6 +310,9 @@ def _with_data(
     needed = live_files(snapshot, (table.storage.uri, *table.storage.aliases))
     if request.prefix is not None:
         is_below = pc.starts_with(whole(needed.files["path"]), f"{request.prefix}/")
+        if not pc.any(is_below).as_py():
+            note = f"version {plan.version} needs no data file below {request.prefix}/"
+            plan = replace(plan, notes=(*plan.notes, note))
         needed = needed.where(pc.or_(is_below, pc.equal(whole(needed.files["kind"]), FileKind.VECTOR.value)))
     needed, sizes = look_for(table.storage, needed, table.engine, table.progress)
     expected = whole(needed.files["sizeBytes"])
@@ -280,7 +330,7 @@ def _with_data(
     plan = replace(
         plan,
         needed=Amount(plan.needed.files + needed.files.num_rows, plan.needed.size_bytes + needed.size_bytes),
-        items=pa.concat_tables([_data_rows(data), plan.items]),
+        items=pa.concat_tables([_data_rows(data, pc.filter(sizes, is_lost)), plan.items]),
         data=data,
         outside=needed.outside,
     )
@@ -289,8 +339,8 @@ def _with_data(
     return replace(plan, newest_readable=newest_complete(table, snapshot, found))
 
 
-def _data_rows(data: DataPlan) -> ArrowTable:
-    """Return the items of data files and vectors."""
+def _data_rows(data: DataPlan, present: ArrowArray) -> ArrowTable:
+    """Return the items of data files and vectors; `present` has the bytes of those that are damaged."""
     import pyarrow as pa
 
     found, text = data.found, pa.string()
@@ -307,6 +357,7 @@ def _data_rows(data: DataPlan) -> ArrowTable:
             "state": pc.cast(states, text),
             "problem": pc.cast(pc.if_else(found.is_found, gone, found.problems), text),
             "reason": pc.cast(found.reasons, text),
+            "presentSizeBytes": pc.cast(present, pa.int64()),
         }
     )
 

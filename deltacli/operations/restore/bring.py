@@ -11,7 +11,7 @@ from deltacli.delta.paths.locate_paths import text_of
 from deltacli.errors import StorageFailed
 from deltacli.operations.log.log_copy import list_whole_log
 from deltacli.operations.recover.needed import NeededFiles, whole
-from deltacli.operations.recover.open_sources import data_sources, open_sources
+from deltacli.operations.recover.open_sources import data_sources, open_sources, require_usable
 from deltacli.operations.recover.presence import look_for
 from deltacli.operations.recover.put import put_file
 from deltacli.operations.recover.sources import FoundFiles, Source, find_in
@@ -65,6 +65,7 @@ def look_elsewhere(
     opened.
     """
     opened = open_sources(table, names, list_whole_log(table.storage) or {}, table_id)
+    require_usable(opened)
     every: list[FoundFiles] = []
     files: dict[str, tuple[Source, int, bool]] = {}
     is_damaged = {one.path for one in checked.problems if one.problem is not Problem.MISSING}

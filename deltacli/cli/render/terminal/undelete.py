@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from deltacli.cli.render.terminal.console import Canvas
 from deltacli.cli.render.terminal.plans import PlanRow, draw_parts, plan_table, refusal_rows, section_rows
-from deltacli.cli.render.undelete_sections import by_kind, sections_of
+from deltacli.cli.render.undelete_sections import by_kind, lost_files, sections_of
 from deltacli.operations.recover.plan import MISSING, PLANNED
 
 if TYPE_CHECKING:
@@ -20,7 +20,10 @@ _IN_TABLE = ("would restore", "restored", "refused")
 
 def draw_undelete(canvas: Canvas, plan: UndeletePlan, restored: Journal | None) -> None:
     """Draw what comes back and from where, and what stays lost."""
-    sections = sections_of(plan, restored)
+    sections = [
+        section._replace(lines=list(lost_files(plan))) if section.label == "missing" and section.lines else section
+        for section in sections_of(plan, restored)
+    ]
     draw_parts(
         canvas,
         section_rows(canvas, [section for section in sections if section.label in _ABOVE]),
