@@ -33,10 +33,12 @@ def of_p1(values: PartitionValues) -> bool:
 
 REQUESTS = {
     "settings": CommitRequest("SET TBLPROPERTIES", metadata=metadata()["metaData"]),
-    "restore": CommitRequest("RESTORE", reads=EveryFile()),
+    "restore": CommitRequest("RESTORE", reads=EveryFile(), domains_read=("delta.clustering",)),
     "partitions": CommitRequest("RESTORE", reads=FilesOfPartitions(of_p1)),
     "compaction": CommitRequest("OPTIMIZE", reads=FilesAt(["a", "b c"]), on_conflict=OnConflict.DROP),
-    "exactly": CommitRequest("RESTORE", reads=EveryFile(), on_conflict=OnConflict.FAIL),
+    "exactly": CommitRequest(
+        "RESTORE", reads=EveryFile(), domains_read=("delta.clustering",), on_conflict=OnConflict.FAIL
+    ),
 }
 """Kinds of requests. The compaction reads the files `a` and `b c`, which are of p=1 as the restored partitions are."""
 
@@ -98,6 +100,7 @@ MATRIX: dict[str, Winner] = {
     ),
     "txn of an application": Winner(other(txn("app", 1)), NOTHING_READ),
     "domain": Winner(other(domain("d")), NOTHING_READ),
+    "clustering": Winner(other(domain("delta.clustering")), (GO, AGAIN, GO, GO, FAIL)),
     "high-water mark of row ids": Winner(other(domain("delta.rowTracking", '{"rowIdHighWaterMark":4}')), NOTHING_READ),
     "cdc": Winner(other({"cdc": {"path": "a", "partitionValues": P1, "size": 1, "dataChange": False}}), NOTHING_READ),
     "only commitInfo": Winner([commit_info("VACUUM START")], NOTHING_READ),

@@ -77,6 +77,8 @@ class CommitRequest:
     reads: FilesRead | None = None
     "The live files that it depends on, including those that it removes. A commit that changes them makes it stale."
     on_conflict: OnConflict = OnConflict.PLAN_AGAIN
+    domains_read: tuple[str, ...] = ()
+    "The domains that it depends on without writing them."
     names_version: bool = False
     "Its actions contain the version of the commit, as `tableVersion` in a schema does."
 

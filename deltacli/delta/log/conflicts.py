@@ -81,7 +81,7 @@ def _if_same_domain(request: CommitRequest, action: Action) -> str | None:
     name = action.get("domain")
     if name == DOMAIN and request.new_rows and _mark(action) is None:
         return "it leaves no high-water mark of row ids"
-    return f"it changes the domain {name}" if name in request.domain_names else None
+    return f"it changes the domain {name}" if name in (*request.domain_names, *request.domains_read) else None
 
 
 def _if_same_transaction(request: CommitRequest, action: Action) -> str | None:
