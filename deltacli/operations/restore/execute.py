@@ -13,13 +13,14 @@ from deltacli.delta.log.action_fields import FIELDS
 from deltacli.delta.log.body_lines import encoded_files
 from deltacli.delta.log.commit_content import CommitRequest, OnConflict, Slot
 from deltacli.delta.log.files_read import EveryFile, FilesOfPartitions
-from deltacli.errors import PartlyDone
+from deltacli.errors import ConflictLost, DeltacliError, PartlyDone
 from deltacli.hints import command
 from deltacli.operations.change.commit import Committed, commit
 from deltacli.operations.restore.difference import chosen_actions
 from deltacli.operations.restore.partitions import PartitionCondition
 from deltacli.operations.restore.plan import RestorePlan, plan_again, request_of, require_executable
 from deltacli.operations.restore.verify import VERIFIED, ProblemFile, check_sizes
+from deltacli.operations.table.find_log import list_log
 from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.typing import Json, RecordBatch
 from deltacli.units import plural
@@ -49,8 +50,8 @@ def execute_restore(plan: RestorePlan, *, may_plan_again: bool) -> RestoreOutcom
     `may_plan_again`: where another writer was first, what it committed is undone, too; otherwise ConflictLost is
     raised, because somebody agreed to the plan as it is.
 
-    Raises Refused where the plan has refusals, and what `commit` raises. Files that are gone after the commit are in
-    the outcome.
+    Raises Refused where the plan has refusals, what `commit` raises, and PartlyDone where the files cannot be looked at
+    again. Files that are gone after the commit are in the outcome.
     """
     require_executable(plan)
     if plan.is_noop:
@@ -59,7 +60,7 @@ def execute_restore(plan: RestorePlan, *, may_plan_again: bool) -> RestoreOutcom
     done = commit(plan.table, attempts.make, read=attempts.read, commit_metadata=plan.request.commit_metadata)
     if not isinstance(done, Committed):
         return RestoreOutcome(attempts.plan)
-    return RestoreOutcome(attempts.plan, done.version, _lost(attempts.plan))
+    return RestoreOutcome(attempts.plan, done.version, _looked_at_again(attempts.plan, done.version))
 
 
 class _Attempts:
@@ -71,11 +72,23 @@ class _Attempts:
         self._was_read = False
 
     def read(self, table: TableHandle) -> Snapshot:
-        """Return the version that the plan was made from, later the newest one."""
+        """Return the version that the plan was made from, later the newest one, as where the commits after it have
+        expired: then its next version is free again, behind those that were built on it.
+        """
         if self._was_read:
             return read_snapshot(table)
         self._was_read = True
-        return self.plan.now
+        now = self.plan.now
+        listing = list_log(table.storage, start_version=now.version)
+        newest = listing.newest_version
+        if newest == now.version or now.version + 1 in listing.commits:
+            return now
+        if newest > now.version and self._may_plan_again:
+            return read_snapshot(table)
+        raise ConflictLost(
+            f"nothing was committed: the newest version was {now.version} when this was planned and is {newest}",
+            hint=command("history", limit=10),
+        )
 
     def make(self, snapshot: Snapshot) -> CommitRequest | None:
         """Return the commit; None where nothing differs any more."""
@@ -93,13 +106,16 @@ def require_complete(outcome: RestoreOutcome) -> None:
     """
     if not outcome.lost:
         return
-    first = outcome.lost[0]
+    first, where = outcome.lost[0], outcome.plan.request.where
+    before = (outcome.committed_version or 0) - 1
+    options = {} if where is None else {"where": where}
+    same = "" if where is None else " with the same condition"
     raise PartlyDone(
         f"version {outcome.committed_version} was committed, but {plural(len(outcome.lost), 'file')} of it "
         f"{'is' if len(outcome.lost) == 1 else 'are'} gone by now: another program deletes files of this table",
         code="restore.file-vanished",
-        facts={"first": first.path, "why": first.why, "to undo": "restore the version before"},
-        hint=command("restore", version=outcome.plan.now.version, yes=True),
+        facts={"first": first.path, "why": first.why, "to undo": f"restore version {before}{same}"},
+        hint=command("restore", version=before, dry_run=True, **options),
     )
 
 
@@ -151,6 +167,22 @@ def _removes(adds: RecordBatch, now_ms: int) -> RecordBatch:
     }
     columns = {name: fixed[name] if name in fixed else adds.column(name) for name in FIELDS["remove"]}
     return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
+
+
+def _looked_at_again(plan: RestorePlan, version: int) -> tuple[ProblemFile, ...]:
+    """Return the files that came back and are gone by now. Whatever prevents it names the version committed."""
+    try:
+        return _lost(plan)
+    except DeltacliError as fault:
+        raise PartlyDone(
+            f"version {version} was committed; its files could not be looked at again",
+            code="restore.not-checked",
+            facts={"why": fault.message},
+            hint=command("validate", level="storage"),
+        ) from fault
+    except BaseException as stop:
+        stop.add_note(f"version {version} was committed")
+        raise
 
 
 def _lost(plan: RestorePlan) -> tuple[ProblemFile, ...]:
