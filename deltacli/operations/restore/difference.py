@@ -80,6 +80,11 @@ class Difference:
         return len(self.now.keys) - self.removed_amount.files
 
     @property
+    def unchanged_without_row_id(self) -> int:
+        """The number of files that stay and have no row ids."""
+        return _sum(pc.and_not(pc.invert(self.removed), self.now.has_row_id))
+
+    @property
     def files_after(self) -> int:
         """The number of chosen files afterwards."""
         return len(self.target.keys)

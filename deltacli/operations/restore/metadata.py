@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.row_ids import DOMAIN as ROW_TRACKING
+from deltacli.delta.log.row_ids import ENABLED as ROW_IDS
 from deltacli.delta.log.row_ids import NO_MARK, read_mark
 from deltacli.delta.log.state import DomainMetadata, SetTransaction
 from deltacli.delta.log.table_configuration import TableConfiguration
@@ -20,8 +21,10 @@ from deltacli.delta.protocol.features import FEATURES
 from deltacli.delta.protocol.intervals import (
     DELETED_FILE_RETENTION,
     LOG_RETENTION,
+    TRANSACTION_RETENTION,
     deleted_file_retention_ms,
     log_retention_ms,
+    parse_interval,
 )
 from deltacli.delta.protocol.read_property import (
     CHECKPOINT_PROTECTION,
@@ -103,14 +106,14 @@ class _Settlement:
         self._refusals: list[RestoreRefusal] = []
 
     def actions(self) -> SmallActions:
-        protocol = self._protocol()
+        now, protocol = self._now.metadata, self._protocol()
         self._require_mapping()
-        self._require_row_ids()
+        self._refusals += row_id_refusals(self._now, self._target)
         metadata = self._metadata()
         domains = tuple(self._domains())
         return SmallActions(
             protocol,
-            None if metadata == self._now.metadata else metadata,
+            None if metadata == {**now, "configuration": now.get("configuration") or {}} else metadata,
             domains,
             tuple(self._notes),
             tuple(self._refusals),
@@ -153,21 +156,6 @@ class _Settlement:
             "write the rows of that version to a new table with an engine",
         )
 
-    def _require_row_ids(self) -> None:
-        """Refuse rows whose ids could have been given again: row tracking was dropped, and its mark with it."""
-        now, target = (
-            next((read_mark(one.configuration) for one in state.domains if one.domain == ROW_TRACKING), None)
-            for state in (self._now, self._target)
-        )
-        if target is None or target <= (NO_MARK if now is None else now):
-            return
-        self._refuse(
-            "restore.row-ids",
-            f"rows of version {self._target.version} have ids up to {target}, and row tracking was dropped since: the "
-            f"high-water mark of row ids is {'gone' if now is None else now}",
-            "write the rows of that version to a new table with an engine",
-        )
-
     # -- metadata -----------------------------------------------------------------------------------------------------
 
     def _metadata(self) -> Action:
@@ -186,6 +174,7 @@ class _Settlement:
         self._keep_in_commit_timestamps(found)
         self._keep_longer(found, DELETED_FILE_RETENTION, deleted_file_retention_ms)
         self._keep_longer(found, LOG_RETENTION, log_retention_ms)
+        self._keep_transactions(found)
         if self._brings_vectors:
             self._keep_vectors(found)
         return found
@@ -249,6 +238,22 @@ class _Settlement:
         else:
             found.pop(key, None)
 
+    def _keep_transactions(self, found: dict[str, str]) -> None:
+        """Keep the retention of transactions of now where it is longer; without one they stay for ever."""
+        now = self._now.config.properties
+        texts = [properties.get(TRANSACTION_RETENTION) for properties in (now, found)]
+        ours, theirs = (parse_interval(text) if text else None for text in texts)
+        if theirs is None or (ours is not None and ours <= theirs):
+            return
+        self._notes.append(
+            f"{TRANSACTION_RETENTION} stays {texts[0] or 'unset'}; it was {texts[1]} at version "
+            f"{self._target.version}, and an application whose transaction is forgotten sends its rows again"
+        )
+        if TRANSACTION_RETENTION in now:
+            found[TRANSACTION_RETENTION] = now[TRANSACTION_RETENTION]
+        else:
+            found.pop(TRANSACTION_RETENTION, None)
+
     def _keep_vectors(self, found: dict[str, str]) -> None:
         """Leave deletion vectors enabled where files with vectors come back."""
         if is_true(found, VECTORS_ENABLED):
@@ -306,11 +311,51 @@ class _Settlement:
         self._refusals.append(RestoreRefusal(code, message, way_out))
 
 
-def vectors_refusal() -> RestoreRefusal:
-    """Return the refusal of files with vectors where the table has vectors switched off."""
+def row_id_refusals(now: SmallState, target: SmallState) -> Iterator[RestoreRefusal]:
+    """Refuse rows whose ids could have been given again: row tracking was dropped, and its mark with it."""
+    ours, theirs = (
+        next((read_mark(one.configuration) for one in state.domains if one.domain == ROW_TRACKING), None)
+        for state in (now, target)
+    )
+    if theirs is None or theirs <= (NO_MARK if ours is None else ours):
+        return
+    yield RestoreRefusal(
+        "restore.row-ids",
+        f"rows of version {target.version} have ids up to {theirs}, and row tracking was dropped since: the "
+        f"high-water mark of row ids is {'gone' if ours is None else ours}",
+        "write the rows of that version to a new table with an engine",
+    )
+
+
+def refusals_of_files_that_stay(
+    now: SmallState, target: SmallState, stay: int, without_row_id: int
+) -> Iterator[RestoreRefusal]:
+    """Refuse a configuration of the target that files of now which stay do not fit."""
+    columns = [list(state.config.partition_columns) for state in (target, now)]
+    if stay and {*columns[0]} != {*columns[1]}:
+        then, ours = (", ".join(names) or "nothing" for names in columns)
+        yield RestoreRefusal(
+            "restore.partitioning",
+            f"version {target.version} was partitioned by {then} and the table is by {ours}, and files stay "
+            f"({stay:,}), which have partition values of now",
+            "write the rows of that version to a new table with an engine",
+        )
+    comes_back = is_true(target.config.properties, ROW_IDS) and not is_true(now.config.properties, ROW_IDS)
+    if without_row_id and comes_back:
+        yield RestoreRefusal(
+            "restore.row-ids",
+            f"{ROW_IDS} was true at version {target.version} and is not now, and files without row ids stay "
+            f"({without_row_id:,})",
+            "write the rows of that version to a new table with an engine",
+        )
+
+
+def vectors_refusal(*, has_feature: bool = True) -> RestoreRefusal:
+    """Return the refusal of files with vectors where the table has vectors switched off, or does not support them."""
     return RestoreRefusal(
         "restore.vectors-off",
-        f"files with deletion vectors would come back, and {VECTORS_ENABLED} is not true",
+        "files with deletion vectors would come back, and "
+        + (f"{VECTORS_ENABLED} is not true" if has_feature else "the protocol of now has no deletionVectors"),
         command("properties set", {VECTORS_ENABLED: "true"}) or f"set {VECTORS_ENABLED} to true",
     )
 

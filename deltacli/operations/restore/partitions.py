@@ -11,14 +11,17 @@ from deltacli.arrow import compute as pc
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.partitions.values import partition_columns
 from deltacli.delta.predicate.parse import parse_predicate
+from deltacli.delta.protocol.read_property import is_true
+from deltacli.delta.schema.names import physical_name
 from deltacli.delta.schema.types import ArrayType, DataType, MapType, StructField, StructType, simple_name
-from deltacli.errors import DataUnreadable, UsageError
+from deltacli.errors import CommitCorrupt, DataUnreadable, UsageError
 from deltacli.operations.restore.metadata import RestoreRefusal
 from deltacli.typing import ArrowArray, RecordBatch
 
 _ID = "delta.columnMapping.id"
 _CONSTRAINTS = "delta.constraints."
 _EXPRESSIONS = ("delta.invariants", "delta.generationExpression")
+_ICEBERG = tuple(f"delta.enableIcebergCompatV{number}" for number in (1, 2, 3))
 
 
 class PartitionCondition:
@@ -54,10 +57,10 @@ class PartitionCondition:
         """Return whether a file with these partition values is chosen, or may be: they are not valid."""
         from deltacli.delta.log.file_actions import action_schemas, whole_actions
 
-        one = whole_actions([{"path": "", "partitionValues": dict(values)}], action_schemas().add, "")
         try:
+            one = whole_actions([{"path": "", "partitionValues": dict(values)}], action_schemas().add, "")
             return bool(self(one)[0].as_py())
-        except DataUnreadable:
+        except (CommitCorrupt, DataUnreadable):
             return True
 
 
@@ -91,32 +94,48 @@ def _demands(config: TableConfiguration) -> dict[str, str]:
         for key, text in config.properties.items()
         if key.lower().startswith(_CONSTRAINTS)
     }
-    return found | dict(_demands_of(config.schema.fields if config.schema else (), ""))
+    return found | dict(_demands_of(config.schema or StructType(()), ""))
 
 
-def _demands_of(fields: tuple[StructField, ...], path: str) -> Iterator[tuple[str, str]]:
-    for field in fields:
-        place = f"{path}.{field.name}".lstrip(".")
-        if not field.nullable:
-            yield f"column {place}", "NOT NULL"
-        for key in _EXPRESSIONS:
-            if key in field.metadata:
-                yield f"{key} of {place}", str(field.metadata[key])
-        if isinstance(field.data_type, StructType):
-            yield from _demands_of(field.data_type.fields, place)
+def _demands_of(data_type: DataType, path: str) -> Iterator[tuple[str, str]]:
+    match data_type:
+        case StructType(fields):
+            for field in fields:
+                place = f"{path}.{field.name}".lstrip(".")
+                if not field.nullable:
+                    yield f"column {place}", "NOT NULL"
+                for key in _EXPRESSIONS:
+                    if key in field.metadata:
+                        yield f"{key} of {place}", str(field.metadata[key])
+                yield from _demands_of(field.data_type, place)
+        case ArrayType(element, contains_null):
+            if not contains_null:
+                yield f"elements of {path}", "NOT NULL"
+            yield from _demands_of(element, f"{path}.element")
+        case MapType(key_type, value, contains_null):
+            if not contains_null:
+                yield f"values of {path}", "NOT NULL"
+            yield from _demands_of(key_type, f"{path}.key")
+            yield from _demands_of(value, f"{path}.value")
 
 
 def _first_difference(now: TableConfiguration, target: TableConfiguration) -> str | None:
+    if lost := sorted(target.features - now.features):
+        return f"the table supported {', '.join(lost)} and does not by now"
+    if new := [key for key in _ICEBERG if is_true(now.properties, key) and not is_true(target.properties, key)]:
+        return f"{new[0]} is true and was not then"
     if now.mapping_mode != target.mapping_mode:
         return f"column mapping was {target.mapping_mode} and is {now.mapping_mode}"
     if list(now.partition_columns) != list(target.partition_columns):
         listed = (", ".join(one.partition_columns) or "nothing" for one in (target, now))
         return "it was partitioned by {} and is by {}".format(*listed)
     then, ours = (one.schema.fields if one.schema else () for one in (target, now))
-    return _difference_of_fields(then, ours, "")
+    return _difference_of_fields(then, ours, "", now.mapping_mode)
 
 
-def _difference_of_fields(then: tuple[StructField, ...], now: tuple[StructField, ...], path: str) -> str | None:
+def _difference_of_fields(
+    then: tuple[StructField, ...], now: tuple[StructField, ...], path: str, mode: str
+) -> str | None:
     """Return the first field whose type or mapping differs. A field that only one of both has is null in files."""
     by_id = {field.metadata[_ID]: field for field in then if _ID in field.metadata}
     by_name = {field.name.lower(): field for field in then}
@@ -126,20 +145,25 @@ def _difference_of_fields(then: tuple[StructField, ...], now: tuple[StructField,
         old = by_id.get(field.metadata.get(_ID)) or named
         if named is not None and named.metadata.get(_ID) != field.metadata.get(_ID):
             return f"{place} is another column than then, with another mapping id"
-        if old is not None and (found := _difference_of_types(old.data_type, field.data_type, place)) is not None:
+        if old is None:
+            continue
+        stored = [physical_name(one, mode) for one in (old, field)]
+        if stored[0].lower() != stored[1].lower():
+            return f"{place} was stored as {stored[0]} and is as {stored[1]}"
+        if (found := _difference_of_types(old.data_type, field.data_type, place, mode)) is not None:
             return found
     return None
 
 
-def _difference_of_types(then: DataType, now: DataType, path: str) -> str | None:
+def _difference_of_types(then: DataType, now: DataType, path: str, mode: str) -> str | None:
     match then, now:
         case StructType(old), StructType(new):
-            return _difference_of_fields(old, new, path)
+            return _difference_of_fields(old, new, path, mode)
         case ArrayType(old_element, _), ArrayType(new_element, _):
-            return _difference_of_types(old_element, new_element, f"{path}.element")
+            return _difference_of_types(old_element, new_element, f"{path}.element", mode)
         case MapType(old_key, old_value, _), MapType(new_key, new_value, _):
-            return _difference_of_types(old_key, new_key, f"{path}.key") or _difference_of_types(
-                old_value, new_value, f"{path}.value"
+            return _difference_of_types(old_key, new_key, f"{path}.key", mode) or _difference_of_types(
+                old_value, new_value, f"{path}.value", mode
             )
         case _ if then == now:
             return None

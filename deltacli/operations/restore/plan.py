@@ -29,10 +29,13 @@ from deltacli.operations.restore.difference import (
     no_difference,
 )
 from deltacli.operations.restore.metadata import (
+    CLUSTERING,
     VECTORS_ENABLED,
     RestoreRefusal,
     SmallActions,
     SmallState,
+    refusals_of_files_that_stay,
+    row_id_refusals,
     settle,
     skipped_applications,
     vectors_refusal,
@@ -184,6 +187,7 @@ class _Planning:
         else:
             small = settle(*states, brings_vectors=found.brings_vectors)
             refusals += small.refusals
+            refusals += refusals_of_files_that_stay(*states, found.unchanged, found.unchanged_without_row_id)
         after = _after(now, small)
         refusals += _row_id_refusals(after, found)
         checked, brought = self._verified(found)
@@ -222,6 +226,7 @@ class _Planning:
         self._where = PartitionCondition(now.config, self._request.where)
         yield from differences(now.config, target.config, target.version)
         yield from new_demands(now.config, target.config, target.version)
+        yield from row_id_refusals(now, target)
 
     def _verified(self, found: Difference) -> tuple[Checked, Brought | None]:
         """Check the files of the target, which have been checked before where a plan is made again, and those that come
@@ -282,6 +287,7 @@ def request_of(plan: RestorePlan) -> CommitRequest:
         protocol=plan.small.protocol,
         metadata=plan.small.metadata,
         domains=plan.small.domains,
+        domains_read=(CLUSTERING,) if request.where is None else (),
     )
 
 
@@ -328,9 +334,10 @@ def _schema_changes(now: Snapshot, after: Snapshot) -> SchemaDiff | None:
 
 
 def _vector_refusals(now: SmallState, found: Difference) -> Iterator[RestoreRefusal]:
-    """Refuse vectors in some partitions of a table that has them switched off."""
-    if found.brings_vectors and not is_true(now.config.properties, VECTORS_ENABLED):
-        yield vectors_refusal()
+    """Refuse vectors in some partitions of a table that has them switched off, or does not support them."""
+    has_feature = "deletionVectors" in now.config.features
+    if found.brings_vectors and not (has_feature and is_true(now.config.properties, VECTORS_ENABLED)):
+        yield vectors_refusal(has_feature=has_feature)
 
 
 def gets_row_ids(after: Snapshot) -> bool:

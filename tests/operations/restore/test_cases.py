@@ -8,7 +8,15 @@ from typing import Any
 
 import pytest
 
-from deltacli.errors import ConflictLost, ProtocolUnsupported, Refused, UsageError, VersionAbsent
+from deltacli.errors import (
+    ConflictLost,
+    PartlyDone,
+    ProtocolUnsupported,
+    Refused,
+    StorageFailed,
+    UsageError,
+    VersionAbsent,
+)
 from deltacli.operations.restore.execute import execute_restore
 from deltacli.operations.restore.plan import plan_restore
 from deltacli.operations.restore.request import RestoreRequest
@@ -174,6 +182,13 @@ PROPERTIES: dict[str, tuple[dict[str, str], dict[str, str], dict[str, str]]] = {
         {"delta.columnMapping.maxColumnId": "9"},
         {"delta.columnMapping.maxColumnId": "9"},
     ),
+    "the longer retention of transactions of now stays": (
+        {"delta.setTransactionRetentionDuration": DAY.format(2)},
+        {"delta.setTransactionRetentionDuration": DAY.format(9)},
+        {"delta.setTransactionRetentionDuration": DAY.format(9)},
+    ),
+    "transactions that stay for ever do": ({"delta.setTransactionRetentionDuration": DAY.format(2)}, {}, {}),
+    "transactions that stayed for ever do again": ({}, {"delta.setTransactionRetentionDuration": DAY.format(2)}, {}),
     "names of stored row ids stay": (
         {"delta.rowTracking.materializedRowIdColumnName": "_old"},
         {"delta.rowTracking.materializedRowIdColumnName": "_new", "delta.enableRowTracking": "true"},
@@ -270,6 +285,14 @@ def test_modes_of_column_mapping(now: str, then: str, is_possible: bool) -> None
     plan = plan_restore(restoring.table, RestoreRequest(version=1, trust_listing=True))
 
     assert ([] if is_possible else ["restore.mapping-mode"]) == [one.code for one in plan.refusals]
+
+
+def test_a_metadata_without_configuration_is_no_difference() -> None:
+    lacking = metadata()
+    del lacking["metaData"]["configuration"]
+    restoring = Restoring(TableBuilder().commit(commit_info(), protocol(), lacking).commit(commit_info()))
+
+    assert restoring.restore(0).committed_version is None
 
 
 def test_the_protocol_only_grows_and_a_dropped_feature_comes_back() -> None:
@@ -387,6 +410,20 @@ def test_row_ids_that_others_may_have_by_now_are_refused() -> None:
     assert restoring.restore(1).committed_version == 4
 
 
+def test_row_ids_do_not_come_back_over_files_without_them() -> None:
+    on = {"delta.enableRowTracking": "true"}
+    builder = born(on, features=["domainMetadata", "rowTracking"])
+    builder.commit(commit_info(), remove("a"), add("b", size=7, records=10, baseRowId=0), mark(9))
+    configured(builder, {})
+    complete, lacking = Restoring(builder), Restoring(configured(append(born(on), "b"), {}))
+
+    assert 4 == complete.restore(2).committed_version
+    with pytest.raises(Refused, match="files without row ids stay") as refused:
+        lacking.restore(1)
+
+    assert ("restore.row-ids", 3) == (refused.value.code, lacking.table.snapshot().version)
+
+
 def test_files_of_a_time_before_row_tracking_get_fresh_ids() -> None:
     builder = append(born(), "b").commit(commit_info(), remove("a"), remove("b"))
     names = ["domainMetadata", "rowTracking"]
@@ -499,3 +536,50 @@ def test_with_consent_given_before_a_late_append_goes_too() -> None:
 
     assert (5, 2) == (done.committed_version, done.plan.difference.removed_amount.files)
     assert {"a"} == {path.decode() for path, _ in keys(restoring.state())}
+
+
+def test_a_change_of_clustering_by_another_writer_is_undone_too() -> None:
+    builder = append(born(features=["domainMetadata", "clustering"]), "b")
+    restoring = Restoring(builder)
+    restoring.storage = Rivals(restoring.storage, [commit_info("CLUSTER BY"), clustered("id")])
+
+    done = restoring.restore(1)
+
+    written = restoring.newest_commit()["domainMetadata"]
+    assert (4, ['{"clusteringColumns":[]}']) == (done.committed_version, [one["configuration"] for one in written])
+
+
+@pytest.mark.parametrize("has_consent", [True, False])
+def test_a_plan_whose_next_version_has_expired_is_not_committed_behind_newer_ones(has_consent: bool) -> None:
+    builder = append(born(), "b")
+    planned = Restoring(builder)
+    append(append(builder, "c"), "d").checkpoint(4)
+    plan = plan_restore(planned.table, RestoreRequest(version=1, trust_listing=True))
+    expired = f"_delta_log/{3:020d}.json"
+    for path, file in builder.files.items():
+        if path != expired:
+            planned.storage.put(path, file.data)
+
+    if has_consent:
+        done = execute_restore(plan, may_plan_again=True)
+        assert (5, 3) == (done.committed_version, done.plan.difference.removed_amount.files)
+    else:
+        with pytest.raises(ConflictLost, match="was 2 when this was planned and is 4"):
+            execute_restore(plan, may_plan_again=False)
+    assert expired.rpartition("/")[2] not in {stat.name for stat in planned.storage.list_from("_delta_log")}
+
+
+@pytest.mark.parametrize("stop", [KeyboardInterrupt(), StorageFailed("the store is away")])
+def test_what_prevents_the_last_look_names_the_version(monkeypatch: pytest.MonkeyPatch, stop: BaseException) -> None:
+    def fails(*_: object, **__: object) -> None:
+        raise stop
+
+    restoring = Restoring(append(born(), "b").commit(commit_info(), remove("b")))
+    monkeypatch.setattr("deltacli.operations.restore.execute.check_files", fails)
+
+    with pytest.raises((KeyboardInterrupt, PartlyDone)) as raised:
+        restoring.restore(2)
+
+    said = [str(raised.value), *getattr(raised.value, "__notes__", ())]
+    assert any("version 4 was committed" in one for one in said)
+    assert 4 == restoring.table.snapshot().version
