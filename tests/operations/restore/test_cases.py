@@ -575,7 +575,7 @@ def test_what_prevents_the_last_look_names_the_version(monkeypatch: pytest.Monke
         raise stop
 
     restoring = Restoring(append(born(), "b").commit(commit_info(), remove("b")))
-    monkeypatch.setattr("deltacli.operations.restore.execute.check_files", fails)
+    monkeypatch.setattr("deltacli.operations.restore.execute.check_sizes", fails)
 
     with pytest.raises((KeyboardInterrupt, PartlyDone)) as raised:
         restoring.restore(2)
