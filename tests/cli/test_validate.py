@@ -290,7 +290,7 @@ def test_a_path_inside_a_table_names_the_table(lake: Path, validate: Run) -> Non
     log = validate("./lake/bad/_delta_log")
 
     assert (3, 3) == (partition.code, log.code)
-    assert "hint: deltacli validate lake/bad" == log.err.splitlines()[-1]
+    assert "hint: deltacli validate ./lake/bad" == log.err.splitlines()[-1]
     assert "this path is inside a table" in partition.err
 
 
