@@ -115,7 +115,8 @@ class Reloader:
         loop = asyncio.get_running_loop()
         while True:
             with suppress(TimeoutError):
-                await asyncio.wait_for(wanted.wait(), poll_seconds)
+                async with asyncio.timeout(poll_seconds):
+                    await wanted.wait()
             is_forced = wanted.is_set()
             wanted.clear()
             try:

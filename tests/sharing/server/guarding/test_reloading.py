@@ -161,12 +161,14 @@ def test_a_revoked_token_is_refused_within_a_second_while_wildcards_are_being_li
         assert reloader.state.find_token(token.text)
         os.utime(home / "shares.yaml", ns=(1, 1))
         change_recipients(file, lambda one: revoke_tokens(one, "acme", []))
-        await asyncio.wait_for(seen.wait(), 30)
+        async with asyncio.timeout(30):
+            await seen.wait()
         assert reloader.state.find_token(token.text) is None
         seen.clear()
         release.set()
         reloader.request()
-        await asyncio.wait_for(seen.wait(), 30)
+        async with asyncio.timeout(30):
+            await seen.wait()
         watching.cancel()
 
     with caplog.at_level(logging.INFO, "deltacli.share"):
