@@ -5,7 +5,6 @@ Spec: Checkpoint Schema; Per-file Statistics; Partition Value Serialization.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -13,19 +12,16 @@ from deltacli.arrow import compute as pc
 from deltacli.delta.encoding.value_text import parse_date, parse_moment
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.partitions.text import Spelling, is_text, spelling_of
-from deltacli.delta.protocol.read_property import parse_integer
 from deltacli.delta.schema.to_arrow import plain_type
-from deltacli.delta.schema.types import DataType, PrimitiveType, StructField, StructType
+from deltacli.delta.schema.types import DataType, PrimitiveType
 from deltacli.delta.stats.columns import StatsBlock, StatsColumns, parse_stats
+from deltacli.delta.stats.indexed_columns import indexed_columns
 from deltacli.delta.stats.schema import BOUNDS, NULL_COUNT, ColumnPath
 from deltacli.delta.stats.values import INFINITE, NOT_A_NUMBER
 
 if TYPE_CHECKING:
     import pyarrow
 
-INDEXED_COLUMNS = "delta.dataSkippingNumIndexedCols"
-STATS_COLUMNS = "delta.dataSkippingStatsColumns"
-_DEFAULT_INDEXED_COLUMNS = 32
 _MOST_NAMES = 96
 "Maximum number of names in the path of a column with parsed statistics: a deeper one below "
 "`add.stats_parsed.minValues` exceeds the 100 levels that Arrow reads of a Parquet schema."
@@ -123,7 +119,7 @@ def stats_type(config: TableConfiguration) -> Any:  # Any: an Arrow struct type,
 
     if config.schema is None:
         return None
-    columns = [(path, kind) for path, kind in _indexed(config) if len(path) <= _MOST_NAMES]
+    columns = [(path, kind) for path, kind in indexed_columns(config) if len(path) <= _MOST_NAMES]
     fields = [pa.field("numRecords", pa.int64())]
     if "deletionVectors" in config.features:
         fields.append(pa.field("tightBounds", pa.bool_()))
@@ -139,38 +135,6 @@ def _bound_type(kind: DataType) -> Any:
     if isinstance(kind, PrimitiveType) and kind.name in _WITHOUT_BOUNDS:
         return None
     return typed(kind)
-
-
-def _indexed(config: TableConfiguration) -> Iterator[tuple[ColumnPath, DataType]]:
-    """Return the leaves that get statistics: the named ones, or the first ones in the order of the schema."""
-    named = str(config.properties.get(STATS_COLUMNS) or "").strip()
-    leaves = list(_leaves(config, config.schema.fields if config.schema else (), (), ()))
-    if named:
-        wanted = {part.strip().replace("`", "").lower() for part in named.split(",")}
-        for logical, physical, kind in leaves:
-            if any(".".join(logical[:length]).lower() in wanted for length in range(1, len(logical) + 1)):
-                yield physical, kind
-        return
-    count = parse_integer(config.properties, INDEXED_COLUMNS)
-    most = _DEFAULT_INDEXED_COLUMNS if count is None else count
-    for _, physical, kind in leaves if most < 0 else leaves[:most]:
-        yield physical, kind
-
-
-def _leaves(
-    config: TableConfiguration, fields: Sequence[StructField], logical: ColumnPath, physical: ColumnPath
-) -> Iterator[tuple[ColumnPath, ColumnPath, DataType]]:
-    """Yield logical path, physical path and type of each leaf except the partition columns. Maps and arrays are
-    leaves.
-    """
-    for field in fields:
-        name = config.physical_name(field)
-        if not physical and name in config.partition_columns:
-            continue
-        if isinstance(field.data_type, StructType):
-            yield from _leaves(config, field.data_type.fields, (*logical, field.name), (*physical, name))
-        else:
-            yield (*logical, field.name), (*physical, name), field.data_type
 
 
 def _nested(leaves: list[tuple[ColumnPath, Any]]) -> Any:

@@ -5,7 +5,7 @@ Spec: Partition Value Serialization. A timestamp without a zone is read as UTC. 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from deltacli.arrow import compute as pc
@@ -15,7 +15,7 @@ from deltacli.delta.schema.names import NameIndex, places_of
 from deltacli.delta.schema.to_arrow import arrow_type
 from deltacli.errors import DataUnreadable
 from deltacli.hints import command
-from deltacli.typing import ArrowArray
+from deltacli.typing import ArrowArray, ArrowScalar
 
 if TYPE_CHECKING:
     import pyarrow
@@ -51,6 +51,22 @@ def partition_columns(
             raise _unparsable(actions, field, texts, pc.indices_nonzero(wrong)[0].as_py())
         arrays[field.name] = values
     return arrays
+
+
+def constants_of(
+    texts: Iterable[tuple[str, str | None]] | None, config: TableConfiguration, path: str
+) -> dict[str, ArrowScalar]:
+    """Return the values of the partition columns of one file, whose path is `path`, by logical name.
+
+    Raises DataUnreadable as `partition_columns` does.
+    """
+    import pyarrow as pa
+
+    logical = {name: column.name for name, column in config.partition_columns.items() if column is not None}
+    maps = pa.array([None if texts is None else list(texts)], pa.map_(pa.string(), pa.string()))
+    one = pa.record_batch([pa.array([path], pa.string()), maps], names=["path", "partitionValues"])
+    values = partition_columns(one, config, list(logical))
+    return {logical[name]: found[0] for name, found in values.items()}
 
 
 def lacking_values(remove: Action, names: Sequence[str]) -> tuple[str, ...]:

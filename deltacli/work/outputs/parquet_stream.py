@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from deltacli.errors import Unreadable, UsageError
 from deltacli.hints import parameter
@@ -37,23 +37,33 @@ class _Tap(io.RawIOBase):
 
 
 class ParquetStream:
-    """Writes batches of a schema with Zstandard, which every reader of Delta tables supports.
+    """Writes batches of a schema with Zstandard, which every reader of Delta tables supports, or as `settings` of
+    Arrow's writer say.
 
     Without `finish` no footer is written, so an incomplete file cannot be opened, not even one from a pipe. Raises
     UsageError for a type that Parquet does not have.
     """
 
-    def __init__(self, sink: BinaryIO, schema: pyarrow.Schema) -> None:
+    def __init__(
+        self,
+        sink: BinaryIO,
+        schema: pyarrow.Schema,
+        *,
+        group_rows: int = _ROWS_PER_GROUP,
+        group_bytes: int = _BYTES_PER_GROUP,
+        **settings: Any,  # Any: as Arrow's writer takes them
+    ) -> None:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
         self.rows = 0
+        self._group_rows, self._group_bytes = group_rows, group_bytes
         self._schema = schema
         self._tap = _Tap(sink)
         self._held: list[pyarrow.RecordBatch] = []
         self._held_rows = self._held_bytes = 0
         try:
-            self._writer = pq.ParquetWriter(self._tap, schema, compression="zstd")
+            self._writer = pq.ParquetWriter(self._tap, schema, **{"compression": "zstd", **settings})
         except pa.ArrowNotImplementedError as fault:
             raise _unwritable(fault) from fault
 
@@ -68,13 +78,13 @@ class ParquetStream:
         self._held.append(batch)
         self._held_rows += batch.num_rows
         self._held_bytes += batch.nbytes
-        if self._held_rows >= _ROWS_PER_GROUP or self._held_bytes >= _BYTES_PER_GROUP:
-            self._flush(min(_ROWS_PER_GROUP, max(self._held_rows * _BYTES_PER_GROUP // max(self._held_bytes, 1), 1)))
+        if self._held_rows >= self._group_rows or self._held_bytes >= self._group_bytes:
+            self._flush()
 
     def finish(self) -> None:
         """Write the remaining rows and the footer."""
         if self._held:
-            self._flush(_ROWS_PER_GROUP)
+            self._flush()
         self._writer.close()
 
     def abandon(self) -> None:
@@ -82,9 +92,12 @@ class ParquetStream:
         self._tap.is_shut = True
         self._writer.close()
 
-    def _flush(self, rows_per_group: int) -> None:
+    def _flush(self) -> None:
+        """Write the held rows as row groups of similar size, usually as one."""
         import pyarrow as pa
 
+        groups = max(-(-self._held_rows // self._group_rows), round(self._held_bytes / self._group_bytes), 1)
+        rows_per_group = -(-self._held_rows // groups)
         table = pa.Table.from_batches(self._held, self._schema)
         self._held, self._held_rows, self._held_bytes = [], 0, 0
         try:

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from deltacli.delta.log.file_actions import action_schemas
-from deltacli.delta.partitions.values import partition_columns
+from deltacli.delta.partitions.values import constants_of
 from deltacli.delta.rules.framework.file_views import FileFault
 from deltacli.errors import DataUnreadable, FileMissing, PathExternal, StorageFailed, UsageError
 from deltacli.typing import ArrowScalar
@@ -106,26 +105,10 @@ def _answers(
 
 def _constants(piece: RowPiece, checks: RowChecks) -> dict[str, ArrowScalar]:
     """Return the partition values of a file by logical name. Raises DataUnreadable (`partition.*`)."""
-    import pyarrow as pa
-
-    config, known = checks.config, checks.constants
-    if not config.partition_columns:
-        return {}
+    known = checks.constants
     parsed = known.get(piece.partition_values)
-    if parsed is not None:
-        return parsed
-    names = {config.physical_name(column): column.name for column in checks.columns}
-    physical = [name for name in config.partition_columns if name in names]
-    schema = action_schemas().add
-    one = pa.record_batch(
-        [
-            pa.array([piece.file.path], pa.string()),
-            pa.array([piece.partition_values], schema.field("partitionValues").type),
-        ],
-        names=["path", "partitionValues"],
-    )
-    values = partition_columns(one, config, physical)
-    if len(known) >= _MOST_KNOWN:
-        known.clear()
-    found = known[piece.partition_values] = {names[name]: values[name][0] for name in physical}
-    return found
+    if parsed is None:
+        if len(known) >= _MOST_KNOWN:
+            known.clear()
+        parsed = known[piece.partition_values] = constants_of(piece.partition_values, checks.config, piece.file.path)
+    return parsed

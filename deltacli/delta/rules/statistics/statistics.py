@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from deltacli.arrow import compute as pc
-from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.rules.framework.base import Area, Finding, Severity
 from deltacli.delta.rules.framework.view_stats import stats_of
 from deltacli.delta.rules.framework.views import CheckpointView, FilesView
+from deltacli.delta.schema.file_schema import iceberg_compat, keeps_partition_columns
 from deltacli.delta.stats.columns import Leaf, StatsBlock
 from deltacli.delta.stats.schema import BOUNDS, NULL_COUNT, PER_COLUMN, ColumnPath, StatColumn, StatKind
 from deltacli.delta.stats.values import Z85, dig, read_bound, read_json
@@ -131,7 +131,6 @@ _OF_CODE = {
     "type-mismatch": TYPE_MISMATCH,
     "variant-encoding": VARIANT_ENCODING,
 }
-_ICEBERG = ("V1", "V2", "V3")
 
 
 @AREA.check(FilesView, *_OF_CODE.values())
@@ -161,7 +160,7 @@ def counts_of_records(view: FilesView) -> Iterator[Finding]:
             seen = block.records[index].as_py()
             text = f"the statistics have numRecords {seen}"
             yield NUM_RECORDS_NEGATIVE.at(view.place(block.row(index)), text, seen=seen, expected="0 or more")
-        if not block.records.null_count or _has_iceberg(view.config):
+        if not block.records.null_count or iceberg_compat(view.config):
             continue
         missing = pc.is_null(block.records)
         if view.rows_with_vectors:
@@ -220,7 +219,7 @@ def columns_of_statistics(view: FilesView) -> Iterator[Finding]:
         if column is None:
             continue
         is_interval = column.kind is StatKind.INTERVAL and part in BOUNDS
-        is_partition = column.is_partition and not _keeps_partition_columns(view.config)
+        is_partition = column.is_partition and not keeps_partition_columns(view.config)
         rule = PARTITION_COLUMN if is_partition else INTERVAL_BOUNDS if is_interval else None
         if rule is None or (rule.id, leaf.path) in told:
             continue
@@ -310,18 +309,6 @@ def _may_be_dropped(view: FilesView, path: ColumnPath, row: int) -> bool:
         return False
     is_again = view.rows_with_vectors and view.adds.column("deletionVector")[row].is_valid
     return view.versions is None or is_again or path[-1].startswith("col-")
-
-
-def _keeps_partition_columns(config: TableConfiguration) -> bool:
-    """Return True if data files also hold the partition columns, so that their statistics are valid."""
-    return "materializePartitionColumns" in config.features or _has_iceberg(config)
-
-
-def _has_iceberg(config: TableConfiguration) -> bool:
-    return any(
-        f"icebergCompat{version}" in config.features and config.is_on(f"delta.enableIcebergCompat{version}")
-        for version in _ICEBERG
-    )
 
 
 def _is_whole(values: ArrowArray) -> bool:

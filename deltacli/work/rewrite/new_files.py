@@ -1,0 +1,108 @@
+"""Write rows to new data files: to a draft, which is read back before it gets its name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from deltacli.arrow.parquet import ParquetReader
+from deltacli.delta.encoding.row_digest import Digest, RowDigest
+from deltacli.delta.stats.collect import StatisticsCollector
+from deltacli.errors import StorageFailed
+from deltacli.storage.disk_faults import writing_faults
+from deltacli.typing import ArrowField, ArrowType
+from deltacli.work.outputs.parquet_stream import ParquetStream
+from deltacli.work.rewrite.pieces import SourceFile
+from deltacli.work.rewrite.sources import rows_for_new_file
+from deltacli.work.rewrite.spec import RewriteSpec
+from deltacli.work.rows.data_files import DataFile, OpenDataFile, data_faults
+from deltacli.work.rows.table_files import TableFiles
+
+if TYPE_CHECKING:
+    import pyarrow
+
+_TOO_LARGE = 1.5
+"""A file of so many times the target size is continued in another one."""
+_ID = b"PARQUET:field_id"
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """The content of a draft."""
+
+    rows: int
+    size_bytes: int
+    stats: str
+    digest: Digest | None
+    """The digest of the rows that were written; None if nothing is read back."""
+
+
+def write_file(spec: RewriteSpec, place: str, name: str, batches: Iterator[pyarrow.RecordBatch]) -> Written:
+    """Write batches to the file at a place, up to its largest size. Errors call it `name`. Raises StorageFailed."""
+    statistics = StatisticsCollector(spec.config, spec.schema)
+    digest = RowDigest(spec.schema) if spec.reads_back else None
+    most_bytes = spec.target_bytes * _TOO_LARGE
+    with writing_faults(place, name), open(place, "wb") as sink:
+        stream = ParquetStream(
+            sink,
+            spec.schema,
+            group_rows=spec.group_rows,
+            group_bytes=spec.group_bytes,
+            compression=spec.codec,
+            compression_level=spec.level,
+            store_schema=False,
+            store_decimal_as_integer=True,
+        )
+        try:
+            for batch in batches:
+                statistics.take(batch)
+                if digest is not None:
+                    digest.take(batch)
+                stream.add(batch)
+                if stream.size_bytes >= most_bytes:
+                    break
+            stream.finish()
+        except BaseException:
+            stream.abandon()
+            raise
+    return Written(stream.rows, stream.size_bytes, statistics.text(), digest)
+
+
+def read_back(spec: RewriteSpec, files: TableFiles, place: str, name: str, written: Written) -> None:
+    """Raise StorageFailed unless the file at a place has the schema, the rows and the values that were written to it.
+
+    It is read as every data file of the table, by the rules of the table.
+    """
+    file = DataFile(name, written.size_bytes)
+    found = RowDigest(spec.schema)
+    with data_faults(file), open(place, "rb") as source:
+        parquet = ParquetReader(source)
+        opened = OpenDataFile(parquet, parquet.schema_arrow, source, is_near=True)
+        _require(_shape(opened.schema) == _shape(spec.schema), name, "another schema")
+        _require(parquet.metadata.num_rows == written.rows, name, "another number of rows")
+        for batch in rows_for_new_file(files, spec, SourceFile(file), opened):
+            found.take(batch)
+    _require(written.digest is not None and found.answer() == written.digest.answer(), name, "other values")
+
+
+def _require(is_same: bool, name: str, what: str) -> None:
+    if not is_same:
+        raise StorageFailed(f"{name} was written, but has {what} when it is read again", code="data.not-as-written")
+
+
+def _shape(fields: Iterable[ArrowField]) -> list[object]:
+    """Return names, types, nullability and field ids at every depth."""
+    found: list[object] = []
+    for field in fields:
+        inside = _shape(_parts(field.type)) or str(field.type)
+        found.append((field.name, field.nullable, (field.metadata or {}).get(_ID), inside))
+    return found
+
+
+def _parts(kind: ArrowType) -> list[ArrowField]:
+    import pyarrow as pa
+
+    if pa.types.is_map(kind):
+        return [kind.key_field, kind.item_field]
+    return [kind.field(position) for position in range(kind.num_fields)]

@@ -1,0 +1,151 @@
+"""The task that rewrites one group of data files."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import quote
+
+from deltacli.delta.partitions.values import constants_of
+from deltacli.delta.schema.file_schema import keeps_partition_columns
+from deltacli.errors import FileMissing, StorageFailed
+from deltacli.storage import Created, Draft, Existed, Unknown
+from deltacli.work.rewrite.new_files import Written, read_back, write_file
+from deltacli.work.rewrite.pieces import NewFile, RefusedFile, RewritePiece, Rewritten
+from deltacli.work.rewrite.sources import SourceRefusedError, Sources
+from deltacli.work.rewrite.spec import RewriteSpec
+from deltacli.work.task import TaskContext
+
+if TYPE_CHECKING:
+    import pyarrow
+
+SPEC = "rewrite"
+"""The name of the shared `RewriteSpec`."""
+
+
+class _File(NamedTuple):
+    path: str
+    draft: Draft
+    written: Written
+
+
+@dataclass(frozen=True, slots=True)
+class RewriteFiles:
+    """Writes the live rows of a piece's files to new ones as the shared `RewriteSpec` says, and reads them back.
+
+    Nothing that it finds wrong with a source is an error: the source is left alone and listed in the result. New files
+    get their names when all of them are complete, and only the caller's commit makes them part of the table. After an
+    error none is left, unless the store does not say whether it was created; then vacuum removes it.
+    """
+
+    def __call__(self, piece: RewritePiece, context: TaskContext) -> Rewritten:
+        """Return the new files. Raises StorageFailed, DataUnreadable for a new file, and PermissionRefused."""
+        spec: RewriteSpec = context.shared(SPEC)
+        refused: list[RefusedFile] = []
+        while True:
+            without = {each.path for each in refused}
+            left = replace(piece, sources=tuple(each for each in piece.sources if each.file.path not in without))
+            try:
+                done = _Run(spec, left, context).run()
+            except SourceRefusedError as fault:
+                refused.append(fault.refused)
+                continue
+            return replace(done, refused=(*refused, *done.refused))
+
+
+class _Run:
+    """One attempt to rewrite the files of a piece."""
+
+    def __init__(self, spec: RewriteSpec, piece: RewritePiece, context: TaskContext) -> None:
+        self._spec, self._piece, self._context = spec, piece, context
+        constants = {}
+        if keeps_partition_columns(spec.config):
+            path = next((source.file.path for source in piece.sources), "")
+            constants = constants_of(piece.partition_values.items(), spec.config, path)
+        self._sources = Sources(context.files, spec, constants)
+
+    def run(self) -> Rewritten:
+        """Raises SourceRefusedError if it has to be done again without a file."""
+        with ExitStack() as drafts:
+            files = list(self._write(drafts))
+            new = self._publish(files)
+        found = self._sources
+        return Rewritten(new, tuple(found.used), tuple(found.refused), found.rows)
+
+    def _write(self, drafts: ExitStack) -> Iterator[_File]:
+        """Write and read back all rows. The drafts are entered into a stack."""
+        spec, context = self._spec, self._context
+        rows = (batch for batch in self._ordered() if batch.num_rows)
+        batch = next(rows, None)
+        number = 0
+        while batch is not None:
+            path = self._path(number)
+            draft = drafts.enter_context(context.storage.draft(path))
+            written = write_file(spec, draft.place, path, chain([batch], rows))
+            if spec.reads_back:
+                read_back(spec, context.files, draft.place, path, written)
+            yield _File(path, draft, written)
+            batch = next(rows, None)
+            number += 1
+
+    def _ordered(self) -> Iterator[pyarrow.RecordBatch]:
+        """Return the rows of the sources in the order of new files. Raises StorageFailed if ordering lost some."""
+        spec, rows = self._spec, self._sources.batches(self._piece.sources)
+        if spec.order is None:
+            yield from rows
+            return
+        before, after = spec.order.digest(spec.schema), spec.order.digest(spec.schema)
+
+        def noted(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+            for batch in batches:
+                before.take(batch)
+                yield batch
+
+        for batch in spec.order.arrange(noted(rows), spec.schema, self._context):
+            after.take(batch)
+            yield batch
+        if before.answer() != after.answer():
+            raise StorageFailed("the ordered rows are not those that were read", code="data.not-as-written")
+
+    def _path(self, number: int) -> str:
+        """Return the path of a new file below the table: no other attempt and no other piece has it."""
+        piece = self._piece
+        name = f"part-{piece.number:05}-{uuid.UUID(self._context.attempt)}-c{number:03}{self._spec.ending}"
+        return f"{piece.directory.rstrip('/')}/{name}" if piece.directory else name
+
+    def _publish(self, files: list[_File]) -> tuple[NewFile, ...]:
+        """Give the drafts their names. Raises StorageFailed; no file of this run is left then."""
+        published: list[NewFile] = []
+        try:
+            for file in files:
+                published.append(self._published(file))
+        except BaseException:
+            list(self._context.storage.delete_many([file.path for file in files]))
+            raise
+        return tuple(published)
+
+    def _published(self, file: _File) -> NewFile:
+        storage = self._context.storage
+        match file.draft.publish():
+            case Created():
+                cause = "it is not there"
+            case Existed():
+                cause = "the name exists"  # the reply to an earlier request of this attempt was lost
+            case Unknown(cause):
+                pass
+        try:
+            found = storage.stat(file.path)
+        except FileMissing as fault:
+            raise StorageFailed(f"{file.path} was not written", facts={"why": str(cause)}) from fault
+        if found.size_bytes != file.written.size_bytes:
+            raise StorageFailed(
+                f"{file.path} has {found.size_bytes} bytes, expected {file.written.size_bytes}",
+                facts={"why": str(cause)},
+            )
+        return NewFile(
+            quote(file.path, safe="/=-._~"), found.size_bytes, file.written.rows, file.written.stats, found.modified_ms
+        )

@@ -1,0 +1,157 @@
+"""Read the live rows of the files of a piece as the columns of new files, and leave out files that cannot be kept
+exactly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from deltacli.arrow import compute as pc
+from deltacli.errors import DataUnreadable, PathExternal
+from deltacli.typing import ArrowScalar
+from deltacli.work.rewrite.exactness import require_exact
+from deltacli.work.rewrite.pieces import RefusedFile, SourceFile
+from deltacli.work.rewrite.spec import RewriteSpec
+from deltacli.work.rows.data_files import DataFile, OpenDataFile, open_data_file
+from deltacli.work.rows.deletion_vectors import read_vector
+from deltacli.work.rows.row_reader import find_beside, read_opened
+from deltacli.work.rows.table_files import TableFiles
+
+if TYPE_CHECKING:
+    import pyarrow
+
+_HELD_BYTES = 64 << 20
+"""The rows of a smaller file are read to the end before the first is passed on."""
+
+
+class SourceRefusedError(Exception):
+    """A file that was found not to be exact after some of its rows had been passed on."""
+
+    def __init__(self, refused: RefusedFile) -> None:
+        super().__init__(refused.reason)
+        self.refused = refused
+
+
+@dataclass
+class Sources:
+    """The files of a piece: `used` and `refused` are those read so far, `rows` the rows passed on."""
+
+    files: TableFiles
+    spec: RewriteSpec
+    constants: Mapping[str, ArrowScalar]
+    """The partition columns that new files contain, by logical name."""
+    used: list[str] = field(default_factory=list)
+    refused: list[RefusedFile] = field(default_factory=list)
+    rows: int = 0
+
+    def batches(self, sources: Sequence[SourceFile]) -> Iterator[pyarrow.RecordBatch]:
+        """Yield the rows in the schema of new files. Raises SourceRefusedError."""
+        for source in sources:
+            yield from self._of_file(source)
+
+    def _of_file(self, source: SourceFile) -> Iterator[pyarrow.RecordBatch]:
+        """Yield the rows of a file; none of them if it is refused."""
+        held: list[pyarrow.RecordBatch] = []
+        size = 0
+        is_passing = False
+        batches = self._read(source)
+        while True:
+            try:
+                batch = next(batches, None)
+            except (DataUnreadable, PathExternal) as fault:
+                refused = RefusedFile(source.file.path, fault.code, fault.message)
+                if is_passing:
+                    raise SourceRefusedError(refused) from fault
+                self.refused.append(refused)
+                return
+            if batch is None:
+                break
+            held.append(batch)
+            size += batch.nbytes
+            if is_passing or size > _HELD_BYTES:
+                is_passing = True
+                yield from self._passed(held)
+                held = []
+        self.used.append(source.file.path)
+        yield from self._passed(held)
+
+    def _passed(self, batches: Sequence[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+        for batch in batches:
+            self.rows += batch.num_rows
+            yield batch
+
+    def _read(self, source: SourceFile) -> Iterator[pyarrow.RecordBatch]:
+        """Yield the rows of a file. Raises DataUnreadable, also where rows are missing, and PathExternal."""
+        file = replace(source.file, constants=self.constants)
+        if file.vector is not None and file.deleted is None:
+            with _naming(file):
+                file = replace(file, deleted=read_vector(self.files, file.vector))
+        with open_data_file(self.files, file) as opened:
+            require_exact(self.spec, opened)
+            _require_row_columns(self.spec, opened)
+            count = 0
+            for batch in rows_for_new_file(self.files, self.spec, source._replace(file=file), opened):
+                count += batch.num_rows
+                yield batch
+            live = opened.parquet.metadata.num_rows - (file.deleted.count if file.deleted is not None else 0)
+            if count != live:
+                raise DataUnreadable(f"{count} rows were read, but it has {live}")
+
+
+def rows_for_new_file(
+    files: TableFiles, spec: RewriteSpec, source: SourceFile, opened: OpenDataFile
+) -> Iterator[pyarrow.RecordBatch]:
+    """Yield the live rows of an open file in the schema of new files, with the ids of rows if these are kept."""
+    for batch in read_opened(files, spec.reading, source.file, opened):
+        yield renamed(_with_row_ids(batch, source) if spec.row_columns else batch, spec.schema)
+
+
+def _with_row_ids(batch: pyarrow.RecordBatch, source: SourceFile) -> pyarrow.RecordBatch:
+    """Return rows with the ids and versions that are stored in the file, or else follow from its add. Their number in
+    the file, the last column, is left out. Spec: Row Tracking.
+    """
+    import pyarrow as pa
+
+    *columns, ids, versions, numbers = batch.columns
+    if source.base_row_id is not None and ids.null_count:
+        ids = pc.coalesce(ids, pc.add(numbers, source.base_row_id))
+    if source.row_commit_version is not None and versions.null_count:
+        versions = pc.coalesce(versions, pa.scalar(source.row_commit_version, pa.int64()))
+    return pa.RecordBatch.from_arrays([*columns, ids, versions], names=batch.schema.names[:-1])
+
+
+def renamed(batch: pyarrow.RecordBatch, schema: pyarrow.Schema) -> pyarrow.RecordBatch:
+    """Return the same values under the names, nullability and metadata of another schema, at every depth.
+
+    The values are not copied: they leave through Arrow's C interface and return with the other schema.
+    """
+    import pyarrow as pa
+
+    return pa.record_batch(_Relabelled(batch, schema))
+
+
+class _Relabelled:
+    def __init__(self, batch: pyarrow.RecordBatch, schema: pyarrow.Schema) -> None:
+        self._batch, self._schema = batch, schema
+
+    def __arrow_c_array__(self, requested_schema: Any = None) -> tuple[Any, Any]:  # Any: capsules
+        return self._schema.__arrow_c_schema__(), self._batch.__arrow_c_array__()[1]
+
+
+def _require_row_columns(spec: RewriteSpec, opened: OpenDataFile) -> None:
+    """Raise DataUnreadable if the ids in a file could not be read: without them its rows would get other ids."""
+    for name, column in zip(spec.row_columns or (), spec.reading.columns[-2:], strict=False):
+        if find_beside(spec.reading, column, opened.schema) is None and name in opened.schema.names:
+            raise DataUnreadable(f"column {name} holds the ids of rows, but cannot be read", code="data.type-mismatch")
+
+
+@contextmanager
+def _naming(file: DataFile) -> Iterator[None]:
+    """Raise a fault of the vector of a file with its path."""
+    try:
+        yield
+    except DataUnreadable as fault:
+        raise DataUnreadable(f"{file.path}: {fault.message}", code=fault.code, facts=fault.facts) from fault
