@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
@@ -12,6 +13,7 @@ from deltacli.operations.log.named_files import named_files
 from deltacli.operations.recover.needed import live_files, whole
 from deltacli.operations.recover.presence import look_for
 from deltacli.operations.recover.sources import FoundFiles
+from deltacli.operations.table.find_log import list_log
 from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.typing import ArrowArray, ArrowTable
 
@@ -24,33 +26,45 @@ _TRIED = 20
 
 
 def newest_complete(table: TableHandle, snapshot: Snapshot, found: FoundFiles) -> int | None:
-    """Return the newest version below a snapshot, all of whose files are there or were found; None if none is known.
+    """Return the newest version below a snapshot, all of whose files are there or were found; None if none is known."""
+    uris = (table.storage.uri, *table.storage.aliases)
+    kept = pc.filter(whole(found.needed.files["path"]), found.is_found)
+    lost = pc.filter(whole(found.needed.files["path"]), pc.invert(found.is_found))
+
+    def lost_of(version: Snapshot) -> ArrowArray:
+        files, sizes = look_for(table.storage, live_files(version, uris), table.engine, table.progress)
+        is_other = pc.fill_null(pc.not_equal(sizes, whole(files.files["sizeBytes"])), False)
+        is_lost = pc.and_(pc.or_(pc.is_null(sizes), is_other), pc.invert(pc.is_in(files.files["path"], value_set=kept)))
+        return pc.filter(whole(files.files["path"]), whole(is_lost))
+
+    complete = complete_versions(snapshot.table, snapshot.version, lost, lost_of, uris)
+    return next((version.version for version in complete), None)
+
+
+def complete_versions(
+    table: TableHandle, below: int, lost: ArrowArray, lost_of: Callable[[Snapshot], ArrowArray], uris: tuple[str, ...]
+) -> Iterator[Snapshot]:
+    """Yield versions below one, the newest first, that need no file that is gone: `lost` are such files, `lost_of`
+    returns those of a version, as bytes below the root, whose URIs are `uris`.
 
     A version is passed over where it is not older than the commits that added files which are gone.
     """
-    uris = (table.storage.uri, *table.storage.aliases)
-    over = snapshot.table
-    added = _added(over, snapshot.listing, uris)
-    kept = pc.filter(whole(found.needed.files["path"]), found.is_found)
-    lost = pc.filter(whole(found.needed.files["path"]), pc.invert(found.is_found))
-    below = snapshot.version
+    listing = list_log(table.storage)
+    added = _added(table, listing, uris)
     for _ in range(_TRIED):
-        first = pc.min(added.filter(pc.is_in(added["path"], value_set=lost))["version"]).as_py()
-        candidates = [version for version in snapshot.listing.reconstructable if version < min(below, first or 0)]
-        if not candidates:
-            return None
-        below = candidates[-1]
+        if len(lost):
+            first = pc.min(added.filter(pc.is_in(added["path"], value_set=lost))["version"]).as_py()
+            below = min(below, first or 0)
+        below = max((version for version in listing.reconstructable if version < below), default=-1)
+        if below < 0:
+            return
         try:
-            files = live_files(read_snapshot(over, version=below), uris)
+            snapshot = read_snapshot(table, version=below)
+            lost = lost_of(snapshot)
         except (Unreadable, CommitCorrupt):
             continue
-        files, sizes = look_for(table.storage, files, table.engine, table.progress)
-        is_other = pc.fill_null(pc.not_equal(sizes, whole(files.files["sizeBytes"])), False)
-        is_lost = pc.and_(pc.or_(pc.is_null(sizes), is_other), pc.invert(pc.is_in(files.files["path"], value_set=kept)))
-        lost = pc.filter(whole(files.files["path"]), whole(is_lost))
         if not len(lost):
-            return below
-    return None
+            yield snapshot
 
 
 def _added(table: TableHandle, listing: LogListing, uris: tuple[str, ...]) -> ArrowTable:

@@ -87,7 +87,7 @@ class RestorePlan:
     """The files that are brought from elsewhere before the commit."""
     restorable: int | None
     """The newest version with other rows than now that can be restored, where files of the target are missing; None:
-    there is none after it.
+    none is known.
     """
     refusals: tuple[RestoreRefusal, ...]
     notes: tuple[str, ...]
@@ -373,7 +373,7 @@ def _file_refusals(plan: RestorePlan) -> Iterator[RestoreRefusal]:
         elif plan.restorable is not None:
             newest = f"version {plan.restorable} is the newest that can be restored"
         elif not also:
-            newest = "no version after it is known to be complete"
+            newest = "no other version is known to be complete"
         yield RestoreRefusal(
             code,
             f"{plural(len(chosen), 'file')} of version {version} {verb} {said}, first {chosen[0].path}; {newest}",

@@ -1,8 +1,8 @@
-"""The newest version between the target and now that can be restored, where files of the target are missing."""
+"""The newest version that can be restored, where files of the target are missing."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping, Set
 from functools import reduce
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -10,11 +10,14 @@ from deltacli.arrow import compute as pc
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.file_actions import action_schemas, whole_actions_leniently
 from deltacli.delta.log.replay import file_key
+from deltacli.delta.log.segment import LogFile
 from deltacli.delta.vacuum.keys import PathKeys
 from deltacli.delta.vectors.descriptor import unique_id_column
-from deltacli.operations.restore.difference import Mask
-from deltacli.operations.restore.verify import check_sizes
-from deltacli.typing import RecordBatch
+from deltacli.operations.recover.newest_complete import complete_versions
+from deltacli.operations.restore.difference import Mask, compare
+from deltacli.operations.restore.verify import VERIFIED, check_sizes
+from deltacli.operations.table.find_log import list_log
+from deltacli.typing import ArrowArray, RecordBatch
 from deltacli.work.commits.reading import stream_commit
 from deltacli.work.rows.table_files import TableFiles
 from deltacli.work.vector_facts import file_of_vector
@@ -36,17 +39,25 @@ class _Commit(NamedTuple):
 def newest_restorable(
     now: Snapshot, target: Snapshot, adds: Iterable[RecordBatch], names: Set[str], where: Mask | None
 ) -> int | None:
-    """Return the newest version after the target and before now all of whose files are there, and whose rows are not
-    those of now; None where there is none, or commits are missing.
+    """Return the newest version before now all of whose files are there, and which has other rows; None where there is
+    none, or commits are missing.
 
     `adds` are the files of the target, `names` the files and vectors of these that cannot be used. Raises what
     `check_sizes` and reading commits raise.
     """
-    listed = now.listing.commits
+    newer = _newer(now, target, adds, names, where)
+    return _older(now, target, names, where) if newer is None else newer
+
+
+def _newer(
+    now: Snapshot, target: Snapshot, adds: Iterable[RecordBatch], names: Set[str], where: Mask | None
+) -> int | None:
+    """Return the newest of the versions after the target; that of now and the target are not rebuilt for it."""
+    listed = list_log(now.table.storage, start_version=target.version).commits
     versions = range(target.version + 1, now.version + 1)
     if any(version not in listed for version in versions):
         return None
-    commits = {version: _read(now, version) for version in versions}
+    commits = {version: _read(now, listed[version]) for version in versions}
     between = {key: add for commit in commits.values() for key, add in commit.adds.items()}
     broken_since = _broken(now, between, where)
     broken = {key for batch in adds for key in _using(batch, names, now.table)}
@@ -56,6 +67,32 @@ def newest_restorable(
         broken = (broken - commits[version].removes) | (commits[version].adds.keys() & broken_since)
         newest = version if not broken and version in other else newest
     return newest
+
+
+def _older(now: Snapshot, target: Snapshot, names: Set[str], where: Mask | None) -> int | None:
+    """Return the newest of the versions before the target; one without files is none that anybody wants back."""
+    import pyarrow as pa
+
+    storage = now.table.storage
+
+    def bytes_of(lost: Iterable[str]) -> ArrowArray:
+        return pa.array([name.encode("utf-8", "surrogateescape") for name in lost], pa.binary())
+
+    def lost_of(version: Snapshot) -> ArrowArray:
+        every = ((batch if where is None else pc.filter(batch, where(batch))) for batch in _adds_of(version))
+        return bytes_of(one.path for one in check_sizes(now.table, every, 0))
+
+    uris = (storage.uri, *storage.aliases)
+    for version in complete_versions(now.table, target.version, bytes_of(names), lost_of, uris):
+        found = compare(now, version, where)
+        if found.files_after and (found.added_amount.files or found.removed_amount.files):
+            return version.version
+    return None
+
+
+def _adds_of(version: Snapshot) -> Iterator[RecordBatch]:
+    fields = (*VERIFIED, "partitionValues")
+    return iter(version.file_actions.map_actions("add", lambda adds: adds, fields=fields))
 
 
 def _other_than_now(commits: Mapping[int, _Commit]) -> set[int]:
@@ -72,11 +109,11 @@ def _other_than_now(commits: Mapping[int, _Commit]) -> set[int]:
     return found
 
 
-def _read(now: Snapshot, version: int) -> _Commit:
+def _read(now: Snapshot, file: LogFile) -> _Commit:
     adds: dict[str, Action] = {}
     removes: set[str] = set()
     changed: set[str] = set()
-    for kind, action in stream_commit(now.table.storage, now.listing.commits[version]):
+    for kind, action in stream_commit(now.table.storage, file):
         if kind not in ("add", "remove"):
             continue
         key = file_key(action)

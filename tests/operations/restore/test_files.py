@@ -152,20 +152,44 @@ def test_the_newest_version_that_is_complete_and_not_that_of_now_is_named(
     assert newest == plan_restore(open_table(place), RestoreRequest(version=3)).restorable
 
 
-@pytest.mark.parametrize("lost", ["a", "b", VECTORS])
+@pytest.mark.parametrize(("lost", "newest"), [("a", None), ("b", None), (VECTORS, 1)])
 def test_no_version_is_named_that_needs_a_lost_file_or_has_the_rows_of_now(
-    builder: TableBuilder, tmp_path: Path, lost: str
+    builder: TableBuilder, tmp_path: Path, lost: str, newest: int | None
 ) -> None:
     """
-    Version 3 needs all that 2 needs; 4 is as 6, because 5 adds h, whose file is gone, and 6 removes it.
+    Version 3 needs all that 2 needs; 4 is as 6, because 5 adds h, whose file is gone, and 6 removes it. Version 0 has
+    no file.
     """
     place = builder.commit(commit_info(), added("h", b"gone")).commit(commit_info(), remove("h")).write(tmp_path / "t")
     (place / lost).unlink()
 
     plan = plan_restore(open_table(place), RestoreRequest(version=2))
 
-    assert ([lost], None) == ([one.path for one in plan.problems], plan.restorable)
-    assert "no version after it is known to be complete" in plan.refusals[0].message
+    assert ([lost], newest) == ([one.path for one in plan.problems], plan.restorable)
+    said = "no other version is known to be complete" if newest is None else "version 1 is the newest that can be"
+    assert said in plan.refusals[0].message
+
+
+def test_a_version_is_named_although_the_listing_begins_at_a_hint(builder: TableBuilder) -> None:
+    """
+    The newest one that is complete: after the target where there is one, else before it.
+    """
+    builder.commit(commit_info(), added("e", rows(50))).checkpoint().file("e", rows(50))
+    builder.commit(commit_info(), remove("e")).hint(5)
+    for target, lost, newest in (
+        (1, "b", 5),
+        (3, "c", 5),
+        (3, "ce", 2),
+        (2, "be", None),
+        (2, VECTORS, 5),
+        (4, "de", 3),
+    ):
+        memory = builder.in_memory()
+        list(memory.delete_many([lost] if lost == VECTORS else lost))
+        storage = RecordingStorage(memory, capabilities=FAR)
+        assert open_at(storage).snapshot().listing.start_version == 5
+
+        assert newest == plan_restore(open_at(storage), RestoreRequest(version=target)).restorable, (target, lost)
 
 
 @pytest.fixture
