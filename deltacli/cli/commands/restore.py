@@ -140,7 +140,7 @@ def _question(plan: RestorePlan) -> str:
     which = "" if plan.request.where is None else f" where {plan.request.where}"
     copied = ""
     if plan.brought is not None:
-        copied = f", {plural(len(plan.brought.files), 'file')} ({format_size(plan.brought.size_bytes)}) are copied"
+        copied = f", {plural(plan.brought.count, 'file')} ({format_size(plan.brought.size_bytes)}) are copied"
     return (
         f"restore version {plan.target.version}{which}: {_amount(found.added_amount)} come back, "
         f"{_amount(found.removed_amount)} go{copied}"

@@ -112,5 +112,5 @@ def _problems(plan: RestorePlan) -> Iterator[str]:
 
 def _brought(plan: RestorePlan) -> Iterator[str]:
     if plan.brought is not None:
-        names = ", ".join(sorted({source.name for source, _, _ in plan.brought.files.values()}))
-        yield f"{plural(len(plan.brought.files), 'file')}, {format_size(plan.brought.size_bytes)}, from {names}"
+        names = ", ".join(plan.brought.names)
+        yield f"{plural(plan.brought.count, 'file')}, {format_size(plan.brought.size_bytes)}, from {names}"

@@ -13,6 +13,11 @@ FEATURE = "rowTracking"
 DOMAIN = "delta.rowTracking"
 ENABLED = "delta.enableRowTracking"
 SUSPENDED = "delta.rowTrackingSuspended"
+MATERIALIZED_NAMES = (
+    "delta.rowTracking.materializedRowIdColumnName",
+    "delta.rowTracking.materializedRowCommitVersionColumnName",
+)
+"""The names of the columns in which files store ids and commit versions of rows that were rewritten."""
 
 NO_MARK = -1
 """The high-water mark of a table in which no row has an id."""

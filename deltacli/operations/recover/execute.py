@@ -45,7 +45,7 @@ def execute_undelete(
         found, data = plan.data.found, plan.data
         put_found(
             found, data.sources, table.storage, table.engine,
-            progress=table.progress, journal=told, damaged=data.damaged,
+            progress=table.progress, journal=told, damaged=data.tags,
         )  # fmt: skip
     _put_log(table, plan, told)
     if plan.is_log_first:

@@ -115,10 +115,17 @@ def live_files(snapshot: Snapshot, uris: Sequence[str] = ()) -> NeededFiles:
     found = list(snapshot.file_actions.map_actions("add", columns_of, fields=("path", "size", "stats")))
     if not found:
         return needed_files(uris, *(pa.array([], kind) for kind in (pa.string(), pa.int64(), pa.int64())))
-    every = pa.concat_tables([one.files for one in found])
+    return joined(found)
+
+
+def joined(parts: Sequence[NeededFiles]) -> NeededFiles:
+    """Return the files of several parts, data files first."""
+    import pyarrow as pa
+
+    every = pa.concat_tables([one.files for one in parts])
     is_data = pc.equal(every["kind"], FileKind.DATA.value)
     files = pa.concat_tables([_each_once(every.filter(mask)) for mask in (is_data, pc.invert(is_data))])
-    return NeededFiles(files, pa.concat_tables([one.vectors for one in found]), sum(one.outside for one in found))
+    return NeededFiles(files, pa.concat_tables([one.vectors for one in parts]), sum(one.outside for one in parts))
 
 
 def _vectors(uris: Sequence[str], descriptors: ArrowArray | None) -> ArrowTable:

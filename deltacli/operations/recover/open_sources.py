@@ -58,11 +58,12 @@ def open_sources(
     return found
 
 
-def require_usable(opened: Sequence[OpenedSource]) -> None:
-    """Raise Refused where the versions of a store are a source and it keeps none."""
-    for one in opened:
-        if one.refusal is not None:
-            raise one.refusal
+def require_usable(opened: Sequence[OpenedSource]) -> tuple[str, ...]:
+    """Return a note for a store that keeps no versions. Raises Refused where there is no other source."""
+    without = [one.refusal for one in opened if one.refusal is not None]
+    if without and len(without) == len(opened):
+        raise without[0]
+    return tuple(f"{one.message}: {one.facts['why']}" for one in without)
 
 
 def _versions_of(name: str, storage: Storage) -> OpenedSource:

@@ -45,11 +45,12 @@ class Refusal(NamedTuple):
 @dataclass(frozen=True, eq=False)
 class DataPlan:
     """Data files and vectors that are gone or damaged, and where they are. `damaged` are those whose place has a file
-    of another size, which is replaced.
+    of another size, which is replaced, and `tags` the tags of these.
     """
 
     found: FoundFiles
     damaged: ArrowArray
+    tags: Mapping[str, str]
     sources: Sequence[Source]
 
 

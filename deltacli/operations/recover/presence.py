@@ -23,8 +23,8 @@ _ASKED_TOGETHER = 1_000
 def look_for(
     storage: Storage, needed: NeededFiles, engine: Engine, progress: Progress
 ) -> tuple[NeededFiles, ArrowArray]:
-    """Return the files, each under the spelling of its path that the store has, and their bytes (int64), null for
-    those that are missing.
+    """Return the files, each under the spelling of its path that the store has, with no other left, and their bytes
+    (int64), null for those that are missing.
     """
     import pyarrow as pa
 
@@ -37,8 +37,11 @@ def look_for(
             sizes = pc.replace_with_mask(sizes, may_be_written, others)
             is_written = pc.and_(may_be_written, pc.is_valid(sizes))
             paths = pc.if_else(is_written, written, paths)
-            column = needed.files.schema.get_field_index("path")
-            needed = needed._replace(files=needed.files.set_column(column, "path", pa.chunked_array([paths])))
+        if written.null_count < len(written):
+            written = pc.if_else(pc.is_null(sizes), written, pa.scalar(None, pa.binary()))
+            files = needed.files.drop_columns(["path", "written"])
+            columns = {name: files[name] for name in files.column_names}
+            needed = needed._replace(files=pa.table({"path": paths, "written": written, **columns}))
         step.advance(len(paths))
     return needed, sizes
 

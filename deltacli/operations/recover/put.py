@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import NamedTuple
 
 from deltacli.arrow import compute as pc
@@ -29,7 +30,8 @@ class _Piece(NamedTuple):
     source: Source
     path: str
     size_bytes: int
-    replaces: bool
+    damaged: str | None
+    """The tag of the file that is replaced."""
 
 
 def put_found(
@@ -40,10 +42,10 @@ def put_found(
     *,
     progress: Progress = SILENT,
     journal: Journal | None = None,
-    damaged: ArrowArray | None = None,
+    damaged: Mapping[str, str] = MappingProxyType({}),
 ) -> None:
     """Put every found file in its place, unless it is there already. Running it again continues an interrupted run.
-    `damaged` are the files whose place has one of another size, which is replaced.
+    `damaged` are the tags of files that are replaced, unless somebody else has done so since.
 
     Raises StorageFailed, also where another file is in the place of one.
     """
@@ -51,8 +53,8 @@ def put_found(
     pieces = list(_pieces(found, sources, damaged))
 
     def put(piece: _Piece) -> _Piece:
-        if not piece.replaces or size_of(storage, piece.path) != piece.size_bytes:
-            put_file(piece.source, piece.path, piece.size_bytes, storage, replace=piece.replaces)
+        replace = piece.damaged is not None and tag_of(storage, piece.path) == piece.damaged
+        put_file(piece.source, piece.path, piece.size_bytes, storage, replace=replace)
         return piece
 
     total = sum(piece.size_bytes for piece in pieces)
@@ -63,15 +65,12 @@ def put_found(
             step.advance(weight=piece.size_bytes)
 
 
-def _pieces(found: FoundFiles, sources: Sequence[Source], damaged: ArrowArray | None) -> Iterator[_Piece]:
+def _pieces(found: FoundFiles, sources: Sequence[Source], damaged: Mapping[str, str]) -> Iterator[_Piece]:
     """Yield the found files: data files come before vectors, as `needed_files` has them."""
-    import pyarrow as pa
-
-    replaces = pa.repeat(pa.scalar(False), len(found.sources)) if damaged is None else damaged
-    files = (whole(found.needed.files["path"]), found.sources, found.sizes, replaces)
+    files = (whole(found.needed.files["path"]), found.sources, found.sizes)
     columns = (pc.filter(column, found.is_found).to_pylist() for column in files)
-    for path, number, size, is_damaged in zip(*columns, strict=True):
-        yield _Piece(sources[number], text_of(path), size, is_damaged)
+    for path, number, size in zip(*columns, strict=True):
+        yield _Piece(sources[number], text_of(path), size, damaged.get(text_of(path)))
 
 
 def put_file(source: Source, path: str, size_bytes: int, storage: Storage, *, replace: bool = False) -> None:
@@ -85,6 +84,22 @@ def put_file(source: Source, path: str, size_bytes: int, storage: Storage, *, re
             why = cause
     if size_of(storage, path) != size_bytes:
         raise StorageFailed(f"{path} could not be put in its place: {why}", facts={"source": source.name})
+
+
+def tags_of(storage: Storage, paths: ArrowArray, engine: Engine) -> dict[str, str]:
+    """Return the tags of the files that are there, by path."""
+    names = [text_of(path) for path in paths.to_pylist()]
+    found = engine.run(lambda name: tag_of(storage, name), names, at_once=storage.capabilities.parallel_reads)
+    return {name: tag for name, tag in zip(names, found, strict=True) if tag is not None}
+
+
+def tag_of(storage: Storage, path: str) -> str | None:
+    """Return what identifies the content of a file, None where there is none."""
+    try:
+        with storage.open(path) as opened:
+            return storage.tag(path, opened)
+    except FileMissing:
+        return None
 
 
 def size_of(storage: Storage, path: str) -> int | None:

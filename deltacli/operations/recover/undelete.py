@@ -19,9 +19,16 @@ from deltacli.operations.recover.log_files import LogItem, LogPlan, plan_log
 from deltacli.operations.recover.needed import FileKind, live_files, whole
 from deltacli.operations.recover.newest_complete import newest_complete
 from deltacli.operations.recover.object_versions import Overwritten, versions_of_log
-from deltacli.operations.recover.open_sources import OpenedSource, data_sources, open_sources, other_table
+from deltacli.operations.recover.open_sources import (
+    OpenedSource,
+    data_sources,
+    open_sources,
+    other_table,
+    require_usable,
+)
 from deltacli.operations.recover.plan import MISSING, PLANNED, Amount, DataPlan, Refusal, UndeletePlan
 from deltacli.operations.recover.presence import look_for
+from deltacli.operations.recover.put import tags_of
 from deltacli.operations.recover.sources import CopySource, Source, find_in
 from deltacli.operations.recover.verify import Problem
 from deltacli.operations.table.find_log import missing_log, refuse_paimon
@@ -72,7 +79,7 @@ def plan_undelete(table: TableHandle, request: UndeleteRequest) -> UndeletePlan:
         refusals = [Refusal(one.code, one.message, one.facts, one.hint) for one in without]
         plan = replace(plan, refusals=tuple(refusals))
     else:
-        plan = replace(plan, notes=tuple(f"{one.message}: {one.facts['why']}" for one in without))
+        plan = replace(plan, notes=require_usable(opened))
     plan = _plan_files(table, request, opened, table_id, plan)
     return replace(plan, notes=(*plan.notes, *_no_copies(opened, plan)))
 
@@ -324,7 +331,8 @@ def _with_data(
     lost, damaged = needed.where(is_lost), pc.filter(is_damaged, is_lost)
     sources = data_sources(table, opened, lost, snapshot.metadata.id) if lost.files.num_rows else []
     found = find_in(sources, lost, table.engine, table.progress)
-    data = DataPlan(found, damaged, sources)
+    tags = tags_of(table.storage, pc.filter(whole(lost.files["path"]), damaged), table.engine)
+    data = DataPlan(found, damaged, tags, sources)
     import pyarrow as pa
 
     plan = replace(

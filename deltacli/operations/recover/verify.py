@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import Any, NamedTuple
 
@@ -17,9 +17,9 @@ from deltacli.progress import Progress
 from deltacli.typing import ArrowArray
 from deltacli.units import plural
 from deltacli.work.file_facts import FooterPiece, FooterRead, ListedFile
+from deltacli.work.rows.deletion_vectors import Descriptor
 from deltacli.work.task import TableStores
 from deltacli.work.vector_facts import (
-    Numbered,
     ReadFootersAndVectors,
     VectorPiece,
     VectorRead,
@@ -41,6 +41,10 @@ class Problem(StrEnum):
     SIZE = "size"
     FOOTER = "footer"
     VECTOR = "vector"
+
+
+Fault = tuple[Problem, str]
+"""What is wrong with a file, and why in words."""
 
 
 class Verified(NamedTuple):
@@ -80,7 +84,7 @@ def verify(
         is_other, pc.binary_join_element_wise(seen, " bytes instead of ", expected, ""), pa.nulls(len(sizes), text)
     )
     if contents is not False:
-        found = _Contents(needed, sizes, pc.and_(pc.is_null(problems), contents), stores).read(engine, progress)
+        found = _within(needed, sizes, pc.and_(pc.is_null(problems), contents), stores, engine, progress)
         rows = list(found)
         mask = pc.is_in(pa.array(range(len(sizes)), pa.int64()), value_set=pa.array(rows, pa.int64()))
         in_order = [found[row] for row in sorted(rows)]
@@ -89,91 +93,89 @@ def verify(
     return Verified(problems, reasons)
 
 
-class _Contents:
-    """Reads footers and vectors. A problem has the row of its file."""
+def _within(
+    needed: NeededFiles, sizes: ArrowArray, wanted: ArrowArray, stores: TableStores, engine: Engine, progress: Progress
+) -> dict[int, Fault]:
+    """Return what is wrong within files, by the row of the file."""
+    paths = whole(needed.files["path"])
+    of_data, of_vectors = (
+        pc.indices_nonzero(pc.and_(whole(pc.equal(needed.files["kind"], kind.value)), wanted))
+        for kind in (FileKind.DATA, FileKind.VECTOR)
+    )
+    columns = (pc.take(column, of_data).to_pylist() for column in (paths, sizes, whole(needed.files["rows"])))
+    footers = [(ListedFile(as_in_log(text_of(path)), size), rows) for path, size, rows in zip(*columns, strict=True)]
+    row_of = dict(zip(pc.take(paths, of_vectors).to_pylist(), of_vectors.to_pylist(), strict=True))
+    vectors: list[tuple[int, Descriptor]] = []
+    stated = needed.vectors.filter(pc.is_in(needed.vectors["path"], value_set=pc.take(paths, of_vectors)))
+    for path, descriptor in zip(*(stated[name].to_pylist() for name in ("path", "deletionVector")), strict=True):
+        at = {"pathOrInlineDv": as_in_log(text_of(path))} if descriptor["storageType"] == "p" else {}
+        vectors.append((row_of[path], {**_without_nulls(descriptor), **at}))
+    known = {text_of(path): sizes[row].as_py() for path, row in row_of.items()}
+    told = faults_within(footers, [vector for _, vector in vectors], known, stores, engine, progress)
+    rows = [*of_data.to_pylist(), *(row for row, _ in vectors)]
+    return {row: fault for row, fault in zip(rows, told, strict=True) if fault is not None}
 
-    def __init__(self, needed: NeededFiles, sizes: ArrowArray, wanted: ArrowArray, stores: TableStores) -> None:
-        self._needed, self._sizes, self._stores = needed, sizes, stores
-        is_data = pc.equal(needed.files["kind"], FileKind.DATA.value)
-        self._data = pc.indices_nonzero(pc.and_(whole(is_data), wanted))
-        is_vector = pc.equal(needed.files["kind"], FileKind.VECTOR.value)
-        self._vectors = pc.indices_nonzero(pc.and_(whole(is_vector), wanted))
-        self._each = _NEAR_FILES if stores.storage.capabilities.cheap_listing else _FAR_FILES
 
-    def read(self, engine: Engine, progress: Progress) -> dict[int, tuple[Problem, str]]:
-        footers, vectors = list(self._footer_pieces()), list(self._vector_pieces())
-        pieces: list[FooterPiece | VectorPiece] = [*footers, *vectors]
-        found: Iterator[Any] = engine.spread(  # Any: the facts of a piece, by its kind
-            ReadFootersAndVectors(),
-            pieces,
-            self._stores,
-            weigh=weight_of_facts,
-            at_once=self._stores.storage.capabilities.parallel_reads,
-        )
-        problems: dict[int, tuple[Problem, str]] = {}
-        total = sum(map(weight_of_facts, pieces))
-        with progress.step("verifying files", unit="files", total=total) as step:
-            for piece, facts in zip(pieces, found, strict=True):
+def faults_within(
+    footers: Sequence[tuple[ListedFile, int | None]],
+    vectors: Sequence[Descriptor],
+    sizes: Mapping[str, int],
+    stores: TableStores,
+    engine: Engine,
+    progress: Progress,
+) -> list[Fault | None]:
+    """Return what is wrong with the footers of files, whose numbers of rows are given where they are known, and then
+    with vectors. `sizes` are the bytes of files of vectors in the table. Raises StorageFailed.
+    """
+    each = _NEAR_FILES if stores.storage.capabilities.cheap_listing else _FAR_FILES
+    files = stores.files()
+    pieces: list[FooterPiece | VectorPiece] = [
+        tuple(file for file, _ in footers[start : start + each]) for start in range(0, len(footers), each)
+    ]
+    for part in in_pieces(enumerate(vectors), each):
+        of_part = dict.fromkeys(file_of_vector(files, descriptor) or "" for _, descriptor in part)
+        pieces.append(VectorPiece(tuple(part), tuple((path, sizes[path]) for path in of_part if path in sizes)))
+    found: Iterator[Any] = engine.spread(  # Any: the facts of a piece, by its kind
+        ReadFootersAndVectors(),
+        pieces,
+        stores,
+        weigh=weight_of_facts,
+        at_once=stores.storage.capabilities.parallel_reads,
+    )
+    of_footers: list[Fault | None] = []
+    of_vectors: list[Fault | None] = [None] * len(vectors)
+    with progress.step("verifying files", unit="files", total=sum(map(weight_of_facts, pieces))) as step:
+        for piece, facts in zip(pieces, found, strict=True):
+            for one in facts:
                 if isinstance(piece, VectorPiece):
-                    self._judge_vectors(facts, problems)
+                    of_vectors[one.facts.row] = _fault_of_vector(one)
                 else:
-                    self._judge_footers(facts, problems)
-                step.advance(weight_of_facts(piece))
-        return problems
+                    of_footers.append(_fault_of_footer(one, footers[len(of_footers)][1]))
+            step.advance(weight_of_facts(piece))
+    return of_footers + of_vectors
 
-    def _footer_pieces(self) -> Iterator[FooterPiece]:
-        paths, sizes = (pc.take(whole(column), self._data) for column in (self._needed.files["path"], self._sizes))
-        self._rows_of_data = iter(
-            zip(self._data.to_pylist(), pc.take(whole(self._needed.files["rows"]), self._data).to_pylist(), strict=True)
-        )
-        for start in range(0, len(paths), self._each):
-            part = zip(
-                paths.slice(start, self._each).to_pylist(), sizes.slice(start, self._each).to_pylist(), strict=True
-            )
-            yield tuple(ListedFile(as_in_log(text_of(path)), size) for path, size in part)
 
-    def _judge_footers(self, facts: Sequence[FooterRead], problems: dict[int, tuple[Problem, str]]) -> None:
-        for footer, fault in facts:
-            row, expected = next(self._rows_of_data)
-            if fault is not None and fault.code == UNREAD:
-                raise StorageFailed(fault.message)  # nothing is known of the file
-            if fault is not None and not fault.code.endswith(".encrypted"):
-                problems[row] = Problem.FOOTER, fault.message
-            elif fault is None and footer is None:
-                problems[row] = Problem.MISSING, "it was deleted meanwhile"
-            elif footer is not None and fault is None and expected is not None and footer.rows != expected:
-                problems[row] = Problem.FOOTER, f"{plural(footer.rows, 'row')} instead of {expected:,}"
+def _fault_of_footer(read: FooterRead, expected: int | None) -> Fault | None:
+    footer, fault = read
+    if fault is not None and fault.code == UNREAD:
+        raise StorageFailed(fault.message)  # nothing is known of the file
+    if fault is not None:
+        return None if fault.code.endswith(".encrypted") else (Problem.FOOTER, fault.message)
+    if footer is None:
+        return Problem.MISSING, "it was deleted meanwhile"
+    if expected is not None and footer.rows != expected:
+        return Problem.FOOTER, f"{plural(footer.rows, 'row')} instead of {expected:,}"
+    return None
 
-    def _vector_pieces(self) -> Iterator[VectorPiece]:
-        rows = dict(
-            zip(
-                pc.take(whole(self._needed.files["path"]), self._vectors).to_pylist(),
-                self._vectors.to_pylist(),
-                strict=True,
-            )
-        )
-        sizes = {text_of(path): self._sizes[row].as_py() for path, row in rows.items()}
-        numbered: list[Numbered] = []
-        self._file_of_vector: list[int] = []
-        vectors = self._needed.vectors
-        for path, descriptor in zip(vectors["path"].to_pylist(), vectors["deletionVector"].to_pylist(), strict=True):
-            if path in rows:
-                stated = {name: value for name, value in descriptor.items() if value is not None}
-                if stated["storageType"] == "p":
-                    stated["pathOrInlineDv"] = as_in_log(text_of(path))
-                numbered.append((len(self._file_of_vector), stated))
-                self._file_of_vector.append(rows[path])
-        files = self._stores.files()
-        for part in in_pieces(numbered, self._each):
-            of_part = dict.fromkeys(file_of_vector(files, descriptor) for _, descriptor in part)
-            yield VectorPiece(tuple(part), tuple((path, sizes[path]) for path in of_part if path in sizes))
 
-    def _judge_vectors(self, facts: Sequence[VectorRead], problems: dict[int, tuple[Problem, str]]) -> None:
-        for read in facts:
-            if read.facts.code == UNREAD:
-                raise StorageFailed(read.facts.reason)
-            if not read.is_usable or read.facts.code is not None:
-                problems[self._file_of_vector[read.facts.row]] = Problem.VECTOR, read.facts.reason
+def _fault_of_vector(read: VectorRead) -> Fault | None:
+    if read.facts.code == UNREAD:
+        raise StorageFailed(read.facts.reason)
+    return None if read.is_usable and read.facts.code is None else (Problem.VECTOR, read.facts.reason)
+
+
+def _without_nulls(descriptor: Descriptor) -> Descriptor:
+    return {name: value for name, value in descriptor.items() if value is not None}
 
 
 def as_in_log(path: str) -> str:

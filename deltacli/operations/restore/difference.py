@@ -100,11 +100,13 @@ class Difference:
         return bool(pc.any(pc.and_(self.added, self.target.has_vector)).as_py())
 
     @property
-    def without_row_id(self) -> Amount:
-        """The files that come back without row ids, with their physical rows, which get ids."""
-        chosen = pc.and_(self.added, pc.invert(self.target.has_row_id))
-        rows = pc.filter(self.target.physical_rows, chosen)
-        sizes = pc.filter(self.target.sizes, chosen)
+    def without_row_id(self) -> ArrowArray:
+        """Which files of the target come back without row ids."""
+        return pc.and_(self.added, pc.invert(self.target.has_row_id))
+
+    def physical(self, chosen: ArrowArray) -> Amount:
+        """Return some files of the target with their physical rows."""
+        rows, sizes = pc.filter(self.target.physical_rows, chosen), pc.filter(self.target.sizes, chosen)
         return Amount(len(rows), _sum(sizes), None if rows.null_count else _sum(rows))
 
 

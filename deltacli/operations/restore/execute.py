@@ -121,13 +121,11 @@ def require_complete(outcome: RestoreOutcome) -> None:
 
 def with_files(plan: RestorePlan, *, may_plan_again: bool) -> CommitRequest:
     """Return the commit of a plan with its files."""
-    unnumbered = plan.difference.without_row_id.rows
     condition = plan.where
     reads = FilesOfPartitions(condition.chooses) if isinstance(condition, PartitionCondition) else EveryFile()
     return replace(
         request_of(plan),
         body=_body(plan),
-        new_rows=unnumbered or 0,
         reads=reads,
         on_conflict=OnConflict.PLAN_AGAIN if may_plan_again else OnConflict.FAIL,
     )
@@ -140,7 +138,7 @@ def _body(plan: RestorePlan) -> Callable[[Slot], Iterator[bytes]]:
         found, where = plan.difference, plan.where
         if found.added_amount.files:
             adds = chosen_actions(plan.target, found.target, found.added, where)
-            yield from (("add", _with_data_change(batch)) for batch in adds)
+            yield from (("add", _comes_back(batch, renumbers=plan.renumbers)) for batch in adds)
         if found.removed_amount.files:
             adds = chosen_actions(plan.now, found.now, found.removed, where)
             yield from (("remove", _removes(batch, now_ms)) for batch in adds)
@@ -148,11 +146,14 @@ def _body(plan: RestorePlan) -> Callable[[Slot], Iterator[bytes]]:
     return lambda slot: encoded_files(batches, slot)
 
 
-def _with_data_change(adds: RecordBatch) -> RecordBatch:
+def _comes_back(adds: RecordBatch, *, renumbers: bool) -> RecordBatch:
     import pyarrow as pa
 
-    place = adds.schema.get_field_index("dataChange")
-    return adds.set_column(place, "dataChange", pa.repeat(True, adds.num_rows))
+    fixed = {"dataChange": pa.repeat(True, adds.num_rows)}
+    if renumbers:
+        fixed |= {name: pa.nulls(adds.num_rows, pa.int64()) for name in ("baseRowId", "defaultRowCommitVersion")}
+    columns = [fixed.get(name, adds.column(name)) for name in adds.schema.names]
+    return pa.RecordBatch.from_arrays(columns, names=adds.schema.names)
 
 
 def _removes(adds: RecordBatch, now_ms: int) -> RecordBatch:

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.row_ids import DOMAIN as ROW_TRACKING
-from deltacli.delta.log.row_ids import ENABLED as ROW_IDS
-from deltacli.delta.log.row_ids import NO_MARK, read_mark
+from deltacli.delta.log.row_ids import FEATURE as ROW_IDS
+from deltacli.delta.log.row_ids import MATERIALIZED_NAMES
 from deltacli.delta.log.state import DomainMetadata, SetTransaction
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.protocol.features import FEATURES
@@ -43,10 +43,6 @@ VECTORS_ENABLED = "delta.enableDeletionVectors"
 CLUSTERING = "delta.clustering"
 _MAX_COLUMN_ID = "delta.columnMapping.maxColumnId"
 _COLUMN_ID = "delta.columnMapping.id"
-_ROW_COLUMNS = (
-    "delta.rowTracking.materializedRowIdColumnName",
-    "delta.rowTracking.materializedRowCommitVersionColumnName",
-)
 _MARK, _STEP = "delta.identity.highWaterMark", "delta.identity.step"
 
 
@@ -108,7 +104,6 @@ class _Settlement:
     def actions(self) -> SmallActions:
         now, protocol = self._now.metadata, self._protocol()
         self._require_mapping()
-        self._refusals += row_id_refusals(self._now, self._target)
         metadata = self._metadata()
         domains = tuple(self._domains())
         return SmallActions(
@@ -195,16 +190,14 @@ class _Settlement:
     def _keep_row_columns(self, found: dict[str, str]) -> None:
         """Keep the names under which files store row ids, which later writers were told once."""
         now = self._now.config
-        if "rowTracking" not in now.features:
+        if ROW_IDS not in now.features:
             return
-        for key in _ROW_COLUMNS:
+        for key in MATERIALIZED_NAMES:
             name = now.properties.get(key)
             if name is None:
                 continue
             if found.get(key, name) != name:
-                self._notes.append(
-                    f"{key} stays {name}: rows rewritten before version {self._target.version} get new ids"
-                )
+                self._notes.append(f"{key} stays {name}: the rows that come back get new ids")
             found[key] = name
 
     def _keep_in_commit_timestamps(self, found: dict[str, str]) -> None:
@@ -311,26 +304,8 @@ class _Settlement:
         self._refusals.append(RestoreRefusal(code, message, way_out))
 
 
-def row_id_refusals(now: SmallState, target: SmallState) -> Iterator[RestoreRefusal]:
-    """Refuse rows whose ids could have been given again: row tracking was dropped, and its mark with it."""
-    ours, theirs = (
-        next((read_mark(one.configuration) for one in state.domains if one.domain == ROW_TRACKING), None)
-        for state in (now, target)
-    )
-    if theirs is None or theirs <= (NO_MARK if ours is None else ours):
-        return
-    yield RestoreRefusal(
-        "restore.row-ids",
-        f"rows of version {target.version} have ids up to {theirs}, and row tracking was dropped since: the "
-        f"high-water mark of row ids is {'gone' if ours is None else ours}",
-        "write the rows of that version to a new table with an engine",
-    )
-
-
-def refusals_of_files_that_stay(
-    now: SmallState, target: SmallState, stay: int, without_row_id: int
-) -> Iterator[RestoreRefusal]:
-    """Refuse a configuration of the target that files of now which stay do not fit."""
+def refusal_of_partitioning(now: SmallState, target: SmallState, stay: int) -> Iterator[RestoreRefusal]:
+    """Refuse a partitioning that files of now which stay do not fit."""
     columns = [list(state.config.partition_columns) for state in (target, now)]
     if stay and {*columns[0]} != {*columns[1]}:
         then, ours = (", ".join(names) or "nothing" for names in columns)
@@ -338,14 +313,6 @@ def refusals_of_files_that_stay(
             "restore.partitioning",
             f"version {target.version} was partitioned by {then} and the table is by {ours}, and files stay "
             f"({stay:,}), which have partition values of now",
-            "write the rows of that version to a new table with an engine",
-        )
-    comes_back = is_true(target.config.properties, ROW_IDS) and not is_true(now.config.properties, ROW_IDS)
-    if without_row_id and comes_back:
-        yield RestoreRefusal(
-            "restore.row-ids",
-            f"{ROW_IDS} was true at version {target.version} and is not now, and files without row ids stay "
-            f"({without_row_id:,})",
             "write the rows of that version to a new table with an engine",
         )
 

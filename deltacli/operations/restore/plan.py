@@ -20,6 +20,7 @@ from deltacli.errors import Refused
 from deltacli.hints import command, parameter, spelling
 from deltacli.operations.change.commit import require_possible
 from deltacli.operations.recover.verify import Problem
+from deltacli.operations.restore import row_ids
 from deltacli.operations.restore.difference import (
     Difference,
     Mask,
@@ -34,8 +35,7 @@ from deltacli.operations.restore.metadata import (
     RestoreRefusal,
     SmallActions,
     SmallState,
-    refusals_of_files_that_stay,
-    row_id_refusals,
+    refusal_of_partitioning,
     settle,
     skipped_applications,
     vectors_refusal,
@@ -82,6 +82,10 @@ class RestorePlan:
     difference: Difference
     where: Mask | None
     small: SmallActions
+    renumbers: bool
+    """Whether the rows that come back get new ids although they had some."""
+    new_rows: int
+    """The rows that get ids."""
     problems: tuple[ProblemFile, ...]
     brought: Brought | None
     """The files that are brought from elsewhere before the commit."""
@@ -156,9 +160,11 @@ def plan_restore(table: TableHandle, request: RestoreRequest) -> RestorePlan:
 
 
 def plan_again(plan: RestorePlan, now: Snapshot) -> RestorePlan:
-    """Plan the same on a newer version. Files that were checked are not checked again."""
+    """Plan the same on a newer version. Files that were checked are not checked again, unless some were not as they
+    should be.
+    """
     found = plan.difference
-    checked = pc.filter(found.target.keys, found.added)
+    checked = None if plan.problems else pc.filter(found.target.keys, found.added)
     return _Planning(plan.table, plan.request, now, plan.target, checked).plan()
 
 
@@ -187,9 +193,11 @@ class _Planning:
         else:
             small = settle(*states, brings_vectors=found.brings_vectors)
             refusals += small.refusals
-            refusals += refusals_of_files_that_stay(*states, found.unchanged, found.unchanged_without_row_id)
-        after = _after(now, small)
-        refusals += _row_id_refusals(after, found)
+            refusals += refusal_of_partitioning(*states, found.unchanged)
+            refusals += row_ids.refusal_of_files_that_stay(*states, found.unchanged_without_row_id)
+        after, again = _after(now, small), row_ids.begins_again(*states)
+        refusals += row_ids.refusals_of_marks(*states)
+        refusals += row_ids.refusals_of_files(now, target, after, found, self._where, begins_again=again)
         checked, brought = self._verified(found)
         plan = RestorePlan(
             table=self._table,
@@ -199,11 +207,13 @@ class _Planning:
             difference=found,
             where=self._where,
             small=small,
+            renumbers=again,
+            new_rows=row_ids.files_to_number(after, found, begins_again=again).rows or 0,
             problems=checked.problems,
             brought=brought,
             restorable=self._restorable(found, checked.problems),
             refusals=tuple(refusals),
-            notes=(*small.notes, *_notes(now, found, checked.unseen)),
+            notes=(*small.notes, *_notes(now, found), *checked.notes),
             clients=(),
             schema=_schema_changes(now, after) if small.metadata is not None else None,
         )
@@ -226,7 +236,6 @@ class _Planning:
         self._where = PartitionCondition(now.config, self._request.where)
         yield from differences(now.config, target.config, target.version)
         yield from new_demands(now.config, target.config, target.version)
-        yield from row_id_refusals(now, target)
 
     def _verified(self, found: Difference) -> tuple[Checked, Brought | None]:
         """Check the files of the target, which have been checked before where a plan is made again, and those that come
@@ -234,12 +243,12 @@ class _Planning:
         """
         from_elsewhere = self._request.sources
         checked = check_files(self._table, *self._due(found), footers=not self._request.trust_listing)
-        if not from_elsewhere or (self._checked is not None and not checked.problems):
+        if not from_elsewhere or (self._checked is not None and checked.needed is None):
             return checked, None
         from deltacli.operations.restore.bring import look_elsewhere
 
-        problems, brought = look_elsewhere(self._table, checked, from_elsewhere, self._now.metadata.id)
-        return checked._replace(problems=problems), brought
+        problems, brought, notes = look_elsewhere(self._table, checked, from_elsewhere, self._now.metadata.id)
+        return checked._replace(problems=problems, notes=notes), brought
 
     def _due(self, found: Difference) -> tuple[Iterable[tuple[RecordBatch, ArrowArray]], int]:
         """Return the files to be checked with which of them come back, and how many they are."""
@@ -288,6 +297,7 @@ def request_of(plan: RestorePlan) -> CommitRequest:
         metadata=plan.small.metadata,
         domains=plan.small.domains,
         domains_read=(CLUSTERING,) if request.where is None else (),
+        new_rows=plan.new_rows,
     )
 
 
@@ -340,23 +350,6 @@ def _vector_refusals(now: SmallState, found: Difference) -> Iterator[RestoreRefu
         yield vectors_refusal(has_feature=has_feature)
 
 
-def gets_row_ids(after: Snapshot) -> bool:
-    """Return whether files that have no row ids get some."""
-    is_suspended = is_true(after.properties, "delta.rowTrackingSuspended")
-    return "rowTracking" in after.protocol.supported_features and not is_suspended
-
-
-def _row_id_refusals(after: Snapshot, found: Difference) -> Iterator[RestoreRefusal]:
-    unnumbered = found.without_row_id
-    if gets_row_ids(after) and unnumbered.files and unnumbered.rows is None:
-        yield RestoreRefusal(
-            "restore.rows-unknown",
-            f"row ids cannot be given: the log has no number of rows for some of {plural(unnumbered.files, 'file')} "
-            "that come back and were written before row tracking",
-            "write the rows of that version to the table with an engine",
-        )
-
-
 def _file_refusals(plan: RestorePlan) -> Iterator[RestoreRefusal]:
     version = plan.target.version
     for code, is_missing, said in ((FILE_MISSING, True, "missing"), (FILE_DAMAGED, False, "damaged")):
@@ -398,11 +391,7 @@ def _way_out(plan: RestorePlan) -> str:
 # -- what people should know ------------------------------------------------------------------------------------------
 
 
-def _notes(now: Snapshot, found: Difference, unseen: int) -> Iterator[str]:
-    if unseen:
-        stay = "stays and was" if unseen == 1 else "stay and were"
-        allowed = parameter("open_table.allow_external", "PREFIX")
-        yield f"{plural(unseen, 'file')} outside of the table {stay} not looked at; {allowed} allows it"
+def _notes(now: Snapshot, found: Difference) -> Iterator[str]:
     if is_true(now.properties, "delta.appendOnly") and found.removed_amount.files:
         yield "delta.appendOnly does not forbid a restore, which removes files all the same"
 

@@ -8,15 +8,20 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.arrow import compute as pc
+from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.paths.locate_paths import text_of
 from deltacli.delta.stats.record_counts import num_records_column
 from deltacli.delta.vacuum.keys import PathKeys
+from deltacli.delta.vectors.descriptor import unique_id_column
 from deltacli.errors import FileMissing, PathExternal
-from deltacli.operations.recover.needed import FileKind, NeededFiles, needed_files, whole
+from deltacli.hints import parameter
+from deltacli.operations.recover.needed import FileKind, NeededFiles, joined, needed_files, whole
 from deltacli.operations.recover.presence import look_for
-from deltacli.operations.recover.verify import Problem, verify
+from deltacli.operations.recover.verify import Problem, faults_within, verify
 from deltacli.progress import SILENT
 from deltacli.typing import ArrowArray, RecordBatch
+from deltacli.units import plural
+from deltacli.work.file_facts import ListedFile
 
 if TYPE_CHECKING:
     from deltacli.operations.table.handle import TableHandle
@@ -25,7 +30,7 @@ VERIFIED = ("path", "size", "deletionVector", "stats")
 """The fields of an add that are compared with its file."""
 _FILES_AT_ONCE = 32_768
 """Files of a disk whose paths are held. In a remote store all are looked for at once, because it may be listed."""
-_UNSEEN = -1
+_DATA = FileKind.DATA.value
 
 
 class ProblemFile(NamedTuple):
@@ -42,13 +47,13 @@ class ProblemFile(NamedTuple):
 
 
 class Checked(NamedTuple):
-    """The files that cannot be used, and what is needed of those below the root, to look for them elsewhere. `unseen`
-    counts files outside the table that stay and may not be opened.
+    """The files that cannot be used, and what is needed of those below the root, to look for them elsewhere. `notes`
+    say what was not looked at.
     """
 
     problems: tuple[ProblemFile, ...] = ()
-    needed: tuple[NeededFiles, ...] = ()
-    unseen: int = 0
+    needed: NeededFiles | None = None
+    notes: tuple[str, ...] = ()
 
 
 def check_files(
@@ -57,19 +62,24 @@ def check_files(
     """Compare the bytes of files with the log. The mask of each batch says which of its files come back: of these the
     vectors are read, and with `footers` the numbers of rows.
 
-    Raises StorageFailed, and PathExternal for a file outside the table that comes back and may not be opened.
+    Raises StorageFailed, and PathExternal for a file or a vector outside the table that comes back and may not be
+    opened.
     """
     problems: list[ProblemFile] = []
     needed: list[NeededFiles] = []
     unseen = 0
     with table.progress.step("checking the files of the version", unit="files", total=total) as step:
         for part in _parts(table, adds):
-            found = _check(table, part, footers=footers)
-            problems += found.problems
-            needed += found.needed
-            unseen += found.unseen
+            every = _needed(table, part)
+            for lost, found in _check(table, part, every, footers=footers):
+                problems += found
+                needed.append(lost)
+            elsewhere = _Elsewhere(table, part, has_files=bool(every.outside))
+            problems += elsewhere.problems(footers=footers)
+            unseen += elsewhere.unseen
             step.advance(part.num_rows)
-    return Checked(tuple(dict.fromkeys(problems)), tuple(needed), unseen)
+    notes = (_not_looked_at(unseen),) if unseen else ()
+    return Checked(tuple(dict.fromkeys(problems)), joined(needed) if needed else None, notes)
 
 
 def check_sizes(table: TableHandle, adds: Iterable[RecordBatch], total: int) -> tuple[ProblemFile, ...]:
@@ -97,24 +107,22 @@ def _parts(table: TableHandle, adds: Iterable[tuple[RecordBatch, ArrowArray]]) -
         yield pa.Table.from_batches(held).combine_chunks().to_batches()[0]
 
 
-def _check(table: TableHandle, adds: RecordBatch, *, footers: bool) -> Checked:
-    storage = table.storage
-    every = _needed(table, adds)
-    problems, unseen = _outside(table, adds) if every.outside else ([], 0)
+def _check(
+    table: TableHandle, adds: RecordBatch, every: NeededFiles, *, footers: bool
+) -> Iterator[tuple[NeededFiles, Iterator[ProblemFile]]]:
+    """Yield the files in the table that cannot be used, if there are any."""
     if not every.files.num_rows:
-        return Checked(tuple(problems), (), unseen)
+        return
     comes_back = _come_back(table, adds, every)
     is_vector = whole(pc.equal(every.files["kind"], FileKind.VECTOR.value))
     contents = comes_back if footers else pc.and_(comes_back, is_vector)
-    found, sizes = look_for(storage, every, table.engine, SILENT)
+    found, sizes = look_for(table.storage, every, table.engine, SILENT)
     verified = verify(found, sizes, table.stores, table.engine, SILENT, contents=contents)
     is_wrong = pc.invert(verified.is_sound)
-    if not pc.any(is_wrong).as_py():
-        return Checked(tuple(problems), (), unseen)
-    lost = every.where(is_wrong)
-    columns = (verified.problems, verified.reasons, pc.invert(comes_back))
-    problems += _told(lost, *(pc.filter(column, is_wrong) for column in columns))
-    return Checked(tuple(problems), (lost,), unseen)
+    if pc.any(is_wrong).as_py():
+        lost = every.where(is_wrong)
+        columns = (verified.problems, verified.reasons, pc.invert(comes_back))
+        yield lost, _told(lost, *(pc.filter(column, is_wrong) for column in columns))
 
 
 def _needed(table: TableHandle, adds: RecordBatch) -> NeededFiles:
@@ -139,37 +147,76 @@ def _told(lost: NeededFiles, problems: ArrowArray, reasons: ArrowArray, stay: Ar
         yield ProblemFile(text_of(path), kind, Problem(problem), why, stays=stays)
 
 
-def _outside(table: TableHandle, adds: RecordBatch) -> tuple[list[ProblemFile], int]:
-    """Return what is wrong with files outside the table, of which the bytes are compared, and how many of those that
-    stay may not be opened. Raises PathExternal.
+class _Elsewhere:
+    """What of some files is not in a file of the table: those outside of it, and vectors outside of it or in the log.
+    `unseen` counts files that stay and may not be opened.
     """
-    files = table.files()
-    keys = PathKeys((table.storage.uri, *table.storage.aliases)).of_log(adds.column("path")).keys
-    others = pc.filter(adds, pc.is_null(keys))
-    columns = (others.column(name).to_pylist() for name in ("path", "size", "comesBack"))
-    elsewhere = [one for one in zip(*columns, strict=True) if files.inside(one[0]) is None]
 
-    def look(one: tuple[str, int, bool]) -> int | None:
+    def __init__(self, table: TableHandle, adds: RecordBatch, *, has_files: bool) -> None:
+        self._table, self._files = table, table.files()
+        self.unseen = 0
+        keys = PathKeys((table.storage.uri, *table.storage.aliases))
+        outside = pc.filter(adds, pc.is_null(keys.of_log(adds.column("path")).keys)) if has_files else adds.slice(0, 0)
+        vectors = pc.filter(adds, pc.and_(pc.is_valid(adds.column("deletionVector")), adds.column("comesBack")))
+        ids = unique_id_column(vectors.column("deletionVector"))
+        self._outside: list[Action] = outside.to_pylist()
+        self._vectors: list[Action] = pc.filter(vectors, pc.is_null(keys.of_vectors(ids).keys)).to_pylist()
+
+    def problems(self, *, footers: bool) -> Iterator[ProblemFile]:
+        """Yield what is wrong: bytes, and of what comes back vectors, and with `footers` the numbers of rows. Raises
+        PathExternal and StorageFailed.
+        """
+        outside = [add for add in self._outside if self._files.inside(add["path"]) is None]
+        if not outside and not self._vectors:
+            return
+        table = self._table
+        read: list[Action] = []
+        for add, (size, is_seen) in zip(outside, table.engine.run(self._look, outside), strict=True):
+            stays = not add["comesBack"]
+            if not is_seen:
+                self.unseen += 1
+            elif size is None:
+                yield ProblemFile(add["path"], _DATA, Problem.MISSING, "no such file", stays=stays)
+            elif size != add["size"]:
+                yield ProblemFile(
+                    add["path"], _DATA, Problem.SIZE, f"{size} bytes instead of {add['size']}", stays=stays
+                )
+            elif footers and not stays:
+                read.append(add)
+        listed = [(ListedFile(add["path"], add["size"]), add["rows"]) for add in read]
+        vectors = [self._descriptor(add["deletionVector"]) for add in self._vectors]
+        faults = faults_within(listed, vectors, {}, table.stores, table.engine, SILENT)
+        places = [(add["path"], _DATA) for add in read]
+        places += [(self._place_of(add), FileKind.VECTOR.value) for add in self._vectors]
+        for (path, kind), fault in zip(places, faults, strict=True):
+            if fault is not None:
+                yield ProblemFile(path, kind, *fault)
+
+    def _look(self, add: Action) -> tuple[int | None, bool]:
+        """Return the bytes of a file, None where there is none, and whether it may be opened. Raises PathExternal."""
         try:
-            storage, inner = files.locate(one[0])
-            return storage.stat(inner).size_bytes
+            storage, inner = self._files.locate(add["path"])
+            return storage.stat(inner).size_bytes, True
         except FileMissing:
-            return None
+            return None, True
         except PathExternal:
-            if one[2]:
+            if add["comesBack"]:
                 raise
-            return _UNSEEN
+            return None, False
 
-    problems, unseen = [], 0
-    for (path, size, comes_back), seen in zip(elsewhere, table.engine.run(look, elsewhere), strict=True):
-        if seen == _UNSEEN:
-            unseen += 1
-        elif seen is None:
-            problems.append(_outer(path, Problem.MISSING, "no such file", stays=not comes_back))
-        elif seen != size:
-            problems.append(_outer(path, Problem.SIZE, f"{seen} bytes instead of {size}", stays=not comes_back))
-    return problems, unseen
+    def _descriptor(self, stated: Action) -> Action:
+        """Return the descriptor of a vector. Raises PathExternal where its file may not be opened."""
+        if stated["storageType"] == "p":
+            self._files.locate(stated["pathOrInlineDv"])
+        return {name: value for name, value in stated.items() if value is not None}
+
+    def _place_of(self, add: Action) -> str:
+        """Return the file of a vector as in the log, or the data file of one in the log."""
+        stated = add["deletionVector"]
+        return str(stated["pathOrInlineDv"] if stated["storageType"] == "p" else add["path"])
 
 
-def _outer(path: str, problem: Problem, why: str, *, stays: bool) -> ProblemFile:
-    return ProblemFile(path, FileKind.DATA.value, problem, why, stays=stays)
+def _not_looked_at(unseen: int) -> str:
+    stay = "stays and was" if unseen == 1 else "stay and were"
+    allowed = parameter("open_table.allow_external", "PREFIX")
+    return f"{plural(unseen, 'file')} outside of the table {stay} not looked at; {allowed} allows it"

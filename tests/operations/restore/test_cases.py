@@ -410,6 +410,36 @@ def test_row_ids_that_others_may_have_by_now_are_refused() -> None:
     assert restoring.restore(1).committed_version == 4
 
 
+@pytest.mark.parametrize("is_named", [False, True])
+def test_row_ids_that_a_file_which_stays_has_are_refused_or_given_anew(is_named: bool) -> None:
+    """
+    Row tracking was dropped, added again, and has numbered as many rows as then. Where it has other names for stored
+    ids by now, that is known, and the rows that come back get new ids.
+    """
+
+    def on(name: str) -> Line:
+        named = {"delta.rowTracking.materializedRowIdColumnName": name} if is_named else {}
+        return metadata(configuration=named, partition_columns=["p"], schema_string=partitioned)
+
+    partitioned = '{"type":"struct","fields":[{"name":"p","type":"string","nullable":true,"metadata":{}}]}'
+    of: list[dict[str, Any]] = [
+        {"size": 7, "records": 10, "baseRowId": 0, "partition_values": {"p": value}} for value in "12"
+    ]
+    tracked = protocol(1, 7, writer_features=["domainMetadata", "rowTracking"])
+    builder = TableBuilder().commit(commit_info(), tracked, on("a"), add("a", **of[0]), mark(9))
+    builder.commit(commit_info(), remove("a"), domain("delta.rowTracking", "", removed=True), on("b"))
+    restoring = Restoring(builder.commit(commit_info(), add("b", **of[1]), mark(9)))
+
+    if is_named:
+        restoring.restore(0, where="p = '1'")
+        assert {"a": 10, "b": 0} == {one["path"]: one["baseRowId"] for one in restoring.state().live.values()}
+        assert mark(19)["domainMetadata"] == restoring.state().domains["delta.rowTracking"]
+        return
+    with pytest.raises(Refused, match="have row ids of files that stay") as refused:
+        restoring.restore(0, where="p = '1'")
+    assert "restore.row-ids" == refused.value.code
+
+
 def test_row_ids_do_not_come_back_over_files_without_them() -> None:
     on = {"delta.enableRowTracking": "true"}
     builder = born(on, features=["domainMetadata", "rowTracking"])

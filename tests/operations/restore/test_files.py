@@ -19,13 +19,14 @@ import pytest
 from deltacli.api.table import Table, open_table
 from deltacli.errors import PartlyDone, PathExternal, Refused, StorageFailed, Unreadable
 from deltacli.operations.restore import execute
+from deltacli.operations.restore.execute import execute_restore
 from deltacli.operations.restore.plan import plan_restore
 from deltacli.operations.restore.request import RestoreRequest
 from tests.support.actions import Line, add, commit_info, metadata, protocol, remove
 from tests.support.builder import TableBuilder
 from tests.support.faulty import Fault, FaultyStorage
 from tests.support.reading import open_at
-from tests.support.small_vectors import vector_file, vector_path
+from tests.support.small_vectors import inline, vector_file, vector_path
 from tests.support.storage import FAR, RecordingStorage
 
 NAME = UUID("6f9b1c1e-1111-4222-8333-abcdefabcdef")
@@ -356,6 +357,70 @@ def test_a_file_outside_the_table_that_stays_is_looked_at_only_where_that_is_all
     assert ((), 1) == (unseen.refusals, sum("1 file outside of the table stays" in note for note in unseen.notes))
     assert [(f"file:{outside}", True)] == [(one.path, one.stays) for one in seen.problems]
     assert ["restore.file-missing"] == [one.code for one in seen.refusals]
+
+
+def test_footers_and_vectors_outside_the_table_are_read_and_those_in_the_log(place: Path, tmp_path: Path) -> None:
+    """
+    Version 5 has two files outside, as a shallow clone has; one has its vector in a file outside, the other in the log.
+    """
+    outside = tmp_path / "elsewhere"
+    outside.mkdir()
+    (outside / "e").write_bytes(rows(50))
+    (outside / "f").write_bytes(rows(60))
+    vectors = vector_file([[2]])
+    (outside / "v.bin").write_bytes(vectors.data)
+    far = {**descriptor(vectors.places[0]), "storageType": "p", "pathOrInlineDv": f"file:{outside}/v.bin"}
+    log = place / "_delta_log"
+    names = (f"file:{outside}/e", f"file:{outside}/f")
+    adds = [added(names[0], rows(50), vector=far), added(names[1], rows(60), vector=inline([1, 3]))]
+    (log / f"{5:020d}.json").write_text("".join(json.dumps(line) + "\n" for line in adds))
+    gone = [remove(names[0], vector=far), remove(names[1], vector=inline([1, 3]))]
+    (log / f"{6:020d}.json").write_text("".join(json.dumps(line) + "\n" for line in gone))
+    table = open_table(place, allow_external=[str(outside)])
+
+    with pytest.raises(PathExternal):
+        open_table(place).restore(version=5)
+    assert not problems(table, 5)
+    wrong = {**inline([1, 3]), "cardinality": 5}
+    (outside / "e").write_bytes(nine_rows(len(rows(50))))
+    (outside / "v.bin").write_bytes(vectors.data[:-1] + b"?")
+    text = (log / f"{5:020d}.json").read_text()
+    (log / f"{5:020d}.json").write_text(text.replace(json.dumps(inline([1, 3])), json.dumps(wrong)))
+
+    of_vectors = {f"file:{outside}/v.bin": "vector", names[1]: "vector"}
+    assert {names[0]: "footer", **of_vectors} == problems(table, 5)
+    assert of_vectors == problems(table, 5, trust_listing=True)
+
+
+def test_a_damaged_file_is_looked_for_as_the_table_spells_it_and_replaced_only_as_it_was(tmp_path: Path) -> None:
+    """
+    The log was written without encoding: a%20b is the name of the file. What somebody else has put in its place since
+    the plan stays.
+    """
+    builder = TableBuilder().commit(commit_info(), protocol(), metadata())
+    builder.commit(commit_info(), added("a%20b", rows(0)), added("c", rows(10)))
+    builder.file("a%20b", rows(0)).file("c", rows(10)).commit(commit_info(), remove("a%20b"), remove("c"))
+    place, copy = builder.write(tmp_path / "t"), tmp_path / "copy"
+    shutil.copytree(place, copy)
+    for name in ("a%20b", "c"):
+        (place / name).write_bytes(b"damaged")
+    request = RestoreRequest(version=1, sources=[str(copy)])
+    table = open_table(place)
+
+    plan = plan_restore(table, request)
+    assert {"a b": str(copy), "c": str(copy)} == {one.path: one.source for one in plan.problems}
+    (place / "c").write_bytes(b"new")
+    with pytest.raises(StorageFailed, match="another file was created in its place"):
+        execute_restore(plan, may_plan_again=False)
+    assert (b"new", 2) == ((place / "c").read_bytes(), table.snapshot().version)
+
+    done = table.restore(version=1, sources=["versions", str(copy)])
+    assert (3, ids(table, 1), ["_delta_log", "a%20b", "c"]) == (
+        done.committed_version,
+        ids(table),
+        sorted(path.name for path in place.iterdir()),
+    )
+    assert any("keeps no versions" in note for note in done.plan.notes)
 
 
 # -- faults -----------------------------------------------------------------------------------------------------------
