@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     import pyarrow
 
     from deltacli.delta.encoding.row_digest import Digest
-    from deltacli.work.task import TaskContext
 
 _FILE_WEIGHT = 256 << 10
 """What opening a file costs, in bytes."""
@@ -57,12 +56,10 @@ class RewritePiece:
 class Ordering(Protocol):
     """An order of rows in new files. It can be pickled."""
 
-    def arrange(
-        self, rows: Iterator[pyarrow.RecordBatch], schema: pyarrow.Schema, context: TaskContext
-    ) -> Iterator[pyarrow.RecordBatch]:
+    def arrange(self, rows: Iterator[pyarrow.RecordBatch], schema: pyarrow.Schema) -> Iterator[pyarrow.RecordBatch]:
         """Yield the rows in this order. They have the columns of new files, by physical name (`schema`)."""
 
-    def digest(self, schema: pyarrow.Schema) -> Digest:
+    def digest(self) -> Digest:
         """Return an empty digest that does not depend on the order of rows."""
 
 

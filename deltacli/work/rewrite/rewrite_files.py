@@ -98,14 +98,14 @@ class _Run:
         if spec.order is None:
             yield from rows
             return
-        before, after = spec.order.digest(spec.schema), spec.order.digest(spec.schema)
+        before, after = spec.order.digest(), spec.order.digest()
 
         def noted(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
             for batch in batches:
                 before.take(batch)
                 yield batch
 
-        for batch in spec.order.arrange(noted(rows), spec.schema, self._context):
+        for batch in spec.order.arrange(noted(rows), spec.schema):
             after.take(batch)
             yield batch
         if before.answer() != after.answer():

@@ -1,0 +1,182 @@
+"""A digest of rows that does not depend on their order, to verify that rewritten files have the same rows.
+
+Each row becomes 64 bits, mixed from every value and every null of the row. A lost, doubled, changed or mixed-up row
+changes the digest. It does not depend on batches, on values hidden below a null, or on the process, so that tasks of a
+cluster can each compute a part. It is no protection against rows that were chosen to collide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+from hashlib import blake2b
+from typing import TYPE_CHECKING
+
+from deltacli.arrow import compute as pc
+from deltacli.typing import ArrowArray
+
+if TYPE_CHECKING:
+    import pyarrow
+
+_MODULUS = 1 << 64
+_FACTORS = (0x9E3779B97F4A7C15, 0xD6E8FEB86659FD93)
+_BEGIN, _NULL, _PLACE = 0x2545F4914F6CDD1D, 0x94D049BB133111EB, 0xBF58476D1CE4E5B9
+_WORD = 8
+_LONG_TEXT = 256
+"""Bytes from which on texts are hashed one by one: by then a call costs less than reading them in columns."""
+
+
+class MultisetDigest:
+    """The digest of some rows: their number and two sums over them. That of all rows is the sum of those of parts."""
+
+    def __init__(self) -> None:
+        self._rows = self._first = self._second = 0
+
+    def take(self, batch: pyarrow.RecordBatch) -> None:
+        """Add rows. Their columns matter by their order and values, not by their names."""
+        if batch.num_rows:
+            prints = _combined([_prints(column) for column in batch.columns], batch.num_rows)
+            other = _mixed(pc.bit_wise_xor(prints, _number(_PLACE)))
+            self.add((batch.num_rows, pc.sum(prints).as_py(), pc.sum(other).as_py()))
+
+    def add(self, answer: tuple[int, ...]) -> None:
+        """Add the rows of which another digest gave this answer."""
+        rows, first, second = answer
+        self._rows += rows
+        self._first = (self._first + first) % _MODULUS
+        self._second = (self._second + second) % _MODULUS
+
+    def answer(self) -> tuple[int, ...]:
+        """Return the digest of the rows so far, equal for the same rows in any order."""
+        return self._rows, self._first, self._second
+
+
+def _prints(values: ArrowArray) -> ArrowArray:
+    """Return 64 bits for each value (uint64, without nulls)."""
+    import pyarrow as pa
+
+    kind = values.type
+    if pa.types.is_null(kind):
+        return pa.repeat(_number(_NULL), len(values))
+    if pa.types.is_struct(kind):
+        prints = _combined([_prints(part) for part in values.flatten()], len(values))
+    elif pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_map(kind):
+        prints = _of_lists(values)
+    elif pa.types.is_decimal(kind):
+        prints = _combined(_words_of_decimals(values), len(values))
+    elif pa.types.is_boolean(kind):
+        prints = _mixed(pc.cast(values, pa.uint64()))
+    elif pa.types.is_primitive(kind):
+        unsigned = {8: pa.uint8(), 16: pa.uint16(), 32: pa.uint32(), 64: pa.uint64()}[kind.bit_width]
+        prints = _mixed(pc.cast(values.view(unsigned), pa.uint64()))
+    else:
+        prints = _of_texts(values)
+    if not values.null_count:
+        return prints
+    return pc.if_else(pc.is_valid(values), prints, _number(_NULL))
+
+
+def _combined(parts: Sequence[ArrowArray], rows: int) -> ArrowArray:
+    """Return one number for each row from the numbers of its parts, whose order matters."""
+    import pyarrow as pa
+
+    begin = pa.repeat(_number(_BEGIN), rows)
+    return reduce(lambda prints, part: _mixed(pc.bit_wise_xor(prints, part)), parts, begin)
+
+
+def _mixed(numbers: ArrowArray) -> ArrowArray:
+    """Return the numbers with each bit spread over all: a bijection."""
+    import pyarrow as pa
+
+    for factor, shift in zip(_FACTORS, (32, 29), strict=True):
+        numbers = pc.multiply(numbers, _number(factor))
+        numbers = pc.bit_wise_xor(numbers, pc.shift_right(numbers, pa.scalar(shift, pa.uint64())))
+    return pc.add(numbers, _number(_BEGIN))  # 0 is not mapped to 0
+
+
+def _words_of_decimals(values: ArrowArray) -> list[ArrowArray]:
+    import pyarrow as pa
+
+    width = values.type.bit_width // 64
+    count = (values.offset + len(values)) * width
+    words = pa.Array.from_buffers(pa.uint64(), count, [None, values.buffers()[1]])
+    pairs = pa.FixedSizeListArray.from_arrays(words, width).slice(values.offset)
+    return [_mixed(pc.list_element(pairs, place)) for place in range(width)]
+
+
+def _of_lists(values: ArrowArray) -> ArrowArray:
+    """Return the numbers of lists and maps, from those of their elements and the places of these."""
+    import pyarrow as pa
+
+    if pa.types.is_map(values.type):
+        entry = pa.struct([values.type.key_field, values.type.item_field])
+        values = values.view(pa.list_(pa.field("entries", entry, nullable=False)))
+    elements = _prints(pc.list_flatten(values))
+    lengths = pc.cast(pc.coalesce(pc.list_value_length(values), 0), pa.int64())
+    ends = pc.cumulative_sum(lengths)
+    starts = pc.subtract(ends, lengths)
+    offsets = pa.concat_arrays([pa.array([0], pa.int64()), ends])
+    parents = pc.list_parent_indices(pa.LargeListArray.from_arrays(offsets, elements))
+    places = pc.subtract(pc.cumulative_sum(pa.repeat(1, len(elements))), pc.take(starts, parents))
+    placed = _mixed(pc.bit_wise_xor(elements, _mixed(pc.add(pc.cast(places, pa.uint64()), _number(_PLACE)))))
+    sums = pa.concat_arrays([pa.array([0], pa.uint64()), pc.cumulative_sum(placed)])
+    of_rows = pc.subtract(pc.take(sums, ends), pc.take(sums, starts))
+    return _combined([pc.cast(lengths, pa.uint64()), of_rows], len(values))
+
+
+def _of_texts(values: ArrowArray) -> ArrowArray:
+    """Return the numbers of texts and bytes, eight bytes of all rows at a time; nulls may have any number."""
+    import pyarrow as pa
+
+    lengths = pc.cast(pc.coalesce(pc.binary_length(values), 0), pa.int64())
+    prints = _mixed(pc.cast(lengths, pa.uint64()))
+    starts, words = _words_of_texts(values)
+    is_long = pc.greater_equal(lengths, _LONG_TEXT)
+    done = 0
+    while True:
+        more = pc.and_not(pc.greater(lengths, done), is_long)
+        if not pc.any(more).as_py():
+            break
+        rest = pc.subtract(pc.filter(lengths, more), done)
+        read = _words_at(words, pc.add(pc.filter(starts, more), done), rest)
+        prints = pc.replace_with_mask(prints, more, _mixed(pc.bit_wise_xor(pc.filter(prints, more), read)))
+        done += _WORD
+    if pc.any(is_long).as_py():
+        texts = pc.cast(pc.filter(values, is_long), pa.large_binary()).to_pylist()
+        hashes = [int.from_bytes(blake2b(text, digest_size=_WORD).digest(), "little") for text in texts]
+        prints = pc.replace_with_mask(prints, is_long, pa.array(hashes, pa.uint64()))
+    return prints
+
+
+def _words_of_texts(values: ArrowArray) -> tuple[ArrowArray, ArrowArray]:
+    """Return where each text starts in the bytes of all, and these bytes as words, with one more word at the end."""
+    import pyarrow as pa
+
+    is_large = pa.types.is_large_string(values.type) or pa.types.is_large_binary(values.type)
+    _, offsets_buffer, content = values.buffers()
+    kind = pa.int64() if is_large else pa.int32()
+    offsets = pa.Array.from_buffers(kind, len(values) + 1, [None, offsets_buffer], offset=values.offset)
+    first, last = offsets[0].as_py(), offsets[-1].as_py()
+    data = memoryview(content)[first:last] if content is not None else b""
+    padded = b"".join((data, bytes(2 * _WORD - (last - first) % _WORD)))
+    words = pa.Array.from_buffers(pa.uint64(), len(padded) // _WORD, [None, pa.py_buffer(padded)])
+    return pc.subtract(pc.cast(offsets.slice(0, len(values)), pa.int64()), first), words
+
+
+def _words_at(words: ArrowArray, places: ArrowArray, lengths: ArrowArray) -> ArrowArray:
+    """Return the eight bytes at each place, zero behind the rest of a text that is shorter."""
+    import pyarrow as pa
+
+    index = pc.shift_right(places, 3)
+    bits = pc.cast(pc.multiply(pc.bit_wise_and(places, _WORD - 1), 8), pa.uint64())
+    low = pc.shift_right(pc.take(words, index), bits)
+    high = pc.shift_left(pc.take(words, pc.add(index, 1)), pc.subtract(_number(63), bits))
+    both = pc.bit_wise_or(low, pc.shift_left(high, _number(1)))  # a shift by 64 would do nothing
+    masks = pa.array([(1 << 8 * count) - 1 for count in range(_WORD + 1)], pa.uint64())
+    return pc.bit_wise_and(both, pc.take(masks, pc.if_else(pc.less(lengths, _WORD), lengths, _WORD)))
+
+
+def _number(value: int) -> ArrowArray:
+    import pyarrow as pa
+
+    return pa.scalar(value, pa.uint64())

@@ -1,0 +1,1 @@
+"""Sort rows of any number by a space-filling curve in bounded memory."""

@@ -1,0 +1,270 @@
+"""The order of rows along a space-filling curve through the ranges of some columns.
+
+Rows that fit in memory are sorted there. More are written to a temporary file first, because the ranges of the columns
+are known only when all rows were seen; then to buckets of successive keys, each of which is sorted in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
+from itertools import chain
+from random import Random
+from typing import TYPE_CHECKING
+
+from deltacli.arrow import compute as pc
+from deltacli.delta.clustering.curves import Curve, hilbert, z_order
+from deltacli.delta.clustering.range_ids import comparable, range_bounds, range_ids, ranks
+from deltacli.delta.encoding.multiset_digest import MultisetDigest
+from deltacli.typing import ArrowArray
+from deltacli.work.ordering.spill import SpillFile
+
+if TYPE_CHECKING:
+    import pyarrow
+
+_HELD_BYTES = 64 << 20
+"""Rows up to this size are sorted at once. They exist twice for a moment."""
+_MOST_SORTED_BYTES = 160 << 20
+"""A larger bucket has mostly equal keys, and is left in its order."""
+_MOST_BUCKETS = 1024
+_SEGMENT_BYTES = 1 << 30
+"""Size of a temporary file of the rows in their first order; each is removed once its rows are in buckets."""
+_SAMPLE = 100_000
+_ROWS_A_BATCH = 32_768
+
+
+@dataclass(frozen=True, slots=True)
+class CurveOrder:
+    """Sorts rows by a z-order of columns, or by their Hilbert curve.
+
+    `columns` are paths of names in the rows. Temporary files are in `temp_dir`, by default in that of the system.
+    """
+
+    columns: tuple[tuple[str, ...], ...]
+    is_hilbert: bool = False
+    temp_dir: str | None = None
+    held_bytes: int = _HELD_BYTES
+
+    def arrange(self, rows: Iterator[pyarrow.RecordBatch], schema: pyarrow.Schema) -> Generator[pyarrow.RecordBatch]:
+        """Yield the rows in this order. Raises StorageFailed where temporary files cannot be written."""
+        sample = _Sample(self.columns)
+        held: list[pyarrow.RecordBatch] = []
+        size = 0
+        for batch in rows:
+            held.append(batch)
+            size += batch.nbytes
+            if size > self.held_bytes:
+                yield from self._spilled(chain(_drained(held), rows), schema)
+                return
+            sample.take(batch)
+        if held:
+            yield from _cut(_sorted(held, self._keys(sample), schema))
+
+    def digest(self) -> MultisetDigest:
+        """Return an empty digest that does not depend on the order of rows."""
+        return MultisetDigest()
+
+    def _keys(self, sample: _Sample) -> _Keys:
+        curve: Curve = hilbert if self.is_hilbert and len(self.columns) > 1 else z_order
+        return _Keys(self.columns, curve, sample.bounds())
+
+    def _spilled(self, rows: Iterator[pyarrow.RecordBatch], schema: pyarrow.Schema) -> Iterator[pyarrow.RecordBatch]:
+        with ExitStack() as files:
+            segments = _Segments(files, self.temp_dir, schema, self.columns)
+            for batch in rows:
+                segments.add(batch)
+            keys = self._keys(segments.sample)
+            count = min(max(-(-segments.size // self.held_bytes), 2), _MOST_BUCKETS)
+            bounds = range_bounds(keys.of_columns(segments.sample.values()), count)
+            buckets = _Buckets(files, self.temp_dir, schema, keys, bounds)
+            with closing(segments.batches()) as batches:
+                buckets.fill(batches, self.held_bytes)
+            yield from buckets.batches()
+
+
+class _Sample:
+    """A random sample of the values of columns, the same for the same rows."""
+
+    def __init__(self, columns: Sequence[tuple[str, ...]]) -> None:
+        self._columns = columns
+        self._random = Random(0)
+        self._share = 1.0
+        self._rows = 0
+        self._taken: list[list[ArrowArray]] = []
+
+    def take(self, batch: pyarrow.RecordBatch) -> None:
+        """Look at rows."""
+        values = _compared(batch, self._columns)
+        self._taken.append(self._some(values, self._share))
+        self._rows += len(self._taken[-1][0])
+        if self._rows > 2 * _SAMPLE:
+            self._share /= 2
+            self._taken = [self._some(values, 0.5) for values in [self.values()]]
+            self._rows = len(self._taken[0][0])
+
+    def values(self) -> list[ArrowArray]:
+        """Return the values of each column, of the same rows."""
+        import pyarrow as pa
+
+        return [pa.concat_arrays(parts) for parts in zip(*self._taken, strict=True)]
+
+    def bounds(self) -> list[ArrowArray]:
+        """Return the bounds of the ranges of each column."""
+        return [range_bounds(column) for column in self.values()]
+
+    def _some(self, values: list[ArrowArray], share: float) -> list[ArrowArray]:
+        import pyarrow as pa
+
+        if share == 1:
+            return values
+        rows = len(values[0])
+        wanted = rows * share
+        count = int(wanted) + (self._random.random() < wanted % 1)
+        places = pa.array(sorted(self._random.sample(range(rows), count)), pa.int64())
+        return [pc.take(column, places) for column in values]
+
+
+@dataclass(frozen=True, slots=True)
+class _Keys:
+    """Computes the position of rows on a curve, as numbers (int64)."""
+
+    columns: Sequence[tuple[str, ...]]
+    curve: Curve
+    bounds: Sequence[ArrowArray]
+
+    def of_batch(self, batch: pyarrow.RecordBatch) -> ArrowArray:
+        return self.of_columns(_compared(batch, self.columns))
+
+    def of_columns(self, values: Sequence[ArrowArray]) -> ArrowArray:
+        pairs = zip(values, self.bounds, strict=True)
+        return self.curve([range_ids(column, bounds) for column, bounds in pairs])
+
+
+class _Segments:
+    """The rows in their first order, on disk."""
+
+    def __init__(
+        self, files: ExitStack, temp_dir: str | None, schema: pyarrow.Schema, columns: Sequence[tuple[str, ...]]
+    ) -> None:
+        self._files, self._temp_dir, self._schema = files, temp_dir, schema
+        self._segments: list[SpillFile] = []
+        self.sample = _Sample(columns)
+        self.size = 0
+
+    def add(self, batch: pyarrow.RecordBatch) -> None:
+        """Write rows and look at them."""
+        if not self._segments or self._segments[-1].size_bytes >= _SEGMENT_BYTES:
+            if self._segments:
+                self._segments[-1].finish()
+            self._segments.append(self._files.enter_context(SpillFile(self._temp_dir, self._schema)))
+        self._segments[-1].add(batch)
+        self.sample.take(batch)
+        self.size += batch.nbytes
+
+    def batches(self) -> Generator[pyarrow.RecordBatch]:
+        """Yield the rows, and remove each file after its last batch."""
+        self._segments[-1].finish()
+        for segment in self._segments:
+            for number in range(len(segment)):
+                yield segment.read(number)
+            segment.close()
+
+
+class _Buckets:
+    """The rows by ranges of keys, on disk, with their keys as the last column."""
+
+    def __init__(
+        self, files: ExitStack, temp_dir: str | None, schema: pyarrow.Schema, keys: _Keys, bounds: ArrowArray
+    ) -> None:
+        import pyarrow as pa
+
+        self._schema, self._keys, self._bounds = schema, keys, bounds
+        self._file = files.enter_context(SpillFile(temp_dir, schema.append(pa.field("key", pa.int64()))))
+        self._numbers: list[list[int]] = [[] for _ in range(len(bounds) + 1)]
+        self._sizes = [0] * (len(bounds) + 1)
+
+    def fill(self, batches: Iterator[pyarrow.RecordBatch], held_bytes: int) -> None:
+        """Take all rows, so many bytes at a time."""
+        held: list[pyarrow.RecordBatch] = []
+        size = 0
+        for batch in batches:
+            held.append(batch)
+            size += batch.nbytes
+            if size >= held_bytes:
+                self._write(_sorted(held, self._keys, self._schema, with_keys=True))
+                held, size = [], 0
+        if held:
+            self._write(_sorted(held, self._keys, self._schema, with_keys=True))
+        self._file.finish()
+
+    def batches(self) -> Iterator[pyarrow.RecordBatch]:
+        """Yield the rows in their order."""
+        for numbers, size in zip(self._numbers, self._sizes, strict=True):
+            if size > _MOST_SORTED_BYTES:
+                for number in numbers:
+                    yield from _cut(_without_keys(self._file.read(number), self._schema))
+            elif numbers:
+                whole = _joined([self._file.read(number) for number in numbers])
+                ordered = pc.take(whole, pc.sort_indices(whole.column(whole.num_columns - 1)))
+                del whole
+                yield from _cut(_without_keys(ordered, self._schema))
+
+    def _write(self, rows: pyarrow.RecordBatch) -> None:
+        """Write sorted rows, a batch for each bucket."""
+        first = 0
+        counts = pc.value_counts(ranks(rows.column(rows.num_columns - 1), self._bounds))
+        for bucket, count in zip(*(part.to_pylist() for part in counts.flatten()), strict=True):
+            part = rows.slice(first, count)
+            self._numbers[bucket].append(self._file.add(part))
+            self._sizes[bucket] += part.nbytes
+            first += count
+
+
+def _compared(batch: pyarrow.RecordBatch, columns: Sequence[tuple[str, ...]]) -> list[ArrowArray]:
+    """Return the values of the columns at paths of names, as they are compared."""
+    found = []
+    for first, *below in columns:
+        column = batch.column(batch.schema.names.index(first))
+        found.append(comparable(pc.struct_field(column, below) if below else column))
+    return found
+
+
+def _drained(held: list[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+    """Yield batches, none of which is kept."""
+    held.reverse()
+    while held:
+        yield held.pop()
+
+
+def _joined(batches: Sequence[pyarrow.RecordBatch]) -> pyarrow.RecordBatch:
+    import pyarrow as pa
+
+    return batches[0] if len(batches) == 1 else pa.concat_batches(batches)
+
+
+def _sorted(
+    held: list[pyarrow.RecordBatch], keys: _Keys, schema: pyarrow.Schema, *, with_keys: bool = False
+) -> pyarrow.RecordBatch:
+    """Return rows by their keys, and empty the list of them. `with_keys` adds the keys as the last column."""
+    import pyarrow as pa
+
+    whole = _joined(list(_drained(held)))
+    of_rows = keys.of_batch(whole)
+    places = pc.sort_indices(of_rows)
+    ordered = pc.take(whole, places)
+    if not with_keys:
+        return ordered
+    key = pa.field("key", pa.int64())
+    return pa.RecordBatch.from_arrays([*ordered.columns, pc.take(of_rows, places)], schema=schema.append(key))
+
+
+def _without_keys(batch: pyarrow.RecordBatch, schema: pyarrow.Schema) -> pyarrow.RecordBatch:
+    import pyarrow as pa
+
+    return pa.RecordBatch.from_arrays(batch.columns[:-1], schema=schema)
+
+
+def _cut(rows: pyarrow.RecordBatch) -> Iterator[pyarrow.RecordBatch]:
+    for first in range(0, rows.num_rows, _ROWS_A_BATCH):
+        yield rows.slice(first, _ROWS_A_BATCH)
