@@ -1,14 +1,18 @@
-"""Refuse data files of which a new file would not be an exact copy, before any of their rows is read.
+"""Refuse data files of which a new file would not be an exact copy, before any of their rows is passed on.
 
-Readers of the table's types see values that are not what the file contains, or that other readers see differently:
-nanoseconds are cut off, and dates that Spark wrote in the calendar before 1582 are shifted only where the footer says
-so.
+Readers see other values than such a file contains, or do not agree on them: nanoseconds are cut off, dates that Spark
+wrote in the hybrid calendar are shifted only where the footer says so, and a shredded variant is put together anew.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
+from deltacli.arrow import compute as pc
+from deltacli.delta.schema.shredded_variants import TYPED
+from deltacli.delta.schema.types import PrimitiveType, StructField, holds
 from deltacli.errors import DataUnreadable
 from deltacli.units import format_size
 
@@ -18,6 +22,15 @@ if TYPE_CHECKING:
 
 NOT_EXACT = "optimize.value-not-exact"
 TOO_LARGE = "optimize.row-group-too-large"
+
+_ROWS_AT_ONCE = 1 << 16
+_SPARK = "org.apache.spark."
+_HYBRID_UNTIL = {"INT96": (3, 1)}
+"""Physical type -> the first version of Spark whose files are in the calendar of today unless they are marked."""
+_FIRST_DAY = -141_427
+"""1582-10-15, from which on dates are the same in both calendars."""
+_FIRST_MICROSECOND = -2_208_988_800_000_000
+"""1900-01-01, from which on times are: before, time zones were not at whole hours."""
 
 
 def require_exact(spec: RewriteSpec, opened: OpenDataFile) -> None:
@@ -30,3 +43,107 @@ def require_exact(spec: RewriteSpec, opened: OpenDataFile) -> None:
                 f"row group {group} has {format_size(size)}, more than {format_size(spec.most_group_bytes)}",
                 code=TOO_LARGE,
             )
+    marks = {key.decode(errors="replace"): value.decode(errors="replace") for key, value in _pairs(metadata.metadata)}
+    wanted = spec.reading.columns[: spec.reading.of_table]
+    found = spec.reading.file_columns.find(opened.schema, wanted)
+    suspects: list[_Suspect] = []
+    for column, place in zip(wanted, found, strict=True):
+        for leaf in place.leaves if place is not None else ():
+            suspects += _suspects(column, leaf, metadata.schema.column(leaf), marks)
+    for suspect in suspects:
+        _check(suspect, opened)
+
+
+def _pairs(metadata: Mapping[bytes, bytes] | None) -> Sequence[tuple[bytes, bytes]]:
+    return list((metadata or {}).items())
+
+
+@dataclass(frozen=True, slots=True)
+class _Suspect:
+    """A leaf whose values have to be looked at, and what is wrong with a file in which one is not exact."""
+
+    column: str
+    leaf: int
+    is_hybrid: bool
+
+    @property
+    def reason(self) -> str:
+        if self.is_hybrid:
+            return "has a date or time before 1900 in the calendar of early versions of Spark"
+        return "has a time with nanoseconds, which the table's type does not have"
+
+
+def _suspects(column: StructField, leaf: int, stored: Any, marks: Mapping[str, str]) -> Iterator[_Suspect]:
+    """Yield what to look for in a leaf of a column. Raises DataUnreadable for a shredded variant."""
+    if holds(column.data_type, PrimitiveType("variant")) and f".{TYPED}" in stored.path:
+        raise DataUnreadable(f"column {column.name} has shredded variants, whose bytes cannot be kept", code=NOT_EXACT)
+    kind = stored.logical_type.type
+    if kind == "TIMESTAMP" and "nano" in stored.logical_type.to_json().lower():
+        yield _Suspect(column.name, leaf, is_hybrid=False)
+    is_time = kind in ("TIMESTAMP", "DATE") or stored.physical_type == "INT96"
+    if is_time and _is_hybrid(stored.physical_type, marks):
+        yield _Suspect(column.name, leaf, is_hybrid=True)
+
+
+def _is_hybrid(physical_type: str, marks: Mapping[str, str]) -> bool:
+    """Return True if Spark wrote the leaf in the calendar that was Julian before 1582."""
+    mark = "legacyINT96" if physical_type == "INT96" else "legacyDateTime"
+    if f"{_SPARK}{mark}" in marks:
+        return True
+    version = marks.get(f"{_SPARK}version", "").split(".")
+    if len(version) < 2 or not (version[0].isdigit() and version[1].isdigit()):
+        return False
+    return (int(version[0]), int(version[1])) < _HYBRID_UNTIL.get(physical_type, (3, 0))
+
+
+def _check(suspect: _Suspect, opened: OpenDataFile) -> None:
+    """Raise DataUnreadable if a value of a leaf is not exact."""
+    for group in range(opened.parquet.metadata.num_row_groups):
+        for batch in opened.parquet.read_leaves(_ROWS_AT_ONCE, group, [suspect.leaf]):
+            for values in _innermost(batch.column(0)):
+                if _is_old(values) if suspect.is_hybrid else _has_nanoseconds(values):
+                    raise DataUnreadable(f"column {suspect.column} {suspect.reason}", code=NOT_EXACT)
+
+
+def _innermost(values: Any) -> Iterator[Any]:
+    """Yield the values of the only leaf within arrays, maps and structs; keys are always read with the values."""
+    import pyarrow as pa
+
+    kind = values.type
+    if pa.types.is_dictionary(kind):
+        yield from _innermost(pc.cast(values, kind.value_type))
+    elif pa.types.is_struct(kind):
+        for part in values.flatten():
+            yield from _innermost(part)
+    elif pa.types.is_map(kind):
+        yield from _innermost(values.keys)
+        yield from _innermost(values.items)
+    elif pa.types.is_nested(kind):
+        yield from _innermost(pc.list_flatten(values))
+    else:
+        yield values
+
+
+def _has_nanoseconds(values: Any) -> bool:
+    import pyarrow as pa
+
+    if not pa.types.is_timestamp(values.type) or values.type.unit != "ns":
+        return False
+    numbers = values.view(pa.int64())
+    rest = pc.subtract(numbers, pc.multiply(pc.divide(numbers, 1_000), 1_000))
+    return bool(pc.any(pc.not_equal(rest, 0)).as_py())
+
+
+def _is_old(values: Any) -> bool:
+    import pyarrow as pa
+
+    if not pa.types.is_temporal(values.type):
+        return False
+    least = pc.min_max(values)["min"]
+    if not least.is_valid:
+        return False
+    if pa.types.is_date(values.type):
+        return bool(least.value < _FIRST_DAY)
+    a_unit = {"s": 1_000_000, "ms": 1_000, "us": 1}.get(values.type.unit)
+    microseconds = least.value // 1_000 if a_unit is None else least.value * a_unit
+    return bool(microseconds < _FIRST_MICROSECOND)

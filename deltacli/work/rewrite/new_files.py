@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from deltacli.arrow.parquet import ParquetReader
@@ -13,6 +14,7 @@ from deltacli.errors import StorageFailed
 from deltacli.storage.disk_faults import writing_faults
 from deltacli.typing import ArrowField, ArrowType
 from deltacli.work.outputs.parquet_stream import ParquetStream
+from deltacli.work.rewrite.dictionaries import columns_with_dictionary
 from deltacli.work.rewrite.pieces import SourceFile
 from deltacli.work.rewrite.sources import rows_for_new_file
 from deltacli.work.rewrite.spec import RewriteSpec
@@ -39,10 +41,14 @@ class Written:
 
 
 def write_file(spec: RewriteSpec, place: str, name: str, batches: Iterator[pyarrow.RecordBatch]) -> Written:
-    """Write batches to the file at a place, up to its largest size. Errors call it `name`. Raises StorageFailed."""
+    """Write batches, at least one, to the file at a place, up to its largest size. Errors call it `name`.
+
+    Raises StorageFailed.
+    """
     statistics = StatisticsCollector(spec.config, spec.schema)
     digest = RowDigest(spec.schema) if spec.reads_back else None
     most_bytes = spec.target_bytes * _TOO_LARGE
+    first = next(batches)
     with writing_faults(place, name), open(place, "wb") as sink:
         stream = ParquetStream(
             sink,
@@ -53,9 +59,10 @@ def write_file(spec: RewriteSpec, place: str, name: str, batches: Iterator[pyarr
             compression_level=spec.level,
             store_schema=False,
             store_decimal_as_integer=True,
+            use_dictionary=columns_with_dictionary(first),
         )
         try:
-            for batch in batches:
+            for batch in chain([first], batches):
                 statistics.take(batch)
                 if digest is not None:
                     digest.take(batch)

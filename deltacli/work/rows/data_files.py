@@ -29,6 +29,9 @@ BUFFER_BYTES = 128 << 10
 """Buffer size for column chunks, so that a large chunk is never held in memory. A larger buffer is 10 % slower."""
 
 
+_SMALL_BYTES = 8 << 20
+
+
 @dataclass(frozen=True, slots=True)
 class DataFile:
     """A file to read.
@@ -150,9 +153,14 @@ def open_data_file(files: TableFiles, file: DataFile) -> Iterator[OpenDataFile]:
             source,
             metadata=file.metadata,
             pre_buffer=not is_near,
-            buffer_size=BUFFER_BYTES if is_near else 0,
+            buffer_size=0 if not is_near or _is_small(file) else BUFFER_BYTES,
         )
         yield OpenDataFile(parquet, parquet.schema_arrow, source, is_near)
+
+
+def _is_small(file: DataFile) -> bool:
+    """Return True for a file whose column chunks may be held in memory: reading them whole is 20 % faster."""
+    return file.size_bytes is not None and file.size_bytes <= _SMALL_BYTES
 
 
 def split_file(files: TableFiles, file: DataFile, parts: int) -> list[DataFile]:

@@ -1,0 +1,88 @@
+"""Statistics of new files: exact bounds, and none where readers would not agree on one."""
+
+from __future__ import annotations
+
+import json
+import math
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from deltacli.delta.log.table_configuration import TableConfiguration
+from deltacli.delta.schema.types import PrimitiveType, StructField, StructType
+from deltacli.delta.stats.collect import StatisticsCollector
+
+LAST = "\U0010ffff"
+
+
+def collected(kind: str, *batches: list[Any], arrow: Any) -> tuple[Any, Any, int]:
+    """The bounds and the null count of a column, whose rows come in batches."""
+    config = TableConfiguration(schema=StructType((StructField("c", PrimitiveType(kind), True, {}),)))
+    schema = pa.schema({"c": arrow})
+    collector = StatisticsCollector(config, schema)
+    for values in batches:
+        collector.take(pa.record_batch([pa.array(values, arrow)], schema=schema))
+    found = json.loads(collector.text(), parse_float=Decimal)
+    assert sum(map(len, batches)) == found["numRecords"]
+    return found["minValues"].get("c"), found["maxValues"].get("c"), found["nullCount"]["c"]
+
+
+@pytest.mark.parametrize(
+    ("values", "low", "high"),
+    [
+        ([0.0, -0.0], "-0.0", "0.0"),
+        ([1.5, math.nan], "1.5", None),
+        ([math.nan], None, None),
+        ([math.inf, 2.0], "2.0", None),
+        ([-math.inf, 2.0], None, "2.0"),
+    ],
+)
+def test_floats(values: list[float], low: str | None, high: str | None) -> None:
+    found = collected("double", values, [None], arrow=pa.float64())
+    assert (low, high, 1) == (*(None if each is None else str(each) for each in found[:2]), found[2])
+
+
+@pytest.mark.parametrize(
+    ("text", "low", "high"),
+    [
+        ("x" * 32, "x" * 32, "x" * 32),
+        ("x" * 33, "x" * 32, "x" * 32 + "\x7f"),
+        ("x" * 32 + "é", "x" * 32, "x" * 32 + LAST),
+        ("x" * 32 + LAST + "a", "x" * 32, "x" * 32 + LAST + "\x7f"),
+        ("\U0001f600" * 40, "\U0001f600" * 32, "\U0001f600" * 32 + LAST),
+        (LAST * 64, LAST * 32, LAST * 64),
+        (LAST * 70, LAST * 32, None),
+    ],
+)
+def test_long_texts_are_cut(text: str, low: str, high: str | None) -> None:
+    found = collected("string", [text], arrow=pa.string())
+    assert (low, high, 0) == found
+    assert high is None or low.encode() <= text.encode() <= high.encode()
+
+
+def test_text_that_is_not_utf8_has_no_bounds() -> None:
+    odd = pa.array([b"\xff"], pa.binary()).view(pa.string())
+    schema = pa.schema({"c": pa.string()})
+    config = TableConfiguration(schema=StructType((StructField("c", PrimitiveType("string"), True, {}),)))
+    collector = StatisticsCollector(config, schema)
+    collector.take(pa.record_batch([odd], schema=schema))
+    assert {"numRecords": 1, "minValues": {}, "maxValues": {}, "nullCount": {"c": 0}} == json.loads(collector.text())
+
+
+def test_times_have_milliseconds_or_what_they_need() -> None:
+    utc = pa.timestamp("us", "UTC")
+    assert ("1969-12-31T23:59:59.999Z", "1970-01-01T00:00:00.000001Z", 0) == collected(
+        "timestamp", [-1_000], [1], arrow=utc
+    )
+    assert ("1970-01-01T00:00:00.000", None, 0) == collected("timestamp_ntz", [0, 2**62], arrow=pa.timestamp("us"))
+
+
+def test_decimals_have_all_digits_and_bytes_no_bounds() -> None:
+    most = Decimal("9" * 28 + "." + "9" * 10)
+    assert (most.copy_negate(), most, 0) == collected(
+        "decimal(38,10)", [most.copy_negate(), most], arrow=pa.decimal128(38, 10)
+    )
+    assert (None, None, 1) == collected("binary", [b"a", None], arrow=pa.binary())
+    assert (None, None, 0) == collected("boolean", [True], arrow=pa.bool_())
