@@ -76,7 +76,10 @@ def test_a_version_comes_back(pair: Pair, root: Path, tmp_path: Path) -> None:
 def test_every_version_that_can_be_read_comes_back(root: Path, tmp_path: Path) -> None:
     outcomes = {pair: restored(pair, root, tmp_path / "t") for pair in PAIRS}
 
-    assert {} == {pair: why for pair, why in outcomes.items() if why is not None and not why.startswith("unreadable")}
+    other_size = {("derived/two-adds-in-one-commit-a", 1): "refused: restore.file-damaged"}  # by the log, not on disk
+    assert other_size == {
+        pair: why for pair, why in outcomes.items() if why is not None and not why.startswith("unreadable")
+    }
     assert sum(why is None for why in outcomes.values()) > len(outcomes) * 4 // 5
 
 

@@ -8,6 +8,7 @@ import json
 import re
 import shutil
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -22,12 +23,14 @@ from deltacli.operations.restore import execute
 from deltacli.operations.restore.execute import execute_restore
 from deltacli.operations.restore.plan import plan_restore
 from deltacli.operations.restore.request import RestoreRequest
+from deltacli.storage import LocalStorage
 from tests.support.actions import Line, add, commit_info, metadata, protocol, remove
 from tests.support.builder import TableBuilder
 from tests.support.faulty import Fault, FaultyStorage
 from tests.support.reading import open_at
 from tests.support.small_vectors import inline, vector_file, vector_path
 from tests.support.storage import FAR, RecordingStorage
+from tests.support.vacuuming import Killed, MortalStorage
 
 NAME = UUID("6f9b1c1e-1111-4222-8333-abcdefabcdef")
 VECTORS = vector_path(NAME)
@@ -455,3 +458,35 @@ def test_a_fault_at_any_call_leaves_the_old_or_the_new_version(builder: TableBui
         again = table.restore(version=3)
         assert ids(table) == ids(table, 3)
         assert (again.committed_version is None) is (version == 5), at
+
+
+def test_a_restore_that_is_killed_before_any_call_is_ended_by_the_next(place: Path, tmp_path: Path) -> None:
+    """
+    Files are brought from a copy: one is gone, one damaged, and the vectors are gone.
+    """
+    copy = tmp_path / "copy"
+    shutil.copytree(place, copy)
+    wanted = ids(open_table(place), 3)
+
+    def accident(root: Path) -> LocalStorage:
+        shutil.copytree(copy, root)
+        (root / "a").unlink()
+        (root / "c").write_bytes(b"damaged")
+        (root / VECTORS).unlink()
+        return LocalStorage(str(root))
+
+    counting = MortalStorage(accident(tmp_path / "counted"))
+    open_at(counting).restore(version=3, sources=[str(copy)])
+    assert len(counting.calls) > 20
+    for at in range(1, len(counting.calls) + 1):
+        inner = accident(tmp_path / str(at))
+        with suppress(Killed):
+            open_at(MortalStorage(inner, at, Fault.KILLED_BEFORE, dies=True)).restore(version=3, sources=[str(copy)])
+        table = open_at(inner)
+        version = table.snapshot().version
+        assert version in (4, 5), at
+        assert ids(table) == (wanted if version == 5 else ids(table, 4)), at
+        again = table.restore(version=3, sources=[str(copy)])
+        assert (ids(table), table.snapshot().version) == (wanted, 5), at
+        assert (again.committed_version is None) is (version == 5), at
+        shutil.rmtree(tmp_path / str(at))
