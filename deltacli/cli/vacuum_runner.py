@@ -108,18 +108,19 @@ class VacuumCommand(NamedTuple):
         save_plan(with_past(self.table, plan), path)
         self._show_dry(plan)
         if self.run.format.is_for_eyes:
-            kept = self.request.quarantine
-            quarantine = "" if kept is None else f" --quarantine {quoted(kept)}"  # not part of a saved plan
-            following = f"deltacli vacuum {quoted_table(self.name)} --apply {quoted(path)}{quarantine} --yes"
+            following = f"deltacli vacuum {quoted_table(self.name)} --apply {quoted(path)} --yes"
             self.run.say_next(following, also_in_pipe=True)
 
     def apply(self, path: str) -> None:
         """Execute a saved plan, starting where an earlier run stopped."""
+        from deltacli.operations.vacuum.execute import with_quarantine
         from deltacli.operations.vacuum.saved.applicable import require_applicable
         from deltacli.operations.vacuum.saved.plan_file import read_plan
 
         saved = read_plan(path)
         plan = replace(saved, table=self.table.uri)  # possibly a copy of the table that the plan was made for
+        if self.request.quarantine is not None:
+            plan = with_quarantine(self.table, plan, self.request.quarantine)
         self._say_notes(plan)
         if self.how.dry_run:
             self._show_applicable(plan, saved)
@@ -196,8 +197,8 @@ class VacuumCommand(NamedTuple):
             self._show(plan, None, dry_run=False)
             return False
         what = f"delete {plural(plan.files, 'file')} ({format_size(plan.size_bytes)}) of {plan.table}"
-        if self.request.quarantine is not None:
-            what += f", with copies in {self.request.quarantine}"
+        if plan.quarantine is not None:
+            what += f", with copies in {self.request.quarantine or plan.quarantine}"
         require_confirmation(self.run, what, yes=self.how.yes, show_plan=lambda: self._show(plan, None, dry_run=True))
         return True
 
@@ -227,7 +228,7 @@ class VacuumCommand(NamedTuple):
 
         self._show(plan, outcome, dry_run=False)
         if outcome.quarantine is not None:
-            source = quoted(self.request.quarantine or "")
+            source = quoted(self.request.quarantine or plan.quarantine or "")
             self.run.note(
                 f"note: copies of the files are in {outcome.quarantine}; to bring those of version N back: "
                 f"deltacli undelete {quoted_table(self.name)} --version N --from {source}"

@@ -168,9 +168,10 @@ def vacuum(
         return execute_vacuum(table, plan, chosen, record=record, outcome=outcome)
 
 
-def save(storage: Storage, plan_path: str) -> None:
+def save(storage: Storage, plan_path: str, quarantine: str | None = None) -> None:
     """Plan, and write it down."""
-    save_plan(plan_vacuum(open_at(storage), vacuum_request()), plan_path)
+    request = VacuumRequest(max_delete="100%", quarantine=quarantine)
+    save_plan(plan_vacuum(open_at(storage), request), plan_path)
 
 
 def data_of(place: Path) -> set[str]:

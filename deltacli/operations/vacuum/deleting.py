@@ -74,7 +74,7 @@ class Record(Protocol):
 def is_fresh(plan: VacuumPlan, ticks: Ticks) -> bool:
     """Return True if this process has just checked the files of a plan."""
     begun = plan.looked_at
-    return begun is not None and not plan.by_inventory and 0 <= ticks() - begun <= _FRESH_SECONDS
+    return begun is not None and not plan.is_looked_at_again and 0 <= ticks() - begun <= _FRESH_SECONDS
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,7 @@ class Deletions:
         """
         if not self._repeats or (self.record is None and is_fresh(self.plan, self.ticks)):
             return False
-        return self.plan.by_inventory or self.table.storage.capabilities.cheap_listing
+        return self.plan.is_looked_at_again or self.table.storage.capabilities.cheap_listing
 
     def _wait(self, moment: float) -> None:
         ahead = moment - self.ticks()
@@ -186,7 +186,7 @@ class Deletions:
             part = rows.slice(begin, each)
             paths = tuple(path.decode("utf-8", "surrogateescape") for path in part.column("path").to_pylist())
             is_old = self._repeats or not is_fresh(self.plan, self.ticks)  # a batch of a cluster may begin much later
-            looks = self.plan.by_inventory or (is_cheap and is_old)
+            looks = self.plan.is_looked_at_again or (is_cheap and is_old)
             piece = DeletePiece(paths, not_after_ms, self.plan.cutoff_ms if looks else None)
             yield Batch(part.column("row").to_pylist(), part.column("sizeBytes").to_pylist(), piece)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from deltacli.clock import Clock, system_clock
@@ -16,7 +17,7 @@ from deltacli.delta.log.commit_content import CommitRequest
 from deltacli.delta.log.commit_metadata import require_free
 from deltacli.delta.log.log_path import LOG_DIRECTORY, commit_name
 from deltacli.delta.vacuum.keys import PathKeys
-from deltacli.errors import DeltacliError, NoSpace, PartlyDone, Refused, StorageFailed, Unreadable
+from deltacli.errors import DeltacliError, NoSpace, PartlyDone, Refused, StorageFailed, Unreadable, UsageError
 from deltacli.hints import command, parameter
 from deltacli.operations.change.commit import Committed, commit
 from deltacli.operations.table.find_log import list_log
@@ -27,7 +28,7 @@ from deltacli.operations.vacuum.plan import VacuumOutcome, VacuumPlan
 from deltacli.operations.vacuum.rechecking import NewerCommits
 from deltacli.operations.vacuum.request import VacuumRequest
 from deltacli.operations.vacuum.surroundings.other_tables import tables_above
-from deltacli.storage import Deleted, folds_names
+from deltacli.storage import Deleted, folds_names, is_inside
 from deltacli.units import format_timestamp, plural
 
 if TYPE_CHECKING:
@@ -48,7 +49,8 @@ def execute_vacuum(
     wall_clock: Clock = system_clock,
 ) -> VacuumOutcome:
     """Delete the candidates of a plan, except files that a newer version needs. `outcome` is updated meanwhile; with a
-    `record` it begins with the record's counts. Where the request names a quarantine, all of them are copied first.
+    `record` it begins with the record's counts. Where the plan or the request names a quarantine, all of them are
+    copied first.
 
     Raises Refused where the plan has refusals, or where a newer version forbids it; what `commit` raises; and
     StorageFailed. On any error END is committed with the status FAILED where that is still possible.
@@ -60,8 +62,10 @@ def execute_vacuum(
     if not plan.files and not plan.directories:
         _note_horizon(table, plan)
         return found
-    quarantine = _quarantined(table, plan, chosen, found, record)
-    if plan.looked_at is None or (table.storage.capabilities.cheap_listing and not is_fresh(plan, ticks)):
+    if chosen.quarantine is not None:
+        plan = with_quarantine(table, plan, chosen.quarantine)
+    quarantine = None if plan.quarantine is None else _fill(table, plan, plan.quarantine, found, record)
+    if quarantine is not None or plan.looked_at is None or (table.storage.capabilities.cheap_listing and not is_fresh(plan, ticks)):
         _require_no_new_tables(table, plan)
     keys = PathKeys((table.uri, *table.storage.aliases), folds_case=folds_names(table.storage))
     newer = NewerCommits(table, keys, plan)
@@ -89,15 +93,31 @@ def execute_vacuum(
     return found
 
 
-def _quarantined(
-    table: TableHandle, plan: VacuumPlan, request: VacuumRequest, outcome: VacuumOutcome, record: Record | None
-) -> Quarantine | None:
-    """Copy the files to the quarantine that a request names. Raises what that raises, with nothing deleted."""
-    if request.quarantine is None:
-        return None
+def with_quarantine(table: TableHandle, plan: VacuumPlan, uri: str) -> VacuumPlan:
+    """Return the plan with a quarantine. Raises UsageError where it has another one, and what `open_quarantine`
+    raises.
+    """
+    from deltacli.operations.vacuum.quarantine import open_quarantine
+
+    asked = open_quarantine(table, uri)
+    if plan.quarantine is not None:
+        own = table.open_other(plan.quarantine)
+        if not (is_inside(own, asked) and is_inside(asked, own)):
+            raise UsageError(
+                "the plan was made for another quarantine",
+                facts={"of the plan": plan.quarantine, "asked for": asked.uri},
+                hint=f"leave out {parameter('vacuum.quarantine')}, or make another plan",
+            )
+    return replace(plan, quarantine=plan.quarantine or asked.uri)
+
+
+def _fill(
+    table: TableHandle, plan: VacuumPlan, uri: str, outcome: VacuumOutcome, record: Record | None
+) -> Quarantine:
+    """Copy the files of a plan to its quarantine. Raises what that raises, with nothing deleted."""
     from deltacli.operations.vacuum.quarantine import Quarantine
 
-    quarantine = Quarantine(table, plan, request.quarantine)
+    quarantine = Quarantine(table, plan, uri)
     quarantine.fill([range(plan.files)] if record is None else record.pending)
     outcome.quarantine = quarantine.uri
     return quarantine

@@ -71,10 +71,15 @@ def plan_vacuum(table: TableHandle, request: VacuumRequest) -> VacuumPlan:
     prevents deltacli from writing or the quarantine is in a table; UsageError for a prefix or a condition that does not
     fit this table.
     """
-    if request.quarantine is not None:
-        from deltacli.operations.vacuum.quarantine import open_quarantine
+    if request.quarantine is None:
+        return _plan_of_mode(table, request)
+    from deltacli.operations.vacuum.quarantine import open_quarantine
 
-        open_quarantine(table, request.quarantine)
+    quarantine = open_quarantine(table, request.quarantine)
+    return replace(_plan_of_mode(table, request), quarantine=quarantine.uri)
+
+
+def _plan_of_mode(table: TableHandle, request: VacuumRequest) -> VacuumPlan:
     if request.mode is Mode.LITE:
         from deltacli.operations.vacuum.lite_plan import plan_lite
 

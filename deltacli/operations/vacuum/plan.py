@@ -170,8 +170,17 @@ class VacuumPlan:
     protected: tuple[ProtectedTable, ...] = ()
     by_inventory: bool = False
     """The listing was made earlier by the store: each file is checked before it is deleted."""
+    quarantine: str | None = None
+    """The URI of the directory that gets a copy of each file first, None without one."""
     looked_at: float | None = field(default=None, compare=False)
     """When the listing began, by `time.monotonic` of this process; None for a saved plan."""
+
+    @property
+    def is_looked_at_again(self) -> bool:
+        """True if the files may have changed since they were listed, on any store: by an old inventory, or while all of
+        them were copied. Each is checked before it is deleted.
+        """
+        return self.by_inventory or self.quarantine is not None
 
     @property
     def files(self) -> int:

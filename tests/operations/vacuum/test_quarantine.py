@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from deltacli.errors import DeltacliError, Refused
+from deltacli.errors import DeltacliError, Refused, UsageError
 from deltacli.operations.vacuum.execute import execute_vacuum
 from deltacli.operations.vacuum.full_plan import plan_vacuum
 from deltacli.operations.vacuum.quarantine import open_quarantine
@@ -19,7 +21,7 @@ from deltacli.storage import LocalStorage, Storage, open_storage
 from tests.support.faulty import Fault, FaultyStorage
 from tests.support.reading import open_at
 from tests.support.s3 import S3Server
-from tests.support.vacuuming import GARBAGE, Killed, MortalStorage, vacuum, vacuum_request, write_table
+from tests.support.vacuuming import GARBAGE, Killed, MortalStorage, save, vacuum, vacuum_request, write_table
 
 
 def files_below(root: Path) -> dict[str, bytes]:
@@ -87,6 +89,66 @@ def test_a_killed_run_has_lost_nothing_and_the_next_one_ends_the_work(tmp_path: 
 
             assert before == {**kept_in(quarantine)[0], **files_below(place)}
             assert not any((place / path).exists() for path in GARBAGE)
+
+
+def test_a_saved_plan_that_is_killed_goes_on_into_its_quarantine(tmp_path: Path) -> None:
+    calls = steps_of(write_table(tmp_path / "counted"), tmp_path / "of the counted")
+    for fault in (Fault.KILLED_BEFORE, Fault.KILLED_AFTER):
+        for at in range(1, calls + 1, 4):
+            place, quarantine = write_table(tmp_path / f"{at} {fault.name}"), tmp_path / f"q {at} {fault.name}"
+            before, plan = files_below(place), f"{place}.plan"
+            save(LocalStorage(str(place)), plan, str(quarantine))
+            with suppress(Killed):
+                vacuum(MortalStorage(LocalStorage(str(place)), at, fault, dies=True), plan)
+            assert before == {**kept_in(quarantine)[0], **files_below(place)}
+
+            vacuum(LocalStorage(str(place)), plan)
+
+            kept, complete = kept_in(quarantine)
+            assert (set(GARBAGE), [True]) == (set(kept), complete)
+            assert before == {**kept, **files_below(place)}
+
+
+def test_a_saved_plan_takes_no_other_quarantine(place: Path, quarantine: Path) -> None:
+    before, plan = files_below(place), f"{place}.plan"
+    save(LocalStorage(str(place)), plan, str(quarantine))
+
+    with pytest.raises(UsageError, match="another quarantine"):
+        vacuum(LocalStorage(str(place)), plan, quarantine=str(place.parent / "other"))
+
+    assert before == files_below(place)
+    vacuum(LocalStorage(str(place)), plan, quarantine=f"{place}/../{quarantine.name}")
+    assert set(GARBAGE) == set(kept_in(quarantine)[0])
+
+
+class _WritingMeanwhile(FaultyStorage):
+    """Before the first file is deleted, somebody writes one of them again."""
+
+    def __init__(self, inner: Storage, write: Callable[[], object]) -> None:
+        super().__init__(inner, 0, Fault.BEFORE)
+        self._write = write
+
+    def step(self, verb: str, path: str, call: Callable[[], Any]) -> Any:
+        if verb == "put_if_absent":
+            self._write()
+        return super().step(verb, path, call)
+
+
+def test_a_file_of_a_store_that_was_written_during_the_copies_stays(place: Path, s3: S3Server) -> None:
+    bucket = s3.make_bucket()
+    for path in place.rglob("*"):
+        if path.is_file():
+            modified_ms = os.stat(path).st_mtime_ns // 1_000_000
+            s3.put(bucket, f"t/{path.relative_to(place).as_posix()}", path.read_bytes(), modified_ms)
+    written = GARBAGE[0]
+    storage = _WritingMeanwhile(open_storage(f"s3://{bucket}/t"), lambda: s3.put(bucket, f"t/{written}", b"again"))
+    table = open_at(storage)
+
+    plan = plan_vacuum(table, VacuumRequest(max_delete="100%", quarantine=f"s3://{bucket}/q"))
+    outcome = execute_vacuum(table, plan)
+
+    assert (1, len(GARBAGE) - 1) == (outcome.spared, outcome.deleted.files)
+    assert b"again" == s3.objects(bucket)[f"t/{written}"]
 
 
 @pytest.mark.parametrize("fault", [Fault.BEFORE, Fault.AFTER, Fault.LOST])

@@ -12,7 +12,8 @@ from deltacli.typing import Json
 if TYPE_CHECKING:
     import pyarrow
 
-FORMAT_VERSION = 1
+FORMAT_VERSIONS = (1, 2)
+"""Of plans without a quarantine, and with one: who knows only the first would delete without copies."""
 
 Kind = TypeVar("Kind")
 
@@ -20,7 +21,7 @@ Kind = TypeVar("Kind")
 def header_of(plan: VacuumPlan) -> dict[str, Any]:
     """Return the header of a plan's file, without the digest."""
     return {
-        "formatVersion": FORMAT_VERSION,
+        "formatVersion": FORMAT_VERSIONS[plan.quarantine is not None],
         "planId": plan.plan_id,
         "files": plan.files,
         "sizeBytes": plan.size_bytes,
@@ -48,6 +49,7 @@ def header_of(plan: VacuumPlan) -> dict[str, Any]:
         "selection": plan.selection,
         "horizon": plan.horizon,
         "byInventory": plan.by_inventory,
+        **({} if plan.quarantine is None else {"quarantine": plan.quarantine}),
         "protected": [list(one) for one in plan.protected],
     }
 
@@ -73,6 +75,7 @@ def plan_of(header: Mapping[str, Any], candidates: pyarrow.Table) -> VacuumPlan:
         selection=_find(header, "selection", str),
         horizon=_find(header, "horizon", int),
         allows_below=_get(header, "allowsBelow", bool),
+        quarantine=_find({"quarantine": None, **header}, "quarantine", str),
         by_inventory=_get({"byInventory": False, **header}, "byInventory", bool),
         protected=tuple(map(_read_protected, _get({"protected": [], **header}, "protected", list))),
     )

@@ -18,7 +18,7 @@ from deltacli.errors import PermissionRefused, Unreadable, UsageError
 from deltacli.hints import command
 from deltacli.memory_limit import stop_if_exhausted
 from deltacli.operations.vacuum.plan import Reason, VacuumOutcome, VacuumPlan
-from deltacli.operations.vacuum.saved.header import FORMAT_VERSION, header_of, plan_of
+from deltacli.operations.vacuum.saved.header import FORMAT_VERSIONS, header_of, plan_of
 from deltacli.storage.replacement import replacement, unwritable
 from deltacli.units import format_timestamp
 
@@ -85,8 +85,9 @@ def read_plan(path: str) -> VacuumPlan:
     try:
         header, rows = _read(path)
         digest = header.pop(_DIGEST, None)
-        if header.get("formatVersion") != FORMAT_VERSION:
-            raise ValueError(f"its format is {header.get('formatVersion')}; this deltacli reads {FORMAT_VERSION}")
+        if header.get("formatVersion") not in FORMAT_VERSIONS:
+            known = ", ".join(map(str, FORMAT_VERSIONS))
+            raise ValueError(f"its format is {header.get('formatVersion')}; this deltacli reads {known}")
         if digest != _digest(header, rows):
             raise ValueError("it was changed: its digest does not match")
         _require_sane(rows, header)
