@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 from urllib.parse import unquote_to_bytes
 
-from deltacli.delta.log.log_path import LOG_DIRECTORY
-from deltacli.errors import FileMissing, Refused
+from deltacli.errors import CredentialsMissing, FileMissing, PermissionRefused, Refused
 from deltacli.operations.recover.copy_file import copy_file
-from deltacli.operations.vacuum.surroundings.other_tables import kind_at, tables_around
+from deltacli.operations.vacuum.surroundings.other_tables import stores_around, table_at
 from deltacli.storage import Created, Creation, PathKind, Storage, Unknown, is_inside
 from deltacli.storage.base import PARALLEL_READS, require_writable
 from deltacli.units import format_timestamp
@@ -48,8 +47,8 @@ def open_quarantine(table: TableHandle, uri: str, table_id: str | None = None) -
 
 def _require_outside(table: TableHandle, quarantine: Storage, place: Storage) -> None:
     """Raise Refused where a place of a quarantine is in a table."""
-    inside = table.uri if is_inside(place, table.storage) else _table_at(place)
-    inside = inside or next(tables_around(table.over(place)), None)
+    inside = table.uri if is_inside(place, table.storage) else table_at(place)
+    inside = inside or next(_around(table.over(place)), None)
     if inside is not None:
         raise Refused(
             f"the quarantine {quarantine.uri} is in a table, whose vacuum would delete its files",
@@ -58,14 +57,12 @@ def _require_outside(table: TableHandle, quarantine: Storage, place: Storage) ->
         )
 
 
-def _table_at(storage: Storage) -> str | None:
-    with suppress(FileMissing):
-        if kind_at(storage, "") is not None:
-            return storage.uri
-    with suppress(FileMissing):
-        if any(True for _ in storage.list_from(LOG_DIRECTORY)):
-            return storage.uri
-    return None
+def _around(place: TableHandle) -> Iterator[str]:
+    """Yield the tables of any format that contain a place; inaccessible directories are skipped."""
+    for storage in stores_around(place):
+        with suppress(PermissionRefused, CredentialsMissing):
+            if (found := table_at(storage)) is not None:
+                yield found
 
 
 class Quarantine:

@@ -188,6 +188,12 @@ def test_a_copy_that_differs_is_refused_and_nothing_is_deleted(place: Path, quar
     assert b"of somebody else" == foreign.read_bytes()
 
 
+_OTHER_FORMATS = {
+    "iceberg": ("metadata/00000-0f6b3c2e-9f4f-4a49-8c0e-6b1f2f3c4d5e.metadata.json", "data/1.parquet"),
+    "paimon": ("schema/schema-0", "snapshot/snapshot-1", "manifest/manifest-1"),
+}
+
+
 def places_in_tables(place: Path) -> Iterator[Path | str]:
     yield place
     yield f"file://{place.parent}/x/../{place.name}/quarantine"
@@ -198,6 +204,11 @@ def places_in_tables(place: Path) -> Iterator[Path | str]:
     yield place / "quarantine"
     yield write_table(place.parent / "other")
     yield place.parent / "other" / "deep" / "quarantine"
+    for name, files in _OTHER_FORMATS.items():
+        for file in files:
+            (place.parent / name / file).parent.mkdir(parents=True, exist_ok=True)
+            (place.parent / name / file).write_bytes(b"{}")
+        yield place.parent / name / "data" / "quarantine"
 
 
 def test_a_quarantine_in_any_table_is_refused(place: Path) -> None:

@@ -57,10 +57,29 @@ def _kind_if_there(storage: Storage, directory: str) -> str | None:
         return None
 
 
+def table_at(storage: Storage) -> str | None:
+    """Return the URI of the root of a store where that is a table of any format, whatever is left of its log."""
+    with suppress(FileMissing):
+        if kind_at(storage, "") is not None:
+            return storage.uri
+    with suppress(FileMissing):
+        if any(True for _ in storage.list_from(LOG_DIRECTORY)):
+            return storage.uri
+    return None
+
+
 def tables_around(table: TableHandle) -> Iterator[str]:
     """Yield the URIs of the Delta tables that contain a table, the nearest first; inaccessible directories are
     skipped.
     """
+    for storage in stores_around(table):
+        with suppress(FileMissing, PermissionRefused, CredentialsMissing):
+            if any(file.name.endswith((".json", ".parquet")) for file in storage.list_from(LOG_DIRECTORY)):
+                yield storage.uri
+
+
+def stores_around(table: TableHandle) -> Iterator[Storage]:
+    """Yield the directories that contain a table, the nearest first."""
     # Of a local directory, aliases have other directories above them; elsewhere they spell the same ones differently.
     aliases = table.storage.aliases if table.storage.capabilities.has_directories else ()
     for root in dict.fromkeys((table.uri, *aliases)):
@@ -70,7 +89,4 @@ def tables_around(table: TableHandle) -> Iterator[str]:
             place = place.rpartition("/")[0]
             if not place:
                 break
-            storage = table.open_other(f"{scheme}://{place}")
-            with suppress(FileMissing, PermissionRefused, CredentialsMissing):
-                if any(file.name.endswith((".json", ".parquet")) for file in storage.list_from(LOG_DIRECTORY)):
-                    yield storage.uri
+            yield table.open_other(f"{scheme}://{place}")
