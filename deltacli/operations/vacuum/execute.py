@@ -65,7 +65,11 @@ def execute_vacuum(
     if chosen.quarantine is not None:
         plan = with_quarantine(table, plan, chosen.quarantine)
     quarantine = None if plan.quarantine is None else _fill(table, plan, plan.quarantine, found, record)
-    if quarantine is not None or plan.looked_at is None or (table.storage.capabilities.cheap_listing and not is_fresh(plan, ticks)):
+    if (
+        quarantine is not None
+        or plan.looked_at is None
+        or (table.storage.capabilities.cheap_listing and not is_fresh(plan, ticks))
+    ):
         _require_no_new_tables(table, plan)
     keys = PathKeys((table.uri, *table.storage.aliases), folds_case=folds_names(table.storage))
     newer = NewerCommits(table, keys, plan)
@@ -111,9 +115,7 @@ def with_quarantine(table: TableHandle, plan: VacuumPlan, uri: str) -> VacuumPla
     return replace(plan, quarantine=plan.quarantine or asked.uri)
 
 
-def _fill(
-    table: TableHandle, plan: VacuumPlan, uri: str, outcome: VacuumOutcome, record: Record | None
-) -> Quarantine:
+def _fill(table: TableHandle, plan: VacuumPlan, uri: str, outcome: VacuumOutcome, record: Record | None) -> Quarantine:
     """Copy the files of a plan to its quarantine. Raises what that raises, with nothing deleted."""
     from deltacli.operations.vacuum.quarantine import Quarantine
 
