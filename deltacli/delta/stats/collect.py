@@ -31,7 +31,7 @@ _LAST_ASCII, _LAST = "\x7f", "\U0010ffff"
 _DAYS = (-719_162, 2_932_896)
 """Year 1 to year 9999."""
 _MICROSECONDS = (_DAYS[0] * 86_400_000_000, (_DAYS[1] + 1) * 86_400_000_000 - 1)
-_BOUNDED = {StatKind.WHOLE, StatKind.FLOAT, StatKind.DECIMAL, StatKind.DATE, StatKind.TIMESTAMP, StatKind.TEXT}
+BOUNDED = {StatKind.WHOLE, StatKind.FLOAT, StatKind.DECIMAL, StatKind.DATE, StatKind.TIMESTAMP, StatKind.TEXT}
 
 
 class StatisticsCollector:
@@ -78,7 +78,7 @@ class _Column:
         for name in self.path[1:]:
             values = pc.struct_field(values, [name])
         self.nulls += values.null_count
-        if self._kind not in _BOUNDED or values.null_count == len(values):
+        if self._kind not in BOUNDED or values.null_count == len(values):
             return
         if self._kind is StatKind.FLOAT:
             self._has_nan = self._has_nan or bool(pc.any(pc.is_nan(values)).as_py())
